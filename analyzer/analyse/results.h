@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the analyses found: the input of every report, and nothing else is. Numbers are doubles;
+ * NAN is "unknown" and is printed as such, as null in JSON, never as 0. The shape follows
+ * docs/report-json.md. Everything lives in the results' arena.
+ */
+#ifndef TSCOPE_RESULTS_H
+#define TSCOPE_RESULTS_H
+
+#include "model.h"
+
+enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
+
+struct finding {
+  const char *id; /* from findings.def */
+  enum severity severity;
+  double worth_s; /* seconds of the run it would save; NAN if it cannot be told; ranks findings */
+  char *title;
+  char *evidence; /* always with a number */
+  char *action;
+  u32 *ranks; /* global ranks concerned */
+  u32 n_ranks;
+};
+
+struct coverage {
+  const char *name; /* "collective times", "kernel times", ... */
+  double share;     /* 0..1 */
+  const char *note; /* NULL, or what is missing and why */
+};
+
+struct rank_result {
+  u32 rank; /* global */
+  const char *host;
+  double mean_compute_ms, median_compute_ms;
+  double slowest_count, slowest_fraction, z, p_value, rel_slowdown, imposed_wait_ms;
+  double comm_ms, exposed_ms, exposed_wait_ms, exposed_transfer_ms; /* per step */
+  bool straggler;
+};
+
+struct overlap_by_op {
+  const char *op;
+  double comm_ms, exposed_ms, exposed_wait_ms, exposed_transfer_ms; /* per step, mean over ranks */
+};
+
+struct collective_result {
+  const char *comm; /* name, or a short form of the identity with its size */
+  const char *op;
+  double count;  /* of instances in the steps looked at */
+  double bytes;  /* per instance */
+  double algbw_gbps, busbw_gbps; /* 1e9 bytes/s, median */
+  double wait_ms, transfer_ms;   /* median per instance, wait: mean over ranks */
+};
+
+struct share {
+  const char *name;
+  double ms;
+};
+
+struct what_if {
+  char *change;
+  double step_ms;
+  double saving_fraction;
+  i64 rank; /* global rank it concerns, -1 if none */
+};
+
+struct budget_line {
+  const char *name;
+  double seconds; /* mean over ranks, steps looked at */
+  double fraction;
+  double recoverable; /* seconds, NAN if it cannot be told */
+};
+
+struct results {
+  const struct model *model;
+  /* quality */
+  double events, lost;
+  u32 *partial_ranks;
+  u32 n_partial;
+  const char *gpu_timing;
+  struct coverage *coverage;
+  u32 n_coverage;
+  double overhead_fraction;     /* own cost / run time, estimate */
+  double overhead_helper_cpu_s; /* all ranks */
+  double overhead_ns_per_event;
+  double trace_bytes;
+  /* steps */
+  double step_count, warmup_excluded, step_median_ms, step_p95_ms, step_mean_ms, step_cv;
+  double *step_ms; /* [n_step_ms] wall of each step, mean over ranks, in order, warm-up included */
+  u32 n_step_ms;
+  /* phases, per step, mean over ranks */
+  double data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, other_ms;
+  /* distributed */
+  double dist_steps, mean_step_wall_ms, comm_fraction, imbalance_cv, sync_skew_ms,
+      wall_frac_lost_to_imbalance;
+  struct rank_result *ranks;
+  u32 n_ranks;
+  /* overlap, per step, mean over ranks */
+  double ov_comm_ms, ov_overlapped_ms, ov_exposed_ms, ov_exposed_wait_ms, ov_exposed_transfer_ms,
+      ov_exposed_fraction;
+  const char *overlap_reason; /* why unknown, NULL if known */
+  struct overlap_by_op *by_op;
+  u32 n_by_op;
+  struct collective_result *collectives;
+  u32 n_collectives;
+  /* critical path, per step */
+  double path_wall_ms;
+  u32 path_steps_used; /* the path was walked in so many steps */
+  const char *path_reason; /* why unknown, NULL if known */
+  double path_selfcheck;   /* replay of unedited durations / measured - 1 */
+  struct share *path_by_category;
+  u32 n_path_categories;
+  double *path_by_rank; /* [n_ranks] ms */
+  struct what_if *what_if;
+  u32 n_what_if;
+  /* budget */
+  double wall_s;
+  struct budget_line *budget;
+  u32 n_budget;
+  double residual_s, mfu, hfu, flops_per_step, peak_flops;
+  const char *mfu_reason; /* why unknown, NULL if known */
+  /* findings, most worth first */
+  struct finding *findings;
+  u32 n_findings;
+  void *internal;
+};
+
+struct analyse_options {
+  double flops_per_step;       /* NAN if not given */
+  double params, tokens_per_step; /* NAN if not given; 6 x params x tokens */
+  double peak_tflops;          /* NAN: from the device table */
+  unsigned threads;
+  void (*progress)(void *user, const char *what, double fraction);
+  void *user;
+};
+
+/* Pure: the same model and options give the same results. 0, or negative errno. */
+int analyse(const struct model *model, const struct analyse_options *options,
+            struct results **results);
+void results_free(struct results *results);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the analyses see: one run, on one time axis. Built by read/ and align/ and model/, never
+ * changed afterwards. Times are int64 nanoseconds since the run's origin (the earliest aligned
+ * instant); NS_UNKNOWN where not known. Everything lives in the model's arena.
+ *
+ * The model keeps spines whole (collectives, steps, phases). Detail (launches, GPU spans) is not
+ * kept: timeline_load() decodes one rank at a time, so a run of any size fits in memory.
+ */
+#ifndef TSCOPE_MODEL_H
+#define TSCOPE_MODEL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tscope_format.h"
+
+#define NS_UNKNOWN INT64_MIN
+#define INDEX_NONE 0xffffffffu
+
+struct interval {
+  i64 start, end;
+};
+
+/* Sorted by start, pairwise disjoint and non-touching. */
+struct intervals {
+  struct interval *at;
+  u32 n;
+};
+
+/* How one rank's clock was put on the common axis: aligned = local + offset + drift x time. */
+struct clock_fit {
+  bool aligned;
+  i64 offset_ns;
+  double drift_ppm;
+  double residual_us; /* MAD of this rank's collective ends about the fit; NAN if not aligned */
+  u32 collectives;    /* that the fit rests on */
+};
+
+struct rank {
+  u32 rank;       /* global rank */
+  u32 local_rank; /* INDEX_NONE if unknown */
+  u32 pid;
+  const char *host;
+  const char *path;
+  const char *info[32]; /* by enum tscope_info; NULL if unknown */
+  bool closed;          /* ended in order */
+  const char *damage;   /* what is wrong with the file, NULL if nothing */
+  u64 records;
+  u64 lost[TSCOPE_LOSS_REASONS];
+  u64 launches;    /* kernel and graph launch calls seen on the host */
+  u64 gpu_kernels; /* kernels seen on the GPU */
+  u64 collective_calls;
+  u64 collective_runs; /* of which the actual span is known */
+  enum tscope_gpu_clock gpu_clock;
+  const char *gpu_clock_reason;
+  u64 gpu_dropped, gpu_invalid;
+  i64 begin, end; /* first and last instant seen */
+  struct clock_fit clock;
+  u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
+  u64 file_bytes;
+};
+
+struct comm {
+  u64 identity;
+  u64 parent;
+  const char *name; /* NULL if it has none */
+  u32 size;         /* 0 if unknown */
+  u32 *members;     /* [size] index into model.ranks, INDEX_NONE where that rank was not found */
+  u8 backend;       /* enum tscope_backend */
+};
+
+/* One rank's part in one collective. start/end are where it really ran (GPU kernel, gloo worker):
+ * NS_UNKNOWN if only the host call was seen. call_end is NS_UNKNOWN if it never returned. */
+struct arrival {
+  i64 call_start, call_end;
+  i64 start, end;
+  u32 rank;       /* index into model.ranks */
+  u32 collective; /* index into model.collectives, INDEX_NONE if unmatched */
+  u32 group;      /* 0 outside any group */
+  i32 step;       /* index into model.steps, -1 outside */
+  u16 stream;
+  u8 op; /* as this rank called it: a SEND's other end is a RECV */
+  u8 reserved;
+};
+
+/* One collective over all its members, matched by (communicator, sequence), or one send with its
+ * receive (arrivals: sender, receiver; both ops are TSCOPE_OP_SEND's family). */
+struct collective {
+  u32 comm; /* index into model.comms */
+  u32 seq;
+  u64 count;
+  u64 bytes; /* S of the bus bandwidth formulas: the full array for all_gather/reduce_scatter */
+  u32 first_arrival, n_arrivals; /* in model.arrivals */
+  i64 last_start;                /* max over arrivals of start, NS_UNKNOWN if any is unknown */
+  i64 transfer_ns;               /* see analyse/; NS_UNKNOWN */
+  i32 step;                      /* step of its first arrival, -1 outside */
+  u8 op, dtype, redop;
+  bool complete;   /* every member seen */
+  bool mismatched; /* members disagree on op, count or dtype */
+};
+
+/* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). */
+struct steps {
+  u32 n;
+  u32 warmup;         /* the first so many are left out of all statistics */
+  const char *method; /* "optimizer phases", "step marks", "collective period", "none" */
+  double confidence;  /* share of ranks and positions that agree, 0..1; NAN for method none */
+  i64 *begin, *end;   /* NS_UNKNOWN where a rank does not have the step */
+};
+
+/* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */
+struct phase_times {
+  i64 data, forward, backward, optimizer, other; /* NS_UNKNOWN where not known */
+};
+
+struct scalar {
+  u32 rank, step;
+  const char *name;
+  i64 time;
+  double value;
+};
+
+struct model {
+  const char *run; /* identity */
+  const char *command;
+  u32 world_size; /* expected; 0 if unknown */
+  u32 n_ranks, n_comms, n_collectives, n_arrivals, n_scalars;
+  struct rank *ranks; /* sorted by global rank */
+  struct comm *comms;
+  struct collective *collectives; /* sorted by last_start (unknown ones last) */
+  struct arrival *arrivals;       /* a collective's arrivals are adjacent */
+  struct scalar *scalars;
+  struct steps steps;
+  struct phase_times *phases; /* [steps.n * n_ranks]; NULL if no rank has phases */
+  const char *phase_method;   /* "PyTorch ranges", "inferred from ...", NULL if none */
+  bool clock_aligned;         /* every rank is on one axis; cross-rank times mean something */
+  const char *clock_method;   /* "same host clock", "collective ends", "refused: ..." */
+  double clock_residual_us;   /* largest over ranks; NAN if not aligned */
+  i64 begin, end;
+  void *internal; /* arena and open files */
+};
+
+enum span_kind {
+  /* on the host */
+  SPAN_LAUNCH = 1,   /* any call that puts work on a stream (kernel, copy, fill, graph) */
+  SPAN_COLL_CALL,    /* collective call or outermost group end */
+  SPAN_SYNC,         /* blocked on the GPU */
+  SPAN_COMM_WAIT,    /* blocked on a collective (gloo, PyTorch Work::wait) */
+  SPAN_PHASE,        /* a training phase; category = enum tscope_phase */
+  /* on the device (GPU stream, or a gloo worker lane) */
+  SPAN_KERNEL = 16,
+  SPAN_COPY,         /* category = enum tscope_copy */
+  SPAN_FILL,
+  SPAN_COLLECTIVE,   /* link = index into model.arrivals */
+};
+
+#define SPAN_ON_DEVICE(kind) ((kind) >= SPAN_KERNEL)
+
+struct span {
+  i64 start, end;
+  u32 name; /* index for timeline_name(); 0 unknown */
+  u32 link; /* SPAN_LAUNCH/SPAN_COLL_CALL: the device span it caused; device span: the host span
+               that launched it; SPAN_COLLECTIVE: the arrival; INDEX_NONE if not known */
+  u32 launch; /* device spans incl. SPAN_COLLECTIVE: host span that launched it, or INDEX_NONE */
+  u16 lane;
+  u8 kind;
+  u8 category;
+};
+
+/* Why one span could not start (or a host wait not end) before another ended. Same-lane order is
+ * implied by the lane and not listed. */
+enum edge_kind {
+  EDGE_EVENT = 1, /* device -> device, through event record and stream wait */
+  EDGE_SYNC,      /* device -> host sync or comm wait that it released */
+};
+
+struct edge {
+  u32 from, to; /* spans */
+  u8 kind;
+};
+
+struct lane {
+  bool device;
+  u32 id; /* thread number, or stream index */
+  const char *name;
+};
+
+/* One rank, decoded: spans sorted by (start, longer first). */
+struct timeline {
+  u32 rank; /* index into model.ranks */
+  struct span *spans;
+  u32 n_spans;
+  struct edge *edges; /* sorted by (to, from) */
+  u32 n_edges;
+  struct lane *lanes;
+  u32 n_lanes;
+  /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
+   * job, training phases less the time blocked in them. comm: collectives as they ran. copy: GPU
+   * copies. Any is empty with has_* false when the trace cannot tell. */
+  struct intervals compute, comm, copy;
+  bool has_compute, has_comm, has_copy;
+  bool on_gpu;
+  i64 detail_begin; /* detail before this was overwritten in the ring */
+  void *internal;
+};
+
+/* Decodes one rank. Thread-safe for different timelines of one model. 0, or negative errno. */
+int timeline_load(const struct model *model, u32 rank, struct timeline *timeline);
+void timeline_release(struct timeline *timeline);
+const char *timeline_name(const struct timeline *timeline, u32 name);
+
+/* index into steps, or -1, of an instant on a rank */
+i32 model_step_at(const struct model *model, u32 rank, i64 time);
+
+struct model_options {
+  const char *run;         /* which run of the directory, NULL for the newest */
+  const char *steps;       /* --steps a:b, NULL for all */
+  bool include_warmup;
+  unsigned threads;        /* 0: one per core */
+  void (*progress)(void *user, const char *what, double fraction); /* may be NULL */
+  void *user;
+};
+
+/* Reads what is at `path` (a tscope directory, a run's directory, or one file) into a model the
+ * caller frees with model_free(). 0, or negative errno with a one-line reason and remedy in
+ * `why`. */
+int model_load(const char *path, const struct model_options *options, struct model **model,
+               char *why, size_t why_bytes);
+void model_free(struct model *model);
+
+/* Lists the runs under `path`, newest first, one line each. 0, or negative errno as above. */
+int model_list_runs(const char *path, FILE *out, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The trace on disk: what the shim writes and the analyzer reads. docs/trace-format.md says it in
+ * prose. One file per process:
+ *
+ *   file header (one page) | chunk 0 | chunk 1 | ...
+ *
+ * A chunk belongs to one thread and one home (spine or detail) at a time and is a sequence of
+ * records. Spine chunks are written once; detail chunks are recycled, oldest first, once the cap
+ * is reached. All integers are little-endian.
+ */
+#ifndef TSCOPE_FORMAT_H
+#define TSCOPE_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "enums.def"
+#include "records.def"
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t i32;
+typedef int64_t i64;
+
+#define TSCOPE_MAGIC "tscope\r\n"
+#define TSCOPE_VERSION_MAJOR 1 /* a reader refuses a newer major */
+#define TSCOPE_VERSION_MINOR 0 /* a reader skips what a newer minor added */
+#define TSCOPE_BYTE_ORDER_MARK 0x01020304u
+#define TSCOPE_HEADER_BYTES 4096u
+#define TSCOPE_CHUNK_BYTES 65536u
+#define TSCOPE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
+#define TSCOPE_FILE_SUFFIX ".tscope"
+
+#define TSCOPE_DUR_LONG 0xffffffffu
+#define TSCOPE_DUR_PENDING UINT64_MAX
+#define TSCOPE_UNKNOWN 0xffffffffu
+#define TSCOPE_UNKNOWN_RANK 0xffffffffu
+#define TSCOPE_NO_STREAM 0xffffu
+#define TSCOPE_COPY_ASYNC 0x100u
+#define TSCOPE_MAX_RECORD_WORDS 255u
+
+enum tscope_home { TSCOPE_SPINE = 1, TSCOPE_DETAIL = 2 };
+
+/* Clock of a chunk's times. TICKS: the file header's tick clock >> tick_shift. MONOTONIC:
+ * nanoseconds of CLOCK_MONOTONIC, used for spans that come from a GPU clock source. */
+enum tscope_chunk_clock { TSCOPE_CLOCK_TICKS = 1, TSCOPE_CLOCK_MONOTONIC = 2 };
+
+enum tscope_tick_source { TSCOPE_TICK_TSC = 1, TSCOPE_TICK_CNTVCT = 2, TSCOPE_TICK_MONOTONIC = 3 };
+
+#define X(n, v, t) TSCOPE_BACKEND_##n = v,
+enum tscope_backend { TSCOPE_BACKENDS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_OP_##n = v,
+enum tscope_op { TSCOPE_OPS(X) };
+#undef X
+#define X(n, v, t, bytes) TSCOPE_DTYPE_##n = v,
+enum tscope_dtype { TSCOPE_DTYPES(X) };
+#undef X
+#define X(n, v, t) TSCOPE_REDOP_##n = v,
+enum tscope_redop { TSCOPE_REDOPS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_COMM_END_##n = v,
+enum tscope_comm_end { TSCOPE_COMM_ENDS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_PHASE_##n = v,
+enum tscope_phase { TSCOPE_PHASES(X) };
+#undef X
+#define X(n, v, t) TSCOPE_COPY_##n = v,
+enum tscope_copy { TSCOPE_COPIES(X) };
+#undef X
+#define X(n, v, t) TSCOPE_MEMORY_##n = v,
+enum tscope_memory { TSCOPE_MEMORIES(X) };
+#undef X
+#define X(n, v, t) TSCOPE_SYNC_##n = v,
+enum tscope_sync { TSCOPE_SYNCS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_GPU_CLOCK_##n = v,
+enum tscope_gpu_clock { TSCOPE_GPU_CLOCKS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_LOSS_##n = v,
+enum tscope_loss { TSCOPE_LOSSES(X) TSCOPE_LOSS_REASONS };
+#undef X
+#define X(n, v, t) TSCOPE_INFO_##n = v,
+enum tscope_info { TSCOPE_INFOS(X) };
+#undef X
+
+#define X(NAME, name, id, home, doc) TSCOPE_REC_##NAME = id,
+enum tscope_record_type { TSCOPE_RECORDS(X) };
+#undef X
+
+/* words counts 8-byte units including this header; 0 ends a chunk's records. */
+struct tscope_record {
+  u8 type;
+  u8 words;
+  u16 tag;
+  u32 time;
+};
+
+#define TSCOPE_FIELD_MEMBER(type, field, doc) type field;
+#define X(NAME, name, id, home, doc)                                                               \
+  struct tscope_##name##_record {                                                                  \
+    struct tscope_record header;                                                                   \
+    TSCOPE_FIELDS_##NAME(TSCOPE_FIELD_MEMBER)                                                      \
+  };                                                                                               \
+  _Static_assert(sizeof(struct tscope_##name##_record) % 8 == 0, #NAME " is whole words");         \
+  _Static_assert(sizeof(struct tscope_##name##_record) <= 8 * TSCOPE_MAX_RECORD_WORDS, #NAME);
+TSCOPE_RECORDS(X)
+#undef X
+
+/* Sizes on disk, pinned: a change here is a new format version. */
+_Static_assert(sizeof(struct tscope_record) == 8, "record header");
+_Static_assert(sizeof(struct tscope_launch_record) == 16, "launch");
+_Static_assert(sizeof(struct tscope_gpu_kernel_record) == 24, "gpu kernel");
+_Static_assert(sizeof(struct tscope_collective_record) == 56, "collective");
+
+/* `committed` is the one word by which records become visible: high 32 bits the number of records,
+ * low 32 bits the bytes after this header that hold them. The writer stores it with release order
+ * after the record's bytes; a reader takes nothing beyond it. A chunk with magic but committed 0
+ * is empty. When a detail chunk is recycled, committed is set to 0 before anything else. */
+struct tscope_chunk_header {
+  u32 magic;
+  u8 home;         /* enum tscope_home */
+  u8 clock;        /* enum tscope_chunk_clock */
+  u16 header_bytes;
+  u32 thread;      /* dense thread number */
+  u32 sequence;    /* order among this thread's chunks of this home, from 0 */
+  u64 base;        /* absolute time that records' `time` is relative to, in chunk clock units */
+  u64 committed;
+  u64 generation;  /* how often this chunk has been recycled */
+  u64 reserved[3];
+};
+_Static_assert(sizeof(struct tscope_chunk_header) == 64, "chunk header");
+
+/* First page of the file. Fixed facts are written before the file gets its final name; the
+ * counters below `chunks` change while the run goes on and are relaxed atomics. */
+struct tscope_file_header {
+  char magic[8];
+  u16 version_major;
+  u16 version_minor;
+  u32 byte_order_mark;
+  u32 header_bytes;
+  u32 chunk_bytes;
+  u32 tick_source;       /* enum tscope_tick_source */
+  u32 tick_shift;        /* chunk time units are ticks >> tick_shift */
+  u64 tick_hz;           /* estimate at start; ANCHOR records refine it */
+  u32 pid;
+  u32 rank;              /* from the launcher's environment, TSCOPE_UNKNOWN_RANK if it said none */
+  u32 world_size;        /* likewise, 0 if unknown */
+  u32 local_rank;        /* likewise, TSCOPE_UNKNOWN_RANK if unknown */
+  u64 start_ticks;
+  u64 start_monotonic_ns;
+  u64 start_realtime_ns;
+  u64 features;          /* reserved for incompatible additions; a reader refuses unknown low 32 */
+  char host[64];         /* NUL-terminated, cut if longer */
+  char run[128];         /* run identity: equal for all processes of one run */
+  u64 chunks;            /* chunks that exist in the file */
+  u64 detail_cap_chunks; /* detail chunks before recycling starts */
+  u64 closed_realtime_ns;/* 0 until the process ended in order */
+  u64 lost[16];          /* by enum tscope_loss */
+};
+_Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
+_Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");
+
+#endif

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints the include directories with the CUDA Toolkit and NCCL headers, one a line.
+
+Looks under the first argument, $CUDA_HOME, /usr/local/cuda, and the include folders of the
+nvidia-* Python packages. When a header is missing, prints what and how to get it, and exits 1.
+"""
+import glob
+import os
+import site
+import sys
+import sysconfig
+
+WANTED = {
+    "cuda_runtime_api.h": "nvidia-cuda-runtime",
+    "crt/host_defines.h": "nvidia-cuda-crt",
+    "cuda.h": "nvidia-cuda-runtime",
+    "cupti.h": "nvidia-cuda-cupti",
+    "nccl.h": "nvidia-nccl-cu13",
+}
+
+
+def candidates(explicit):
+    roots = [explicit, os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
+    for root in filter(None, roots):
+        yield os.path.join(root, "include")
+        yield os.path.join(root, "extras", "CUPTI", "include")
+    packages = site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
+    cache = os.environ.get("TSCOPE_VENV") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tscope", "venv")
+    packages += glob.glob(os.path.join(cache, "lib", "python3*", "site-packages"))
+    for package in packages:
+        yield from sorted(glob.glob(os.path.join(package, "nvidia", "*", "include")))
+    yield "/usr/include"
+    yield "/usr/local/include"
+
+
+def main():
+    found, used = {}, []
+    for directory in candidates(sys.argv[1] if len(sys.argv) > 1 else None):
+        for header in WANTED:
+            if header not in found and os.path.exists(os.path.join(directory, header)):
+                found[header] = directory
+                if directory not in used:
+                    used.append(directory)
+    missing = [header for header in WANTED if header not in found]
+    if missing:
+        packages = " ".join(sorted({WANTED[header] for header in missing}))
+        print(f"missing header(s): {', '.join(missing)}. Set CUDA_HOME (or -Dcuda_home=...) to a CUDA "
+              f"Toolkit, or run: pip install {packages}   (scripts/setup does this)")
+        return 1
+    print("\n".join(directory for directory in used if directory != "/usr/include"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
