@@ -46,7 +46,7 @@ def main():
     missing = [header for header in WANTED if header not in found]
     if missing:
         packages = " ".join(sorted({WANTED[header] for header in missing}))
-        print(f"missing header(s): {', '.join(missing)}. Set CUDA_HOME (or -Dcuda_home=...) to a CUDA "
+        print(f"missing header(s): {', '.join(missing)}. Set CUDA_HOME (or -Dcuda-home=...) to a CUDA "
               f"Toolkit, or run: pip install {packages}   (scripts/setup does this)")
         return 1
     print("\n".join(directory for directory in used if directory != "/usr/include"))
