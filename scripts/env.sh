@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the other scripts: where things are. `root` is the clone, `venv` the Python environment
+# that scripts/setup makes outside it.
+root=$(cd "$(dirname "$0")/.." && pwd)
+venv=${TSCOPE_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tscope/venv}
+PATH=$venv/bin:$PATH
+# The clone's own tests and demo must not inherit a profiler, or settings meant for a job.
+unset LD_PRELOAD TSCOPE_DIR TSCOPE_RUN PYTHONHOME PYTHONPATH
+export TSCOPE_VENV="$venv" PATH
+
+say() { printf '%s\n' "tscope $(basename "$0"): $*" >&2; }
+die() {
+  say "$*"
+  exit 1
+}
+
+# quietly LOG COMMAND...: the command's output goes to LOG and is shown only when it fails.
+quietly() {
+  log=$1
+  shift
+  if "$@" >"$log" 2>&1; then return 0; fi
+  tail -n 60 "$log" >&2
+  say "failed: $* (whole output: $log)"
+  return 1
+}
+
+# configure FOLDER [OPTION...]: makes or refreshes a build folder of the clone.
+configure() {
+  folder=$1
+  shift
+  if [ -f "$folder/build.ninja" ] && meson setup --reconfigure "$@" "$folder" "$root"; then return 0; fi
+  rm -rf "$folder"
+  meson setup "$@" "$folder" "$root"
+}
