@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory that lives and dies together: allocations are bumped out of blocks and freed all at once.
+ * Not thread-safe: one arena per thread of work, or per object being built.
+ */
+#ifndef TSCOPE_ARENA_H
+#define TSCOPE_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+  struct arena_block *blocks; /* newest first */
+  char *cursor, *limit;
+};
+
+/* Zeroed memory aligned for any type. NULL when there is none left; never for zero bytes. */
+void *arena_alloc(struct arena *arena, size_t bytes);
+
+/* As arena_alloc() for count elements; NULL also when the product does not fit. */
+void *arena_array(struct arena *arena, size_t count, size_t element_bytes);
+
+/* NUL-terminated copies. NULL when there is no memory. */
+char *arena_copy(struct arena *arena, const char *text, size_t bytes);
+char *arena_text(struct arena *arena, const char *text);
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Frees everything the arena gave out; the arena is then empty and usable. */
+void arena_release(struct arena *arena);
+
+#endif
