@@ -139,6 +139,16 @@ __attribute__((always_inline)) static inline void tscope_commit(struct tscope_wr
   __atomic_store_n(&writer->chunk->committed, writer->committed, __ATOMIC_RELEASE);
 }
 
+/* Readies a further writer of this thread, for records of a home on another clock than the thread's
+ * own two, such as GPU spans in nanoseconds. It lives in the thread's family memory, gets its first
+ * chunk when it is first reserved from, and shares the thread's chunk numbering for its home. Spans
+ * of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC leaves room on both
+ * sides of the record it is made for. */
+static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_home home,
+                                      enum tscope_chunk_clock clock) {
+  *writer = (struct tscope_writer){.home = (u8)home, .clock = (u8)clock};
+}
+
 /* Elapsed chunk units since `start`, for a u32 duration field. A duration that does not fit is
  * TSCOPE_DUR_LONG; use tscope_commit_long() for the record then. */
 static inline u32 tscope_dur(const struct tscope_thread *thread, u64 start) {
@@ -190,6 +200,9 @@ static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *ret
   void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
   return TSCOPE_LIKELY(address != NULL) ? address : tscope_resolve_slow(symbol, return_address);
 }
+
+/* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
+void tscope_lose(enum tscope_loss reason, u64 records);
 
 /* Turns tscope off in this process for good, with one line on stderr saying why. */
 void tscope_turn_off(const char *why);
