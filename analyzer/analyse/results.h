@@ -34,7 +34,10 @@ struct rank_result {
   double mean_compute_ms, median_compute_ms;
   double slowest_count, slowest_fraction, z, p_value, rel_slowdown, imposed_wait_ms;
   double comm_ms, exposed_ms, exposed_wait_ms, exposed_transfer_ms; /* per step */
+  double data_ms; /* in the data phase, per step */
+  double idle_ms; /* neither compute, communication nor copy, per step */
   bool straggler;
+  const char *reason; /* of a straggler: "slow compute", "slow input", ...; NULL if not one */
 };
 
 struct overlap_by_op {
@@ -97,7 +100,11 @@ struct results {
   /* overlap, per step, mean over ranks */
   double ov_comm_ms, ov_overlapped_ms, ov_exposed_ms, ov_exposed_wait_ms, ov_exposed_transfer_ms,
       ov_exposed_fraction;
+  /* step = compute + exposed communication + exposed copy + idle, exactly */
+  double ov_step_ms, ov_compute_ms, ov_exposed_copy_ms, ov_idle_ms;
   const char *overlap_reason; /* why unknown, NULL if known */
+  const char *wait_method;    /* how wait was told from transfer, NULL if it was not */
+  bool whole_run; /* no steps: figures per step are for the whole run instead */
   struct overlap_by_op *by_op;
   u32 n_by_op;
   struct collective_result *collectives;
@@ -107,6 +114,7 @@ struct results {
   u32 path_steps_used; /* the path was walked in so many steps */
   const char *path_reason; /* why unknown, NULL if known */
   double path_selfcheck;   /* replay of unedited durations / measured - 1 */
+  const char *what_if_reason; /* why what-ifs are missing or unreliable, NULL if they hold */
   struct share *path_by_category;
   u32 n_path_categories;
   double *path_by_rank; /* [n_ranks] ms */
@@ -116,8 +124,11 @@ struct results {
   double wall_s;
   struct budget_line *budget;
   u32 n_budget;
-  double residual_s, mfu, hfu, flops_per_step, peak_flops;
-  const char *mfu_reason; /* why unknown, NULL if known */
+  double residual_s, mfu, hfu;
+  double flops_per_step; /* of the whole job, as given */
+  double peak_flops;     /* per second, all devices together */
+  const char *mfu_reason; /* why mfu is unknown, NULL if known */
+  const char *hfu_reason;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;
