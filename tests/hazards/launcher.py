@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tscope-run must be as good as absent: launcher.py TSCOPE-RUN LIBTSCOPE."""
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+RUN, LIBRARY = sys.argv.pop(1), sys.argv.pop(1)
+
+# Counts the signals of one kind that it gets until its input ends, having said when it is ready.
+COUNTER = """
+import os, signal, sys
+count = [0]
+def take(*_): count[0] += 1
+signal.signal(int(sys.argv[1]), take)
+os.write(1, b"ready\\n")
+while os.read(0, 1): pass
+print(count[0])
+"""
+
+
+def run(*command, options=(), **more):
+    environment = dict(os.environ, TSCOPE_DIR=tempfile.gettempdir() + "/tscope-launcher-none")
+    environment.pop("TSCOPE_RUN", None)
+    environment.update(more.pop("env", {}))
+    return subprocess.run([RUN, "--lib", LIBRARY, *options, "--", *command], env=environment,
+                          capture_output=True, text=True, check=False, **more)
+
+
+def counter(number, **more):
+    child = subprocess.Popen([RUN, "--lib", LIBRARY, "--quiet", "--", sys.executable, "-c", COUNTER, str(int(number))],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             **more)
+    assert child.stdout.readline() == b"ready\n"
+    return child
+
+
+def taken(child):
+    """What the counter counted; the pause covers tscope-run's own look at who else got the signal."""
+    time.sleep(0.2)
+    output, _ = child.communicate()
+    return int(output)
+
+
+class Launcher(unittest.TestCase):
+    def test_exit_status_passes_through(self):
+        for status in (0, 1, 2, 77, 143, 255):
+            self.assertEqual(run("sh", "-c", f"exit {status}").returncode, status)
+
+    def test_death_by_signal_passes_through(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGINT):
+            self.assertEqual(run("sh", "-c", f"kill -{int(number)} $$").returncode, -number)
+
+    def test_command_that_cannot_run(self):
+        self.assertEqual(run("/nonexistent/program").returncode, 127)
+        self.assertEqual(run("/").returncode, 126)
+
+    def test_streams_pass_through(self):
+        done = run("sh", "-c", "cat; echo err >&2", input="in")
+        self.assertEqual(done.stdout, "in")
+        self.assertEqual(done.stderr.splitlines()[0], "err")
+
+    def test_ends_with_one_line_naming_the_report(self):
+        done = run("true", options=["--run", "my-run"])
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertRegex(done.stderr, r"tscope-report \S+ --run my-run\n$")
+        self.assertEqual(run("true", options=["--quiet"]).stderr, "")
+
+    def test_environment(self):
+        done = run("sh", "-c", 'echo "$LD_PRELOAD|$TSCOPE_DIR|$TSCOPE_RUN"', options=["-d", "here"])
+        preload, directory, name = done.stdout.strip().split("|")
+        self.assertEqual(preload, os.path.realpath(LIBRARY))
+        self.assertEqual(directory, os.path.join(os.getcwd(), "here"))
+        self.assertTrue(name)
+
+    def test_existing_preload_stays_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = os.path.join(folder, "other.so")
+            subprocess.run(["cc", "-shared", "-o", other, "-x", "c", "/dev/null"], check=True)
+            done = run("sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": other})
+            self.assertEqual(done.stdout.strip(), other + ":" + os.path.realpath(LIBRARY))
+
+    def test_two_runs_have_different_names_but_a_launchers_copies_make_none_up(self):
+        show = ("sh", "-c", "echo ${TSCOPE_RUN-none}")
+        self.assertNotEqual(run(*show).stdout, run(*show).stdout)
+        self.assertEqual(run(*show, env={"SLURM_STEP_ID": "0"}).stdout, "none\n")
+        self.assertEqual(run(*show, env={"TSCOPE_RUN": "mine"}).stdout, "mine\n")
+
+    def test_missing_library_does_not_stop_the_job(self):
+        done = subprocess.run([RUN, "--lib", "/nonexistent.so", "--", "echo", "ran"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.stdout, done.returncode), ("ran\n", 0))
+
+    def test_signal_to_tscope_run_reaches_the_command_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
+            child = counter(number)
+            os.kill(child.pid, number)
+            self.assertEqual(taken(child), 1, number)
+
+    def test_signal_to_the_group_reaches_the_command_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            child = counter(number, start_new_session=True)
+            os.killpg(child.pid, number)
+            self.assertEqual(taken(child), 1, number)
+
+    def test_interrupt_typed_at_a_terminal_reaches_the_command_once(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(RUN, [RUN, "--lib", LIBRARY, "--quiet", "--", sys.executable, "-c", COUNTER, "2"])
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(terminal, 100)
+        os.write(terminal, b"\x03")
+        time.sleep(0.2)
+        os.write(terminal, b"\x04")
+        os.waitpid(pid, 0)
+        self.assertEqual(os.read(terminal, 100).replace(b"^C", b"").strip(), b"1")
+
+    def test_ignored_signals_stay_ignored_and_the_mask_empty(self):
+        script = "import signal; print(signal.getsignal(1) == signal.SIG_IGN, signal.pthread_sigmask(0, []))"
+        done = run(sys.executable, "-c", script,
+                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertEqual(done.stdout, "True set()\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
