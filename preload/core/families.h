@@ -19,7 +19,7 @@ enum tscope_family_slot {
 
 struct tscope_family {
   const char *name;
-  size_t thread_bytes;                       /* zeroed memory for each thread's slot, 0 for none */
+  size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
   void (*tick)(struct tscope_thread *thread); /* on the helper thread, about every 100 ms */
   void (*end)(struct tscope_thread *thread);  /* once, at orderly process end */

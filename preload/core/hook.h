@@ -37,6 +37,9 @@
 #define TSCOPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TSCOPE_NOINLINE __attribute__((noinline, cold))
 
+/* Everything below is the shim's own: reached without the indirection that exported names need. */
+#pragma GCC visibility push(hidden)
+
 /* Whether a call may wake a dormant process. Only calls that a training process alone makes do. */
 enum tscope_wake { TSCOPE_QUIET, TSCOPE_WAKES };
 
@@ -109,7 +112,9 @@ tscope_enter(enum tscope_wake wake) {
   return thread;
 }
 
-static inline void tscope_leave(struct tscope_thread *thread) { thread->guard = NULL; }
+static inline void tscope_leave(struct tscope_thread *thread) {
+  thread->guard = NULL;
+}
 
 /* Gets the writer a chunk with room for `bytes` whose base lets `units` be expressed. NULL when
  * none is to be had; the loss is then counted. */
@@ -119,9 +124,10 @@ void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *wr
 /* Room for one record of `bytes` (a multiple of 8) that starts at `start` (raw ticks, or
  * nanoseconds for a writer on CLOCK_MONOTONIC), header filled in. NULL when it cannot be recorded.
  * Nothing is visible until tscope_commit(). At most one reservation per writer is open. */
-__attribute__((always_inline)) static inline void *
-tscope_reserve(struct tscope_thread *thread, struct tscope_writer *writer, u64 start, u8 type,
-               u16 tag, u32 bytes) {
+__attribute__((always_inline)) static inline void *tscope_reserve(struct tscope_thread *thread,
+                                                                  struct tscope_writer *writer,
+                                                                  u64 start, u8 type, u16 tag,
+                                                                  u32 bytes) {
   u64 units = writer->clock == TSCOPE_CLOCK_TICKS ? start >> thread->tick_shift : start;
   u64 relative = units - writer->base;
   if (TSCOPE_UNLIKELY((size_t)(writer->limit - writer->cursor) < bytes || relative > UINT32_MAX))
@@ -154,6 +160,31 @@ static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_
 static inline u32 tscope_dur(const struct tscope_thread *thread, u64 start) {
   u64 units = (tscope_ticks() - start) >> thread->tick_shift;
   return TSCOPE_LIKELY(units < TSCOPE_DUR_LONG) ? (u32)units : TSCOPE_DUR_LONG;
+}
+
+/* tscope_commit() for a record whose u32 `dur`, the first field after the header, saturated: adds
+ * the whole duration as one more word. Every chunk keeps that word free behind the last record. */
+static inline void tscope_commit_long(struct tscope_writer *writer, u32 bytes, u64 dur) {
+  struct tscope_record *record = (struct tscope_record *)writer->cursor;
+  record->words++;
+  *(u64 *)(void *)(writer->cursor + bytes) = dur;
+  tscope_commit(writer, bytes + 8);
+}
+
+/* Sets `dur`, the u32 right after the header of the record reserved in `writer`, to the time since
+ * `start`, and commits the record, longer by a word where the duration needs it. */
+__attribute__((always_inline)) static inline void
+tscope_commit_dur(const struct tscope_thread *thread, struct tscope_writer *writer, u32 bytes,
+                  u64 start) {
+  u64 units = (tscope_ticks() - start) >> thread->tick_shift;
+  u32 *dur = (u32 *)(void *)(writer->cursor + sizeof(struct tscope_record));
+  if (TSCOPE_LIKELY(units < TSCOPE_DUR_LONG)) {
+    *dur = (u32)units;
+    tscope_commit(writer, bytes);
+  } else {
+    *dur = TSCOPE_DUR_LONG;
+    tscope_commit_long(writer, bytes, units);
+  }
 }
 
 /* Opens a spine span whose u64 `dur` says TSCOPE_DUR_PENDING until tscope_span_close(). The record
@@ -209,5 +240,7 @@ void tscope_turn_off(const char *why);
 
 /* One line on stderr if TSCOPE_VERBOSE allows it; level 0 always prints. */
 void tscope_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of API families. A family lives in its own folder and defines its struct there; adding
+ * one is a slot in families.h and a line here.
+ */
+#include "families.h"
+
+/* Weak, so that a program may link the core with only some of the families. */
+extern const struct tscope_family tscope_cuda_family __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_nccl_family __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_gpu_family __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_torch_family __attribute__((weak, visibility("hidden")));
+
+const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
+    [TSCOPE_FAMILY_CUDA] = &tscope_cuda_family,
+    [TSCOPE_FAMILY_NCCL] = &tscope_nccl_family,
+    [TSCOPE_FAMILY_GPU] = &tscope_gpu_family,
+    [TSCOPE_FAMILY_TORCH] = &tscope_torch_family,
+};
