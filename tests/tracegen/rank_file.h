@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Turns what happens on one rank, told in true time, into that rank's trace file in local time,
+ * and adds up the truth about it.
+ */
+#ifndef TSCOPE_TRACEGEN_RANK_FILE_H
+#define TSCOPE_TRACEGEN_RANK_FILE_H
+
+#include "schedule.h"
+
+struct rank_file;
+
+/* NULL when out of memory. `truth` is filled in as the schedule is walked. */
+struct rank_file *rank_file_new(const struct tracegen_options *options, struct tracegen_rank *truth,
+                                u32 rank);
+
+/* A new step begins; last_start[bucket * islands + island] is when its collectives' last members
+ * arrive. */
+void rank_file_step(struct rank_file *file, const u64 *last_start);
+
+const struct emitter *rank_file_emitter(struct rank_file *file);
+int rank_file_save(struct rank_file *file, const char *folder, u64 end);
+void rank_file_free(struct rank_file *file);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The closed-form schedule behind tracegen: one function per flavour walks a rank through a step.
+ * It is walked once without an emitter to learn when everybody arrives, and once with one.
+ */
+#ifndef TSCOPE_TRACEGEN_SCHEDULE_H
+#define TSCOPE_TRACEGEN_SCHEDULE_H
+
+#include "tracegen.h"
+
+#define TRACEGEN_CALL_NS 8000u /* a collective call, a copy call */
+#define TRACEGEN_SYNC_NS 3000u /* from the end of GPU work to the host's return from a sync */
+#define TRACEGEN_START_NS 10000000000ull
+
+enum tracegen_lane { LANE_HOST, LANE_COMPUTE, LANE_COMM };
+
+/* Told about everything that happens, in true time. Any member may be NULL. */
+struct emitter {
+  void *user;
+  void (*step)(void *user, u32 step, u64 at);
+  void (*phase)(void *user, enum tscope_phase phase, u64 start, u64 end);
+  void (*copy)(void *user, u64 call, u64 call_end, u64 start, u64 end);
+  void (*kernel)(void *user, u32 which, u64 call, u64 call_end, u64 start, u64 end);
+  void (*order)(void *user, u32 from_stream, u32 to_stream, u64 at);
+  void (*collective)(void *user, u32 bucket, u64 call, u64 call_end, u64 start, u64 end);
+  void (*sync)(void *user, u64 start, u64 end);
+  void (*wait)(void *user, u32 bucket, u64 start, u64 end);
+};
+
+/* One rank in one step. `ends` are the ends of this step's collectives on this rank; NULL on the
+ * first walk, which only fills `ready`: when the rank could start each of them. Returns the
+ * beginning of the next step (0 on the first walk). */
+u64 tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step, u64 begin, u64 *ready,
+                  const u64 *ends, const struct emitter *emitter);
+
+/* Elements of a bucket's all-reduce, and how long it takes once all have arrived. */
+u64 tracegen_bucket_count(const struct tracegen_options *options, u32 bucket);
+u64 tracegen_bucket_transfer(const struct tracegen_options *options, u32 bucket);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writes one trace file straight in the on-disk format, without the shim, so that tests know the
+ * truth of what the analyzer reads. The file is built in memory and saved in one go.
+ */
+#ifndef TSCOPE_TRACE_WRITER_H
+#define TSCOPE_TRACE_WRITER_H
+
+#include "tscope_format.h"
+
+struct trace_writer;
+
+/* Where a record goes: the chunks of one thread, home and clock. */
+struct trace_place {
+  u32 thread;
+  u8 home;  /* enum tscope_home */
+  u8 clock; /* enum tscope_chunk_clock */
+};
+
+/* `facts` gives what the caller wants in the header; the format's own fields (magic, versions,
+ * sizes) are filled in. Exits with a message when memory runs out: this is a test tool. */
+struct trace_writer *trace_writer_new(const struct tscope_file_header *facts);
+void trace_writer_free(struct trace_writer *writer);
+
+/* Appends and commits a record of `bytes` in all (a multiple of 8) that starts at `time`, in the
+ * place's absolute clock units (ticks already shifted). The header is filled in, the rest is zero;
+ * what is returned stays good until the next call. */
+void *trace_add(struct trace_writer *writer, struct trace_place place, u64 time, u8 type, u16 tag,
+                size_t bytes);
+
+/* Number of an interned string, written to thread 0's spine the first time. 0 for NULL. */
+u32 trace_string(struct trace_writer *writer, const char *text);
+
+/* One fact about the process. */
+void trace_info(struct trace_writer *writer, enum tscope_info key, const char *value,
+                const char *detail);
+
+struct tscope_file_header *trace_writer_header(struct trace_writer *writer);
+u64 trace_writer_records(const struct trace_writer *writer); /* so far, definitions included */
+const u8 *trace_writer_data(const struct trace_writer *writer, size_t *bytes);
+
+/* Writes the first `cut` bytes of the file (all for SIZE_MAX) to `path`. 0, or negative errno. */
+int trace_writer_save(const struct trace_writer *writer, const char *path, size_t cut);
+
+#endif
