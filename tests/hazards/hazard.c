@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hazard NAME [ARGUMENT]...: a program that does to a preloaded library what real programs do. What
+ * it prints must be the same with and without the shim; hazards.py compares, and counts what was
+ * recorded against what was called.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_cudart.h"
+
+extern char **environ;
+
+static void fail(const char *what) {
+  fprintf(stderr, "hazard: %s: %s\n", what, strerror(errno));
+  exit(99);
+}
+
+/* Launches `count` times and checks what the caller of a real runtime may rely on. */
+static void launch(unsigned long count) {
+  static const char kernel;
+  for (unsigned long i = 0; i < count; i++) {
+    errno = 1000 + (int)(i % 100);
+    bool wrong = i % 7 == 0;
+    dim3 block = {wrong ? 2048 : 32, 1, 1};
+    cudaError_t result = cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, block, NULL, 0, NULL);
+    if (result != (wrong ? cudaErrorInvalidConfiguration : cudaSuccess))
+      fail("result changed");
+    if (errno != 1000 + (int)(i % 100))
+      fail("errno changed");
+  }
+}
+
+static void report(void) {
+  printf("%lu launches\n", fake_launches());
+  fflush(stdout);
+}
+
+static void plain(char **arguments) {
+  launch(strtoul(arguments[0], NULL, 10));
+}
+
+/* --- how a process ends --- */
+
+static void end_exit(char **arguments) {
+  (void)arguments;
+  launch(10000);
+  report();
+  _exit(3);
+}
+
+static void end_abort(char **arguments) {
+  (void)arguments;
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  launch(10000);
+  report();
+  abort();
+}
+
+static void end_signal(char **arguments) {
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  launch(10000);
+  report();
+  raise(atoi(arguments[0]));
+}
+
+static void *launch_for_ever(void *unused) {
+  for (;;)
+    launch(1000);
+  return unused;
+}
+
+/* Returns from main while other threads are inside hooked calls. */
+static void end_busy(char **arguments) {
+  (void)arguments;
+  for (int i = 0; i < 4; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, launch_for_ever, NULL))
+      fail("pthread_create");
+  }
+  while (fake_launches() < 20000)
+    sched_yield();
+}
+
+/* Says in a shared page how many calls have returned, until it is killed. */
+static void until_killed(char **arguments) {
+  int fd = open(arguments[0], O_RDWR | O_CLOEXEC);
+  volatile unsigned long *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (fd < 0 || done == MAP_FAILED)
+    fail(arguments[0]);
+  for (;;) {
+    launch(1);
+    *done += 1;
+  }
+}
+
+/* --- children --- */
+
+static void wait_for(pid_t child) {
+  int status;
+  if (child < 0 || waitpid(child, &status, 0) != child)
+    fail("child");
+  printf("child ended with %d\n", status);
+  fflush(stdout); /* or the next child prints it again */
+}
+
+static void fork_child(char **arguments) {
+  (void)arguments;
+  for (int i = 0; i < 4; i++) {
+    launch(1000);
+    pid_t child = fork();
+    if (child == 0) {
+      launch(5000);
+      exit(i);
+    }
+    launch(1000);
+    wait_for(child);
+  }
+}
+
+static void *fork_in_thread(void *unused) {
+  fork_child(NULL);
+  return unused;
+}
+
+/* Children made while other threads are inside hooked calls: a lock held there would hang them. */
+static void fork_busy(char **arguments) {
+  (void)arguments;
+  pthread_t busy[2], forker;
+  for (int i = 0; i < 2; i++)
+    pthread_create(&busy[i], NULL, launch_for_ever, NULL);
+  pthread_create(&forker, NULL, fork_in_thread, NULL);
+  pthread_join(forker, NULL);
+  fflush(stdout);
+  _exit(0);
+}
+
+static void other_children(char **arguments) {
+  (void)arguments;
+  launch(1000);
+  pid_t child = vfork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", "exit 5", (char *)NULL);
+    _exit(99);
+  }
+  wait_for(child);
+  launch(1000);
+  char *command[] = {"sh", "-c", "exit 6", NULL};
+  if (posix_spawn(&child, "/bin/sh", NULL, NULL, command, environ))
+    fail("posix_spawn");
+  wait_for(child);
+  printf("system says %d\n", system("exit 7"));
+  launch(1000);
+}
+
+/* The same pid goes on as a new program, which launches too. */
+static void exec_self(char **arguments) {
+  unsigned long more = strtoul(arguments[0], NULL, 10);
+  launch(1000);
+  report();
+  if (more) {
+    char count[24];
+    snprintf(count, sizeof count, "%lu", more - 1);
+    execl("/proc/self/exe", "hazard", "exec", count, (char *)NULL);
+    fail("exec");
+  }
+}
+
+/* --- threads --- */
+
+static void *launch_in_thread(void *count) {
+  launch((unsigned long)count);
+  return NULL;
+}
+
+static void threads(char **arguments) {
+  pthread_t thread[256];
+  int count = atoi(arguments[0]);
+  for (int i = 0; i < count; i++)
+    if (pthread_create(&thread[i], NULL, launch_in_thread, (void *)20000ul))
+      fail("pthread_create");
+  for (int i = 0; i < count; i++)
+    pthread_join(thread[i], NULL);
+}
+
+static void thread_churn(char **arguments) {
+  (void)arguments;
+  for (int i = 0; i < 2000; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, launch_in_thread, (void *)10ul))
+      fail("pthread_create");
+    pthread_join(thread, NULL);
+  }
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  puts(usage.ru_maxrss < 300 * 1024 ? "memory stayed bounded" : "memory grew");
+}
+
+static void small_stack(char **arguments) {
+  (void)arguments;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 32 * 1024);
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, launch_in_thread, (void *)10000ul))
+    fail("pthread_create");
+  pthread_join(thread, NULL);
+}
+
+static void launch_late(void *count) {
+  launch((unsigned long)count);
+}
+
+/* Launches from a destructor of thread-specific data, when the thread is half gone. */
+static void *launch_at_thread_end(void *key) {
+  launch(100);
+  pthread_setspecific(*(pthread_key_t *)key, (void *)50ul);
+  return NULL;
+}
+
+static void thread_exit(char **arguments) {
+  (void)arguments;
+  static pthread_key_t key;
+  pthread_key_create(&key, launch_late);
+  for (int i = 0; i < 20; i++) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, launch_at_thread_end, &key);
+    pthread_join(thread, NULL);
+  }
+}
+
+/* --- control flow --- */
+
+static sigjmp_buf back;
+static void jump(void) {
+  siglongjmp(back, 1);
+}
+
+static void jump_over(char **arguments) {
+  (void)arguments;
+  for (volatile int i = 0; i < 100; i++) {
+    if (sigsetjmp(back, 1) == 0) {
+      fake_inside_launch = jump;
+      launch(1);
+      fail("not reached");
+    }
+    fake_inside_launch = NULL;
+    launch(10);
+  }
+}
+
+static void launch_from_handler(int number) {
+  (void)number;
+  int before = errno;
+  launch(1);
+  errno = before;
+}
+
+static void raise_alarm(void) {
+  static __thread volatile bool inside;
+  if (!inside) {
+    inside = true;
+    raise(SIGALRM);
+    inside = false;
+  }
+}
+
+/* A handler, on its own stack, that launches while a launch is in progress. */
+static void handler_inside(char **arguments) {
+  (void)arguments;
+  static char stack[256 * 1024];
+  sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+  sigaction(SIGALRM, &(struct sigaction){.sa_handler = launch_from_handler, .sa_flags = SA_ONSTACK},
+            NULL);
+  fake_inside_launch = raise_alarm;
+  launch(1000);
+  fake_inside_launch = NULL;
+  launch(1000);
+}
+
+/* --- what the job owns --- */
+
+static void signals_kept(char **arguments) {
+  (void)arguments;
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, NULL, &before);
+  struct sigaction actions[2][65];
+  for (int number = 1; number < 65; number++)
+    sigaction(number, NULL, &actions[0][number]);
+  launch(50000);
+  pthread_sigmask(SIG_SETMASK, NULL, &after);
+  for (int number = 1; number < 65; number++) {
+    sigaction(number, NULL, &actions[1][number]);
+    if (actions[0][number].sa_handler != actions[1][number].sa_handler)
+      printf("handler of signal %d changed\n", number);
+    if (sigismember(&before, number) != sigismember(&after, number))
+      printf("mask of signal %d changed\n", number);
+  }
+}
+
+static volatile sig_atomic_t stolen;
+static void steal(int number) {
+  (void)number;
+  stolen = 1;
+}
+
+/* A signal that all of the job's threads block must stay pending, not run on a thread of ours. */
+static void signal_pending(char **arguments) {
+  (void)arguments;
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  signal(SIGUSR1, steal);
+  launch(1000);
+  pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+  kill(getpid(), SIGUSR1);
+  launch(50000);
+  usleep(150 * 1000);
+  puts(stolen ? "signal was taken by another thread" : "signal stayed pending");
+}
+
+/* The standard streams are closed: what the job opens next must get 0, 1 and 2, as it would. */
+static void closed_streams(char **arguments) {
+  close(0), close(1), close(2);
+  launch(50000);
+  int fds[3];
+  for (int i = 0; i < 3; i++)
+    fds[i] = open("/dev/null", O_RDWR);
+  FILE *out = fopen(arguments[0], "w");
+  fprintf(out, "%d %d %d, %lu launches\n", fds[0], fds[1], fds[2], fake_launches());
+  fclose(out);
+}
+
+/* A job that closes every descriptor, as daemons do, and then uses the same numbers itself. */
+static void descriptors_taken(char **arguments) {
+  launch(1000);
+  for (int fd = 3; fd < 1024; fd++)
+    close(fd);
+  int mine[64];
+  for (int i = 0; i < 64; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/mine-%d", arguments[0], i);
+    mine[i] = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (mine[i] < 0 || write(mine[i], "mine", 4) != 4)
+      fail(path);
+  }
+  launch(400000);
+  usleep(300 * 1000);
+  launch(400000);
+  for (int i = 0; i < 64; i++) {
+    char content[8] = "";
+    if (lseek(mine[i], 0, SEEK_END) != 4 || pread(mine[i], content, 8, 0) != 4 ||
+        strcmp(content, "mine") != 0)
+      printf("file %d of the job was changed\n", i);
+  }
+}
+
+static void no_descriptors(char **arguments) {
+  (void)arguments;
+  setrlimit(RLIMIT_NOFILE, &(struct rlimit){64, 64});
+  while (dup(1) >= 0)
+    ;
+  launch(50000);
+  for (int fd = 3; fd < 64; fd++)
+    close(fd);
+}
+
+static void no_memory(char **arguments) {
+  (void)arguments;
+  long pages = 0;
+  FILE *statm = fopen("/proc/self/statm", "r");
+  if (!statm || fscanf(statm, "%ld", &pages) != 1)
+    fail("statm");
+  fclose(statm);
+  rlim_t limit = (rlim_t)(pages * sysconf(_SC_PAGESIZE) + (512 << 10));
+  setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit});
+  launch(50000);
+}
+
+static void small_files(char **arguments) {
+  rlim_t limit = strtoul(arguments[0], NULL, 10);
+  setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
+  launch(400000);
+}
+
+static void busy(char **arguments) {
+  (void)arguments;
+  for (int i = 0; i < 8; i++) {
+    launch(250000);
+    usleep(20 * 1000);
+  }
+}
+
+static const struct hazard {
+  const char *name;
+  void (*run)(char **arguments);
+} hazards[] = {
+    {"plain", plain},
+    {"exit", end_exit},
+    {"abort", end_abort},
+    {"signal", end_signal},
+    {"end-busy", end_busy},
+    {"until-killed", until_killed},
+    {"fork", fork_child},
+    {"fork-busy", fork_busy},
+    {"children", other_children},
+    {"exec", exec_self},
+    {"threads", threads},
+    {"thread-churn", thread_churn},
+    {"thread-exit", thread_exit},
+    {"small-stack", small_stack},
+    {"longjmp", jump_over},
+    {"handler", handler_inside},
+    {"signals-kept", signals_kept},
+    {"signal-pending", signal_pending},
+    {"closed-streams", closed_streams},
+    {"descriptors-taken", descriptors_taken},
+    {"no-descriptors", no_descriptors},
+    {"no-memory", no_memory},
+    {"small-files", small_files},
+    {"busy", busy},
+};
+
+int main(int argc, char **argv) {
+  static char *none[] = {"0", NULL};
+  for (size_t i = 0; argc > 1 && i < sizeof hazards / sizeof *hazards; i++) {
+    if (strcmp(argv[1], hazards[i].name) == 0) {
+      hazards[i].run(argc > 2 ? argv + 2 : none);
+      report();
+      return 0;
+    }
+  }
+  fprintf(stderr, "usage: hazard NAME [ARGUMENT]...\n");
+  return 2;
+}

@@ -1,0 +1,465 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whole programs under the preload: hazards.py LIBTSCOPE PROGRAMS HAZARD.
+
+PROGRAMS is the folder with hazard, hazard-static, hazard-wrapper, walk and libplugin.so. Each
+function named after a hazard runs a program without and with the shim: what it prints and how it
+ends must be the same, and every hooked call must be in the trace or counted there as lost.
+"""
+import ctypes
+import mmap
+import os
+import pwd
+import random
+import shutil
+import stat
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
+NOBODY = 65534
+undos = []
+
+
+class Skip(Exception):
+    """The hazard cannot be made on this machine."""
+
+
+def program(name):
+    return os.path.join(PROGRAMS, name)
+
+
+def environment(directory=None, **more):
+    """The caller's, without anything of tscope's or a launcher's; under the preload if `directory`."""
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("TSCOPE_", "LD_PRELOAD", "SLURM_", "OMPI_", "PMI"))
+             and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+    clean["LD_LIBRARY_PATH"] = PROGRAMS
+    if directory:
+        clean.update(LD_PRELOAD=LIBRARY, TSCOPE_DIR=directory)
+    clean.update(more)
+    return clean
+
+
+def run(command, directory=None, env=None, **more):
+    return subprocess.run(command, env=environment(directory, **(env or {})), capture_output=True,
+                          timeout=100, check=False, **more)
+
+
+def traces(directory):
+    found = []
+    for folder, _, files in os.walk(directory):
+        found += [os.path.join(folder, file) for file in files if file.endswith(".tscope")]
+    return sorted(found)
+
+
+class Walked:
+    """What is in the traces of a directory."""
+
+    def __init__(self, directory):
+        files = traces(directory)
+        done = subprocess.run([program("walk"), *files], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        rows = [list(map(int, line.split())) for line in done.stdout.splitlines()]
+        self.files = len(files)
+        self.launches = sum(row[0] for row in rows)
+        self.lost = sum(row[2] for row in rows)
+        self.closed = sum(row[3] for row in rows)
+
+    def __str__(self):
+        return f"{self.files} files, {self.launches} launches, {self.lost} lost, {self.closed} closed"
+
+
+def same(bare, shimmed, stderr=""):
+    """The shim changed nothing; `stderr` is a word of the one line that it may say."""
+    assert bare.returncode == shimmed.returncode, (bare.returncode, shimmed.returncode, shimmed.stderr)
+    assert bare.stdout == shimmed.stdout, (bare.stdout, shimmed.stdout)
+    extra = [line for line in shimmed.stderr.decode().splitlines()
+             if line not in bare.stderr.decode().splitlines()]
+    if not stderr:
+        assert not extra, extra
+    else:
+        assert len(extra) == 1 and "tscope" in extra[0] and stderr in extra[0].lower(), extra
+
+
+def compared(directory, *arguments, name="hazard", stderr="", **more):
+    command = [program(name), *arguments]
+    bare = run(command, **more)
+    shimmed = run(command, directory, **more)
+    same(bare, shimmed, stderr)
+    return bare
+
+
+def recorded(directory, *arguments, launches, files=1, name="hazard", lossless=True, **more):
+    """Runs a hazard both ways; all its launches must be accounted for."""
+    compared(directory, *arguments, name=name, **more)
+    walked = Walked(directory)
+    print(walked)
+    assert walked.files == files, f"{walked.files} traces, not {files}"
+    assert walked.launches + walked.lost == launches, f"{launches} launches were made: {walked}"
+    assert not lossless or walked.lost == 0, walked
+    return walked
+
+
+def untouched(directory):
+    assert traces(directory) == [], traces(directory)
+
+
+# --- programs that do not train ---
+
+def programs_that_do_not_train(scratch):
+    commands = [["true"], ["ls", "/"], ["bash", "-c", "echo hello; exit 3"], ["git", "--version"],
+                ["gcc", "-x", "c", "-c", os.devnull, "-o", os.path.join(scratch, "object")],
+                ["python3", "-c", "1"], ["ls", "/nonexistent"]]
+    directory = os.path.join(scratch, "traces")
+    for command in commands:
+        same(run(command), run(command, directory))
+        seconds = {None: [], directory: []}
+        for _ in range(15):
+            for where, taken in seconds.items():
+                start = time.perf_counter()
+                run(command, where)
+                taken.append(time.perf_counter() - start)
+        extra = statistics.median(seconds[directory]) - statistics.median(seconds[None])
+        print(f"{' '.join(command)[:40]:40} {extra * 1e3:+.2f} ms extra (median of 15)")
+    assert not os.path.exists(directory), "a directory was made"
+
+
+# --- finding the real function ---
+
+def plain(scratch):
+    walked = recorded(scratch, "plain", "10000", launches=10000)
+    assert walked.closed == 1
+
+
+def library_loaded_local(scratch):
+    recorded(scratch, program("libplugin.so"), name="unlinked", launches=1000)
+
+
+def application_uses_rtld_next(scratch):
+    recorded(scratch, "plain", "10000", name="hazard-wrapper", launches=10000)
+
+
+def cudart_linked_statically(scratch):
+    compared(scratch, "plain", "10000", name="hazard-static")
+    print(Walked(scratch), "(calls inside a static runtime are out of a preload's sight)")
+
+
+# --- children ---
+
+def fork_with_work_in_the_child(scratch):
+    recorded(scratch, "fork", launches=8000)
+
+
+def fork_while_threads_launch(scratch):
+    """Only that it ends: how often the other threads launch is up to the scheduler."""
+    compared_to_end = run([program("hazard"), "fork-busy"], scratch)
+    assert compared_to_end.returncode == 0, compared_to_end
+    assert compared_to_end.stdout.count(b"child ended with") == 4, compared_to_end.stdout
+    print(Walked(scratch))
+
+
+def vfork_spawn_system(scratch):
+    recorded(scratch, "children", launches=3000)
+
+
+def exec_of_another_program(scratch):
+    recorded(scratch, "exec", "2", launches=3000, files=3)
+
+
+# --- threads ---
+
+def threads_64(scratch):
+    recorded(scratch, "threads", "64", launches=64 * 20000, lossless=False)
+
+
+def threads_256(scratch):
+    recorded(scratch, "threads", "256", launches=256 * 20000, lossless=False)
+
+
+def thread_churn(scratch):
+    recorded(scratch, "thread-churn", launches=20000, lossless=False)
+
+
+def thread_exit(scratch):
+    recorded(scratch, "thread-exit", launches=20 * 150, lossless=False)
+
+
+def thread_with_a_small_stack(scratch):
+    recorded(scratch, "small-stack", launches=10000)
+
+
+# --- control flow ---
+
+def longjmp_over_a_hook(scratch):
+    """A call that is jumped out of never returns to be recorded; those after it must be."""
+    compared(scratch, "longjmp")
+    walked = Walked(scratch)
+    print(walked)
+    assert 1000 <= walked.launches <= 1100, walked
+
+
+def handler_inside_a_hook(scratch):
+    compared(scratch, "handler")
+    walked = Walked(scratch)
+    print(walked)
+    assert 2000 <= walked.launches <= 3000, walked
+
+
+# --- ends ---
+
+def end_by_exit(scratch):
+    recorded(scratch, "exit", launches=10000)
+
+
+def end_by_abort(scratch):
+    recorded(scratch, "abort", launches=10000)
+
+
+def end_by_sigterm(scratch):
+    recorded(scratch, "signal", "15", launches=10000)
+
+
+def end_by_sigsegv(scratch):
+    recorded(scratch, "signal", "11", launches=10000)
+
+
+def end_while_threads_launch(scratch):
+    shimmed = run([program("hazard"), "end-busy"], scratch)
+    assert shimmed.returncode == 0, shimmed
+    print(Walked(scratch))
+
+
+def kill_9_at_1000_instants(scratch):
+    """A record is committed before its call returns, so the job's own count of returned calls is
+    the truth: at most the call that was in progress may be there too."""
+    chosen = random.Random(9)
+    page = os.path.join(scratch, "page")
+    awake = launches = 0
+    for instant in range(1000):
+        with open(page, "wb") as file:
+            file.write(bytes(4096))
+        directory = os.path.join(scratch, "traces")
+        child = subprocess.Popen([program("hazard"), "until-killed", page], env=environment(directory))
+        time.sleep(chosen.uniform(0, 0.02))
+        child.kill()
+        assert child.wait() == -9
+        with open(page, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as shared:
+            done = int.from_bytes(shared[:8], "little")
+        walked = Walked(directory)
+        there = walked.launches + walked.lost
+        assert done <= there <= done + 1, f"kill {instant}: {done} calls returned, {walked}"
+        awake += walked.files > 0
+        launches += walked.launches
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"1000 kills, {awake} with a trace, {launches} launches read, none missing")
+    assert awake > 300, "too few kills hit a recording process to prove anything"
+
+
+# --- what the job owns ---
+
+def signal_handlers_and_mask_kept(scratch):
+    recorded(scratch, "signals-kept", launches=50000)
+
+
+def pending_signal_stays_pending(scratch):
+    recorded(scratch, "signal-pending", launches=51000)
+
+
+def standard_streams_closed(scratch):
+    said = os.path.join(scratch, "said")
+    texts = []
+    for directory in (None, scratch):
+        run([program("hazard"), "closed-streams", said], directory)
+        with open(said, encoding="utf-8") as file:
+            texts.append(file.read())
+    assert texts[0] == texts[1] == "0 1 2, 50000 launches\n", texts
+
+
+def descriptors_closed_and_reused(scratch):
+    for name in ("bare", "shimmed"):
+        os.mkdir(os.path.join(scratch, name))
+    directory = os.path.join(scratch, "traces")
+    bare = run([program("hazard"), "descriptors-taken", os.path.join(scratch, "bare")])
+    shimmed = run([program("hazard"), "descriptors-taken", os.path.join(scratch, "shimmed")], directory)
+    assert bare.stdout == shimmed.stdout, shimmed.stdout
+    assert bare.returncode == shimmed.returncode == 0, shimmed
+    walked = Walked(directory)
+    print(walked)
+    assert walked.launches + walked.lost == 801000, walked
+
+
+# --- resources ---
+
+def no_descriptors_left(scratch):
+    bare = run([program("hazard"), "no-descriptors"])
+    shimmed = run([program("hazard"), "no-descriptors"], scratch)
+    assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
+
+
+def no_address_space_left(scratch):
+    bare = run([program("hazard"), "no-memory"])
+    shimmed = run([program("hazard"), "no-memory"], scratch)
+    assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
+    print(Walked(scratch))
+
+
+def file_size_limit(scratch):
+    for limit in (1, 100000, 3000000):
+        directory = os.path.join(scratch, str(limit))
+        bare = run([program("hazard"), "small-files", str(limit)])
+        shimmed = run([program("hazard"), "small-files", str(limit)], directory)
+        assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
+        print(limit, Walked(directory), shimmed.stderr.decode().strip())
+        assert len(shimmed.stderr.splitlines()) <= 1, shimmed.stderr
+
+
+def mounted_tmpfs(scratch, megabytes):
+    """A small file system in a mount namespace of its own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
+    if os.geteuid() != 0 or libc.unshare(clone_newns):
+        raise Skip("mounting a small file system needs root")
+    libc.mount(None, b"/", None, ms_rec | ms_private, None)
+    where = os.path.join(scratch, "small")
+    os.mkdir(where)
+    if libc.mount(b"tmpfs", where.encode(), b"tmpfs", 0, f"size={megabytes}m".encode()):
+        raise Skip(f"mount was refused: {os.strerror(ctypes.get_errno())}")
+    undos.append(lambda: libc.umount2(where.encode(), 2))
+    return where
+
+
+def disk_full(scratch):
+    where = mounted_tmpfs(scratch, 2)
+    shimmed = run([program("hazard"), "busy"], where)
+    assert (shimmed.returncode, shimmed.stdout) == (0, b"2000000 launches\n"), shimmed
+    assert len(shimmed.stderr.splitlines()) <= 1, shimmed.stderr
+    walked = Walked(where)
+    print(walked, shimmed.stderr.decode().strip())
+    assert walked.lost > 0 and walked.launches + walked.lost == 2000000, walked
+
+
+def disk_full_from_the_start(scratch):
+    where = mounted_tmpfs(scratch, 1)
+    with open(os.path.join(where, "filler"), "wb") as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+        except OSError:
+            pass
+    shimmed = run([program("hazard"), "busy"], os.path.join(where, "traces"))
+    assert (shimmed.returncode, shimmed.stdout) == (0, b"2000000 launches\n"), shimmed
+    assert len(shimmed.stderr.splitlines()) <= 1, shimmed.stderr
+
+
+# --- the directory ---
+
+def refused(directory, stderr="tscope", **more):
+    """The job runs the same, with one line that says why nothing is recorded."""
+    compared(directory, "plain", "10000", stderr=stderr, **more)
+
+
+def directory_read_only(scratch):
+    if os.geteuid() == 0:
+        os.chmod(scratch, 0o755)
+        where = os.path.join(scratch, "of-nobody")
+        os.mkdir(where, 0o500)
+        os.chown(where, NOBODY, NOBODY)
+        refused(where, user=NOBODY, group=NOBODY, extra_groups=[])
+    else:
+        os.chmod(scratch, 0o500)
+        refused(scratch)
+        os.chmod(scratch, 0o700)
+
+
+def directory_cannot_be_made(_):
+    refused("/proc/nonexistent/traces")
+
+
+def directory_is_a_file(scratch):
+    path = os.path.join(scratch, "file")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("mine")
+    refused(path)
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == "mine"
+
+
+def symlink_planted_at_the_directory(scratch):
+    victim, planted = os.path.join(scratch, "victim"), os.path.join(scratch, "planted")
+    os.mkdir(victim, 0o700)
+    os.symlink(victim, planted)
+    refused(planted)
+    assert os.listdir(victim) == []
+
+
+def symlink_planted_at_the_run(scratch):
+    directory, victim = os.path.join(scratch, "traces"), os.path.join(scratch, "victim")
+    os.mkdir(directory, 0o700)
+    os.mkdir(victim, 0o700)
+    os.symlink(victim, os.path.join(directory, "planted"))
+    bare = run([program("hazard"), "plain", "10000"])
+    shimmed = run([program("hazard"), "plain", "10000"], directory, env={"TSCOPE_RUN": "planted"})
+    assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
+    assert os.listdir(victim) == []
+
+
+def directory_of_someone_else(scratch):
+    if os.geteuid() != 0:
+        raise Skip("giving a directory to someone else needs root")
+    os.chmod(scratch, 0o755)
+    os.chown(scratch, NOBODY, NOBODY)
+    os.chmod(scratch, 0o777)
+    refused(scratch)
+    assert os.listdir(scratch) == []
+
+
+def files_are_private(scratch):
+    directory = os.path.join(scratch, "made", "traces")
+    os.mkdir(os.path.dirname(directory))
+    run([program("hazard"), "plain", "1000"], directory, umask=0)
+    for folder, _, files in os.walk(directory):
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700, folder
+        for file in files:
+            assert stat.S_IMODE(os.stat(os.path.join(folder, file)).st_mode) == 0o600, file
+    assert Walked(directory).launches == 1000
+
+
+def setuid_program(scratch):
+    """The loader ignores a preload by path here; the program must run as if there were none."""
+    if os.geteuid() != 0:
+        raise Skip("making a setuid program of someone else needs root")
+    os.chmod(scratch, 0o755)
+    for name in ("hazard-static",):
+        shutil.copy(program(name), scratch)
+        os.chmod(os.path.join(scratch, name), 0o4755)
+    command = [os.path.join(scratch, "hazard-static"), "plain", "10000"]
+    directory = os.path.join(scratch, "traces")
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    bare, shimmed = run(command, **user), run(command, directory, **user)
+    assert bare.returncode == 0, (bare, pwd.getpwuid(NOBODY))
+    assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
+    assert not os.path.exists(directory)
+
+
+def main():
+    hazard = globals()[sys.argv[3].replace("-", "_")]
+    scratch = tempfile.mkdtemp(prefix="tscope-hazard-")
+    try:
+        hazard(scratch)
+    except Skip as reason:
+        print(f"skipped: {reason}")
+        return 77
+    finally:
+        for undo in undos:
+            undo()
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

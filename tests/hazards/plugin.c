@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stands for a Python extension module: linked to the CUDA runtime, loaded RTLD_LOCAL by a program
+ * that is not.
+ */
+#include "fake_cudart.h"
+
+__attribute__((visibility("default"))) unsigned long plugin_launches(unsigned long count);
+
+unsigned long plugin_launches(unsigned long count) {
+  static const char kernel;
+  unsigned long good = 0;
+  for (unsigned long i = 0; i < count; i++)
+    good +=
+        cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, NULL) == cudaSuccess;
+  return good;
+}
