@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DistributedDataParallel waits for its buckets through futures, whose wait() is inlined. Its
+ * reducer shows it all the same: buckets_waited is the loop over the buckets, and between the start
+ * of the loop, or the end of one bucket's bucket_arrived, and the start of the next bucket_arrived
+ * it does nothing but wait for that bucket's collective. Buckets come in the order they were
+ * queued.
+ */
+#include "torch_family.h"
+
+void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq) {
+  struct tscope_comm_wait_record record = {.comm = comm, .seq = seq};
+  scope->thread = thread;
+  scope->start = tscope_ticks();
+  scope->dur =
+      tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof record);
+}
+
+void bucket_queued_begin(struct torch_scope *scope) {
+  torch_scope_push(scope, SCOPE_BUCKET);
+}
+
+/* Nothing was queued in it if the gradients go by another backend than gloo. */
+void bucket_queued_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+  struct tscope_thread *thread = scope->comm ? tscope_self : NULL;
+  if (!thread || !tscope_live->on)
+    return;
+  struct torch_thread *mine = torch_thread_of(thread);
+  if (mine->n_buckets < TORCH_BUCKETS)
+    mine->buckets[mine->n_buckets++] = (struct torch_collective){scope->comm, scope->seq};
+}
+
+static void wait_for_next(struct tscope_thread *thread, struct torch_scope *waits) {
+  struct torch_thread *mine = torch_thread_of(thread);
+  if (mine->next_bucket >= mine->n_buckets)
+    return;
+  const struct torch_collective *bucket = &mine->buckets[mine->next_bucket++];
+  torch_wait_open(thread, waits, bucket->comm, bucket->seq);
+}
+
+void buckets_waited_begin(struct torch_scope *scope) {
+  torch_scope_push(scope, SCOPE_WAITS);
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  torch_thread_of(thread)->next_bucket = 0;
+  wait_for_next(thread, scope);
+  tscope_leave(thread);
+}
+
+void buckets_waited_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+  struct tscope_thread *thread = tscope_self;
+  if (thread && tscope_live->on)
+    torch_thread_of(thread)->n_buckets = 0;
+}
+
+void bucket_arrived_begin(struct torch_scope *scope) {
+  struct torch_scope *waits = torch_scope_find(SCOPE_WAITS);
+  if (waits)
+    torch_scope_close(waits);
+  torch_scope_push(scope, SCOPE_PLAIN);
+}
+
+void bucket_arrived_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+  struct torch_scope *waits = torch_scope_find(SCOPE_WAITS);
+  struct tscope_thread *thread = waits ? tscope_enter(TSCOPE_QUIET) : NULL;
+  if (!thread)
+    return;
+  wait_for_next(thread, waits);
+  tscope_leave(thread);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A process group gets its name after it was made: torch.distributed constructs the
+ * ProcessGroupGloo, registers it with a ProcessGroup and names that, all on one thread. So the name
+ * goes to the nameless groups that the naming thread made. The name, with the size and how many
+ * groups of that name came before, is the same on all members: it is the communicator's identity.
+ * Groups are announced when first used; by then they have their name.
+ */
+#include "gloo_comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "torch_record.h"
+
+/* Numbers of NCCL communicators start at 1; a process has far fewer than this. */
+#define GLOO_COMM_FIRST 0x10000u
+#define GLOO_COMMS 256
+
+static struct gloo_comm gloo_comms[GLOO_COMMS];
+static u32 gloo_comms_announced;
+static bool gloo_comms_locked;
+
+/* Held for a table scan when a group is made, named, announced or ended; never over a call. */
+static void lock_comms(void) {
+  while (__atomic_test_and_set(&gloo_comms_locked, __ATOMIC_ACQUIRE))
+    ;
+}
+
+static void unlock_comms(void) {
+  __atomic_clear(&gloo_comms_locked, __ATOMIC_RELEASE);
+}
+
+static struct gloo_comm *find_comm(const void *group) {
+  for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++)
+    if (__atomic_load_n(&comm->group, __ATOMIC_ACQUIRE) == group)
+      return comm;
+  return NULL;
+}
+
+/* FNV-1a, 64 bit. */
+static u64 hash_text(const char *text) {
+  u64 hash = 0xcbf29ce484222325ull;
+  for (; *text; text++)
+    hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+  return hash;
+}
+
+/* Names come back when groups are destroyed and made anew ("0" is every first group's): the how
+ * manieth of its name and size in this process it is tells them apart. */
+static void identify(struct gloo_comm *comm) {
+  static u64 seen[4 * GLOO_COMMS];
+  static u32 n_seen;
+  char text[128];
+  int length = snprintf(text, sizeof text, "gloo %u %s", comm->size, comm->name);
+  u64 stem = hash_text(text);
+  u32 earlier = 0;
+  for (u32 i = 0; i < n_seen; i++)
+    earlier += seen[i] == stem;
+  if (n_seen < sizeof seen / sizeof *seen)
+    seen[n_seen++] = stem;
+  snprintf(text + length, sizeof text - (size_t)length, " %u", earlier);
+  comm->identity = hash_text(text);
+}
+
+static void announce(struct tscope_thread *thread, struct gloo_comm *comm) {
+  const char *name = comm->text[0] && strcmp(comm->text, "undefined") ? comm->text : comm->name;
+  struct tscope_comm_record record = {
+      .identity = comm->identity,
+      .comm = comm->number,
+      .rank = comm->rank,
+      .size = comm->size,
+      .device = -1,
+      .color = -1,
+      .name = name[0] ? tscope_string(thread, name) : 0,
+      .dur = comm->dur,
+  };
+  tscope_spine(thread, comm->start, TSCOPE_REC_COMM, TSCOPE_BACKEND_GLOO, &record, sizeof record);
+}
+
+struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) {
+  struct gloo_comm *comm = find_comm(group);
+  if (!comm || TSCOPE_LIKELY(__atomic_load_n(&comm->number, __ATOMIC_ACQUIRE)))
+    return comm;
+  lock_comms();
+  bool first = !comm->number;
+  if (first) {
+    identify(comm);
+    __atomic_store_n(&comm->number, GLOO_COMM_FIRST + gloo_comms_announced++, __ATOMIC_RELEASE);
+  }
+  unlock_comms();
+  if (first)
+    announce(thread, comm);
+  return comm;
+}
+
+/* Making a gloo group is what a training process does and its launcher does not. */
+void group_made_begin(struct torch_scope *scope, const void *group, int rank, int size) {
+  torch_scope_push(scope, SCOPE_PLAIN);
+  struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
+  if (!thread)
+    return;
+  scope->thread = thread;
+  scope->start = tscope_ticks();
+  scope->group = group;
+  scope->comm = (u32)rank;
+  scope->seq = (u32)size;
+  tscope_leave(thread);
+}
+
+void group_made_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+  if (!scope->thread || !tscope_live->on)
+    return;
+  lock_comms();
+  struct gloo_comm *comm = find_comm(NULL);
+  if (comm) {
+    *comm = (struct gloo_comm){
+        .maker = scope->thread,
+        .start = scope->start,
+        .dur = (tscope_ticks() - scope->start) >> scope->thread->tick_shift,
+        .rank = scope->comm,
+        .size = scope->seq,
+    };
+    __atomic_store_n(&comm->group, scope->group, __ATOMIC_RELEASE);
+  }
+  unlock_comms();
+}
+
+void group_end_begin(struct torch_scope *scope, const void *group) {
+  torch_scope_push(scope, SCOPE_PLAIN);
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  lock_comms();
+  struct gloo_comm *comm = find_comm(group);
+  u32 number = comm ? comm->number : 0;
+  if (comm)
+    __atomic_store_n(&comm->group, NULL, __ATOMIC_RELEASE);
+  unlock_comms();
+  if (number) {
+    struct tscope_comm_end_record record = {.comm = number};
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_COMM_END, TSCOPE_COMM_END_DESTROY, &record,
+                 sizeof record);
+  }
+  tscope_leave(thread);
+}
+
+void group_end_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}
+
+/* A std::string starts with the pointer to its characters, in the old ABI as in the new. */
+static const char *string_text(const void *string) {
+  return *(const char *const *)string;
+}
+
+static void label_groups(const void *string, size_t offset) {
+  const struct tscope_thread *thread = tscope_self;
+  if (!thread || !tscope_live->on)
+    return;
+  lock_comms();
+  for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++) {
+    char *label = (char *)comm + offset;
+    if (comm->group && comm->maker == thread && !comm->number && !label[0])
+      snprintf(label, sizeof comm->name, "%s", string_text(string));
+  }
+  unlock_comms();
+}
+
+void group_named_begin(struct torch_scope *scope, const void *name) {
+  torch_scope_push(scope, SCOPE_PLAIN);
+  label_groups(name, offsetof(struct gloo_comm, name));
+}
+
+void group_named_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}
+
+void group_described_begin(struct torch_scope *scope, const void *text) {
+  torch_scope_push(scope, SCOPE_PLAIN);
+  label_groups(text, offsetof(struct gloo_comm, text));
+}
+
+void group_described_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}

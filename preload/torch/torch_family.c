@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "torch_family.h"
+
+#include "torch_version.h"
+
+struct torch_family torch_family;
+
+static const struct torch_function {
+  const char *name;
+  size_t offset;    /* in struct torch_family */
+  const char *lost; /* what cannot be told without it */
+} torch_functions[] = {
+    {"_ZNK2at14RecordFunction4nameEv", offsetof(struct torch_family, range_name), "phases"},
+    {"_ZNK4c10d4Work14retrieveOpTypeEv", offsetof(struct torch_family, op_type),
+     "gloo collectives"},
+    {"aoti_torch_get_numel", offsetof(struct torch_family, tensor_numel), "sizes of collectives"},
+    {"aoti_torch_get_dtype", offsetof(struct torch_family, tensor_dtype), "sizes of collectives"},
+};
+
+static void find_functions(struct tscope_thread *thread) {
+  const size_t n = sizeof torch_functions / sizeof *torch_functions;
+  for (const struct torch_function *function = torch_functions; function < torch_functions + n;
+       function++) {
+    void *address = torch_function(function->name);
+    *(void **)(void *)((char *)&torch_family + function->offset) = address;
+    if (!address)
+      tscope_info(thread, TSCOPE_INFO_FEATURE, "not exported by this PyTorch", function->lost);
+  }
+}
+
+static void set_up(struct tscope_thread *thread) {
+  torch_family.gloo_run = tscope_string(thread, "c10d::ProcessGroupGloo::AsyncWork");
+  torch_family.backward = tscope_string(thread, "torch::autograd::Engine::execute");
+  find_functions(thread);
+  torch_phases_install(thread);
+}
+
+void torch_ready(struct tscope_thread *thread) {
+  static u8 taken;
+  if (TSCOPE_LIKELY(__atomic_load_n(&taken, __ATOMIC_RELAXED)) || !torch_loaded() ||
+      __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
+    return;
+  torch_version_find(thread);
+  set_up(thread);
+}
+
+const struct tscope_family tscope_torch_family = {
+    .name = "torch",
+    .thread_bytes = sizeof(struct torch_thread),
+    .wake = torch_ready,
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the sources of this folder share: facts found once PyTorch is there, what each thread keeps,
+ * and helpers.
+ */
+#ifndef TSCOPE_TORCH_FAMILY_H
+#define TSCOPE_TORCH_FAMILY_H
+
+#include "families.h"
+#include "torch_record.h"
+
+#define TORCH_OP_ALLTOALL_BASE 10 /* of enum c10d::OpType */
+#define TORCH_OP_UNKNOWN 100
+
+/* A RecordFunction range that is a phase, from its start callback to its end callback. */
+struct torch_range {
+  const void *range; /* the at::RecordFunction */
+  u64 *dur;
+  u64 start;
+};
+
+struct torch_collective {
+  u32 comm, seq;
+};
+
+#define TORCH_RANGES 16
+#define TORCH_BUCKETS 256
+
+/* In tscope_thread.family[TSCOPE_FAMILY_TORCH]. */
+struct torch_thread {
+  struct torch_range ranges[TORCH_RANGES]; /* open ones, outermost first */
+  u32 n_ranges;
+  u32 n_buckets;   /* whose collectives DDP queued since it last waited for them */
+  u32 next_bucket; /* the one being waited for */
+  struct torch_collective buckets[TORCH_BUCKETS];
+};
+
+static inline struct torch_thread *torch_thread_of(const struct tscope_thread *thread) {
+  return thread->family[TSCOPE_FAMILY_TORCH];
+}
+
+struct torch_family {
+  u32 gloo_run;                                           /* string: name of a gloo worker's span */
+  u32 backward;                                           /* string: name of a backward pass */
+  const char *(*range_name)(const void *range);           /* at::RecordFunction::name */
+  u8 (*op_type)(const void *work);                        /* c10d::Work::retrieveOpType */
+  int (*tensor_numel)(const void *tensor, i64 *elements); /* aoti_torch_get_numel */
+  int (*tensor_dtype)(const void *tensor, i32 *scalar_type); /* aoti_torch_get_dtype */
+};
+
+extern struct torch_family torch_family;
+
+/* Finds PyTorch and installs the range callback, unless done before; for hooks that may run before
+ * the family could at wake-up. */
+void torch_ready(struct tscope_thread *thread);
+
+/* enum c10d::OpType of a piece of work. */
+u8 torch_op_type(const void *work);
+
+/* Elements and bytes of a tensor or list of tensors; dtype unknown and nothing counted where this
+ * PyTorch does not tell, or they are of several types. */
+struct torch_count {
+  u64 elements, bytes;
+  u8 dtype; /* enum tscope_dtype */
+};
+struct torch_count torch_count_tensors(enum torch_tensors shape, const void *tensors);
+
+/* Opens a COMM_WAIT as the scope's span. */
+void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq);
+
+/* Makes PyTorch report its ranges. */
+void torch_phases_install(struct tscope_thread *thread);
+
+#endif

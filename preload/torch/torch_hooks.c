@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The wrappers, made from torch_hooks.def. They carry C++ names; see there how C stands in.
+ */
+#include "torch_hooks.def"
+#include "torch_record.h"
+
+/* Python loads PyTorch's libraries out of the global scope, so that the next definition is not to
+ * be had by RTLD_NEXT. */
+static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", NULL};
+
+#define TOLD(...) (&scope, ##__VA_ARGS__)
+
+#define RESOLVE(function, params, type)                                                            \
+  static struct tscope_symbol symbol = {.name = #function, .sonames = torch_libraries};            \
+  type(*real) params = (type(*) params)tscope_resolve(&symbol, __builtin_return_address(0));       \
+  struct torch_scope scope;                                                                        \
+  TSCOPE_UNWINDS
+
+#define VALUE(function, type, params, args, recorder, what)                                        \
+  type function params;                                                                            \
+  TSCOPE_EXPORT type function params {                                                             \
+    RESOLVE(function, params, type);                                                               \
+    if (TSCOPE_UNLIKELY(!real))                                                                    \
+      return (type)0;                                                                              \
+    recorder##_begin TOLD what;                                                                    \
+    type returned = real args;                                                                     \
+    recorder##_end(&scope);                                                                        \
+    return returned;                                                                               \
+  }
+
+#define VOID(function, params, args, recorder, what)                                               \
+  void function params;                                                                            \
+  TSCOPE_EXPORT void function params {                                                             \
+    RESOLVE(name, params, void);                                                                   \
+    if (TSCOPE_UNLIKELY(!real))                                                                    \
+      return;                                                                                      \
+    recorder##_begin TOLD what;                                                                    \
+    real args;                                                                                     \
+    recorder##_end(&scope);                                                                        \
+  }
+
+TSCOPE_TORCH_HOOKS(VALUE, VOID)

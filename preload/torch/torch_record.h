@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What each recorder of torch_hooks.def does before (_begin) and after (_end) the real call. Every
+ * _begin pushes `scope`, recording or not; every _end pops it.
+ */
+#ifndef TSCOPE_TORCH_RECORD_H
+#define TSCOPE_TORCH_RECORD_H
+
+#include "torch_scope.h"
+
+/* Where a collective's element count is to be had from. */
+enum torch_tensors {
+  NO_TENSORS,
+  TENSOR,  /* at::Tensor */
+  TENSORS, /* std::vector<at::Tensor> */
+};
+
+/* What of a collective's c10d::…Options is worth reading. */
+enum torch_options {
+  PLAIN,
+  REDUCES,       /* starts with the ReduceOp */
+  ROOTED,        /* starts with the root rank */
+  REDUCES_ROOTED /* ReduceOp, then root rank */
+};
+
+/* gloo_work.c: collectives and transfers */
+void call_begin(struct torch_scope *scope, enum torch_tensors tensors_shape, const void *tensors,
+                enum torch_options options_shape, const void *options);
+void call_end(struct torch_scope *scope);
+void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *group,
+                    const void *tensors, int peer, void *result);
+void transfer_end(struct torch_scope *scope);
+void enqueue_begin(struct torch_scope *scope, const void *group, const void *work);
+void enqueue_end(struct torch_scope *scope);
+void run_begin(struct torch_scope *scope, const void *work);
+void run_end(struct torch_scope *scope);
+void wait_begin(struct torch_scope *scope, const void *self);
+void wait_end(struct torch_scope *scope);
+void forget_begin(struct torch_scope *scope, const void *self);
+void forget_end(struct torch_scope *scope);
+
+/* gloo_comm.c: process groups */
+void group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
+void group_made_end(struct torch_scope *scope);
+void group_end_begin(struct torch_scope *scope, const void *group);
+void group_end_end(struct torch_scope *scope);
+void group_named_begin(struct torch_scope *scope, const void *name);
+void group_named_end(struct torch_scope *scope);
+void group_described_begin(struct torch_scope *scope, const void *text);
+void group_described_end(struct torch_scope *scope);
+
+/* ddp.c: DistributedDataParallel's waits */
+void bucket_queued_begin(struct torch_scope *scope);
+void bucket_queued_end(struct torch_scope *scope);
+void buckets_waited_begin(struct torch_scope *scope);
+void buckets_waited_end(struct torch_scope *scope);
+void bucket_arrived_begin(struct torch_scope *scope);
+void bucket_arrived_end(struct torch_scope *scope);
+
+/* phases.c */
+void backward_begin(struct torch_scope *scope);
+void backward_end(struct torch_scope *scope);
+
+/* tensors.c */
+#define TSCOPE_TORCH_CPU 0xff00u /* c10::Device: type CPU, no index */
+void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes);
+void tensor_end(struct torch_scope *scope);
+
+#endif

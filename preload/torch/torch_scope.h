@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The PyTorch calls in progress on a thread, innermost first. Scopes lie in the wrappers' stack
+ * frames, one per wrapper. C++ exceptions may leave a wrapper (an out-of-memory error that the
+ * training script catches and survives, say): TSCOPE_UNWINDS in the wrapper makes the unwinder
+ * close the scope then, so that the span ends and what encloses it is known again.
+ */
+#ifndef TSCOPE_TORCH_SCOPE_H
+#define TSCOPE_TORCH_SCOPE_H
+
+#include "hook.h"
+
+enum torch_scope_kind {
+  SCOPE_PLAIN,  /* nothing that inner calls ask for */
+  SCOPE_CALL,   /* a collective's method; says what the work queued inside it is about */
+  SCOPE_BUCKET, /* a bucket's collective being put under way */
+  SCOPE_WAITS,  /* waiting for buckets one by one */
+  SCOPE_BACKWARD,
+};
+
+struct torch_scope {
+  struct torch_scope *outer;
+  const struct tscope_thread *thread; /* NULL when not recording */
+  u64 *dur;                           /* of the span to close; NULL if none is open */
+  u64 start;                          /* of the span to close */
+  void *result;                       /* where a class object returned by value will be */
+  const void *group;
+  const void *tensors;
+  const void *options;
+  u32 comm, seq; /* SCOPE_BUCKET: last collective queued in it; transfers: their own */
+  u8 kind;       /* enum torch_scope_kind */
+  u8 tensors_shape;
+  u8 options_shape;
+  u8 op; /* enum tscope_op of a transfer */
+};
+
+extern __thread struct torch_scope *torch_scopes __attribute__((tls_model("initial-exec")));
+
+static inline void torch_scope_push(struct torch_scope *scope, enum torch_scope_kind kind) {
+  *scope = (struct torch_scope){.outer = torch_scopes, .kind = (u8)kind};
+  torch_scopes = scope;
+}
+
+/* Closes the scope's span unless the process was forked inside it: the record is the parent's. */
+static inline void torch_scope_close(struct torch_scope *scope) {
+  if (scope->dur && tscope_live->on)
+    tscope_span_close(scope->thread, scope->dur, scope->start);
+  scope->dur = NULL;
+}
+
+static inline void torch_scope_pop(struct torch_scope *scope) {
+  torch_scope_close(scope);
+  torch_scopes = scope->outer;
+}
+
+/* The innermost scope of a kind, NULL if there is none. */
+static inline struct torch_scope *torch_scope_find(enum torch_scope_kind kind) {
+  struct torch_scope *scope = torch_scopes;
+  while (scope && scope->kind != kind)
+    scope = scope->outer;
+  return scope;
+}
+
+/* What the unwinder calls for a frame that has TSCOPE_UNWINDS: closes that frame's scope, and lets
+ * the exception go on. It is our own, since __gcc_personality_v0 would make libtscope.so need
+ * libgcc_s, and unlike that one it calls nothing of the unwinder's. */
+int tscope_torch_unwind(int version, int actions, u64 exception_class, void *exception,
+                        void *context);
+
+/* In a wrapper that has pushed a scope. 0x1b: relative to here, four bytes. */
+#define TSCOPE_UNWINDS __asm__ volatile(".cfi_personality 0x1b, tscope_torch_unwind")
+
+#endif

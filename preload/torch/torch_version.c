@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "torch_version.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* May be missing, see glibc_compat.h. */
+#pragma weak dladdr
+#pragma weak dlclose
+#pragma weak dlopen
+#pragma weak dlsym
+TSCOPE_OLD_SYMBOL(dladdr);
+TSCOPE_OLD_SYMBOL(dlclose);
+TSCOPE_OLD_SYMBOL(dlopen);
+TSCOPE_OLD_SYMBOL(dlsym);
+
+u32 torch_version;
+
+void *torch_function(const char *name) {
+  if (!dlopen || !dlsym || !dlclose)
+    return NULL;
+  void *library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+  if (!library)
+    return NULL;
+  void *address = dlsym(library, name);
+  dlclose(library); /* gives back the reference; the library stays */
+  return address;
+}
+
+/* A function that every PyTorch 2 has. */
+static void *torch_landmark(void) {
+  return torch_function("_ZNK2at14RecordFunction4nameEv");
+}
+
+bool torch_loaded(void) {
+  return torch_landmark() != NULL;
+}
+
+/* Takes what `quote` encloses after `assignment` in `content`. */
+static bool take_quoted(const char *content, const char *assignment, char quote, char *text,
+                        size_t bytes) {
+  const char *at = strstr(content, assignment);
+  const char *begin = at ? strchr(at, quote) : NULL;
+  const char *end = begin ? strchr(begin + 1, quote) : NULL;
+  if (!end || (size_t)(end - begin) > bytes)
+    return false;
+  memcpy(text, begin + 1, (size_t)(end - begin - 1));
+  text[end - begin - 1] = '\0';
+  return true;
+}
+
+/* In a wheel, torch/version.py lies beside torch/lib/. */
+static bool version_from_wheel(char *text, size_t bytes) {
+  Dl_info where;
+  void *landmark = torch_landmark();
+  if (!landmark || !dladdr || !dladdr(landmark, &where) || !where.dli_fname)
+    return false;
+  const char *lib = strstr(where.dli_fname, "/lib/libtorch_cpu.so");
+  char path[PATH_MAX];
+  if (!lib || lib - where.dli_fname > (ptrdiff_t)sizeof path - 16)
+    return false;
+  snprintf(path, sizeof path, "%.*s/version.py", (int)(lib - where.dli_fname), where.dli_fname);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  char content[1024];
+  ssize_t got = read(fd, content, sizeof content - 1);
+  close(fd);
+  if (got <= 0)
+    return false;
+  content[got] = '\0';
+  return take_quoted(content, "__version__ = ", '\'', text, bytes);
+}
+
+/* Newer libraries tell: major, minor and patch in the three top bytes. */
+static bool version_from_library(char *text, size_t bytes) {
+  u64 (*abi_version)(void) = (u64(*)(void))torch_function("aoti_torch_abi_version");
+  if (!abi_version)
+    return false;
+  u64 version = abi_version();
+  snprintf(text, bytes, "%u.%u.%u", (unsigned)(version >> 56), (unsigned)(version >> 48 & 0xff),
+           (unsigned)(version >> 40 & 0xff));
+  return true;
+}
+
+/* "2.11.0+cu130" is 211; 0 for what does not look like a version. */
+static u32 version_code(const char *text) {
+  u32 part[2] = {0, 0};
+  for (int i = 0; i < 2; i++, text++) {
+    if (!isdigit((unsigned char)*text))
+      return 0;
+    for (; isdigit((unsigned char)*text) && part[i] < 100; text++)
+      part[i] = part[i] * 10 + (u32)(*text - '0');
+    if (*text != '.' || part[i] >= 100)
+      return 0;
+  }
+  return TORCH_VERSION_CODE(part[0], part[1]);
+}
+
+static void tell_python(struct tscope_thread *thread) {
+  if (!dlsym)
+    return;
+  const char *(*get_version)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
+  if (!get_version)
+    return;
+  const char *whole = get_version(); /* "3.11.7 (main, …) [GCC …]" */
+  char text[32];
+  snprintf(text, sizeof text, "%.*s", (int)strcspn(whole, " "), whole);
+  tscope_info(thread, TSCOPE_INFO_PYTHON, text, NULL);
+}
+
+void torch_version_find(struct tscope_thread *thread) {
+  char text[64];
+  if (version_from_wheel(text, sizeof text) || version_from_library(text, sizeof text)) {
+    torch_version = version_code(text);
+    tscope_info(thread, TSCOPE_INFO_TORCH, text, NULL);
+  }
+  tell_python(thread);
+}
