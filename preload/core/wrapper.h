@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Turns one registry line into the function that the job calls in place of the real one:
+ *
+ *   #define HOOK(...) TSCOPE_WRAPPER(tscope_nccl_sonames, __VA_ARGS__)
+ *   TSCOPE_NCCL_HOOKS(HOOK)
+ *
+ * The line's recorder R must be visible as
+ *
+ *   enum tscope_wake R_wakes                        whether the call may wake a dormant process
+ *   struct R_call R_begin(thread, what...)          before the real call
+ *   void R_end(thread, struct R_call *, result)     after it; must preserve errno
+ *
+ * The wrapper's C name is tscope_hook_<name>; only its assembler name is the API's, so that it
+ * cannot clash with the prototype in whatever version of the header is installed.
+ */
+#ifndef TSCOPE_WRAPPER_H
+#define TSCOPE_WRAPPER_H
+
+#include "hook.h"
+
+/* The arguments in parentheses, each with a comma in front. */
+#define TSCOPE_MORE(...) , ##__VA_ARGS__
+
+#define TSCOPE_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)        \
+  type tscope_hook_##name_ params __asm__(#name_);                                                 \
+  TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
+    static struct tscope_symbol symbol = {.name = #name_, .sonames = (sonames_)};                  \
+    type(*real) params = tscope_resolve(&symbol, __builtin_return_address(0));                     \
+    if (TSCOPE_UNLIKELY(!real))                                                                    \
+      return failure;                                                                              \
+    struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
+    if (TSCOPE_UNLIKELY(!thread))                                                                  \
+      return real args;                                                                            \
+    struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
+    type result = real args;                                                                       \
+    recorder##_end(thread, &call, result);                                                         \
+    tscope_leave(thread);                                                                          \
+    return result;                                                                                 \
+  }
+
+#endif

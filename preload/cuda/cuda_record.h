@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is recorded of each kind of CUDA runtime call: the recorders that cuda_hooks.def names. They
+ * run around the real call, on the job's thread; see core/wrapper.h for their shape. A call that
+ * failed did nothing on the GPU and is not recorded, but for allocations, where failing matters.
+ */
+#ifndef TSCOPE_CUDA_RECORD_H
+#define TSCOPE_CUDA_RECORD_H
+
+#include "gpu/gpu_clock.h"
+#include "gpu_facts.h"
+#include "shapes.h"
+#include "streams.h"
+
+/* Elapsed chunk units. */
+static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
+  return (tscope_ticks() - start) >> thread->tick_shift;
+}
+
+/* Room for a detail record that begins with a u32 duration, with one word more for a long one.
+ * `*bytes` is the record's size, and then what is to be committed. */
+static inline void *detail_open(struct tscope_thread *thread, u64 start, u64 dur, u8 type, u16 tag,
+                                u32 *bytes) {
+  u32 plain = *bytes;
+  if (TSCOPE_UNLIKELY(dur >= TSCOPE_DUR_LONG))
+    *bytes += sizeof dur;
+  u8 *record = tscope_reserve(thread, &thread->detail, start, type, tag, *bytes);
+  if (TSCOPE_LIKELY(record != NULL)) {
+    *(u32 *)(void *)(record + sizeof(struct tscope_record)) =
+        dur >= TSCOPE_DUR_LONG ? TSCOPE_DUR_LONG : (u32)dur;
+    if (TSCOPE_UNLIKELY(dur >= TSCOPE_DUR_LONG))
+      *(u64 *)(void *)(record + plain) = dur;
+  }
+  return record;
+}
+
+/* Records a detail record whose further fields are given as initialisers. */
+#define DETAIL(NAME, name_, start_, dur_, tag_, ...)                                               \
+  do {                                                                                             \
+    u32 bytes_ = sizeof(struct tscope_##name_##_record);                                           \
+    struct tscope_##name_##_record *record_ =                                                      \
+        detail_open(thread, (start_), (dur_), TSCOPE_REC_##NAME, (tag_), &bytes_);                 \
+    if (TSCOPE_LIKELY(record_ != NULL)) {                                                          \
+      *record_ = (struct tscope_##name_##_record){                                                 \
+          .header = record_->header, .dur = record_->dur, __VA_ARGS__};                            \
+      tscope_commit(&thread->detail, bytes_);                                                      \
+    }                                                                                              \
+  } while (0)
+
+/* launch: every kernel launch that says grid, block and stream. `function` may be a host function
+ * or a kernel handle. */
+enum { launch_wakes = TSCOPE_WAKES };
+struct launch_call {
+  u64 start;
+  const void *function;
+  dim3 grid, block;
+  cudaStream_t stream;
+  enum tscope_default_stream default_stream;
+};
+static inline struct launch_call launch_begin(struct tscope_thread *thread,
+                                              enum tscope_default_stream default_stream,
+                                              const void *function, dim3 grid, dim3 block,
+                                              cudaStream_t stream) {
+  gpu_clock_start_once(thread);
+  return (struct launch_call){tscope_ticks(), function, grid, block, stream, default_stream};
+}
+static inline void launch_end(struct tscope_thread *thread, const struct launch_call *call,
+                              cudaError_t result) {
+  u64 dur = elapsed(thread, call->start);
+  if (TSCOPE_UNLIKELY(result != cudaSuccess))
+    return;
+  u32 shape = shape_number(thread, call->function, call->grid, call->block);
+  u16 stream = stream_index(thread, call->default_stream, call->stream);
+  DETAIL(LAUNCH, launch, call->start, dur, stream, .shape = shape);
+}
+
+/* launch_config: the same, said in a struct that is only read once the real function took it. */
+enum { launch_config_wakes = TSCOPE_WAKES };
+struct launch_config_call {
+  u64 start;
+  const cudaLaunchConfig_t *config;
+  const void *function;
+  enum tscope_default_stream default_stream;
+};
+static inline struct launch_config_call
+launch_config_begin(struct tscope_thread *thread, enum tscope_default_stream default_stream,
+                    const cudaLaunchConfig_t *config, const void *function) {
+  gpu_clock_start_once(thread);
+  return (struct launch_config_call){tscope_ticks(), config, function, default_stream};
+}
+static inline void launch_config_end(struct tscope_thread *thread,
+                                     const struct launch_config_call *call, cudaError_t result) {
+  u64 dur = elapsed(thread, call->start);
+  if (TSCOPE_UNLIKELY(result != cudaSuccess))
+    return;
+  const cudaLaunchConfig_t *config = call->config;
+  u32 shape = shape_number(thread, call->function, config->gridDim, config->blockDim);
+  u16 stream = stream_index(thread, call->default_stream, config->stream);
+  DETAIL(LAUNCH, launch, call->start, dur, stream, .shape = shape);
+}
+
+/* What the calls below have in common: when, and on which stream. */
+struct stream_call {
+  u64 start;
+  cudaStream_t stream;
+  enum tscope_default_stream default_stream;
+};
+
+enum { graph_launch_wakes = TSCOPE_WAKES };
+struct graph_launch_call {
+  struct stream_call on;
+  cudaGraphExec_t graph;
+};
+static inline struct graph_launch_call graph_launch_begin(struct tscope_thread *thread,
+                                                          enum tscope_default_stream default_stream,
+                                                          cudaGraphExec_t graph,
+                                                          cudaStream_t stream) {
+  gpu_clock_start_once(thread);
+  return (struct graph_launch_call){{tscope_ticks(), stream, default_stream}, graph};
+}
+static inline void graph_launch_end(struct tscope_thread *thread,
+                                    const struct graph_launch_call *call, cudaError_t result) {
+  u64 dur = elapsed(thread, call->on.start);
+  if (result != cudaSuccess)
+    return;
+  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
+  DETAIL(GRAPH_LAUNCH, graph_launch, call->on.start, dur, stream,
+         .graph = (u32)(uintptr_t)call->graph);
+}
+
+/* alloc_device, alloc_async, alloc_host: memory obtained; `where` holds its address afterwards. */
+enum {
+  alloc_device_wakes = TSCOPE_WAKES,
+  alloc_async_wakes = TSCOPE_WAKES,
+  alloc_host_wakes = TSCOPE_QUIET
+};
+struct alloc_call {
+  u64 start;
+  void *const *where;
+  u64 bytes;
+  u16 memory;
+};
+static inline void alloc_end(struct tscope_thread *thread, const struct alloc_call *call,
+                             cudaError_t result) {
+  u64 dur = elapsed(thread, call->start);
+  u64 address = result == cudaSuccess ? (u64)(uintptr_t)*call->where : 0;
+  DETAIL(ALLOC, alloc, call->start, dur, call->memory, .result = (u32)result, .address = address,
+         .bytes = call->bytes);
+}
+#define alloc_device_call alloc_call
+#define alloc_async_call alloc_call
+#define alloc_host_call alloc_call
+static inline struct alloc_call alloc_device_begin(struct tscope_thread *thread,
+                                                   enum tscope_memory memory, void *const *where,
+                                                   size_t bytes) {
+  gpu_clock_start_once(thread);
+  return (struct alloc_call){tscope_ticks(), where, bytes, (u16)memory};
+}
+static inline void alloc_device_end(struct tscope_thread *thread, const struct alloc_call *call,
+                                    cudaError_t result) {
+  alloc_end(thread, call, result);
+  if (result == cudaSuccess)
+    gpu_facts_tell_once(thread);
+}
+static inline struct alloc_call alloc_async_begin(struct tscope_thread *thread,
+                                                  enum tscope_default_stream default_stream,
+                                                  void *const *where, size_t bytes,
+                                                  cudaStream_t stream) {
+  (void)default_stream, (void)stream;
+  return alloc_device_begin(thread, TSCOPE_MEMORY_DEVICE_ASYNC, where, bytes);
+}
+static inline void alloc_async_end(struct tscope_thread *thread, const struct alloc_call *call,
+                                   cudaError_t result) {
+  alloc_device_end(thread, call, result);
+}
+static inline struct alloc_call alloc_host_begin(struct tscope_thread *thread,
+                                                 enum tscope_memory memory, void *const *where,
+                                                 size_t bytes) {
+  (void)thread;
+  return (struct alloc_call){tscope_ticks(), where, bytes, (u16)memory};
+}
+static inline void alloc_host_end(struct tscope_thread *thread, const struct alloc_call *call,
+                                  cudaError_t result) {
+  alloc_end(thread, call, result);
+}
+
+/* release, release_async: memory given back. Giving back NULL is a usual way to start CUDA. */
+enum { release_wakes = TSCOPE_QUIET, release_async_wakes = TSCOPE_QUIET };
+struct release_call {
+  u64 start;
+  const void *address;
+  u16 memory;
+};
+#define release_async_call release_call
+static inline struct release_call release_begin(struct tscope_thread *thread,
+                                                enum tscope_memory memory, const void *address) {
+  (void)thread;
+  return (struct release_call){tscope_ticks(), address, (u16)memory};
+}
+static inline void release_end(struct tscope_thread *thread, const struct release_call *call,
+                               cudaError_t result) {
+  u64 dur = elapsed(thread, call->start);
+  if (call->address)
+    DETAIL(FREE, free, call->start, dur, call->memory, .result = (u32)result,
+           .address = (u64)(uintptr_t)call->address);
+}
+static inline struct release_call release_async_begin(struct tscope_thread *thread,
+                                                      enum tscope_default_stream default_stream,
+                                                      const void *address, cudaStream_t stream) {
+  (void)default_stream, (void)stream;
+  return release_begin(thread, TSCOPE_MEMORY_DEVICE_ASYNC, address);
+}
+static inline void release_async_end(struct tscope_thread *thread, const struct release_call *call,
+                                     cudaError_t result) {
+  release_end(thread, call, result);
+}
+
+/* copy, copy_peer, fill: bytes moved or set; `async` is TSCOPE_COPY_ASYNC or 0. */
+enum { copy_wakes = TSCOPE_QUIET, copy_peer_wakes = TSCOPE_QUIET, fill_wakes = TSCOPE_QUIET };
+struct copy_call {
+  struct stream_call on;
+  u64 bytes;
+  u32 kind;
+};
+#define copy_peer_call copy_call
+#define fill_call copy_call
+static inline u32 copy_direction(enum cudaMemcpyKind kind) {
+  static const u8 directions[] = {[cudaMemcpyHostToHost] = TSCOPE_COPY_H2H,
+                                  [cudaMemcpyHostToDevice] = TSCOPE_COPY_H2D,
+                                  [cudaMemcpyDeviceToHost] = TSCOPE_COPY_D2H,
+                                  [cudaMemcpyDeviceToDevice] = TSCOPE_COPY_D2D};
+  return (unsigned)kind < sizeof directions ? directions[kind] : TSCOPE_COPY_UNKNOWN;
+}
+static inline struct copy_call copy_begin(struct tscope_thread *thread,
+                                          enum tscope_default_stream default_stream,
+                                          enum cudaMemcpyKind kind, size_t bytes, u32 async,
+                                          cudaStream_t stream) {
+  (void)thread;
+  return (struct copy_call){
+      {tscope_ticks(), stream, default_stream}, bytes, copy_direction(kind) | async};
+}
+static inline void copy_end(struct tscope_thread *thread, const struct copy_call *call,
+                            cudaError_t result) {
+  u64 dur = elapsed(thread, call->on.start);
+  if (result != cudaSuccess)
+    return;
+  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
+  DETAIL(COPY, copy, call->on.start, dur, stream, .kind = call->kind, .bytes = call->bytes);
+}
+static inline struct copy_call copy_peer_begin(struct tscope_thread *thread,
+                                               enum tscope_default_stream default_stream,
+                                               size_t bytes, u32 async, cudaStream_t stream) {
+  (void)thread;
+  return (struct copy_call){
+      {tscope_ticks(), stream, default_stream}, bytes, TSCOPE_COPY_P2P | async};
+}
+static inline void copy_peer_end(struct tscope_thread *thread, const struct copy_call *call,
+                                 cudaError_t result) {
+  copy_end(thread, call, result);
+}
+static inline struct copy_call fill_begin(struct tscope_thread *thread,
+                                          enum tscope_default_stream default_stream, size_t bytes,
+                                          u32 async, cudaStream_t stream) {
+  (void)thread;
+  return (struct copy_call){{tscope_ticks(), stream, default_stream}, bytes, async};
+}
+static inline void fill_end(struct tscope_thread *thread, const struct copy_call *call,
+                            cudaError_t result) {
+  u64 dur = elapsed(thread, call->on.start);
+  if (result != cudaSuccess)
+    return;
+  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
+  DETAIL(FILL, fill, call->on.start, dur, stream, .kind = call->kind, .bytes = call->bytes);
+}
+
+/* sync_device, sync_stream, sync_event: the host waited for the GPU. Recorded even if the wait
+ * ended with an error, since it is time that passed. */
+enum { sync_device_wakes = TSCOPE_QUIET, sync_stream_wakes = TSCOPE_QUIET };
+enum { sync_event_wakes = TSCOPE_QUIET };
+static inline u32 event_bits(cudaEvent_t event) {
+  return (u32)((uintptr_t)event >> 4);
+}
+struct sync_device_call {
+  u64 start;
+};
+static inline struct sync_device_call sync_device_begin(struct tscope_thread *thread) {
+  (void)thread;
+  return (struct sync_device_call){tscope_ticks()};
+}
+static inline void sync_device_end(struct tscope_thread *thread,
+                                   const struct sync_device_call *call, cudaError_t result) {
+  (void)result;
+  DETAIL(SYNC, sync, call->start, elapsed(thread, call->start), TSCOPE_SYNC_DEVICE, .object = 0);
+}
+#define sync_stream_call stream_call
+static inline struct stream_call sync_stream_begin(struct tscope_thread *thread,
+                                                   enum tscope_default_stream default_stream,
+                                                   cudaStream_t stream) {
+  (void)thread;
+  return (struct stream_call){tscope_ticks(), stream, default_stream};
+}
+static inline void sync_stream_end(struct tscope_thread *thread, const struct stream_call *call,
+                                   cudaError_t result) {
+  u64 dur = elapsed(thread, call->start);
+  u16 stream = result == cudaSuccess ? stream_index(thread, call->default_stream, call->stream)
+                                     : TSCOPE_NO_STREAM;
+  DETAIL(SYNC, sync, call->start, dur, TSCOPE_SYNC_STREAM, .object = stream);
+}
+struct sync_event_call {
+  u64 start;
+  cudaEvent_t event;
+};
+static inline struct sync_event_call sync_event_begin(struct tscope_thread *thread,
+                                                      cudaEvent_t event) {
+  (void)thread;
+  return (struct sync_event_call){tscope_ticks(), event};
+}
+static inline void sync_event_end(struct tscope_thread *thread, const struct sync_event_call *call,
+                                  cudaError_t result) {
+  (void)result;
+  DETAIL(SYNC, sync, call->start, elapsed(thread, call->start), TSCOPE_SYNC_EVENT,
+         .object = event_bits(call->event));
+}
+
+/* event_record, event_wait: the edges between streams. */
+enum { event_record_wakes = TSCOPE_QUIET, event_wait_wakes = TSCOPE_QUIET };
+struct event_call {
+  struct stream_call on;
+  cudaEvent_t event;
+};
+#define event_record_call event_call
+#define event_wait_call event_call
+static inline struct event_call event_record_begin(struct tscope_thread *thread,
+                                                   enum tscope_default_stream default_stream,
+                                                   cudaEvent_t event, cudaStream_t stream) {
+  (void)thread;
+  return (struct event_call){{tscope_ticks(), stream, default_stream}, event};
+}
+static inline void event_record_end(struct tscope_thread *thread, const struct event_call *call,
+                                    cudaError_t result) {
+  u64 dur = elapsed(thread, call->on.start);
+  if (result != cudaSuccess)
+    return;
+  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
+  DETAIL(EVENT_RECORD, event_record, call->on.start, dur, stream, .event = event_bits(call->event));
+}
+static inline struct event_call event_wait_begin(struct tscope_thread *thread,
+                                                 enum tscope_default_stream default_stream,
+                                                 cudaEvent_t event, cudaStream_t stream) {
+  return event_record_begin(thread, default_stream, event, stream);
+}
+static inline void event_wait_end(struct tscope_thread *thread, const struct event_call *call,
+                                  cudaError_t result) {
+  u64 dur = elapsed(thread, call->on.start);
+  if (result != cudaSuccess)
+    return;
+  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
+  DETAIL(EVENT_WAIT, event_wait, call->on.start, dur, stream, .event = event_bits(call->event));
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSCOPE_GPU_FACTS_H
+#define TSCOPE_GPU_FACTS_H
+
+#include "hook.h"
+
+/* Records GPU name and memory, driver and runtime version, the first time it is called. Only asks
+ * functions that the process has loaded; call it where a context exists. */
+void gpu_facts_tell_once(struct tscope_thread *thread);
+
+void gpu_facts_reset(void);
+
+#endif

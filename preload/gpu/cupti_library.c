@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "cupti_library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda_thread.h"
+
+TSCOPE_OLD_SYMBOL(dladdr);
+TSCOPE_OLD_SYMBOL(dlerror);
+TSCOPE_OLD_SYMBOL(dlopen);
+TSCOPE_OLD_SYMBOL(dlsym);
+
+static const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
+
+/* Where CUPTI lies as seen from the CUDA runtime: wheels of CUDA 13, wheels of CUDA 12, Toolkit. */
+static const char *const folders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
+                                      "../../../extras/CUPTI/lib64/"};
+
+static void *already_loaded(void) {
+  for (size_t i = 0; cupti_sonames[i]; i++) {
+    void *library = dlopen(cupti_sonames[i], RTLD_NOW | RTLD_NOLOAD);
+    if (library)
+      return library;
+  }
+  return NULL;
+}
+
+/* The CUDA runtime's file, and which major version it is. */
+static bool find_runtime(char path[PATH_MAX], int *major) {
+  static struct tscope_symbol symbol = {.name = "cudaRuntimeGetVersion",
+                                        .sonames = tscope_cuda_sonames};
+  int (*get_version)(int *) = tscope_resolve(&symbol, NULL);
+  Dl_info info;
+  int version;
+  if (!get_version || get_version(&version) || !dladdr((void *)get_version, &info) ||
+      !info.dli_fname || !realpath(info.dli_fname, path))
+    return false;
+  *major = version / 1000;
+  return true;
+}
+
+static void *beside_runtime(void) {
+  char runtime[PATH_MAX];
+  int major;
+  if (!find_runtime(runtime, &major))
+    return NULL;
+  char *slash = strrchr(runtime, '/');
+  if (!slash)
+    return NULL;
+  slash[1] = '\0';
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s%slibcupti.so.%d", runtime, folders[i], major);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library)
+      return library;
+  }
+  return NULL;
+}
+
+bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
+  void *library = already_loaded();
+  if (!library)
+    library = beside_runtime();
+  dlerror(); /* what was not there is no news to the job */
+  if (!library) {
+    snprintf(why, why_bytes, "CUPTI is neither loaded nor beside the CUDA runtime");
+    return false;
+  }
+#define X(name_, needed, params)                                                                   \
+  cupti->name_ = (int(*) params)dlsym(library, #name_);                                            \
+  if (!cupti->name_ && (needed)) {                                                                 \
+    snprintf(why, why_bytes, "this CUPTI has no %s", #name_);                                      \
+    dlerror();                                                                                     \
+    return false;                                                                                  \
+  }
+  CUPTI_FUNCTIONS(X)
+#undef X
+  dlerror();
+  return true;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions of CUPTI that tscope calls, found at run time: X(name, needed, (parameters)).
+ */
+#ifndef TSCOPE_CUPTI_LIBRARY_H
+#define TSCOPE_CUPTI_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CUPTI_FUNCTIONS(X)                                                                         \
+  X(cuptiActivityRegisterTimestampCallback, true, (uint64_t(*now)(void)))                          \
+  X(cuptiActivityRegisterCallbacks, true,                                                          \
+    (void (*requested)(uint8_t **, size_t *, size_t *),                                            \
+     void (*completed)(void *, uint32_t, uint8_t *, size_t, size_t)))                              \
+  X(cuptiActivityEnable, true, (int kind))                                                         \
+  X(cuptiActivityDisable, true, (int kind))                                                        \
+  X(cuptiActivityFlushAll, true, (uint32_t flag))                                                  \
+  X(cuptiActivityGetNextRecord, true, (uint8_t * buffer, size_t valid, void **record))             \
+  X(cuptiActivitySetAttribute, false, (int attribute, size_t *bytes, void *value))                 \
+  X(cuptiActivityGetNumDroppedRecords, false, (void *context, uint32_t stream, size_t *dropped))   \
+  X(cuptiGetStreamIdEx, false,                                                                     \
+    (void *context, void *stream, uint8_t per_thread, uint32_t *stream_id))                        \
+  X(cuptiGetResultString, false, (int result, const char **text))
+
+struct cupti {
+#define X(name, needed, params) int(*name) params;
+  CUPTI_FUNCTIONS(X)
+#undef X
+};
+
+/* Finds CUPTI: the copy that is in the process, else one beside the CUDA runtime. Never brings in
+ * a second copy. False, with a reason in words, if there is none that will do. */
+bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the times at which the GPU really worked come from. A source is opened once, before the
+ * first call that gives the GPU work, is polled from tscope's helper thread, and hands each span to
+ * gpu_span_record(). The sources, in the order in which they are tried, are in gpu_clock.c; when
+ * none can be opened the trace says so and why, and the host's side is all there is.
+ */
+#ifndef TSCOPE_GPU_CLOCK_H
+#define TSCOPE_GPU_CLOCK_H
+
+#include "families.h"
+
+/* Running totals of a source. */
+struct gpu_clock_counts {
+  u64 seen;    /* spans taken */
+  u64 dropped; /* that the source said it lost, or that came when there was no room for them */
+  u64 invalid; /* thrown away because they cannot be true */
+};
+
+struct gpu_clock_source {
+  enum tscope_gpu_clock id;
+  /* Starts it. On failure says why and leaves nothing behind. */
+  bool (*open)(char *why, size_t why_bytes);
+  /* Makes it deliver what it has. May block; called with no lock held. */
+  void (*poll)(struct tscope_thread *thread);
+  /* The process ends in order: delivers everything. Nothing of the source is called after it. */
+  void (*close)(struct tscope_thread *thread);
+  /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. */
+  u32 (*stream_id)(void *stream, bool per_thread);
+  struct gpu_clock_counts (*counts)(void);
+};
+
+extern const struct gpu_clock_source gpu_clock_cupti;
+
+enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_COPY, GPU_SPAN_FILL };
+
+/* One thing that the GPU did. Times are nanoseconds of CLOCK_MONOTONIC. */
+struct gpu_span {
+  enum gpu_span_kind kind;
+  u64 start;
+  u64 end;
+  u32 device;
+  u32 stream; /* the source's id */
+  u32 correlation;
+  u32 graph;
+  u64 bytes;             /* of a copy or fill */
+  enum tscope_copy copy; /* direction of a copy */
+  const char *name;      /* of a kernel, mangled; NULL if not known */
+};
+
+/* Records a span. The caller has checked that it ended after it began. */
+void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span);
+
+/* Whether a kernel of this mangled name is the work of a collective library. */
+bool gpu_kernel_is_collective(const char *name);
+
+/* Opens the first source that can be had, the first time it is called. */
+extern u32 gpu_clock_tried;
+void gpu_clock_start(struct tscope_thread *thread);
+
+static inline void gpu_clock_start_once(struct tscope_thread *thread) {
+  if (TSCOPE_UNLIKELY(!__atomic_load_n(&gpu_clock_tried, __ATOMIC_RELAXED)))
+    gpu_clock_start(thread);
+}
+
+/* The open source's id for a stream of the calling thread's context, TSCOPE_UNKNOWN if there is no
+ * source or it cannot tell. */
+u32 gpu_clock_stream_id(void *stream, bool per_thread);
+
+#endif

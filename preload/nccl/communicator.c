@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "communicator.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "handle_map.h"
+
+enum { MAX_COMMUNICATORS = 2048, MAX_WAITING = 64 };
+
+const char *const tscope_nccl_sonames[] = {"libnccl.so.2", NULL};
+
+HANDLE_MAP(by_handle, 4 * MAX_COMMUNICATORS);
+
+/* All guarded by by_handle's lock. A communicator's place is used again once it is forgotten. */
+static struct communicator communicators[MAX_COMMUNICATORS];
+static u32 free_places[MAX_COMMUNICATORS];
+static u32 n_free, n_places, n_numbers;
+static struct birth waiting[MAX_WAITING];
+static u32 n_waiting;
+
+static u64 mix(u64 hash, const void *bytes, size_t n) {
+  const unsigned char *byte = bytes;
+  for (size_t i = 0; i < n; i++)
+    hash = (hash ^ byte[i]) * 0x100000001b3ull; /* FNV-1a */
+  hash ^= hash >> 32;
+  return hash ? hash : 1;
+}
+
+static const u64 hash_start = 0xcbf29ce484222325ull;
+
+u64 communicator_identity(const ncclUniqueId *ids, int n_ids) {
+  return ids && n_ids > 0 ? mix(hash_start, ids, (size_t)n_ids * sizeof *ids) : 0;
+}
+
+u64 communicator_identity_private(void) {
+  static u32 made;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  u64 seed[] = {(u64)now.tv_sec, (u64)now.tv_nsec, (u64)getpid(),
+                __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED)};
+  return mix(hash_start, seed, sizeof seed);
+}
+
+u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *kind) {
+  if (!parent)
+    return 0;
+  u64 hash = mix(hash_start, kind, strlen(kind));
+  hash = mix(hash, &parent, sizeof parent);
+  hash = mix(hash, &ordinal, sizeof ordinal);
+  return mix(hash, &color, sizeof color);
+}
+
+/* Asks the real library for what the creating call did not say. NCCL complains in the job's log
+ * when a communicator is asked before it is ready, so that is looked at first. */
+static bool ask(ncclComm_t handle, struct communicator *comm) {
+  static struct tscope_symbol state = {.name = "ncclCommGetAsyncError",
+                                       .sonames = tscope_nccl_sonames};
+  static struct tscope_symbol count = {.name = "ncclCommCount", .sonames = tscope_nccl_sonames};
+  static struct tscope_symbol user_rank = {.name = "ncclCommUserRank",
+                                           .sonames = tscope_nccl_sonames};
+  static struct tscope_symbol device = {.name = "ncclCommCuDevice", .sonames = tscope_nccl_sonames};
+  ncclResult_t (*get_state)(ncclComm_t, ncclResult_t *) = tscope_resolve(&state, NULL);
+  ncclResult_t now = ncclSuccess;
+  if (get_state && (get_state(handle, &now) != ncclSuccess || now != ncclSuccess))
+    return false;
+  const struct {
+    struct tscope_symbol *symbol;
+    void *into;
+    bool known;
+  } questions[] = {{&count, &comm->size, comm->size != 0},
+                   {&user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
+                   {&device, &comm->device, comm->device >= 0}};
+  for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+    ncclResult_t (*get)(ncclComm_t, int *) = tscope_resolve(questions[i].symbol, NULL);
+    int answer;
+    if (!questions[i].known && get && get(handle, &answer) == ncclSuccess)
+      memcpy(questions[i].into, &answer, sizeof answer);
+  }
+  return true;
+}
+
+static void announce(struct tscope_thread *thread, struct communicator *comm) {
+  if (__atomic_exchange_n(&comm->announced, 1, __ATOMIC_ACQ_REL))
+    return;
+  struct tscope_comm_record record = {
+      .identity = comm->identity,
+      .parent = comm->parent,
+      .comm = comm->number,
+      .rank = comm->rank,
+      .size = comm->size,
+      .device = comm->device,
+      .color = comm->color,
+      .dur = comm->create_dur,
+  };
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_COMM, TSCOPE_BACKEND_NCCL, &record,
+               sizeof record);
+}
+
+/* Enters a communicator under its handle. A handle that is still there was given back in a way
+ * that tscope did not see: its communicator is gone. */
+static struct communicator *enter(ncclComm_t handle, const struct communicator *born) {
+  handle_map_lock(&by_handle);
+  struct communicator *comm = NULL;
+  u64 place;
+  bool known = handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place);
+  if (!known)
+    place = n_free                         ? free_places[--n_free]
+            : n_places < MAX_COMMUNICATORS ? n_places++
+                                           : MAX_COMMUNICATORS;
+  if (place < MAX_COMMUNICATORS) {
+    communicators[place] = *born;
+    communicators[place].number = n_numbers++;
+    if (known || handle_map_put_locked(&by_handle, (u64)(uintptr_t)handle, place))
+      comm = &communicators[place];
+    else
+      free_places[n_free++] = (u32)place;
+  }
+  handle_map_unlock(&by_handle);
+  return comm;
+}
+
+struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t handle) {
+  if (!handle)
+    return NULL;
+  struct communicator *comm;
+  u64 place;
+  if (TSCOPE_LIKELY(handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place)))
+    comm = &communicators[place];
+  else
+    comm = enter(handle,
+                 &(struct communicator){.rank = TSCOPE_UNKNOWN_RANK, .device = -1, .color = -1});
+  if (comm && TSCOPE_UNLIKELY(!__atomic_load_n(&comm->announced, __ATOMIC_ACQUIRE))) {
+    int saved = errno;
+    ask(handle, comm);
+    announce(thread, comm);
+    errno = saved;
+  }
+  return comm;
+}
+
+static void wait_for(const struct birth *birth) {
+  handle_map_lock(&by_handle);
+  if (n_waiting < MAX_WAITING)
+    waiting[n_waiting++] = *birth;
+  handle_map_unlock(&by_handle);
+}
+
+void communicator_born(struct tscope_thread *thread, const struct birth *birth,
+                       ncclResult_t result) {
+  if ((result != ncclSuccess && result != ncclInProgress) || !birth->handle)
+    return;
+  ncclComm_t handle = __atomic_load_n(birth->handle, __ATOMIC_ACQUIRE);
+  if (!handle) {
+    if (result == ncclInProgress)
+      wait_for(birth);
+    return;
+  }
+  struct communicator *comm =
+      enter(handle, &(struct communicator){
+                        .identity = birth->identity,
+                        .parent = birth->parent,
+                        .create_dur = (tscope_ticks() - birth->start) >> thread->tick_shift,
+                        .rank = birth->rank,
+                        .size = birth->size,
+                        .device = birth->device,
+                        .color = birth->color,
+                    });
+  if (!comm)
+    return;
+  /* One that is not ready is announced at its first use, when the job knows that it is. */
+  if (ask(handle, comm) || birth->rank != TSCOPE_UNKNOWN_RANK)
+    announce(thread, comm);
+}
+
+void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
+  if (TSCOPE_LIKELY(!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED)))
+    return;
+  struct birth done[MAX_WAITING];
+  u32 n_done = 0;
+  handle_map_lock(&by_handle);
+  for (u32 i = 0; i < n_waiting;) {
+    if (waiting[i].parent_handle == handle) {
+      done[n_done++] = waiting[i];
+      waiting[i] = waiting[--n_waiting];
+    } else {
+      i++;
+    }
+  }
+  handle_map_unlock(&by_handle);
+  for (u32 i = 0; i < n_done; i++)
+    communicator_born(thread, &done[i], ncclSuccess);
+}
+
+u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
+  u64 place;
+  if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place))
+    return TSCOPE_UNKNOWN;
+  struct communicator *comm = &communicators[place];
+  announce(thread, comm);
+  u32 number = comm->number;
+  if (handle_map_take(&by_handle, (u64)(uintptr_t)handle, &place)) {
+    handle_map_lock(&by_handle);
+    free_places[n_free++] = (u32)place;
+    handle_map_unlock(&by_handle);
+  }
+  /* A birth that waits for this handle would read a variable that may be gone by then. */
+  handle_map_lock(&by_handle);
+  for (u32 i = 0; i < n_waiting;)
+    if (waiting[i].parent_handle == handle)
+      waiting[i] = waiting[--n_waiting];
+    else
+      i++;
+  handle_map_unlock(&by_handle);
+  return number;
+}
+
+u32 communicator_number(ncclComm_t handle) {
+  u64 place;
+  if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place))
+    return TSCOPE_UNKNOWN;
+  return communicators[place].number;
+}
+
+void communicator_reset(void) {
+  if (n_places)
+    handle_map_reset(&by_handle);
+  n_free = n_places = n_numbers = n_waiting = 0;
+}

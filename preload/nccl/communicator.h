@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The communicators of this process: who they are, and what number comes next on each. A
+ * communicator is known by its handle from the moment the job gets it until it gives it back; its
+ * memory is NCCL's and is never read.
+ */
+#ifndef TSCOPE_COMMUNICATOR_H
+#define TSCOPE_COMMUNICATOR_H
+
+#include <nccl.h>
+
+#include "hook.h"
+
+extern const char *const tscope_nccl_sonames[];
+
+struct communicator {
+  u64 identity; /* 0: made before tscope watched, or by a function it does not know */
+  u64 parent;
+  u64 create_dur;
+  u32 number; /* in the trace */
+  u32 rank;
+  u32 size;
+  i32 device;
+  i32 color;
+  u32 collectives; /* the next sequence number of each kind */
+  u32 transfers;
+  u32 splits; /* children made from it so far, which is part of their identity */
+  u32 shrinks;
+  u32 announced; /* COMM record written */
+};
+
+/* A communicator that is being made. The handle appears at `handle`, which is the job's variable:
+ * at once, at the end of the group, or, where calls do not block, once ncclCommGetAsyncError() on
+ * the parent says that it is done. It is only read at those moments. */
+struct birth {
+  ncclComm_t *handle;
+  ncclComm_t parent_handle; /* whose completion a non-blocking split waits for */
+  u64 identity;
+  u64 parent;
+  u64 start;
+  u32 rank;
+  u32 size;
+  i32 device;
+  i32 color;
+};
+
+/* Identity from the unique ids, the same on every rank that was given the same ids in the same
+ * order. Never 0. */
+u64 communicator_identity(const ncclUniqueId *ids, int n_ids);
+
+/* Identity that this process alone makes up, for communicators that live in one process. */
+u64 communicator_identity_private(void);
+
+/* Identity of a child. All members make the children of a parent in the same order. 0 when the
+ * parent's is not known. */
+u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *kind);
+
+/* The communicator behind a handle; an unknown one is entered with identity 0. NULL when the table
+ * is full or the handle is NULL. Its COMM record is written if it is not yet. */
+struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t handle);
+
+/* The call that makes `birth` returned `result`: enters it, or waits for its handle. */
+void communicator_born(struct tscope_thread *thread, const struct birth *birth,
+                       ncclResult_t result);
+
+/* The job was told that nothing is in progress on `handle` any more. */
+void communicator_ready(struct tscope_thread *thread, ncclComm_t handle);
+
+/* Forgets a handle that is about to be invalid. Returns the communicator's number, TSCOPE_UNKNOWN
+ * if there was none. */
+u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle);
+
+/* Its number, TSCOPE_UNKNOWN if the handle is not known. */
+u32 communicator_number(ncclComm_t handle);
+
+/* Empties the table: this process is a fork of one that had communicators, and has none. */
+void communicator_reset(void);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Making and ending communicators.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "families.h"
+#include "handle_map.h"
+#include "nccl_record.h"
+
+static void tell_version(struct tscope_thread *thread) {
+  static bool told;
+  if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+    return;
+  static struct tscope_symbol symbol = {.name = "ncclGetVersion", .sonames = tscope_nccl_sonames};
+  ncclResult_t (*get_version)(int *) = tscope_resolve(&symbol, NULL);
+  int code;
+  if (!get_version || get_version(&code) != ncclSuccess)
+    return;
+  char text[32]; /* 2.8 and before count in thousands, later ones in ten thousands */
+  int major = code < 10000 ? code / 1000 : code / 10000;
+  snprintf(text, sizeof text, "%d.%d.%d", major, code / 100 % (code < 10000 ? 10 : 100),
+           code % 100);
+  tscope_info(thread, TSCOPE_INFO_NCCL, text, NULL);
+}
+
+/* The creating call returned: outside a group the communicator is there, inside one its handle
+ * comes with the group's end. */
+static void delivered(struct tscope_thread *thread, const struct birth *birth,
+                      ncclResult_t result) {
+  int saved = errno;
+  struct nccl_thread *nccl = nccl_thread(thread);
+  if (!nccl->depth)
+    communicator_born(thread, birth, result);
+  else if (result == ncclSuccess && nccl->n_births < MAX_BIRTHS)
+    nccl->births[nccl->n_births++] = *birth;
+  tell_version(thread);
+  errno = saved;
+}
+
+struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
+                                      int rank, const ncclUniqueId *ids, int n_ids) {
+  gpu_clock_start_once(thread);
+  return (struct comm_init_call){.birth = {
+                                     .handle = comm,
+                                     .identity = communicator_identity(ids, n_ids),
+                                     .start = tscope_ticks(),
+                                     .rank = (u32)rank,
+                                     .size = (u32)nranks,
+                                     .device = -1,
+                                     .color = -1,
+                                 }};
+}
+
+void comm_init_end(struct tscope_thread *thread, struct comm_init_call *call, ncclResult_t result) {
+  delivered(thread, &call->birth, result);
+}
+
+struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, ncclComm_t *comms,
+                                              int n, const int *devices) {
+  gpu_clock_start_once(thread);
+  return (struct comm_init_all_call){
+      .comms = comms, .devices = devices, .n = n, .start = tscope_ticks()};
+}
+
+void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *call,
+                       ncclResult_t result) {
+  struct birth birth = {.identity = communicator_identity_private(),
+                        .start = call->start,
+                        .size = (u32)call->n,
+                        .color = -1};
+  for (int i = 0; call->comms && i < call->n; i++) {
+    birth.handle = &call->comms[i];
+    birth.rank = (u32)i;
+    birth.device = call->devices ? call->devices[i] : i;
+    delivered(thread, &birth, result);
+  }
+}
+
+static struct birth child_of(struct tscope_thread *thread, ncclComm_t parent, ncclComm_t *child,
+                             i32 color, bool split) {
+  gpu_clock_start_once(thread);
+  struct birth birth = {.handle = child,
+                        .parent_handle = parent,
+                        .start = tscope_ticks(),
+                        .rank = TSCOPE_UNKNOWN_RANK,
+                        .device = -1,
+                        .color = color};
+  struct communicator *comm = communicator_get(thread, parent);
+  if (comm) {
+    u32 *ordinal = split ? &comm->splits : &comm->shrinks;
+    birth.parent = comm->identity;
+    birth.identity = communicator_identity_child(comm->identity,
+                                                 __atomic_fetch_add(ordinal, 1, __ATOMIC_RELAXED),
+                                                 color, split ? "split" : "shrink");
+  }
+  return birth;
+}
+
+struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
+                                        ncclComm_t *child) {
+  return (struct comm_split_call){.birth = child_of(thread, parent, child, color, true)};
+}
+
+void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
+                    ncclResult_t result) {
+  if (call->birth.color != NCCL_SPLIT_NOCOLOR) /* this rank is in no child */
+    delivered(thread, &call->birth, result);
+}
+
+struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
+                                          ncclComm_t *child) {
+  return (struct comm_shrink_call){.birth = child_of(thread, parent, child, -1, false)};
+}
+
+void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
+                     ncclResult_t result) {
+  delivered(thread, &call->birth, result);
+}
+
+struct comm_ready_call comm_ready_begin(struct tscope_thread *thread, ncclComm_t comm,
+                                        const ncclResult_t *state) {
+  (void)thread;
+  return (struct comm_ready_call){.comm = comm, .state = state};
+}
+
+void comm_ready_end(struct tscope_thread *thread, struct comm_ready_call *call,
+                    ncclResult_t result) {
+  if (result == ncclSuccess && call->state && *call->state == ncclSuccess)
+    communicator_ready(thread, call->comm);
+}
+
+struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,
+                                    ncclComm_t comm) {
+  /* A handle that is destroyed may be given to another communicator before the call returns. */
+  u32 number = how == TSCOPE_COMM_END_FINALIZE ? communicator_number(comm)
+                                               : communicator_forget(thread, comm);
+  return (struct comm_end_call){.start = tscope_ticks(), .number = number, .how = (u16)how};
+}
+
+void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, ncclResult_t result) {
+  if (call->number == TSCOPE_UNKNOWN)
+    return;
+  int saved = errno;
+  struct tscope_comm_end_record record = {.comm = call->number, .result = (u32)result};
+  tscope_spine(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof record);
+  errno = saved;
+}
+
+static void wake(struct tscope_thread *thread) {
+  (void)thread;
+  communicator_reset();
+}
+
+const struct tscope_family tscope_nccl_family = {
+    .name = "nccl", .thread_bytes = sizeof(struct nccl_thread), .wake = wake};

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is recorded of each kind of NCCL call: the recorders that nccl_hooks.def names. They run
+ * around the real call, on the job's thread; see core/wrapper.h for their shape.
+ *
+ * Calls made inside a group are launched when the outermost group ends. Each still has a record of
+ * its own, with the group's number; the time that launching took is in the GROUP record.
+ */
+#ifndef TSCOPE_NCCL_RECORD_H
+#define TSCOPE_NCCL_RECORD_H
+
+#include <cuda_runtime_api.h>
+
+#include "communicator.h"
+#include "cuda/streams.h"
+#include "gpu/gpu_clock.h"
+
+enum {
+  TSCOPE_NO_PEER = -1,
+  TSCOPE_NO_REDOP = -1,
+  MAX_BIRTHS = 32, /* communicators made in one group; further ones are found at their first use */
+};
+
+/* A thread's NCCL state, in its family slot. */
+struct nccl_thread {
+  u32 depth; /* group starts without their end */
+  u32 group; /* number of the open group, 0 while it has no calls */
+  u32 calls;
+  u32 n_births;
+  struct birth births[MAX_BIRTHS];
+};
+
+static inline struct nccl_thread *nccl_thread(struct tscope_thread *thread) {
+  return thread->family[TSCOPE_FAMILY_NCCL];
+}
+
+u8 nccl_dtype(int datatype);
+u8 nccl_redop(int op);
+u32 nccl_group_open(struct nccl_thread *nccl);
+
+/* Where the record of a call in progress waits for its end. */
+struct nccl_span {
+  u64 *dur;
+  u64 start;
+};
+
+/* collective: every collective and point-to-point call. `bytes` is count times element size, with
+ * count in the sense that the function itself gives it. */
+enum { collective_wakes = TSCOPE_WAKES };
+struct collective_call {
+  struct nccl_span span;
+};
+struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
+                                        size_t count, ncclDataType_t datatype, int redop, int peer,
+                                        ncclComm_t comm, cudaStream_t stream);
+void collective_end(struct tscope_thread *thread, struct collective_call *call,
+                    ncclResult_t result);
+
+enum { nccl_group_start_wakes = TSCOPE_WAKES };
+struct nccl_group_start_call {
+  char none;
+};
+struct nccl_group_start_call nccl_group_start_begin(struct tscope_thread *thread);
+void nccl_group_start_end(struct tscope_thread *thread, struct nccl_group_start_call *call,
+                          ncclResult_t result);
+
+enum { nccl_group_end_wakes = TSCOPE_QUIET };
+struct nccl_group_end_call {
+  struct nccl_span span;
+};
+struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread);
+void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call *call,
+                        ncclResult_t result);
+
+/* comm_init and its kin: calls that make communicators. */
+enum { comm_init_wakes = TSCOPE_WAKES };
+struct comm_init_call {
+  struct birth birth;
+};
+struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
+                                      int rank, const ncclUniqueId *ids, int n_ids);
+void comm_init_end(struct tscope_thread *thread, struct comm_init_call *call, ncclResult_t result);
+
+enum { comm_init_all_wakes = TSCOPE_WAKES };
+struct comm_init_all_call {
+  ncclComm_t *comms;
+  const int *devices;
+  int n;
+  u64 start;
+};
+struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, ncclComm_t *comms,
+                                              int n, const int *devices);
+void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *call,
+                       ncclResult_t result);
+
+enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
+struct comm_split_call {
+  struct birth birth;
+};
+struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
+                                        ncclComm_t *child);
+void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
+                    ncclResult_t result);
+struct comm_shrink_call {
+  struct birth birth;
+};
+struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
+                                          ncclComm_t *child);
+void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
+                     ncclResult_t result);
+
+/* comm_ready: the job asks whether what it started on a communicator is done. */
+enum { comm_ready_wakes = TSCOPE_QUIET };
+struct comm_ready_call {
+  ncclComm_t comm;
+  const ncclResult_t *state;
+};
+struct comm_ready_call comm_ready_begin(struct tscope_thread *thread, ncclComm_t comm,
+                                        const ncclResult_t *state);
+void comm_ready_end(struct tscope_thread *thread, struct comm_ready_call *call,
+                    ncclResult_t result);
+
+enum { comm_end_wakes = TSCOPE_QUIET };
+struct comm_end_call {
+  u64 start;
+  u32 number;
+  u16 how;
+};
+struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,
+                                    ncclComm_t comm);
+void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, ncclResult_t result);
+
+#endif
