@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the files of the stand-in CUDA runtime. STANDIN_CUDA_MAJOR (12 or 13) says which
+ * runtime is built; the sources are the same.
+ */
+#ifndef STANDIN_CUDART_H
+#define STANDIN_CUDART_H
+
+#include "../gpu/clock.h"
+#include "../gpu/engine.h"
+#include "../standin.h"
+
+#pragma GCC visibility push(default)
+#include <cuda_runtime_api.h>
+#pragma GCC visibility pop
+
+#ifdef STANDIN_STATIC /* libcudart_static.a: linked into a program, seen by nobody */
+#define CUDART_API __attribute__((visibility("hidden")))
+#else
+#define CUDART_API __attribute__((visibility("default")))
+#endif
+
+/* Stream functions come twice: as name, where stream 0 is the legacy default stream, and as
+ * name##suffix, where it is the thread's own. The body is an expression that may use `own`. */
+#define TWINS(name, suffix, parameters, body)                                                      \
+  CUDART_API cudaError_t name parameters;                                                          \
+  CUDART_API cudaError_t name parameters {                                                         \
+    const bool own = false;                                                                        \
+    return body;                                                                                   \
+  }                                                                                                \
+  CUDART_API cudaError_t name##suffix parameters;                                                  \
+  CUDART_API cudaError_t name##suffix parameters {                                                 \
+    const bool own = true;                                                                         \
+    return body;                                                                                   \
+  }
+
+/* Remembers an error for cudaGetLastError(), and gives it back. */
+cudaError_t remember(cudaError_t error);
+
+/* Puts work on a stream, or into the graph being captured from it. Takes and releases the lock;
+ * `wait` blocks until the work is done. */
+struct order {
+  enum sim_kind kind;
+  const struct sim_work *work;
+  int64_t duration;
+  const char *name;
+  unsigned grid[3], block[3];
+  size_t bytes;
+  unsigned copy_kind;
+  int value;
+  const void *source;
+  void *target;
+  void *user; /* from malloc(); submit() takes it over */
+};
+cudaError_t submit(cudaStream_t stream, bool own, const struct order *order, bool wait);
+/* Puts it on the stream for sure; the lock is held. Returns the operation, not a reference. */
+struct sim_op *put(struct CUstream_st *stream, const struct order *order, uint32_t correlation,
+                   uint64_t graph);
+void graph_capture(struct sim_graph *graph, const struct order *order);
+uint32_t next_correlation(void);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Devices, versions and error texts.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cudart.h"
+
+CUDART_API cudaError_t cudaGetDeviceCount(int *count) {
+  *count = SIM_DEVICES;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= SIM_DEVICES)
+    return remember(cudaErrorInvalidDevice);
+  *sim_device() = device;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
+  (void)device_flags, (void)flags;
+  return remember(device < 0 || device >= SIM_DEVICES ? cudaErrorInvalidDevice : cudaSuccess);
+}
+
+CUDART_API cudaError_t cudaGetDevice(int *device) {
+  *device = *sim_device();
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaSetDeviceFlags(unsigned flags) {
+  (void)flags;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaDeviceReset(void) {
+  return cudaDeviceSynchronize();
+}
+
+CUDART_API cudaError_t cudaRuntimeGetVersion(int *version) {
+  *version = STANDIN_CUDA_MAJOR * 1000 + (STANDIN_CUDA_MAJOR == 12 ? 80 : 0);
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaDriverGetVersion(int *version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+/* Only what stands at the same place in the structure of every CUDA 11 to 13 is filled in. */
+static cudaError_t properties(struct cudaDeviceProp *properties, int device) {
+  if (device < 0 || device >= SIM_DEVICES)
+    return remember(cudaErrorInvalidDevice);
+  memset(properties, 0, sizeof *properties);
+  snprintf(properties->name, sizeof properties->name, "tscope stand-in GPU");
+  snprintf(properties->uuid.bytes, sizeof properties->uuid.bytes, "standin-%d", device);
+  properties->totalGlobalMem = (size_t)80 << 30;
+  properties->sharedMemPerBlock = 48 << 10;
+  properties->regsPerBlock = 65536;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = 1024;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *into, int device) {
+  return properties(into, device);
+}
+
+CUDART_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int device);
+CUDART_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int device) {
+  return properties(into, device);
+}
+
+CUDART_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
+                                              int device) {
+  if (device < 0 || device >= SIM_DEVICES)
+    return remember(cudaErrorInvalidDevice);
+  switch (attribute) {
+  case cudaDevAttrComputeCapabilityMajor:
+    *value = 9;
+    break;
+  case cudaDevAttrMultiProcessorCount:
+    *value = 132;
+    break;
+  case cudaDevAttrMaxThreadsPerBlock:
+    *value = 1024;
+    break;
+  case cudaDevAttrWarpSize:
+    *value = 32;
+    break;
+  case cudaDevAttrClockRate:
+    *value = 1980000;
+    break;
+  default:
+    *value = 0;
+  }
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device) {
+  if (device < 0 || device >= SIM_DEVICES)
+    return remember(cudaErrorInvalidDevice);
+  snprintf(text, (size_t)bytes, "0000:%02x:00.0", 0x10 + device);
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+  *can = device != peer;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  (void)peer, (void)flags;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+static const struct {
+  cudaError_t error;
+  const char *name, *text;
+} errors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorSharedObjectInitFailed, "cudaErrorSharedObjectInitFailed",
+     "shared object initialization failed"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState",
+     "the operation cannot be performed in the present state"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+};
+
+CUDART_API const char *cudaGetErrorString(cudaError_t error) {
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+    if (errors[i].error == error)
+      return errors[i].text;
+  return "unrecognized error code";
+}
+
+CUDART_API const char *cudaGetErrorName(cudaError_t error) {
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+    if (errors[i].error == error)
+      return errors[i].name;
+  return "cudaErrorUnknown";
+}

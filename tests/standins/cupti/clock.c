@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The client's clock: what its timestamp callback says, or CLOCK_REALTIME. The simulator keeps its
+ * own, so times are carried over by looking at both at nearly the same instant, again and again;
+ * the rate between them is taken over all the time since the first look.
+ */
+#include <pthread.h>
+
+#include "cupti_standin.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUpti_TimestampCallbackFunc callback;
+static int64_t first_raw, first_client;
+
+static int64_t client_now(void) {
+  struct timespec now;
+  if (callback)
+    return (int64_t)callback();
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* The tightest of a few looks: one that was interrupted is wide. */
+static struct clock_map look(void) {
+  struct clock_map best = {0};
+  int64_t tightest = INT64_MAX;
+  for (int i = 0; i < 8; i++) {
+    int64_t before = clock_now(), client = client_now(), after = clock_now();
+    if (after - before < tightest) {
+      tightest = after - before;
+      best = (struct clock_map){.raw = before + (after - before) / 2, .client = client};
+    }
+  }
+  return best;
+}
+
+/* A rate over less than 100 ms would be more noise than rate. */
+struct clock_map clock_map_now(void) {
+  pthread_mutex_lock(&lock);
+  struct clock_map map = look();
+  if (!first_raw) {
+    first_raw = map.raw;
+    first_client = map.client;
+  }
+  double elapsed = (double)(map.raw - first_raw);
+  map.slope = elapsed > 1e8 ? (double)(map.client - first_client) / elapsed : 1;
+  pthread_mutex_unlock(&lock);
+  return map;
+}
+
+CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function) {
+  pthread_mutex_lock(&lock);
+  callback = function;
+  first_raw = 0;
+  pthread_mutex_unlock(&lock);
+  clock_map_now();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t *timestamp) {
+  if (!timestamp)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  *timestamp = (uint64_t)client_now();
+  return CUPTI_SUCCESS;
+}

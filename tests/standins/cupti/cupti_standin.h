@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the files of the stand-in CUPTI. STANDIN_CUDA_MAJOR (12 or 13) says whose record
+ * layouts are spoken.
+ */
+#ifndef STANDIN_CUPTI_H
+#define STANDIN_CUPTI_H
+
+#include "../gpu/clock.h"
+#include "../gpu/engine.h"
+
+#pragma GCC visibility push(default)
+#include <cupti.h>
+#pragma GCC visibility pop
+
+#if STANDIN_CUDA_MAJOR == 12
+typedef CUpti_ActivityKernel9 kernel_record;
+typedef CUpti_ActivityMemcpy5 copy_record;
+#else
+typedef CUpti_ActivityKernel10 kernel_record;
+typedef CUpti_ActivityMemcpy6 copy_record;
+#endif
+
+struct standin_record {
+  union {
+    CUpti_Activity any;
+    kernel_record kernel;
+    copy_record copy;
+    CUpti_ActivityMemset4 fill;
+    CUpti_ActivityExternalCorrelation external;
+  };
+};
+
+/* How the simulator's clock reads on the client's. */
+struct clock_map {
+  int64_t raw, client;
+  double slope;
+};
+
+void record_fill(struct standin_record *record, const struct sim_op *op);
+size_t record_bytes(CUpti_ActivityKind kind);
+void record_on_client_clock(struct standin_record *record, const struct clock_map *map);
+
+/* Looks at both clocks again. Not while the engine's lock is held. */
+struct clock_map clock_map_now(void);
+
+#endif

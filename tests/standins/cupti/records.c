@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Activity records as the installed CUPTI headers lay them out.
+ */
+#include <string.h>
+
+#include "cupti_standin.h"
+
+size_t record_bytes(CUpti_ActivityKind kind) {
+  switch (kind) {
+  case CUPTI_ACTIVITY_KIND_KERNEL:
+  case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    return sizeof(kernel_record);
+  case CUPTI_ACTIVITY_KIND_MEMCPY:
+    return sizeof(copy_record);
+  case CUPTI_ACTIVITY_KIND_MEMSET:
+    return sizeof(CUpti_ActivityMemset4);
+  case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+    return sizeof(CUpti_ActivityExternalCorrelation);
+  default:
+    return sizeof(struct standin_record);
+  }
+}
+
+static void fill_kernel(kernel_record *record, const struct sim_op *op) {
+  record->start = (uint64_t)op->start;
+  record->end = (uint64_t)op->end;
+  record->deviceId = (uint32_t)op->stream->device;
+  record->contextId = 1;
+  record->streamId = op->stream->id;
+  record->gridX = (int32_t)op->grid[0];
+  record->gridY = (int32_t)op->grid[1];
+  record->gridZ = (int32_t)op->grid[2];
+  record->blockX = (int32_t)op->block[0];
+  record->blockY = (int32_t)op->block[1];
+  record->blockZ = (int32_t)op->block[2];
+  record->correlationId = op->correlation;
+  record->gridId = (int64_t)op->id;
+  record->name = op->name;
+  record->graphId = (uint32_t)op->graph;
+  record->registersPerThread = 32;
+}
+
+static void fill_copy(copy_record *record, const struct sim_op *op) {
+  static const uint8_t kinds[] = {CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD,
+                                  CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD};
+  record->copyKind = op->copy_kind < sizeof kinds ? kinds[op->copy_kind] : 0;
+  record->bytes = op->bytes;
+  record->start = (uint64_t)op->start;
+  record->end = (uint64_t)op->end;
+  record->deviceId = (uint32_t)op->stream->device;
+  record->contextId = 1;
+  record->streamId = op->stream->id;
+  record->correlationId = op->correlation;
+  record->graphId = (uint32_t)op->graph;
+}
+
+static void fill_fill(CUpti_ActivityMemset4 *record, const struct sim_op *op) {
+  record->value = (uint32_t)op->value;
+  record->bytes = op->bytes;
+  record->start = (uint64_t)op->start;
+  record->end = (uint64_t)op->end;
+  record->deviceId = (uint32_t)op->stream->device;
+  record->contextId = 1;
+  record->streamId = op->stream->id;
+  record->correlationId = op->correlation;
+  record->graphId = (uint32_t)op->graph;
+}
+
+void record_fill(struct standin_record *record, const struct sim_op *op) {
+  switch (record->any.kind) {
+  case CUPTI_ACTIVITY_KIND_MEMCPY:
+    fill_copy(&record->copy, op);
+    break;
+  case CUPTI_ACTIVITY_KIND_MEMSET:
+    fill_fill(&record->fill, op);
+    break;
+  default:
+    fill_kernel(&record->kernel, op);
+  }
+}
+
+static uint64_t on_client_clock(uint64_t raw, const struct clock_map *map) {
+  return (uint64_t)(map->client + (int64_t)((double)((int64_t)raw - map->raw) * map->slope));
+}
+
+void record_on_client_clock(struct standin_record *record, const struct clock_map *map) {
+  uint64_t start, end;
+  switch (record->any.kind) {
+  case CUPTI_ACTIVITY_KIND_KERNEL:
+  case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    start = on_client_clock(record->kernel.start, map);
+    end = on_client_clock(record->kernel.end, map);
+    record->kernel.start = start;
+    record->kernel.end = end;
+    break;
+  case CUPTI_ACTIVITY_KIND_MEMCPY:
+    start = on_client_clock(record->copy.start, map);
+    end = on_client_clock(record->copy.end, map);
+    record->copy.start = start;
+    record->copy.end = end;
+    break;
+  case CUPTI_ACTIVITY_KIND_MEMSET:
+    start = on_client_clock(record->fill.start, map);
+    end = on_client_clock(record->fill.end, map);
+    record->fill.start = start;
+    record->fill.end = end;
+    break;
+  default:
+    break;
+  }
+}

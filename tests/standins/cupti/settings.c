@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rest of CUPTI that a client may call: versions, identities, attributes, and the one
+ * subscriber that the real library allows. Subscribers get no callbacks here.
+ */
+#include <string.h>
+
+#include "cupti_standin.h"
+
+static char subscriber_place;
+static bool subscribed;
+
+CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version) {
+  if (!version)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  *version = STANDIN_CUDA_MAJOR == 12 ? 26 : CUPTI_API_VERSION;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t *id) {
+  (void)context;
+  *id = 1;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t *id) {
+  (void)context;
+  *id = (uint32_t)*sim_device();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread,
+                                        uint32_t *id) {
+  (void)context;
+  if (!id)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  sim_lock();
+  const struct CUstream_st *found = sim_stream(stream, per_thread);
+  bool known = sim_stream_is(found);
+  if (known)
+    *id = found->id;
+  sim_unlock();
+  return known ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_STREAM;
+}
+
+CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *id) {
+  return cuptiGetStreamIdEx(context, stream, 0, id);
+}
+
+CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes,
+                                               void *value) {
+  (void)attribute;
+  return bytes && value ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+CUptiResult CUPTIAPI cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes,
+                                               void *value) {
+  (void)attribute;
+  if (!bytes || !value)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  memset(value, 0, *bytes);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityFlushPeriod(uint32_t ms) {
+  (void)ms;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t on) {
+  (void)on;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+  (void)type;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetLastError(void) {
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **text) {
+  *text = result == CUPTI_SUCCESS ? "CUPTI_SUCCESS" : "stand-in CUPTI error";
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback,
+                                    void *user) {
+  (void)callback, (void)user;
+  if (subscribed)
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  subscribed = true;
+  *subscriber = (CUpti_SubscriberHandle)(void *)&subscriber_place;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
+  if (!subscribed || (char *)subscriber != &subscriber_place)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  subscribed = false;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle subscriber,
+                                         CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+  (void)on, (void)subscriber, (void)domain, (void)id;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t on, CUpti_SubscriberHandle subscriber,
+                                       CUpti_CallbackDomain domain) {
+  (void)on, (void)subscriber, (void)domain;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiFinalize(void) {
+  sim_lock();
+  sim_activity_set(NULL);
+  sim_unlock();
+  return CUPTI_SUCCESS;
+}

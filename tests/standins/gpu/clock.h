@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The simulator's only clock: CLOCK_MONOTONIC as the kernel counts it, whatever a preloaded
+ * library makes of clock_gettime().
+ */
+#ifndef STANDIN_CLOCK_H
+#define STANDIN_CLOCK_H
+
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000ll
+
+static inline int64_t clock_now(void) {
+  struct timespec now;
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static inline struct timespec clock_timespec(int64_t ns) {
+  return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+#endif

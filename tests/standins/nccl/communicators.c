@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The life of communicators. The identity of a communicator names its segment: a hash of the unique
+ * id, or of the parent's identity and what was split off.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "comm.h"
+
+static uint64_t hash(uint64_t seed, const void *bytes, size_t n) {
+  const unsigned char *at = bytes;
+  uint64_t value = seed ^ 0xcbf29ce484222325u;
+  for (size_t i = 0; i < n; i++)
+    value = (value ^ at[i]) * 0x100000001b3u;
+  return value;
+}
+
+static void identify(char identity[33], const void *bytes, size_t n) {
+  snprintf(identity, 33, "%016llx%016llx", (unsigned long long)hash(0, bytes, n),
+           (unsigned long long)hash(0x9e3779b97f4a7c15u, bytes, n));
+}
+
+NCCL_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  if (!id)
+    return ncclInvalidArgument;
+  memset(id, 0, sizeof *id);
+  return getrandom(id->internal, 32, 0) == 32 ? ncclSuccess : ncclSystemError;
+}
+PROFILED(ncclGetUniqueId);
+
+static ncclResult_t join(ncclComm_t *comm, int nranks, const ncclUniqueId *ids, int n, int rank) {
+  char identity[33];
+  if (!comm || n < 1)
+    return ncclInvalidArgument;
+  identify(identity, ids, (size_t)n * sizeof *ids);
+  ncclResult_t result = comm_join(comm, identity, nranks, rank);
+  return result == ncclSuccess ? group_await(*comm) : result;
+}
+
+NCCL_API ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank) {
+  return join(comm, nranks, &id, 1, rank);
+}
+PROFILED(ncclCommInitRank);
+
+NCCL_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id,
+                                             int rank, ncclConfig_t *config) {
+  (void)config;
+  return join(comm, nranks, &id, 1, rank);
+}
+PROFILED(ncclCommInitRankConfig);
+
+NCCL_API ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int n,
+                                               ncclUniqueId *ids, ncclConfig_t *config) {
+  (void)config;
+  return join(comm, nranks, ids, n, rank);
+}
+PROFILED(ncclCommInitRankScalable);
+
+NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices) {
+  ncclUniqueId id;
+  ncclResult_t result = comms && n > 0 ? ncclGetUniqueId(&id) : ncclInvalidArgument;
+  int before = *sim_device();
+  char identity[33];
+  if (result == ncclSuccess)
+    identify(identity, &id, sizeof id);
+  for (int rank = 0; rank < n && result == ncclSuccess; rank++) {
+    *sim_device() = devices ? devices[rank] : rank;
+    result = comm_join(&comms[rank], identity, n, rank);
+  }
+  *sim_device() = before;
+  return result;
+}
+PROFILED(ncclCommInitAll);
+
+static ncclResult_t derive(struct ncclComm *parent, const char *how, uint64_t round, int which,
+                           int nranks, int rank, ncclComm_t *into) {
+  char text[96], identity[33];
+  snprintf(text, sizeof text, "%s %s %llu %d", parent->identity, how, (unsigned long long)round,
+           which);
+  identify(identity, text, strlen(text));
+  return comm_join(into, identity, nranks, rank);
+}
+
+/* Ranks of one color, ordered by key, then by rank in the parent. */
+ncclResult_t split_finish(const struct pending_split *split, struct ncclComm **joined) {
+  struct ncclComm *parent = split->parent;
+  struct segment *segment = parent->segment;
+  uint32_t said, wanted = (uint32_t)(split->round * (uint64_t)parent->nranks);
+  while ((int32_t)((said = atomic_load(&segment->split)) - wanted) < 0)
+    futex_wait(&segment->split, said);
+  const struct split *all = segment->splits[split->round % 2], *own = &all[parent->rank];
+  int size = 0, rank = 0;
+  for (int other = 0; other < parent->nranks; other++) {
+    if (all[other].color != own->color)
+      continue;
+    size++;
+    rank += all[other].key < own->key || (all[other].key == own->key && other < parent->rank);
+  }
+  if (own->color == NCCL_SPLIT_NOCOLOR) {
+    *split->into = NULL;
+    return ncclSuccess;
+  }
+  ncclResult_t result = derive(parent, "split", split->round, own->color, size, rank, split->into);
+  if (result == ncclSuccess)
+    *joined = *split->into;
+  return result;
+}
+
+NCCL_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *into,
+                                    ncclConfig_t *config) {
+  (void)config;
+  if (!comm || !into || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+    return ncclInvalidArgument;
+  struct pending_split split = {comm, into, ++comm->splits};
+  comm->segment->splits[split.round % 2][comm->rank] =
+      (struct split){.round = split.round, .color = color, .key = key};
+  atomic_fetch_add(&comm->segment->split, 1);
+  futex_wake(&comm->segment->split);
+  return group_split(&split);
+}
+PROFILED(ncclCommSplit);
+
+NCCL_API ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n, ncclComm_t *into,
+                                     ncclConfig_t *config, int flags) {
+  (void)config, (void)flags;
+  bool out[MAX_RANKS] = {false};
+  if (!comm || !into || n < 1 || n >= comm->nranks)
+    return ncclInvalidArgument;
+  for (int i = 0; i < n; i++) {
+    if (excluded[i] < 0 || excluded[i] >= comm->nranks || excluded[i] == comm->rank)
+      return ncclInvalidArgument;
+    out[excluded[i]] = true;
+  }
+  int size = 0, rank = 0;
+  for (int other = 0; other < comm->nranks; other++) {
+    size += !out[other];
+    rank += !out[other] && other < comm->rank;
+  }
+  int which = (int)(hash(0, out, sizeof out) & 0x7fffffff);
+  ncclResult_t result = derive(comm, "shrink", ++comm->shrinks, which, size, rank, into);
+  return result == ncclSuccess ? group_await(*into) : result;
+}
+PROFILED(ncclCommShrink);
+
+static void drain(struct ncclComm *comm) {
+  if (comm->last && !comm->last->done)
+    sim_wait(comm->last);
+}
+
+NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (!comm)
+    return ncclInvalidArgument;
+  sim_lock();
+  drain(comm);
+  sim_unlock();
+  return ncclSuccess;
+}
+PROFILED(ncclCommFinalize);
+
+NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (!comm)
+    return ncclSuccess;
+  sim_lock();
+  drain(comm);
+  sim_op_release(comm->last);
+  comm->last = NULL;
+  comm_release(comm);
+  sim_unlock();
+  return ncclSuccess;
+}
+PROFILED(ncclCommDestroy);
+
+/* Kernels of this rank end now; the other ranks' stay until they abort, and hear of it. */
+NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (!comm)
+    return ncclSuccess;
+  sim_lock();
+  comm->aborted = true;
+  atomic_store(&comm->segment->aborted, 1);
+  drain(comm);
+  sim_op_release(comm->last);
+  comm->last = NULL;
+  comm_release(comm);
+  sim_unlock();
+  return ncclSuccess;
+}
+PROFILED(ncclCommAbort);
+
+NCCL_API ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
+  (void)flags;
+  if (!comm)
+    return ncclInvalidArgument;
+  sim_lock();
+  comm->aborted = true;
+  atomic_store(&comm->segment->aborted, 1);
+  sim_unlock();
+  return ncclSuccess;
+}
+PROFILED(ncclCommRevoke);
+
+NCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  if (!comm || !error)
+    return ncclInvalidArgument;
+  *error = comm->error;
+  if (*error == ncclSuccess && !comm->aborted && atomic_load(&comm->segment->aborted))
+    *error = ncclRemoteError;
+  return ncclSuccess;
+}
+PROFILED(ncclCommGetAsyncError);
+
+NCCL_API ncclResult_t ncclCommCount(const ncclComm_t comm, int *count) {
+  if (!comm || !count)
+    return ncclInvalidArgument;
+  *count = comm->nranks;
+  return ncclSuccess;
+}
+PROFILED(ncclCommCount);
+
+NCCL_API ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank) {
+  if (!comm || !rank)
+    return ncclInvalidArgument;
+  *rank = comm->rank;
+  return ncclSuccess;
+}
+PROFILED(ncclCommUserRank);
+
+NCCL_API ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device) {
+  if (!comm || !device)
+    return ncclInvalidArgument;
+  *device = comm->device;
+  return ncclSuccess;
+}
+PROFILED(ncclCommCuDevice);

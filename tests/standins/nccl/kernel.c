@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One kernel of NCCL: the calls of one group on one communicator and stream. Collectives in it run
+ * one after the other, messages all at once; see comm.h for the law.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm.h"
+
+struct kernel {
+  struct ncclComm *comm;
+  size_t n;
+  struct call calls[];
+};
+
+static bool is_message(const struct call *call) {
+  return call->kind == CALL_SEND || call->kind == CALL_RECV;
+}
+
+static struct cell *collective_cell(const struct call *call, int rank) {
+  return &call->comm
+              ->collectives[call->sequence % SLOTS * (size_t)call->comm->nranks + (size_t)rank];
+}
+
+static struct lane *lane(const struct ncclComm *comm, int from, int to) {
+  return &comm->lanes[from * comm->nranks + to];
+}
+
+static struct cell *own_cell(const struct call *call) {
+  const struct ncclComm *comm = call->comm;
+  size_t slot = call->sequence % SLOTS;
+  if (call->kind == CALL_SEND)
+    return &lane(comm, comm->rank, call->peer)->send[slot];
+  if (call->kind == CALL_RECV)
+    return &lane(comm, call->peer, comm->rank)->receive[slot];
+  return collective_cell(call, comm->rank);
+}
+
+static struct cell *mate_cell(const struct call *call) {
+  const struct ncclComm *comm = call->comm;
+  size_t slot = call->sequence % SLOTS;
+  return call->kind == CALL_SEND ? &lane(comm, comm->rank, call->peer)->receive[slot]
+                                 : &lane(comm, call->peer, comm->rank)->send[slot];
+}
+
+static uint32_t signature(const struct call *call) {
+  return (uint32_t)call->kind * 0x9e3779b1u ^ (uint32_t)call->dtype * 0x85ebca6bu ^
+         (uint32_t)call->count * 0xc2b2ae35u;
+}
+
+/* Says in the segment when this rank arrives. False while the cell is still being read from the
+ * round before. */
+static bool say_arrival(struct call *call, int64_t arrival) {
+  struct cell *cell = own_cell(call);
+  struct ncclComm *comm = call->comm;
+  if (call->said)
+    return true;
+  if (atomic_load(&cell->unread)) {
+    atomic_store(&comm->segment->members[comm->rank].wants_room, 1);
+    if (atomic_load(&cell->unread))
+      return false;
+  }
+  call->arrival = arrival;
+  call->said = true;
+  cell->arrival = arrival;
+  cell->signature = signature(call);
+  cell->bytes = 0;
+  atomic_store(&cell->unread, is_message(call) ? 1 : (uint32_t)comm->nranks);
+  atomic_store(&cell->arrived, call->sequence);
+  return true;
+}
+
+/* The computed end of a call that has been said, or false while a rank is missing. */
+static bool find_end(struct call *call, bool *just_completed) {
+  const struct ncclComm *comm = call->comm;
+  int64_t last = call->arrival;
+  if (is_message(call)) {
+    struct cell *mate = mate_cell(call);
+    if (atomic_load(&mate->arrived) < call->sequence)
+      return false;
+    if (mate->arrival > last)
+      last = mate->arrival;
+  } else {
+    for (int rank = 0; rank < comm->nranks; rank++) {
+      struct cell *cell = collective_cell(call, rank);
+      if (atomic_load(&cell->arrived) < call->sequence)
+        return false;
+      if (cell->signature != signature(call))
+        call->comm->error = ncclInvalidUsage;
+      if (cell->arrival > last)
+        last = cell->arrival;
+    }
+  }
+  call->end = last + law_transfer_ns(call);
+  *just_completed = true;
+  return true;
+}
+
+/* Each call in turn: say, then find the end. Messages all arrive when the kernel starts. */
+static bool settle(struct sim_op *op) {
+  struct kernel *kernel = op->user;
+  int64_t at = op->start, end = op->start;
+  bool known = true, completed = false;
+  for (size_t i = 0; i < kernel->n; i++) {
+    struct call *call = &kernel->calls[i];
+    if (is_message(call))
+      known &= say_arrival(call, op->start);
+  }
+  for (size_t i = 0; i < kernel->n && (known || is_message(&kernel->calls[i])); i++) {
+    struct call *call = &kernel->calls[i];
+    if (!call->end) {
+      known &= say_arrival(call, is_message(call) ? op->start : at);
+      known &= call->said && find_end(call, &completed);
+    }
+    if (!call->end)
+      continue;
+    if (!is_message(call))
+      at = call->end;
+    if (call->end > end)
+      end = call->end;
+  }
+  if (completed) /* this rank may have been the one that the others wait for */
+    comm_ring_others(kernel->comm);
+  if (kernel->comm->aborted) {
+    int64_t now = clock_now();
+    op->end = now > op->start ? now : op->start;
+    return true;
+  }
+  op->end = end;
+  return known;
+}
+
+static size_t bytes_to_send(const struct call *call) {
+  const struct ncclComm *comm = call->comm;
+  size_t bytes = call->count * dtype_bytes(call->dtype);
+  switch (call->kind) {
+  case CALL_RECV:
+    return 0;
+  case CALL_BROADCAST:
+    return comm->rank == call->peer ? bytes : 0;
+  case CALL_SCATTER:
+    return comm->rank == call->peer ? bytes * (size_t)comm->nranks : 0;
+  case CALL_REDUCESCATTER:
+  case CALL_ALLTOALL:
+    return bytes * (size_t)comm->nranks;
+  default:
+    return bytes;
+  }
+}
+
+static bool begin(struct sim_op *op) {
+  struct kernel *kernel = op->user;
+  struct ncclComm *comm = kernel->comm;
+  if (comm->aborted)
+    return true;
+  for (size_t i = 0; i < kernel->n; i++) {
+    struct call *call = &kernel->calls[i];
+    if (call->staged)
+      continue;
+    struct cell *cell = own_cell(call);
+    size_t bytes = bytes_to_send(call);
+    if (!call->said || !staging_get(comm, cell, bytes))
+      return false;
+    if (bytes)
+      memcpy(comm->staging + (size_t)comm->rank * comm->staging_bytes + cell->offset, call->source,
+             bytes);
+    atomic_store(&cell->ready, call->sequence);
+    call->staged = true;
+  }
+  /* Ranks whose clock has passed the end already wait for this data; see finish(). */
+  if (!op->settled || clock_now() >= op->end)
+    comm_ring_others(comm);
+  return true;
+}
+
+static const void *staged_by(const struct ncclComm *comm, int rank, const struct cell *cell) {
+  return comm->staging + (size_t)rank * comm->staging_bytes + cell->offset;
+}
+
+static bool is_ready(const struct call *call) {
+  if (call->kind == CALL_SEND)
+    return true;
+  if (call->kind == CALL_RECV)
+    return atomic_load(&mate_cell(call)->ready) >= call->sequence;
+  for (int rank = 0; rank < call->comm->nranks; rank++)
+    if (atomic_load(&collective_cell(call, rank)->ready) < call->sequence)
+      return false;
+  return true;
+}
+
+static void deliver_reduced(const struct call *call, size_t first, size_t count) {
+  const void *sources[MAX_RANKS];
+  const struct ncclComm *comm = call->comm;
+  for (int rank = 0; rank < comm->nranks; rank++)
+    sources[rank] = (const char *)staged_by(comm, rank, collective_cell(call, rank)) +
+                    first * dtype_bytes(call->dtype);
+  reduce(call->target, sources, comm->nranks, count, call->dtype, comm, call->redop);
+}
+
+static void deliver(const struct call *call) {
+  const struct ncclComm *comm = call->comm;
+  size_t bytes = call->count * dtype_bytes(call->dtype), own = (size_t)comm->rank;
+  switch (call->kind) {
+  case CALL_ALLREDUCE:
+    deliver_reduced(call, 0, call->count);
+    break;
+  case CALL_REDUCE:
+    if (comm->rank == call->peer)
+      deliver_reduced(call, 0, call->count);
+    break;
+  case CALL_REDUCESCATTER:
+    deliver_reduced(call, own * call->count, call->count);
+    break;
+  case CALL_BROADCAST:
+    memcpy(call->target, staged_by(comm, call->peer, collective_cell(call, call->peer)), bytes);
+    break;
+  case CALL_SCATTER:
+    memcpy(call->target,
+           (const char *)staged_by(comm, call->peer, collective_cell(call, call->peer)) +
+               own * bytes,
+           bytes);
+    break;
+  case CALL_ALLGATHER:
+  case CALL_ALLTOALL:
+  case CALL_GATHER:
+    if (call->kind == CALL_GATHER && comm->rank != call->peer)
+      break;
+    for (int rank = 0; rank < comm->nranks; rank++)
+      memcpy((char *)call->target + (size_t)rank * bytes,
+             (const char *)staged_by(comm, rank, collective_cell(call, rank)) +
+                 (call->kind == CALL_ALLTOALL ? own * bytes : 0),
+             bytes);
+    break;
+  case CALL_RECV: {
+    const struct cell *mate = mate_cell(call);
+    memcpy(call->target, staged_by(comm, call->peer, mate),
+           mate->bytes < bytes ? mate->bytes : bytes);
+    break;
+  }
+  case CALL_SEND:
+    break;
+  }
+}
+
+static void done_with(const struct ncclComm *comm, struct cell *cell, int owner) {
+  struct member *member = &comm->segment->members[owner];
+  if (atomic_fetch_sub(&cell->unread, 1) == 1 && atomic_exchange(&member->wants_room, 0))
+    sim_ring(&member->bell);
+}
+
+/* The start of each rank is before the end, so the data is nearly always there; when a rank's
+ * thread ran late, it rings after staging. */
+static bool finish(struct sim_op *op) {
+  struct kernel *kernel = op->user;
+  struct ncclComm *comm = kernel->comm;
+  if (comm->aborted)
+    return true;
+  for (size_t i = 0; i < kernel->n; i++)
+    if (!is_ready(&kernel->calls[i]))
+      return false;
+  for (size_t i = 0; i < kernel->n; i++) {
+    struct call *call = &kernel->calls[i];
+    deliver(call);
+    if (is_message(call))
+      done_with(comm, mate_cell(call), call->peer);
+    else
+      for (int rank = 0; rank < comm->nranks; rank++)
+        done_with(comm, collective_cell(call, rank), rank);
+  }
+  return true;
+}
+
+static void drop(struct sim_op *op) {
+  struct kernel *kernel = op->user;
+  comm_release(kernel->comm);
+  free(kernel);
+}
+
+static void describe(const struct sim_op *op, FILE *log) {
+  static const char *const names[] = {"all_reduce",     "broadcast",  "reduce", "all_gather",
+                                      "reduce_scatter", "all_to_all", "gather", "scatter",
+                                      "send",           "recv"};
+  const struct kernel *kernel = op->user;
+  fprintf(log, ",\"comm\":\"%s\",\"calls\":[", kernel->comm->identity);
+  for (size_t i = 0; i < kernel->n; i++) {
+    const struct call *call = &kernel->calls[i];
+    fprintf(log,
+            "%s{\"call\":\"%s\",\"sequence\":%llu,\"peer\":%d,\"rank\":%d,\"ranks\":%d,"
+            "\"bytes\":%zu,\"arrival\":%lld,\"end\":%lld}",
+            i ? "," : "", names[call->kind], (unsigned long long)call->sequence, call->peer,
+            kernel->comm->rank, kernel->comm->nranks, call_bytes(call), (long long)call->arrival,
+            (long long)call->end);
+  }
+  fputc(']', log);
+}
+
+static const char *reduction(ncclRedOp_t redop) {
+  static const char *const names[] = {"Sum", "Prod", "MinMax", "MinMax", "SumPostDiv"};
+  return redop < ncclNumOps ? names[redop] : "PreMulSum";
+}
+
+/* Kernel names as NCCL 2.2x has them, mangled as CUPTI reports them. Kept for ever, once each. */
+static const char *kernel_name(const struct call *call) {
+  static const char *const kinds[] = {"AllReduce", "Broadcast", "Reduce", "AllGather",
+                                      "ReduceScatter"};
+  static const char *const dtypes[] = {"i8",  "u8",  "i32", "u32",  "i64",    "u64",
+                                       "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
+  static char *known[64];
+  char plain[96], mangled[160];
+  switch (call->kind) {
+  case CALL_ALLREDUCE:
+  case CALL_REDUCE:
+  case CALL_REDUCESCATTER:
+    snprintf(plain, sizeof plain, "ncclDevKernel_%s_%s_%s_RING_LL", kinds[call->kind],
+             reduction(call->redop), dtypes[call->dtype]);
+    break;
+  case CALL_BROADCAST:
+  case CALL_ALLGATHER:
+    snprintf(plain, sizeof plain, "ncclDevKernel_%s_RING_LL", kinds[call->kind]);
+    break;
+  default:
+    snprintf(plain, sizeof plain, "ncclDevKernel_SendRecv");
+  }
+  snprintf(mangled, sizeof mangled, "_Z%zu%s24ncclDevKernelArgsStorageILm4096EE", strlen(plain),
+           plain);
+  size_t i = 0;
+  for (; i < sizeof known / sizeof *known - 1 && known[i]; i++)
+    if (!strcmp(known[i], mangled))
+      return known[i];
+  if (known[i])
+    return "ncclDevKernel_Generic";
+  return known[i] = strdup(mangled);
+}
+
+static void number(struct call *call) {
+  struct ncclComm *comm = call->comm;
+  if (call->kind == CALL_SEND)
+    call->sequence = ++comm->sent[call->peer];
+  else if (call->kind == CALL_RECV)
+    call->sequence = ++comm->received[call->peer];
+  else
+    call->sequence = ++comm->sequence;
+}
+
+/* All calls are of one communicator and stream; the lock is held. */
+ncclResult_t kernel_launch(struct call *calls, size_t n) {
+  static const struct sim_work work = {
+      .settle = settle, .begin = begin, .finish = finish, .drop = drop, .describe = describe};
+  struct ncclComm *comm = calls->comm;
+  struct CUstream_st *stream = sim_stream(calls->stream, false);
+  if (!sim_stream_is(stream) || stream->graph)
+    return ncclInvalidUsage;
+  struct kernel *kernel = malloc(sizeof *kernel + n * sizeof *calls);
+  if (!kernel)
+    return ncclSystemError;
+  kernel->comm = comm;
+  kernel->n = n;
+  memcpy(kernel->calls, calls, n * sizeof *calls);
+  for (size_t i = 0; i < n; i++)
+    number(&kernel->calls[i]);
+  comm->references++;
+  struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
+  op->user = kernel;
+  op->name = kernel_name(calls);
+  op->grid[0] = op->grid[1] = op->grid[2] = 1;
+  op->block[0] = 512;
+  op->block[1] = op->block[2] = 1;
+  const struct sim_activity *activity = sim_activity();
+  if (activity && activity->launch)
+    op->correlation = activity->launch();
+  if (comm->last && comm->last->stream != stream)
+    sim_op_after(op, comm->last);
+  sim_op_release(comm->last);
+  comm->last = sim_op_keep(op);
+  sim_enqueue(op);
+  return ncclSuccess;
+}

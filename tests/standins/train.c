@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A training job for the stand-in cluster: what a data-parallel, pipeline-parallel or
+ * tensor-parallel trainer asks of CUDA and NCCL, with kernels that do nothing but take time. It
+ * links the stand-ins by soname and knows nothing of any profiler. `train --help` lists the
+ * options.
+ *
+ * Started without RANK in the environment it runs one process for each rank and waits for them;
+ * with RANK, WORLD_SIZE and MASTER_PORT set, as torchrun sets them, it is that rank.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train.h"
+
+void check_cuda(cudaError_t error, const char *what) {
+  if (error == cudaSuccess)
+    return;
+  fprintf(stderr, "train: %s: %s\n", what, cudaGetErrorString(error));
+  exit(1);
+}
+
+void check_nccl(ncclResult_t error, const char *what) {
+  if (error == ncclSuccess)
+    return;
+  fprintf(stderr, "train: %s: %s\n", what, ncclGetErrorString(error));
+  exit(1);
+}
+
+static double uniform(struct rank *rank) {
+  rank->random = rank->random * 6364136223846793005u + 1442695040888963407u;
+  return (double)(rank->random >> 11) / 9007199254740992.0;
+}
+
+/* The step at hand: slower in warm-up and on a slow rank, and never twice quite the same. */
+static double pace(struct rank *rank) {
+  const struct options *options = rank->options;
+  double factor = 1 + options->jitter * (2 * uniform(rank) - 1);
+  if (rank->step < options->warmup)
+    factor *= options->warmup_factor;
+  if (rank->rank == options->slow_rank && rank->step >= options->slow_from)
+    factor *= options->slow_factor;
+  return factor;
+}
+
+void run_kernel(struct rank *rank, enum kernel kernel, double ms) {
+  standin_next_kernel_ns((int64_t)(ms * 1e6 * pace(rank)));
+  CUDA(launch_kernel(kernel, rank->compute));
+}
+
+void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream) {
+  NCCL(ncclAllReduce(rank->gradients, rank->gradients, bytes / sizeof(float), ncclFloat, ncclSum,
+                     comm, stream));
+}
+
+void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event) {
+  CUDA(cudaEventRecord(event, earlier));
+  CUDA(cudaStreamWaitEvent(later, event, 0));
+}
+
+/* The bucket's gradients are there: reduce them while backward goes on. */
+static void reduce_bucket(struct rank *rank, int bucket) {
+  size_t bytes = (size_t)(rank->options->bucket_kb * 1024);
+  stream_after(rank->comm_stream, rank->compute, rank->buckets[bucket]);
+  all_reduce(rank, bytes, rank->dp_comm, rank->comm_stream);
+}
+
+static void layers(struct rank *rank, enum kernel kernel, double ms, bool backward) {
+  const struct options *options = rank->options;
+  int per_bucket = (options->layers + options->buckets - 1) / options->buckets;
+  for (int layer = 0; layer < options->layers; layer++) {
+    run_kernel(rank, kernel, ms / options->layers);
+    if (options->tensor > 1) /* the activations of the layer, in line with the computation */
+      all_reduce(rank, (size_t)(options->tensor_kb * 1024), rank->tp_comm, rank->compute);
+    bool full = (layer + 1) % per_bucket == 0 || layer + 1 == options->layers;
+    if (backward && full && rank->dp_size > 1 && options->overlap)
+      reduce_bucket(rank, layer / per_bucket);
+  }
+}
+
+static void reduce_gradients_at_end(struct rank *rank) {
+  if (rank->dp_size > 1 && !rank->options->overlap)
+    for (int bucket = 0; bucket < rank->options->buckets; bucket++)
+      reduce_bucket(rank, bucket);
+}
+
+static void load_input(struct rank *rank) {
+  const struct options *options = rank->options;
+  double ms = rank->rank == options->slow_input_rank || options->slow_input_rank < 0
+                  ? options->input_ms
+                  : 0;
+  if (ms > 0) {
+    struct timespec left = {(time_t)(ms / 1e3), (long)(fmod(ms, 1e3) * 1e6)};
+    while (nanosleep(&left, &left) != 0)
+      ;
+  }
+  CUDA(cudaMemcpyAsync(rank->input, rank->host_input, (size_t)(options->input_kb * 1024),
+                       cudaMemcpyHostToDevice, rank->compute));
+}
+
+/* The host runs ahead of the GPU by `ahead` steps at most, as a trainer that reads its loss late.
+ */
+static void wait_for_earlier_step(struct rank *rank) {
+  int ahead = rank->options->ahead;
+  if (rank->step >= ahead)
+    CUDA(cudaEventSynchronize(rank->step_done[(rank->step - ahead) % MAX_AHEAD]));
+}
+
+static void step(struct rank *rank) {
+  const struct options *options = rank->options;
+  wait_for_earlier_step(rank);
+  standin_mark("step", rank->step);
+  load_input(rank);
+  standin_mark("launch", rank->step);
+  if (options->pipeline > 1) {
+    pipeline_step(rank);
+  } else {
+    layers(rank, FORWARD, options->forward_ms, false);
+    layers(rank, BACKWARD, options->backward_ms, true);
+  }
+  reduce_gradients_at_end(rank);
+  stream_after(rank->compute, rank->comm_stream, rank->reduced);
+  run_kernel(rank, OPTIMIZER, options->optimizer_ms);
+  CUDA(cudaEventRecord(rank->step_done[rank->step % MAX_AHEAD], rank->compute));
+}
+
+/* Ranks next to each other make a tensor group, the next level is the pipeline, then data. */
+static void make_communicators(struct rank *rank) {
+  const struct options *options = rank->options;
+  int tensor = options->tensor, pipeline = options->pipeline, id = rank->rank;
+  ncclUniqueId unique = rendezvous(rank);
+  NCCL(ncclCommInitRank(&rank->world, rank->size, unique, id));
+  rank->stage = id / tensor % pipeline;
+  rank->dp_size = rank->size / (tensor * pipeline);
+  rank->dp_comm = rank->world;
+  if (tensor > 1)
+    NCCL(ncclCommSplit(rank->world, id / tensor, id, &rank->tp_comm, NULL));
+  if (pipeline > 1)
+    NCCL(ncclCommSplit(rank->world, id / (tensor * pipeline) * tensor + id % tensor, id,
+                       &rank->pp_comm, NULL));
+  if (tensor * pipeline > 1)
+    NCCL(ncclCommSplit(rank->world, id % (tensor * pipeline), id, &rank->dp_comm, NULL));
+}
+
+static void set_up(struct rank *rank) {
+  const struct options *options = rank->options;
+  size_t kb = (size_t)fmax(fmax(options->bucket_kb, options->tensor_kb), options->message_kb);
+  CUDA(cudaSetDevice(rank->local_rank));
+  make_communicators(rank);
+  CUDA(cudaStreamCreateWithFlags(&rank->compute, cudaStreamNonBlocking));
+  CUDA(cudaStreamCreateWithFlags(&rank->comm_stream, cudaStreamNonBlocking));
+  for (int i = 0; i < options->buckets; i++)
+    CUDA(cudaEventCreateWithFlags(&rank->buckets[i], cudaEventDisableTiming));
+  for (int i = 0; i < MAX_AHEAD; i++)
+    CUDA(cudaEventCreateWithFlags(&rank->step_done[i], cudaEventDisableTiming));
+  CUDA(cudaEventCreateWithFlags(&rank->reduced, cudaEventDisableTiming));
+  CUDA(cudaEventCreateWithFlags(&rank->handed, cudaEventDisableTiming));
+  CUDA(cudaMalloc((void **)&rank->gradients, kb * 1024));
+  CUDA(cudaMalloc((void **)&rank->activations, kb * 1024));
+  CUDA(cudaMalloc((void **)&rank->input, (size_t)(options->input_kb * 1024)));
+  CUDA(cudaMallocHost((void **)&rank->host_input, (size_t)(options->input_kb * 1024)));
+  memset(rank->host_input, 1, (size_t)(options->input_kb * 1024));
+  CUDA(cudaMemsetAsync(rank->gradients, 0, kb * 1024, rank->compute));
+  CUDA(cudaMemsetAsync(rank->activations, 0, kb * 1024, rank->compute));
+  CUDA(cudaDeviceSynchronize());
+}
+
+/* The loss after the last step: every rank's share summed, to show that data really moved. */
+static float read_loss(struct rank *rank) {
+  float loss = (float)(rank->rank + 1);
+  CUDA(cudaMemcpyAsync(rank->gradients, &loss, sizeof loss, cudaMemcpyHostToDevice, rank->compute));
+  all_reduce(rank, sizeof loss, rank->world, rank->compute);
+  CUDA(cudaMemcpyAsync(&loss, rank->gradients, sizeof loss, cudaMemcpyDeviceToHost, rank->compute));
+  CUDA(cudaStreamSynchronize(rank->compute));
+  return loss;
+}
+
+static void tear_down(struct rank *rank) {
+  CUDA(cudaDeviceSynchronize());
+  if (rank->dp_comm != rank->world)
+    NCCL(ncclCommDestroy(rank->dp_comm));
+  if (rank->tp_comm)
+    NCCL(ncclCommDestroy(rank->tp_comm));
+  if (rank->pp_comm)
+    NCCL(ncclCommDestroy(rank->pp_comm));
+  NCCL(ncclCommDestroy(rank->world));
+  CUDA(cudaFree(rank->gradients));
+  CUDA(cudaFree(rank->activations));
+  CUDA(cudaFree(rank->input));
+  CUDA(cudaFreeHost(rank->host_input));
+}
+
+static int run_rank(const struct options *options) {
+  struct rank rank = {.options = options,
+                      .rank = environment_number("RANK", 0),
+                      .size = environment_number("WORLD_SIZE", 1),
+                      .local_rank = environment_number("LOCAL_RANK", 0)};
+  rank.random = (uint64_t)(options->seed + 1) * 0x9e3779b97f4a7c15u + (uint64_t)rank.rank * 7919;
+  if (rank.size % (options->tensor * options->pipeline)) {
+    fprintf(stderr, "train: %d ranks cannot be split in %d x %d\n", rank.size, options->tensor,
+            options->pipeline);
+    return 2;
+  }
+  register_kernels();
+  set_up(&rank);
+  for (; rank.step < options->steps; rank.step++)
+    step(&rank);
+  CUDA(cudaDeviceSynchronize());
+  standin_mark("end", options->steps);
+  float loss = options->loss ? read_loss(&rank) : 0;
+  tear_down(&rank);
+  if (options->loss && rank.rank == 0)
+    printf("loss %.9g\n", (double)loss);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  struct options options = options_default;
+  int status = options_parse(&options, argc, argv);
+  if (status >= 0)
+    return status;
+  if (getenv("RANK"))
+    return run_rank(&options);
+  return launch_ranks(&options, argv);
+}

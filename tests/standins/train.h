@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the files of the training program.
+ */
+#ifndef STANDIN_TRAIN_H
+#define STANDIN_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "standin.h"
+
+enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
+
+/* Every option once: X(type, field, "--name", default, "help"). Numbers all. */
+#define TRAIN_OPTIONS(X)                                                                           \
+  X(int, ranks, "--ranks", 4, "processes to run, when no launcher has set RANK")                   \
+  X(int, steps, "--steps", 40, "training steps")                                                   \
+  X(int, layers, "--layers", 8, "layers, each one kernel forward and one backward")                \
+  X(double, forward_ms, "--forward-ms", 8, "computation of the forward pass")                      \
+  X(double, backward_ms, "--backward-ms", 12, "computation of the backward pass")                  \
+  X(double, optimizer_ms, "--optimizer-ms", 2, "computation of the optimizer")                     \
+  X(int, buckets, "--buckets", 4, "gradient all-reduces a step")                                   \
+  X(double, bucket_kb, "--bucket-kb", 256, "size of each")                                         \
+  X(int, overlap, "--overlap", 1, "0: reduce gradients only after the backward pass")              \
+  X(double, input_kb, "--input-kb", 256, "input copied to the device each step")                   \
+  X(double, input_ms, "--input-ms", 0, "time the host takes to get the input of a step")           \
+  X(int, slow_input_rank, "--slow-input-rank", -1, "the only rank that takes it; -1: all")         \
+  X(int, slow_rank, "--slow-rank", -1, "rank whose kernels take longer; -1: none")                 \
+  X(double, slow_factor, "--slow-factor", 1.3, "how much longer")                                  \
+  X(int, slow_from, "--slow-from", 0, "step from which on it is slow")                             \
+  X(int, tensor, "--tensor", 1, "ranks in a tensor-parallel group (ncclCommSplit)")                \
+  X(double, tensor_kb, "--tensor-kb", 128, "all-reduce after each layer in such a group")          \
+  X(int, pipeline, "--pipeline", 1, "stages of a pipeline, 1F1B with send and receive")            \
+  X(int, micro_batches, "--micro-batches", 4, "micro-batches a step in a pipeline")                \
+  X(double, message_kb, "--message-kb", 128, "activations sent between stages")                    \
+  X(int, warmup, "--warmup", 3, "first steps that are slower")                                     \
+  X(double, warmup_factor, "--warmup-factor", 1.8, "how much slower")                              \
+  X(double, jitter, "--jitter", 0.02, "kernels vary by this share")                                \
+  X(int, ahead, "--ahead", 2, "steps that the host may run ahead of the GPU, 1 to 8")              \
+  X(int, seed, "--seed", 1, "of the variation")                                                    \
+  X(int, loss, "--loss", 1, "0: no all-reduce of a loss after the last step")                      \
+  X(double, link_gbps, "--link-gbps", 0.5,                                                         \
+    "bandwidth between ranks, GB/s (small, as the data is)")                                       \
+  X(double, latency_us, "--latency-us", 20, "latency of a collective")
+
+struct options {
+#define FIELD(type, field, name, otherwise, help) type field;
+  TRAIN_OPTIONS(FIELD)
+#undef FIELD
+  const char *slow_link; /* "2-3:0.25": the link runs at a quarter */
+  const char *log;       /* directory for the op logs and truth.json */
+};
+
+extern const struct options options_default;
+/* -1 to go on, else the exit status. */
+int options_parse(struct options *options, int argc, char **argv);
+
+enum kernel { FORWARD, BACKWARD, OPTIMIZER, N_KERNELS };
+
+struct rank {
+  const struct options *options;
+  int rank, size, local_rank, stage, dp_size, step;
+  uint64_t random;
+  ncclComm_t world, dp_comm, tp_comm, pp_comm; /* dp_comm may be world */
+  cudaStream_t compute, comm_stream;
+  cudaEvent_t buckets[MAX_BUCKETS], step_done[MAX_AHEAD], reduced, handed;
+  float *gradients, *activations;
+  char *input, *host_input;
+};
+
+#define CUDA(call) check_cuda(call, #call)
+#define NCCL(call) check_nccl(call, #call)
+void check_cuda(cudaError_t error, const char *what);
+void check_nccl(ncclResult_t error, const char *what);
+
+void run_kernel(struct rank *rank, enum kernel kernel, double ms);
+void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream);
+/* What `later` gets from now on waits for what `earlier` has got. */
+void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
+/* train_pipeline.c */
+void pipeline_step(struct rank *rank);
+/* train_kernels.c: as nvcc would have compiled them for the CUDA at hand */
+void register_kernels(void);
+cudaError_t launch_kernel(enum kernel kernel, cudaStream_t stream);
+/* train_launch.c */
+int environment_number(const char *name, int otherwise);
+int launch_ranks(const struct options *options, char **argv);
+ncclUniqueId rendezvous(const struct rank *rank);
+
+#endif
