@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plain data-parallel training on the CPU, as anyone might write it: it knows nothing of tscope.
+
+    torchrun --nproc-per-node 4 tests/torch/ddp_gloo.py --straggler-rank 2
+
+Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()).
+"""
+import argparse
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+
+
+class Samples(Dataset):
+    """Made from their index, so that every run and every worker sees the same."""
+
+    def __init__(self, count, features):
+        self.count = count
+        self.features = features
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        wave = torch.arange(self.features, dtype=torch.float32) * (index % 97 + 1) * 0.01
+        return torch.sin(wave), torch.cos(wave[:1])
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
+
+    def forward(self, x):
+        return x + self.layers(x)
+
+
+class Model(nn.Module):
+    def __init__(self, width, blocks, recompute):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.head = nn.Linear(width, 1)
+        self.recompute = recompute
+
+    def forward(self, x):
+        for block in self.blocks:
+            if self.recompute == "none":
+                x = block(x)
+            else:
+                x = checkpoint(block, x, use_reentrant=self.recompute == "reentrant")
+        return self.head(x)
+
+
+class Slow(nn.Module):
+    """A model whose forward pass takes longer by `seconds`, as on a machine that is at fault."""
+
+    def __init__(self, model, seconds):
+        super().__init__()
+        self.model = model
+        self.seconds = seconds
+
+    def forward(self, x):
+        if self.seconds:
+            time.sleep(self.seconds)
+        return self.model(x)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=60, help="optimizer steps")
+    parser.add_argument("--batch", type=int, default=32, help="samples per rank and micro-step")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--blocks", type=int, default=2)
+    parser.add_argument("--grad-accum", type=int, default=1, help="micro-steps per optimizer step")
+    parser.add_argument("--checkpoint", choices=["none", "reentrant", "plain"], default="none",
+                        help="recompute the forward pass inside the backward pass")
+    parser.add_argument("--workers", type=int, default=0, help="DataLoader worker processes")
+    parser.add_argument("--base-ms", type=float, default=20.0,
+                        help="time that a forward pass takes on top of its arithmetic, on every "
+                             "rank: stands in for an accelerator, and leaves the few cores of a "
+                             "test machine to the other ranks")
+    parser.add_argument("--straggler-rank", type=int, default=-1)
+    parser.add_argument("--straggler-ms", type=float, default=10.0,
+                        help="what the straggler's forward pass takes longer")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def train(options):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    samples = Samples(world * options.batch * options.grad_accum * options.steps, options.width)
+    sampler = DistributedSampler(samples, shuffle=False)
+    loader = DataLoader(samples, batch_size=options.batch, sampler=sampler,
+                        num_workers=options.workers)
+    extra_ms = options.straggler_ms if rank == options.straggler_rank else 0.0
+    model = Slow(Model(options.width, options.blocks, options.checkpoint),
+                 (options.base_ms + extra_ms) / 1000)
+    model = DistributedDataParallel(model, bucket_cap_mb=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    criterion = nn.MSELoss()
+
+    steps = 0
+    for micro_step, (x, y) in enumerate(loader, start=1):
+        last = micro_step % options.grad_accum == 0
+        model.require_backward_grad_sync = last
+        loss = criterion(model(x), y) / options.grad_accum
+        loss.backward()
+        if last:
+            optimizer.step()
+            optimizer.zero_grad()
+            steps += 1
+    dist.all_reduce(loss.detach_())
+    if rank == 0:
+        print(f"steps={steps} loss={loss.item().hex()}", flush=True)
+
+
+def main():
+    options = parse_arguments()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    dist.init_process_group("gloo")
+    train(options)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
