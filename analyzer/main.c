@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-report: read and align into a model, analyse it, write the report.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "progress.h"
+#include "terminal.h"
+
+enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
+
+/* What goes wrong is said in one line, without control characters of the names it quotes. */
+__attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  for (char *c = line; *c; c++)
+    if ((unsigned char)*c < ' ' || *c == 127)
+      *c = '?';
+  fprintf(stderr, "tscope-report: %s\n", line);
+  return STATUS_BAD;
+}
+
+static bool fails(const struct results *results, int fail_on) {
+  for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < results->n_findings; i++)
+    if ((int)results->findings[i].severity >= fail_on)
+      return true;
+  return false;
+}
+
+static int write_report(const struct options *options, const struct results *results) {
+  FILE *out = options->output ? fopen(options->output, "w") : stdout;
+  if (!out)
+    return bad("cannot write %s: %s; give --output another file", options->output,
+               strerror(errno));
+  struct report_view view = {.tokens_per_step = options->tokens_per_step};
+  terminal_look(options, fileno(out), &view);
+  int error = options->backend->write(results, &view, out);
+  bool failed = error || ferror(out);
+  int cause = error ? -error : errno;
+  if ((options->output ? fclose(out) : fflush(out)) != 0) {
+    cause = failed ? cause : errno;
+    failed = true;
+  }
+  if (failed)
+    return bad("the report could not be written to %s: %s",
+               options->output ? options->output : "standard output", strerror(cause));
+  return fails(results, options->fail_on) ? STATUS_FINDINGS : STATUS_OK;
+}
+
+static int report(const struct options *options) {
+  char why[512] = "";
+  struct model *model = NULL;
+  struct results *results = NULL;
+  struct progress progress = progress_begin(stderr);
+
+  const struct model_options reading = {.run = options->run,
+                                        .steps = options->steps,
+                                        .include_warmup = options->include_warmup,
+                                        .threads = options->threads,
+                                        .progress = progress_report,
+                                        .user = &progress};
+  int error = model_load(options->path, &reading, &model, why, sizeof(why));
+  if (!error) {
+    const struct analyse_options analysing = {.flops_per_step = options->flops_per_step,
+                                              .params = options->params,
+                                              .tokens_per_step = options->tokens_per_step,
+                                              .peak_tflops = options->peak_tflops,
+                                              .threads = options->threads,
+                                              .progress = progress_report,
+                                              .user = &progress};
+    error = analyse(model, &analysing, &results);
+    if (error)
+      snprintf(why, sizeof(why), "%s could not be analysed: %s", options->path, strerror(-error));
+  }
+  progress_end(&progress);
+  int status = error ? bad("%s", why) : write_report(options, results);
+  results_free(results);
+  model_free(model);
+  return status;
+}
+
+static int list_runs(const struct options *options) {
+  char why[512] = "";
+  if (model_list_runs(options->path, stdout, why, sizeof(why)) < 0)
+    return bad("%s", why);
+  if (fflush(stdout) != 0)
+    return bad("the list could not be written: %s", strerror(errno));
+  return STATUS_OK;
+}
+
+int main(int argc, char **argv) {
+  /* Characters only: numbers look the same everywhere. */
+  setlocale(LC_CTYPE, "");
+  struct options options;
+  char why[512];
+  if (!options_parse(argc, argv, &options, why, sizeof(why)))
+    return bad("%s", why);
+  if (options.help) {
+    options_print_help(stdout);
+    return STATUS_OK;
+  }
+  if (options.version) {
+    puts("tscope-report " TSCOPE_VERSION);
+    return STATUS_OK;
+  }
+  return options.list ? list_runs(&options) : report(&options);
+}

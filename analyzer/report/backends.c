@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#include "report.h"
+
+#include <string.h>
+
+const struct report_backend *const report_backends[] = {&report_text, &report_json, NULL};
+
+const struct report_backend *report_backend_find(const char *name) {
+  for (const struct report_backend *const *backend = report_backends; *backend; backend++)
+    if (strcmp((*backend)->name, name) == 0)
+      return *backend;
+  return NULL;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.def"
+
+/* Each takes one option's argument in: NULL, or what the argument should have been. */
+
+static const char *option_list(struct options *options, const char *argument) {
+  (void)argument;
+  options->list = true;
+  return NULL;
+}
+
+static const char *option_run(struct options *options, const char *argument) {
+  options->run = argument;
+  return *argument ? NULL : "the name of a run (--list shows them)";
+}
+
+/* One end of a range: nothing, or digits up to `stop`. */
+static bool step_number(const char *text, char stop, const char **end) {
+  size_t digits = strspn(text, "0123456789");
+  *end = text + digits;
+  return digits <= 9 && text[digits] == stop;
+}
+
+static const char *option_steps(struct options *options, const char *argument) {
+  static const char wanted[] = "a range of step numbers such as 10:50, 10: or :50";
+  const char *colon, *end;
+  if (!step_number(argument, ':', &colon) || !step_number(colon + 1, '\0', &end))
+    return wanted;
+  bool first = colon > argument, last = end > colon + 1;
+  if (!first && !last)
+    return wanted;
+  if (first && last && strtol(argument, NULL, 10) > strtol(colon + 1, NULL, 10))
+    return wanted;
+  options->steps = argument;
+  return NULL;
+}
+
+static const char *option_include_warmup(struct options *options, const char *argument) {
+  (void)argument;
+  options->include_warmup = true;
+  return NULL;
+}
+
+/* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
+static const char *amount(const char *argument, double *value) {
+  static const char suffixes[] = "kMGBTPE";
+  static const double scales[] = {1e3, 1e6, 1e9, 1e9, 1e12, 1e15, 1e18};
+  char *end;
+  double number = strtod(argument, &end);
+  const char *suffix = *end ? strchr(suffixes, *end) : NULL;
+  if (suffix) {
+    number *= scales[suffix - suffixes];
+    end++;
+  }
+  if (end == argument || *end || !isfinite(number) || number <= 0)
+    return "a number above 0, such as 1.5e15, 7B or 512k";
+  *value = number;
+  return NULL;
+}
+
+static const char *option_flops_per_step(struct options *options, const char *argument) {
+  return amount(argument, &options->flops_per_step);
+}
+
+static const char *option_params(struct options *options, const char *argument) {
+  return amount(argument, &options->params);
+}
+
+static const char *option_tokens_per_step(struct options *options, const char *argument) {
+  return amount(argument, &options->tokens_per_step);
+}
+
+static const char *option_peak_tflops(struct options *options, const char *argument) {
+  return amount(argument, &options->peak_tflops);
+}
+
+static const char *option_format(struct options *options, const char *argument) {
+  options->backend = report_backend_find(argument);
+  return options->backend ? NULL : "text or json";
+}
+
+static const char *option_output(struct options *options, const char *argument) {
+  options->output = argument;
+  return *argument ? NULL : "the name of a file";
+}
+
+static int word(const char *argument, const char *const *words) {
+  for (int i = 0; words[i]; i++)
+    if (strcmp(argument, words[i]) == 0)
+      return i;
+  return -1;
+}
+
+static const char *option_color(struct options *options, const char *argument) {
+  static const char *const words[] = {"auto", "always", "never", NULL};
+  int when = word(argument, words);
+  if (when < 0)
+    return "auto, always or never";
+  options->color = (enum color_when)when;
+  return NULL;
+}
+
+static bool whole_number(const char *argument, unsigned least, unsigned most, unsigned *value) {
+  char *end;
+  errno = 0;
+  unsigned long number = strtoul(argument, &end, 10);
+  if (errno || !strchr("0123456789", *argument) || !*argument || *end || number < least ||
+      number > most)
+    return false;
+  *value = (unsigned)number;
+  return true;
+}
+
+static const char *option_width(struct options *options, const char *argument) {
+  bool good = whole_number(argument, REPORT_MIN_WIDTH, REPORT_MAX_WIDTH, &options->width);
+  return good ? NULL : "a whole number from 60 to 160";
+}
+
+static const char *option_ascii(struct options *options, const char *argument) {
+  (void)argument;
+  options->ascii = true;
+  return NULL;
+}
+
+static const char *option_fail_on(struct options *options, const char *argument) {
+  static const char *const words[] = {
+      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical",
+      NULL};
+  options->fail_on = word(argument, words);
+  return options->fail_on >= 0 ? NULL : "info, warning or critical";
+}
+
+static const char *option_threads(struct options *options, const char *argument) {
+  return whole_number(argument, 1, 1024, &options->threads) ? NULL
+                                                            : "a whole number from 1 to 1024";
+}
+
+static const char *option_version(struct options *options, const char *argument) {
+  (void)argument;
+  options->version = true;
+  return NULL;
+}
+
+static const char *option_help(struct options *options, const char *argument) {
+  (void)argument;
+  options->help = true;
+  return NULL;
+}
+
+struct option_row {
+  const char *name; /* NULL: `text` is a heading */
+  const char *argument;
+  const char *text;
+  const char *(*take)(struct options *, const char *);
+};
+
+#define HEADING(text) {NULL, NULL, text, NULL},
+#define ROW(id, name, argument, text) {name, argument, text, option_##id},
+static const struct option_row rows[] = {TSCOPE_REPORT_OPTIONS(HEADING, ROW)};
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* getopt's codes: the row's number above every character it may return. */
+#define FIRST_CODE 256
+
+static void getopt_table(struct option table[N_ROWS + 1]) {
+  size_t n = 0;
+  for (size_t i = 0; i < N_ROWS; i++)
+    if (rows[i].name)
+      table[n++] = (struct option){rows[i].name, *rows[i].argument ? required_argument : no_argument,
+                                   NULL, FIRST_CODE + (int)i};
+  table[n] = (struct option){0};
+}
+
+static void misused(char **argv, int code, char *why, size_t why_bytes) {
+  const char *given = argv[optind - 1];
+  snprintf(why, why_bytes, "%s %s; tscope-report --help shows every option", given,
+           code == ':' ? "needs a value" : "is not an option here");
+}
+
+bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes) {
+  *options = (struct options){.backend = report_backends[0],
+                              .flops_per_step = NAN,
+                              .params = NAN,
+                              .tokens_per_step = NAN,
+                              .peak_tflops = NAN,
+                              .fail_on = FAIL_ON_NOTHING};
+  struct option table[N_ROWS + 1];
+  getopt_table(table);
+  opterr = 0;
+  optind = 0; /* GNU: start over, for callers that parse more than once */
+  int code;
+  while ((code = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
+    if (code == 'h') {
+      options->help = true;
+      continue;
+    }
+    if (code < FIRST_CODE) {
+      misused(argv, code, why, why_bytes);
+      return false;
+    }
+    const struct option_row *row = &rows[code - FIRST_CODE];
+    const char *wanted = row->take(options, optarg);
+    if (wanted) {
+      snprintf(why, why_bytes, "--%s wants %s, not '%s'", row->name, wanted, optarg);
+      return false;
+    }
+  }
+  if (options->help || options->version)
+    return true;
+  if (optind + 1 != argc) {
+    snprintf(why, why_bytes,
+             optind == argc
+                 ? "which traces? give their directory, for example: tscope-report /tmp/tscope"
+                 : "one path at a time; tscope-report --help shows how to call it");
+    return false;
+  }
+  options->path = argv[optind];
+  return true;
+}
+
+void options_print_help(FILE *out) {
+  fputs("usage: tscope-report [OPTION]... PATH\n"
+        "\n"
+        "Says where the time of a training run recorded by libtscope.so went and what to do about\n"
+        "it. PATH is the directory the traces went to, one run in it, or one rank's file.\n",
+        out);
+  for (size_t i = 0; i < N_ROWS; i++) {
+    if (!rows[i].name) {
+      fprintf(out, "\n%s:\n", rows[i].text);
+      continue;
+    }
+    char usage[64];
+    snprintf(usage, sizeof(usage), "--%s%s%s", rows[i].name, *rows[i].argument ? " " : "",
+             rows[i].argument);
+    fprintf(out, "  %-24s  %s\n", usage, rows[i].text);
+  }
+  fputs("\n"
+        "examples:\n"
+        "  tscope-report /tmp/tscope                      the newest run, for people\n"
+        "  tscope-report --list /tmp/tscope               which runs there are\n"
+        "  tscope-report --params 7B --tokens-per-step 4M /tmp/tscope\n"
+        "                                                 with utilisation (MFU)\n"
+        "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
+        "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
+        "\n"
+        "exit status: 0; 1 when --fail-on is met; 2 when the input or the command line is bad.\n",
+        out);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line of tscope-report, read by the table in options.def.
+ */
+#ifndef TSCOPE_REPORT_OPTIONS_H
+#define TSCOPE_REPORT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "report.h"
+
+enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+#define FAIL_ON_NOTHING (-1)
+
+struct options {
+  const char *path;
+  const char *run, *steps, *output; /* NULL if not given */
+  const struct report_backend *backend;
+  double flops_per_step, params, tokens_per_step, peak_tflops; /* NAN if not given */
+  unsigned width;                                              /* 0 if not given */
+  unsigned threads;                                            /* 0: one per core */
+  enum color_when color;
+  int fail_on; /* enum severity, or FAIL_ON_NOTHING */
+  bool list, include_warmup, ascii, version, help;
+};
+
+/* False when the command line makes no sense; `why` then says so in one line, with what to do. The
+ * options point into argv. */
+bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes);
+
+void options_print_help(FILE *out);
+
+#endif
