@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=sh
 # Sourced by the other scripts: where things are. `root` is the clone, `venv` the Python environment
 # that scripts/setup makes outside it.
 root=$(cd "$(dirname "$0")/.." && pwd)
