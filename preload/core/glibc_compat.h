@@ -18,6 +18,21 @@
 
 #define TSCOPE_OLD_SYMBOL(name)                                                                    \
   __asm__(".symver " #name "," #name "@" TSCOPE_OLDEST_GLIBC);                                     \
-  __asm__(".weak " #name)
+  extern __typeof__(name) name __attribute__((weak))
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+TSCOPE_OLD_SYMBOL(dladdr);
+TSCOPE_OLD_SYMBOL(dlclose);
+TSCOPE_OLD_SYMBOL(dlerror);
+TSCOPE_OLD_SYMBOL(dlopen);
+TSCOPE_OLD_SYMBOL(dlsym);
+TSCOPE_OLD_SYMBOL(pthread_attr_setstacksize);
+TSCOPE_OLD_SYMBOL(pthread_create);
+TSCOPE_OLD_SYMBOL(pthread_getspecific);
+TSCOPE_OLD_SYMBOL(pthread_key_create);
+TSCOPE_OLD_SYMBOL(pthread_once);
+TSCOPE_OLD_SYMBOL(pthread_setspecific);
 
 #endif

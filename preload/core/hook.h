@@ -54,6 +54,7 @@ struct tscope_writer {
   u32 sequence;
   u8 home;  /* enum tscope_home */
   u8 clock; /* enum tscope_chunk_clock */
+  u8 shift; /* what makes the clock's readings its units */
 };
 
 struct tscope_thread {
@@ -62,17 +63,22 @@ struct tscope_thread {
   u32 number;
   struct tscope_writer detail;
   struct tscope_writer spine;
-  void *family[8]; /* per-family caches, made at thread set-up; see families.h */
-};
+  u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
+  u32 chunks[2];   /* chunks begun so far, spine and detail */
+  struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
+  void *family[8];               /* per-family memory, made at thread set-up; see families.h */
+} __attribute__((aligned(64)));
 
 /* One page that the kernel wipes in every fork child, however the child was made: `on` reads 0
  * there, so a child is dormant from its first instruction. */
 struct tscope_live {
   u8 on;
+  u8 waking; /* a thread is at work to set `on` */
 };
 
 extern __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
 extern struct tscope_live *tscope_live;
+extern u8 tscope_tick_shift;
 
 /* Raw tick clock of this process. Never fails. */
 u64 tscope_ticks_slow(void);
@@ -128,7 +134,7 @@ __attribute__((always_inline)) static inline void *tscope_reserve(struct tscope_
                                                                   struct tscope_writer *writer,
                                                                   u64 start, u8 type, u16 tag,
                                                                   u32 bytes) {
-  u64 units = writer->clock == TSCOPE_CLOCK_TICKS ? start >> thread->tick_shift : start;
+  u64 units = start >> writer->shift;
   u64 relative = units - writer->base;
   if (TSCOPE_UNLIKELY((size_t)(writer->limit - writer->cursor) < bytes || relative > UINT32_MAX))
     return tscope_reserve_slow(thread, writer, units, type, tag, bytes);
@@ -152,7 +158,9 @@ __attribute__((always_inline)) static inline void tscope_commit(struct tscope_wr
  * sides of the record it is made for. */
 static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_home home,
                                       enum tscope_chunk_clock clock) {
-  *writer = (struct tscope_writer){.home = (u8)home, .clock = (u8)clock};
+  *writer = (struct tscope_writer){.home = (u8)home,
+                                   .clock = (u8)clock,
+                                   .shift = clock == TSCOPE_CLOCK_TICKS ? tscope_tick_shift : 0};
 }
 
 /* Elapsed chunk units since `start`, for a u32 duration field. A duration that does not fit is
@@ -234,6 +242,10 @@ static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *ret
 
 /* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
 void tscope_lose(enum tscope_loss reason, u64 records);
+
+/* The GPU clock source's own clock in nanoseconds, for ANCHOR records; NULL where there is none.
+ * Set with release order once it can be called from any thread. */
+extern u64 (*tscope_gpu_clock_now)(void);
 
 /* Turns tscope off in this process for good, with one line on stderr saying why. */
 void tscope_turn_off(const char *why);

@@ -1,56 +1,152 @@
 /* SPDX-License-Identifier: MIT */
-#include "hook.h"
-#include <stdarg.h>
+#include "process.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "families.h"
+#include "helper.h"
+#include "store.h"
+#include "supply.h"
+#include "thread.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* Until the process wakes, and where it never does. */
 static struct tscope_live dormant;
 struct tscope_live *tscope_live = &dormant;
-__thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
-bool tscope_ticks_are_monotonic_clock;
 
-u64 tscope_ticks_slow(void) {
-  return 0;
+/* Set by the one thread that gets to wake the process. Fork children inherit it, while the live
+ * page is wiped there: that is how they know that they are children of an awake process. */
+static bool elected;
+
+static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
+
+static u8 load(const u8 *flag) {
+  return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
-struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const void *frame) {
-  (void)wake, (void)frame;
-  return NULL;
-}
-void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
-                          u8 type, u16 tag, u32 bytes) {
-  (void)thread, (void)writer, (void)units, (void)type, (void)tag, (void)bytes;
-  return NULL;
-}
-u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
-                      u32 bytes) {
-  (void)thread, (void)start, (void)type, (void)tag, (void)record, (void)bytes;
-  return NULL;
-}
-bool tscope_spine(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
-                  u32 bytes) {
-  (void)thread, (void)start, (void)type, (void)tag, (void)record, (void)bytes;
-  return false;
-}
-u32 tscope_string(struct tscope_thread *thread, const char *text) {
-  (void)thread, (void)text;
-  return 0;
-}
-u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes) {
-  (void)thread, (void)text, (void)bytes;
-  return 0;
-}
-void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char *value,
-                 const char *detail) {
-  (void)thread, (void)key, (void)value, (void)detail;
-}
-void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address) {
-  (void)symbol, (void)return_address;
-  return NULL;
-}
+
 void tscope_lose(enum tscope_loss reason, u64 records) {
-  (void)reason, (void)records;
+  u64 *lost = tscope_store.header ? tscope_store.header->lost : lost_before_wake;
+  __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
 }
+
 void tscope_turn_off(const char *why) {
-  (void)why;
+  u8 was = __atomic_exchange_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
+  if ((was || tscope_live->waking) && why && *why)
+    tscope_say(0, "off: %s", why);
 }
-void tscope_say(int level, const char *format, ...) {
-  (void)level, (void)format;
+
+/* Kernels before 4.14 cannot wipe a page. */
+static void go_dormant_in_child(void) {
+  *tscope_live = (struct tscope_live){0};
+}
+
+static bool make_live_page(void) {
+  size_t page = 4096;
+  void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return false;
+  if (madvise(memory, page, MADV_WIPEONFORK) != 0)
+    pthread_atfork(NULL, NULL, go_dormant_in_child);
+  struct tscope_live *live = memory;
+  live->waking = 1;
+  __atomic_store_n(&tscope_live, live, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* Orderly process end. Runs in whatever thread called exit(), and only in the process that woke. */
+static void end(void) {
+  static bool ended;
+  if (!load(&tscope_live->on) || __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
+    return;
+  int saved = errno;
+  struct tscope_thread *thread = tscope_thread_here();
+  if (thread) {
+    const void *guard = thread->guard;
+    thread->guard = (const void *)UINTPTR_MAX;
+    for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+      if (tscope_families[i] && tscope_families[i]->end)
+        tscope_families[i]->end(thread);
+    thread->guard = guard;
+  }
+  __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
+  if (tscope_helper_stop())
+    tscope_helper_write_totals();
+  tscope_supply_close();
+  __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
+                   __ATOMIC_RELAXED);
+  errno = saved;
+}
+
+void tscope_register_end(void) {
+  atexit(end);
+}
+
+static void wake_families(struct tscope_thread *thread) {
+  thread->guard = (const void *)UINTPTR_MAX;
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+    if (tscope_families[i] && tscope_families[i]->wake)
+      tscope_families[i]->wake(thread);
+  thread->guard = NULL;
+}
+
+/* Called by the elected thread. */
+static bool wake(void) {
+  char why[512] = "";
+  if (!make_live_page())
+    return false;
+  tscope_thread_busy();
+  bool awake = tscope_wake(why, sizeof why);
+  tscope_thread_idle();
+  if (!awake) {
+    tscope_turn_off(why);
+    __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
+    return false;
+  }
+  __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
+  struct tscope_thread *thread = tscope_thread_here();
+  if (thread)
+    wake_families(thread);
+  tscope_register_end();
+  __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
+  return load(&tscope_live->on);
+}
+
+/* Another thread is waking the process and is done within milliseconds. The first calls of a
+ * training thread make its communicators known, so they wait, but not for ever. */
+static bool wait_until_awake(void) {
+  for (int i = 0; i < 2000 && load(&tscope_live->waking) && !load(&tscope_live->on); i++)
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  return load(&tscope_live->on);
+}
+
+static bool awake(enum tscope_wake wakes) {
+  struct tscope_live *live = __atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE);
+  if (TSCOPE_LIKELY(load(&live->on)))
+    return true;
+  if (wakes == TSCOPE_QUIET)
+    return false;
+  if (!__atomic_exchange_n(&elected, true, __ATOMIC_SEQ_CST))
+    return wake();
+  if (!load(&live->waking) || !tscope_thread_busy())
+    return false;
+  bool now = wait_until_awake();
+  tscope_thread_idle();
+  return now;
+}
+
+struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const void *frame) {
+  int saved = errno;
+  struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
+  if (thread && thread->guard && (const char *)frame < (const char *)thread->guard)
+    thread = NULL;
+  if (thread)
+    thread->guard = frame;
+  errno = saved;
+  return thread;
 }

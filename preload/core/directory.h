@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening the run's directory where others may write beside us, such as in /tmp.
+ */
+#ifndef TSCOPE_DIRECTORY_H
+#define TSCOPE_DIRECTORY_H
+
+#include <stddef.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Opens <directory>/<run>, making what is missing with mode 0700. `directory` is absolute. Folders
+ * above `directory` may belong to anyone and be reached by symbolic links; `directory` and the run
+ * must be real folders of this user. A descriptor, or a negative errno with the reason, to be shown
+ * to the user, in `why`. */
+int tscope_directory_open(const char *directory, const char *run, char *why, size_t bytes);
+
+#pragma GCC visibility pop
+
+#endif

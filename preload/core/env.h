@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The configuration of this process, from the variables of env.def.
+ */
+#ifndef TSCOPE_ENV_H
+#define TSCOPE_ENV_H
+
+#include <stdbool.h>
+
+#include "env.def"
+#include "tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { TSCOPE_ENV_TEXT_BYTES = 1024 };
+
+#define TSCOPE_ENV_MEMBER_FLAG(member) bool member;
+#define TSCOPE_ENV_MEMBER_TEXT(member) char member[TSCOPE_ENV_TEXT_BYTES];
+#define TSCOPE_ENV_MEMBER_NUMBER(member) u64 member;
+#define TSCOPE_ENV_MEMBER_SIZE(member) u64 member;
+#define X(member, TYPE, variable, standard, values, doc) TSCOPE_ENV_MEMBER_##TYPE(member)
+struct tscope_env {
+  TSCOPE_ENV(X)
+};
+#undef X
+
+/* Filled when the process wakes, before any family is woken; never changes after that. */
+extern struct tscope_env tscope_env;
+
+/* Reads the environment. A value that makes no sense is left at its default, with one line. */
+void tscope_env_read(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From dormant to awake: configuration, clocks, the trace file, and the facts of the process.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "directory.h"
+#include "env.h"
+#include "helper.h"
+#include "identity.h"
+#include "process.h"
+#include "registry.h"
+#include "store.h"
+#include "supply.h"
+#include "thread.h"
+
+static void fill_header(struct tscope_file_header *header, const struct tscope_identity *identity,
+                        u32 detail_max) {
+  struct tscope_anchor_record now = {0};
+  tscope_clock_anchor(&now);
+  *header = (struct tscope_file_header){
+      .version_major = TSCOPE_VERSION_MAJOR,
+      .version_minor = TSCOPE_VERSION_MINOR,
+      .byte_order_mark = TSCOPE_BYTE_ORDER_MARK,
+      .header_bytes = TSCOPE_HEADER_BYTES,
+      .chunk_bytes = TSCOPE_CHUNK_BYTES,
+      .tick_source = tscope_clock.source,
+      .tick_shift = tscope_clock.shift,
+      .tick_hz = tscope_clock.hz,
+      .pid = (u32)getpid(),
+      .rank = identity->rank,
+      .world_size = identity->world_size,
+      .local_rank = identity->local_rank,
+      .start_ticks = now.ticks,
+      .start_monotonic_ns = now.monotonic_ns,
+      .start_realtime_ns = now.realtime_ns,
+      .detail_cap_chunks = detail_max,
+  };
+  memcpy(header->magic, TSCOPE_MAGIC, sizeof header->magic);
+  snprintf(header->host, sizeof header->host, "%s", identity->host);
+  snprintf(header->run, sizeof header->run, "%s", identity->run);
+}
+
+/* `directory` as an absolute path: the job may change its working directory later. */
+static bool absolute(char *path, size_t bytes, const char *directory) {
+  if (directory[0] == '/')
+    return (size_t)snprintf(path, bytes, "%s", directory) < bytes;
+  char here[PATH_MAX];
+  return getcwd(here, sizeof here) &&
+         (size_t)snprintf(path, bytes, "%s/%s", here, directory) < bytes;
+}
+
+static u32 chunks_of(u64 bytes, u32 least) {
+  const u32 most = 1u << 24; /* 1 TiB of chunks */
+  u64 chunks = bytes / TSCOPE_CHUNK_BYTES;
+  return chunks < least ? least : chunks > most ? most : (u32)chunks;
+}
+
+static bool open_trace(const struct tscope_identity *identity, char *why, size_t bytes) {
+  u32 detail_max = chunks_of(tscope_env.detail_max, 0);
+  u32 spine_max = chunks_of(tscope_env.spine_max, 4);
+  struct tscope_file_header header;
+  fill_header(&header, identity, detail_max);
+  char directory[PATH_MAX], path[PATH_MAX + 256], name[200];
+  if (!absolute(directory, sizeof directory, tscope_env.dir)) {
+    snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", tscope_env.dir);
+    return false;
+  }
+  int fd = tscope_directory_open(directory, identity->run, why, bytes);
+  if (fd < 0)
+    return false;
+  snprintf(path, sizeof path, "%s/%s", directory, identity->run);
+  snprintf(name, sizeof name, "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
+           (unsigned long long)header.start_ticks);
+  int error = tscope_supply_init(detail_max, spine_max);
+  if (!error)
+    error = tscope_store_create(fd, path, name, &header, detail_max + spine_max);
+  close(fd);
+  if (error) {
+    snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, strerror(-error));
+    return false;
+  }
+  tscope_supply_refill();
+  if (!tscope_queue_length(&tscope_supply.ready)) {
+    snprintf(why, bytes, "no room for a trace in %.300s; free some, or set TSCOPE_DIR", path);
+    unlink(tscope_store.path);
+    return false;
+  }
+  tscope_say(1, "trace in %s", tscope_store.path);
+  return true;
+}
+
+bool tscope_wake(char *why, size_t bytes) {
+  u64 start = tscope_clock_ns(CLOCK_MONOTONIC);
+  if (getauxval(AT_SECURE))
+    return false;
+  tscope_env_read();
+  if (!tscope_env.enabled)
+    return false;
+  struct tscope_identity identity;
+  tscope_identify(&identity);
+  tscope_clock_choose();
+  if (!open_trace(&identity, why, bytes))
+    return false;
+  int error = tscope_registry_init();
+  if (!error)
+    error = tscope_threads_init();
+  if (!error) {
+    tscope_registry_write_thread(0, (u32)getpid(), "tscope");
+    tscope_registry_write_schema();
+    tscope_provenance_write(&identity);
+    error = tscope_helper_start(tscope_clock_ns(CLOCK_MONOTONIC) - start);
+  }
+  if (error) {
+    snprintf(why, bytes, "cannot start (%s)", strerror(-error));
+    unlink(tscope_store.path);
+    return false;
+  }
+  return true;
+}
