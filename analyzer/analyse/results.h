@@ -38,6 +38,8 @@ struct rank_result {
   double idle_ms; /* neither compute, communication nor copy, per step */
   bool straggler;
   const char *reason; /* of a straggler: "slow compute", "slow input", ...; NULL if not one */
+  const char *collective; /* at which a straggler keeps its peers waiting; NULL if not one */
+  double lateness_ms;     /* typical, of a straggler, behind the median of its peers; else NAN */
 };
 
 struct overlap_by_op {
@@ -52,6 +54,8 @@ struct collective_result {
   double bytes;  /* per instance */
   double algbw_gbps, busbw_gbps; /* 1e9 bytes/s, median */
   double wait_ms, transfer_ms;   /* median per instance, wait: mean over ranks */
+  u32 comm_index;                /* in model.comms */
+  u32 from, to;                  /* send/recv: global ranks; INDEX_NONE for collectives */
 };
 
 struct share {
@@ -59,7 +63,16 @@ struct share {
   double ms;
 };
 
+enum what_if_kind {
+  WHAT_IF_RANK,          /* `rank` as fast as the median of its peers */
+  WHAT_IF_EVERY_RANK,    /* every rank as fast as that */
+  WHAT_IF_COMMUNICATION, /* transfers take no time; ranks still wait for each other */
+  WHAT_IF_LAUNCHES,      /* the host takes no time but for input */
+  WHAT_IF_INPUT          /* the data phase takes no time */
+};
+
 struct what_if {
+  enum what_if_kind kind;
   char *change;
   double step_ms;
   double saving_fraction;

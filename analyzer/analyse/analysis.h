@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One analysis in the making, shared by the files of this folder. driver.c calls them in order:
+ *
+ *   steps -> collectives -> [every rank: overlap, graph slices] -> stragglers -> path, what-if ->
+ *   phases, budget, quality -> findings
+ *
+ * A rank's timeline is loaded, reduced to a struct rank_summary and a few graph slices, and
+ * released, so memory does not grow with the length of the run. All times are int64 nanoseconds
+ * until they enter the results: integer sums do not depend on the order in which threads finish.
+ */
+#ifndef TSCOPE_ANALYSIS_H
+#define TSCOPE_ANALYSIS_H
+
+#include "arena.h"
+#include "results.h"
+
+#define OPS 32 /* above every TSCOPE_OP_ value; 0 is "not known" */
+
+/* Where timelines come from; tests bring their own. */
+struct timeline_source {
+  int (*load)(const struct model *model, u32 rank, struct timeline *timeline);
+  void (*release)(struct timeline *timeline);
+  const char *(*name)(const struct timeline *timeline, u32 name);
+};
+
+/* A step as one rank saw it. */
+struct window {
+  i64 begin, end;
+  u32 step; /* index into model.steps */
+};
+
+struct op_times {
+  i64 comm, exposed, wait, transfer; /* exposed - wait - transfer could not be told apart */
+};
+
+/* One rank, summed over the steps looked at, in nanoseconds. */
+struct rank_summary {
+  bool loaded;
+  bool on_gpu, has_compute, has_comm, has_copy, has_phases;
+  u32 steps;      /* looked at on this rank */
+  u32 steps_bare; /* left out: their kernels were overwritten in the ring */
+  i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
+  i64 data;                                             /* in the data phase */
+  i64 data_stall;   /* of which nothing else ran: part of idle */
+  i64 host_bound;   /* idle inside other training phases: part of idle */
+  i64 launch_calls; /* time in launch calls */
+  struct op_times all, by_op[OPS];
+};
+
+struct graph;
+
+struct analysis {
+  const struct model *model;
+  const struct analyse_options *options;
+  struct timeline_source source;
+  struct results *results;
+  struct arena *arena;     /* the results' */
+  bool whole_run;          /* no steps: one window from each rank's begin to its end */
+  u32 first_step, n_steps; /* looked at: warm-up left out */
+  struct rank_summary *ranks;
+  float *compute_ms;     /* [rank * n_steps + step - first_step], NAN where not known */
+  i64 *transfer;         /* [n_collectives], NS_UNKNOWN */
+  i64 *waited_elsewhere; /* [n_arrivals] exposed wait of that rank in other communicators, since its
+                            step began, up to this arrival */
+  struct graph *graph;
+};
+
+/* The step on one rank; false where it does not have it. */
+bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
+
+/* Whether a collective lies in the steps looked at. */
+bool analysis_looks_at(const struct analysis *a, const struct collective *collective);
+
+/* Name of an enum tscope_op. */
+const char *op_name(u8 op);
+
+/* Collectives in which no member can finish before all have started. */
+bool op_is_barrier_like(u8 op);
+
+/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if it cannot be told. */
+i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);
+
+static inline double ns_to_ms(i64 ns) {
+  return (double)ns / 1e6;
+}
+
+/* The analyses. Each returns 0 or negative errno. */
+int steps_analyse(struct analysis *a);
+int collectives_prepare(struct analysis *a);
+int collectives_analyse(struct analysis *a);
+int overlap_rank(struct analysis *a, const struct timeline *timeline);
+int overlap_summarise(struct analysis *a);
+
+/* Whether the identity of overlap.c holds for this rank with nothing missing. */
+bool rank_overlap_known(const struct rank_summary *rank);
+int phases_analyse(struct analysis *a);
+int stragglers_analyse(struct analysis *a);
+int budget_analyse(struct analysis *a);
+int quality_analyse(struct analysis *a);
+int findings_analyse(struct analysis *a);
+
+/* Dense peak of one device by its name (peaks.def), NAN if it is not in the table. */
+double device_peak_tflops(const char *name);
+
+/* graph.h: critical path and what-if. */
+int graph_plan(struct analysis *a);
+int critical_path_analyse(struct analysis *a);
+void graph_free(struct analysis *a);
+
+/* analyse() with timelines from elsewhere. */
+int analyse_with(const struct model *model, const struct analyse_options *options,
+                 const struct timeline_source *source, struct results **results);
+
+#endif

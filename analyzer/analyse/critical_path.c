@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The longest chain of work that had to follow on itself, across ranks. From the last end of a
+ * step walk back, always to the predecessor that finished last; at a collective jump to the member
+ * that arrived last. The stretches walked over add up to the step exactly, so each nanosecond of
+ * it has one category and one rank.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "graph.h"
+#include "parallel.h"
+#include "thresholds.h"
+
+static const char *const category_names[PATH_CATEGORIES] = {
+    [PATH_COMPUTE] = "compute",  [PATH_COMMUNICATION] = "communication",
+    [PATH_COPY] = "memory copy", [PATH_LAUNCH] = "launch",
+    [PATH_INPUT] = "input",      [PATH_HOST] = "host",
+    [PATH_UNKNOWN] = "unknown"};
+
+/* What the host does in a phase: on a job without GPU the phases are the compute. */
+static enum path_category host_category(const struct step_graph *g, u32 rank, u8 phase) {
+  if (phase == TSCOPE_PHASE_DATA)
+    return PATH_INPUT;
+  if (g->slices[rank].on_gpu || phase == 0 || phase == TSCOPE_PHASE_USER)
+    return PATH_HOST;
+  return PATH_COMPUTE;
+}
+
+static enum path_category node_category(const struct step_graph *g, const struct node *node) {
+  switch (node->kind) {
+  case NODE_HOST:
+    return host_category(g, node->rank, node->phase);
+  case NODE_LAUNCH:
+    return PATH_LAUNCH;
+  case NODE_KERNEL:
+    return PATH_COMPUTE;
+  case NODE_COPY:
+    return PATH_COPY;
+  case NODE_COLLECTIVE:
+    return PATH_COMMUNICATION;
+  default:
+    return PATH_UNKNOWN; /* blocked, and nobody recorded on what */
+  }
+}
+
+struct walk {
+  const struct step_graph *g;
+  struct step_outcome *out;
+  u32 node;
+  i64 now; /* everything after it is accounted for */
+};
+
+static void account(struct walk *w, i64 until, enum path_category category, u32 rank) {
+  if (until >= w->now)
+    return;
+  w->out->by_category[category] += w->now - until;
+  w->out->by_rank[rank] += w->now - until;
+  w->now = until;
+}
+
+/* The dependency that ended last, not after `limit`; INDEX_NONE if there is none. */
+static u32 latest_dep(const struct step_graph *g, u32 node, i64 *end) {
+  u32 latest = INDEX_NONE;
+  for (u32 i = g->nodes[node].first_dep; i < g->nodes[node + 1].first_dep; i++) {
+    u32 from = g->deps[i];
+    if (latest == INDEX_NONE || g->nodes[from].end > *end) {
+      latest = from;
+      *end = g->nodes[from].end;
+    }
+  }
+  return latest;
+}
+
+/* From the end of a node to its start, or across to what held it up. True when the walk is at the
+ * start of w->node, false when it went on to the end of another. */
+static bool cross_node(struct walk *w, bool at_end) {
+  const struct step_graph *g = w->g;
+  const struct node *node = &g->nodes[w->node];
+  if (at_end && node->kind == NODE_BLOCKED) {
+    i64 end = INT64_MIN;
+    u32 from = latest_dep(g, w->node, &end);
+    if (from != INDEX_NONE && end >= node->start) {
+      account(w, end, PATH_LAUNCH, node->rank); /* the host waking up */
+      w->node = from;
+      return false;
+    }
+  }
+  if (at_end && node->kind == NODE_COLLECTIVE && node->instance != INDEX_NONE) {
+    u32 last;
+    i64 start = meeting_start(g, w->node, &last);
+    account(w, start, PATH_COMMUNICATION, node->rank);
+    w->node = last;
+    return true;
+  }
+  account(w, node->start, node_category(g, node), node->rank);
+  return true;
+}
+
+/* From the start of a node to the end of the predecessor that finished last. False at the
+ * beginning of the step. */
+static bool step_back(struct walk *w, bool *at_end) {
+  const struct step_graph *g = w->g;
+  u32 index = w->node, before = INDEX_NONE;
+  const struct node *node = &g->nodes[index];
+  bool device = NODE_ON_DEVICE(node->kind);
+  i64 end = INT64_MIN;
+  *at_end = true;
+  if (!node->first) {
+    before = index - 1;
+    end = g->nodes[before].end;
+  }
+  if (device) {
+    i64 dep_end = INT64_MIN;
+    u32 dep = latest_dep(g, index, &dep_end);
+    if (dep != INDEX_NONE && dep_end > end) {
+      before = dep;
+      end = dep_end;
+    }
+  }
+  if (device && node->launch != INDEX_NONE) {
+    i64 launched = g->nodes[node->launch].end;
+    launched = launched < node->start ? launched : node->start;
+    if (before == INDEX_NONE || launched > end) {
+      before = node->launch;
+      end = launched;
+      *at_end = false;
+    }
+  }
+  enum path_category gap = PATH_LAUNCH;
+  if (!device)
+    gap = host_category(g, node->rank, node->phase);
+  else if (node->launch == INDEX_NONE)
+    gap = PATH_UNKNOWN;
+  account(w, before == INDEX_NONE ? g->slices[node->rank].begin : end, gap, node->rank);
+  w->node = before;
+  return before != INDEX_NONE;
+}
+
+/* Where a rank's step ends: at its host's last deed, or, where the host ran ahead of the device
+ * and never waited for it, at the device's. */
+u32 step_graph_last_node(const struct slice *slice) {
+  bool ahead = slice->on_gpu && !slice->synced && slice->last_device != INDEX_NONE;
+  return ahead ? slice->last_device : slice->last_host;
+}
+
+void critical_path_walk(const struct step_graph *g, struct step_outcome *out) {
+  const struct slice *last = &g->slices[g->last_rank];
+  struct walk w = {.g = g, .out = out, .node = step_graph_last_node(last), .now = g->end};
+  bool at_end = true;
+  if (w.node != INDEX_NONE)
+    account(&w, g->nodes[w.node].end,
+            NODE_ON_DEVICE(g->nodes[w.node].kind) ? PATH_UNKNOWN
+                                                  : host_category(g, g->last_rank, 0),
+            g->last_rank);
+  /* Each node is crossed and left at most once on the way back; clocks that contradict each other
+   * must not keep us walking. */
+  for (u64 left = 2ull * g->n + 2; w.node != INDEX_NONE && left; left--) {
+    if (!cross_node(&w, at_end)) {
+      at_end = true;
+      continue;
+    }
+    if (!step_back(&w, &at_end))
+      break;
+  }
+  out->wall = g->end - w.now;
+}
+
+static int analyse_sample(void *user, u32 sample, unsigned worker) {
+  struct analysis *a = user;
+  struct graph *graph = a->graph;
+  struct step_outcome *out = &graph->outcomes[sample];
+  struct step_graph joined;
+  (void)worker;
+  int error = step_graph_join(a, sample, &joined);
+  if (error == -E2BIG || (!error && joined.n == 0)) {
+    step_graph_free(&joined);
+    return 0;
+  }
+  if (!error) {
+    critical_path_walk(&joined, out);
+    error = what_if_replay(&joined, graph->edits, graph->n_edits, out);
+    out->valid = !error;
+  }
+  step_graph_free(&joined);
+  return error;
+}
+
+static int report_path(struct analysis *a) {
+  struct results *r = a->results;
+  const struct graph *graph = a->graph;
+  i64 wall = 0, by_category[PATH_CATEGORIES] = {0};
+  r->path_by_category = arena_array(a->arena, PATH_CATEGORIES, sizeof(*r->path_by_category));
+  r->path_by_rank = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(double));
+  if (!r->path_by_category || !r->path_by_rank)
+    return -ENOMEM;
+  for (u32 i = 0; i < graph->n_samples; i++)
+    r->path_steps_used += graph->outcomes[i].valid;
+  if (r->path_steps_used == 0) {
+    r->path_reason = "none of the steps looked at still has its events in the trace";
+    return 0;
+  }
+  double n = r->path_steps_used;
+  for (u32 i = 0; i < graph->n_samples; i++) {
+    const struct step_outcome *out = &graph->outcomes[i];
+    if (!out->valid)
+      continue;
+    wall += out->wall;
+    for (u32 k = 0; k < PATH_CATEGORIES; k++)
+      by_category[k] += out->by_category[k];
+    for (u32 k = 0; k < a->model->n_ranks; k++)
+      r->path_by_rank[k] += ns_to_ms(out->by_rank[k]) / n;
+  }
+  r->path_wall_ms = ns_to_ms(wall) / n;
+  r->n_path_categories = PATH_CATEGORIES;
+  for (u32 k = 0; k < PATH_CATEGORIES; k++)
+    r->path_by_category[k] = (struct share){category_names[k], ns_to_ms(by_category[k]) / n};
+  return 0;
+}
+
+int critical_path_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  r->path_wall_ms = r->path_selfcheck = NAN;
+  if (r->path_reason) {
+    r->what_if_reason = r->path_reason;
+    return 0;
+  }
+  int error = what_if_choose(a);
+  if (!error)
+    error = parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
+  if (!error)
+    error = report_path(a);
+  if (!error)
+    error = what_if_report(a);
+  return error;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Arithmetic the devices could do and do not, and time that no other finding claims.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "findings.h"
+
+int rule_low_mfu(struct findings *f) {
+  const struct results *r = f->r;
+  if (!(r->mfu < MFU_LOW))
+    return 0;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN,
+      arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
+      arena_printf(f->a->arena,
+                   "%.3g FLOPs a step in %.3g ms against a dense peak of %.4g TFLOP/s for the job; "
+                   "compute runs %.0f %% of the step.",
+                   r->flops_per_step, r->step_mean_ms, r->peak_flops / 1e12,
+                   100 * r->ov_compute_ms / r->ov_step_ms),
+      arena_text(f->a->arena,
+                 "First remove the time in which nothing computes (budget). Then the kernels: bf16 "
+                 "or lower, larger or padded matrices, fused attention, torch.compile. Check that "
+                 "FLOPs per step and peak are those of this job."),
+      NULL, 0);
+}
+
+/* What could be had back beyond what the findings above already ask for. */
+int rule_recoverable(struct findings *f) {
+  const struct results *r = f->r;
+  double sum = 0, largest = 0;
+  const struct budget_line *most = NULL;
+  static const char *const own_rules[] = {"waiting for input", "waiting for ranks",
+                                          "communication"};
+  for (u32 i = 0; i < r->n_budget; i++) {
+    const struct budget_line *line = &r->budget[i];
+    bool elsewhere = false;
+    for (size_t k = 0; k < sizeof(own_rules) / sizeof(own_rules[0]); k++)
+      elsewhere |= !strcmp(line->name, own_rules[k]);
+    if (elsewhere || !(line->recoverable > 0))
+      continue;
+    sum += line->recoverable;
+    if (line->recoverable > largest) {
+      largest = line->recoverable;
+      most = line;
+    }
+  }
+  if (!most || sum < WORTH_MENTIONING * r->wall_s)
+    return 0;
+  bool launch = !strcmp(most->name, "launch and idle");
+  return finding_add(
+      f, sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL : SEVERITY_WARNING, sum,
+      arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
+                   100 * sum / r->wall_s),
+      arena_printf(f->a->arena,
+                   "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
+                   "%%).",
+                   sum, r->wall_s, most->name, most->seconds, 100 * most->fraction),
+      launch
+          ? arena_text(f->a->arena,
+                       "Keep the device fed: CUDA graphs or torch.compile, larger batch, fused "
+                       "optimizer; remove .item(), .cpu() and synchronize() from the step; check "
+                       "that the host's CPU is not the limit.")
+          : arena_text(f->a->arena,
+                       "Copy from pinned memory with non_blocking=True on a stream of its own, "
+                       "ahead of its use; keep on the device what stays the same."),
+      NULL, 0);
+}

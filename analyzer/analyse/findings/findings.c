@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "findings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+                char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
+  struct results *r = f->r;
+  u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
+  if (!copy || !title || !evidence || !action)
+    return -ENOMEM;
+  memcpy(copy, ranks, n_ranks * sizeof(u32));
+  if (r->n_findings == f->room) {
+    u32 room = f->room ? f->room * 2 : 16;
+    struct finding *grown = arena_array(f->a->arena, room, sizeof(*grown));
+    if (!grown)
+      return -ENOMEM;
+    memcpy(grown, r->findings, r->n_findings * sizeof(*grown));
+    r->findings = grown;
+    f->room = room;
+  }
+  r->findings[r->n_findings++] = (struct finding){.id = f->id,
+                                                  .severity = severity,
+                                                  .worth_s = worth_s,
+                                                  .title = title,
+                                                  .evidence = evidence,
+                                                  .action = action,
+                                                  .ranks = copy,
+                                                  .n_ranks = n_ranks};
+  return 0;
+}
+
+enum severity severity_of(const struct findings *f, double per_step_ms) {
+  return per_step_ms >= WORTH_ALARM * f->step_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING;
+}
+
+double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank) {
+  const struct results *r = f->r;
+  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
+    if (r->what_if[i].kind == kind && r->what_if[i].rank == rank)
+      return fmax(0, run_seconds(f, r->step_mean_ms - r->what_if[i].step_ms));
+  return NAN;
+}
+
+/* Most worth first; unknown worth after known, then by severity; else in order of the table. */
+static int by_worth(const void *left, const void *right) {
+  const struct finding *a = left, *b = right;
+  double x = isnan(a->worth_s) ? -1 : a->worth_s, y = isnan(b->worth_s) ? -1 : b->worth_s;
+  if (x != y)
+    return x < y ? 1 : -1;
+  return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);
+}
+
+int findings_analyse(struct analysis *a) {
+  static const struct {
+    const char *id;
+    int (*rule)(struct findings *);
+  } rules[] = {
+#define F(id, rule, cause, fix) {id, rule_##rule},
+      TSCOPE_FINDINGS(F)
+#undef F
+  };
+  struct results *r = a->results;
+  struct findings f = {
+      .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_steps, .step_ms = r->step_mean_ms};
+  if (a->whole_run)
+    f.step_ms = r->ov_step_ms;
+  int error = 0;
+  for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && !error; i++) {
+    f.id = rules[i].id;
+    error = rules[i].rule(&f);
+  }
+  if (!error && r->n_findings)
+    qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
+  return error;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Overlap of compute, communication and copies on each rank, by exact interval arithmetic:
+ *
+ *   step = compute + (comm \ compute) + (copy \ compute \ comm) + idle
+ *
+ * Exposed communication is what remains of the collectives outside compute. Where collectives run
+ * at the same time (several streams), each instant belongs to the one that started first, so that
+ * the parts add up to the union. Each part is split where its collective's transfer began: before
+ * that the rank waited for others.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "intervals.h"
+
+/* Exposed wait of one rank since its current step began, by communicator. */
+struct waits {
+  i64 all;
+  i64 *by_comm;
+  u32 *step_of_comm; /* step + 1 in which by_comm was last set */
+  u32 step;          /* + 1 */
+  /* the latest wait, part of which may still lie ahead of the next arrival */
+  u32 last_comm;
+  i64 last_begin, last_end;
+};
+
+struct sweep {
+  struct analysis *a;
+  const struct timeline *timeline;
+  struct rank_summary *sum;
+  struct arena scratch;
+  struct window *windows; /* ascending */
+  u32 n_windows, window;
+  struct intervals compute, comm;
+  u32 compute_cursor;
+  struct waits waits;
+};
+
+/* Kernels before detail_begin were overwritten: such steps would look idle. Phases of a CPU job
+ * are never overwritten. */
+static int find_windows(struct sweep *s) {
+  const struct analysis *a = s->a;
+  const struct timeline *t = s->timeline;
+  s->windows = arena_array(&s->scratch, a->n_steps, sizeof(*s->windows));
+  if (!s->windows)
+    return -ENOMEM;
+  for (u32 i = 0; i < a->n_steps; i++) {
+    struct window window;
+    if (!analysis_window(a, t->rank, a->first_step + i, &window))
+      continue;
+    bool bare = t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
+    if (bare && !a->whole_run)
+      s->sum->steps_bare++;
+    else
+      s->windows[s->n_windows++] = window;
+  }
+  s->sum->steps = s->n_windows;
+  return 0;
+}
+
+static i64 clamp(i64 value, i64 low, i64 high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+static void add_wait(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end, i64 exposed) {
+  if (waits->step != step + 1) {
+    waits->step = step + 1;
+    waits->all = 0;
+    waits->last_end = waits->last_begin = 0;
+  }
+  waits->all += exposed;
+  waits->last_comm = comm;
+  waits->last_begin = begin;
+  waits->last_end = end;
+  if (comm == INDEX_NONE)
+    return;
+  if (waits->step_of_comm[comm] != step + 1) {
+    waits->step_of_comm[comm] = step + 1;
+    waits->by_comm[comm] = 0;
+  }
+  waits->by_comm[comm] += exposed;
+}
+
+static i64 waited_elsewhere(const struct sweep *s, u32 comm, i64 now) {
+  const struct waits *w = &s->waits;
+  if (s->window == s->n_windows || w->step != s->windows[s->window].step + 1)
+    return 0;
+  i64 waited = w->all - (w->step_of_comm[comm] == w->step ? w->by_comm[comm] : 0);
+  if (w->last_comm != comm && w->last_end > now)
+    waited -= w->last_end - (w->last_begin > now ? w->last_begin : now);
+  return waited > 0 ? waited : 0;
+}
+
+/* One stretch of a collective that no earlier one covers; `transfer` is where it began to move
+ * data, NS_UNKNOWN if it cannot be told. */
+static void take_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
+  struct op_times *of_op = &s->sum->by_op[op < OPS ? op : 0];
+  while (s->window < s->n_windows && s->windows[s->window].end <= start)
+    s->window++;
+  for (u32 i = s->window; i < s->n_windows && s->windows[i].begin < end; i++) {
+    i64 low = clamp(start, s->windows[i].begin, s->windows[i].end);
+    i64 high = clamp(end, s->windows[i].begin, s->windows[i].end);
+    i64 split = transfer == NS_UNKNOWN ? low : clamp(transfer, low, high);
+    i64 before = split - low - intervals_covered(&s->compute, &s->compute_cursor, low, split);
+    i64 after = high - split - intervals_covered(&s->compute, &s->compute_cursor, split, high);
+    of_op->comm += high - low;
+    of_op->exposed += before + after;
+    if (transfer == NS_UNKNOWN)
+      continue;
+    of_op->wait += before;
+    of_op->transfer += after;
+    add_wait(&s->waits, s->windows[i].step, comm, low, split, before);
+  }
+}
+
+static int sweep_collectives(struct sweep *s) {
+  const struct model *model = s->a->model;
+  const struct timeline *t = s->timeline;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += t->spans[i].kind == SPAN_COLLECTIVE;
+  if (n == 0)
+    return 0;
+  s->comm.at = arena_array(&s->scratch, n, sizeof(*s->comm.at));
+  s->waits.by_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(i64));
+  s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(u32));
+  if (!s->comm.at || !s->waits.by_comm || !s->waits.step_of_comm)
+    return -ENOMEM;
+  i64 covered = INT64_MIN;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (span->kind != SPAN_COLLECTIVE)
+      continue;
+    u8 op = 0;
+    u32 comm = INDEX_NONE;
+    i64 transfer = NS_UNKNOWN;
+    while (s->window < s->n_windows && s->windows[s->window].end <= span->start)
+      s->window++;
+    if (span->link != INDEX_NONE) {
+      const struct arrival *arrival = &model->arrivals[span->link];
+      op = arrival->op;
+      transfer = arrival_transfer_begin(s->a, arrival);
+      if (arrival->collective != INDEX_NONE) {
+        comm = model->collectives[arrival->collective].comm;
+        s->a->waited_elsewhere[span->link] = waited_elsewhere(s, comm, span->start);
+      }
+    }
+    intervals_append(&s->comm, span->start, span->end);
+    i64 start = span->start > covered ? span->start : covered;
+    if (start >= span->end)
+      continue;
+    take_piece(s, op, comm, start, transfer, span->end);
+    covered = span->end;
+  }
+  for (u32 op = 0; op < OPS; op++) {
+    s->sum->all.comm += s->sum->by_op[op].comm;
+    s->sum->all.exposed += s->sum->by_op[op].exposed;
+    s->sum->all.wait += s->sum->by_op[op].wait;
+    s->sum->all.transfer += s->sum->by_op[op].transfer;
+  }
+  return 0;
+}
+
+/* Union of the host's phases, either the data phases or all other named ones. */
+static int phase_union(struct sweep *s, bool data, struct intervals *out) {
+  const struct timeline *t = s->timeline;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += t->spans[i].kind == SPAN_PHASE;
+  *out = (struct intervals){0};
+  if (n == 0)
+    return 0;
+  out->at = arena_array(&s->scratch, n, sizeof(*out->at));
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER &&
+        (span->category == TSCOPE_PHASE_DATA) == data)
+      intervals_append(out, span->start, span->end);
+  }
+  return 0;
+}
+
+static i64 launch_call_time(const struct timeline *t, const struct window *first,
+                            const struct window *last) {
+  i64 sum = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (t->spans[i].kind == SPAN_LAUNCH && t->spans[i].start >= first->begin &&
+        t->spans[i].start < last->end)
+      sum += t->spans[i].end - t->spans[i].start;
+  return sum;
+}
+
+/* The sums over windows of nested unions; what each adds to the one inside it is its own. */
+static int sum_windows(struct sweep *s, const struct intervals *data,
+                       const struct intervals *phases) {
+  struct intervals busy, all, stalled, hosted;
+  struct rank_summary *sum = s->sum;
+  int error = intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
+  if (!error)
+    error = intervals_union(&s->scratch, &busy, &s->timeline->copy, &all);
+  if (!error)
+    error = intervals_union(&s->scratch, &all, data, &stalled);
+  if (!error)
+    error = intervals_union(&s->scratch, &stalled, phases, &hosted);
+  if (error)
+    return error;
+  u32 at[6] = {0};
+  float *compute_ms = s->a->compute_ms + (size_t)s->timeline->rank * s->a->n_steps;
+  for (u32 i = 0; i < s->n_windows; i++) {
+    i64 begin = s->windows[i].begin, end = s->windows[i].end;
+    i64 compute = intervals_covered(&s->compute, &at[0], begin, end);
+    i64 busy_time = intervals_covered(&busy, &at[1], begin, end);
+    i64 all_time = intervals_covered(&all, &at[2], begin, end);
+    i64 stalled_time = intervals_covered(&stalled, &at[3], begin, end);
+    sum->total += end - begin;
+    sum->compute += compute;
+    sum->exposed_comm += busy_time - compute;
+    sum->exposed_copy += all_time - busy_time;
+    sum->idle += end - begin - all_time;
+    sum->data_stall += stalled_time - all_time;
+    sum->host_bound += intervals_covered(&hosted, &at[4], begin, end) - stalled_time;
+    sum->data += intervals_covered(data, &at[5], begin, end);
+    if (sum->has_compute)
+      compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(compute);
+  }
+  return 0;
+}
+
+int overlap_rank(struct analysis *a, const struct timeline *timeline) {
+  struct rank_summary *sum = &a->ranks[timeline->rank];
+  struct sweep s = {.a = a, .timeline = timeline, .sum = sum, .compute = timeline->compute};
+  const struct rank *rank = &a->model->ranks[timeline->rank];
+  struct intervals data, phases;
+  sum->on_gpu = timeline->on_gpu;
+  sum->has_compute = timeline->has_compute;
+  sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
+  sum->has_copy = timeline->has_copy;
+  int error = find_windows(&s);
+  if (!error)
+    error = phase_union(&s, true, &data);
+  if (!error)
+    error = phase_union(&s, false, &phases);
+  /* On a CPU job the model's compute is phases not blocked; waiting for input is not compute. */
+  if (!error && !timeline->on_gpu)
+    error = intervals_subtract(&s.scratch, &timeline->compute, &data, &s.compute);
+  if (!error)
+    error = sweep_collectives(&s);
+  if (!error)
+    error = sum_windows(&s, &data, &phases);
+  if (!error && s.n_windows)
+    sum->launch_calls = launch_call_time(timeline, s.windows, &s.windows[s.n_windows - 1]);
+  sum->has_phases = !error && data.n + phases.n > 0;
+  arena_release(&s.scratch);
+  return error;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far the report can be trusted: what was seen, lost and known, and what looking cost.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "thresholds.h"
+
+#define MAX_COVERAGE 8
+
+static u64 lost_by(const struct rank *rank) {
+  u64 sum = 0;
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+    sum += rank->lost[i];
+  return sum;
+}
+
+static int list_partial_ranks(struct analysis *a) {
+  const struct model *model = a->model;
+  struct results *r = a->results;
+  u32 room = model->n_ranks + model->world_size + 1, next = 0;
+  r->partial_ranks = arena_array(a->arena, room, sizeof(u32));
+  if (!r->partial_ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    for (; next < rank->rank && next < model->world_size; next++)
+      r->partial_ranks[r->n_partial++] = next;
+    next = rank->rank + 1;
+    if (rank->damage || !rank->closed || lost_by(rank) || !a->ranks[i].loaded)
+      r->partial_ranks[r->n_partial++] = rank->rank;
+  }
+  for (; next < model->world_size; next++)
+    r->partial_ranks[r->n_partial++] = next;
+  return 0;
+}
+
+static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
+  switch (clock) {
+#define X(NAME, value, text)                                                                       \
+  case value:                                                                                      \
+    return text;
+    TSCOPE_GPU_CLOCKS(X)
+#undef X
+  }
+  return "not known";
+}
+
+static const char *describe_gpu_timing(struct analysis *a) {
+  const struct model *model = a->model;
+  u32 same = 0, on_gpu = 0;
+  if (model->n_ranks == 0)
+    return "not known";
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    on_gpu += a->ranks[i].on_gpu || model->ranks[i].launches > 0;
+    same += model->ranks[i].gpu_clock == model->ranks[0].gpu_clock;
+  }
+  if (on_gpu == 0)
+    return "not needed: no GPU work was seen";
+  const struct rank *first = &model->ranks[0];
+  const char *name = gpu_clock_name(first->gpu_clock);
+  if (same < model->n_ranks)
+    return arena_printf(a->arena, "%s on %u of %u ranks", name, same, model->n_ranks);
+  if (first->gpu_clock != TSCOPE_GPU_CLOCK_CUPTI && first->gpu_clock_reason)
+    return arena_printf(a->arena, "%s (%s)", name, first->gpu_clock_reason);
+  return name;
+}
+
+static void cover(struct results *r, const char *name, double part, double whole,
+                  const char *note) {
+  if (whole <= 0)
+    return;
+  double share = part < whole ? part / whole : 1;
+  r->coverage[r->n_coverage++] = (struct coverage){name, share, share < 1 ? note : NULL};
+}
+
+static void cover_collectives(struct analysis *a, double calls, double runs) {
+  const char *note = "the others have only the time of the call";
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
+    if (a->model->ranks[i].collective_calls)
+      why = a->model->ranks[i].gpu_clock_reason;
+  if (runs == 0)
+    note = arena_printf(a->arena,
+                        "NO COLLECTIVE TIMES: communication ran but when is NOT KNOWN; exposed "
+                        "communication, waits and stragglers cannot be told%s%s",
+                        why ? ": " : "", why ? why : "");
+  cover(a->results, "collective times", runs, calls, note);
+}
+
+static int list_coverage(struct analysis *a) {
+  const struct model *model = a->model;
+  struct results *r = a->results;
+  double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, bare = 0;
+  double matched = 0, looked_at = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    launches += (double)rank->launches;
+    kernels += (double)(rank->gpu_kernels < rank->launches ? rank->gpu_kernels : rank->launches);
+    calls += (double)rank->collective_calls;
+    runs += (double)rank->collective_runs;
+    phased += a->ranks[i].has_phases;
+    kept += a->ranks[i].steps;
+    bare += a->ranks[i].steps_bare;
+  }
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    looked_at++;
+    matched += model->collectives[i].complete && !model->collectives[i].mismatched;
+  }
+  r->coverage = arena_array(a->arena, MAX_COVERAGE, sizeof(*r->coverage));
+  if (!r->coverage)
+    return -ENOMEM;
+  u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  cover(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
+  cover_collectives(a, calls, runs);
+  cover(r, "kernel times", kernels, launches, "launches whose run on the GPU was not seen");
+  cover(r, "matched collectives", matched, looked_at,
+        "members missing or disagreeing: waits there are lower bounds");
+  cover(r, "phases", phased, model->n_ranks, "ranks that showed no training phases");
+  cover(r, "steps with kernels", kept, kept + bare,
+        "kernels of earlier steps were overwritten under the disk cap");
+  return 0;
+}
+
+static void own_cost(struct analysis *a) {
+  const struct model *model = a->model;
+  struct results *r = a->results;
+  double cost = 0, duration = 0, helper = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    cost += (double)rank->cost_ns_per_record * (double)rank->records +
+            (double)rank->cost_slow_path_ns + (double)rank->cost_startup_ns;
+    helper += (double)rank->cost_helper_cpu_ns / 1e9;
+    r->events += (double)rank->records;
+    r->lost += (double)lost_by(rank);
+    r->trace_bytes += (double)rank->file_bytes;
+    if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
+      duration += (double)(rank->end - rank->begin);
+  }
+  r->overhead_fraction = duration > 0 && cost > 0 ? cost / duration : NAN;
+  r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;
+  r->overhead_ns_per_event = r->events > 0 && cost > 0 ? cost / r->events : NAN;
+}
+
+int quality_analyse(struct analysis *a) {
+  own_cost(a);
+  a->results->gpu_timing = describe_gpu_timing(a);
+  if (!a->results->gpu_timing)
+    return -ENOMEM;
+  int error = list_partial_ranks(a);
+  return error ? error : list_coverage(a);
+}

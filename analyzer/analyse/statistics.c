@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "statistics.h"
+
+#include <math.h>
+
+double mean_of(const double *values, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++)
+    sum += values[i];
+  return n ? sum / (double)n : NAN;
+}
+
+double variation_of(const double *values, size_t n) {
+  double mean = mean_of(values, n), squares = 0;
+  if (n < 2 || mean == 0)
+    return NAN;
+  for (size_t i = 0; i < n; i++)
+    squares += (values[i] - mean) * (values[i] - mean);
+  return sqrt(squares / (double)(n - 1)) / mean;
+}
+
+/* Hoare's selection: afterwards values[k] is the k-th smallest and nothing after it is smaller. */
+static double select_nth(double *values, size_t n, size_t k) {
+  ptrdiff_t low = 0, high = (ptrdiff_t)n - 1, wanted = (ptrdiff_t)k;
+  while (low < high) {
+    double pivot = values[low + (high - low) / 2];
+    ptrdiff_t i = low, j = high;
+    while (i <= j) {
+      while (values[i] < pivot)
+        i++;
+      while (values[j] > pivot)
+        j--;
+      if (i > j)
+        break;
+      double swap = values[i];
+      values[i++] = values[j];
+      values[j--] = swap;
+    }
+    if (wanted <= j)
+      high = j;
+    else if (wanted >= i)
+      low = i;
+    else
+      break;
+  }
+  return values[k];
+}
+
+double quantile_of(double *values, size_t n, double q) {
+  if (n == 0)
+    return NAN;
+  double at = q * (double)(n - 1);
+  size_t k = (size_t)at;
+  double value = select_nth(values, n, k);
+  if (k + 1 >= n || at == (double)k)
+    return value;
+  double next = values[k + 1];
+  for (size_t i = k + 2; i < n; i++)
+    next = values[i] < next ? values[i] : next;
+  return value + (at - (double)k) * (next - value);
+}
+
+double median_of(double *values, size_t n) {
+  return quantile_of(values, n, 0.5);
+}
+
+int compare_doubles(const void *left, const void *right) {
+  double a = *(const double *)left, b = *(const double *)right;
+  return (a > b) - (a < b);
+}
+
+static double without(const double *sorted, size_t skip, size_t i) {
+  return sorted[i >= skip ? i + 1 : i];
+}
+
+double median_of_others(const double *sorted, size_t n, double own) {
+  if (n < 2)
+    return NAN;
+  size_t low = 0, high = n - 1, rest = n - 1;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (sorted[middle] < own)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  double upper = without(sorted, low, rest / 2);
+  return rest % 2 ? upper : (upper + without(sorted, low, rest / 2 - 1)) / 2;
+}
+
+double binomial_tail(u32 k, u32 n, double p) {
+  if (k == 0)
+    return 1;
+  if (k > n || p <= 0)
+    return 0;
+  if (p >= 1)
+    return 1;
+  double tail = 0;
+  for (u32 i = k; i <= n; i++)
+    tail += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) + i * log(p) +
+                (n - i) * log1p(-p));
+  return tail < 1 ? tail : 1;
+}

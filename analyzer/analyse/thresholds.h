@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where a figure becomes a finding. Each with its reason; docs/findings.md quotes them.
+ */
+#ifndef TSCOPE_THRESHOLDS_H
+#define TSCOPE_THRESHOLDS_H
+
+/* A twentieth of the step: below it, the run-to-run spread of an ordinary cluster hides the gain,
+ * and changing a job for it is seldom worth anyone's day. */
+#define WORTH_MENTIONING 0.05
+
+/* A fifth of the step: more than one GPU in five is doing nothing for the model. */
+#define WORTH_ALARM 0.20
+
+/* Chance of naming any rank at all in a run where nobody is slow, after Bonferroni: one report in
+ * a hundred, so that twenty clean runs stay clean. */
+#define STRAGGLER_SIGNIFICANCE 0.01
+
+/* A persistent straggler is last more often than all its peers together. */
+#define STRAGGLER_MAJORITY 0.5
+
+/* What "its own" time must explain of the wait a straggler imposes to be given as the reason. */
+#define REASON_SHARE 0.5
+
+/* Ninety-fifth percentile over median, and coefficient of variation, of step time. Steps of a
+ * healthy job vary by a few percent; a fifth at the tail is an event, not noise. */
+#define JITTER_TAIL 0.20
+#define JITTER_VARIATION 0.10
+#define JITTER_MIN_STEPS 20 /* below that the 95th percentile is one step's luck */
+
+/* Tuned dense transformers reach 0.40 to 0.55 of dense BF16 peak (PaLM 0.46, Llama 3 405B 0.38 to
+ * 0.43 at 8,192 to 16,384 GPUs); below 0.30 something is left. */
+#define MFU_LOW 0.30
+
+/* Half as long again as the median of the same transfers elsewhere: more than the spread between
+ * healthy links, less than a link at half speed. */
+#define SLOW_LINK_RATIO 1.5
+#define SLOW_LINK_MIN_PEERS 3
+
+/* A replay of the unedited step must give the step back to this share for what-ifs to be shown as
+ * reliable; and at most this share of the path may be time nobody recorded a reason for. */
+#define REPLAY_TOLERANCE 0.01
+#define PATH_UNKNOWN_LIMIT 0.25
+
+/* Share of calls whose real span must be known before their sum stands for all of them. */
+#define COVERAGE_ENOUGH 0.99
+
+#endif

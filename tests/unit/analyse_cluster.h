@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A data-parallel run built by hand, with a schedule simple enough for closed forms. Per step and
+ * rank: input, then forward F and backward B1, B2 on stream 0; all-reduce A1 after B1 (hidden
+ * behind B2) and A2 after B2 on stream 1; the host launches everything, then waits for A2. Without
+ * GPU the host itself runs F, B1, B2 in its phases and gloo runs A1, A2.
+ *
+ *   A1 starts at max over ranks of B1's end and takes `transfer`; A2 likewise after B2 and A1.
+ *
+ * Times in nanoseconds. Everything is freed by cluster_free().
+ */
+#ifndef TSCOPE_ANALYSE_CLUSTER_H
+#define TSCOPE_ANALYSE_CLUSTER_H
+
+#include "analysis.h"
+
+#define CLUSTER_RANKS 64
+#define US 1000ll
+#define MS 1000000ll
+#define LAUNCH (5 * US)   /* host time of a launch call */
+#define LATENCY (8 * US)  /* from the start of a launch to the start of its kernel on an idle GPU  \
+                           */
+#define WAKE_UP (10 * US) /* from the end of A2 to the host going on */
+
+struct cluster_options {
+  u32 ranks, steps, warmup;
+  bool on_gpu;
+  i64 forward, backward; /* backward: each half */
+  i64 transfer;
+  i64 input;                      /* in every rank */
+  i64 extra_input[CLUSTER_RANKS]; /* and in one */
+  double slow[CLUSTER_RANKS];     /* extra share of compute; 0: none */
+  i64 exposed_copy;               /* between F and B1, on the device */
+  i64 late_launch[CLUSTER_RANKS]; /* host work between F's launch and B1's, outside all phases */
+  double noise;                   /* compute varies uniformly by this share */
+  u32 seed;
+  i64 slow_step;     /* every tenth step takes so much longer in F, on all ranks */
+  bool no_overlap;   /* A1 starts after B2 too */
+  bool unaligned;    /* as if clocks could not be aligned */
+  bool no_gpu_times; /* calls and launches only */
+  bool no_steps;
+};
+
+struct cluster {
+  struct cluster_options options;
+  struct model model;
+  struct timeline *timelines;
+  struct arena arena;
+};
+
+struct cluster *cluster_new(const struct cluster_options *options);
+void cluster_free(struct cluster *cluster);
+
+/* analyse_with() on the cluster; fails the test on error. */
+struct results *cluster_analyse(struct cluster *cluster, const struct analyse_options *options);
+
+/* Nothing given on the command line. */
+struct analyse_options no_options(void);
+
+/* The first finding of this id, NULL if there is none. */
+const struct finding *finding_of(const struct results *results, const char *id);
+
+/* Cluster of eight ranks on GPUs in which everything is well: 100 + 2 x 100 ms of compute, 10 ms
+ * transfers, 50 steps. Without GPU alike. */
+struct cluster_options healthy_gpu(void);
+struct cluster_options healthy_cpu(void);
+
+#endif
