@@ -17,33 +17,22 @@ static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
   return (tscope_ticks() - start) >> thread->tick_shift;
 }
 
-/* Room for a detail record that begins with a u32 duration, with one word more for a long one.
- * `*bytes` is the record's size, and then what is to be committed. */
-static inline void *detail_open(struct tscope_thread *thread, u64 start, u64 dur, u8 type, u16 tag,
-                                u32 *bytes) {
-  u32 plain = *bytes;
-  if (TSCOPE_UNLIKELY(dur >= TSCOPE_DUR_LONG))
-    *bytes += sizeof dur;
-  u8 *record = tscope_reserve(thread, &thread->detail, start, type, tag, *bytes);
-  if (TSCOPE_LIKELY(record != NULL)) {
-    *(u32 *)(void *)(record + sizeof(struct tscope_record)) =
-        dur >= TSCOPE_DUR_LONG ? TSCOPE_DUR_LONG : (u32)dur;
-    if (TSCOPE_UNLIKELY(dur >= TSCOPE_DUR_LONG))
-      *(u64 *)(void *)(record + plain) = dur;
-  }
-  return record;
-}
-
 /* Records a detail record whose further fields are given as initialisers. */
 #define DETAIL(NAME, name_, start_, dur_, tag_, ...)                                               \
   do {                                                                                             \
-    u32 bytes_ = sizeof(struct tscope_##name_##_record);                                           \
-    struct tscope_##name_##_record *record_ =                                                      \
-        detail_open(thread, (start_), (dur_), TSCOPE_REC_##NAME, (tag_), &bytes_);                 \
+    const u64 long_dur_ = (dur_);                                                                  \
+    const bool is_long_ = TSCOPE_UNLIKELY(long_dur_ >= TSCOPE_DUR_LONG);                           \
+    struct tscope_##name_##_record *record_ = tscope_reserve(                                      \
+        thread, &thread->detail, (start_), TSCOPE_REC_##NAME, (tag_), sizeof *record_);            \
     if (TSCOPE_LIKELY(record_ != NULL)) {                                                          \
-      *record_ = (struct tscope_##name_##_record){                                                 \
-          .header = record_->header, .dur = record_->dur, __VA_ARGS__};                            \
-      tscope_commit(&thread->detail, bytes_);                                                      \
+      *record_ =                                                                                   \
+          (struct tscope_##name_##_record){.header = record_->header,                              \
+                                           .dur = is_long_ ? TSCOPE_DUR_LONG : (u32)long_dur_,     \
+                                           __VA_ARGS__};                                           \
+      if (is_long_)                                                                                \
+        tscope_commit_long(&thread->detail, sizeof *record_, long_dur_);                           \
+      else                                                                                         \
+        tscope_commit(&thread->detail, sizeof *record_);                                           \
     }                                                                                              \
   } while (0)
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env.h"
 #include "gpu_spans.h"
 
 /* In the order in which they are tried. */
@@ -50,8 +51,7 @@ void gpu_clock_start(struct tscope_thread *thread) {
     return;
   int saved = errno;
   char why[256] = "no source is known";
-  const char *wanted = getenv("TSCOPE_GPU");
-  if (wanted && !strcmp(wanted, "off")) {
+  if (!strcmp(tscope_env.gpu, "off")) {
     tell(thread, TSCOPE_GPU_CLOCK_HOST, "TSCOPE_GPU=off");
     errno = saved;
     return;
@@ -93,7 +93,6 @@ static void wake(struct tscope_thread *thread) {
   gpu_clock_tried = 0;
   source = NULL;
   memset(&said, 0, sizeof said);
-  gpu_spans_reset();
 }
 
 const struct tscope_family tscope_gpu_family = {.name = "gpu",

@@ -10,6 +10,4 @@ struct gpu_thread {
   struct tscope_writer detail;
 };
 
-void gpu_spans_reset(void);
-
 #endif

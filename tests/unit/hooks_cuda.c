@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is recorded of the CUDA runtime: launches and their shapes and names, streams, memory,
+ * copies, waits and events; and that asking questions leaves the job's last error alone.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hooks_fakes.h"
+#include "hooks_trace.h"
+
+/* Entry points of the runtime that its header keeps to itself. */
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
+                            dim3 *, dim3 *, int *);
+cudaError_t __cudaGetKernel(cudaKernel_t *, const void *);
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t cudaLaunchKernel_ptsz(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+
+static struct {
+  cudaError_t result; /* of the calls under test */
+  cudaError_t last;   /* the job's last error */
+  const char *name;   /* of any kernel, NULL: it does not know */
+  int name_questions;
+} runtime;
+
+static int behave(const struct fake_call *call) {
+  const char *name = call->name;
+  if (!strcmp(name, "cudaPeekAtLastError"))
+    return runtime.last;
+  if (!strcmp(name, "cudaGetLastError")) {
+    cudaError_t last = runtime.last;
+    runtime.last = cudaSuccess;
+    return last;
+  }
+  if (!strcmp(name, "cudaFuncGetName")) {
+    runtime.name_questions++;
+    if (!runtime.name)
+      return runtime.last = cudaErrorInvalidDeviceFunction;
+    *FAKE_ARG(call, 0, const char **) = runtime.name;
+    return cudaSuccess;
+  }
+  if (!strcmp(name, "cudaMalloc") && runtime.result == cudaSuccess)
+    *FAKE_ARG(call, 0, void **) = (void *)0x7000000;
+  if (!strcmp(name, "__cudaGetKernel"))
+    *FAKE_ARG(call, 0, cudaKernel_t *) = (cudaKernel_t)0x123450;
+  if (!strcmp(name, "cudaRuntimeGetVersion"))
+    *FAKE_ARG(call, 0, int *) = 13020;
+  return runtime.result;
+}
+
+static int fresh_runtime(void **state) {
+  (void)state;
+  memset(&runtime, 0, sizeof runtime);
+  fake_behaviour = behave;
+  return 0;
+}
+
+static void assert_string(u32 number, const char *text) {
+  struct trace trace = trace_read();
+  u32 bytes = 0;
+  const char *found = trace_string(&trace, number, &bytes);
+  assert_non_null(found);
+  assert_int_equal(bytes, strlen(text));
+  assert_memory_equal(found, text, bytes);
+  trace_free(&trace);
+}
+
+static const cudaStream_t a_stream = (cudaStream_t)0x20000;
+static char a_kernel, b_kernel, c_kernel, d_kernel;
+
+static void launch(const void *kernel, unsigned blocks, cudaStream_t stream) {
+  cudaLaunchKernel(kernel, (dim3){blocks, 2, 3}, (dim3){128, 4, 5}, NULL, 0, stream);
+}
+
+static void a_launch_names_its_kernel_and_geometry_once(void **state) {
+  (void)state;
+  __cudaRegisterFunction(NULL, &a_kernel, NULL, "_Z8a_kernelPf", -1, NULL, NULL, NULL, NULL, NULL);
+  launch(&a_kernel, 7, a_stream);
+  struct tscope_shape_record shape = LAST(SHAPE, shape);
+  struct tscope_launch_record launched = LAST(LAUNCH, launch);
+  assert_int_equal(launched.shape, shape.shape);
+  assert_int_equal(shape.grid_x, 7);
+  assert_int_equal(shape.grid_y, 2);
+  assert_int_equal(shape.grid_z, 3);
+  assert_int_equal(shape.block_x, 128);
+  assert_int_equal(shape.block_y, 4);
+  assert_int_equal(shape.block_z, 5);
+  assert_true(shape.function == (u64)(uintptr_t)&a_kernel);
+  assert_string(shape.kernel, "_Z8a_kernelPf");
+  assert_int_equal(runtime.name_questions, 0);
+  u32 shapes = count(TSCOPE_REC_SHAPE), launches = count(TSCOPE_REC_LAUNCH);
+  launch(&a_kernel, 7, a_stream);
+  assert_int_equal(count(TSCOPE_REC_SHAPE), shapes);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 1);
+  assert_int_equal(LAST(LAUNCH, launch).shape, shape.shape);
+  launch(&a_kernel, 8, a_stream);
+  assert_int_equal(count(TSCOPE_REC_SHAPE), shapes + 1);
+  assert_true(LAST(LAUNCH, launch).shape != shape.shape);
+}
+
+/* nvcc 13 launches a handle that it asks for once. */
+static void a_kernel_handle_has_its_functions_name(void **state) {
+  (void)state;
+  cudaKernel_t kernel;
+  __cudaRegisterFunction(NULL, &b_kernel, NULL, "_Z8b_kernelv", -1, NULL, NULL, NULL, NULL, NULL);
+  __cudaGetKernel(&kernel, &b_kernel);
+  __cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, a_stream);
+  assert_string(LAST(SHAPE, shape).kernel, "_Z8b_kernelv");
+}
+
+static void the_runtime_is_asked_for_names_that_were_not_registered(void **state) {
+  (void)state;
+  runtime.name = "_Z8c_kernelv";
+  launch(&c_kernel, 1, a_stream);
+  assert_string(LAST(SHAPE, shape).kernel, "_Z8c_kernelv");
+}
+
+static void questions_leave_the_last_error_as_it_was(void **state) {
+  (void)state;
+  launch(&d_kernel, 1, a_stream); /* the question fails, and sets the last error */
+  assert_int_equal(runtime.name_questions, 1);
+  assert_int_equal(runtime.last, cudaSuccess);
+  assert_int_equal(LAST(SHAPE, shape).kernel, 0);
+  runtime.last = cudaErrorInvalidValue; /* the job's own: nothing is asked */
+  launch(&d_kernel, 2, a_stream);
+  assert_int_equal(runtime.name_questions, 1);
+  assert_int_equal(runtime.last, cudaErrorInvalidValue);
+}
+
+static void a_failed_launch_is_no_launch(void **state) {
+  (void)state;
+  u32 launches = count(TSCOPE_REC_LAUNCH);
+  runtime.result = cudaErrorLaunchOutOfResources;
+  assert_int_equal(cudaLaunchKernel(&a_kernel, (dim3){7, 2, 3}, (dim3){128, 4, 5}, NULL, 0, NULL),
+                   cudaErrorLaunchOutOfResources);
+  assert_int_equal(cudaLaunchKernelExC(NULL, &a_kernel, NULL), cudaErrorLaunchOutOfResources);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
+}
+
+static void a_launch_by_config_is_the_same_launch(void **state) {
+  (void)state;
+  launch(&a_kernel, 7, a_stream);
+  struct tscope_launch_record plain = LAST(LAUNCH, launch);
+  cudaLaunchConfig_t config = {.gridDim = {7, 2, 3}, .blockDim = {128, 4, 5}, .stream = a_stream};
+  cudaLaunchKernelExC(&config, &a_kernel, NULL);
+  struct tscope_launch_record by_config = LAST(LAUNCH, launch);
+  assert_int_equal(by_config.shape, plain.shape);
+  assert_int_equal(by_config.header.tag, plain.header.tag);
+}
+
+static u16 stream_of_launch(cudaStream_t stream, bool per_thread) {
+  if (per_thread)
+    cudaLaunchKernel_ptsz(&a_kernel, (dim3){7, 2, 3}, (dim3){128, 4, 5}, NULL, 0, stream);
+  else
+    launch(&a_kernel, 7, stream);
+  return LAST(LAUNCH, launch).header.tag;
+}
+
+static void *per_thread_stream(void *stream) {
+  *(u16 *)stream = stream_of_launch(NULL, true);
+  return NULL;
+}
+
+static void default_streams_are_told_apart(void **state) {
+  (void)state;
+  u16 legacy = stream_of_launch(NULL, false), own = stream_of_launch(NULL, true), other;
+  assert_int_equal(stream_of_launch(cudaStreamLegacy, true), legacy);
+  assert_int_equal(stream_of_launch(cudaStreamPerThread, false), own);
+  assert_true(legacy != own);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, per_thread_stream, &other), 0);
+  pthread_join(thread, NULL);
+  assert_true(other != own && other != legacy);
+  cudaSetDevice(1);
+  assert_true(stream_of_launch(NULL, false) != legacy);
+  assert_int_equal(LAST(STREAM, stream).device, 1);
+  cudaSetDevice(0);
+}
+
+static void a_stream_handle_used_again_is_another_stream(void **state) {
+  (void)state;
+  cudaStream_t stream = (cudaStream_t)0x30000;
+  u16 first = stream_of_launch(stream, false);
+  assert_int_equal(stream_of_launch(stream, false), first);
+  cudaStreamDestroy(stream);
+  assert_true(stream_of_launch(stream, false) != first);
+  assert_int_equal(LAST(STREAM, stream).handle, 0x30000);
+}
+
+static void memory_is_recorded_with_its_kind(void **state) {
+  (void)state;
+  void *memory = NULL;
+  cudaMalloc(&memory, 4096);
+  assert_ptr_equal(memory, (void *)0x7000000);
+  struct tscope_alloc_record alloc = LAST(ALLOC, alloc);
+  assert_int_equal(alloc.header.tag, TSCOPE_MEMORY_DEVICE);
+  assert_int_equal(alloc.bytes, 4096);
+  assert_int_equal(alloc.address, 0x7000000);
+  u32 frees = count(TSCOPE_REC_FREE);
+  cudaFree(NULL);
+  assert_int_equal(count(TSCOPE_REC_FREE), frees);
+  cudaFree(memory);
+  assert_int_equal(LAST(FREE, free).address, 0x7000000);
+  runtime.result = cudaErrorMemoryAllocation;
+  void *untouched = &alloc;
+  assert_int_equal(cudaMalloc(&untouched, 1), cudaErrorMemoryAllocation);
+  alloc = LAST(ALLOC, alloc);
+  assert_int_equal(alloc.result, cudaErrorMemoryAllocation);
+  assert_int_equal(alloc.address, 0);
+  runtime.result = cudaSuccess;
+  cudaHostAlloc(&memory, 64, 0);
+  assert_int_equal(LAST(ALLOC, alloc).header.tag, TSCOPE_MEMORY_PINNED);
+  cudaFreeAsync(&alloc, a_stream);
+  assert_int_equal(LAST(FREE, free).header.tag, TSCOPE_MEMORY_DEVICE_ASYNC);
+}
+
+static void copies_say_how_much_and_which_way(void **state) {
+  (void)state;
+  char a[8] = "", b[8] = "";
+  cudaMemcpy(a, b, 8, cudaMemcpyDeviceToHost);
+  struct tscope_copy_record copy = LAST(COPY, copy);
+  assert_int_equal(copy.kind, TSCOPE_COPY_D2H);
+  assert_int_equal(copy.bytes, 8);
+  cudaMemcpy2DAsync(a, 1, b, 1, 100, 200, cudaMemcpyHostToDevice, a_stream);
+  copy = LAST(COPY, copy);
+  assert_int_equal(copy.kind, TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC);
+  assert_int_equal(copy.bytes, 20000);
+  cudaMemcpyPeerAsync(a, 0, b, 1, 5, a_stream);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_P2P | TSCOPE_COPY_ASYNC);
+  cudaMemcpyAsync(a, b, 1, cudaMemcpyDefault, a_stream); /* the direction is the driver's secret */
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_UNKNOWN | TSCOPE_COPY_ASYNC);
+  cudaMemsetAsync(a, 0, 7, a_stream);
+  assert_int_equal(LAST(FILL, fill).bytes, 7);
+  assert_int_equal(LAST(FILL, fill).kind, TSCOPE_COPY_ASYNC);
+}
+
+static void waits_and_events_say_what_for(void **state) {
+  (void)state;
+  u16 stream = stream_of_launch(a_stream, false);
+  cudaEvent_t event = (cudaEvent_t)0x54320;
+  cudaEventRecord(event, a_stream);
+  assert_int_equal(LAST(EVENT_RECORD, event_record).event, 0x5432);
+  assert_int_equal(LAST(EVENT_RECORD, event_record).header.tag, stream);
+  cudaStreamWaitEvent(a_stream, event, 0);
+  assert_int_equal(LAST(EVENT_WAIT, event_wait).event, 0x5432);
+  assert_int_equal(LAST(EVENT_WAIT, event_wait).header.tag, stream);
+  cudaStreamSynchronize(a_stream);
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_STREAM);
+  assert_int_equal(LAST(SYNC, sync).object, stream);
+  cudaEventSynchronize(event);
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_EVENT);
+  assert_int_equal(LAST(SYNC, sync).object, 0x5432);
+  cudaDeviceSynchronize();
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_DEVICE);
+}
+
+/* A job whose shapes never end must not lose which kernels it launched. */
+static void endless_geometry_keeps_the_kernels_name(void **state) {
+  (void)state;
+  for (unsigned i = 1; i <= 40000; i++)
+    launch(&a_kernel, 1000 + i, a_stream);
+  struct tscope_shape_record shape = LAST(SHAPE, shape);
+  assert_int_equal(shape.grid_x, 0);
+  assert_string(shape.kernel, "_Z8a_kernelPf");
+  assert_int_equal(LAST(LAUNCH, launch).shape, shape.shape);
+  launch(&b_kernel, 3, a_stream);
+  shape = LAST(SHAPE, shape);
+  assert_string(shape.kernel, "_Z8b_kernelv");
+  assert_int_equal(shape.grid_x, 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, fresh_runtime)
+  const struct CMUnitTest tests[] = {
+      TEST(a_launch_names_its_kernel_and_geometry_once),
+      TEST(a_kernel_handle_has_its_functions_name),
+      TEST(the_runtime_is_asked_for_names_that_were_not_registered),
+      TEST(questions_leave_the_last_error_as_it_was),
+      TEST(a_failed_launch_is_no_launch),
+      TEST(a_launch_by_config_is_the_same_launch),
+      TEST(default_streams_are_told_apart),
+      TEST(a_stream_handle_used_again_is_another_stream),
+      TEST(memory_is_recorded_with_its_kind),
+      TEST(copies_say_how_much_and_which_way),
+      TEST(waits_and_events_say_what_for),
+      TEST(endless_geometry_keeps_the_kernels_name),
+  };
+  return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
+}

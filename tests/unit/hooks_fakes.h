@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A library that has every function tscope hooks, and those it asks questions of, generated from
+ * the registries. Each notes what it was called with and does what the test says.
+ */
+#ifndef HOOKS_FAKES_H
+#define HOOKS_FAKES_H
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { FAKE_MAX_ARGS = 10, FAKE_ARG_BYTES = 128 };
+
+struct fake_call {
+  const char *name;
+  int n;
+  size_t bytes[FAKE_MAX_ARGS];
+  unsigned char args[FAKE_MAX_ARGS][FAKE_ARG_BYTES];
+};
+
+/* Argument i as a type. */
+#define FAKE_ARG(call, i, type) (*(type *)memcpy(&(type){0}, (call)->args[i], sizeof(type)))
+
+/* What the next calls do and return; NULL: nothing, and 0. */
+extern int (*fake_behaviour)(const struct fake_call *call);
+
+extern struct fake_call fake_last;
+
+/* Functions that are asked but not hooked, in the form of the registries. */
+#define FAKE_QUESTIONS(HOOK)                                                                       \
+  HOOK(ncclCommCount, 0, ncclResult_t, (ncclComm_t comm, int *count), (comm, count), 0, 0, ())     \
+  HOOK(ncclCommUserRank, 0, ncclResult_t, (ncclComm_t comm, int *rank), (comm, rank), 0, 0, ())    \
+  HOOK(ncclCommCuDevice, 0, ncclResult_t, (ncclComm_t comm, int *device), (comm, device), 0, 0,    \
+       ())                                                                                         \
+  HOOK(ncclGetVersion, 0, ncclResult_t, (int *version), (version), 0, 0, ())                       \
+  HOOK(cudaDriverGetVersion, 0, cudaError_t, (int *version), (version), 0, 0, ())                  \
+  HOOK(cudaRuntimeGetVersion, 0, cudaError_t, (int *version), (version), 0, 0, ())                 \
+  HOOK(cudaFuncGetName, 0, cudaError_t, (const char **name, const void *func), (name, func), 0, 0, \
+       ())                                                                                         \
+  HOOK(cudaPeekAtLastError, 0, cudaError_t, (void), (), 0, 0, ())                                  \
+  HOOK(cudaGetLastError, 0, cudaError_t, (void), (), 0, 0, ())                                     \
+  HOOK(cudaGetDevice, 0, cudaError_t, (int *device), (device), 0, 0, ())                           \
+  HOOK(cudaGetDeviceProperties, 0, cudaError_t, (void *properties, int device),                    \
+       (properties, device), 0, 0, ())
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every hooked function, taken from the registries: what the job passes reaches the real function
+ * bit for bit, what that returns reaches the job, and errno is the real function's.
+ */
+#include "cuda/cuda_hooks.def"
+#include "nccl/nccl_hooks.def"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "hooks_fakes.h"
+#include "hooks_trace.h"
+
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  type wrapper_##name_ params __asm__(#name_);
+TSCOPE_CUDA_HOOKS(HOOK)
+TSCOPE_NCCL_HOOKS(HOOK)
+#undef HOOK
+
+/* Registers and stack filled with arguments, whatever the function makes of them. Each is an
+ * address of readable memory whose low half is a small number, so that it is good as a pointer, a
+ * count and a rank alike. */
+typedef uintptr_t word;
+typedef word any_function(word, word, word, word, word, word, word, word, word, word, word, word,
+                          word, word, word, word, word, word, word, word, word, word, word, word);
+
+static char *arena;
+
+static word call(any_function *function) {
+  word a = (word)arena;
+  return function(a + 16, a + 24, a + 32, a + 40, a + 48, a + 56, a + 64, a + 72, a + 80, a + 88,
+                  a + 96, a + 104, a + 112, a + 120, a + 128, a + 136, a + 144, a + 152, a + 160,
+                  a + 168, a + 176, a + 184, a + 192, a + 200);
+}
+
+struct hooked {
+  const char *name;
+  any_function *wrapper;
+  size_t result_bytes;
+};
+
+#define SIZE_void 0
+#define SIZE_cudaError_t sizeof(cudaError_t)
+#define SIZE_ncclResult_t sizeof(ncclResult_t)
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  {#name_, (any_function *)(void *)wrapper_##name_, SIZE_##type},
+static const struct hooked hooked[] = {TSCOPE_CUDA_HOOKS(HOOK) TSCOPE_NCCL_HOOKS(HOOK)};
+#undef HOOK
+
+static const char *expected_name;
+static int result_wanted, errno_wanted;
+
+static int behave(const struct fake_call *made) {
+  if (strcmp(made->name, expected_name))
+    return 0; /* a question of tscope's own */
+  errno = errno_wanted;
+  return result_wanted;
+}
+
+static struct fake_call made_by(const char *name, any_function *function, word *result) {
+  struct fake_call mine = {0};
+  expected_name = name;
+  memset(&fake_last, 0, sizeof fake_last);
+  *result = call(function);
+  mine = fake_last;
+  return mine;
+}
+
+static int set_up(void **state) {
+  arena = mmap((void *)0x1000000000, 1 << 20, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  return arena == MAP_FAILED ? -1 : trace_set_up(state);
+}
+
+/* The first call through tscope may ask the real library further questions; the last call that the
+ * fake library notes is then one of those. A second call asks nothing new. */
+static void forwards(const char *name, any_function *wrapper, size_t result_bytes) {
+  any_function *real = (any_function *)dlsym(RTLD_NEXT, name);
+  assert_non_null(real);
+  word direct_result, result;
+  struct fake_call direct = made_by(name, real, &direct_result);
+  made_by(name, wrapper, &result);
+  errno_wanted = 77;
+  struct fake_call through = made_by(name, wrapper, &result);
+  assert_int_equal(errno, 77);
+  if (strcmp(through.name, name))
+    fail_msg("%s: the last function called was %s", name, through.name);
+  assert_memory_equal(&direct, &through, sizeof direct);
+  assert_memory_equal(&direct_result, &result, result_bytes);
+}
+
+static void every_function_forwards(int returns) {
+  fake_behaviour = behave;
+  result_wanted = returns;
+  for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
+    forwards(hooked[i].name, hooked[i].wrapper, hooked[i].result_bytes);
+}
+
+static void successes_are_forwarded(void **state) {
+  (void)state;
+  every_function_forwards(0);
+}
+
+static void failures_are_forwarded(void **state) {
+  (void)state;
+  every_function_forwards(3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(successes_are_forwarded),
+      cmocka_unit_test(failures_are_forwarded),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}
