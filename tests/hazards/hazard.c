@@ -29,19 +29,20 @@ static void fail(const char *what) {
   exit(99);
 }
 
-/* Launches `count` times and checks what the caller of a real runtime may rely on. */
-static void launch(unsigned long count) {
+/* Launches and checks what the caller of a real runtime may rely on. */
+static void launch_once(unsigned threads_per_block, cudaError_t expected, int number) {
   static const char kernel;
-  for (unsigned long i = 0; i < count; i++) {
-    errno = 1000 + (int)(i % 100);
-    bool wrong = i % 7 == 0;
-    dim3 block = {wrong ? 2048 : 32, 1, 1};
-    cudaError_t result = cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, block, NULL, 0, NULL);
-    if (result != (wrong ? cudaErrorInvalidConfiguration : cudaSuccess))
-      fail("result changed");
-    if (errno != 1000 + (int)(i % 100))
-      fail("errno changed");
-  }
+  dim3 block = {threads_per_block, 1, 1};
+  errno = number;
+  if (cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, block, NULL, 0, NULL) != expected)
+    fail("result changed");
+  if (errno != number)
+    fail("errno changed");
+}
+
+static void launch(unsigned long count) {
+  for (unsigned long i = 0; i < count; i++)
+    launch_once(32, cudaSuccess, 1000 + (int)(i % 100));
 }
 
 static void report(void) {
@@ -210,10 +211,9 @@ static void thread_churn(char **arguments) {
 }
 
 static void small_stack(char **arguments) {
-  (void)arguments;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 32 * 1024);
+  pthread_attr_setstacksize(&attributes, strtoul(arguments[0], NULL, 10));
   pthread_t thread;
   if (pthread_create(&thread, &attributes, launch_in_thread, (void *)10000ul))
     fail("pthread_create");
