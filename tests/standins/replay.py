@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""The run again with other durations: the schedule's own rules, applied to what was launched.
+
+  start of an operation   max(launch + launch latency, end of the stream's operation before + gap,
+                          ends of the operations waited for)
+  end                     start + duration; of a collective: last arrival + transfer
+  the host                keeps the time between its own calls; a sync ends when it began or when
+                          what it waits for ends, whichever is later, plus what waking up took
+
+Replayed unchanged, every time must come out as it was logged; run() checks it.
+"""
+from statistics import median
+
+
+class Replay:
+    def __init__(self, truth):
+        self.truth = truth
+        self.events = {rank.number: self.host_events(rank) for rank in truth.ranks}
+        self.delays = self.find_delays()
+        self.usual = self.peer_durations()
+        self.check()
+
+    @staticmethod
+    def host_events(rank):
+        """What the host did, in order: launches and syncs."""
+        events = [(op.launched, op.id, op) for op in rank.order]
+        events += [(sync["from"], 0, sync) for sync in rank.syncs]
+        events.sort(key=lambda event: event[:2])
+        return [event[2] for event in events]
+
+    def find_delays(self):
+        """By operation: what its start lay behind the latest of what it needed."""
+        delays = {}
+        for rank in self.truth.ranks:
+            for op in rank.order:
+                ready = op.launched
+                for id in [op.previous] + op.after:
+                    if id in rank.ops:
+                        ready = max(ready, rank.ops[id].end)
+                delays[rank.number, op.id] = op.start - ready
+        return delays
+
+    def peer_durations(self):
+        """The median of the other ranks for the n-th operation of a kernel's name, or direction of
+        a copy: ranks of one schedule run the same ones in the same order."""
+        by_key = {}
+        for rank in self.truth.ranks:
+            count = {}
+            for op in rank.order:
+                if op.kind == "kernel":
+                    n = count[op.name] = count.get(op.name, -1) + 1
+                    by_key.setdefault((op.name, n), {})[rank.number] = op
+        usual = {}
+        for ops in by_key.values():
+            for number, op in ops.items():
+                others = [other.end - other.start for key, other in ops.items() if key != number]
+                if others:
+                    usual[number, op.id] = median(others)
+        return usual
+
+    def run(self, transfer=None, as_peers=None):
+        """End of every operation, by (rank, id). `transfer` replaces that of every collective;
+        the kernels of rank `as_peers` take what its peers' take."""
+        ends, arrivals = {}, {}
+        hosts = {number: Host(events) for number, events in self.events.items()}
+        moved = True
+        while moved:
+            moved = False
+            for rank in self.truth.ranks:
+                moved |= self.advance(rank, hosts[rank.number], ends, arrivals, transfer, as_peers)
+        unfinished = [number for number, host in hosts.items() if host.at < len(host.events)]
+        assert not unfinished, f"ranks {unfinished} never went on"
+        return ends
+
+    def advance(self, rank, host, ends, arrivals, transfer, as_peers):
+        moved = self.settle(rank, host, ends, arrivals, transfer, as_peers)
+        while host.at < len(host.events):
+            event = host.events[host.at]
+            if isinstance(event, dict):
+                if not host.sync(event, rank, ends):
+                    break
+            else:
+                host.launch(event)
+            host.at += 1
+            moved = True
+            self.settle(rank, host, ends, arrivals, transfer, as_peers)
+        return moved
+
+    def settle(self, rank, host, ends, arrivals, transfer, as_peers):
+        moved = False
+        waiting = []
+        for op in host.launched:
+            end = self.end_of(rank, host, op, ends, arrivals, transfer, as_peers)
+            if end is None:
+                waiting.append(op)
+            else:
+                ends[rank.number, op.id] = end
+                moved = True
+        host.launched = waiting
+        return moved
+
+    def end_of(self, rank, host, op, ends, arrivals, transfer, as_peers):
+        """None while something that it needs is not known."""
+        ready = host.launch_times[op.id]
+        for id in [op.previous] + op.after:
+            if id in rank.ops:
+                if (rank.number, id) not in ends:
+                    return None
+                ready = max(ready, ends[rank.number, id])
+        start = ready + self.delays[rank.number, op.id]
+        if not op.is_comm:
+            duration = op.end - op.start
+            if as_peers == rank.number:
+                duration = self.usual.get((rank.number, op.id), duration)
+            return start + duration
+        return self.comm_end(op, start, arrivals, transfer)
+
+    @staticmethod
+    def comm_end(op, start, arrivals, transfer):
+        """Collectives of one kernel follow on each other; messages all arrive at its start. What
+        is found is kept, so that it is not worked out again with each rank's turn."""
+        at, end, known = start, start, True
+        for meeting, call in zip(op.meetings, op.calls):
+            message = call["call"] in ("send", "recv")
+            if not known and not message:
+                return None
+            here = arrivals.setdefault(id(meeting), {})
+            here[op.rank, call["call"]] = start if message else at
+            if len(here) < len(meeting.members):
+                known = False
+                continue
+            finished = max(here.values()) + (meeting.transfer if transfer is None else transfer)
+            at = at if message else finished
+            end = max(end, finished)
+        return end if known else None
+
+    def step(self, ends, first, last):
+        """Mean length of the steps [first, last) over ranks: to the end of their last kernels."""
+        total = 0
+        for rank in self.truth.ranks:
+            kernels = {op.end: op.id for op in rank.order if op.kind == "kernel"}
+            finish = ends[rank.number, kernels[rank.steps[last - 1][1]]]
+            begin = kernels.get(rank.steps[first][0])
+            start = ends[rank.number, begin] if begin else rank.steps[first][0]
+            total += finish - start
+        return total / len(self.truth.ranks) / (last - first)
+
+    def check(self):
+        ends = self.run()
+        for rank in self.truth.ranks:
+            for op in rank.order:
+                assert abs(ends[rank.number, op.id] - op.end) <= 1, (
+                    f"rank {rank.number} op {op.id} ({op.kind}) ended at {op.end}, "
+                    f"replayed {ends[rank.number, op.id]}")
+
+
+class Host:
+    """One rank's host on the way through its calls; `shift` is how much later than logged it is."""
+
+    def __init__(self, events):
+        self.events = events
+        self.at = 0
+        self.shift = 0
+        self.launched = []
+        self.launch_times = {}
+
+    def launch(self, op):
+        self.launch_times[op.id] = op.launched + self.shift
+        self.launched.append(op)
+
+    def sync(self, sync, rank, ends):
+        """False while it still waits."""
+        keys = [(rank.number, id) for id in sync["sync"]]
+        if any(key not in ends for key in keys):
+            return False
+        was = max(rank.ops[id].end for _, id in keys)
+        now = max(ends[key] for key in keys)
+        woke = sync["to"] - max(sync["from"], was)
+        self.shift = max(sync["from"] + self.shift, now) + woke - sync["to"]
+        return True
