@@ -2,7 +2,7 @@
  *
  * Every CUDA runtime function that tscope hooks exists here at least as a function that succeeds
  * and does nothing, so that a new line in the registry needs none in the stand-in. The real
- * stand-ins are strong and win. check_stubs.py tells which functions are no more than this.
+ * stand-ins are strong and win.
  */
 #include "cudart.h"
 

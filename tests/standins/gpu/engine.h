@@ -127,7 +127,8 @@ SIM_API void sim_op_after(struct sim_op *op, struct sim_op *other);
 SIM_API void sim_enqueue(struct sim_op *op);
 /* Settles and runs what can be; true if anything changed. */
 SIM_API bool sim_progress(void);
-int64_t sim_next_due(void); /* when an effect is due next */
+int64_t sim_next_due(void);       /* when an effect is due next */
+extern int64_t sim_progressed_to; /* what was due until then is done, or waits for the bell */
 
 /* scheduler.c */
 void sim_scheduler_nudge(void);

@@ -10,7 +10,7 @@
 
 static const struct sim_activity *activity;
 static uint64_t last_id;
-static int64_t progressed_to; /* what was due until then is done, or waits for the bell */
+int64_t sim_progressed_to;
 
 void sim_activity_set(const struct sim_activity *table) {
   activity = table;
@@ -189,7 +189,7 @@ static bool run_head(struct CUstream_st *stream, int64_t now) {
 
 bool sim_progress(void) {
   bool changed = false, again;
-  int64_t now = progressed_to = clock_now();
+  int64_t now = sim_progressed_to = clock_now();
   do {
     again = false;
     for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next) {
@@ -214,7 +214,7 @@ int64_t sim_next_due(void) {
         at = op->start;
       else if (op->work->finish && op->settled)
         at = op->end;
-      if (at > progressed_to && at < due)
+      if (at > sim_progressed_to && at < due)
         due = at;
       if (op->work->begin || op->work->finish || !op->settled)
         break;

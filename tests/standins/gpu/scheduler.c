@@ -156,7 +156,8 @@ void sim_wait(struct sim_op *op) {
     sim_progress();
     if (op->done)
       break;
-    wait_once(op->settled && op->end > clock_now() ? op->end : SIM_FOREVER);
+    /* what was due when progress looked, and is not done, waits for a bell or another thread */
+    wait_once(op->settled && op->end > sim_progressed_to ? op->end : SIM_FOREVER);
   }
   sim_log_sync(&op, 1, from, clock_now());
   sim_op_release(op);

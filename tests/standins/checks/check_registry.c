@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every function that tscope hooks is there in the stand-in libraries under its name.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "cuda_hooks.def"
+#include "nccl_hooks.def"
+
+#define NAME(name, since, type, params, args, failure, recorder, what) #name,
+static const char *const cuda_names[] = {TSCOPE_CUDA_HOOKS(NAME)};
+static const char *const nccl_names[] = {TSCOPE_NCCL_HOOKS(NAME)};
+
+static void all_there(const char *library, const char *const *names, size_t n) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    fail_msg("%s", dlerror());
+  for (size_t i = 0; i < n; i++)
+    if (!dlsym(handle, names[i]))
+      fail_msg("%s has no %s", library, names[i]);
+}
+
+static void cudart_12_has_every_hooked_function(void **state) {
+  (void)state;
+  all_there("libcudart.so.12", cuda_names, sizeof cuda_names / sizeof *cuda_names);
+}
+
+static void cudart_13_has_every_hooked_function(void **state) {
+  (void)state;
+  all_there("libcudart.so.13", cuda_names, sizeof cuda_names / sizeof *cuda_names);
+}
+
+static void nccl_has_every_hooked_function(void **state) {
+  (void)state;
+  all_there("libnccl.so.2", nccl_names, sizeof nccl_names / sizeof *nccl_names);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cudart_12_has_every_hooked_function),
+      cmocka_unit_test(cudart_13_has_every_hooked_function),
+      cmocka_unit_test(nccl_has_every_hooked_function),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

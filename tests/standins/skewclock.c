@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hostile clocks: preloaded before libtscope.so it gives each rank clocks, and a host name, of its
+ * own, as if every rank ran on another machine whose clock was never set.
+ *
+ *   SKEW_OFFSET_NS   added to CLOCK_REALTIME and CLOCK_MONOTONIC: one number for all ranks (times
+ *                    RANK, so that they differ), or one for each, separated by commas
+ *   SKEW_DRIFT_PPM   and how much faster they run, given in the same way
+ *   SKEW_HOSTS       1: rank N's host is called node<N>
+ *
+ * The stand-ins and their logs read the clock beneath (gpu/clock.h), so the truth is not bent. The
+ * cycle counter cannot be bent from here. Absolute deadlines that a caller computes from the bent
+ * clocks are translated back.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define NS_PER_S 1000000000ll
+
+static int64_t offset_ns, zero_ns;
+static double drift;
+static bool own_host;
+static int rank;
+
+static int64_t raw(clockid_t clock) {
+  struct timespec now;
+  syscall(SYS_clock_gettime, clock, &now);
+  return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static double of_rank(const char *name) {
+  const char *text = getenv(name);
+  if (!text || !*text)
+    return 0;
+  if (!strchr(text, ','))
+    return atof(text) * rank;
+  for (int i = 0; i < rank && text; i++) {
+    text = strchr(text, ',');
+    text = text ? text + 1 : NULL;
+  }
+  return text ? atof(text) : 0;
+}
+
+/* The drift starts with the process: a rank is one. */
+__attribute__((constructor)) static void read_settings(void) {
+  const char *text = getenv("RANK"), *hosts = getenv("SKEW_HOSTS");
+  rank = text ? atoi(text) : 0;
+  offset_ns = (int64_t)of_rank("SKEW_OFFSET_NS");
+  drift = of_rank("SKEW_DRIFT_PPM") / 1e6;
+  own_host = text && hosts && atoi(hosts);
+  zero_ns = raw(CLOCK_MONOTONIC);
+}
+
+static bool is_bent(clockid_t clock) {
+  switch (clock) {
+  case CLOCK_REALTIME:
+  case CLOCK_REALTIME_COARSE:
+  case CLOCK_MONOTONIC:
+  case CLOCK_MONOTONIC_RAW:
+  case CLOCK_MONOTONIC_COARSE:
+  case CLOCK_BOOTTIME:
+  case CLOCK_TAI:
+    return true;
+  default:
+    return false; /* CPU time is CPU time */
+  }
+}
+
+static int64_t shift(void) {
+  return offset_ns + (int64_t)(drift * (double)(raw(CLOCK_MONOTONIC) - zero_ns));
+}
+
+static struct timespec moved(struct timespec time, int64_t by) {
+  int64_t ns = time.tv_sec * NS_PER_S + time.tv_nsec + by;
+  return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
+  if (syscall(SYS_clock_gettime, clock, time) != 0)
+    return -1;
+  if (is_bent(clock))
+    *time = moved(*time, shift());
+  return 0;
+}
+
+EXPORT int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+  struct timespec now;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &now);
+  *time = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
+  return 0;
+}
+
+EXPORT time_t time(time_t *into) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (into)
+    *into = now.tv_sec;
+  return now.tv_sec;
+}
+
+EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until,
+                           struct timespec *left) {
+  struct timespec deadline = *until;
+  if (flags & TIMER_ABSTIME && is_bent(clock))
+    deadline = moved(deadline, -shift());
+  return syscall(SYS_clock_nanosleep, clock, flags, &deadline, left) == 0 ? 0 : errno;
+}
+
+EXPORT int gethostname(char *name, size_t bytes) {
+  struct utsname host;
+  if (uname(&host) != 0)
+    return -1;
+  snprintf(name, bytes, "%s", host.nodename);
+  return 0;
+}
+
+EXPORT int uname(struct utsname *host) {
+  if (syscall(SYS_uname, host) != 0)
+    return -1;
+  if (own_host)
+    snprintf(host->nodename, sizeof host->nodename, "node%d", rank);
+  return 0;
+}
