@@ -20,10 +20,6 @@
 static struct tscope_live dormant;
 struct tscope_live *tscope_live = &dormant;
 
-/* Set by the one thread that gets to wake the process. Fork children inherit it, while the live
- * page is wiped there: that is how they know that they are children of an awake process. */
-static bool elected;
-
 static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
 
 static u8 load(const u8 *flag) {
@@ -46,17 +42,28 @@ static void go_dormant_in_child(void) {
   *tscope_live = (struct tscope_live){0};
 }
 
-static bool make_live_page(void) {
-  size_t page = 4096;
-  void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
+/* Puts a live page in place of the dormant one. The thread whose page it is gets to wake the
+ * process. Fork children inherit the page, wiped: that is how they know that they are children of
+ * an awake process, and stay dormant. */
+static bool elect(void) {
+  static bool hopeless;
+  const size_t page = 4096;
+  if (__atomic_load_n(&hopeless, __ATOMIC_RELAXED))
     return false;
+  void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    __atomic_store_n(&hopeless, true, __ATOMIC_RELAXED);
+    return false;
+  }
   if (madvise(memory, page, MADV_WIPEONFORK) != 0)
     pthread_atfork(NULL, NULL, go_dormant_in_child);
-  struct tscope_live *live = memory;
+  struct tscope_live *live = memory, *none = &dormant;
   live->waking = 1;
-  __atomic_store_n(&tscope_live, live, __ATOMIC_RELEASE);
-  return true;
+  if (__atomic_compare_exchange_n(&tscope_live, &none, live, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_RELAXED))
+    return true;
+  munmap(memory, page);
+  return false;
 }
 
 /* Orderly process end. Runs in whatever thread called exit(), and only in the process that woke. */
@@ -98,8 +105,6 @@ static void wake_families(struct tscope_thread *thread) {
 /* Called by the elected thread. */
 static bool wake(void) {
   char why[512] = "";
-  if (!make_live_page())
-    return false;
   tscope_thread_busy();
   bool awake = tscope_wake(why, sizeof why);
   tscope_thread_idle();
@@ -131,9 +136,9 @@ static bool awake(enum tscope_wake wakes) {
     return true;
   if (wakes == TSCOPE_QUIET)
     return false;
-  if (!__atomic_exchange_n(&elected, true, __ATOMIC_SEQ_CST))
+  if (live == &dormant && elect())
     return wake();
-  if (!load(&live->waking) || !tscope_thread_busy())
+  if (!load(&__atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE)->waking) || !tscope_thread_busy())
     return false;
   bool now = wait_until_awake();
   tscope_thread_idle();
