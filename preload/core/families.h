@@ -14,6 +14,7 @@ enum tscope_family_slot {
   TSCOPE_FAMILY_NCCL,
   TSCOPE_FAMILY_GPU,
   TSCOPE_FAMILY_TORCH,
+  TSCOPE_FAMILY_API,
   TSCOPE_FAMILY_SLOTS
 };
 
@@ -21,7 +22,7 @@ struct tscope_family {
   const char *name;
   size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
-  void (*tick)(struct tscope_thread *thread); /* on the helper thread, about every 100 ms */
+  void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
   void (*end)(struct tscope_thread *thread);  /* once, at orderly process end */
 };
 

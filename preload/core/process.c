@@ -7,10 +7,11 @@
 
 #include "clock.h"
 #include "families.h"
-#include "helper.h"
 #include "store.h"
 #include "supply.h"
 #include "thread.h"
+#include "totals.h"
+#include "workers.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -72,7 +73,8 @@ static void end(void) {
   if (!load(&tscope_live->on) || __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
   int saved = errno;
-  struct tscope_thread *thread = tscope_thread_here();
+  bool quiet = tscope_ticker_stop();
+  struct tscope_thread *thread = quiet ? tscope_thread_here() : NULL;
   if (thread) {
     const void *guard = thread->guard;
     thread->guard = (const void *)UINTPTR_MAX;
@@ -83,7 +85,7 @@ static void end(void) {
   }
   __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
   if (tscope_helper_stop())
-    tscope_helper_write_totals();
+    tscope_totals_write();
   tscope_supply_close();
   __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);

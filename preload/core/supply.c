@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "helper.h"
 #include "store.h"
+#include "workers.h"
 
 struct tscope_supply tscope_supply;
 

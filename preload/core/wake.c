@@ -12,13 +12,14 @@
 #include "clock.h"
 #include "directory.h"
 #include "env.h"
-#include "helper.h"
 #include "identity.h"
 #include "process.h"
 #include "registry.h"
 #include "store.h"
 #include "supply.h"
 #include "thread.h"
+#include "totals.h"
+#include "workers.h"
 
 static void fill_header(struct tscope_file_header *header, const struct tscope_identity *identity,
                         u32 detail_max) {
@@ -115,7 +116,8 @@ bool tscope_wake(char *why, size_t bytes) {
     tscope_registry_write_thread(0, (u32)getpid(), "tscope");
     tscope_registry_write_schema();
     tscope_provenance_write(&identity);
-    error = tscope_helper_start(tscope_clock_ns(CLOCK_MONOTONIC) - start);
+    tscope_totals_init(tscope_clock_ns(CLOCK_MONOTONIC) - start);
+    error = tscope_workers_start();
   }
   if (error) {
     snprintf(why, bytes, "cannot start (%s)", strerror(-error));

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "clock.h"
-#include "helper.h"
 #include "store.h"
 #include "supply.h"
 #include "thread.h"
+#include "totals.h"
 
 /* A base leaves room for records that started before the one it is made for: 4 s in ticks, 1 s in
  * nanoseconds. */
