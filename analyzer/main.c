@@ -38,8 +38,7 @@ static bool fails(const struct results *results, int fail_on) {
 static int write_report(const struct options *options, const struct results *results) {
   FILE *out = options->output ? fopen(options->output, "w") : stdout;
   if (!out)
-    return bad("cannot write %s: %s; give --output another file", options->output,
-               strerror(errno));
+    return bad("cannot write %s: %s; give --output another file", options->output, strerror(errno));
   struct report_view view = {.tokens_per_step = options->tokens_per_step};
   terminal_look(options, fileno(out), &view);
   int error = options->backend->write(results, &view, out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stands in for the reading and analysing halves until they land; each gives way to the real one.
+ * Stands in for the reading half until it lands, and gives way to the real one.
  */
 #include <errno.h>
 
-#include "results.h"
+#include "model.h"
 
 #define WEAK __attribute__((weak))
 
@@ -16,7 +16,9 @@ WEAK int model_load(const char *path, const struct model_options *options, struc
   return -ENOSYS;
 }
 
-WEAK void model_free(struct model *model) { (void)model; }
+WEAK void model_free(struct model *model) {
+  (void)model;
+}
 
 WEAK int model_list_runs(const char *path, FILE *out, char *why, size_t why_bytes) {
   (void)out;
@@ -24,12 +26,19 @@ WEAK int model_list_runs(const char *path, FILE *out, char *why, size_t why_byte
   return -ENOSYS;
 }
 
-WEAK int analyse(const struct model *model, const struct analyse_options *options,
-                 struct results **results) {
+WEAK int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
   (void)model;
-  (void)options;
-  *results = NULL;
+  (void)rank;
+  (void)timeline;
   return -ENOSYS;
 }
 
-WEAK void results_free(struct results *results) { (void)results; }
+WEAK void timeline_release(struct timeline *timeline) {
+  (void)timeline;
+}
+
+WEAK const char *timeline_name(const struct timeline *timeline, u32 name) {
+  (void)timeline;
+  (void)name;
+  return NULL;
+}

@@ -132,9 +132,10 @@ static const char *option_ascii(struct options *options, const char *argument) {
 }
 
 static const char *option_fail_on(struct options *options, const char *argument) {
-  static const char *const words[] = {
-      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical",
-      NULL};
+  static const char *const words[] = {[SEVERITY_INFO] = "info",
+                                      [SEVERITY_WARNING] = "warning",
+                                      [SEVERITY_CRITICAL] = "critical",
+                                      NULL};
   options->fail_on = word(argument, words);
   return options->fail_on >= 0 ? NULL : "info, warning or critical";
 }
@@ -175,8 +176,9 @@ static void getopt_table(struct option table[N_ROWS + 1]) {
   size_t n = 0;
   for (size_t i = 0; i < N_ROWS; i++)
     if (rows[i].name)
-      table[n++] = (struct option){rows[i].name, *rows[i].argument ? required_argument : no_argument,
-                                   NULL, FIRST_CODE + (int)i};
+      table[n++] =
+          (struct option){rows[i].name, *rows[i].argument ? required_argument : no_argument, NULL,
+                          FIRST_CODE + (int)i};
   table[n] = (struct option){0};
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The text report is a list of sections (text_report.c). Each has a lamp that shows the worst of
+ * the findings that belong to it, and a body.
+ */
+#ifndef TSCOPE_SECTION_H
+#define TSCOPE_SECTION_H
+
+#include "pen.h"
+#include "quantity.h"
+
+enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
+
+struct section {
+  const char *title;
+  const char *findings[4]; /* ids, or their beginnings */
+  /* Why nothing can be said, NULL if something can; may be NULL itself. */
+  const char *(*unknown)(const struct results *results);
+  void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
+};
+
+extern const struct section section_trust, section_verdict, section_steps, section_phases,
+    section_distributed, section_overlap, section_collectives, section_path, section_budget,
+    section_findings;
+
+/* Columns of every section's body. */
+enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };
+
+enum style lamp_style(enum lamp lamp);
+const char *lamp_glyph(enum lamp lamp);
+const char *lamp_word(enum lamp lamp);
+enum lamp lamp_of(enum severity severity);
+
+/* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
+void section_label(struct pen *pen, const char *label);
+
+/* "a step", or "in all" where there were no steps and figures are for the whole run. */
+const char *section_per(const struct results *results);
+
+#endif

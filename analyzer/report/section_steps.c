@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps and their phases.
+ */
+#include <math.h>
+
+#include "meter.h"
+#include "section.h"
+#include "table.h"
+
+static const char *steps_unknown(const struct results *results) {
+  return results->whole_run || !(results->step_count > 0)
+             ? "no steps were found; figures are for the whole run. Mark steps with tscope_step() "
+               "to have them"
+             : NULL;
+}
+
+static void put_sparkline(struct pen *pen, const struct results *results) {
+  u32 warmup = results->warmup_excluded > 0 ? (u32)results->warmup_excluded : 0;
+  if (results->n_step_ms < 2)
+    return;
+  double least = NAN, most = NAN;
+  u32 first = warmup < results->n_step_ms ? warmup : 0;
+  for (u32 i = first; i < results->n_step_ms; i++) {
+    least = fmin(least, results->step_ms[i]);
+    most = fmax(most, results->step_ms[i]);
+  }
+  section_label(pen, "over time");
+  unsigned each = meter_sparkline(pen, STYLE_NOTE, results->step_ms, results->n_step_ms, warmup,
+                                  pen->width - VALUE_INDENT);
+  section_label(pen, "");
+  pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "from %s to %s", duration_ms(least).text,
+                  duration_ms(most).text);
+  if (each > 1)
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "a column is the slowest of %u steps", each);
+  if (warmup)
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "left of the bar: warm-up");
+}
+
+static void steps_body(struct pen *pen, const struct results *results,
+                       const struct report_view *view) {
+  const struct steps *steps = &results->model->steps;
+  section_label(pen, "steps");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s looked at",
+                  count_of(results->step_count).text);
+  if (results->warmup_excluded > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of warm-up left out",
+                    count_of(results->warmup_excluded).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "found by %s",
+                  steps->method ? steps->method : quantity_unknown);
+  if (!isnan(steps->confidence))
+    pen_item_format(pen, steps->confidence < 0.95 ? STYLE_WARNING : STYLE_PLAIN, VALUE_INDENT,
+                    "agreement %s", percent(steps->confidence).text);
+  section_label(pen, "step time");
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "median %s",
+                  duration_ms(results->step_median_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p95 %s", duration_ms(results->step_p95_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "mean %s",
+                  duration_ms(results->step_mean_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "CV %s", percent(results->step_cv).text);
+  section_label(pen, "throughput");
+  double per_second = results->step_mean_ms > 0 ? 1e3 / results->step_mean_ms : NAN;
+  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, rate(per_second, "steps").text);
+  if (!isnan(view->tokens_per_step))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT,
+             rate(per_second * view->tokens_per_step, "tokens").text);
+  put_sparkline(pen, results);
+}
+
+struct phase_row {
+  const char *name;
+  double ms, share, bar;
+  enum style style;
+};
+
+static const char *phases_unknown(const struct results *results) {
+  bool any = !isnan(results->data_ms) || !isnan(results->forward_ms) ||
+             !isnan(results->backward_ms) || !isnan(results->optimizer_ms);
+  return any ? NULL : "no rank showed training phases (PyTorch ranges, or tscope_range_push())";
+}
+
+static void phases_body(struct pen *pen, const struct results *results,
+                        const struct report_view *view) {
+  static const struct column columns[] = {
+      {"phase", COLUMN_TEXT, offsetof(struct phase_row, name), 0, 0},
+      {"mean", COLUMN_MS, offsetof(struct phase_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct phase_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct phase_row, bar), 0, 10},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct phase_row),
+                                     offsetof(struct phase_row, style), true};
+  (void)view;
+  struct phase_row rows[] = {
+      {.name = "data", .ms = results->data_ms, .style = STYLE_COPY},
+      {.name = "forward", .ms = results->forward_ms, .style = STYLE_COMPUTE},
+      {.name = "backward", .ms = results->backward_ms, .style = STYLE_COMPUTE},
+      {.name = "optimizer", .ms = results->optimizer_ms, .style = STYLE_COMPUTE},
+      {.name = "other", .ms = results->other_ms, .style = STYLE_PLAIN},
+  };
+  enum { N = sizeof(rows) / sizeof(rows[0]) };
+  for (unsigned i = 0; i < N; i++)
+    rows[i].share = rows[i].bar = rows[i].ms / results->step_mean_ms;
+  table_print(pen, &table, rows, N, TEXT_INDENT);
+  pen_to(pen, TEXT_INDENT);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks, by %s",
+                  results->model->phase_method ? results->model->phase_method : quantity_unknown);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "communication nothing hid, inside them: %s",
+                  duration_ms(results->comm_ms).text);
+}
+
+const struct section section_steps = {"Steps", {"TIMING.JITTER"}, steps_unknown, steps_body};
+const struct section section_phases = {
+    "Phases", {"TIMING.DATALOADER_BOUND"}, phases_unknown, phases_body};

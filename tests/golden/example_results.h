@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Results made up by hand, so that reports can be tested without the analyses and their constants.
+ */
+#ifndef TSCOPE_EXAMPLE_RESULTS_H
+#define TSCOPE_EXAMPLE_RESULTS_H
+
+#include "results.h"
+
+struct example {
+  const char *name;
+  const char *summary;
+  struct results *(*make)(void);
+};
+
+/* NULL name at the end. */
+extern const struct example examples[];
+
+struct results *example_make(const char *name); /* NULL if there is none */
+void example_free(struct results *results);
+
+#endif
