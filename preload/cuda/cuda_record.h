@@ -12,6 +12,9 @@
 #include "shapes.h"
 #include "streams.h"
 
+/* Launches are the calls that there are most of: their recorders leave nothing to the compiler. */
+#define HOT __attribute__((always_inline)) static inline
+
 /* Elapsed chunk units. */
 static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
   return (tscope_ticks() - start) >> thread->tick_shift;
@@ -46,15 +49,14 @@ struct launch_call {
   cudaStream_t stream;
   enum tscope_default_stream default_stream;
 };
-static inline struct launch_call launch_begin(struct tscope_thread *thread,
-                                              enum tscope_default_stream default_stream,
-                                              const void *function, dim3 grid, dim3 block,
-                                              cudaStream_t stream) {
+HOT struct launch_call launch_begin(struct tscope_thread *thread,
+                                    enum tscope_default_stream default_stream, const void *function,
+                                    dim3 grid, dim3 block, cudaStream_t stream) {
   gpu_clock_start_once(thread);
   return (struct launch_call){tscope_ticks(), function, grid, block, stream, default_stream};
 }
-static inline void launch_end(struct tscope_thread *thread, const struct launch_call *call,
-                              cudaError_t result) {
+HOT void launch_end(struct tscope_thread *thread, const struct launch_call *call,
+                    cudaError_t result) {
   u64 dur = elapsed(thread, call->start);
   if (TSCOPE_UNLIKELY(result != cudaSuccess))
     return;
@@ -71,14 +73,15 @@ struct launch_config_call {
   const void *function;
   enum tscope_default_stream default_stream;
 };
-static inline struct launch_config_call
-launch_config_begin(struct tscope_thread *thread, enum tscope_default_stream default_stream,
-                    const cudaLaunchConfig_t *config, const void *function) {
+HOT struct launch_config_call launch_config_begin(struct tscope_thread *thread,
+                                                  enum tscope_default_stream default_stream,
+                                                  const cudaLaunchConfig_t *config,
+                                                  const void *function) {
   gpu_clock_start_once(thread);
   return (struct launch_config_call){tscope_ticks(), config, function, default_stream};
 }
-static inline void launch_config_end(struct tscope_thread *thread,
-                                     const struct launch_config_call *call, cudaError_t result) {
+HOT void launch_config_end(struct tscope_thread *thread, const struct launch_config_call *call,
+                           cudaError_t result) {
   u64 dur = elapsed(thread, call->start);
   if (TSCOPE_UNLIKELY(result != cudaSuccess))
     return;

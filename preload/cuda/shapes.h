@@ -25,8 +25,8 @@ static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
   return key ? key : 1;
 }
 
-u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
-                      dim3 block);
+TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
+                                      dim3 grid, dim3 block);
 
 /* The SHAPE number, announced if it is new; once the table is full, one that says the kernel but
  * not the geometry, or 0. Call it after the launch succeeded. */

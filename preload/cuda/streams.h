@@ -33,7 +33,7 @@ static inline u64 stream_key(const struct tscope_thread *thread,
   return 1ull << 63 | owner << 16 | (u64)(u8)cuda_chosen_device << 8 | which;
 }
 
-u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream);
+TSCOPE_NOINLINE u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream);
 
 /* The stream's number, announced if it is new. TSCOPE_NO_STREAM when the table is full. Call it
  * only where a context exists: after a CUDA call succeeded, or with a communicator in hand. */

@@ -14,6 +14,7 @@ static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti};
 
 u32 gpu_clock_tried;
 static const struct gpu_clock_source *source; /* the one that is open */
+static bool polling;                          /* the helper is inside the source */
 static struct gpu_clock_counts said;          /* what the trace knows of its counts */
 
 static void tell(struct tscope_thread *thread, enum tscope_gpu_clock id, const char *reason) {
@@ -28,10 +29,18 @@ static void tell(struct tscope_thread *thread, enum tscope_gpu_clock id, const c
   tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof record);
 }
 
+/* A poll must not run into the end of the driver; it is waited for, but not for ever. */
+static void wait_for_poll(void) {
+  const struct timespec millisecond = {.tv_nsec = 1000000};
+  for (int i = 0; i < 200 && __atomic_load_n(&polling, __ATOMIC_SEQ_CST); i++)
+    nanosleep(&millisecond, NULL);
+}
+
 static void close_source(struct tscope_thread *thread) {
-  const struct gpu_clock_source *closing = __atomic_exchange_n(&source, NULL, __ATOMIC_ACQ_REL);
+  const struct gpu_clock_source *closing = __atomic_exchange_n(&source, NULL, __ATOMIC_SEQ_CST);
   if (!closing)
     return;
+  wait_for_poll();
   closing->close(thread);
   said = closing->counts();
   tell(thread, closing->id, "closed at the end of the process");
@@ -79,10 +88,15 @@ enum { TICKS_PER_POLL = 5 };
 
 static void tick(struct tscope_thread *thread) {
   static u32 ticks;
-  const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
-  if (!open || ++ticks % TICKS_PER_POLL)
+  if (++ticks % TICKS_PER_POLL)
     return;
-  open->poll(thread);
+  __atomic_store_n(&polling, true, __ATOMIC_SEQ_CST);
+  const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_SEQ_CST);
+  if (open)
+    open->poll(thread);
+  __atomic_store_n(&polling, false, __ATOMIC_SEQ_CST);
+  if (!open)
+    return;
   struct gpu_clock_counts now = open->counts();
   if (memcmp(&now, &said, sizeof now))
     tell(thread, open->id, "open");

@@ -56,7 +56,7 @@ bool gpu_kernel_is_collective(const char *name);
 
 /* Opens the first source that can be had, the first time it is called. */
 extern u32 gpu_clock_tried;
-void gpu_clock_start(struct tscope_thread *thread);
+TSCOPE_NOINLINE void gpu_clock_start(struct tscope_thread *thread);
 
 static inline void gpu_clock_start_once(struct tscope_thread *thread) {
   if (TSCOPE_UNLIKELY(!__atomic_load_n(&gpu_clock_tried, __ATOMIC_RELAXED)))
