@@ -63,7 +63,7 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   add_line(r, sum->on_gpu ? "launch and idle" : "idle in phases", (double)launch * to_s,
            sum->on_gpu ? (double)launch * to_s : NAN);
   if (sum->has_phases)
-    add_line(r, "other", (double)other * to_s, NAN);
+    add_line(r, "outside phases", (double)other * to_s, sum->on_gpu ? (double)other * to_s : NAN);
 }
 
 static int list_lines(struct analysis *a) {

@@ -17,8 +17,9 @@
 #define CLUSTER_RANKS 64
 #define US 1000ll
 #define MS 1000000ll
-#define LAUNCH (5 * US)   /* host time of a launch call */
-#define LATENCY (8 * US)  /* from the start of a launch to the start of its kernel on an idle GPU  \
+#define LAUNCH (5 * US) /* host time of a launch call */
+#define LATENCY                                                                                    \
+  (8 * US)                /* from the start of a launch to the start of its kernel on an idle GPU  \
                            */
 #define WAKE_UP (10 * US) /* from the end of A2 to the host going on */
 

@@ -26,6 +26,22 @@ int rule_low_mfu(struct findings *f) {
       NULL, 0);
 }
 
+static char *recoverable_action(struct findings *f, const char *line) {
+  if (!strcmp(line, "memory copies"))
+    return arena_text(
+        f->a->arena, "Copy from pinned memory with non_blocking=True on a stream of its own, ahead "
+                     "of its use; keep on the device what stays the same.");
+  if (!strcmp(line, "outside phases"))
+    return arena_text(
+        f->a->arena, "Look at what the training loop does between forward, backward and optimizer: "
+                     "logging, metrics, checkpoints, evaluation. Do it less often, or in another "
+                     "thread.");
+  return arena_text(f->a->arena,
+                    "Keep the device fed: CUDA graphs or torch.compile, larger batch, fused "
+                    "optimizer; remove .item(), .cpu() and synchronize() from the step; check that "
+                    "the host's CPU is not the limit.");
+}
+
 /* What could be had back beyond what the findings above already ask for. */
 int rule_recoverable(struct findings *f) {
   const struct results *r = f->r;
@@ -48,7 +64,6 @@ int rule_recoverable(struct findings *f) {
   }
   if (!most || sum < WORTH_MENTIONING * r->wall_s)
     return 0;
-  bool launch = !strcmp(most->name, "launch and idle");
   return finding_add(
       f, sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL : SEVERITY_WARNING, sum,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
@@ -57,13 +72,5 @@ int rule_recoverable(struct findings *f) {
                    "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
                    "%%).",
                    sum, r->wall_s, most->name, most->seconds, 100 * most->fraction),
-      launch
-          ? arena_text(f->a->arena,
-                       "Keep the device fed: CUDA graphs or torch.compile, larger batch, fused "
-                       "optimizer; remove .item(), .cpu() and synchronize() from the step; check "
-                       "that the host's CPU is not the limit.")
-          : arena_text(f->a->arena,
-                       "Copy from pinned memory with non_blocking=True on a stream of its own, "
-                       "ahead of its use; keep on the device what stays the same."),
-      NULL, 0);
+      recoverable_action(f, most->name), NULL, 0);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Interval sets against a bitmap, statistics against closed forms and sorting.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "intervals.h"
+#include "statistics.h"
+
+#define AXIS 200
+
+static u32 seed = 1;
+static u32 random_below(u32 n) {
+  seed = seed * 1664525u + 1013904223u;
+  return (seed >> 8) % n;
+}
+
+/* A random set, and the same as a bitmap. */
+static void random_set(struct intervals *set, bool *bits) {
+  memset(bits, 0, AXIS * sizeof(bool));
+  set->n = 0;
+  for (i64 at = random_below(20); at < AXIS;) {
+    i64 end = at + 1 + random_below(15);
+    end = end > AXIS ? AXIS : end;
+    intervals_append(set, at, end);
+    for (i64 i = at; i < end; i++)
+      bits[i] = true;
+    at = end + random_below(20);
+  }
+}
+
+static void assert_is(const struct intervals *set, const bool *bits) {
+  u32 k = 0;
+  for (i64 i = 0; i < AXIS; i++) {
+    while (k < set->n && set->at[k].end <= i)
+      k++;
+    bool inside = k < set->n && set->at[k].start <= i;
+    assert_int_equal(inside, bits[i]);
+  }
+  for (u32 i = 1; i < set->n; i++)
+    assert_true(set->at[i - 1].end < set->at[i].start);
+}
+
+static void sets_agree_with_a_bitmap(void **state) {
+  (void)state;
+  struct interval room_a[AXIS], room_b[AXIS];
+  for (u32 round = 0; round < 500; round++) {
+    struct intervals a = {room_a, 0}, b = {room_b, 0}, both, less;
+    bool in_a[AXIS], in_b[AXIS], expected[AXIS];
+    struct arena arena = {0};
+    random_set(&a, in_a);
+    random_set(&b, in_b);
+    assert_int_equal(intervals_union(&arena, &a, &b, &both), 0);
+    for (u32 i = 0; i < AXIS; i++)
+      expected[i] = in_a[i] || in_b[i];
+    assert_is(&both, expected);
+    assert_int_equal(intervals_subtract(&arena, &a, &b, &less), 0);
+    for (u32 i = 0; i < AXIS; i++)
+      expected[i] = in_a[i] && !in_b[i];
+    assert_is(&less, expected);
+    u32 cursor = 0;
+    for (i64 start = 0; start < AXIS; start += 7) {
+      i64 wanted = 0, end = start + random_below(30);
+      for (i64 i = start; i < end && i < AXIS; i++)
+        wanted += in_a[i];
+      assert_int_equal(intervals_covered(&a, &cursor, start, end), wanted);
+    }
+    arena_release(&arena);
+  }
+}
+
+static void quantiles_agree_with_sorting(void **state) {
+  (void)state;
+  for (u32 round = 0; round < 300; round++) {
+    u32 n = 1 + random_below(60);
+    double values[64], sorted[64];
+    for (u32 i = 0; i < n; i++)
+      values[i] = sorted[i] = random_below(20); /* with ties */
+    qsort(sorted, n, sizeof(double), compare_doubles);
+    double q = random_below(101) / 100.0, at = q * (n - 1);
+    u32 k = (u32)at;
+    double wanted = k + 1 < n ? sorted[k] + (at - k) * (sorted[k + 1] - sorted[k]) : sorted[k];
+    double own = sorted[random_below(n)], others[64];
+    u32 m = 0;
+    bool skipped = false;
+    for (u32 i = 0; i < n; i++)
+      if (skipped || sorted[i] != own)
+        others[m++] = sorted[i];
+      else
+        skipped = true;
+    assert_true(fabs(quantile_of(values, n, q) - wanted) < 1e-12);
+    if (n > 1)
+      assert_true(median_of_others(sorted, n, own) == median_of(others, m));
+  }
+  assert_true(isnan(median_of(NULL, 0)));
+  assert_true(isnan(mean_of(NULL, 0)));
+}
+
+static void tails_are_exact(void **state) {
+  (void)state;
+  /* fair coin: P(X >= 8 of 10) = (45 + 10 + 1) / 1024 */
+  assert_true(fabs(binomial_tail(8, 10, 0.5) - 56.0 / 1024) < 1e-12);
+  /* always last: p^n */
+  assert_true(fabs(binomial_tail(50, 50, 0.125) / pow(0.125, 50) - 1) < 1e-9);
+  assert_true(binomial_tail(0, 10, 0.3) == 1);
+  assert_true(binomial_tail(11, 10, 0.3) == 0);
+  /* complement of P(X = 0) */
+  assert_true(fabs(binomial_tail(1, 20, 0.25) - (1 - pow(0.75, 20))) < 1e-12);
+}
+
+static void variation_is_sample_deviation_over_mean(void **state) {
+  (void)state;
+  const double values[] = {2, 4, 4, 4, 5, 5, 7, 9}; /* mean 5, squares 32 */
+  assert_true(fabs(variation_of(values, 8) - sqrt(32.0 / 7) / 5) < 1e-12);
+  assert_true(isnan(variation_of(values, 1)));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sets_agree_with_a_bitmap), cmocka_unit_test(quantiles_agree_with_sorting),
+      cmocka_unit_test(tails_are_exact), cmocka_unit_test(variation_is_sample_deviation_over_mean)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

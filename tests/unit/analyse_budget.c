@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The budget's lines sum to the wall; MFU only from what was given; devices by their names.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+
+static double line_s(const struct results *r, const char *name) {
+  for (u32 i = 0; i < r->n_budget; i++)
+    if (!strcmp(r->budget[i].name, name))
+      return r->budget[i].seconds;
+  return NAN;
+}
+
+static void lines_sum_to_the_wall(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.noise = 0.2;
+  o.slow[1] = 0.3;
+  o.input = 12 * MS;
+  o.exposed_copy = 7 * MS;
+  o.late_launch[2] = 150 * MS;
+  for (u32 gpu = 0; gpu < 2; gpu++) {
+    o.on_gpu = gpu;
+    struct cluster *c = cluster_new(&o);
+    struct results *r = cluster_analyse(c, NULL);
+    double sum = 0;
+    for (u32 i = 0; i < r->n_budget; i++) {
+      assert_true(r->budget[i].seconds >= 0);
+      assert_true(!(r->budget[i].recoverable > r->budget[i].seconds + 1e-12));
+      sum += r->budget[i].seconds;
+    }
+    assert_true(fabs(r->residual_s) < 1e-9);
+    assert_true(fabs(sum - r->wall_s) < 1e-9);
+    assert_true(fabs(r->wall_s - r->step_mean_ms * 48 / 1e3) < 1e-6);
+    assert_true(fabs(line_s(r, "waiting for input") - 0.012 * 48) < 1e-3);
+    if (gpu)
+      assert_true(fabs(line_s(r, "memory copies") - 0.007 * 48) < 1e-3);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+static void mfu_is_never_guessed(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct analyse_options options = no_options();
+  struct results *r = cluster_analyse(c, &options);
+  assert_true(isnan(r->mfu) && isnan(r->hfu) && isnan(r->flops_per_step));
+  assert_non_null(strstr(r->mfu_reason, "--flops-per-step"));
+  results_free(r);
+
+  options.flops_per_step = 1e15;
+  r = cluster_analyse(c, &options);
+  assert_true(isnan(r->mfu)); /* the device has no name */
+  assert_non_null(strstr(r->mfu_reason, "--peak-tflops"));
+  results_free(r);
+
+  for (u32 i = 0; i < o.ranks; i++)
+    c->model.ranks[i].info[TSCOPE_INFO_GPU_NAME] = "NVIDIA H100 80GB HBM3";
+  r = cluster_analyse(c, &options);
+  assert_null(r->mfu_reason);
+  assert_true(fabs(r->mfu - 1e15 / (r->step_mean_ms / 1e3 * 8 * 989e12)) < 1e-9);
+  results_free(r);
+
+  options = no_options();
+  options.params = 1e9;
+  options.tokens_per_step = 1e6;
+  options.peak_tflops = 100;
+  r = cluster_analyse(c, &options);
+  assert_true(fabs(r->mfu - 6e15 / (r->step_mean_ms / 1e3 * 8 * 100e12)) < 1e-9);
+  results_free(r);
+  cluster_free(c);
+}
+
+static void devices_by_whole_words(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    double tflops;
+  } known[] = {{"NVIDIA H200", 989},
+               {"NVIDIA H20", 148},
+               {"NVIDIA H100 PCIe", 756},
+               {"NVIDIA H100 NVL", 835},
+               {"NVIDIA H100 80GB HBM3", 989},
+               {"NVIDIA A100-SXM4-80GB", 312},
+               {"NVIDIA GB200", 2500},
+               {"NVIDIA B200", 2250},
+               {"NVIDIA L40S", 362},
+               {"NVIDIA L4", 121},
+               {"Tesla T4", 65},
+               {"Tesla V100-SXM2-16GB", 125},
+               {"AMD Instinct MI300X", 1307},
+               {"AMD Instinct MI250X", 191.5}};
+  static const char *const unknown[] = {"NVIDIA L40", "NVIDIA RTX A1000",        "Quadro T400",
+                                        "B2000",      "NVIDIA GeForce RTX 4090", ""};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    assert_true(device_peak_tflops(known[i].name) == known[i].tflops);
+  for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+    assert_true(isnan(device_peak_tflops(unknown[i])));
+  assert_true(isnan(device_peak_tflops(NULL)));
+}
+
+static void steps_without_warm_up(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_cpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(r->step_count == 50 && r->warmup_excluded == 2 && r->n_step_ms == 50);
+  assert_true(fabs(r->step_median_ms - 311.023) < 1e-6 && r->step_cv < 1e-9);
+  results_free(r);
+  cluster_free(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lines_sum_to_the_wall), cmocka_unit_test(mfu_is_never_guessed),
+      cmocka_unit_test(devices_by_whole_words), cmocka_unit_test(steps_without_warm_up)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

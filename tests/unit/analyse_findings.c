@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each finding: a run in which it fires and one in which it nearly does, and must not. And
+ * docs/findings.md against findings.def.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "findings/findings.def"
+
+struct scenario {
+  struct cluster_options options;
+  struct analyse_options given;
+  void (*spoil)(struct cluster *); /* NULL, or changes the model before it is analysed */
+};
+
+static struct scenario well(void) {
+  return (struct scenario){.options = healthy_gpu(), .given = no_options()};
+}
+
+static bool fires(const struct scenario *s, const char *id) {
+  struct cluster *c = cluster_new(&s->options);
+  if (s->spoil)
+    s->spoil(c);
+  struct results *r = cluster_analyse(c, &s->given);
+  const struct finding *finding = finding_of(r, id);
+  if (finding) {
+    assert_true(strlen(finding->title) > 0 && strlen(finding->action) > 0);
+    assert_non_null(strpbrk(finding->evidence, "0123456789"));
+    assert_null(strstr(finding->evidence, "nan"));
+    assert_true(isnan(finding->worth_s) || finding->worth_s >= 0);
+  }
+  for (u32 i = 1; i < r->n_findings; i++)
+    assert_false(r->findings[i].worth_s > r->findings[i - 1].worth_s);
+  bool found = finding != NULL;
+  results_free(r);
+  cluster_free(c);
+  return found;
+}
+
+static void healthy_run_has_none(void **state) {
+  (void)state;
+  struct scenario s = well();
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  assert_int_equal(r->n_findings, 0);
+  results_free(r);
+  cluster_free(c);
+}
+
+static void straggler(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[3] = 0.2;
+  assert_true(fires(&s, "DIST.STRAGGLER"));
+  s.options.slow[3] = 0.03; /* 3 % of the step */
+  assert_false(fires(&s, "DIST.STRAGGLER"));
+}
+
+static void load_imbalance(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.noise = 0.3;
+  assert_true(fires(&s, "DIST.LOAD_IMBALANCE"));
+  assert_false(fires(&s, "DIST.STRAGGLER"));
+  s.options.noise = 0.03;
+  assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
+  s.options.noise = 0;
+  s.options.slow[2] = 0.5; /* one rank explains it all */
+  assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
+}
+
+static void comm_bound(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.transfer = 200 * MS; /* 400 against 300 of compute */
+  assert_true(fires(&s, "DIST.COMM_BOUND"));
+  assert_false(fires(&s, "DIST.EXPOSED_COMM"));
+  s.options.transfer = 140 * MS; /* 280 */
+  assert_false(fires(&s, "DIST.COMM_BOUND"));
+}
+
+static void exposed_comm(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.transfer = 40 * MS;
+  s.options.no_overlap = true;
+  assert_true(fires(&s, "DIST.EXPOSED_COMM"));
+  s = well();
+  s.options.transfer = 14 * MS; /* 4.5 % exposed */
+  assert_false(fires(&s, "DIST.EXPOSED_COMM"));
+}
+
+/* Turns each all-reduce of a step into one of its own communicator, the k-th of four steps with a
+ * transfer of its own. */
+static double slow_link_ratio;
+static struct comm four[4];
+static void spread_over_communicators(struct cluster *c) {
+  struct model *m = &c->model;
+  for (u32 i = 0; i < 4; i++) {
+    four[i] = m->comms[0];
+    four[i].identity = i + 1;
+    four[i].name = (const char *const[]){"group a", "group b", "group c", "group d"}[i];
+  }
+  m->comms = four;
+  m->n_comms = 4;
+  for (u32 i = 0; i < m->n_collectives; i++) {
+    struct collective *collective = &m->collectives[i];
+    collective->comm = i % 2 ? (i / 2) % 4 : 0;
+    collective->bytes = i % 2 ? 8000000 : 1;
+    if (i % 2 == 0 || collective->comm != 2)
+      continue;
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      m->arrivals[collective->first_arrival + k].end +=
+          (i64)((slow_link_ratio - 1) * (double)c->options.transfer);
+  }
+}
+
+static void slow_link(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.transfer = 80 * MS;
+  s.spoil = spread_over_communicators;
+  slow_link_ratio = 2;
+  assert_true(fires(&s, "DIST.SLOW_LINK"));
+  slow_link_ratio = 1.4;
+  assert_false(fires(&s, "DIST.SLOW_LINK"));
+}
+
+static void dataloader_bound(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.input = 30 * MS;
+  assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
+  s.options.input = 14 * MS; /* 4.3 % */
+  assert_false(fires(&s, "TIMING.DATALOADER_BOUND"));
+  s = well();
+  s.options.extra_input[5] = 50 * MS; /* one rank's stall stalls all */
+  assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
+  s = well();
+  s.options.on_gpu = false;
+  s.options.input = 30 * MS;
+  assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
+}
+
+static void jitter(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow_step = 200 * MS;
+  assert_true(fires(&s, "TIMING.JITTER"));
+  s.options.steps = 20; /* 18 looked at */
+  assert_false(fires(&s, "TIMING.JITTER"));
+  s = well();
+  s.options.slow_step = 50 * MS; /* 16 % */
+  assert_false(fires(&s, "TIMING.JITTER"));
+}
+
+static void low_mfu(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.given.peak_tflops = 100; /* 8 x 100 TFLOP/s x 0.311 s = 249 TFLOP */
+  s.given.flops_per_step = 60e12;
+  assert_true(fires(&s, "EFFICIENCY.LOW_MFU"));
+  s.given.flops_per_step = 80e12;
+  assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
+  s.given = no_options();
+  assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
+}
+
+static void recoverable(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.exposed_copy = 30 * MS;
+  assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
+  s.options.exposed_copy = 14 * MS;
+  assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
+  s = well();
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = 140 * MS; /* the device idles 40 of them */
+  assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
+}
+
+static void miss_a_rank(struct cluster *c) {
+  c->model.world_size++;
+}
+static void kill_a_rank(struct cluster *c) {
+  c->model.ranks[3].closed = false;
+}
+static void lose_records(struct cluster *c) {
+  c->model.ranks[1].lost[TSCOPE_LOSS_DISK] = 10;
+}
+
+static void partial_data(void **state) {
+  (void)state;
+  void (*const spoils[])(struct cluster *) = {miss_a_rank, kill_a_rank, lose_records};
+  for (size_t i = 0; i < 3; i++) {
+    struct scenario s = well();
+    s.spoil = spoils[i];
+    assert_true(fires(&s, "DATA.PARTIAL"));
+  }
+  struct scenario s = well();
+  s.options.unaligned = true;
+  assert_true(fires(&s, "DATA.PARTIAL"));
+  s = well();
+  s.options.on_gpu = false; /* a CPU job lacks nothing for having no GPU times */
+  assert_false(fires(&s, "DATA.PARTIAL"));
+}
+
+static void missing_times_are_said_loudly(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.no_gpu_times = true;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  bool loud = false;
+  for (u32 i = 0; i < r->n_findings; i++)
+    loud |= !strcmp(r->findings[i].id, "DATA.PARTIAL") &&
+            strstr(r->findings[i].title, "MISSING") != NULL &&
+            r->findings[i].severity == SEVERITY_CRITICAL;
+  assert_true(loud);
+  loud = false;
+  for (u32 i = 0; i < r->n_coverage; i++)
+    loud |= r->coverage[i].note && strstr(r->coverage[i].note, "NOT KNOWN") != NULL;
+  assert_true(loud);
+  results_free(r);
+  cluster_free(c);
+}
+
+/* Each id has a section that gives its cause, evidence and fix, with the table's own words. */
+static void document_agrees_with_table(void **state) {
+  (void)state;
+  static const char *const rows[][3] = {
+#define F(id, rule, cause, fix) {id, cause, fix},
+      TSCOPE_FINDINGS(F)
+#undef F
+  };
+  const char *path = getenv("FINDINGS_MD");
+  assert_non_null(path);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  static char text[1 << 16];
+  size_t length = fread(text, 1, sizeof(text) - 1, file);
+  fclose(file);
+  text[length] = 0;
+  for (char *at = text; *at; at++) /* words may be wrapped; headings stand between empty lines */
+    if (*at == '\n' && at[1] != '\n' && at[1] != '#' && at > text && at[-1] != '\n')
+      *at = ' ';
+  u32 sections = 0;
+  for (const char *at = text; (at = strstr(at, "\n## ")); at++)
+    sections++;
+  assert_int_equal(sections, sizeof(rows) / sizeof(rows[0]));
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    char heading[64];
+    snprintf(heading, sizeof(heading), "\n## %s\n", rows[i][0]);
+    char *section = strstr(text, heading);
+    if (!section)
+      fail_msg("docs/findings.md has no section '## %s'", rows[i][0]);
+    char *next = strstr(section + 1, "\n## ");
+    char end = 0;
+    if (next) {
+      end = *next;
+      *next = 0;
+    }
+    for (u32 k = 1; k < 3; k++)
+      if (!strstr(section, rows[i][k]))
+        fail_msg("section %s lacks the table's words: %s", rows[i][0], rows[i][k]);
+    assert_non_null(strstr(section, "**Cause.**"));
+    assert_non_null(strstr(section, "**Evidence.**"));
+    assert_non_null(strstr(section, "**Fix.**"));
+    if (next)
+      *next = end;
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(healthy_run_has_none),
+                                     cmocka_unit_test(straggler),
+                                     cmocka_unit_test(load_imbalance),
+                                     cmocka_unit_test(comm_bound),
+                                     cmocka_unit_test(exposed_comm),
+                                     cmocka_unit_test(slow_link),
+                                     cmocka_unit_test(dataloader_bound),
+                                     cmocka_unit_test(jitter),
+                                     cmocka_unit_test(low_mfu),
+                                     cmocka_unit_test(recoverable),
+                                     cmocka_unit_test(partial_data),
+                                     cmocka_unit_test(missing_times_are_said_loudly),
+                                     cmocka_unit_test(document_agrees_with_table)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

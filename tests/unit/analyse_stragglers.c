@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is named, and who is not.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+
+static u32 named(const struct results *r) {
+  u32 n = 0;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    n += r->ranks[i].straggler;
+  return n;
+}
+
+static struct results *run(struct cluster_options o, struct cluster **c) {
+  *c = cluster_new(&o);
+  return cluster_analyse(*c, NULL);
+}
+
+static void end(struct results *r, struct cluster *c) {
+  results_free(r);
+  cluster_free(c);
+}
+
+static void slow_compute_is_named_alone(void **state) {
+  (void)state;
+  for (u32 seed = 0; seed < 20; seed++) {
+    struct cluster_options o = seed % 2 ? healthy_gpu() : healthy_cpu();
+    struct cluster *c;
+    o.noise = 0.3;
+    o.seed = seed;
+    o.slow[2] = 0.4;
+    struct results *r = run(o, &c);
+    assert_int_equal(named(r), 1);
+    assert_true(r->ranks[2].straggler);
+    assert_string_equal(r->ranks[2].reason, "slow compute");
+    assert_true(r->ranks[2].p_value < 1e-6 && r->ranks[2].z > 5);
+    assert_true(fabs(r->ranks[2].rel_slowdown - 0.4) < 0.1);
+    end(r, c);
+  }
+}
+
+/* Nobody slow, however noisy: at most one false alarm in 40 such runs. */
+static void noise_names_nobody(void **state) {
+  (void)state;
+  u32 alarms = 0;
+  for (u32 seed = 0; seed < 40; seed++) {
+    struct cluster_options o = seed % 2 ? healthy_gpu() : healthy_cpu();
+    struct cluster *c;
+    o.noise = 0.5;
+    o.seed = 100 + seed;
+    struct results *r = run(o, &c);
+    alarms += named(r) > 0;
+    end(r, c);
+  }
+  assert_true(alarms <= 1);
+}
+
+static void several_are_named(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c;
+  o.noise = 0.05;
+  o.slow[1] = 0.5;
+  o.slow[6] = 0.3;
+  struct results *r = run(o, &c);
+  assert_int_equal(named(r), 2);
+  assert_true(r->ranks[1].straggler && r->ranks[6].straggler);
+  assert_true(r->ranks[1].imposed_wait_ms > r->ranks[6].imposed_wait_ms);
+  end(r, c);
+}
+
+static void too_little_to_matter(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c;
+  o.slow[5] = 0.02; /* always last, by 6 ms of 316 */
+  struct results *r = run(o, &c);
+  assert_int_equal(named(r), 0);
+  assert_true(r->ranks[5].slowest_fraction == 1);
+  end(r, c);
+}
+
+static void within_the_clock_error(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.slow[5] = 0.1; /* 30 ms */
+  struct cluster *c = cluster_new(&o);
+  c->model.clock_residual_us = 50000;
+  struct results *r = cluster_analyse(c, NULL);
+  assert_int_equal(named(r), 0);
+  end(r, c);
+}
+
+static void reasons(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c;
+  o.extra_input[3] = 80 * MS;
+  struct results *r = run(o, &c);
+  assert_true(r->ranks[3].straggler);
+  assert_string_equal(r->ranks[3].reason, "slow input");
+  end(r, c);
+  o = healthy_gpu();
+  o.late_launch[4] = 200 * MS; /* 100 of them behind F */
+  r = run(o, &c);
+  assert_int_equal(named(r), 1);
+  assert_string_equal(r->ranks[4].reason, "late launch");
+  end(r, c);
+}
+
+/* Ranks 0,1 and 2,3 meet in pairs, then 0,2 and 1,3. Rank 0 is slow: 1 is late to meet 3 only
+ * because it waited for 0, and must not be named. */
+static void victims_are_not_named(void **state) {
+  enum { RANKS = 4, STEPS = 40, PERIOD = 100 };
+  (void)state;
+  static struct collective collectives[STEPS * 4];
+  static struct arrival arrivals[STEPS * 8];
+  static struct span spans[RANKS][STEPS * 2];
+  static struct interval compute[RANKS][STEPS], comm[RANKS][STEPS];
+  static i64 begins[STEPS * RANKS], ends[STEPS * RANKS];
+  static struct rank ranks[RANKS];
+  static u32 members[4][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}};
+  struct comm comms[4];
+  struct cluster c = {0};
+  struct timeline timelines[RANKS];
+  struct lane lane = {true, 0, "0"};
+  memset(timelines, 0, sizeof(timelines));
+  for (u32 i = 0; i < 4; i++)
+    comms[i] = (struct comm){.size = 2, .members = members[i], .backend = TSCOPE_BACKEND_NCCL};
+  for (u32 r = 0; r < RANKS; r++) {
+    ranks[r] = (struct rank){.rank = r, .closed = true, .collective_calls = 1};
+    timelines[r] = (struct timeline){.rank = r,
+                                     .spans = spans[r],
+                                     .n_spans = STEPS * 2,
+                                     .lanes = &lane,
+                                     .n_lanes = 1,
+                                     .compute = {compute[r], STEPS},
+                                     .comm = {comm[r], STEPS},
+                                     .has_compute = true,
+                                     .has_comm = true,
+                                     .on_gpu = true,
+                                     .detail_begin = NS_UNKNOWN};
+  }
+  u32 noise = 1;
+  for (u32 s = 0; s < STEPS; s++) {
+    i64 ready[RANKS], t0 = s * PERIOD * MS;
+    for (u32 r = 0; r < RANKS; r++) {
+      noise = noise * 1664525u + 1013904223u;
+      ready[r] = t0 + (r == 0 ? 50 : 20) * MS + (noise >> 16) % 1000;
+      compute[r][s] = (struct interval){t0, ready[r]};
+      comm[r][s].start = ready[r];
+      begins[s * RANKS + r] = t0;
+      ends[s * RANKS + r] = t0 + PERIOD * MS;
+    }
+    for (u32 k = 0; k < 4; k++) {
+      i64 last = INT64_MIN, end_at;
+      u32 index = s * 4 + k;
+      for (u32 i = 0; i < 2; i++)
+        last = ready[members[k][i]] > last ? ready[members[k][i]] : last;
+      end_at = last + MS;
+      for (u32 i = 0; i < 2; i++) {
+        u32 r = members[k][i];
+        arrivals[index * 2 + i] = (struct arrival){.start = ready[r],
+                                                   .end = end_at,
+                                                   .rank = r,
+                                                   .collective = index,
+                                                   .step = (i32)s,
+                                                   .op = TSCOPE_OP_ALLREDUCE};
+        spans[r][s * 2 + k / 2] = (struct span){.start = ready[r],
+                                                .end = end_at,
+                                                .link = index * 2 + i,
+                                                .launch = INDEX_NONE,
+                                                .kind = SPAN_COLLECTIVE};
+        noise = noise * 1664525u + 1013904223u;
+        ready[r] = end_at + (noise >> 16) % 1000;
+        comm[r][s].end = end_at;
+      }
+      collectives[index] = (struct collective){.comm = k,
+                                               .bytes = 8,
+                                               .first_arrival = index * 2,
+                                               .n_arrivals = 2,
+                                               .last_start = last,
+                                               .step = (i32)s,
+                                               .op = TSCOPE_OP_ALLREDUCE,
+                                               .complete = true};
+    }
+  }
+  c.timelines = timelines;
+  c.model = (struct model){.world_size = RANKS,
+                           .n_ranks = RANKS,
+                           .n_comms = 4,
+                           .n_collectives = STEPS * 4,
+                           .n_arrivals = STEPS * 8,
+                           .ranks = ranks,
+                           .comms = comms,
+                           .collectives = collectives,
+                           .arrivals = arrivals,
+                           .steps = {.n = STEPS, .begin = begins, .end = ends},
+                           .clock_aligned = true,
+                           .clock_residual_us = 1};
+  struct results *r = cluster_analyse(&c, NULL);
+  assert_true(r->ranks[0].straggler);
+  assert_int_equal(named(r), 1);
+  results_free(r);
+}
+
+static void nothing_is_named_without_steps(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c;
+  o.slow[3] = 0.5;
+  o.no_steps = true;
+  struct results *r = run(o, &c);
+  assert_int_equal(named(r), 0);
+  assert_true(isnan(r->dist_steps) && isnan(r->step_median_ms) && r->whole_run);
+  assert_true(r->ov_exposed_ms > 0); /* of the whole run */
+  end(r, c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
+                                     cmocka_unit_test(noise_names_nobody),
+                                     cmocka_unit_test(several_are_named),
+                                     cmocka_unit_test(too_little_to_matter),
+                                     cmocka_unit_test(within_the_clock_error),
+                                     cmocka_unit_test(reasons),
+                                     cmocka_unit_test(victims_are_not_named),
+                                     cmocka_unit_test(nothing_is_named_without_steps)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
