@@ -132,8 +132,13 @@ static void step(struct rank *rank) {
 /* Ranks next to each other make a tensor group, the next level is the pipeline, then data. */
 static void make_communicators(struct rank *rank) {
   const struct options *options = rank->options;
-  int tensor = options->tensor, pipeline = options->pipeline, id = rank->rank;
-  ncclUniqueId unique = rendezvous(rank);
+  int tensor = options->tensor, pipeline = options->pipeline;
+  int id = options->alone ? 0 : rank->rank;
+  ncclUniqueId unique;
+  if (options->alone)
+    NCCL(ncclGetUniqueId(&unique));
+  else
+    unique = rendezvous(rank);
   NCCL(ncclCommInitRank(&rank->world, rank->size, unique, id));
   rank->stage = id / tensor % pipeline;
   rank->dp_size = rank->size / (tensor * pipeline);
@@ -189,6 +194,14 @@ static void tear_down(struct rank *rank) {
   if (rank->pp_comm)
     NCCL(ncclCommDestroy(rank->pp_comm));
   NCCL(ncclCommDestroy(rank->world));
+  for (int i = 0; i < rank->options->buckets; i++)
+    CUDA(cudaEventDestroy(rank->buckets[i]));
+  for (int i = 0; i < MAX_AHEAD; i++)
+    CUDA(cudaEventDestroy(rank->step_done[i]));
+  CUDA(cudaEventDestroy(rank->reduced));
+  CUDA(cudaEventDestroy(rank->handed));
+  CUDA(cudaStreamDestroy(rank->compute));
+  CUDA(cudaStreamDestroy(rank->comm_stream));
   CUDA(cudaFree(rank->gradients));
   CUDA(cudaFree(rank->activations));
   CUDA(cudaFree(rank->input));
@@ -198,7 +211,7 @@ static void tear_down(struct rank *rank) {
 static int run_rank(const struct options *options) {
   struct rank rank = {.options = options,
                       .rank = environment_number("RANK", 0),
-                      .size = environment_number("WORLD_SIZE", 1),
+                      .size = options->alone ? 1 : environment_number("WORLD_SIZE", 1),
                       .local_rank = environment_number("LOCAL_RANK", 0)};
   rank.random = (uint64_t)(options->seed + 1) * 0x9e3779b97f4a7c15u + (uint64_t)rank.rank * 7919;
   if (rank.size % (options->tensor * options->pipeline)) {

@@ -28,6 +28,11 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 static char stub;
 static const int64_t ms = 1000000;
 
+/* What a test made, for tidy_up(). */
+static cudaStream_t streams[16];
+static cudaEvent_t events[16];
+static size_t n_streams, n_events;
+
 static void launch(int64_t ns, cudaStream_t stream) {
   dim3 grid = {3, 2, 1}, block = {64, 1, 1};
   standin_next_kernel_ns(ns);
@@ -37,6 +42,7 @@ static void launch(int64_t ns, cudaStream_t stream) {
 static cudaStream_t new_stream(unsigned flags) {
   cudaStream_t stream;
   OK(cudaStreamCreateWithFlags(&stream, flags));
+  streams[n_streams++] = stream;
   return stream;
 }
 
@@ -44,7 +50,17 @@ static cudaEvent_t event_on(cudaStream_t stream) {
   cudaEvent_t event;
   OK(cudaEventCreate(&event));
   OK(cudaEventRecord(event, stream));
+  events[n_events++] = event;
   return event;
+}
+
+static int tidy_up(void **state) {
+  (void)state;
+  while (n_events)
+    OK(cudaEventDestroy(events[--n_events]));
+  while (n_streams)
+    OK(cudaStreamDestroy(streams[--n_streams]));
+  return 0;
 }
 
 static double elapsed(cudaEvent_t from, cudaEvent_t to) {
@@ -298,14 +314,15 @@ int main(void) {
   __cudaRegisterFunction(__cudaRegisterFatBinary(&fatbin), &stub, "_Z5checkv", "_Z5checkv", -1,
                          NULL, NULL, NULL, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_launch_returns_before_the_kernel_ends),
-      cmocka_unit_test(streams_are_in_order_and_side_by_side),
-      cmocka_unit_test(a_stream_waits_for_an_event_of_another),
-      cmocka_unit_test(the_default_stream_waits_for_blocking_streams_and_they_for_it),
-      cmocka_unit_test(effects_come_in_stream_order),
-      cmocka_unit_test(a_captured_stream_is_replayed),
-      cmocka_unit_test(errors_are_told_and_remembered),
-      cmocka_unit_test(cupti_tells_true_times_on_the_clients_clock),
+      cmocka_unit_test_teardown(a_launch_returns_before_the_kernel_ends, tidy_up),
+      cmocka_unit_test_teardown(streams_are_in_order_and_side_by_side, tidy_up),
+      cmocka_unit_test_teardown(a_stream_waits_for_an_event_of_another, tidy_up),
+      cmocka_unit_test_teardown(the_default_stream_waits_for_blocking_streams_and_they_for_it,
+                                tidy_up),
+      cmocka_unit_test_teardown(effects_come_in_stream_order, tidy_up),
+      cmocka_unit_test_teardown(a_captured_stream_is_replayed, tidy_up),
+      cmocka_unit_test_teardown(errors_are_told_and_remembered, tidy_up),
+      cmocka_unit_test_teardown(cupti_tells_true_times_on_the_clients_clock, tidy_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs a scenario on the stand-in cluster under the shim, and compares what tscope-report says
+with the truth that the simulator logged.
+
+    scenarios.py --build BUILD NAME [--keep DIRECTORY]
+    scenarios.py --list
+
+Every figure must be right within 3 % or 100 us a step, whichever is larger.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from truth import Truth  # noqa: E402
+
+STEPS = 40
+
+# Offsets of seconds and drifts of 50 ppm either way, and a host name for each rank.
+HOSTILE = {
+    "SKEW_OFFSET_NS": "0,7300000000,-4100000000,2500000000",
+    "SKEW_DRIFT_PPM": "0,50,-50,25",
+    "SKEW_HOSTS": "1",
+}
+
+# options of the training program; env; what is wanted beyond the figures that are always compared
+SCENARIOS = {
+    "data-parallel": {"options": []},
+    "cuda13": {"options": [], "train": "train13"},
+    "slow-rank": {"options": ["--slow-rank", "2", "--slow-factor", "1.25"], "straggler": 2},
+    "slow-link": {"options": ["--slow-link", "1-2:0.2"]},
+    "slow-input": {"options": ["--input-ms", "28"]},
+    "slow-input-one-rank": {"options": ["--input-ms", "28", "--slow-input-rank", "1"],
+                            "straggler": 1},
+    "no-overlap": {"options": ["--overlap", "0"]},
+    "pipeline": {"options": ["--pipeline", "4"]},
+    "pipeline-data": {"options": ["--pipeline", "2"]},
+    "tensor": {"options": ["--tensor", "2"]},
+    "hostile-clocks": {"options": [], "env": HOSTILE, "hostile": True},
+    "hostile-clocks-slow-rank": {"options": ["--slow-rank", "1", "--slow-factor", "1.25"],
+                                 "env": HOSTILE, "hostile": True, "straggler": 1},
+    "no-common-collective": {"options": ["--alone", "1", "--ranks", "2"],
+                             "env": {**HOSTILE, "SKEW_DRIFT_PPM": "0,50"}, "refused": True},
+}
+
+
+class Comparison:
+    def __init__(self, steps_truth):
+        self.wrong = 0
+        self.steps = steps_truth
+        print(f"{'':34} {'report':>12} {'truth':>12} {'allowed':>9}")
+
+    def line(self, name, reported, truth, allowed, right):
+        text = "null" if reported is None else f"{reported:12.4f}"
+        print(f"{name:34} {text:>12} {truth:12.4f} {allowed:9.4f} {'' if right else '  <-- wrong'}")
+        self.wrong += not right
+
+    def ms(self, name, reported, truth_ns):
+        truth = truth_ns / 1e6
+        allowed = max(0.03 * abs(truth), 0.1)
+        self.line(name, reported, truth, allowed,
+                  reported is not None and abs(reported - truth) <= allowed)
+
+    def share(self, name, reported, truth):
+        self.line(name, reported, truth, 0.03,
+                  reported is not None and abs(reported - truth) <= 0.03)
+
+    def equal(self, name, reported, wanted):
+        if reported != wanted:
+            self.wrong += 1
+            print(f"{name}: {reported}, not {wanted}  <-- wrong")
+
+
+def run(scenario, build, directory):
+    log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
+    preload = [os.path.join(build, "preload", "libtscope.so")]
+    if "env" in scenario:
+        preload.insert(0, os.path.join(build, "tests", "standins", "libskewclock.so"))
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
+    env.update(scenario.get("env", {}))
+    train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
+    # the launcher itself is no rank; its clocks are left alone by having no RANK
+    env.update({"LD_PRELOAD": " ".join(preload), "TSCOPE_DIR": traces, "TSCOPE_RUN": "scenario"})
+    subprocess.run([train, "--steps", str(STEPS), "--log", log] + scenario["options"], env=env,
+                   check=True, stdout=subprocess.DEVNULL)
+    report = subprocess.run(
+        [os.path.join(build, "analyzer", "tscope-report"), "--format", "json", traces],
+        stdout=subprocess.PIPE, check=True)
+    with open(os.path.join(directory, "report.json"), "wb") as out:
+        out.write(report.stdout)
+    return json.loads(report.stdout), Truth(log)
+
+
+def compare_steps(check, report, truth, steady, first, last):
+    walls = sorted(sum(rank.steps[s][1] - rank.steps[s][0] for rank in truth.ranks) /
+                   len(truth.ranks) for s in range(first, last))
+    check.ms("steps.median_ms", report["steps"]["median_ms"], walls[len(walls) // 2])
+    check.ms("distributed.mean_step_wall_ms", report["distributed"]["mean_step_wall_ms"],
+             steady["step"])
+
+
+def compare_overlap(check, overlap, steady):
+    for field, key in {"comm_ms": "comm", "exposed_ms": "exposed",
+                       "exposed_wait_ms": "exposed_wait",
+                       "exposed_transfer_ms": "exposed_transfer"}.items():
+        check.ms("overlap." + field, overlap[field], steady[key])
+    by_rank = {entry["rank"]: entry for entry in overlap["by_rank"]}
+    for rank in steady["ranks"]:
+        check.ms(f"overlap.by_rank[{rank['rank']}].exposed_ms",
+                 by_rank.get(rank["rank"], {}).get("exposed_ms"), rank["exposed"])
+
+
+def compare_compute(check, distributed, steady):
+    by_rank = {entry["rank"]: entry for entry in distributed["ranks"]}
+    for rank in steady["ranks"]:
+        check.ms(f"ranks[{rank['rank']}].mean_compute_ms",
+                 by_rank.get(rank["rank"], {}).get("mean_compute_ms"), rank["compute"])
+
+
+def compare_path(check, path, steady):
+    truth = steady["path"]
+    categories = dict(path["by_category"] or {})
+    total = path["wall_ms"] or 0
+    check.ms("critical_path.wall_ms", path["wall_ms"], truth["step"])
+    named = {"compute": "compute", "communication": "communication", "memory copy": "copy"}
+    rest = total
+    for reported, key in named.items():
+        value = categories.get(reported)
+        rest -= value or 0
+        check.ms(f"path {reported}", value, truth["by_category"][key])
+    check.ms("path all else", rest, truth["by_category"]["launch"] + truth["by_category"]["host"])
+
+
+def compare_what_if(check, path, truth, first, last):
+    what_if = truth.what_if(first, last)
+    asked = {entry["change"]: entry["step_ms"] for entry in path["what_if"]}
+    check.ms("what if: communication free", asked.get("communication takes no time"),
+             what_if["communication"])
+    for number, step in what_if["ranks"].items():
+        change = f"rank {number} as fast as its peers"
+        if change in asked:
+            check.ms("what if: " + change, asked[change], step)
+
+
+def compare(report, truth, scenario):
+    count, warmup = report["steps"]["count"], report["steps"]["warmup_excluded"]
+    if not count or warmup is None or not warmup < count <= truth.n_steps:
+        print(f"steps: {count}, of which warm-up: {warmup}; run: {truth.n_steps}")
+        return 1
+    steady = truth.steady(warmup, count)
+    check = Comparison(truth.n_steps)
+    check.line("steps.count", count, truth.n_steps, 0.03 * STEPS,
+               abs(count - truth.n_steps) <= 0.03 * STEPS)
+    check.equal("partial ranks", report["quality"]["partial_ranks"], [])
+    check.equal("lost", report["quality"]["lost"], 0)
+    compare_steps(check, report, truth, steady, warmup, count)
+    compare_overlap(check, report["overlap"], steady)
+    compare_compute(check, report["distributed"], steady)
+    compare_path(check, report["critical_path"], steady)
+    compare_what_if(check, report["critical_path"], truth, warmup, count)
+    wanted = [scenario["straggler"]] if "straggler" in scenario else []
+    check.equal("stragglers", report["distributed"]["stragglers"], wanted)
+    if wanted:
+        by_rank = report["critical_path"]["by_rank"]
+        check.share("straggler's share of the path",
+                    by_rank.get(str(wanted[0]), 0) / report["critical_path"]["wall_ms"],
+                    steady["path"]["by_rank"][wanted[0]] / steady["path"]["step"])
+    if scenario.get("hostile"):
+        clock = report["quality"]["clock"]
+        check.equal("clock.aligned", clock["aligned"], True)
+        residual = clock["residual_us"]
+        check.line("clock.residual_us", residual, 0, 100, residual is not None and residual < 100)
+    return check.wrong
+
+
+def compare_refusal(report):
+    clock = report["quality"]["clock"]
+    print("clock:", json.dumps(clock))
+    wrong = clock["aligned"] is not False
+    wrong |= report["overlap"]["exposed_wait_ms"] is not None and clock["aligned"]
+    print("not aligned" if not wrong else "aligned ranks that never met  <-- wrong")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--keep", help="leave logs, traces and report there")
+    parser.add_argument("name", nargs="?", choices=sorted(SCENARIOS))
+    args = parser.parse_args()
+    if args.list or not args.name:
+        print("\n".join(SCENARIOS))
+        return 0
+    scenario = SCENARIOS[args.name]
+    directory = args.keep or tempfile.mkdtemp(prefix="tscope-scenario-")
+    os.makedirs(directory, exist_ok=True)
+    try:
+        report, truth = run(scenario, os.path.abspath(args.build), directory)
+        wrong = (compare_refusal(report) if scenario.get("refused")
+                 else compare(report, truth, scenario))
+    finally:
+        if not args.keep:
+            shutil.rmtree(directory)
+    print("as it was" if not wrong else f"{wrong} figure(s) wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
