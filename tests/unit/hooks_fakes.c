@@ -3,6 +3,7 @@
 #include "nccl/nccl_hooks.def"
 
 #include "hooks_fakes.h"
+#include "hooks_page.h"
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
@@ -48,3 +49,4 @@ static int answer(const struct fake_call *call) {
 TSCOPE_CUDA_HOOKS(HOOK)
 TSCOPE_NCCL_HOOKS(HOOK)
 FAKE_QUESTIONS(HOOK)
+PAGE_HOOKS(HOOK)
