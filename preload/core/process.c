@@ -32,6 +32,14 @@ void tscope_lose(enum tscope_loss reason, u64 records) {
   __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
 }
 
+void tscope_lose_early(void) {
+  for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
+    u64 lost = __atomic_exchange_n(&lost_before_wake[reason], 0, __ATOMIC_RELAXED);
+    if (lost)
+      tscope_lose((enum tscope_loss)reason, lost);
+  }
+}
+
 void tscope_turn_off(const char *why) {
   u8 was = __atomic_exchange_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
   if ((was || tscope_live->waking) && why && *why)
@@ -143,6 +151,8 @@ static bool awake(enum tscope_wake wakes) {
   if (!load(&__atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE)->waking) || !tscope_thread_busy())
     return false;
   bool now = wait_until_awake();
+  if (!now && load(&live->waking))
+    tscope_lose(TSCOPE_LOSS_REENTRY, 1);
   tscope_thread_idle();
   return now;
 }

@@ -14,6 +14,9 @@
  */
 bool tscope_wake(char *why, size_t bytes);
 
+/* Moves what was lost before there was a trace into it. */
+void tscope_lose_early(void);
+
 /* Has the process's orderly end run before the ends of whatever registered so far. */
 void tscope_register_end(void);
 

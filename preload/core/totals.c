@@ -2,6 +2,7 @@
 #include "totals.h"
 
 #include "clock.h"
+#include "process.h"
 #include "registry.h"
 #include "store.h"
 #include "workers.h"
@@ -72,6 +73,7 @@ static void write_cost(void) {
 
 static void write_losses(void) {
   static u64 written[TSCOPE_LOSS_REASONS];
+  tscope_lose_early();
   for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
     u64 lost = __atomic_load_n(&tscope_store.header->lost[reason], __ATOMIC_RELAXED);
     if (lost == written[reason])
