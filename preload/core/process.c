@@ -148,7 +148,8 @@ static bool awake(enum tscope_wake wakes) {
     return false;
   if (live == &dormant && elect())
     return wake();
-  if (!load(&__atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE)->waking) || !tscope_thread_busy())
+  live = __atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE);
+  if (!load(&live->waking) || !tscope_thread_busy())
     return false;
   bool now = wait_until_awake();
   if (!now && load(&live->waking))

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a hooked call costs: cudaLaunchKernel over a stub that does nothing, under the preload.
+ * Every figure is set against the floor, the least that any recorder must do for a call: two
+ * readings of the time-stamp counter and one 32-byte store to a warm page of a shared mapping. The
+ * two are measured in turns, in the same process, so that the machine's moods meet both.
+ *
+ *   warm        the ring is small enough to stay in the cache, as it is for a job's real rate
+ *   sustained   50 million launches as fast as they can be made, under the standard cap
+ */
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "trace.h"
+
+enum { ROUNDS = 2001, CALLS = 1000 };
+
+static const char kernel;
+static double floor_ns[ROUNDS], direct_ns[ROUNDS], hooked_ns[ROUNDS], ratio[ROUNDS];
+
+static u64 now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
+}
+
+static void fail(const char *what) {
+  perror(what);
+  exit(1);
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count) {
+  qsort(values, count, sizeof *values, ascending);
+  return values[count / 2];
+}
+
+/* --- the floor --- */
+
+struct entry {
+  u64 start, end, a, b;
+};
+
+static struct entry *shared_pages(const char *directory) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/floor", directory);
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 || posix_fallocate(fd, 0, 4096))
+    fail(path);
+  struct entry *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (page == MAP_FAILED)
+    fail("mmap");
+  return page;
+}
+
+__attribute__((noinline)) static double measure_floor(volatile struct entry *page) {
+  u64 begun = now_ns();
+  for (u64 i = 0; i < CALLS; i++) {
+    u64 start = __rdtsc();
+    u64 end = __rdtsc();
+    volatile struct entry *entry = &page[i % (4096 / sizeof *page)];
+    entry->start = start;
+    entry->end = end;
+    entry->a = i;
+    entry->b = 0;
+  }
+  return (double)(now_ns() - begun) / CALLS;
+}
+
+/* --- the call --- */
+
+typedef cudaError_t (*launch_function)(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+
+__attribute__((noinline)) static double measure_calls(launch_function launch, u64 calls) {
+  cudaStream_t stream = (cudaStream_t)0x1000;
+  u64 begun = now_ns();
+  for (u64 i = 0; i < calls; i++)
+    launch(&kernel, (dim3){128, 1, 1}, (dim3){256, 1, 1}, NULL, 0, stream);
+  return (double)(now_ns() - begun) / (double)calls;
+}
+
+/* The function itself, past any hook. */
+static launch_function direct_launch(void) {
+  void *library = dlopen("libcudart.so.12", RTLD_LAZY | RTLD_NOLOAD);
+  launch_function launch = library ? (launch_function)dlsym(library, "cudaLaunchKernel") : NULL;
+  if (!launch)
+    fail("libcudart.so.12");
+  return launch;
+}
+
+static void warm(const char *directory) {
+  struct entry *page = shared_pages(directory);
+  launch_function direct = direct_launch();
+  measure_calls(cudaLaunchKernel, 200000);
+  for (int i = 0; i < ROUNDS; i++) {
+    floor_ns[i] = measure_floor(page);
+    hooked_ns[i] = measure_calls(cudaLaunchKernel, CALLS);
+    direct_ns[i] = measure_calls(direct, CALLS);
+    ratio[i] = hooked_ns[i] / floor_ns[i];
+  }
+  double base = median(floor_ns, ROUNDS), alone = median(direct_ns, ROUNDS);
+  double call = median(hooked_ns, ROUNDS);
+  printf("floor                 %6.1f ns   two rdtsc, one 32-byte store to a warm shared page\n",
+         base);
+  printf("stub alone            %6.1f ns   the call without a hook\n", alone);
+  printf("hooked call, warm     %6.1f ns   %.2f x floor, the whole call (wanted: 1.50)\n", call,
+         median(ratio, ROUNDS));
+  printf("added by the hook     %6.1f ns   %.2f x floor\n", call - alone, (call - alone) / base);
+}
+
+static void sustained(const char *directory) {
+  const u64 calls = 50000000, part = 1000000;
+  struct entry *page = shared_pages(directory);
+  double floors[50], parts[50], total = 0;
+  measure_calls(cudaLaunchKernel, 1);
+  for (u64 i = 0; i < calls / part; i++) {
+    floors[i] = measure_floor(page);
+    parts[i] = measure_calls(cudaLaunchKernel, part);
+    total += parts[i];
+  }
+  double mean = total / (double)(calls / part), base = median(floors, calls / part);
+  printf("hooked call, sustained%6.1f ns   %.2f x floor, mean over %.0f M calls (wanted: 2.00)\n",
+         mean, mean / base, (double)calls / 1e6);
+  printf("  median part         %6.1f ns   %.2f x floor\n", median(parts, calls / part),
+         median(parts, calls / part) / base);
+}
+
+/* --- what was written --- */
+
+struct bytes {
+  u64 records, bytes;
+};
+
+static void count(const struct trace_record *at, void *more) {
+  struct bytes *bytes = more;
+  bytes->records++;
+  bytes->bytes += 8u * at->record->words;
+}
+
+static void show_trace(const char *directory) {
+  char *path = NULL;
+  struct trace trace;
+  struct bytes bytes = {0};
+  if (trace_find(directory, &path, 1) != 1 || !trace_open(&trace, path)) {
+    printf("  no trace: is libtscope.so preloaded?\n");
+    return;
+  }
+  long records = trace_walk(&trace, count, &bytes);
+  const u64 *lost = trace.header->lost;
+  printf("  trace               %6.1f bytes per event; %ld records kept, %" PRIu64
+         " overwritten, %" PRIu64 " dropped for want of a chunk, %" PRIu64 " for want of disk\n",
+         (double)bytes.bytes / (double)bytes.records, records, lost[TSCOPE_LOSS_RING],
+         lost[TSCOPE_LOSS_BEHIND], lost[TSCOPE_LOSS_DISK]);
+  trace_close(&trace);
+  free(path);
+}
+
+static void clean(const char *directory) {
+  char command[1200];
+  snprintf(command, sizeof command, "rm -rf '%s'", directory);
+  if (system(command) != 0)
+    fail(directory);
+}
+
+/* Each part in a process of its own, so that each is woken under its own settings. */
+static void in_child(void (*part)(const char *directory), const char *detail_max) {
+  const char *place = getenv("TMPDIR");
+  char directory[512];
+  snprintf(directory, sizeof directory, "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
+  if (!mkdtemp(directory))
+    fail(directory);
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    setenv("TSCOPE_DIR", directory, 1);
+    if (detail_max)
+      setenv("TSCOPE_DETAIL_MAX", detail_max, 1);
+    part(directory);
+    exit(0);
+  }
+  int status;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+    fail("child");
+  show_trace(directory);
+  clean(directory);
+}
+
+int main(void) {
+  in_child(warm, "1M");
+  in_child(sustained, NULL);
+  return 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A launch that costs nothing, so that what is measured around it is the hook alone.
+ */
+#include <cuda_runtime_api.h>
+
+__attribute__((visibility("default"))) cudaError_t cudaLaunchKernel(const void *function, dim3 grid,
+                                                                    dim3 block, void **args,
+                                                                    size_t shared,
+                                                                    cudaStream_t stream) {
+  (void)function, (void)grid, (void)block, (void)args, (void)shared, (void)stream;
+  return cudaSuccess;
+}

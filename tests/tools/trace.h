@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A reader of traces for tests of the shim, written from docs/trace-format.md and apart from the
+ * analyzer's, so that a mistake that both sides of the shim's code make is seen.
+ */
+#ifndef TRACE_H
+#define TRACE_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tscope_format.h"
+
+struct trace {
+  const u8 *bytes;
+  size_t size;
+  const struct tscope_file_header *header;
+  u32 chunks; /* whole chunks that the file holds */
+};
+
+/* One record where it lies, with what the chunk says about it. */
+struct trace_record {
+  const struct tscope_record *record;
+  const struct tscope_chunk_header *chunk;
+  u64 time; /* absolute, in the chunk's clock units */
+};
+
+/* False when it is not a trace that can be read, with the reason on stderr. */
+static inline bool trace_open(struct trace *trace, const char *path) {
+  struct stat info;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  bool readable = fd >= 0 && fstat(fd, &info) == 0 && info.st_size >= (off_t)TSCOPE_HEADER_BYTES;
+  void *map =
+      readable ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+  if (fd >= 0)
+    close(fd);
+  if (map == MAP_FAILED) {
+    fprintf(stderr, "%s: cannot be read\n", path);
+    return false;
+  }
+  trace->bytes = map;
+  trace->size = (size_t)info.st_size;
+  trace->header = map;
+  if (memcmp(trace->header->magic, TSCOPE_MAGIC, 8) != 0 ||
+      trace->header->version_major != TSCOPE_VERSION_MAJOR ||
+      trace->header->byte_order_mark != TSCOPE_BYTE_ORDER_MARK) {
+    fprintf(stderr, "%s: no trace of version %u\n", path, TSCOPE_VERSION_MAJOR);
+    munmap(map, trace->size);
+    return false;
+  }
+  trace->chunks = (u32)((trace->size - trace->header->header_bytes) / trace->header->chunk_bytes);
+  if (trace->chunks > trace->header->chunks)
+    trace->chunks = (u32)trace->header->chunks;
+  return true;
+}
+
+static inline void trace_close(struct trace *trace) {
+  munmap((void *)(uintptr_t)trace->bytes, trace->size);
+}
+
+static inline const struct tscope_chunk_header *trace_chunk(const struct trace *trace, u32 number) {
+  return (const void *)(trace->bytes + trace->header->header_bytes +
+                        (size_t)number * trace->header->chunk_bytes);
+}
+
+/* Calls `each` for every committed record of one chunk, TIME records included. The number of
+ * records read, or -1 when the chunk says something that cannot be. */
+static inline long trace_walk_chunk(const struct trace *trace, u32 number,
+                                    void (*each)(const struct trace_record *, void *), void *more) {
+  const struct tscope_chunk_header *chunk = trace_chunk(trace, number);
+  if (chunk->magic == 0)
+    return 0;
+  u64 committed = chunk->committed, end = committed & UINT32_MAX;
+  if (chunk->magic != TSCOPE_CHUNK_MAGIC || chunk->header_bytes + end > trace->header->chunk_bytes)
+    return -1;
+  struct trace_record at = {.chunk = chunk};
+  u64 base = chunk->base;
+  long records = 0;
+  for (u64 offset = 0; offset < end; records++) {
+    at.record = (const void *)((const u8 *)chunk + chunk->header_bytes + offset);
+    u64 bytes = 8 * (u64)at.record->words;
+    if (bytes == 0 || offset + bytes > end)
+      return -1;
+    if (at.record->type == TSCOPE_REC_TIME)
+      base = ((const struct tscope_time_record *)(const void *)at.record)->base;
+    at.time = base + at.record->time;
+    if (each)
+      each(&at, more);
+    offset += bytes;
+  }
+  return (u64)records == committed >> 32 ? records : -1;
+}
+
+/* All chunks in file order. The number of records, or -1. */
+static inline long trace_walk(const struct trace *trace,
+                              void (*each)(const struct trace_record *, void *), void *more) {
+  long total = 0;
+  for (u32 i = 0; i < trace->chunks; i++) {
+    long records = trace_walk_chunk(trace, i, each, more);
+    if (records < 0) {
+      fprintf(stderr, "chunk %u cannot be read\n", i);
+      return -1;
+    }
+    total += records;
+  }
+  return total;
+}
+
+/* Text of string `number`, "" when it is not in the trace. Valid until trace_close(); not ended. */
+struct trace_text {
+  u32 number;
+  u32 bytes;
+  const char *text;
+};
+
+static inline void trace_match_string(const struct trace_record *at, void *more) {
+  struct trace_text *wanted = more;
+  const struct tscope_string_record *string = (const void *)at->record;
+  if (string->header.type != TSCOPE_REC_STRING || string->string != wanted->number)
+    return;
+  wanted->text = (const char *)(string + 1);
+  wanted->bytes = string->bytes;
+}
+
+static inline struct trace_text trace_string(const struct trace *trace, u32 number) {
+  struct trace_text text = {.number = number, .text = ""};
+  trace_walk(trace, trace_match_string, &text);
+  return text;
+}
+
+/* The traces under `directory`, one level of runs deep. Returns how many; the first `most` paths
+ * are stored in `paths`, to be freed. */
+static inline int trace_find(const char *directory, char **paths, int most) {
+  int found = 0;
+  DIR *runs = opendir(directory);
+  for (struct dirent *run; runs && (run = readdir(runs));) {
+    char folder[1024];
+    if (run->d_name[0] == '.')
+      continue;
+    snprintf(folder, sizeof folder, "%s/%s", directory, run->d_name);
+    DIR *files = opendir(folder);
+    for (struct dirent *file; files && (file = readdir(files));) {
+      const char *suffix = strrchr(file->d_name, '.');
+      if (!suffix || strcmp(suffix, TSCOPE_FILE_SUFFIX) != 0)
+        continue;
+      if (found < most && asprintf(&paths[found], "%s/%s", folder, file->d_name) < 0)
+        paths[found] = NULL;
+      found++;
+    }
+    if (files)
+      closedir(files);
+  }
+  if (runs)
+    closedir(runs);
+  return found;
+}
+
+#endif
