@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -201,6 +203,23 @@ static void errors_are_told_and_remembered(void **state) {
   assert_string_equal(cudaGetErrorString(cudaGetLastError()), "invalid device ordinal");
 }
 
+static void a_fork_child_cannot_use_the_gpu(void **state) {
+  (void)state;
+  cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+  char *memory;
+  int status;
+  OK(cudaMalloc((void **)&memory, 1));
+  OK(cudaMemsetAsync(memory, 0, 1, stream));
+  OK(cudaDeviceSynchronize());
+  pid_t child = fork();
+  if (child == 0)
+    _exit(cudaMemsetAsync(memory, 0, 1, stream) != cudaErrorInitializationError ||
+          cudaDeviceSynchronize() != cudaErrorInitializationError);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  OK(cudaFree(memory));
+}
+
 /* --- CUPTI --- */
 
 struct seen {
@@ -322,6 +341,7 @@ int main(void) {
       cmocka_unit_test_teardown(effects_come_in_stream_order, tidy_up),
       cmocka_unit_test_teardown(a_captured_stream_is_replayed, tidy_up),
       cmocka_unit_test_teardown(errors_are_told_and_remembered, tidy_up),
+      cmocka_unit_test_teardown(a_fork_child_cannot_use_the_gpu, tidy_up),
       cmocka_unit_test_teardown(cupti_tells_true_times_on_the_clients_clock, tidy_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,8 @@ static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType ty
   if (!pointer)
     return remember(cudaErrorInvalidValue);
   *pointer = NULL;
+  if (!sim_usable())
+    return remember(cudaErrorInitializationError);
   if (!bytes)
     return cudaSuccess;
   size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -7,6 +7,8 @@
 #include "cudart.h"
 
 static cudaError_t stream_new(cudaStream_t *stream, unsigned flags, int priority) {
+  if (!sim_usable())
+    return remember(cudaErrorInitializationError);
   sim_lock();
   *stream = sim_stream_new(*sim_device(), flags, priority);
   sim_unlock();
@@ -94,6 +96,8 @@ TWINS(cudaStreamGetDevice, _ptsz, (cudaStream_t stream, int *device),
       stream_get(stream, own, NULL, NULL, NULL, device))
 
 cudaError_t CUDART_API cudaDeviceSynchronize(void) {
+  if (!sim_usable())
+    return remember(cudaErrorInitializationError);
   sim_lock();
   sim_wait_all(*sim_device());
   sim_unlock();

@@ -52,6 +52,10 @@ struct sim_op *put(struct CUstream_st *stream, const struct order *order, uint32
 
 cudaError_t submit(cudaStream_t handle, bool own, const struct order *order, bool wait) {
   cudaError_t error = cudaSuccess;
+  if (!sim_usable()) {
+    free(order->user);
+    return remember(cudaErrorInitializationError);
+  }
   sim_lock();
   struct CUstream_st *stream = sim_stream(handle, own);
   if (!sim_stream_is(stream)) {

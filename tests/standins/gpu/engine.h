@@ -103,6 +103,8 @@ SIM_API double sim_setting(const char *name, double otherwise);
 
 SIM_API void sim_lock(void);
 SIM_API void sim_unlock(void);
+/* False in a fork child of a process that used the GPU: as with CUDA it must not. */
+SIM_API bool sim_usable(void);
 
 /* streams.c */
 SIM_API struct CUstream_st *sim_stream_new(int device, unsigned flags, int priority);

@@ -26,7 +26,7 @@ static unsigned waiters;
 static int bell_socket = -1;
 static struct sim_bell own_bell;
 static int64_t planned = SIM_FOREVER; /* when the thread will wake */
-static bool running;
+static bool running, forked;
 
 struct sim_settings sim_settings;
 
@@ -98,6 +98,16 @@ static void *schedule(void *unused) {
   return NULL;
 }
 
+/* A fork child has no scheduler thread, and another thread may have held the lock. */
+static void in_fork_child(void) {
+  pthread_mutex_init(&lock, NULL);
+  forked = true;
+}
+
+bool sim_usable(void) {
+  return !forked;
+}
+
 /* Only when there is work with effects: a program that never launches any gets no thread. */
 static void start_thread(void) {
   struct sockaddr_un address;
@@ -117,10 +127,10 @@ static void start_thread(void) {
     abort();
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_detach(thread);
+  pthread_atfork(NULL, NULL, in_fork_child);
   running = true;
 }
 
-/* A fork child has no scheduler thread and, as with CUDA, must not use the GPU. */
 struct sim_bell sim_own_bell(void) {
   if (!running)
     start_thread();
