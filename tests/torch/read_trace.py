@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Reads traces for the tests, apart from the analyzer: the layout comes from format/records.def. In
+each record, `writer` is the number of the thread that wrote it."""
+import collections
+import glob
+import os
+import re
+import struct
+
+FORMAT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format")
+FILE_HEADER = struct.Struct("<8sHHIIIIIQIIIIQQQQ64s128sQQQ16Q")
+CHUNK_HEADER = struct.Struct("<IBBHIIQQQ24x")
+CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q"}
+PENDING = (1 << 64) - 1
+UNKNOWN = (1 << 32) - 1
+
+
+def _read_definitions():
+    with open(os.path.join(FORMAT, "records.def"), encoding="utf-8") as file:
+        text = file.read().replace("\\\n", " ")
+    layouts = {}
+    for name, identifier in re.findall(r"\bR\((\w+), \w+, (0x[0-9a-f]+),", text):
+        macro = re.search(rf"#define TSCOPE_FIELDS_{name}\(F\)(.*)", text).group(1)
+        fields = re.findall(r"F\((\w+), (\w+), \"", macro)
+        layouts[int(identifier, 16)] = (
+            struct.Struct("<" + "".join(CODES[kind] for kind, _ in fields)),
+            collections.namedtuple(name.title().replace("_", ""),
+                                   ["writer", "time", "tag"] + [field for _, field in fields]),
+        )
+    with open(os.path.join(FORMAT, "enums.def"), encoding="utf-8") as file:
+        text = file.read().replace("\\\n", " ")
+    enums = {}
+    for name, body in re.findall(r"#define TSCOPE_(\w+)\(X\)(.*)", text):
+        enums[name] = {entry: int(value) for entry, value in re.findall(r"X\((\w+), (\d+),", body)}
+    return layouts, enums
+
+
+LAYOUTS, ENUMS = _read_definitions()
+
+
+class Trace:
+    """One process's file. Records by their name in records.def, in order of time; times and
+    durations in units of the trace's clock, see `seconds`."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.data = file.read()
+        header = FILE_HEADER.unpack_from(self.data)
+        if header[0] != b"tscope\r\n":
+            raise ValueError(f"{path} is no trace")
+        self.header_bytes, self.chunk_bytes = header[4:6]
+        self.seconds_per_unit = (1 << header[7]) / header[8]
+        self.pid, self.rank, self.world_size = header[9:12]
+        self.chunks = header[19]
+        self.closed = header[21] != 0
+        self.lost = header[22:]
+        self.path = path
+        self.strings = {0: ""}
+        self.records = collections.defaultdict(list)
+        for chunk in range(self.chunks):
+            self._read_chunk(self.header_bytes + chunk * self.chunk_bytes)
+        for records in self.records.values():
+            records.sort(key=lambda record: record.time)
+
+    def _read_chunk(self, offset):
+        if offset + CHUNK_HEADER.size > len(self.data):
+            return
+        magic, _home, _clock, header_bytes, thread, _sequence, base, committed, _generation = (
+            CHUNK_HEADER.unpack_from(self.data, offset))
+        if magic != 0x4B4E4843:
+            return
+        at = offset + header_bytes
+        end = at + (committed & 0xFFFFFFFF)
+        while at < end:
+            kind, words, tag, time = struct.unpack_from("<BBHI", self.data, at)
+            if kind in LAYOUTS and words:
+                layout, make = LAYOUTS[kind]
+                record = make(thread, base + time, tag, *layout.unpack_from(self.data, at + 8))
+                if make.__name__ == "Time":
+                    base = record.base
+                elif make.__name__ == "String":
+                    text = self.data[at + 16:at + 16 + record.bytes]
+                    self.strings[record.string] = text.decode()
+                else:
+                    self.records[make.__name__].append(record)
+            at += 8 * max(words, 1)
+
+    def seconds(self, units):
+        return units * self.seconds_per_unit
+
+    def phases(self, name):
+        """Outermost phases of a kind of enum tscope_phase."""
+        return [record for record in self.records["Phase"]
+                if record.tag == ENUMS["PHASES"][name] and record.depth == 0]
+
+    def info(self, key):
+        return [self.strings[record.value] for record in self.records["Info"]
+                if record.tag == ENUMS["INFOS"][key]]
+
+
+def paths_under(directory):
+    return sorted(glob.glob(os.path.join(directory, "**", "*.tscope"), recursive=True))
+
+
+def read_all(directory):
+    """The traces of a run, by rank."""
+    return sorted((Trace(path) for path in paths_under(directory)), key=lambda trace: trace.rank)

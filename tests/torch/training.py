@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Stock PyTorch on the CPU under the preload.
+
+    training.py CASE LIBTSCOPE TSCOPE-REPORT    runs one case of CASES
+    training.py --find-python                   prints the Python that has a PyTorch 2, if any
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import read_trace
+from read_trace import ENUMS, PENDING, UNKNOWN
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SKIPPED = 77
+OPS = ENUMS["OPS"]
+
+
+def python_with_torch():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    environment = os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv")
+    for python in (sys.executable, os.path.join(environment, "bin", "python3"), "python3"):
+        question = "import importlib.metadata as m; print(m.version('torch'))"
+        try:
+            answer = subprocess.run([python, "-c", question], capture_output=True, text=True)
+        except OSError:
+            continue
+        if answer.returncode == 0 and answer.stdout.startswith("2."):
+            return python
+    return None
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+class Job:
+    """One run of a training script, under the preload if `library` is given."""
+
+    def __init__(self, python, library, scratch, name):
+        self.python = python
+        self.directory = os.path.join(scratch, name)
+        self.environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=self.directory)
+        self.environment.pop("LD_PRELOAD", None)
+        if library:
+            self.environment["LD_PRELOAD"] = library
+
+    def start(self, script, arguments, ranks):
+        launcher = []
+        if ranks:
+            launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+                        str(ranks)]
+        return subprocess.Popen(
+            [self.python] + launcher + [os.path.join(HERE, script)] + arguments,
+            env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True)
+
+    def run(self, *arguments, script="ddp_gloo.py", ranks=4):
+        process = self.start(script, list(arguments), ranks)
+        out, err = process.communicate()
+        expect(process.returncode == 0, f"status {process.returncode}: {err[-2000:]}")
+        return out
+
+    def traces(self, ranks=4):
+        traces = read_trace.read_all(self.directory)
+        expect([trace.rank for trace in traces] == list(range(ranks)),
+               f"one trace for each rank and none else: {[t.path for t in traces]}")
+        return traces
+
+
+def steps_run(out):
+    return int(re.search(r"steps=(\d+)", out).group(1))
+
+
+def check_phases(trace, steps, micro_steps):
+    for name, wanted in (("OPTIMIZER", steps), ("ZERO_GRAD", steps), ("BACKWARD", micro_steps),
+                         ("FORWARD", micro_steps)):
+        phases = trace.phases(name)
+        expect(len(phases) == wanted, f"rank {trace.rank}: {len(phases)} {name}, not {wanted}")
+        expect(all(phase.dur != PENDING for phase in phases), f"{name} closed")
+    # The last DATA finds that the data is at its end; the first comes with the first batch.
+    data = len(trace.phases("DATA"))
+    expect(data in (micro_steps, micro_steps + 1), f"rank {trace.rank}: {data} DATA")
+    # None begins before the one before it has ended.
+    outermost = [phase for phase in trace.records["Phase"] if phase.depth == 0]
+    for first, second in zip(outermost, outermost[1:]):
+        expect(first.writer == second.writer and first.time + first.dur <= second.time,
+               f"rank {trace.rank}: phases overlap: {first} {second}")
+
+
+def check_collectives(traces):
+    """Every member sees the same sequence on the same communicator, each ran, and waits say for
+    which collective they were."""
+    seen = []
+    for trace in traces:
+        comms = {comm.comm: comm for comm in trace.records["Comm"]}
+        expect(all(comm.rank == trace.rank and comm.size == len(traces)
+                   for comm in comms.values()), "rank and size of the communicator")
+        calls = [call for call in trace.records["Collective"] if call.tag < OPS["SEND"]]
+        seen.append([(comms[call.comm].identity, call.seq, call.tag, call.count, call.bytes,
+                      call.dtype, call.redop, call.peer) for call in calls])
+        expect(all(call.dur != PENDING for call in calls), "every call returned")
+        keys = [(call.comm, call.seq) for call in calls]
+        expect(len(set(keys)) == len(keys), "a sequence number for each call")
+        runs = {(run.comm, run.seq): run for run in trace.records["CollectiveRun"]}
+        expect(sorted(runs) == sorted(keys), f"rank {trace.rank}: each call ran, once")
+        began = {(call.comm, call.seq): call.time for call in calls}
+        expect(all(run.time >= began[key] for key, run in runs.items()),
+               "nothing runs before it is called")
+        waits = [wait for wait in trace.records["CommWait"] if wait.seq != UNKNOWN]
+        expect(waits and all((wait.comm, wait.seq) in runs for wait in waits), "waits known")
+        for wait in waits:
+            # The waiter is woken up just before the worker's span ends.
+            run = runs[wait.comm, wait.seq]
+            late = trace.seconds(run.time + run.dur - wait.time - wait.dur)
+            expect(late < 0.05, f"rank {trace.rank}: a wait ended {late} s before its collective")
+    for rank, calls in enumerate(seen):
+        expect(calls == seen[0], f"rank {rank} and rank 0 disagree about their collectives")
+
+
+def gradients_reduced(trace):
+    """Bytes of 4-byte sums all-reduced over the run."""
+    return sum(call.bytes for call in trace.records["Collective"]
+               if call.tag == OPS["ALLREDUCE"] and call.dtype == ENUMS["DTYPES"]["F32"]
+               and call.redop == ENUMS["REDOPS"]["SUM"])
+
+
+def report(job, tool):
+    if not os.access(tool, os.X_OK):
+        return None
+    result = subprocess.run([tool, "--format", "json", job.directory], capture_output=True,
+                            text=True)
+    expect(result.returncode == 0, f"tscope-report: {result.stderr}")
+    return json.loads(result.stdout)
+
+
+# --- cases ---
+
+
+def same_numbers(python, library, tool, scratch):
+    """Bit for bit the same training with and without the shim; and the records are right."""
+    bare = Job(python, None, scratch, "bare").run("--steps", "20")
+    job = Job(python, library, scratch, "profiled")
+    out = job.run("--steps", "20")
+    expect(out == bare, f"{bare!r} without, {out!r} with the shim")
+    traces = job.traces()
+    for trace in traces:
+        check_phases(trace, 20, 20)
+        expect(trace.closed, "ended in order")
+        expect(trace.world_size == 4, "world size")
+        expect(len(trace.info("TORCH")) == 1 and trace.info("TORCH")[0].startswith("2."),
+               f"version of PyTorch: {trace.info('TORCH')}")
+        expect(trace.records["Tensor"], "tensor memory")
+    check_collectives(traces)
+    # The model of the script, 33,473 weights of 4 bytes, is reduced in each step; so is the loss.
+    expect(gradients_reduced(traces[0]) == 4 * (20 * 33473 + 1),
+           f"{gradients_reduced(traces[0])} bytes reduced")
+
+
+def straggler_named(python, library, tool, scratch):
+    job = Job(python, library, scratch, "slow")
+    steps = steps_run(job.run("--straggler-rank", "2"))
+    found = report(job, tool)
+    expect(found["steps"]["count"] == steps, f"steps: {found['steps']}, run were {steps}")
+    expect(found["distributed"]["stragglers"] == [2], f"{found['distributed']}")
+    named = [finding["ranks"] for finding in found["findings"]
+             if finding["id"] == "DIST.STRAGGLER"]
+    expect(named == [[2]], f"findings: {found['findings']}")
+    for phase in ("data_ms", "forward_ms", "backward_ms", "optimizer_ms"):
+        expect(found["phases"][phase], f"phases: {found['phases']}")
+
+
+def accumulation(python, library, tool, scratch):
+    """Four micro-steps to a step."""
+    job = Job(python, library, scratch, "accumulation")
+    out = job.run("--steps", "15", "--grad-accum", "4", "--base-ms", "2", ranks=2)
+    expect(steps_run(out) == 15, out)
+    traces = job.traces(2)
+    for trace in traces:
+        check_phases(trace, 15, 60)
+    check_collectives(traces)
+    found = report(job, tool)
+    expect(found["steps"]["count"] == 15, f"steps: {found['steps']}")
+
+
+def recomputation(python, library, tool, scratch):
+    """The forward pass is run again inside the backward pass, in either of PyTorch's ways."""
+    for way in ("reentrant", "plain"):
+        arguments = ["--steps", "10", "--checkpoint", way, "--base-ms", "2"]
+        bare = Job(python, None, scratch, "bare-" + way).run(*arguments, ranks=2)
+        job = Job(python, library, scratch, way)
+        expect(job.run(*arguments, ranks=2) == bare, "the same numbers")
+        for trace in job.traces(2):
+            check_phases(trace, 10, 10)
+
+
+def data_workers(python, library, tool, scratch):
+    """Forked data workers leave no trace."""
+    job = Job(python, library, scratch, "workers")
+    job.run("--steps", "10", "--workers", "2", "--base-ms", "2", ranks=2)
+    for trace in job.traces(2):
+        check_phases(trace, 10, 10)
+
+
+def killed(python, library, tool, scratch):
+    """What a rank recorded before kill -9 is there, and shows what it was in."""
+    job = Job(python, library, scratch, "killed")
+    process = job.start("ddp_gloo.py", ["--steps", "100000"], 2)
+    try:
+        pid = None
+        while not pid and process.poll() is None:
+            for trace in read_trace.read_all(job.directory):
+                if trace.rank == 1 and len(trace.phases("OPTIMIZER")) >= 10:
+                    pid = trace.pid
+            time.sleep(0.05)
+        expect(pid, "the job runs until it is killed")
+        os.kill(pid, signal.SIGKILL)
+        process.communicate()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    victim = job.traces(2)[1]
+    expect(not victim.closed, "no orderly end")
+    expect(len(victim.phases("OPTIMIZER")) >= 10, "its steps are there")
+    opened = [record for name in ("Phase", "Collective", "CollectiveRun", "CommWait")
+              for record in victim.records[name] if record.dur == PENDING]
+    expect(len(opened) <= 8, f"only the last spans are open: {opened}")
+
+
+def survived_errors(python, library, tool, scratch):
+    """Backward passes that fail, and are caught, are as long as they were and hide nothing."""
+    bare = Job(python, None, scratch, "bare").run(script="failing_backward.py", ranks=0)
+    job = Job(python, library, scratch, "failing")
+    expect(job.run(script="failing_backward.py", ranks=0) == bare, "the same numbers")
+    traces = [read_trace.Trace(path) for path in read_trace.paths_under(job.directory)]
+    expect(len(traces) == 1, f"{len(traces)} traces")
+    backward = traces[0].phases("BACKWARD")
+    expect(len(backward) == 6, f"{len(backward)} backward passes, not 6")
+    expect(all(phase.dur != PENDING for phase in backward), "each ended")
+    expect(all(later.time >= earlier.time + earlier.dur
+               for earlier, later in zip(backward, backward[1:])), "one after the other")
+
+
+def dormant(python, library, tool, scratch):
+    """Importing PyTorch and inference on the CPU leave no trace."""
+    job = Job(python, library, scratch, "dormant")
+    code = "import torch; print(torch.nn.Linear(3, 2)(torch.ones(3)).shape)"
+    result = subprocess.run([python, "-c", code], env=job.environment, capture_output=True,
+                            text=True)
+    expect((result.returncode, result.stdout, result.stderr) == (0, "torch.Size([2])\n", ""),
+           f"{result}")
+    expect(not read_trace.paths_under(job.directory), "a trace")
+
+
+CASES = {case.__name__.replace("_", "-"): case
+         for case in (same_numbers, straggler_named, accumulation, recomputation, data_workers,
+                      killed, survived_errors, dormant)}
+
+
+def main():
+    if sys.argv[1:] == ["--find-python"]:
+        print(python_with_torch() or "")
+        return 0
+    case, library, tool = sys.argv[1:4]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-torch-")
+    try:
+        CASES[case](python, library, tool, scratch)
+    finally:
+        shutil.rmtree(scratch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
