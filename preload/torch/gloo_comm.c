@@ -13,7 +13,7 @@
 
 #include "torch_record.h"
 
-/* Numbers of NCCL communicators start at 1; a process has far fewer than this. */
+/* Numbers of NCCL communicators start at 0; a process has far fewer than this. */
 #define GLOO_COMM_FIRST 0x10000u
 #define GLOO_COMMS 256
 
