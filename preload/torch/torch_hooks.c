@@ -32,7 +32,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", NU
 #define VOID(function, params, args, recorder, what)                                               \
   void function params;                                                                            \
   TSCOPE_EXPORT void function params {                                                             \
-    RESOLVE(function, params, void);                                                                   \
+    RESOLVE(function, params, void);                                                               \
     if (TSCOPE_UNLIKELY(!real))                                                                    \
       return;                                                                                      \
     recorder##_begin TOLD what;                                                                    \

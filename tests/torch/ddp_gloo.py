@@ -7,6 +7,7 @@
 Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()).
 """
 import argparse
+import gc
 import os
 import time
 
@@ -110,6 +111,7 @@ def train(options):
 
     steps = 0
     for micro_step, (x, y) in enumerate(loader, start=1):
+        x.requires_grad_(options.checkpoint == "reentrant")
         last = micro_step % options.grad_accum == 0
         model.require_backward_grad_sync = last
         loss = criterion(model(x), y) / options.grad_accum
@@ -129,6 +131,9 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     dist.init_process_group("gloo")
     train(options)
+    # The model's reference cycles hold on to the process group. Were they freed as the interpreter
+    # goes down, gloo's threads would ask for the interpreter's lock then, and PyTorch abort.
+    gc.collect()
     dist.destroy_process_group()
 
 
