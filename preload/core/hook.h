@@ -98,6 +98,11 @@ static inline u64 tscope_ticks(void) {
   return tscope_ticks_slow();
 }
 
+/* Whether this process records, as far as this thread has heard. */
+static inline bool tscope_is_live(void) {
+  return __atomic_load_n(&__atomic_load_n(&tscope_live, __ATOMIC_RELAXED)->on, __ATOMIC_RELAXED);
+}
+
 /* Sets up the process and the thread where that is due. NULL when recording is not possible;
  * errno is preserved. */
 struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const void *frame);
@@ -110,7 +115,7 @@ __attribute__((always_inline)) static inline struct tscope_thread *
 tscope_enter(enum tscope_wake wake) {
   const char *frame = __builtin_frame_address(0);
   struct tscope_thread *thread = tscope_self;
-  if (TSCOPE_UNLIKELY(!thread || !tscope_live->on))
+  if (TSCOPE_UNLIKELY(!thread || !tscope_is_live()))
     return tscope_enter_slow(wake, frame);
   if (TSCOPE_UNLIKELY(thread->guard && frame < (const char *)thread->guard))
     return NULL;

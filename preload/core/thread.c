@@ -79,7 +79,7 @@ static void leave_seat(void *seat) {
   struct tscope_thread *thread = seat;
   busy = true;
   tscope_self = NULL;
-  if (!tscope_live->on)
+  if (!tscope_is_live())
     return;
   for (size_t i = 0; i < sizeof thread->more / sizeof *thread->more; i++) {
     if (thread->more[i])

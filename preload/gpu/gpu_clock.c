@@ -105,7 +105,7 @@ static void tick(struct tscope_thread *thread) {
 static void wake(struct tscope_thread *thread) {
   (void)thread;
   gpu_clock_tried = 0;
-  source = NULL;
+  __atomic_store_n(&source, NULL, __ATOMIC_RELEASE); /* the ticker runs by now */
   memset(&said, 0, sizeof said);
 }
 

@@ -74,8 +74,14 @@ static struct fake_call made_by(const char *name, any_function *function, word *
 }
 
 static int set_up(void **state) {
-  arena = mmap((void *)0x1000000000, 1 << 20, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  /* The one is taken under ASan, the other under TSan. */
+  static const uintptr_t places[] = {0x1000000000, 0x200000000000};
+  for (size_t i = 0; i < 2; i++) {
+    arena = mmap((void *)places[i], 1 << 20, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (arena != MAP_FAILED)
+      break;
+  }
   return arena == MAP_FAILED ? -1 : trace_set_up(state);
 }
 

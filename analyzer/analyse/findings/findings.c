@@ -12,13 +12,15 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
   u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
   if (!copy || !title || !evidence || !action)
     return -ENOMEM;
-  memcpy(copy, ranks, n_ranks * sizeof(u32));
+  if (n_ranks)
+    memcpy(copy, ranks, n_ranks * sizeof(u32));
   if (r->n_findings == f->room) {
     u32 room = f->room ? f->room * 2 : 16;
     struct finding *grown = arena_array(f->a->arena, room, sizeof(*grown));
     if (!grown)
       return -ENOMEM;
-    memcpy(grown, r->findings, r->n_findings * sizeof(*grown));
+    if (r->n_findings)
+      memcpy(grown, r->findings, r->n_findings * sizeof(*grown));
     r->findings = grown;
     f->room = room;
   }
