@@ -17,7 +17,7 @@ void meter_bar(struct pen *pen, enum style style, double fraction, unsigned colu
     pen_repeat(pen, style, "█", steps / 8);
     pen_put(pen, style, eighths[steps % 8]);
     if (pen->column < end)
-      pen_repeat(pen, STYLE_DIM, "·", end - pen->column);
+      pen_repeat(pen, STYLE_DIM, pen->utf8 ? "·" : ".", end - pen->column);
   }
   pen_to(pen, end);
 }

@@ -16,6 +16,9 @@ struct section {
   const char *findings[4]; /* ids, or their beginnings */
   /* Why nothing can be said, NULL if something can; may be NULL itself. */
   const char *(*unknown)(const struct results *results);
+  /* True when something can be said but not judged: that no finding belongs to the section then
+   * means nothing. May be NULL. */
+  bool (*unjudged)(const struct results *results);
   void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
 };
 

@@ -62,6 +62,11 @@ static void put_utilisation(struct pen *pen, const char *label, double value, co
   pen_put(pen, STYLE_BOLD, percent(value).text);
 }
 
+/* Without overlap, all there is is the wall time. */
+static bool unjudged(const struct results *results) {
+  return results->overlap_reason != NULL;
+}
+
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_lines(pen, results);
@@ -78,4 +83,4 @@ static void body(struct pen *pen, const struct results *results, const struct re
                   "the arithmetic of each kernel is not recorded");
 }
 
-const struct section section_budget = {"Budget", {"EFFICIENCY."}, unknown, body};
+const struct section section_budget = {"Budget", {"EFFICIENCY."}, unknown, unjudged, body};

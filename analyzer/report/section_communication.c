@@ -114,6 +114,14 @@ static const char *collectives_unknown(const struct results *results) {
   return results->n_collectives ? NULL : "no collective was seen in the steps looked at";
 }
 
+/* Slow links are told by their transfer times. */
+static bool collectives_unjudged(const struct results *results) {
+  for (u32 i = 0; i < results->n_collectives; i++)
+    if (!isnan(results->collectives[i].transfer_ms))
+      return false;
+  return true;
+}
+
 static double weight(const struct collective_result *one) {
   double each =
       (isnan(one->wait_ms) ? 0 : one->wait_ms) + (isnan(one->transfer_ms) ? 0 : one->transfer_ms);
@@ -133,12 +141,12 @@ static void collectives_body(struct pen *pen, const struct results *results,
                              const struct report_view *view) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct collective_result, op), 0, 0},
-      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 0, 8},
-      {"count", COLUMN_COUNT, offsetof(struct collective_result, count), 0, 0},
+      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 8},
+      {"count", COLUMN_COUNT, offsetof(struct collective_result, count), 2, 0},
       {"size", COLUMN_BYTES, offsetof(struct collective_result, bytes), 0, 0},
       {"wait", COLUMN_MS, offsetof(struct collective_result, wait_ms), 0, 0},
       {"transfer", COLUMN_MS, offsetof(struct collective_result, transfer_ms), 0, 0},
-      {"algbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, algbw_gbps), 1, 0},
+      {"algbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, algbw_gbps), 3, 0},
       {"busbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, busbw_gbps), 0, 0},
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_result),
@@ -156,11 +164,14 @@ static void collectives_body(struct pen *pen, const struct results *results,
   if (n > shown)
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s lighter kinds",
                     count_of(n - shown).text);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT, "medians; busbw is comparable to the link's bandwidth");
+  pen_item(pen, STYLE_DIM, TEXT_INDENT,
+           collectives_unjudged(results)
+               ? "wait, transfer and bandwidth: unknown, when they ran was not recorded"
+               : "medians; busbw is comparable to the link's bandwidth");
   free(rows);
 }
 
 const struct section section_overlap = {
-    "Communication", {"DIST.COMM_BOUND", "DIST.EXPOSED_COMM"}, overlap_unknown, overlap_body};
+    "Communication", {"DIST.COMM_BOUND", "DIST.EXPOSED_COMM"}, overlap_unknown, NULL, overlap_body};
 const struct section section_collectives = {
-    "Collectives", {"DIST.SLOW_LINK"}, collectives_unknown, collectives_body};
+    "Collectives", {"DIST.SLOW_LINK"}, collectives_unknown, collectives_unjudged, collectives_body};

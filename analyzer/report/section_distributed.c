@@ -18,6 +18,10 @@ static const char *unknown(const struct results *results) {
   return NULL;
 }
 
+static bool unjudged(const struct results *results) {
+  return !(results->dist_steps > 0);
+}
+
 struct rank_row {
   const char *rank; /* its text */
   const char *host, *reason;
@@ -136,7 +140,7 @@ static void put_summary(struct pen *pen, const struct results *results) {
   if (n)
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks",
                     list ? list : "");
-  else if (isnan(results->dist_steps) || results->dist_steps == 0)
+  else if (unjudged(results))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: no step shows which rank came last");
   else
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none");
@@ -144,22 +148,36 @@ static void put_summary(struct pen *pen, const struct results *results) {
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "judged on %s",
                     plural(results->dist_steps, "step").text);
   section_label(pen, "imbalance");
+  if (isnan(results->wall_frac_lost_to_imbalance) && isnan(results->imbalance_cv) &&
+      isnan(results->sync_skew_ms)) {
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
+    goto out;
+  }
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall lost to it",
                   percent(results->wall_frac_lost_to_imbalance).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute CV over ranks %s",
                   percent(results->imbalance_cv).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "arrival skew %s",
                   duration_ms(results->sync_skew_ms).text);
+out:
   pen_newline(pen);
   free(list);
   free(stragglers);
 }
 
+static bool any_known(const struct results *results) {
+  for (u32 i = 0; i < results->n_ranks; i++)
+    if (!isnan(results->ranks[i].mean_compute_ms) || !isnan(results->ranks[i].imposed_wait_ms))
+      return true;
+  return false;
+}
+
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_summary(pen, results);
-  put_ranks(pen, results);
+  if (any_known(results))
+    put_ranks(pen, results);
 }
 
 const struct section section_distributed = {
-    "Ranks", {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"}, unknown, body};
+    "Ranks", {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"}, unknown, unjudged, body};

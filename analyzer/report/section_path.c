@@ -123,6 +123,10 @@ static void put_what_ifs(struct pen *pen, const struct results *results) {
   }
 }
 
+static bool unjudged(const struct results *results) {
+  return results->what_if_reason != NULL;
+}
+
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
   put_categories(pen, results);
@@ -138,4 +142,4 @@ static void body(struct pen *pen, const struct results *results, const struct re
                     percent(fabs(results->path_selfcheck)).text);
 }
 
-const struct section section_path = {"Critical path", {NULL}, unknown, body};
+const struct section section_path = {"Critical path", {"DIST."}, unknown, unjudged, body};

@@ -104,10 +104,10 @@ static void phases_body(struct pen *pen, const struct results *results,
   pen_to(pen, TEXT_INDENT);
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks, by %s",
                   results->model->phase_method ? results->model->phase_method : quantity_unknown);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "communication nothing hid, inside them: %s",
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "of it, communication nothing hid: %s",
                   duration_ms(results->comm_ms).text);
 }
 
-const struct section section_steps = {"Steps", {"TIMING.JITTER"}, steps_unknown, steps_body};
+const struct section section_steps = {"Steps", {"TIMING.JITTER"}, steps_unknown, NULL, steps_body};
 const struct section section_phases = {
-    "Phases", {"TIMING.DATALOADER_BOUND"}, phases_unknown, phases_body};
+    "Phases", {"TIMING.DATALOADER_BOUND"}, phases_unknown, NULL, phases_body};

@@ -25,10 +25,10 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   const struct model *model = results->model;
   section_label(pen, "ranks");
   if (model->world_size && model->n_ranks < model->world_size)
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%u of %u found", model->n_ranks,
-                    model->world_size);
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %s found",
+                    count_of(model->n_ranks).text, count_of(model->world_size).text);
   else if (model->world_size)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "all %u found", model->n_ranks);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "all %s found", count_of(model->n_ranks).text);
   else
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u found, how many there were is unknown",
                     model->n_ranks);
@@ -101,7 +101,7 @@ static void put_clocks(struct pen *pen, const struct model *model) {
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "residual %s",
                     duration_s(model->clock_residual_us * 1e-6).text);
   } else {
-    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "not aligned: %s", method);
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "not aligned, %s", method);
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "times of different ranks are not compared");
   }
 }
@@ -158,4 +158,4 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_cost(pen, results);
 }
 
-const struct section section_trust = {"What this rests on", {"DATA."}, NULL, body};
+const struct section section_trust = {"What this rests on", {"DATA."}, NULL, NULL, body};

@@ -119,5 +119,5 @@ static void findings(struct pen *pen, const struct results *results,
 }
 
 /* Both show every finding's severity. */
-const struct section section_verdict = {"Verdict", {""}, NULL, verdict};
-const struct section section_findings = {"Findings", {""}, NULL, findings};
+const struct section section_verdict = {"Verdict", {""}, NULL, NULL, verdict};
+const struct section section_findings = {"Findings", {""}, NULL, NULL, findings};

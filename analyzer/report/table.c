@@ -38,19 +38,34 @@ static const char *text(const struct table *table, const void *rows, unsigned ro
   return value ? value : "";
 }
 
-/* One unit for a whole column of times. */
+/* The largest of a column; NAN if none is known. */
+static double largest(const struct table *table, const void *rows, unsigned n,
+                      const struct column *column) {
+  double most = NAN;
+  for (unsigned i = 0; i < n; i++)
+    most = fmax(most, fabs(number(table, rows, i, column)));
+  return most;
+}
+
+/* One unit for all times of a table, so that they can be compared at a glance. */
 struct time_unit {
   double ms;
   const char *name;
   int decimals;
 };
 
-static struct time_unit pick_unit(double most_ms) {
+static struct time_unit pick_unit(const struct table *table, const void *rows, unsigned n) {
   static const struct time_unit units[] = {{1e3, "s", 0}, {1, "ms", 0}, {1e-3, "µs", 0}};
-  struct time_unit unit = most_ms >= 1e4 ? units[0] : most_ms >= 0.1 ? units[1] : units[2];
-  double most = most_ms / unit.ms;
-  unit.decimals = most >= 999.5 ? 0 : most >= 99.95 ? 1 : 2;
-  return unit;
+  double most = NAN;
+  for (unsigned i = 0; i < table->n_columns; i++)
+    if (table->columns[i].kind == COLUMN_MS)
+      most = fmax(most, largest(table, rows, n, &table->columns[i]));
+  return most >= 1e4 ? units[0] : most >= 0.1 || isnan(most) ? units[1] : units[2];
+}
+
+static int time_decimals(double most_ms, const struct time_unit *unit) {
+  double most = most_ms / unit->ms;
+  return most >= 999.5 ? 0 : most >= 99.95 ? 1 : most >= 0.995 ? 2 : 3;
 }
 
 static struct quantity time_cell(double ms, const struct time_unit *unit) {
@@ -82,22 +97,24 @@ static struct quantity cell(enum column_kind kind, double value, const struct ti
   }
 }
 
+static bool any_text(const struct table *table, const void *rows, unsigned n,
+                     const struct column *column) {
+  for (unsigned i = 0; i < n; i++)
+    if (*text(table, rows, i, column))
+      return true;
+  return false;
+}
+
 static bool fill(const struct pen *pen, const struct table *table, const void *rows, unsigned n,
-                 struct ready *ready) {
+                 struct time_unit unit, struct ready *ready) {
   const struct column *column = ready->column;
-  double most = NAN;
-  bool known = false;
-  for (unsigned i = 0; i < n; i++) {
-    if (column->kind == COLUMN_TEXT) {
-      known |= *text(table, rows, i, column) != '\0';
-    } else {
-      double value = number(table, rows, i, column);
-      known |= !isnan(value);
-      most = fmax(most, fabs(value));
-    }
+  if (column->kind == COLUMN_TEXT) {
+    ready->shown = any_text(table, rows, n, column);
+  } else {
+    double most = largest(table, rows, n, column);
+    ready->shown = !isnan(most);
+    unit.decimals = time_decimals(most, &unit);
   }
-  ready->shown = known;
-  struct time_unit unit = pick_unit(isnan(most) ? 0 : most);
   const char *suffix = column->kind == COLUMN_MS ? unit.name : "";
   if (asprintf(&ready->title, "%s%s%s", column->title, *suffix ? " " : "", suffix) < 0) {
     ready->title = NULL;
@@ -132,25 +149,32 @@ static unsigned total_width(const struct ready *columns, unsigned n) {
   return total;
 }
 
-/* Leaves out, cuts, then lets bars have what is left. */
+/* How much narrower a column may become. */
+static unsigned slack(const struct ready *one) {
+  unsigned least = one->column->kind == COLUMN_TEXT ? one->column->shrink : 0;
+  return one->shown && least && one->width > least ? one->width - least : 0;
+}
+
+/* Leaves out what would not fit however much the others are cut, then cuts, then lets bars have
+ * what is left. */
 static void fit(struct ready *columns, unsigned n, unsigned room) {
-  while (total_width(columns, n) > room) {
-    unsigned over = total_width(columns, n) - room;
+  for (;;) {
+    unsigned least = total_width(columns, n);
     struct ready *victim = NULL;
     for (unsigned i = 0; i < n; i++) {
-      struct ready *one = &columns[i];
-      unsigned least = one->column->kind == COLUMN_TEXT ? one->column->shrink : 0;
-      if (one->shown && least && one->width > least) {
-        unsigned spare = one->width - least;
-        one->width -= spare < over ? spare : over;
-        over -= spare < over ? spare : over;
-      }
-      if (one->shown && one->column->drop && (!victim || one->column->drop > victim->column->drop))
-        victim = one;
+      const struct column *column = columns[i].column;
+      least -= slack(&columns[i]);
+      if (columns[i].shown && column->drop && (!victim || column->drop > victim->column->drop))
+        victim = &columns[i];
     }
-    if (over == 0 || !victim)
+    if (least <= room || !victim)
       break;
     victim->shown = false;
+  }
+  for (unsigned i = 0; i < n; i++) {
+    unsigned total = total_width(columns, n), spare = slack(&columns[i]);
+    if (total > room)
+      columns[i].width -= spare < total - room ? spare : total - room;
   }
   for (unsigned i = 0; i < n; i++) {
     unsigned total = total_width(columns, n);
@@ -194,9 +218,10 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
                  unsigned indent) {
   struct ready *columns = calloc(table->n_columns, sizeof(*columns));
   bool ok = columns != NULL;
+  struct time_unit unit = pick_unit(table, rows, n_rows);
   for (unsigned i = 0; ok && i < table->n_columns; i++) {
     columns[i].column = &table->columns[i];
-    ok = fill(pen, table, rows, n_rows, &columns[i]);
+    ok = fill(pen, table, rows, n_rows, unit, &columns[i]);
   }
   if (ok) {
     fit(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);

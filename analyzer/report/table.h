@@ -2,8 +2,8 @@
  *
  * Tables whose columns are data. A row is any struct; a column says which member it shows, of type
  * double or const char *, and how. Columns that do not fit in the window are left out, the highest
- * `drop` first; times of a column share one unit, named in its title; a column in which nothing is
- * known is left out.
+ * `drop` first; all times share one unit, named in the titles; a column in which nothing is known
+ * is left out.
  */
 #ifndef TSCOPE_TABLE_H
 #define TSCOPE_TABLE_H

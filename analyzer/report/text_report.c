@@ -61,13 +61,14 @@ static bool belongs(const struct section *section, const struct finding *finding
 }
 
 static enum lamp section_lamp(const struct section *section, const struct results *results) {
+  bool unjudged = section->unjudged && section->unjudged(results);
   enum lamp lamp = LAMP_GOOD;
   for (u32 i = 0; i < results->n_findings; i++) {
     enum lamp one = lamp_of(results->findings[i].severity);
     if (belongs(section, &results->findings[i]) && one > lamp)
       lamp = one;
   }
-  return lamp;
+  return lamp == LAMP_GOOD && unjudged ? LAMP_UNKNOWN : lamp;
 }
 
 static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {

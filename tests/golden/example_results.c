@@ -60,6 +60,7 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
   results->n_ranks = model->n_ranks;
   results->ranks = arena_array(arena, model->n_ranks, sizeof(*results->ranks));
   results->path_by_rank = arena_array(arena, model->n_ranks, sizeof(double));
+  u32 n_slow = (model->n_ranks - first + period - 1) / period;
   for (u32 i = 0; i < model->n_ranks; i++) {
     bool slow = i >= first && (i - first) % period == 0;
     double wobble = (double)(i * 37 % 11) * 0.4;
@@ -83,7 +84,7 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
                                              .reason = slow ? "slow compute" : NULL,
                                              .collective = slow ? "all_reduce" : NULL,
                                              .lateness_ms = slow ? 68.9 : NAN};
-    results->path_by_rank[i] = slow ? 292.1 : 9.3;
+    results->path_by_rank[i] = slow ? 292.1 / n_slow : 24.0 / (model->n_ranks - n_slow);
   }
 }
 
@@ -216,27 +217,29 @@ static struct results *straggler_of(u32 ranks, u32 period) {
       {.id = "DIST.STRAGGLER",
        .severity = SEVERITY_CRITICAL,
        .worth_s = 7.57,
-       .title = arena_text(arena, "rank 2 on node01 is slow and its peers wait for it"),
+       .title = arena_text(arena, "Rank 2 on node01 is slow (slow compute): its peers wait for it"),
        .evidence =
            arena_text(arena, "last in 107 of 110 steps (chance: 27.5, p < 1e-12); its compute "
                              "takes 291 ms a step, 32 % more than its peers'; they wait 68.9 ms "
                              "a step in all_reduce"),
-       .action = arena_text(arena, "compare clocks, power cap and temperature of that GPU with its "
-                                   "peers' (nvidia-smi -q -d CLOCK,POWER), or move the rank"),
+       .action =
+           arena_text(arena, "Compare clocks, temperature and other processes on node01 with its "
+                             "peers; if they are alike, rank 2 is given more work than they."),
        .ranks = slow,
        .n_ranks = n_slow},
       {.id = "TIMING.JITTER",
        .severity = SEVERITY_WARNING,
        .worth_s = 0.298,
-       .title = arena_text(arena, "1 step took much longer than the typical one"),
-       .evidence = arena_text(arena, "step 77 took 612 ms against a median of 313 ms"),
-       .action = arena_text(arena, "look at what else happens in step 77: checkpoint, evaluation")},
+       .title = arena_text(arena, "One step took much longer than the typical one"),
+       .evidence = arena_text(arena, "Step 77 took 612 ms against a median of 313 ms."),
+       .action =
+           arena_text(arena, "Look at what else happens in step 77: checkpoint, evaluation.")},
       {.id = "EFFICIENCY.RECOVERABLE",
        .severity = SEVERITY_INFO,
        .worth_s = 8.46,
        .title = arena_text(arena, "24 % of the time is not compute"),
-       .evidence = arena_text(arena, "8.46 s of 34.8 s went to waiting, transfers and idle time"),
-       .action = arena_text(arena, "work down the budget, largest line first")}};
+       .evidence = arena_text(arena, "8.46 s of 34.8 s went to waiting, transfers and idle time."),
+       .action = arena_text(arena, "Work down the budget, largest line first.")}};
   results->findings = KEEP(arena, findings);
   results->n_findings = LENGTH(findings);
   return results;
@@ -352,9 +355,9 @@ static struct results *unknown(void) {
        .worth_s = NAN,
        .title = arena_text(arena, "7 of 8 ranks are missing or partial"),
        .evidence = arena_text(arena, "2 of 8 ranks were found, 1 of them cut; 1,200 of 622,200 "
-                                     "events were lost because the disk was full"),
-       .action = arena_text(arena, "give the report the directories of all hosts; free disk space "
-                                   "in TSCOPE_DIR, then measure again")}};
+                                     "events were lost because the disk was full."),
+       .action = arena_text(arena, "Give the report the directories of all hosts; free disk space "
+                                   "in TSCOPE_DIR, then measure again.")}};
   results->findings = KEEP(arena, findings);
   results->n_findings = LENGTH(findings);
   return results;
