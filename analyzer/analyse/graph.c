@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which steps are sampled, and how the ranks' slices of one step become one graph.
+ * Which steps are sampled, and how the ranks' slices of one sample become one graph.
  */
 #include "graph.h"
 
@@ -13,7 +13,8 @@
  * be larger than what is wanted, up to the limit. */
 #define NODES_WANTED 2e6
 #define NODES_LIMIT 8e6
-#define MAX_SAMPLES 64u
+#define MAX_STEPS 128u
+#define STEPS_IN_A_ROW 16u
 
 /* Share of the run, at its end, whose detail the rings still hold. */
 static double share_kept(const struct model *model) {
@@ -41,19 +42,23 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   return NULL;
 }
 
+/* Evenly spread over the usable steps. */
 static void choose_samples(struct analysis *a, double nodes_per_step) {
   struct graph *graph = a->graph;
   double kept = share_kept(a->model);
-  u32 last = a->first_step + a->n_steps;
+  u32 end = a->first_step + a->n_steps;
   /* a tenth less than the rings should hold: ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
   usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
-  double wanted = nodes_per_step > 0 ? NODES_WANTED / nodes_per_step : MAX_SAMPLES;
-  u32 n = wanted < 1 ? 1 : wanted > MAX_SAMPLES ? MAX_SAMPLES : (u32)wanted;
-  n = n > usable ? usable : n;
-  for (u32 i = 0; i < n; i++)
+  double wanted = nodes_per_step > 0 ? NODES_WANTED / nodes_per_step : MAX_STEPS;
+  u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
+  steps = steps > usable ? usable : steps;
+  u32 n = (steps + STEPS_IN_A_ROW - 1) / STEPS_IN_A_ROW, row = steps / n;
+  for (u32 i = 0; i < n; i++) {
+    u32 room_begin = (u32)((u64)usable * i / n), room_end = (u32)((u64)usable * (i + 1) / n);
     graph->samples[graph->n_samples++] =
-        last - usable + (u32)(((u64)usable * (2 * i + 1)) / (2 * n));
+        (struct sample){end - usable + room_begin + (room_end - room_begin - row) / 2, row};
+  }
 }
 
 int graph_plan(struct analysis *a) {
@@ -69,7 +74,7 @@ int graph_plan(struct analysis *a) {
   if (a->results->path_reason)
     return 0;
   struct graph *graph = a->graph;
-  graph->samples = arena_array(a->arena, MAX_SAMPLES, sizeof(u32));
+  graph->samples = arena_array(a->arena, MAX_STEPS, sizeof(*graph->samples));
   if (!graph->samples)
     return -ENOMEM;
   choose_samples(a, per_step);
@@ -93,7 +98,7 @@ void graph_free(struct analysis *a) {
     slice_free(&a->graph->slices[i]);
 }
 
-static void append_slice(struct step_graph *g, struct slice *slice, u32 *n_deps) {
+static void append_slice(struct sample_graph *g, struct slice *slice, u32 *n_deps) {
   u32 base = g->n;
   for (u32 i = 0; i < slice->n_nodes; i++) {
     struct node node = slice->nodes[i];
@@ -108,7 +113,7 @@ static void append_slice(struct step_graph *g, struct slice *slice, u32 *n_deps)
   slice_free(slice);
 }
 
-static int append_all(struct step_graph *g) {
+static int append_all(struct sample_graph *g) {
   size_t n = 0, n_deps = 0;
   for (u32 i = 0; i < g->n_ranks; i++) {
     n += g->slices[i].n_nodes;
@@ -157,7 +162,7 @@ static int by_collective_and_start(const void *left, const void *right) {
 }
 
 /* Brings the nodes of one collective together; their `instance` becomes the meeting's index. */
-static int join_collectives(const struct analysis *a, struct step_graph *g) {
+static int join_collectives(const struct analysis *a, struct sample_graph *g) {
   const struct model *model = a->model;
   size_t n = 0;
   for (u32 i = 0; i < g->n; i++)
@@ -195,7 +200,7 @@ static int join_collectives(const struct analysis *a, struct step_graph *g) {
 }
 
 /* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
-static int number_keys(struct step_graph *g) {
+static int number_keys(struct sample_graph *g) {
   u32 mask = 1023, *slots = NULL, *keys = NULL, n = 0;
   for (;;) {
     slots = calloc(mask + 1u, sizeof(u32));
@@ -239,9 +244,9 @@ static int number_keys(struct step_graph *g) {
   return error;
 }
 
-int step_graph_join(const struct analysis *a, u32 sample, struct step_graph *g) {
-  *g = (struct step_graph){.n_ranks = a->model->n_ranks,
-                           .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
+int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
+  *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
+                             .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
   int error = append_all(g);
   if (!error)
     error = join_collectives(a, g);
@@ -250,7 +255,7 @@ int step_graph_join(const struct analysis *a, u32 sample, struct step_graph *g) 
   return error;
 }
 
-void step_graph_free(struct step_graph *g) {
+void sample_graph_free(struct sample_graph *g) {
   free(g->nodes);
   free(g->deps);
   free(g->base);
@@ -258,7 +263,7 @@ void step_graph_free(struct step_graph *g) {
   free(g->members);
 }
 
-i64 meeting_start(const struct step_graph *g, u32 node, u32 *last) {
+i64 meeting_start(const struct sample_graph *g, u32 node, u32 *last) {
   const struct meeting *meeting = &g->meetings[g->nodes[node].instance];
   const u32 *members = &g->members[meeting->first];
   i64 end = g->nodes[node].end;
