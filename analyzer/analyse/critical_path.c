@@ -87,7 +87,7 @@ static bool cross_node(struct walk *w, bool at_end) {
       return false;
     }
   }
-  if (at_end && node->kind == NODE_COLLECTIVE && node->instance != INDEX_NONE) {
+  if (at_end && meets_others(g, w->node)) {
     u32 last;
     i64 start = meeting_start(g, w->node, &last);
     account(w, start, PATH_COMMUNICATION, node->rank);

@@ -161,31 +161,31 @@ static int by_collective_and_start(const void *left, const void *right) {
   return a->node < b->node ? -1 : 1;
 }
 
-/* Brings the nodes of one collective together; their `instance` becomes the meeting's index. */
-static int join_collectives(const struct analysis *a, struct sample_graph *g) {
+/* All calls of all collective nodes; counts them if `met` is NULL. */
+static size_t list_attendance(const struct analysis *a, const struct sample_graph *g,
+                              struct attendance *met) {
   const struct model *model = a->model;
   size_t n = 0;
-  for (u32 i = 0; i < g->n; i++)
-    n += g->nodes[i].kind == NODE_COLLECTIVE;
-  struct attendance *met = malloc((n + 1) * sizeof(*met));
-  g->members = malloc((n + 1) * sizeof(u32));
-  g->meetings = malloc((n + 1) * sizeof(*g->meetings));
-  if (!met || !g->members || !g->meetings) {
-    free(met);
-    return -ENOMEM;
-  }
-  n = 0;
   for (u32 i = 0; i < g->n; i++) {
-    struct node *node = &g->nodes[i];
-    if (node->kind != NODE_COLLECTIVE)
+    const struct node *node = &g->nodes[i];
+    if (node->kind != NODE_COLLECTIVE || node->arrival == INDEX_NONE)
       continue;
-    u32 arrival = node->instance;
-    u32 collective = arrival == INDEX_NONE ? INDEX_NONE : model->arrivals[arrival].collective;
-    node->instance = INDEX_NONE;
-    if (collective != INDEX_NONE)
-      met[n++] = (struct attendance){node->start, collective, i};
+    u32 call = node->arrival;
+    do {
+      u32 collective = model->arrivals[call].collective;
+      if (collective != INDEX_NONE) {
+        if (met)
+          met[n] = (struct attendance){node->start, collective, i};
+        n++;
+      }
+      call = a->next_call[call];
+    } while (call != node->arrival);
   }
-  qsort(met, n, sizeof(*met), by_collective_and_start);
+  return n;
+}
+
+static void number_meetings(const struct model *model, struct sample_graph *g,
+                            const struct attendance *met, size_t n) {
   for (size_t i = 0; i < n; i++) {
     u32 collective = met[i].collective;
     if (i == 0 || collective != met[i - 1].collective)
@@ -193,10 +193,32 @@ static int join_collectives(const struct analysis *a, struct sample_graph *g) {
           (struct meeting){(u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
     g->members[i] = met[i].node;
     g->meetings[g->n_meetings - 1].n++;
-    g->nodes[met[i].node].instance = g->n_meetings - 1;
+    g->first_attended[met[i].node]++;
+  }
+  for (u32 i = 0, sum = 0; i <= g->n; i++)
+    sum = g->first_attended[i] += sum;
+  for (u32 m = g->n_meetings; m-- > 0;)
+    for (u32 k = g->meetings[m].n; k-- > 0;)
+      g->attended[--g->first_attended[g->members[g->meetings[m].first + k]]] = m;
+}
+
+/* Brings the nodes of one collective together. */
+static int join_collectives(const struct analysis *a, struct sample_graph *g) {
+  size_t n = list_attendance(a, g, NULL);
+  struct attendance *met = malloc((n + 1) * sizeof(*met));
+  g->members = malloc((n + 1) * sizeof(u32));
+  g->attended = malloc((n + 1) * sizeof(u32));
+  g->meetings = malloc((n + 1) * sizeof(*g->meetings));
+  g->first_attended = calloc(g->n + 1u, sizeof(u32));
+  int error = -ENOMEM;
+  if (met && g->members && g->attended && g->meetings && g->first_attended) {
+    list_attendance(a, g, met);
+    qsort(met, n, sizeof(*met), by_collective_and_start);
+    number_meetings(a->model, g, met, n);
+    error = 0;
   }
   free(met);
-  return 0;
+  return error;
 }
 
 /* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
@@ -261,17 +283,23 @@ void sample_graph_free(struct sample_graph *g) {
   free(g->base);
   free(g->meetings);
   free(g->members);
+  free(g->attended);
+  free(g->first_attended);
 }
 
 i64 meeting_start(const struct sample_graph *g, u32 node, u32 *last) {
-  const struct meeting *meeting = &g->meetings[g->nodes[node].instance];
-  const u32 *members = &g->members[meeting->first];
-  i64 end = g->nodes[node].end;
-  u32 k = meeting->n - 1;
-  /* A root that need not wait can end before others start. */
-  while (!meeting->barrier && k > 0 && g->nodes[members[k]].start > end)
-    k--;
-  *last = members[k];
-  i64 start = g->nodes[members[k]].start;
-  return start < end ? start : end;
+  i64 end = g->nodes[node].end, latest = INT64_MIN;
+  for (u32 i = g->first_attended[node]; i < g->first_attended[node + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    const u32 *members = &g->members[meeting->first];
+    u32 k = meeting->n - 1;
+    /* A root that need not wait can end before others start. */
+    while (!meeting->barrier && k > 0 && g->nodes[members[k]].start > end)
+      k--;
+    if (g->nodes[members[k]].start > latest) {
+      latest = g->nodes[members[k]].start;
+      *last = members[k];
+    }
+  }
+  return latest < end ? latest : end;
 }

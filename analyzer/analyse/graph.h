@@ -31,9 +31,9 @@ struct node {
   i64 start, end; /* cut to the sample */
   u32 key;        /* what work it is, alike on all ranks */
   u32 launch;     /* node that launched it, INDEX_NONE */
-  u32 instance;   /* of a NODE_COLLECTIVE: in a slice the arrival, in a graph the collective met */
-  u32 rank;       /* index into model.ranks */
-  u32 first_dep;  /* its dependencies end where the next node's begin */
+  u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
+  u32 rank;      /* index into model.ranks */
+  u32 first_dep; /* its dependencies end where the next node's begin */
   u8 kind;
   u8 phase;   /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool first; /* on its lane */
@@ -65,7 +65,9 @@ struct sample_graph {
   struct slice *slices;
   u32 n_ranks;
   struct meeting *meetings;
-  u32 *members; /* nodes */
+  u32 *members;  /* nodes */
+  u32 *attended; /* meetings, of node i from first_attended[i] on; several in a group's kernel */
+  u32 *first_attended; /* [n + 1] */
   u32 n_meetings;
   u32 n_keys;
   i64 begin, end; /* earliest begin and latest end of the ranks' slices */
@@ -125,6 +127,11 @@ void slice_free(struct slice *slice);
 /* graph.c: joins sample's slices and frees them. 0, or negative errno. */
 int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
 void sample_graph_free(struct sample_graph *graph);
+
+/* Whether a node is a collective of which the members are known. */
+static inline bool meets_others(const struct sample_graph *graph, u32 node) {
+  return graph->first_attended[node] < graph->first_attended[node + 1];
+}
 
 /* Start of a collective's transfer as node saw it: the latest start among the members it had to
  * wait for, and which that was. */

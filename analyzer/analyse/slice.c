@@ -114,7 +114,7 @@ static void emit_own_time(struct cutter *c, struct lane_state *lane, i64 until) 
                      .key = phase,
                      .phase = phase,
                      .launch = INDEX_NONE,
-                     .instance = INDEX_NONE});
+                     .arrival = INDEX_NONE});
   lane->covered = until;
 }
 
@@ -150,7 +150,7 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
                                   .key = key_of(c, span),
                                   .phase = top_phase(lane),
                                   .launch = INDEX_NONE,
-                                  .instance = INDEX_NONE});
+                                  .arrival = INDEX_NONE});
   lane->covered = end;
   return lane->leaf;
 }
@@ -164,7 +164,7 @@ static u32 take_device_span(struct cutter *c, struct lane_state *lane, const str
                             .kind = node_kind(span->kind),
                             .key = key_of(c, span),
                             .launch = INDEX_NONE,
-                            .instance = met ? span->link : INDEX_NONE});
+                            .arrival = met ? span->link : INDEX_NONE});
 }
 
 /* Room per lane: a call is one node at most, a phase two (before it, and its end). */

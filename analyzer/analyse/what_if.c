@@ -30,12 +30,30 @@ struct replay {
 
 static bool ends_apart(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  return (node->kind == NODE_COLLECTIVE && node->instance != INDEX_NONE) ||
-         (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
+  return meets_others(g, n) || (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
 }
 
 static u32 end_event(const struct sample_graph *g, u32 n) {
   return ends_apart(g, n) ? g->n + n : n;
+}
+
+/* The k-th event that a collective's end waits for: of each of its meetings the meeting itself, or,
+ * where members need not all have started, every member. */
+static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
+  for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    u32 events = meeting->barrier ? 1 : meeting->n;
+    if (k >= events) {
+      k -= events;
+      continue;
+    }
+    if (meeting->barrier)
+      return 2 * g->n + g->attended[i];
+    u32 member = g->members[meeting->first + k];
+    *skip = g->nodes[member].start > g->nodes[n].end;
+    return member;
+  }
+  return INDEX_NONE;
 }
 
 /* The k-th event that must come before `event`; INDEX_NONE when there are no more. `*skip` is set
@@ -54,14 +72,7 @@ static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *ski
       return n;
     if (node->kind == NODE_BLOCKED)
       return k <= n_deps ? end_event(g, g->deps[node->first_dep + k - 1]) : INDEX_NONE;
-    const struct meeting *meeting = &g->meetings[node->instance];
-    if (meeting->barrier)
-      return k == 1 ? 2 * g->n + node->instance : INDEX_NONE;
-    if (k > meeting->n)
-      return INDEX_NONE;
-    u32 member = g->members[meeting->first + k - 1];
-    *skip = g->nodes[member].start > node->end;
-    return member;
+    return member_event(g, n, k - 1, skip);
   }
   if (k == 0) {
     *skip = node->first;
@@ -298,15 +309,17 @@ static i64 blocked_end(const struct replay *r, u32 n) {
 static i64 collective_end(const struct replay *r, const struct edit *edit, u32 n) {
   const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
-  const struct meeting *meeting = &g->meetings[node->instance];
   u32 last;
   i64 was = meeting_start(g, n, &last), now = r->start[n];
-  if (meeting->barrier)
-    now = r->met[node->instance] > now ? r->met[node->instance] : now;
-  for (u32 k = 0; !meeting->barrier && k < meeting->n; k++) {
-    u32 member = g->members[meeting->first + k];
-    if (g->nodes[member].start <= node->end && r->start[member] > now)
-      now = r->start[member];
+  for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    if (meeting->barrier && r->met[g->attended[i]] > now)
+      now = r->met[g->attended[i]];
+    for (u32 k = 0; !meeting->barrier && k < meeting->n; k++) {
+      u32 member = g->members[meeting->first + k];
+      if (g->nodes[member].start <= node->end && r->start[member] > now)
+        now = r->start[member];
+    }
   }
   return now + (edit->free_communication ? 0 : node->end - was);
 }
