@@ -33,7 +33,8 @@ struct clock_fit {
   bool aligned;
   i64 offset_ns;
   double drift_ppm;
-  double residual_us; /* MAD of this rank's collective ends about the fit; NAN if not aligned */
+  double residual_us; /* MAD of this rank's collective ends about the fit; the error of reading the
+                         clock where ranks share their host's; NAN if not aligned */
   u32 collectives;    /* that the fit rests on */
 };
 
@@ -103,10 +104,12 @@ struct collective {
 /* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). */
 struct steps {
   u32 n;
-  u32 warmup;         /* the first so many are left out of all statistics */
-  const char *method; /* "optimizer phases", "step marks", "collective period", "none" */
-  double confidence;  /* share of ranks and positions that agree, 0..1; NAN for method none */
-  i64 *begin, *end;   /* NS_UNKNOWN where a rank does not have the step */
+  u32 first;               /* number in the run of the first one here: 0, or a of --steps a:b */
+  u32 warmup;              /* the first so many are left out of all statistics */
+  const char *warmup_rule; /* how they were told, in words; NULL if none is applied */
+  const char *method;      /* "optimizer phases", "step marks", "collective period", "none" */
+  double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
+  i64 *begin, *end;        /* NS_UNKNOWN where a rank does not have the step */
 };
 
 /* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */
@@ -138,30 +141,33 @@ struct model {
   const char *clock_method;   /* "same host clock", "collective ends", "refused: ..." */
   double clock_residual_us;   /* largest over ranks; NAN if not aligned */
   i64 begin, end;
-  void *internal; /* arena and open files */
+  const char **notes; /* what one must know about the input: files that cannot be read, processes
+                         left out; one sentence each */
+  u32 n_notes;
+  void *internal; /* arena and spines */
 };
 
 enum span_kind {
   /* on the host */
-  SPAN_LAUNCH = 1,   /* any call that puts work on a stream (kernel, copy, fill, graph) */
-  SPAN_COLL_CALL,    /* collective call or outermost group end */
-  SPAN_SYNC,         /* blocked on the GPU */
-  SPAN_COMM_WAIT,    /* blocked on a collective (gloo, PyTorch Work::wait) */
-  SPAN_PHASE,        /* a training phase; category = enum tscope_phase */
+  SPAN_LAUNCH = 1, /* any call that puts work on a stream (kernel, copy, fill, graph) */
+  SPAN_COLL_CALL,  /* collective call or outermost group end */
+  SPAN_SYNC,       /* blocked on the GPU */
+  SPAN_COMM_WAIT,  /* blocked on a collective (gloo, PyTorch Work::wait) */
+  SPAN_PHASE,      /* a training phase; category = enum tscope_phase */
   /* on the device (GPU stream, or a gloo worker lane) */
   SPAN_KERNEL = 16,
-  SPAN_COPY,         /* category = enum tscope_copy */
+  SPAN_COPY, /* category = enum tscope_copy */
   SPAN_FILL,
-  SPAN_COLLECTIVE,   /* link = index into model.arrivals */
+  SPAN_COLLECTIVE, /* link = index into model.arrivals */
 };
 
 #define SPAN_ON_DEVICE(kind) ((kind) >= SPAN_KERNEL)
 
 struct span {
   i64 start, end;
-  u32 name; /* index for timeline_name(); 0 unknown */
-  u32 link; /* SPAN_LAUNCH/SPAN_COLL_CALL: the device span it caused; device span: the host span
-               that launched it; SPAN_COLLECTIVE: the arrival; INDEX_NONE if not known */
+  u32 name;   /* index for timeline_name(); 0 unknown */
+  u32 link;   /* SPAN_LAUNCH/SPAN_COLL_CALL: the device span it caused; device span: the host span
+                 that launched it; SPAN_COLLECTIVE: the arrival; INDEX_NONE if not known */
   u32 launch; /* device spans incl. SPAN_COLLECTIVE: host span that launched it, or INDEX_NONE */
   u16 lane;
   u8 kind;
@@ -197,7 +203,7 @@ struct timeline {
   u32 n_lanes;
   /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
    * job, training phases less the time blocked in them. comm: collectives as they ran. copy: GPU
-   * copies. Any is empty with has_* false when the trace cannot tell. */
+   * copies and fills. Any is empty with has_* false when the trace cannot tell. */
   struct intervals compute, comm, copy;
   bool has_compute, has_comm, has_copy;
   bool on_gpu;
@@ -214,10 +220,10 @@ const char *timeline_name(const struct timeline *timeline, u32 name);
 i32 model_step_at(const struct model *model, u32 rank, i64 time);
 
 struct model_options {
-  const char *run;         /* which run of the directory, NULL for the newest */
-  const char *steps;       /* --steps a:b, NULL for all */
+  const char *run;   /* which run of the directory, NULL for the newest */
+  const char *steps; /* --steps a:b, NULL for all */
   bool include_warmup;
-  unsigned threads;        /* 0: one per core */
+  unsigned threads;                                                /* 0: one per core */
   void (*progress)(void *user, const char *what, double fraction); /* may be NULL */
   void *user;
 };

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Puts the clocks of all ranks on one axis. Collectives that work as barriers (all-reduce,
+ * all-gather, reduce-scatter, all-to-all, barrier) end at the same time everywhere, within
+ * microseconds, however far apart they start; what is left of the difference of their ends is the
+ * difference of the clocks. Groups are chained through the ranks they share.
+ */
+#ifndef TSCOPE_ALIGN_H
+#define TSCOPE_ALIGN_H
+
+#include "arena.h"
+#include "model.h"
+
+/* axis = local + offset + drift x (local - pivot) */
+struct rank_clock {
+  i64 pivot, offset;
+  double drift;
+};
+
+static inline i64 clock_to_axis(const struct rank_clock *clock, i64 local) {
+  if (local == NS_UNKNOWN)
+    return NS_UNKNOWN;
+  return local + clock->offset + (i64)(clock->drift * (double)(local - clock->pivot));
+}
+
+/* What is known of a rank's clock before looking at collectives. */
+struct clock_facts {
+  i64 realtime_minus_monotonic;
+  u64 anchor_error_ns;
+  i64 begin; /* first instant in its trace, local */
+};
+
+/* Finds clocks[n_ranks] from model.collectives and model.arrivals, whose times are local
+ * CLOCK_MONOTONIC. Sets rank.clock, clock_aligned, clock_method, clock_residual_us; strings live
+ * in `arena`. Where alignment is refused, clocks follow CLOCK_REALTIME as best they can.
+ * 0, or -ENOMEM. */
+int align_clocks(struct model *model, const struct clock_facts *facts, struct rank_clock *clocks,
+                 struct arena *arena);
+
+#endif

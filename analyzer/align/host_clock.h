@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Processes of one booted machine share CLOCK_MONOTONIC exactly. That is better than any fit, but
+ * host names can lie (containers), so it is used only where collective ends agree with it.
+ */
+#ifndef TSCOPE_HOST_CLOCK_H
+#define TSCOPE_HOST_CLOCK_H
+
+#include "align.h"
+#include "samples.h"
+
+/* Gives the ranks of each host one clock where their fits agree within their noise. Returns how
+ * many ranks are on such clocks with at least one other rank. The residual of those becomes the
+ * error of reading the clock itself. */
+u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
+                      const struct samples *samples, struct rank_clock *clocks);
+
+/* Whether all ranks say they are on one host, and their clocks' distances from CLOCK_REALTIME bear
+ * it out. */
+bool share_host_clock_unchecked(const struct model *model, const struct clock_facts *facts);
+
+/* Whether collective calls, ends known or not, chain all ranks together. */
+bool linked_by_calls(const struct model *model, struct arena *scratch);
+
+#endif

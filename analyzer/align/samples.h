@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The collective ends that clocks are aligned by: at most MOST_SAMPLES barrier-like collectives of
+ * each communicator, spread evenly over it.
+ */
+#ifndef TSCOPE_SAMPLES_H
+#define TSCOPE_SAMPLES_H
+
+#include "arena.h"
+#include "model.h"
+
+#define MOST_SAMPLES 256u
+
+struct sample {
+  u32 comm; /* index into model.comms */
+  u32 n, n_members;
+  u32 *collectives; /* [n] index into model.collectives */
+  u32 *members;     /* [n_members] index into model.ranks, ascending */
+  i64 *ends;        /* [n * n_members] local; NS_UNKNOWN */
+};
+
+struct samples {
+  struct sample *at; /* communicators with at least one usable collective */
+  u32 n;
+  double *transfers_us; /* shortest stay of a member in each sampled collective */
+  u32 n_transfers;
+};
+
+/* 0, or -ENOMEM. */
+int samples_take(struct samples *samples, const struct model *model, struct arena *arena);
+
+/* Median over the sampled collectives of the time that the last to arrive stayed: what a transfer
+ * takes, whatever the clocks say. */
+double samples_transfer_us(struct samples *samples);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "tick_map.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define LEAST_STRETCH_NS 1000000 /* closer anchors give no rate worth having */
+#define RATE_TOLERANCE 0.01
+#define SANEST_NS 1000000000000000000ull /* 31 years of uptime */
+#define LONGEST_RUN_NS 31536000000000000 /* a year */
+#define BEFORE_START_NS 3600000000000
+
+static int by_ticks(const void *left, const void *right) {
+  const struct tick_anchor *a = left, *b = right;
+  return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+static double header_rate(const struct tscope_file_header *header) {
+  if (header->tick_source == TSCOPE_TICK_MONOTONIC || header->tick_hz == 0)
+    return 1.0;
+  return 1e9 / (double)header->tick_hz;
+}
+
+static double rate_between(const struct tick_anchor *a, const struct tick_anchor *b) {
+  return (double)(i64)(b->monotonic_ns - a->monotonic_ns) / (double)(b->ticks - a->ticks);
+}
+
+/* Keeps the anchors that advance at about `rate` from the one kept before, in place. */
+static u32 keep_consistent(struct tick_anchor *anchors, u32 n, double rate, u32 *rejected) {
+  u32 kept = 1;
+  for (u32 i = 1; i < n; i++) {
+    const struct tick_anchor *last = &anchors[kept - 1];
+    if (anchors[i].ticks <= last->ticks ||
+        anchors[i].monotonic_ns < last->monotonic_ns + LEAST_STRETCH_NS)
+      continue;
+    if (fabs(rate_between(last, &anchors[i]) / rate - 1) > RATE_TOLERANCE) {
+      ++*rejected;
+      continue;
+    }
+    anchors[kept++] = anchors[i];
+  }
+  return kept;
+}
+
+int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
+                   const struct tick_anchor *anchors, u32 n, struct arena *arena) {
+  *map = (struct tick_map){.shift = header->tick_shift};
+  struct tick_anchor *sorted = arena_array(arena, n + 1, sizeof *sorted);
+  map->stretches = arena_array(arena, n + 1, sizeof *map->stretches);
+  if (!sorted || !map->stretches)
+    return -ENOMEM;
+  u64 start = header->start_monotonic_ns < SANEST_NS ? header->start_monotonic_ns : 0;
+  map->earliest = (i64)start - BEFORE_START_NS;
+  map->latest = (i64)start + LONGEST_RUN_NS;
+  u32 usable = 0;
+  for (u32 i = 0; i < n; i++)
+    if (anchors[i].monotonic_ns < (u64)map->latest)
+      sorted[usable++] = anchors[i];
+  if (usable == 0)
+    sorted[usable++] = (struct tick_anchor){header->start_ticks, start};
+  qsort(sorted, usable, sizeof *sorted, by_ticks);
+  double rate = header_rate(header);
+  u32 kept = keep_consistent(sorted, usable, rate, &map->rejected);
+  for (u32 i = 0; i < kept; i++) {
+    map->stretches[map->n++] =
+        (struct tick_stretch){.ticks = sorted[i].ticks,
+                              .monotonic_ns = (i64)sorted[i].monotonic_ns,
+                              .ns_per_tick = i + 1 < kept ? rate_between(&sorted[i], &sorted[i + 1])
+                                             : kept > 1   ? rate_between(&sorted[0], &sorted[i])
+                                                          : rate};
+  }
+  return 0;
+}
+
+const struct tick_stretch *tick_map_find(const struct tick_map *map, u64 units) {
+  u64 ticks = units << map->shift;
+  u32 low = 0, high = map->n;
+  while (high - low > 1) {
+    u32 middle = low + (high - low) / 2;
+    if (map->stretches[middle].ticks <= ticks)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &map->stretches[low];
+}
+
+i64 tick_map_ns(const struct tick_map *map, u64 units) {
+  return tick_map_in(map, tick_map_find(map, units), units);
+}

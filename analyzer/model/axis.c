@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From every rank's own clock to the model's axis, whose origin is the earliest instant seen.
+ */
+#include <errno.h>
+
+#include "internal.h"
+#include "parallel.h"
+#include "robust.h"
+
+struct placing {
+  struct model *model;
+  i64 *starts; /* scratch for sorting collectives */
+};
+
+static int place_spine(void *user, u32 r, unsigned worker) {
+  struct model *model = ((struct placing *)user)->model;
+  struct spine *spine = &internal_of(model)->spines[r];
+  const struct rank_clock *clock = &internal_of(model)->clocks[r];
+  (void)worker;
+#define PLACE(list)                                                                                \
+  for (u32 i = 0; i < spine->list.n; i++) {                                                        \
+    spine->list.at[i].start = clock_to_axis(clock, spine->list.at[i].start);                       \
+    spine->list.at[i].end = clock_to_axis(clock, spine->list.at[i].end);                           \
+  }
+  PLACE(calls)
+  PLACE(runs)
+  PLACE(groups)
+  PLACE(waits)
+  PLACE(phases)
+#undef PLACE
+  for (u32 i = 0; i < spine->calls.n; i++)
+    spine->calls.at[i].launched = clock_to_axis(clock, spine->calls.at[i].launched);
+  for (u32 i = 0; i < spine->marks.n; i++)
+    spine->marks.at[i].time = clock_to_axis(clock, spine->marks.at[i].time);
+  for (u32 i = 0; i < spine->scalars.n; i++)
+    spine->scalars.at[i].time = clock_to_axis(clock, spine->scalars.at[i].time);
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    struct arrival *arrival = &model->arrivals[spine->calls.at[i].arrival];
+    arrival->call_start = spine->calls.at[i].start;
+    arrival->call_end = spine->calls.at[i].end;
+    arrival->start = clock_to_axis(clock, arrival->start);
+    arrival->end = clock_to_axis(clock, arrival->end);
+  }
+  return 0;
+}
+
+int place_on_axis(struct model *model, unsigned threads) {
+  struct model_internal *internal = internal_of(model);
+  i64 origin = INT64_MAX, last = INT64_MIN;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    i64 begin = clock_to_axis(&internal->clocks[r], internal->spines[r].begin);
+    if (begin != NS_UNKNOWN && begin < origin)
+      origin = begin;
+  }
+  if (origin == INT64_MAX)
+    origin = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    struct rank_clock *clock = &internal->clocks[r];
+    clock->offset -= origin;
+    model->ranks[r].begin = clock_to_axis(clock, internal->spines[r].begin);
+    model->ranks[r].end = clock_to_axis(clock, internal->spines[r].end);
+    if (model->ranks[r].end > last)
+      last = model->ranks[r].end;
+  }
+  model->begin = 0;
+  model->end = last == INT64_MIN ? 0 : last;
+  struct placing placing = {.model = model};
+  return parallel_for(model->n_ranks, threads, place_spine, &placing);
+}
+
+/* wait and transfer: with clocks on one axis everything after the last arrival is transfer, the
+ * median over members of it; without, the shortest stay is. */
+static i64 transfer_time(const struct model *model, const struct collective *collective,
+                         i64 *scratch) {
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+    if (arrival->start == NS_UNKNOWN || arrival->end == NS_UNKNOWN)
+      return NS_UNKNOWN;
+    scratch[i] = arrival->end - (model->clock_aligned ? collective->last_start : arrival->start);
+  }
+  if (!model->clock_aligned) {
+    i64 shortest = scratch[0];
+    for (u32 i = 1; i < collective->n_arrivals; i++)
+      shortest = scratch[i] < shortest ? scratch[i] : shortest;
+    return shortest;
+  }
+  i64 transfer = median_i64(scratch, collective->n_arrivals);
+  return transfer > 0 ? transfer : 0;
+}
+
+struct order {
+  i64 last_start, last_call;
+  u32 collective;
+};
+
+static int by_last_start(const void *left, const void *right) {
+  const struct order *a = left, *b = right;
+  bool known_a = a->last_start != NS_UNKNOWN, known_b = b->last_start != NS_UNKNOWN;
+  if (known_a != known_b)
+    return known_a ? -1 : 1;
+  if (known_a && a->last_start != b->last_start)
+    return a->last_start < b->last_start ? -1 : 1;
+  if (a->last_call != b->last_call)
+    return a->last_call < b->last_call ? -1 : 1;
+  return a->collective < b->collective ? -1 : a->collective > b->collective;
+}
+
+static struct order measure(const struct model *model, u32 c, i64 *scratch) {
+  struct collective *collective = &model->collectives[c];
+  i64 last = INT64_MIN, last_call = INT64_MIN;
+  bool known = collective->n_arrivals > 0;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+    known &= arrival->start != NS_UNKNOWN;
+    last = arrival->start > last ? arrival->start : last;
+    last_call = arrival->call_start > last_call ? arrival->call_start : last_call;
+  }
+  collective->last_start = known ? last : NS_UNKNOWN;
+  collective->transfer_ns = known ? transfer_time(model, collective, scratch) : NS_UNKNOWN;
+  return (struct order){collective->last_start, last_call, c};
+}
+
+/* Last starts and transfers of all collectives; then their final order. */
+int finish_collectives(struct model *model) {
+  u32 n = model->n_collectives, most = 1;
+  for (u32 c = 0; c < n; c++)
+    if (model->collectives[c].n_arrivals > most)
+      most = model->collectives[c].n_arrivals;
+  struct order *order = malloc((n + 1) * sizeof *order);
+  struct collective *sorted = arena_array(&internal_of(model)->arena, n + 1, sizeof *sorted);
+  i64 *scratch = malloc(most * sizeof *scratch);
+  int result = order && sorted && scratch ? 0 : -ENOMEM;
+  for (u32 c = 0; c < n && result == 0; c++)
+    order[c] = measure(model, c, scratch);
+  if (result == 0 && n)
+    qsort(order, n, sizeof *order, by_last_start);
+  for (u32 c = 0; c < n && result == 0; c++) {
+    sorted[c] = model->collectives[order[c].collective];
+    for (u32 i = 0; i < sorted[c].n_arrivals; i++)
+      model->arrivals[sorted[c].first_arrival + i].collective = c;
+  }
+  if (result == 0)
+    model->collectives = sorted;
+  free(order);
+  free(scratch);
+  return result;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "internal.h"
+
+#define MOST_MEMBERS (1u << 20) /* a larger size is damage */
+
+struct sighting {
+  u64 identity;
+  u8 backend;
+  u32 rank, definition;
+};
+
+static int by_identity(const void *left, const void *right) {
+  const struct sighting *a = left, *b = right;
+  if (a->identity != b->identity)
+    return a->identity < b->identity ? -1 : 1;
+  if (a->backend != b->backend)
+    return a->backend < b->backend ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static const struct comm_definition *definition_of(const struct model *model,
+                                                   const struct sighting *sighting) {
+  return &internal_of(model)->spines[sighting->rank].definitions.comms[sighting->definition];
+}
+
+/* One communicator from all that its members said about it. */
+static int make_comm(struct model *model, const struct sighting *sightings, u32 n,
+                     struct comm *comm) {
+  const struct comm_definition *first = definition_of(model, sightings);
+  *comm = (struct comm){
+      .identity = first->identity, .parent = first->parent, .backend = first->backend};
+  for (u32 i = 0; i < n; i++) {
+    const struct comm_definition *definition = definition_of(model, &sightings[i]);
+    if (definition->size > comm->size && definition->size <= MOST_MEMBERS)
+      comm->size = definition->size;
+    if (!comm->name)
+      comm->name = definition->name;
+  }
+  if (comm->size == 0)
+    return 0;
+  comm->members = arena_array(&internal_of(model)->arena, comm->size, sizeof *comm->members);
+  if (!comm->members)
+    return -ENOMEM;
+  for (u32 i = 0; i < comm->size; i++)
+    comm->members[i] = INDEX_NONE;
+  for (u32 i = 0; i < n; i++) {
+    u32 place = definition_of(model, &sightings[i])->rank;
+    if (place < comm->size)
+      comm->members[place] = sightings[i].rank;
+  }
+  return 0;
+}
+
+int unify_comms(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  VECTOR(struct sighting) all = {0};
+  int result = 0;
+  for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
+    const struct definitions *definitions = &internal->spines[r].definitions;
+    internal->comm_of[r] =
+        arena_array(&internal->arena, definitions->n_comms + 1, sizeof **internal->comm_of);
+    if (!internal->comm_of[r])
+      result = -ENOMEM;
+    for (u32 i = 0; i < definitions->n_comms && result == 0; i++) {
+      struct sighting sighting = {definitions->comms[i].identity, definitions->comms[i].backend, r,
+                                  i};
+      if (!VECTOR_PUSH(&all, sighting))
+        result = -ENOMEM;
+    }
+  }
+  model->comms = arena_array(&internal->arena, all.n + 1, sizeof *model->comms);
+  if (!model->comms)
+    result = -ENOMEM;
+  if (result == 0 && all.n)
+    qsort(all.at, all.n, sizeof *all.at, by_identity);
+  for (u32 i = 0, next; i < all.n && result == 0; i = next) {
+    for (next = i; next < all.n && all.at[next].identity == all.at[i].identity &&
+                   all.at[next].backend == all.at[i].backend;
+         next++)
+      internal->comm_of[all.at[next].rank][all.at[next].definition] = model->n_comms;
+    result = make_comm(model, &all.at[i], next - i, &model->comms[model->n_comms++]);
+  }
+  free(all.at);
+  return result;
+}

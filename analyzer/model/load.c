@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * model_load(): from a directory to a model, stage by stage.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "parallel.h"
+#include "processes.h"
+
+struct loading {
+  struct model *model;
+  const struct model_options *options;
+  struct processes processes;
+  atomic_uint done;
+};
+
+static void say(const struct model_options *options, const char *what, double fraction) {
+  if (options->progress)
+    options->progress(options->user, what, fraction);
+}
+
+static int read_process(void *user, u32 index, unsigned worker) {
+  struct loading *loading = user;
+  struct process *process = &loading->processes.at[index];
+  struct trace_file file;
+  char why[256];
+  if (trace_file_open(&file, process->entry->path, why, sizeof why) < 0) {
+    process->left_out = true; /* it was readable a moment ago */
+    return 0;
+  }
+  int result = spine_read(&process->spine, &file);
+  process->spine_read = result == 0;
+  trace_file_close(&file);
+  u32 done = atomic_fetch_add(&loading->done, 1) + 1;
+  if (worker == 0)
+    say(loading->options, "reading", (double)done / loading->processes.n);
+  return result;
+}
+
+static int by_rank(const void *left, const void *right) {
+  const struct process *a = left, *b = right;
+  if (a->left_out != b->left_out)
+    return a->left_out ? 1 : -1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static struct rank describe(const struct process *process, struct arena *arena) {
+  const struct definitions *definitions = &process->spine.definitions;
+  const struct tscope_file_header *header = &process->entry->header;
+  struct rank rank = {.rank = process->rank,
+                      .local_rank = header->local_rank,
+                      .pid = header->pid,
+                      .host = arena_text(arena, header->host[0] ? header->host : "unknown host"),
+                      .path = arena_text(arena, process->entry->path),
+                      .closed = header->closed_realtime_ns != 0,
+                      .damage = definitions->damage,
+                      .records = definitions->records,
+                      .launches = process->spine.launches,
+                      .gpu_kernels = process->spine.gpu_kernels,
+                      .collective_calls = process->spine.calls.n,
+                      .collective_runs = process->spine.calls.n - process->spine.unpaired_calls,
+                      .gpu_clock = definitions->gpu_clock,
+                      .gpu_clock_reason = definitions->gpu_clock_reason,
+                      .gpu_dropped = definitions->gpu_dropped,
+                      .gpu_invalid = definitions->gpu_invalid,
+                      .cost_helper_cpu_ns = definitions->helper_cpu_ns,
+                      .cost_startup_ns = definitions->startup_ns,
+                      .cost_slow_path_ns = definitions->slow_path_ns,
+                      .cost_ns_per_record = definitions->cost_per_record_ns,
+                      .file_bytes = process->entry->bytes};
+  memcpy(rank.info, definitions->info, sizeof rank.info);
+  memcpy(rank.lost, definitions->lost, sizeof rank.lost);
+  return rank;
+}
+
+/* Moves the processes that are ranks into the model, in order of rank. */
+static int adopt(struct loading *loading) {
+  struct model *model = loading->model;
+  struct model_internal *internal = internal_of(model);
+  struct processes *processes = &loading->processes;
+  if (processes->n)
+    qsort(processes->at, processes->n, sizeof *processes->at, by_rank);
+  while (model->n_ranks < processes->n && !processes->at[model->n_ranks].left_out)
+    model->n_ranks++;
+  u32 n = model->n_ranks;
+  model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
+  internal->spines = arena_array(&internal->arena, n + 1, sizeof *internal->spines);
+  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
+  internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
+  model->notes = arena_array(&internal->arena, processes->notes.n + 1, sizeof *model->notes);
+  if (!model->ranks || !internal->spines || !internal->comm_of || !internal->clocks ||
+      !model->notes)
+    return -ENOMEM;
+  if (processes->notes.n)
+    memcpy(model->notes, processes->notes.at, processes->notes.n * sizeof *model->notes);
+  model->n_notes = processes->notes.n;
+  for (u32 r = 0; r < n; r++) {
+    struct process *process = &processes->at[r];
+    model->ranks[r] = describe(process, &internal->arena);
+    if (!model->ranks[r].host || !model->ranks[r].path)
+      return -ENOMEM;
+    internal->spines[r] = process->spine;
+    process->spine_read = false; /* the model's now */
+    internal->n_spines++;
+    if (process->entry->header.world_size > model->world_size)
+      model->world_size = process->entry->header.world_size;
+    if (!model->command)
+      model->command = model->ranks[r].info[TSCOPE_INFO_COMMAND];
+  }
+  return 0;
+}
+
+static int align(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  struct clock_facts *facts = calloc(model->n_ranks + 1, sizeof *facts);
+  if (!facts)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct spine *spine = &internal->spines[r];
+    facts[r] = (struct clock_facts){.realtime_minus_monotonic =
+                                        spine->definitions.realtime_minus_monotonic,
+                                    .anchor_error_ns = spine->definitions.anchor_error_ns,
+                                    .begin = spine->begin == NS_UNKNOWN ? 0 : spine->begin};
+  }
+  int result = align_clocks(model, facts, internal->clocks, &internal->arena);
+  free(facts);
+  return result;
+}
+
+static void find_world_size(struct model *model) {
+  for (u32 c = 0; c < model->n_comms && model->world_size == 0; c++)
+    if (model->comms[c].parent == 0 && model->comms[c].size > model->world_size)
+      model->world_size = model->comms[c].size;
+}
+
+static int list_scalars(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  u64 total = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    total += internal->spines[r].scalars.n;
+  model->scalars = arena_array(&internal->arena, total + 1, sizeof *model->scalars);
+  if (!model->scalars || total > UINT32_MAX)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 i = 0; i < internal->spines[r].scalars.n; i++) {
+      const struct spine_scalar *scalar = &internal->spines[r].scalars.at[i];
+      model->scalars[model->n_scalars++] =
+          (struct scalar){.rank = r,
+                          .step = scalar->step < INDEX_NONE ? (u32)scalar->step : INDEX_NONE,
+                          .name = scalar->name,
+                          .time = scalar->time,
+                          .value = scalar->value};
+    }
+  return 0;
+}
+
+static int build(struct loading *loading) {
+  struct model *model = loading->model;
+  const struct model_options *options = loading->options;
+  int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
+  if (result == 0)
+    result = processes_number(&loading->processes);
+  if (result == 0)
+    result = adopt(loading);
+  say(options, "matching collectives", 0);
+  if (result == 0)
+    result = unify_comms(model);
+  if (result == 0)
+    result = match_collectives(model);
+  say(options, "aligning clocks", 0);
+  if (result == 0)
+    result = align(model);
+  if (result == 0)
+    result = place_on_axis(model, options->threads);
+  if (result == 0)
+    result = finish_collectives(model);
+  say(options, "finding steps", 0);
+  if (result == 0)
+    result = find_steps(model, options);
+  if (result == 0)
+    result = measure_phases(model, options);
+  if (result == 0)
+    result = list_scalars(model);
+  find_world_size(model);
+  return result;
+}
+
+int model_load(const char *path, const struct model_options *options, struct model **out, char *why,
+               size_t why_bytes) {
+  static const struct model_options defaults;
+  struct loading loading = {.options = options ? options : &defaults};
+  struct trace_runs runs;
+  *out = NULL;
+  loading.model = calloc(1, sizeof *loading.model);
+  struct model_internal *internal = calloc(1, sizeof *internal);
+  if (!loading.model || !internal) {
+    free(loading.model);
+    free(internal);
+    snprintf(why, why_bytes, "out of memory");
+    return -ENOMEM;
+  }
+  loading.model->internal = internal;
+  why[0] = 0;
+  int result = trace_runs_find(path, &internal->arena, &runs, why, why_bytes);
+  const struct trace_run *run =
+      result == 0 ? trace_runs_choose(&runs, loading.options->run, why, why_bytes) : NULL;
+  if (result == 0 && !run)
+    result = -ENOENT;
+  if (result == 0) {
+    loading.model->run = run->id;
+    result = processes_list(&loading.processes, run, &internal->arena);
+  }
+  if (result == 0)
+    result = build(&loading);
+  if (result == 0 && loading.model->n_ranks == 0) {
+    snprintf(why, why_bytes, "run %s: none of its %u files can be read: %s", run->id,
+             run->n_entries,
+             loading.processes.notes.n ? loading.processes.notes.at[0] : "they went away");
+    result = -ENODATA;
+  }
+  if (result < 0 && !why[0])
+    snprintf(why, why_bytes, "%s", result == -ENOMEM ? "out of memory" : strerror(-result));
+  processes_release(&loading.processes);
+  if (result < 0)
+    model_free(loading.model);
+  else
+    *out = loading.model;
+  return result;
+}
+
+void model_free(struct model *model) {
+  if (!model)
+    return;
+  struct model_internal *internal = internal_of(model);
+  for (u32 r = 0; r < internal->n_spines; r++)
+    spine_release(&internal->spines[r]);
+  arena_release(&internal->arena);
+  free(internal);
+  free(model);
+}
+
+static u32 count_hosts(const struct trace_run *run) {
+  u32 hosts = 0;
+  for (u32 i = 0; i < run->n_entries; i++) {
+    bool seen = run->entries[i].problem != NULL;
+    for (u32 j = 0; j < i && !seen; j++)
+      seen = !run->entries[j].problem &&
+             strcmp(run->entries[i].header.host, run->entries[j].header.host) == 0;
+    hosts += !seen;
+  }
+  return hosts;
+}
+
+int model_list_runs(const char *path, FILE *out, char *why, size_t why_bytes) {
+  struct arena arena = {0};
+  struct trace_runs runs;
+  int result = trace_runs_find(path, &arena, &runs, why, why_bytes);
+  for (u32 i = 0; i < runs.n_runs && result == 0; i++) {
+    const struct trace_run *run = &runs.runs[i];
+    time_t start = (time_t)(run->start_realtime_ns / 1000000000);
+    struct tm parts;
+    char when[32] = "unknown time";
+    u64 bytes = 0;
+    for (u32 e = 0; e < run->n_entries; e++)
+      bytes += run->entries[e].bytes;
+    if (run->start_realtime_ns && localtime_r(&start, &parts))
+      strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &parts);
+    u32 hosts = count_hosts(run);
+    fprintf(out, "%-32s  %s  %u process%s on %u host%s  %.1f MB", run->id, when, run->n_readable,
+            run->n_readable == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s", (double)bytes / 1e6);
+    if (run->n_readable < run->n_entries)
+      fprintf(out, "  %u unreadable", run->n_entries - run->n_readable);
+    fputc('\n', out);
+  }
+  arena_release(&arena);
+  return result;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "spine.h"
+
+#include <errno.h>
+
+struct reading {
+  struct spine *spine;
+  struct chunk_clock clock;
+  u32 thread;
+  u8 *op_of_string; /* [n_strings] */
+};
+
+static u32 comm_index(const struct definitions *definitions, u32 number) {
+  for (u32 i = definitions->n_comms; i-- > 0;)
+    if (definitions->comms[i].comm == number)
+      return i;
+  return INDEX_NONE;
+}
+
+static void seen(struct spine *spine, i64 time) {
+  if (time == NS_UNKNOWN)
+    return;
+  if (spine->begin == NS_UNKNOWN || time < spine->begin)
+    spine->begin = time;
+  if (spine->end == NS_UNKNOWN || time > spine->end)
+    spine->end = time;
+}
+
+/* Start and end of a spine record whose first field is its u64 duration. */
+static struct interval span_of(struct reading *reading, const struct tscope_record *record,
+                               u64 time) {
+  u64 dur;
+  memcpy(&dur, record + 1, sizeof dur);
+  struct interval span = {chunk_ns(&reading->clock, time),
+                          chunk_end_ns(&reading->clock, time, dur)};
+  if (span.end != NS_UNKNOWN && span.end < span.start)
+    span.end = span.start;
+  seen(reading->spine, span.end);
+  return span;
+}
+
+static bool take_call(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_record *call = (const void *)record;
+  struct spine *spine = reading->spine;
+  struct interval span = span_of(reading, record, time);
+  return VECTOR_PUSH(&spine->calls,
+                     (struct spine_call){.start = span.start,
+                                         .end = span.end,
+                                         .launched = span.start,
+                                         .count = call->count,
+                                         .bytes = call->bytes,
+                                         .comm = comm_index(&spine->definitions, call->comm),
+                                         .seq = call->seq,
+                                         .group = call->group,
+                                         .peer = call->peer,
+                                         .thread = reading->thread,
+                                         .run = INDEX_NONE,
+                                         .collective = INDEX_NONE,
+                                         .arrival = INDEX_NONE,
+                                         .stream = call->stream,
+                                         .op = (u8)record->tag,
+                                         .dtype = call->dtype,
+                                         .redop = call->redop,
+                                         .failed = span.end != NS_UNKNOWN && call->result != 0});
+}
+
+static bool take_run(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_run_record *run = (const void *)record;
+  struct spine *spine = reading->spine;
+  struct interval span = span_of(reading, record, time);
+  u8 op = run->name < spine->definitions.n_strings ? reading->op_of_string[run->name] : 0;
+  return VECTOR_PUSH(&spine->runs, (struct spine_run){.start = span.start,
+                                                      .end = span.end,
+                                                      .comm = run->comm,
+                                                      .seq = run->seq,
+                                                      .name = run->name,
+                                                      .correlation = run->correlation,
+                                                      .first_call = INDEX_NONE,
+                                                      .thread = reading->thread,
+                                                      .stream = record->tag,
+                                                      .op = op});
+}
+
+static u32 hash_of(const char *text) {
+  u32 hash = 2166136261u;
+  for (; text && *text; text++)
+    hash = (hash ^ (u8)*text) * 16777619u;
+  return hash;
+}
+
+static bool take_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_phase_record *phase = (const void *)record;
+  const char *name = definition_string(&reading->spine->definitions, phase->name);
+  struct interval span = span_of(reading, record, time);
+  return VECTOR_PUSH(&reading->spine->phases, (struct spine_phase){.start = span.start,
+                                                                   .end = span.end,
+                                                                   .name = phase->name,
+                                                                   .name_hash = hash_of(name),
+                                                                   .thread = reading->thread,
+                                                                   .kind = (u8)record->tag});
+}
+
+static bool take_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_scalar_record *scalar = (const void *)record;
+  struct spine *spine = reading->spine;
+  struct spine_scalar item = {.time = chunk_ns(&reading->clock, time),
+                              .step = scalar->step,
+                              .name = definition_string(&spine->definitions, scalar->name)};
+  memcpy(&item.value, &scalar->bits, sizeof item.value);
+  if (item.name && !(item.name = arena_text(&spine->arena, item.name)))
+    return false;
+  return VECTOR_PUSH(&spine->scalars, item);
+}
+
+static bool take(struct reading *reading, const struct tscope_record *record, u64 time) {
+  struct spine *spine = reading->spine;
+  switch (record->type) {
+  case TSCOPE_REC_COLLECTIVE:
+    return take_call(reading, record, time);
+  case TSCOPE_REC_COLLECTIVE_RUN:
+    return take_run(reading, record, time);
+  case TSCOPE_REC_PHASE:
+    return take_phase(reading, record, time);
+  case TSCOPE_REC_SCALAR:
+    return take_scalar(reading, record, time);
+  case TSCOPE_REC_GROUP: {
+    const struct tscope_group_record *group = (const void *)record;
+    struct interval span = span_of(reading, record, time);
+    return VECTOR_PUSH(&spine->groups,
+                       (struct spine_group){span.start, span.end, group->group, reading->thread});
+  }
+  case TSCOPE_REC_COMM_WAIT: {
+    const struct tscope_comm_wait_record *wait = (const void *)record;
+    struct interval span = span_of(reading, record, time);
+    return VECTOR_PUSH(&spine->waits, (struct spine_wait){span.start, span.end, wait->comm,
+                                                          wait->seq, INDEX_NONE, reading->thread});
+  }
+  case TSCOPE_REC_STEP: {
+    const struct tscope_step_record *mark = (const void *)record;
+    return VECTOR_PUSH(&spine->marks,
+                       (struct spine_mark){chunk_ns(&reading->clock, time), mark->step});
+  }
+  default:
+    return true;
+  }
+}
+
+static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    u64 time = trace_time(&cursor, record);
+    bool definition = record->type == TSCOPE_REC_STRING || record->type == TSCOPE_REC_SHAPE;
+    if (!definition)
+      seen(reading->spine, chunk_ns(&reading->clock, time));
+    if (!take(reading, record, time))
+      return false;
+  }
+  return true;
+}
+
+/* Counts only; the first and the last record's times bound what lies between. */
+static void count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  u64 earliest = UINT64_MAX, latest = 0, counts[256] = {0};
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    u64 time = trace_time(&cursor, record);
+    earliest = time < earliest ? time : earliest;
+    latest = time > latest ? time : latest;
+    counts[record->type]++;
+  }
+  struct spine *spine = reading->spine;
+  spine->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
+  spine->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
+  if (earliest != UINT64_MAX) {
+    seen(spine, chunk_ns(&reading->clock, earliest));
+    seen(spine, chunk_ns(&reading->clock, latest));
+  }
+}
+
+static int read_chunks(struct reading *reading, const struct trace_file *file, u8 *buffer) {
+  struct trace_chunk chunk;
+  for (u32 i = 0; i < file->n_chunks; i++) {
+    if (trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
+      continue;
+    reading->thread = chunk.header.thread;
+    reading->clock = chunk_clock(&reading->spine->definitions.ticks, &chunk.header);
+    if (chunk.header.home == TSCOPE_DETAIL)
+      count_detail_chunk(reading, &chunk);
+    else if (!read_spine_chunk(reading, &chunk))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+/* All list elements start with their i64 time. */
+static int by_time(const void *left, const void *right) {
+  i64 a = *(const i64 *)left, b = *(const i64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+#define SORT_BY_TIME(vector)                                                                       \
+  do {                                                                                             \
+    bool sorted_ = true;                                                                           \
+    for (u32 i_ = 1; i_ < (vector)->n && sorted_; i_++)                                            \
+      sorted_ = by_time(&(vector)->at[i_ - 1], &(vector)->at[i_]) <= 0;                            \
+    if (!sorted_)                                                                                  \
+      qsort((vector)->at, (vector)->n, sizeof *(vector)->at, by_time);                             \
+  } while (0)
+
+static void sort_lists(struct spine *spine) {
+  SORT_BY_TIME(&spine->calls);
+  SORT_BY_TIME(&spine->runs);
+  SORT_BY_TIME(&spine->groups);
+  SORT_BY_TIME(&spine->waits);
+  SORT_BY_TIME(&spine->phases);
+  SORT_BY_TIME(&spine->marks);
+  SORT_BY_TIME(&spine->scalars);
+}
+
+int spine_read(struct spine *spine, const struct trace_file *file) {
+  *spine = (struct spine){.begin = NS_UNKNOWN, .end = NS_UNKNOWN};
+  struct reading reading = {.spine = spine};
+  u8 *buffer = malloc(file->header.chunk_bytes);
+  int result =
+      buffer ? definitions_read(&spine->definitions, file, &spine->arena, buffer) : -ENOMEM;
+  const struct definitions *definitions = &spine->definitions;
+  if (result == 0) {
+    reading.op_of_string = calloc(definitions->n_strings + 1, 1);
+    result = reading.op_of_string ? 0 : -ENOMEM;
+  }
+  for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
+    if (definitions->strings[i])
+      reading.op_of_string[i] = op_of_name(definitions->strings[i]);
+  if (result == 0)
+    result = read_chunks(&reading, file, buffer);
+  if (result == 0) {
+    sort_lists(spine);
+    result = pair_runs(spine);
+  }
+  definitions_forget_text(&spine->definitions);
+  free(reading.op_of_string);
+  free(buffer);
+  if (result < 0)
+    spine_release(spine);
+  return result;
+}
+
+void spine_release(struct spine *spine) {
+  free(spine->calls.at);
+  free(spine->runs.at);
+  free(spine->groups.at);
+  free(spine->waits.at);
+  free(spine->phases.at);
+  free(spine->marks.at);
+  free(spine->scalars.at);
+  arena_release(&spine->arena);
+  *spine = (struct spine){0};
+}

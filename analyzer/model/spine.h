@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One rank's spine, decoded: everything that is kept for the whole of the analysis. Times are
+ * nanoseconds of the rank's own CLOCK_MONOTONIC until align/ has put all ranks on one axis.
+ */
+#ifndef TSCOPE_SPINE_H
+#define TSCOPE_SPINE_H
+
+#include "definitions.h"
+#include "vector.h"
+
+struct spine_call {
+  i64 start, end; /* end NS_UNKNOWN if it never returned */
+  i64 launched;   /* when its work was put on the stream: group end, or the call itself */
+  u64 count, bytes;
+  u32 comm; /* index into spine.definitions.comms, INDEX_NONE if not announced */
+  u32 seq, group;
+  i32 peer;
+  u32 thread;
+  u32 run;        /* index into spine.runs: where it really ran; INDEX_NONE */
+  u32 collective; /* see matching; INDEX_NONE */
+  u32 arrival;    /* index into model.arrivals */
+  u16 stream;
+  u8 op, dtype, redop;
+  bool failed; /* the call returned an error */
+};
+
+struct spine_run {
+  i64 start, end;
+  u32 comm, seq; /* as recorded: the process's own communicator number; TSCOPE_UNKNOWN */
+  u32 name;      /* string number in the file */
+  u32 correlation;
+  u32 first_call; /* index into spine.calls of the first that ran in it; INDEX_NONE */
+  u32 thread;
+  u16 stream;
+  u8 op; /* read from the name: an enum tscope_op, 0 for any */
+};
+
+struct spine_group {
+  i64 start, end;
+  u32 group, thread;
+};
+
+struct spine_wait {
+  i64 start, end;
+  u32 comm, seq; /* as recorded */
+  u32 call;      /* index into spine.calls of what is waited for; INDEX_NONE */
+  u32 thread;
+};
+
+struct spine_phase {
+  i64 start, end; /* end NS_UNKNOWN while it is open */
+  u32 name;       /* string number in the file */
+  u32 name_hash;  /* of its text */
+  u32 thread;
+  u8 kind; /* enum tscope_phase */
+};
+
+struct spine_mark {
+  i64 time;
+  u64 step;
+};
+
+struct spine_scalar {
+  i64 time;
+  double value;
+  u64 step;
+  const char *name;
+};
+
+/* All lists are sorted by start. The text of definitions is gone once they are made. */
+struct spine {
+  struct arena arena;
+  struct definitions definitions;
+  VECTOR(struct spine_call) calls;
+  VECTOR(struct spine_run) runs;
+  VECTOR(struct spine_group) groups;
+  VECTOR(struct spine_wait) waits;
+  VECTOR(struct spine_phase) phases;
+  VECTOR(struct spine_mark) marks;
+  VECTOR(struct spine_scalar) scalars;
+  i64 begin, end; /* first and last instant in the file; NS_UNKNOWN if it has none */
+  u64 launches, gpu_kernels;
+  u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
+};
+
+/* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
+int spine_read(struct spine *spine, const struct trace_file *file);
+void spine_release(struct spine *spine);
+
+/* Which operation a collective kernel's or transport's name tells of: 0 when it can be any. NCCL
+ * runs all-to-all, gather and scatter as sends and receives; those say TSCOPE_OP_SEND. */
+u8 op_of_name(const char *name);
+
+/* Whether a GPU kernel's name is that of a collective. */
+bool is_collective_kernel(const char *name);
+
+/* Finds for each call the span in which it really ran, through the communicator and sequence where
+ * the trace has them, else through the order of launch units and kernels on each stream. Fills
+ * calls.run and the counts of what was left over. 0, or -ENOMEM. */
+int pair_runs(struct spine *spine);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "steps.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "robust.h"
+
+#define WARMUP_FACTOR 1.5
+
+static i64 begin_of(const struct model *model, u32 rank, u32 step) {
+  return model->steps.begin[(size_t)step * model->n_ranks + rank];
+}
+
+i32 model_step_at(const struct model *model, u32 rank, i64 time) {
+  const struct steps *steps = &model->steps;
+  u32 low = 0, high = steps->n;
+  while (low < high && begin_of(model, rank, low) == NS_UNKNOWN)
+    low++;
+  while (high > low && begin_of(model, rank, high - 1) == NS_UNKNOWN)
+    high--;
+  if (low == high || time < begin_of(model, rank, low))
+    return -1;
+  while (high - low > 1) {
+    u32 middle = low + (high - low) / 2;
+    i64 begin = begin_of(model, rank, middle);
+    if (begin != NS_UNKNOWN && begin <= time)
+      low = middle;
+    else
+      high = middle;
+  }
+  return time < steps->end[(size_t)low * model->n_ranks + rank] ? (i32)low : -1;
+}
+
+static int assemble(struct model *model, const struct rank_bounds *bounds) {
+  struct arena *arena = &internal_of(model)->arena;
+  u32 n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    if (bounds[r].at.n > 1 && bounds[r].first + bounds[r].at.n - 1 > n)
+      n = bounds[r].first + bounds[r].at.n - 1;
+  size_t cells = (size_t)n * model->n_ranks;
+  model->steps.begin = arena_array(arena, cells + 1, sizeof(i64));
+  model->steps.end = arena_array(arena, cells + 1, sizeof(i64));
+  if (!model->steps.begin || !model->steps.end)
+    return -ENOMEM;
+  for (size_t i = 0; i < cells; i++)
+    model->steps.begin[i] = model->steps.end[i] = NS_UNKNOWN;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
+      size_t cell = (size_t)(bounds[r].first + s) * model->n_ranks + r;
+      model->steps.begin[cell] = bounds[r].at.at[s];
+      model->steps.end[cell] = bounds[r].at.at[s + 1];
+    }
+  model->steps.n = n;
+  return 0;
+}
+
+/* Mean length of a step over the ranks that have it; NAN for none. */
+static double mean_length(const struct model *model, u32 step) {
+  double sum = 0;
+  u32 count = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    size_t cell = (size_t)step * model->n_ranks + r;
+    if (model->steps.begin[cell] == NS_UNKNOWN)
+      continue;
+    sum += (double)(model->steps.end[cell] - model->steps.begin[cell]);
+    count++;
+  }
+  return count ? sum / count : NAN;
+}
+
+/* The first step always (it holds the start-up of libraries and caches), and those after it while
+ * they take over WARMUP_FACTOR x the median of the later half; a quarter of all at most. */
+static u32 count_warmup(const struct model *model) {
+  u32 n = model->steps.n, half = n / 2, known = 0, warmup = 1;
+  if (n < 2)
+    return 0;
+  double *later = malloc(n * sizeof *later);
+  for (u32 s = half; s < n && later; s++) {
+    double length = mean_length(model, s);
+    if (!isnan(length))
+      later[known++] = length;
+  }
+  double limit = known ? WARMUP_FACTOR * median_double(later, known) : INFINITY;
+  while (warmup < n / 4 && mean_length(model, warmup) > limit)
+    warmup++;
+  free(later);
+  return warmup;
+}
+
+/* "a:b", either may be left out: steps a up to but without b. */
+static void choose_steps(struct model *model, const char *wanted) {
+  u32 n = model->steps.n, from = 0, to = n;
+  const char *colon = strchr(wanted, ':');
+  unsigned long first = strtoul(wanted, NULL, 10);
+  from = first < n ? (u32)first : n;
+  if (!colon)
+    to = from < n ? from + 1 : n;
+  else if (colon[1])
+    to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) : n;
+  if (to < from)
+    to = from;
+  model->steps.begin += (size_t)from * model->n_ranks;
+  model->steps.end += (size_t)from * model->n_ranks;
+  model->steps.n = to - from;
+  model->steps.first = from;
+}
+
+static bool is_period(const struct model *model) {
+  return strcmp(model->steps.method, "collective period") == 0;
+}
+
+static int step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {
+  i32 n = (i32)model->steps.n, dropped = (i32)model->steps.first;
+  for (u32 i = 0; i < model->n_arrivals; i++) {
+    struct arrival *arrival = &model->arrivals[i];
+    if (!is_period(model)) {
+      arrival->step = n ? model_step_at(model, arrival->rank, arrival->call_start) : -1;
+    } else if (arrival->step >= 0) {
+      arrival->step += (i32)bounds[arrival->rank].first - dropped;
+      if (arrival->step < 0 || arrival->step >= n)
+        arrival->step = -1;
+    }
+  }
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    struct collective *collective = &model->collectives[c];
+    collective->step =
+        collective->n_arrivals ? model->arrivals[collective->first_arrival].step : -1;
+  }
+  return 0;
+}
+
+int find_steps(struct model *model, const struct model_options *options) {
+  struct rank_bounds *bounds = calloc(model->n_ranks, sizeof *bounds);
+  if (!bounds)
+    return -ENOMEM;
+  model->steps = (struct steps){.method = "none", .confidence = NAN};
+  if (bounds_by_marks(model, bounds, &model->steps.confidence))
+    model->steps.method = "step marks";
+  else if (bounds_by_optimizer(model, bounds, &model->steps.confidence))
+    model->steps.method = "optimizer phases";
+  else if (bounds_by_period(model, bounds, &model->steps.confidence, options->threads))
+    model->steps.method = "collective period";
+  int result = assemble(model, bounds);
+  if (result == 0) {
+    if (options->steps)
+      choose_steps(model, options->steps);
+    else if (!options->include_warmup)
+      model->steps.warmup = count_warmup(model);
+    model->steps.warmup_rule = options->steps || options->include_warmup
+                                   ? NULL
+                                   : "the first, and those after it over 1.5 x the median";
+    result = step_of_arrivals(model, bounds);
+  }
+  for (u32 r = 0; r < model->n_ranks; r++)
+    free(bounds[r].at.at);
+  free(bounds);
+  return result;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps from the period of the collective sequence, for jobs that say nothing about their steps.
+ */
+#include <math.h>
+
+#include "parallel.h"
+#include "period.h"
+#include "robust.h"
+#include "steps.h"
+
+#define OTHER_CUT_FACTOR 1.5 /* how much longer another pause must be than the one at the start */
+#define GAP_RANKS 8u         /* ranks whose pauses are averaged */
+#define RESYNC_WINDOW 8u
+#define BOUNDS_COMPARED 32u
+#define MOST_SHIFT 2
+#define MOST_CUTS_TRIED 128u
+
+struct sequence {
+  u32 *tokens;
+  u32 n;
+  struct period period; /* length 0: none found */
+  u32 steps_length;     /* calls per step */
+  u32 cut;              /* where a step begins, relative to period.first */
+  u64 kind;             /* ranks that communicate alike have the same */
+};
+
+struct sequences {
+  const struct model *model;
+  struct sequence *at; /* [n_ranks] */
+  bool with_counts;    /* whether the element count tells collectives apart */
+};
+
+static u32 mix(u32 hash, u64 value) {
+  u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return (u32)(x ^ (x >> 32));
+}
+
+static int read_sequence(void *user, u32 r, unsigned worker) {
+  struct sequences *sequences = user;
+  const struct model_internal *internal = internal_of(sequences->model);
+  const struct spine *spine = &internal->spines[r];
+  struct sequence *sequence = &sequences->at[r];
+  (void)worker;
+  sequence->n = spine->calls.n;
+  if (!sequence->tokens)
+    sequence->tokens = malloc((spine->calls.n + 1) * sizeof *sequence->tokens);
+  if (!sequence->tokens)
+    return -1;
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    u32 comm = call->comm == INDEX_NONE ? INDEX_NONE : internal->comm_of[r][call->comm];
+    u32 token = mix(mix(mix(mix(1, comm), call->op), call->dtype), (u32)call->peer);
+    sequence->tokens[i] = sequences->with_counts ? mix(token, call->count) : token;
+  }
+  sequence->kind = 0;
+  if (!find_period(sequence->tokens, sequence->n, &sequence->period))
+    return 0;
+  sequence->steps_length = sequence->period.length;
+  sequence->kind = sequence->period.length;
+  for (u32 i = 0; i < sequence->period.length; i++)
+    sequence->kind =
+        sequence->kind * 0x100000001b3ull ^ sequence->tokens[sequence->period.first + i];
+  return 0;
+}
+
+static bool has_period(const struct sequence *sequence) {
+  return sequence->period.length > 0;
+}
+
+static u32 count_periodic(const struct sequences *sequences) {
+  u32 count = 0;
+  for (u32 r = 0; r < sequences->model->n_ranks; r++)
+    count += has_period(&sequences->at[r]);
+  return count;
+}
+
+/* The kind of sequence that most ranks have; the first rank of it. */
+static u32 choose_reference(const struct sequences *sequences) {
+  u32 best = 0, most = 0, n = sequences->model->n_ranks;
+  for (u32 r = 0; r < n; r++) {
+    u32 count = 0;
+    bool earlier = false;
+    for (u32 i = 0; i < n && !earlier; i++) {
+      bool same = sequences->at[i].kind == sequences->at[r].kind;
+      earlier = same && i < r;
+      count += same;
+    }
+    if (has_period(&sequences->at[r]) && !earlier && count > most) {
+      most = count;
+      best = r;
+    }
+  }
+  return best;
+}
+
+/* The host's pause before a call; a microsecond stands for none. */
+static double pause_before(const struct spine *spine, u32 call) {
+  if (call == 0 || call >= spine->calls.n)
+    return 1e3;
+  const struct spine_call *before = &spine->calls.at[call - 1];
+  i64 end = before->end == NS_UNKNOWN ? before->start : before->end;
+  return fmax((double)(spine->calls.at[call].start - end), 1e3);
+}
+
+/* Mean log pause at each place of the period, over ranks like the reference. */
+static void add_pauses(const struct spine *spine, const struct sequence *sequence, double *logs,
+                       u32 *counts) {
+  for (u32 i = sequence->period.first ? sequence->period.first : 1; i < sequence->period.last;
+       i++) {
+    u32 place = (i - sequence->period.first) % sequence->period.length;
+    logs[place] += log(pause_before(spine, i));
+    counts[place]++;
+  }
+}
+
+/* Where in the period a step begins: after the longest pause, since the optimizer, the next batch
+ * and the forward pass lie there, but at the start of the periodic part unless the longest pause is
+ * clearly longer than the one there. */
+static u32 choose_cut(const struct sequences *sequences, u32 reference) {
+  u32 length = sequences->at[reference].period.length, best = 0, used = 0;
+  double *logs = calloc(length, sizeof *logs);
+  u32 *counts = calloc(length, sizeof *counts);
+  for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && logs && counts; r++)
+    if (sequences->at[r].kind == sequences->at[reference].kind) {
+      add_pauses(&internal_of(sequences->model)->spines[r], &sequences->at[r], logs, counts);
+      used++;
+    }
+  for (u32 place = 0; place < length && logs && counts; place++) {
+    logs[place] = counts[place] ? logs[place] / counts[place] : 0;
+    if (logs[place] > logs[best])
+      best = place;
+  }
+  if (logs && logs[best] - logs[0] < log(OTHER_CUT_FACTOR))
+    best = 0;
+  free(logs);
+  free(counts);
+  return best;
+}
+
+/* Steps of several equal periods, told apart by the pauses between them. */
+static void widen_by_pauses(const struct sequences *sequences, u32 reference, u32 *cut,
+                            u32 *periods) {
+  const struct sequence *first = &sequences->at[reference];
+  u32 from = first->period.first + *cut, n = (first->period.last - from) / first->period.length;
+  u32 used = 0, place = 0;
+  double *pauses = calloc(n + 1, sizeof *pauses);
+  for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && pauses; r++) {
+    const struct sequence *sequence = &sequences->at[r];
+    if (sequence->kind != first->kind || sequence->period.first != first->period.first)
+      continue;
+    for (u32 k = 0; k < n; k++)
+      pauses[k] += log(
+          pause_before(&internal_of(sequences->model)->spines[r], from + k * first->period.length));
+    used++;
+  }
+  for (u32 k = 0; k < n && pauses && used; k++)
+    pauses[k] = exp(pauses[k] / used);
+  if (n > 1 && pauses && from == 0) /* nothing comes before the first call */
+    *periods = find_gap_period(pauses + 1, n - 1, &place);
+  else if (n > 1 && pauses)
+    *periods = find_gap_period(pauses, n, &place);
+  if (*periods > 1)
+    *cut += ((from == 0 ? place + 1 : place) % *periods) * first->period.length;
+  free(pauses);
+}
+
+static bool matches_at(const struct sequence *sequence, u32 template, u32 at) {
+  u32 window = sequence->steps_length < RESYNC_WINDOW ? sequence->steps_length : RESYNC_WINDOW;
+  for (u32 i = 0; i < window; i++)
+    if (at + i >= sequence->n || sequence->tokens[template + i] != sequence->tokens[at + i])
+      return false;
+  return true;
+}
+
+/* The next cut after one step, moved to where the step's first tokens are if some came extra. */
+static u32 next_cut(const struct sequence *sequence, u32 template, u32 cut) {
+  u32 next = cut + sequence->steps_length;
+  if (next >= sequence->period.last || matches_at(sequence, template, next))
+    return next;
+  for (u32 shift = 1; shift <= sequence->steps_length / 2; shift++) {
+    if (matches_at(sequence, template, next + shift))
+      return next + shift;
+    if (matches_at(sequence, template, next - shift))
+      return next - shift;
+  }
+  return next;
+}
+
+/* The instant between two steps: the end of the last collective before the cut, where it ran if
+ * that is known. */
+static i64 bound_at(const struct spine *spine, u32 cut) {
+  const struct spine_call *before = &spine->calls.at[cut - 1];
+  i64 end = before->run == INDEX_NONE ? NS_UNKNOWN : spine->runs.at[before->run].end;
+  if (end != NS_UNKNOWN)
+    return end;
+  return before->end == NS_UNKNOWN ? before->start : before->end;
+}
+
+static i64 first_bound(const struct spine *spine, const struct sequence *sequence, u32 cut) {
+  double pause = 0;
+  u32 next = cut + sequence->steps_length;
+  if (next < spine->calls.n)
+    pause = pause_before(spine, next);
+  i64 bound = spine->calls.at[cut].start - (i64)pause;
+  i64 least = cut > 0 ? bound_at(spine, cut) : spine->begin;
+  return bound > least                        ? bound
+         : least < spine->calls.at[cut].start ? least
+                                              : spine->calls.at[cut].start;
+}
+
+/* Cuts one rank's sequence into steps; arrival.step becomes the number of the step from 0. */
+static bool cut_steps(const struct model *model, u32 r, const struct sequence *sequence,
+                      struct rank_bounds *bounds) {
+  const struct spine *spine = &internal_of(model)->spines[r];
+  u32 cut = sequence->period.first + sequence->cut, template = cut;
+  bounds->at.n = 0;
+  for (u32 i = 0; i < spine->calls.n; i++)
+    model->arrivals[spine->calls.at[i].arrival].step = -1;
+  if (cut + sequence->steps_length > sequence->period.last)
+    return true;
+  if (!VECTOR_PUSH(&bounds->at, first_bound(spine, sequence, cut)))
+    return false;
+  for (u32 step = 0; cut + sequence->steps_length <= sequence->period.last; step++) {
+    u32 next = next_cut(sequence, template, cut);
+    if (next > sequence->period.last || next <= cut)
+      break;
+    i64 bound = bound_at(spine, next), least = bounds->at.at[bounds->at.n - 1];
+    if (!VECTOR_PUSH(&bounds->at, bound > least ? bound : least))
+      return false;
+    for (u32 i = cut; i < next; i++)
+      model->arrivals[spine->calls.at[i].arrival].step = (i32)step;
+    cut = next;
+  }
+  return true;
+}
+
+/* Mean distance between two ranks' bounds when b's step s is a's step s + shift. */
+static double distance(const struct rank_bounds *a, const struct rank_bounds *b, i32 shift) {
+  double sum = 0;
+  u32 count = 0;
+  for (u32 i = 1; i < b->at.n && count < BOUNDS_COMPARED; i++) {
+    i64 other = (i64)i + shift;
+    if (other < 1 || other >= a->at.n)
+      continue;
+    sum += fabs((double)(b->at.at[i] - a->at.at[other]));
+    count++;
+  }
+  return count ? sum / count : INFINITY;
+}
+
+static i32 best_shift(const struct rank_bounds *reference, const struct rank_bounds *bounds,
+                      double *least) {
+  i32 best = 0;
+  *least = distance(reference, bounds, 0);
+  for (i32 shift = -MOST_SHIFT; shift <= MOST_SHIFT; shift++) {
+    double apart = distance(reference, bounds, shift);
+    if (apart < *least) {
+      *least = apart;
+      best = shift;
+    }
+  }
+  return best;
+}
+
+/* A rank that communicates unlike the reference: as many steps, cut where they fit best. */
+static bool follow_reference(const struct model *model, u32 r, struct sequence *sequence,
+                             const struct rank_bounds *reference, struct rank_bounds *bounds) {
+  u32 periods = (sequence->period.last - sequence->period.first) / sequence->period.length;
+  u32 steps = reference->at.n > 1 ? reference->at.n - 1 : 1;
+  u32 each = (periods + steps / 2) / steps;
+  sequence->steps_length = sequence->period.length * (each ? each : 1);
+  double least = INFINITY;
+  u32 best = 0;
+  u32 stride = sequence->steps_length / MOST_CUTS_TRIED + 1;
+  for (u32 cut = 0; cut < sequence->steps_length; cut += stride) {
+    double apart;
+    sequence->cut = cut;
+    if (!cut_steps(model, r, sequence, bounds))
+      return false;
+    best_shift(reference, bounds, &apart);
+    if (apart < least) {
+      least = apart;
+      best = cut;
+    }
+  }
+  sequence->cut = best;
+  return cut_steps(model, r, sequence, bounds);
+}
+
+static void forget_steps(const struct model *model) {
+  for (u32 i = 0; i < model->n_arrivals; i++)
+    model->arrivals[i].step = -1;
+}
+
+/* Cuts all ranks and numbers their steps alike. */
+static bool cut_all(const struct sequences *sequences, u32 reference, struct rank_bounds *bounds,
+                    double *confidence) {
+  const struct model *model = sequences->model;
+  const struct sequence *like = &sequences->at[reference];
+  double match = 0;
+  u32 agreeing = 0;
+  i32 lowest = 0;
+  i32 *shifts = calloc(model->n_ranks, sizeof *shifts);
+  bool room = shifts && cut_steps(model, reference, like, &bounds[reference]);
+  for (u32 r = 0; r < model->n_ranks && room; r++) {
+    struct sequence *sequence = &sequences->at[r];
+    if (!has_period(sequence))
+      continue;
+    if (sequence->kind == like->kind) {
+      sequence->cut = like->cut;
+      sequence->steps_length = like->steps_length;
+      room = cut_steps(model, r, sequence, &bounds[r]);
+    } else {
+      room = follow_reference(model, r, sequence, &bounds[reference], &bounds[r]);
+    }
+    double apart;
+    shifts[r] = model->clock_aligned ? best_shift(&bounds[reference], &bounds[r], &apart) : 0;
+    lowest = shifts[r] < lowest ? shifts[r] : lowest;
+    match += sequence->period.match;
+    agreeing += bounds[r].at.n + 1 >= bounds[reference].at.n &&
+                bounds[r].at.n <= bounds[reference].at.n + 1;
+  }
+  for (u32 r = 0; r < model->n_ranks && room; r++)
+    bounds[r].first = (u32)(shifts[r] - lowest);
+  free(shifts);
+  *confidence = match / model->n_ranks * agreeing / model->n_ranks;
+  return room && bounds[reference].at.n > 1;
+}
+
+bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, double *confidence,
+                      unsigned threads) {
+  struct sequences sequences = {.model = model, .with_counts = true};
+  sequences.at = calloc(model->n_ranks, sizeof *sequences.at);
+  bool found = false;
+  bool room = sequences.at && parallel_for(model->n_ranks, threads, read_sequence, &sequences) == 0;
+  if (room && 2 * count_periodic(&sequences) < model->n_ranks) {
+    sequences.with_counts = false; /* sizes that vary from step to step hide the period */
+    room = parallel_for(model->n_ranks, threads, read_sequence, &sequences) == 0;
+  }
+  if (room && 2 * count_periodic(&sequences) >= model->n_ranks && count_periodic(&sequences) > 0) {
+    u32 reference = choose_reference(&sequences), periods = 1;
+    struct sequence *like = &sequences.at[reference];
+    u32 cut = choose_cut(&sequences, reference);
+    widen_by_pauses(&sequences, reference, &cut, &periods);
+    like->cut = cut;
+    like->steps_length = like->period.length * periods;
+    found = cut_all(&sequences, reference, bounds, confidence);
+  }
+  if (!found)
+    forget_steps(model);
+  for (u32 r = 0; r < model->n_ranks && sequences.at; r++)
+    free(sequences.at[r].tokens);
+  free(sequences.at);
+  return found;
+}

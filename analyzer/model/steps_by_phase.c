@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps from what the program itself says: marks made by its author, or PyTorch's optimizer
+ * ranges.
+ */
+#include <math.h>
+
+#include "period.h"
+#include "steps.h"
+
+static bool push(struct rank_bounds *bounds, i64 time) {
+  return VECTOR_PUSH(&bounds->at, time);
+}
+
+/* End of the last thing a rank did for training: its last step ends there. */
+static i64 last_activity(const struct spine *spine) {
+  i64 last = NS_UNKNOWN;
+#define LATEST(list)                                                                               \
+  for (u32 i = 0; i < spine->list.n; i++)                                                          \
+    last = spine->list.at[i].end > last ? spine->list.at[i].end : last;
+  LATEST(calls)
+  LATEST(runs)
+  LATEST(phases)
+  LATEST(waits)
+#undef LATEST
+  return last;
+}
+
+bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence) {
+  const struct spine *spines = internal_of(model)->spines;
+  u32 most = 0, agreeing = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    most = spines[r].marks.n > most ? spines[r].marks.n : most;
+  if (most == 0)
+    return false;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct spine *spine = &spines[r];
+    for (u32 i = 0; i < spine->marks.n; i++)
+      if (!push(&bounds[r], spine->marks.at[i].time))
+        return false;
+    i64 last = last_activity(spine);
+    if (spine->marks.n && last > spine->marks.at[spine->marks.n - 1].time &&
+        !push(&bounds[r], last))
+      return false;
+    agreeing += spine->marks.n == most;
+  }
+  *confidence = (double)agreeing / model->n_ranks;
+  return true;
+}
+
+/* The outermost optimizer ranges of a rank that are over, in order of time. */
+static u32 list_optimizer(const struct spine *spine, u32 *phases) {
+  u32 n = 0;
+  i64 covered = INT64_MIN;
+  for (u32 i = 0; i < spine->phases.n; i++) {
+    const struct spine_phase *phase = &spine->phases.at[i];
+    if (phase->kind != TSCOPE_PHASE_OPTIMIZER || phase->end == NS_UNKNOWN || phase->start < covered)
+      continue;
+    covered = phase->end;
+    phases[n++] = i;
+  }
+  return n;
+}
+
+/* How many optimizer ranges make a step: the period of their names. A model with several
+ * optimizers steps them in a fixed order. */
+static u32 ranges_per_step(const struct spine *spine, const u32 *phases, u32 n) {
+  u32 *tokens = malloc((n + 1) * sizeof *tokens);
+  struct period period = {.length = 1};
+  bool several = false;
+  for (u32 i = 0; i < n && tokens; i++) {
+    tokens[i] = spine->phases.at[phases[i]].name_hash;
+    several |= tokens[i] != tokens[0];
+  }
+  if (several && !find_period(tokens, n, &period))
+    period.length = 1;
+  free(tokens);
+  return period.length;
+}
+
+/* The first step has no step before it: it begins with its first training phase. */
+static i64 first_begin(const struct spine *spine, u32 first_optimizer) {
+  for (u32 i = 0; i < first_optimizer; i++) {
+    u8 kind = spine->phases.at[i].kind;
+    if (kind == TSCOPE_PHASE_DATA || kind == TSCOPE_PHASE_FORWARD || kind == TSCOPE_PHASE_BACKWARD)
+      return spine->phases.at[i].start;
+  }
+  return spine->phases.at[first_optimizer].start;
+}
+
+bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
+                         double *confidence) {
+  const struct spine *spines = internal_of(model)->spines;
+  u32 with = 0, most = 0, agreeing = 0;
+  bool room = true;
+  for (u32 r = 0; r < model->n_ranks && room; r++) {
+    const struct spine *spine = &spines[r];
+    u32 *phases = malloc((spine->phases.n + 1) * sizeof *phases);
+    room = phases != NULL;
+    u32 n = room ? list_optimizer(spine, phases) : 0;
+    u32 per_step = n ? ranges_per_step(spine, phases, n) : 1;
+    if (n >= per_step && n > 0)
+      room = push(&bounds[r], first_begin(spine, phases[0]));
+    for (u32 i = per_step; i <= n && room; i += per_step)
+      room = push(&bounds[r], spine->phases.at[phases[i - 1]].end);
+    free(phases);
+    with += bounds[r].at.n > 1;
+    most = bounds[r].at.n > most ? bounds[r].at.n : most;
+  }
+  if (!room || 2 * with < model->n_ranks || most < 2) {
+    for (u32 r = 0; r < model->n_ranks; r++)
+      bounds[r].at.n = 0;
+    return false;
+  }
+  for (u32 r = 0; r < model->n_ranks; r++)
+    agreeing += bounds[r].at.n == most;
+  *confidence = (double)agreeing / model->n_ranks;
+  return true;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A timeline while it is being decoded: spans with what linking them needs, then sorted and linked.
+ */
+#ifndef TSCOPE_TIMELINE_BUILD_H
+#define TSCOPE_TIMELINE_BUILD_H
+
+#include "internal.h"
+
+/* What kind of work a span is, to pair launches with what ran. */
+enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
+
+/* Beside each span. */
+struct span_facts {
+  u32 what;  /* name of the kernel (string), bytes of the copy: tells work of one kind apart */
+  u32 graph; /* graph launches: never 0; spans of a replay: correlation id, else 0 */
+  u16 stream;
+  u8 work; /* enum work */
+  u8 sync; /* SPAN_SYNC: enum tscope_sync, and `what` is its object */
+};
+
+/* An event recorded on a stream, or a stream made to wait for one. */
+struct event_use {
+  i64 time;
+  u32 event;
+  u16 stream;
+  bool wait;
+};
+
+struct timeline_build {
+  const struct model *model;
+  const struct spine *spine;
+  const struct rank_clock *clock;
+  struct arena arena; /* becomes the timeline's */
+  struct definitions definitions;
+  VECTOR(struct span) spans;
+  VECTOR(struct span_facts) facts;
+  VECTOR(struct event_use) events;
+  VECTOR(struct edge) edges;
+  VECTOR(struct lane) lanes;
+  u32 lane_of_stream[UINT16_MAX + 1]; /* INDEX_NONE */
+  u32 *span_of_run;                   /* [spine.runs.n] */
+  i64 detail_begin;
+  u32 rank;
+};
+
+/* Spans of the spine, then of the detail chunks, unsorted. 0, or negative errno. */
+int timeline_decode(struct timeline_build *build);
+
+/* Sorts spans by (start, longer first), keeping links between spans. */
+int timeline_sort(struct timeline_build *build);
+
+/* Device spans to the calls that launched them, by order per stream. */
+int timeline_link_launches(struct timeline_build *build);
+
+/* Edges from event records, stream waits and synchronisation. */
+int timeline_link_events(struct timeline_build *build);
+
+/* Names beyond the file's own strings: operations, phases, kinds of sync. */
+enum timeline_vocabulary {
+  NAMES_OF_OPS = 0,
+  NAMES_OF_PHASES = 32,
+  NAMES_OF_SYNCS = 48,
+  NAMES_OF_CALLS = 56,
+  VOCABULARY = 64
+};
+
+static inline u32 vocabulary_name(const struct timeline_build *build, u32 word) {
+  return build->definitions.n_strings + word;
+}
+
+#endif

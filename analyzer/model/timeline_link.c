@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which launch put which span on the device, by order on each stream.
+ */
+#include <errno.h>
+
+#include "pairing.h"
+#include "timeline_build.h"
+
+#define WORK_SHIFT 28 /* work of one kind, in `what` of struct ordered, beside its name */
+
+/* One stream's launches or device spans, as slices of shared arrays. */
+struct slice {
+  u32 first, n;
+};
+
+struct linking {
+  struct timeline_build *build;
+  struct slice *causes, *effects; /* [streams] */
+  u32 *cause_spans, *effect_spans;
+  struct ordered *ordered_causes, *ordered_effects; /* scratch for one stream */
+  u32 *chosen_causes, *chosen_effects, *effect_of;
+};
+
+static bool is_cause(const struct span *span) {
+  return span->kind == SPAN_LAUNCH;
+}
+
+/* Collectives have been paired with their calls already. */
+static bool is_effect(const struct span *span) {
+  return SPAN_ON_DEVICE(span->kind) && span->kind != SPAN_COLLECTIVE;
+}
+
+/* The spans of one graph replay are the effect of one launch: all but the first follow it. */
+static bool continues_replay(const struct linking *linking, const u32 *spans, u32 i) {
+  const struct span_facts *facts = linking->build->facts.at;
+  return i > 0 && facts[spans[i]].graph && facts[spans[i]].graph == facts[spans[i - 1]].graph;
+}
+
+static void slice_up(struct linking *linking) {
+  const struct timeline_build *build = linking->build;
+  u32 streams = UINT16_MAX + 1, causes = 0, effects = 0;
+  for (u32 i = 0; i < build->spans.n; i++) {
+    u16 stream = build->facts.at[i].stream;
+    linking->causes[stream].n += is_cause(&build->spans.at[i]);
+    linking->effects[stream].n += is_effect(&build->spans.at[i]);
+  }
+  for (u32 s = 0; s < streams; s++) {
+    linking->causes[s].first = causes;
+    linking->effects[s].first = effects;
+    causes += linking->causes[s].n;
+    effects += linking->effects[s].n;
+    linking->causes[s].n = linking->effects[s].n = 0;
+  }
+  for (u32 i = 0; i < build->spans.n; i++) {
+    u16 stream = build->facts.at[i].stream;
+    struct slice *cause = &linking->causes[stream], *effect = &linking->effects[stream];
+    if (is_cause(&build->spans.at[i]))
+      linking->cause_spans[cause->first + cause->n++] = i;
+    if (is_effect(&build->spans.at[i]))
+      linking->effect_spans[effect->first + effect->n++] = i;
+  }
+}
+
+/* What a launch or a device span is to be paired by. Without `names` only the kind of work; with
+ * them a kernel without a name cannot be told from its neighbours and is left out. */
+static bool describe(const struct linking *linking, u32 span, bool names, struct ordered *out) {
+  const struct span_facts *facts = &linking->build->facts.at[span];
+  u32 work = facts->graph ? WORK_GRAPH : facts->work;
+  *out = (struct ordered){.at = linking->build->spans.at[span].start, .what = work << WORK_SHIFT};
+  if (!names || work == WORK_GRAPH)
+    return true;
+  out->what |= facts->what & ((1u << WORK_SHIFT) - 1);
+  return work != WORK_KERNEL || facts->what != 0;
+}
+
+static void link(struct linking *linking, u32 cause, u32 effect) {
+  linking->build->spans.at[cause].link = effect;
+  linking->build->spans.at[effect].launch = linking->build->spans.at[effect].link = cause;
+}
+
+/* Lists what can be paired on a stream; returns whether nothing had to be left out. */
+static bool list_stream(struct linking *linking, u16 stream, bool names, u32 *n_causes,
+                        u32 *n_effects) {
+  const struct slice *causes = &linking->causes[stream], *effects = &linking->effects[stream];
+  bool all = true;
+  *n_causes = *n_effects = 0;
+  for (u32 i = 0; i < causes->n; i++) {
+    u32 span = linking->cause_spans[causes->first + i];
+    linking->chosen_causes[*n_causes] = span;
+    bool told = describe(linking, span, names, &linking->ordered_causes[*n_causes]);
+    all &= told;
+    *n_causes += told;
+  }
+  for (u32 i = 0; i < effects->n; i++) {
+    u32 span = linking->effect_spans[effects->first + i];
+    if (continues_replay(linking, &linking->effect_spans[effects->first], i))
+      continue;
+    linking->chosen_effects[*n_effects] = span;
+    bool told = describe(linking, span, names, &linking->ordered_effects[*n_effects]);
+    all &= told;
+    *n_effects += told;
+  }
+  return all;
+}
+
+/* Same counts of the same kinds of work: order is enough. Otherwise some launches (static CUDA
+ * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
+static void link_stream(struct linking *linking, u16 stream) {
+  u32 causes, effects;
+  list_stream(linking, stream, false, &causes, &effects);
+  bool same = causes == effects;
+  for (u32 i = 0; i < causes && same; i++)
+    same = linking->ordered_causes[i].what == linking->ordered_effects[i].what;
+  if (!same)
+    list_stream(linking, stream, true, &causes, &effects);
+  pair_in_order(linking->ordered_causes, causes, linking->ordered_effects, effects,
+                linking->effect_of);
+  for (u32 i = 0; i < causes; i++)
+    if (linking->effect_of[i] != INDEX_NONE)
+      link(linking, linking->chosen_causes[i], linking->chosen_effects[linking->effect_of[i]]);
+  const struct slice *all = &linking->effects[stream];
+  for (u32 i = 1; i < all->n; i++)
+    if (continues_replay(linking, &linking->effect_spans[all->first], i)) {
+      struct span *span = &linking->build->spans.at[linking->effect_spans[all->first + i]];
+      span->launch = span->link =
+          linking->build->spans.at[linking->effect_spans[all->first + i - 1]].launch;
+    }
+}
+
+int timeline_link_launches(struct timeline_build *build) {
+  size_t n = build->spans.n + 1, streams = UINT16_MAX + 1;
+  struct linking linking = {.build = build,
+                            .causes = calloc(streams, sizeof(struct slice)),
+                            .effects = calloc(streams, sizeof(struct slice)),
+                            .cause_spans = malloc(n * sizeof(u32)),
+                            .effect_spans = malloc(n * sizeof(u32)),
+                            .ordered_causes = malloc(n * sizeof(struct ordered)),
+                            .ordered_effects = malloc(n * sizeof(struct ordered)),
+                            .chosen_causes = malloc(n * sizeof(u32)),
+                            .chosen_effects = malloc(n * sizeof(u32)),
+                            .effect_of = malloc(n * sizeof(u32))};
+  bool room = linking.causes && linking.effects && linking.cause_spans && linking.effect_spans &&
+              linking.ordered_causes && linking.ordered_effects && linking.chosen_causes &&
+              linking.chosen_effects && linking.effect_of;
+  if (room) {
+    slice_up(&linking);
+    for (u32 s = 0; s < streams; s++)
+      if (linking.causes[s].n && linking.effects[s].n)
+        link_stream(&linking, (u16)s);
+  }
+  free(linking.causes);
+  free(linking.effects);
+  free(linking.cause_spans);
+  free(linking.effect_spans);
+  free(linking.ordered_causes);
+  free(linking.ordered_effects);
+  free(linking.chosen_causes);
+  free(linking.chosen_effects);
+  free(linking.effect_of);
+  return room ? 0 : -ENOMEM;
+}
