@@ -47,7 +47,7 @@ enum tscope_wake { TSCOPE_QUIET, TSCOPE_WAKES };
  * so that the hot path reads this cache line only. */
 struct tscope_writer {
   u8 *cursor;
-  u8 *limit;
+  u8 *limit; /* a record begins and, but for the word of a long duration, ends before it */
   u64 base;
   u64 committed;
   struct tscope_chunk_header *chunk;
@@ -141,7 +141,7 @@ __attribute__((always_inline)) static inline void *tscope_reserve(struct tscope_
                                                                   u32 bytes) {
   u64 units = start >> writer->shift;
   u64 relative = units - writer->base;
-  if (TSCOPE_UNLIKELY((size_t)(writer->limit - writer->cursor) < bytes || relative > UINT32_MAX))
+  if (TSCOPE_UNLIKELY(writer->limit - writer->cursor < (ptrdiff_t)bytes || relative > UINT32_MAX))
     return tscope_reserve_slow(thread, writer, units, type, tag, bytes);
   struct tscope_record *record = (struct tscope_record *)writer->cursor;
   *record = (struct tscope_record){

@@ -81,7 +81,7 @@ static void *reserve(struct tscope_thread *thread, struct tscope_writer *writer,
                      u16 tag, u32 bytes) {
   if (bytes > 8 * TSCOPE_MAX_RECORD_WORDS)
     return NULL;
-  if ((size_t)(writer->limit - writer->cursor) < bytes + sizeof(struct tscope_time_record) &&
+  if (writer->limit - writer->cursor < (ptrdiff_t)(bytes + sizeof(struct tscope_time_record)) &&
       !next_chunk(thread, writer, units))
     return NULL;
   if (units - writer->base > UINT32_MAX)

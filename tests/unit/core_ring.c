@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bounds: detail is a ring whose losses are counted to the record, the spine stops at its cap, and
+ * what is not used does not stay on the disk.
+ */
+#include "core_child.h"
+
+#include <pthread.h>
+
+enum { CHUNK_RECORDS = (TSCOPE_CHUNK_BYTES - sizeof(struct tscope_chunk_header) - 8) / 16 };
+
+struct play {
+  const char *detail_max, *spine_max;
+  u32 launches, threads;
+};
+
+static void *launch_all(void *more) {
+  const struct play *play = more;
+  for (u32 i = 0; i < play->launches; i++)
+    CHILD_CHECK(hooked_launch(i));
+  return NULL;
+}
+
+static void play_threads(void *more) {
+  const struct play *play = more;
+  pthread_t threads[16];
+  setenv("TSCOPE_DETAIL_MAX", play->detail_max, 1);
+  if (play->spine_max)
+    setenv("TSCOPE_SPINE_MAX", play->spine_max, 1);
+  for (u32 i = 0; i < play->threads; i++)
+    CHILD_CHECK(pthread_create(&threads[i], NULL, launch_all, more) == 0);
+  for (u32 i = 0; i < play->threads; i++)
+    pthread_join(threads[i], NULL);
+}
+
+struct kept {
+  u64 count;
+  u32 least; /* lowest shape number seen */
+  u8 seen[1 << 20];
+};
+
+static void keep(const struct trace_record *at, void *more) {
+  struct kept *kept = more;
+  const struct tscope_launch_record *launch = (const void *)at->record;
+  if (launch->header.type != TSCOPE_REC_LAUNCH)
+    return;
+  kept->count++;
+  kept->seen[launch->shape]++;
+  if (launch->shape < kept->least)
+    kept->least = launch->shape;
+}
+
+static struct kept kept;
+
+static void read_kept(const struct scene *scene) {
+  memset(&kept, 0, sizeof kept);
+  kept.least = UINT32_MAX;
+  assert_true(trace_walk(&scene->trace, keep, &kept) >= 0);
+}
+
+static u64 lost(const struct scene *scene, enum tscope_loss reason) {
+  return scene->trace.header->lost[reason];
+}
+
+static u64 all_lost(const struct scene *scene) {
+  u64 sum = 0;
+  for (int reason = 0; reason < TSCOPE_LOSS_REASONS; reason++)
+    sum += lost(scene, (enum tscope_loss)reason);
+  return sum;
+}
+
+static u32 detail_chunks(const struct trace *trace) {
+  u32 chunks = 0;
+  for (u32 i = 0; i < trace->chunks; i++)
+    chunks += trace_chunk(trace, i)->home == TSCOPE_DETAIL;
+  return chunks;
+}
+
+static void nothing_is_lost_below_the_cap(void **state) {
+  (void)state;
+  struct scene scene;
+  struct play play = {.detail_max = "1M", .launches = 5 * CHUNK_RECORDS, .threads = 1};
+  scene_play(&scene, play_threads, &play);
+  read_kept(&scene);
+  assert_int_equal(kept.count, play.launches);
+  assert_int_equal(all_lost(&scene), 0);
+  for (u32 i = 0; i < play.launches; i++)
+    assert_int_equal(kept.seen[i], 1);
+  scene_end(&scene);
+}
+
+static void oldest_detail_goes_first_and_is_counted(void **state) {
+  (void)state;
+  struct scene scene;
+  struct play play = {.detail_max = "256K", .launches = 20 * CHUNK_RECORDS + 100, .threads = 1};
+  scene_play(&scene, play_threads, &play);
+  read_kept(&scene);
+  assert_int_equal(detail_chunks(&scene.trace), 4);
+  assert_int_equal(kept.count + lost(&scene, TSCOPE_LOSS_RING), play.launches);
+  assert_int_equal(all_lost(&scene), lost(&scene, TSCOPE_LOSS_RING));
+  /* What is left is the end of the story without a gap: three full chunks and the last. */
+  assert_int_equal(kept.count, 3 * CHUNK_RECORDS + 100);
+  assert_int_equal(kept.least, play.launches - kept.count);
+  for (u32 i = kept.least; i < play.launches; i++)
+    assert_int_equal(kept.seen[i], 1);
+  scene_end(&scene);
+}
+
+static void every_thread_s_losses_are_counted(void **state) {
+  (void)state;
+  struct scene scene;
+  struct play play = {.detail_max = "1M", .launches = 30000, .threads = 8};
+  scene_play(&scene, play_threads, &play);
+  read_kept(&scene);
+  assert_int_equal(kept.count + all_lost(&scene), play.launches * play.threads);
+  assert_true(detail_chunks(&scene.trace) <= 16);
+  scene_end(&scene);
+}
+
+static void no_detail_at_all(void **state) {
+  (void)state;
+  struct scene scene;
+  struct play play = {.detail_max = "0", .launches = 1000, .threads = 1};
+  scene_play(&scene, play_threads, &play);
+  read_kept(&scene);
+  assert_int_equal(kept.count, 0);
+  assert_int_equal(lost(&scene, TSCOPE_LOSS_RING), 1000);
+  scene_end(&scene);
+}
+
+static void play_spine(void *more) {
+  const struct play *play = more;
+  setenv("TSCOPE_SPINE_MAX", play->spine_max, 1);
+  for (u64 i = 0; i < play->launches; i++) {
+    struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
+    CHILD_CHECK(thread);
+    struct tscope_step_record step = {.step = i};
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &step, sizeof step);
+    if (i + 1 == play->launches)
+      tscope_info(thread, TSCOPE_INFO_FEATURE, "last words", NULL);
+    tscope_leave(thread);
+  }
+}
+
+struct spine {
+  u64 steps, facts;
+};
+
+static void count_spine(const struct trace_record *at, void *more) {
+  struct spine *spine = more;
+  const struct tscope_step_record *step = (const void *)at->record;
+  if (at->record->type == TSCOPE_REC_STEP) {
+    assert_int_equal(step->step, spine->steps);
+    spine->steps++;
+  }
+  spine->facts += at->record->type == TSCOPE_REC_INFO && at->record->tag == TSCOPE_INFO_FEATURE;
+}
+
+static void spine_stops_at_its_cap_but_for_definitions(void **state) {
+  (void)state;
+  struct scene scene;
+  struct play play = {.spine_max = "1M", .launches = 200000};
+  scene_play(&scene, play_spine, &play);
+  struct spine spine = {0};
+  assert_true(trace_walk(&scene.trace, count_spine, &spine) > 0);
+  assert_true(spine.steps > 0 && lost(&scene, TSCOPE_LOSS_SPINE) > 0);
+  assert_int_equal(spine.steps + lost(&scene, TSCOPE_LOSS_SPINE), play.launches);
+  assert_int_equal(spine.facts, 1);
+  assert_true(scene.trace.size <= TSCOPE_HEADER_BYTES + (1u << 20));
+  scene_end(&scene);
+}
+
+static void unused_chunks_are_cut_off_at_the_end(void **state) {
+  (void)state;
+  struct scene scene;
+  struct play play = {.detail_max = "256M", .launches = 10, .threads = 1};
+  scene_play(&scene, play_threads, &play);
+  assert_int_equal(scene.trace.size,
+                   TSCOPE_HEADER_BYTES + (size_t)scene.trace.header->chunks * TSCOPE_CHUNK_BYTES);
+  for (u32 i = 0; i < scene.trace.chunks; i++)
+    assert_int_equal(trace_chunk(&scene.trace, i)->magic, TSCOPE_CHUNK_MAGIC);
+  assert_true(scene.trace.chunks <= 3);
+  scene_end(&scene);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nothing_is_lost_below_the_cap),
+      cmocka_unit_test(oldest_detail_goes_first_and_is_counted),
+      cmocka_unit_test(every_thread_s_losses_are_counted),
+      cmocka_unit_test(no_detail_at_all),
+      cmocka_unit_test(spine_stops_at_its_cap_but_for_definitions),
+      cmocka_unit_test(unused_chunks_are_cut_off_at_the_end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
