@@ -131,7 +131,7 @@ static void record_enqueue(struct tscope_thread *thread, struct torch_scope *sco
     spanning = call;
     read_options(&record, call->options_shape, call->options);
     read_tensors(&record, call->tensors_shape, call->tensors);
-    if (type == TORCH_OP_ALLTOALL_BASE && comm->size) {
+    if (op_of(type) == TSCOPE_OP_ALLTOALL && comm->size) {
       record.count /= comm->size; /* told to each rank, as NCCL counts it */
       record.bytes /= comm->size;
     }

@@ -9,8 +9,7 @@
 #include "families.h"
 #include "torch_record.h"
 
-#define TORCH_OP_ALLTOALL_BASE 10 /* of enum c10d::OpType */
-#define TORCH_OP_UNKNOWN 100
+#define TORCH_OP_UNKNOWN 100 /* of enum c10d::OpType */
 
 /* A RecordFunction range that is a phase, from its start callback to its end callback. */
 struct torch_range {

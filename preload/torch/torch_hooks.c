@@ -17,7 +17,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", NU
   struct torch_scope scope;                                                                        \
   TSCOPE_UNWINDS
 
-#define VALUE(function, type, params, args, recorder, what)                                        \
+#define VALUE(function, since, until, type, params, args, recorder, what)                          \
   type function params;                                                                            \
   TSCOPE_EXPORT type function params {                                                             \
     RESOLVE(function, params, type);                                                               \
@@ -29,7 +29,7 @@ static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", NU
     return returned;                                                                               \
   }
 
-#define VOID(function, params, args, recorder, what)                                               \
+#define VOID(function, since, until, params, args, recorder, what)                                 \
   void function params;                                                                            \
   TSCOPE_EXPORT void function params {                                                             \
     RESOLVE(function, params, void);                                                               \

@@ -5,6 +5,7 @@
     training.py CASE LIBTSCOPE TSCOPE-REPORT    runs one case of CASES
     training.py --find-python                   prints the Python that has a PyTorch 2, if any
 """
+import ctypes
 import json
 import os
 import re
@@ -250,6 +251,60 @@ def survived_errors(python, library, tool, scratch):
                for earlier, later in zip(backward, backward[1:])), "one after the other")
 
 
+def collectives(python, library, tool, scratch):
+    """Every operation as collectives.py calls it: kind, size, type, reduction and peer."""
+    job = Job(python, library, scratch, "collectives")
+    job.run(script="collectives.py", ranks=2)
+    traces = job.traces(2)
+    for trace in traces:
+        rank, peer = trace.rank, 1 - trace.rank
+        wanted = [
+            ("ALLREDUCE", 100, "F32", "SUM", -1), ("ALLREDUCE", 30, "I64", "MAX", -1),
+            ("BROADCAST", 7, "F64", "NONE", 1), ("REDUCE", 11, "F32", "PROD", 1),
+            ("ALLGATHER", 5, "F32", "NONE", -1), ("ALLGATHER", 6, "F32", "NONE", -1),
+            ("GATHER", 8, "F32", "NONE", 0), ("SCATTER", 9, "F32", "NONE", 1),
+            ("ALLTOALL", 4, "F32", "NONE", -1), ("BARRIER", 0, "UNKNOWN", "NONE", -1),
+            ("ALLREDUCE", 3, "BF16", "SUM", -1), ("SEND", 12 + rank, "F32", "NONE", peer),
+            ("RECV", 13 - rank, "F32", "NONE", peer),
+        ]
+        if rank == 1:  # it receives first
+            wanted[-2:] = reversed(wanted[-2:])
+        names = {kind: {value: name for name, value in ENUMS[kind].items()}
+                 for kind in ("OPS", "DTYPES", "REDOPS")}
+        seen = [(names["OPS"][call.tag], call.count, names["DTYPES"][call.dtype],
+                 names["REDOPS"][call.redop], call.peer) for call in trace.records["Collective"]]
+        expect(seen == wanted, f"rank {rank}: {seen}")
+        expect(len({comm.identity for comm in trace.records["Comm"]}) == 2, "two communicators")
+        expect(len(trace.records["CommWait"]) == len(wanted), "a wait for each")
+        expect(len(trace.records["CommEnd"]) == 2, "both communicators ended")
+    check_collectives(traces)
+
+
+def names(python, library, tool, scratch):
+    """Each hook is exported by libtscope.so, and stands before a function that this PyTorch has,
+    if torch_hooks.def says that it has it."""
+    with open(os.path.join(HERE, "..", "..", "preload", "torch", "torch_hooks.def"),
+              encoding="utf-8") as file:
+        text = file.read().replace("\\\n", " ")
+    hooks = [(name, int(since), int(until)) for name, since, until in
+             re.findall(r"V(?:ALUE|OID)\((_Z\w+),\s+(\d+), (\d+),", text)]
+    expect(len(hooks) > 40, f"{len(hooks)} hooks")
+    shim = ctypes.CDLL(library)
+    absent = [name for name, _, _ in hooks if not hasattr(shim, name)]
+    expect(not absent, f"not exported: {absent}")
+    code = ("import ctypes, sys, torch; here = torch.__path__[0] + '/lib/lib'; "
+            "libraries = [ctypes.CDLL(here + name) for name in ('torch_cpu.so', 'c10.so')]; "
+            "print(torch.__version__, *(name for name in sys.argv[1:] "
+            "if any(hasattr(library, name) for library in libraries)))")
+    result = subprocess.run([python, "-c", code] + [name for name, _, _ in hooks],
+                            capture_output=True, text=True, check=True)
+    version, *present = result.stdout.split()
+    major, minor = version.split(".")[:2]
+    for name, since, until in hooks:
+        if since <= int(major) * 100 + int(minor) <= until:
+            expect(name in present, f"PyTorch {version} lacks {name}")
+
+
 def dormant(python, library, tool, scratch):
     """Importing PyTorch and inference on the CPU leave no trace."""
     job = Job(python, library, scratch, "dormant")
@@ -263,7 +318,7 @@ def dormant(python, library, tool, scratch):
 
 CASES = {case.__name__.replace("_", "-"): case
          for case in (same_numbers, straggler_named, accumulation, recomputation, data_workers,
-                      killed, survived_errors, dormant)}
+                      killed, survived_errors, collectives, names, dormant)}
 
 
 def main():
