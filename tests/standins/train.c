@@ -64,10 +64,11 @@ void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event) {
 }
 
 /* The bucket's gradients are there: reduce them while backward goes on. */
-static void reduce_bucket(struct rank *rank, int bucket) {
-  size_t bytes = (size_t)(rank->options->bucket_kb * 1024);
+void reduce_bucket(struct rank *rank, int bucket) {
+  const struct options *options = rank->options;
+  double kb = bucket ? options->bucket_kb : options->first_bucket_kb;
   stream_after(rank->comm_stream, rank->compute, rank->buckets[bucket]);
-  all_reduce(rank, bytes, rank->dp_comm, rank->comm_stream);
+  all_reduce(rank, (size_t)(kb * 1024), rank->dp_comm, rank->comm_stream);
 }
 
 static void layers(struct rank *rank, enum kernel kernel, double ms, bool backward) {
@@ -154,7 +155,8 @@ static void make_communicators(struct rank *rank) {
 
 static void set_up(struct rank *rank) {
   const struct options *options = rank->options;
-  size_t kb = (size_t)fmax(fmax(options->bucket_kb, options->tensor_kb), options->message_kb);
+  size_t kb = (size_t)fmax(fmax(options->bucket_kb, options->first_bucket_kb),
+                           fmax(options->tensor_kb, options->message_kb));
   CUDA(cudaSetDevice(rank->local_rank));
   make_communicators(rank);
   CUDA(cudaStreamCreateWithFlags(&rank->compute, cudaStreamNonBlocking));

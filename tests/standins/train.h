@@ -25,6 +25,7 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(double, optimizer_ms, "--optimizer-ms", 2, "computation of the optimizer")                     \
   X(int, buckets, "--buckets", 4, "gradient all-reduces a step")                                   \
   X(double, bucket_kb, "--bucket-kb", 256, "size of each")                                         \
+  X(double, first_bucket_kb, "--first-bucket-kb", 64, "but of the first, as PyTorch's DDP has it") \
   X(int, overlap, "--overlap", 1, "0: reduce gradients only after the backward pass")              \
   X(double, input_kb, "--input-kb", 256, "input copied to the device each step")                   \
   X(double, input_ms, "--input-ms", 0, "time the host takes to get the input of a step")           \
@@ -79,6 +80,7 @@ void check_cuda(cudaError_t error, const char *what);
 void check_nccl(ncclResult_t error, const char *what);
 
 void run_kernel(struct rank *rank, enum kernel kernel, double ms);
+void reduce_bucket(struct rank *rank, int bucket);
 void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream);
 /* What `later` gets from now on waits for what `earlier` has got. */
 void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);

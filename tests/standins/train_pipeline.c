@@ -48,8 +48,6 @@ void pipeline_step(struct rank *rank) {
       exchange(rank, before, -1);
   }
   if (rank->dp_size > 1)
-    for (int bucket = 0; bucket < options->buckets && options->overlap; bucket++) {
-      stream_after(rank->comm_stream, rank->compute, rank->buckets[bucket]);
-      all_reduce(rank, (size_t)(options->bucket_kb * 1024), rank->dp_comm, rank->comm_stream);
-    }
+    for (int bucket = 0; bucket < options->buckets && options->overlap; bucket++)
+      reduce_bucket(rank, bucket);
 }

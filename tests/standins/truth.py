@@ -91,9 +91,10 @@ class Meeting:
     def last_arrival(self):
         return max(call["arrival"] for _, call in self.members)
 
-    @property
-    def last(self):
-        return max(self.members, key=lambda member: (member[1]["arrival"], -member[0].rank))[0]
+    def last(self, rank):
+        """The rank's own part if nobody came later."""
+        return max(self.members,
+                   key=lambda member: (member[1]["arrival"], member[0].rank == rank))[0]
 
     @property
     def transfer(self):
@@ -218,7 +219,7 @@ class Truth:
                 meeting = max(op.meetings, key=lambda met: met.members[0][1]["end"])
                 while True:
                     account(meeting.last_arrival, "communication", op.rank)
-                    op = meeting.last
+                    op = meeting.last(op.rank)
                     rank = ranks[op.rank]
                     before = [met for met in op.meetings
                               if met is not meeting and met.members[0][1]["end"] ==

@@ -84,27 +84,24 @@ static uint64_t on_client_clock(uint64_t raw, const struct clock_map *map) {
   return (uint64_t)(map->client + (int64_t)((double)((int64_t)raw - map->raw) * map->slope));
 }
 
+/* The records are packed, so their members have no address to pass on. */
+#define CARRY_OVER(record)                                                                         \
+  do {                                                                                             \
+    (record).start = on_client_clock((record).start, map);                                         \
+    (record).end = on_client_clock((record).end, map);                                             \
+  } while (0)
+
 void record_on_client_clock(struct standin_record *record, const struct clock_map *map) {
-  uint64_t start, end;
   switch (record->any.kind) {
   case CUPTI_ACTIVITY_KIND_KERNEL:
   case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    start = on_client_clock(record->kernel.start, map);
-    end = on_client_clock(record->kernel.end, map);
-    record->kernel.start = start;
-    record->kernel.end = end;
+    CARRY_OVER(record->kernel);
     break;
   case CUPTI_ACTIVITY_KIND_MEMCPY:
-    start = on_client_clock(record->copy.start, map);
-    end = on_client_clock(record->copy.end, map);
-    record->copy.start = start;
-    record->copy.end = end;
+    CARRY_OVER(record->copy);
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
-    start = on_client_clock(record->fill.start, map);
-    end = on_client_clock(record->fill.end, map);
-    record->fill.start = start;
-    record->fill.end = end;
+    CARRY_OVER(record->fill);
     break;
   default:
     break;
