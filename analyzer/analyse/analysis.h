@@ -59,8 +59,10 @@ struct analysis {
   bool whole_run;          /* no steps: one window from each rank's begin to its end */
   u32 first_step, n_steps; /* looked at: warm-up left out */
   struct rank_summary *ranks;
-  float *compute_ms;     /* [rank * n_steps + step - first_step], NAN where not known */
-  i64 *transfer;         /* [n_collectives], NS_UNKNOWN */
+  float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
+  i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
+  u32 *next_call;    /* [n_arrivals] next of the calls that ran as one kernel (a group's), a ring;
+                        itself where it ran alone */
   i64 *waited_elsewhere; /* [n_arrivals] exposed wait of that rank in other communicators, since its
                             step began, up to this arrival */
   struct graph *graph;
@@ -78,7 +80,8 @@ const char *op_name(u8 op);
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
 
-/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if it cannot be told. */
+/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if it cannot be told. A
+ * kernel that runs several calls waits for the members of all of them. */
 i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);
 
 static inline double ns_to_ms(i64 ns) {
@@ -88,6 +91,7 @@ static inline double ns_to_ms(i64 ns) {
 /* The analyses. Each returns 0 or negative errno. */
 int steps_analyse(struct analysis *a);
 int collectives_prepare(struct analysis *a);
+int group_calls_join(struct analysis *a);
 int collectives_analyse(struct analysis *a);
 int overlap_rank(struct analysis *a, const struct timeline *timeline);
 int overlap_summarise(struct analysis *a);

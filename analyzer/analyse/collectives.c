@@ -20,19 +20,28 @@ static bool ran(const struct arrival *arrival) {
   return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
 }
 
-i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival) {
-  if (arrival->collective == INDEX_NONE || !ran(arrival))
+static i64 call_transfer_begin(const struct analysis *a, const struct arrival *call) {
+  if (call->collective == INDEX_NONE || !ran(call))
     return NS_UNKNOWN;
-  const struct collective *collective = &a->model->collectives[arrival->collective];
-  i64 begin;
+  const struct collective *collective = &a->model->collectives[call->collective];
   if (a->model->clock_aligned && collective->last_start != NS_UNKNOWN)
-    begin = collective->last_start;
-  else if (a->transfer[arrival->collective] != NS_UNKNOWN)
-    begin = arrival->end - a->transfer[arrival->collective];
-  else
+    return collective->last_start;
+  i64 transfer = a->transfer[call->collective];
+  return transfer == NS_UNKNOWN ? NS_UNKNOWN : call->end - transfer;
+}
+
+i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival) {
+  u32 first = (u32)(arrival - a->model->arrivals), call = first;
+  i64 latest = NS_UNKNOWN; /* below all times */
+  do {
+    i64 begin = call_transfer_begin(a, &a->model->arrivals[call]);
+    latest = begin > latest ? begin : latest;
+    call = a->next_call[call];
+  } while (call != first);
+  if (latest == NS_UNKNOWN)
     return NS_UNKNOWN;
-  begin = begin < arrival->start ? arrival->start : begin;
-  return begin > arrival->end ? arrival->end : begin;
+  latest = latest < arrival->start ? arrival->start : latest;
+  return latest > arrival->end ? arrival->end : latest;
 }
 
 static i64 transfer_of(const struct model *model, const struct collective *collective) {

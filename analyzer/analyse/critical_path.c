@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The longest chain of work that had to follow on itself, across ranks. From the last end of a
- * step walk back, always to the predecessor that finished last; at a collective jump to the member
- * that arrived last. The stretches walked over add up to the step exactly, so each nanosecond of
- * it has one category and one rank.
+ * sample walk back, always to the predecessor that finished last; at a collective jump to the
+ * member that arrived last. The stretches walked over add up to the sample exactly, so each
+ * nanosecond has one category and one rank.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@ static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_UNKNOWN] = "unknown"};
 
 /* What the host does in a phase: on a job without GPU the phases are the compute. */
-static enum path_category host_category(const struct step_graph *g, u32 rank, u8 phase) {
+static enum path_category host_category(const struct sample_graph *g, u32 rank, u8 phase) {
   if (phase == TSCOPE_PHASE_DATA)
     return PATH_INPUT;
   if (g->slices[rank].on_gpu || phase == 0 || phase == TSCOPE_PHASE_USER)
@@ -28,7 +28,7 @@ static enum path_category host_category(const struct step_graph *g, u32 rank, u8
   return PATH_COMPUTE;
 }
 
-static enum path_category node_category(const struct step_graph *g, const struct node *node) {
+static enum path_category node_category(const struct sample_graph *g, const struct node *node) {
   switch (node->kind) {
   case NODE_HOST:
     return host_category(g, node->rank, node->phase);
@@ -46,8 +46,8 @@ static enum path_category node_category(const struct step_graph *g, const struct
 }
 
 struct walk {
-  const struct step_graph *g;
-  struct step_outcome *out;
+  const struct sample_graph *g;
+  struct sample_outcome *out;
   u32 node;
   i64 now; /* everything after it is accounted for */
 };
@@ -61,7 +61,7 @@ static void account(struct walk *w, i64 until, enum path_category category, u32 
 }
 
 /* The dependency that ended last, not after `limit`; INDEX_NONE if there is none. */
-static u32 latest_dep(const struct step_graph *g, u32 node, i64 *end) {
+static u32 latest_dep(const struct sample_graph *g, u32 node, i64 *end) {
   u32 latest = INDEX_NONE;
   for (u32 i = g->nodes[node].first_dep; i < g->nodes[node + 1].first_dep; i++) {
     u32 from = g->deps[i];
@@ -76,7 +76,7 @@ static u32 latest_dep(const struct step_graph *g, u32 node, i64 *end) {
 /* From the end of a node to its start, or across to what held it up. True when the walk is at the
  * start of w->node, false when it went on to the end of another. */
 static bool cross_node(struct walk *w, bool at_end) {
-  const struct step_graph *g = w->g;
+  const struct sample_graph *g = w->g;
   const struct node *node = &g->nodes[w->node];
   if (at_end && node->kind == NODE_BLOCKED) {
     i64 end = INT64_MIN;
@@ -87,7 +87,7 @@ static bool cross_node(struct walk *w, bool at_end) {
       return false;
     }
   }
-  if (at_end && node->kind == NODE_COLLECTIVE && node->instance != INDEX_NONE) {
+  if (at_end && meets_others(g, w->node)) {
     u32 last;
     i64 start = meeting_start(g, w->node, &last);
     account(w, start, PATH_COMMUNICATION, node->rank);
@@ -99,9 +99,9 @@ static bool cross_node(struct walk *w, bool at_end) {
 }
 
 /* From the start of a node to the end of the predecessor that finished last. False at the
- * beginning of the step. */
+ * beginning of the sample. */
 static bool step_back(struct walk *w, bool *at_end) {
-  const struct step_graph *g = w->g;
+  const struct sample_graph *g = w->g;
   u32 index = w->node, before = INDEX_NONE;
   const struct node *node = &g->nodes[index];
   bool device = NODE_ON_DEVICE(node->kind);
@@ -138,16 +138,16 @@ static bool step_back(struct walk *w, bool *at_end) {
   return before != INDEX_NONE;
 }
 
-/* Where a rank's step ends: at its host's last deed, or, where the host ran ahead of the device
+/* Where a rank's sample ends: at its host's last deed, or, where the host ran ahead of the device
  * and never waited for it, at the device's. */
-u32 step_graph_last_node(const struct slice *slice) {
+u32 sample_last_node(const struct slice *slice) {
   bool ahead = slice->on_gpu && !slice->synced && slice->last_device != INDEX_NONE;
   return ahead ? slice->last_device : slice->last_host;
 }
 
-void critical_path_walk(const struct step_graph *g, struct step_outcome *out) {
+void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out) {
   const struct slice *last = &g->slices[g->last_rank];
-  struct walk w = {.g = g, .out = out, .node = step_graph_last_node(last), .now = g->end};
+  struct walk w = {.g = g, .out = out, .node = sample_last_node(last), .now = g->end};
   bool at_end = true;
   if (w.node != INDEX_NONE)
     account(&w, g->nodes[w.node].end,
@@ -170,12 +170,12 @@ void critical_path_walk(const struct step_graph *g, struct step_outcome *out) {
 static int analyse_sample(void *user, u32 sample, unsigned worker) {
   struct analysis *a = user;
   struct graph *graph = a->graph;
-  struct step_outcome *out = &graph->outcomes[sample];
-  struct step_graph joined;
+  struct sample_outcome *out = &graph->outcomes[sample];
+  struct sample_graph joined;
   (void)worker;
-  int error = step_graph_join(a, sample, &joined);
+  int error = sample_graph_join(a, sample, &joined);
   if (error == -E2BIG || (!error && joined.n == 0)) {
-    step_graph_free(&joined);
+    sample_graph_free(&joined);
     return 0;
   }
   if (!error) {
@@ -183,7 +183,7 @@ static int analyse_sample(void *user, u32 sample, unsigned worker) {
     error = what_if_replay(&joined, graph->edits, graph->n_edits, out);
     out->valid = !error;
   }
-  step_graph_free(&joined);
+  sample_graph_free(&joined);
   return error;
 }
 
@@ -196,14 +196,14 @@ static int report_path(struct analysis *a) {
   if (!r->path_by_category || !r->path_by_rank)
     return -ENOMEM;
   for (u32 i = 0; i < graph->n_samples; i++)
-    r->path_steps_used += graph->outcomes[i].valid;
+    r->path_steps_used += graph->outcomes[i].valid ? graph->samples[i].n : 0;
   if (r->path_steps_used == 0) {
     r->path_reason = "none of the steps looked at still has its events in the trace";
     return 0;
   }
   double n = r->path_steps_used;
   for (u32 i = 0; i < graph->n_samples; i++) {
-    const struct step_outcome *out = &graph->outcomes[i];
+    const struct sample_outcome *out = &graph->outcomes[i];
     if (!out->valid)
       continue;
     wall += out->wall;

@@ -59,6 +59,8 @@ static int run_all(struct analysis *a) {
   if (!error)
     error = collectives_prepare(a);
   if (!error)
+    error = group_calls_join(a);
+  if (!error)
     error = graph_plan(a);
   if (!error)
     error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which steps are sampled, and how the ranks' slices of one step become one graph.
+ * Which steps are sampled, and how the ranks' slices of one sample become one graph.
  */
 #include "graph.h"
 
@@ -13,7 +13,8 @@
  * be larger than what is wanted, up to the limit. */
 #define NODES_WANTED 2e6
 #define NODES_LIMIT 8e6
-#define MAX_SAMPLES 64u
+#define MAX_STEPS 128u
+#define STEPS_IN_A_ROW 16u
 
 /* Share of the run, at its end, whose detail the rings still hold. */
 static double share_kept(const struct model *model) {
@@ -41,19 +42,23 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   return NULL;
 }
 
+/* Evenly spread over the usable steps. */
 static void choose_samples(struct analysis *a, double nodes_per_step) {
   struct graph *graph = a->graph;
   double kept = share_kept(a->model);
-  u32 last = a->first_step + a->n_steps;
+  u32 end = a->first_step + a->n_steps;
   /* a tenth less than the rings should hold: ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
   usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
-  double wanted = nodes_per_step > 0 ? NODES_WANTED / nodes_per_step : MAX_SAMPLES;
-  u32 n = wanted < 1 ? 1 : wanted > MAX_SAMPLES ? MAX_SAMPLES : (u32)wanted;
-  n = n > usable ? usable : n;
-  for (u32 i = 0; i < n; i++)
+  double wanted = nodes_per_step > 0 ? NODES_WANTED / nodes_per_step : MAX_STEPS;
+  u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
+  steps = steps > usable ? usable : steps;
+  u32 n = (steps + STEPS_IN_A_ROW - 1) / STEPS_IN_A_ROW, row = steps / n;
+  for (u32 i = 0; i < n; i++) {
+    u32 room_begin = (u32)((u64)usable * i / n), room_end = (u32)((u64)usable * (i + 1) / n);
     graph->samples[graph->n_samples++] =
-        last - usable + (u32)(((u64)usable * (2 * i + 1)) / (2 * n));
+        (struct sample){end - usable + room_begin + (room_end - room_begin - row) / 2, row};
+  }
 }
 
 int graph_plan(struct analysis *a) {
@@ -69,7 +74,7 @@ int graph_plan(struct analysis *a) {
   if (a->results->path_reason)
     return 0;
   struct graph *graph = a->graph;
-  graph->samples = arena_array(a->arena, MAX_SAMPLES, sizeof(u32));
+  graph->samples = arena_array(a->arena, MAX_STEPS, sizeof(*graph->samples));
   if (!graph->samples)
     return -ENOMEM;
   choose_samples(a, per_step);
@@ -93,7 +98,7 @@ void graph_free(struct analysis *a) {
     slice_free(&a->graph->slices[i]);
 }
 
-static void append_slice(struct step_graph *g, struct slice *slice, u32 *n_deps) {
+static void append_slice(struct sample_graph *g, struct slice *slice, u32 *n_deps) {
   u32 base = g->n;
   for (u32 i = 0; i < slice->n_nodes; i++) {
     struct node node = slice->nodes[i];
@@ -108,7 +113,7 @@ static void append_slice(struct step_graph *g, struct slice *slice, u32 *n_deps)
   slice_free(slice);
 }
 
-static int append_all(struct step_graph *g) {
+static int append_all(struct sample_graph *g) {
   size_t n = 0, n_deps = 0;
   for (u32 i = 0; i < g->n_ranks; i++) {
     n += g->slices[i].n_nodes;
@@ -156,31 +161,31 @@ static int by_collective_and_start(const void *left, const void *right) {
   return a->node < b->node ? -1 : 1;
 }
 
-/* Brings the nodes of one collective together; their `instance` becomes the meeting's index. */
-static int join_collectives(const struct analysis *a, struct step_graph *g) {
+/* All calls of all collective nodes; counts them if `met` is NULL. */
+static size_t list_attendance(const struct analysis *a, const struct sample_graph *g,
+                              struct attendance *met) {
   const struct model *model = a->model;
   size_t n = 0;
-  for (u32 i = 0; i < g->n; i++)
-    n += g->nodes[i].kind == NODE_COLLECTIVE;
-  struct attendance *met = malloc((n + 1) * sizeof(*met));
-  g->members = malloc((n + 1) * sizeof(u32));
-  g->meetings = malloc((n + 1) * sizeof(*g->meetings));
-  if (!met || !g->members || !g->meetings) {
-    free(met);
-    return -ENOMEM;
-  }
-  n = 0;
   for (u32 i = 0; i < g->n; i++) {
-    struct node *node = &g->nodes[i];
-    if (node->kind != NODE_COLLECTIVE)
+    const struct node *node = &g->nodes[i];
+    if (node->kind != NODE_COLLECTIVE || node->arrival == INDEX_NONE)
       continue;
-    u32 arrival = node->instance;
-    u32 collective = arrival == INDEX_NONE ? INDEX_NONE : model->arrivals[arrival].collective;
-    node->instance = INDEX_NONE;
-    if (collective != INDEX_NONE)
-      met[n++] = (struct attendance){node->start, collective, i};
+    u32 call = node->arrival;
+    do {
+      u32 collective = model->arrivals[call].collective;
+      if (collective != INDEX_NONE) {
+        if (met)
+          met[n] = (struct attendance){node->start, collective, i};
+        n++;
+      }
+      call = a->next_call[call];
+    } while (call != node->arrival);
   }
-  qsort(met, n, sizeof(*met), by_collective_and_start);
+  return n;
+}
+
+static void number_meetings(const struct model *model, struct sample_graph *g,
+                            const struct attendance *met, size_t n) {
   for (size_t i = 0; i < n; i++) {
     u32 collective = met[i].collective;
     if (i == 0 || collective != met[i - 1].collective)
@@ -188,14 +193,36 @@ static int join_collectives(const struct analysis *a, struct step_graph *g) {
           (struct meeting){(u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
     g->members[i] = met[i].node;
     g->meetings[g->n_meetings - 1].n++;
-    g->nodes[met[i].node].instance = g->n_meetings - 1;
+    g->first_attended[met[i].node]++;
+  }
+  for (u32 i = 0, sum = 0; i <= g->n; i++)
+    sum = g->first_attended[i] += sum;
+  for (u32 m = g->n_meetings; m-- > 0;)
+    for (u32 k = g->meetings[m].n; k-- > 0;)
+      g->attended[--g->first_attended[g->members[g->meetings[m].first + k]]] = m;
+}
+
+/* Brings the nodes of one collective together. */
+static int join_collectives(const struct analysis *a, struct sample_graph *g) {
+  size_t n = list_attendance(a, g, NULL);
+  struct attendance *met = malloc((n + 1) * sizeof(*met));
+  g->members = malloc((n + 1) * sizeof(u32));
+  g->attended = malloc((n + 1) * sizeof(u32));
+  g->meetings = malloc((n + 1) * sizeof(*g->meetings));
+  g->first_attended = calloc(g->n + 1u, sizeof(u32));
+  int error = -ENOMEM;
+  if (met && g->members && g->attended && g->meetings && g->first_attended) {
+    list_attendance(a, g, met);
+    qsort(met, n, sizeof(*met), by_collective_and_start);
+    number_meetings(a->model, g, met, n);
+    error = 0;
   }
   free(met);
-  return 0;
+  return error;
 }
 
 /* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
-static int number_keys(struct step_graph *g) {
+static int number_keys(struct sample_graph *g) {
   u32 mask = 1023, *slots = NULL, *keys = NULL, n = 0;
   for (;;) {
     slots = calloc(mask + 1u, sizeof(u32));
@@ -239,9 +266,9 @@ static int number_keys(struct step_graph *g) {
   return error;
 }
 
-int step_graph_join(const struct analysis *a, u32 sample, struct step_graph *g) {
-  *g = (struct step_graph){.n_ranks = a->model->n_ranks,
-                           .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
+int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
+  *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
+                             .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
   int error = append_all(g);
   if (!error)
     error = join_collectives(a, g);
@@ -250,23 +277,29 @@ int step_graph_join(const struct analysis *a, u32 sample, struct step_graph *g) 
   return error;
 }
 
-void step_graph_free(struct step_graph *g) {
+void sample_graph_free(struct sample_graph *g) {
   free(g->nodes);
   free(g->deps);
   free(g->base);
   free(g->meetings);
   free(g->members);
+  free(g->attended);
+  free(g->first_attended);
 }
 
-i64 meeting_start(const struct step_graph *g, u32 node, u32 *last) {
-  const struct meeting *meeting = &g->meetings[g->nodes[node].instance];
-  const u32 *members = &g->members[meeting->first];
-  i64 end = g->nodes[node].end;
-  u32 k = meeting->n - 1;
-  /* A root that need not wait can end before others start. */
-  while (!meeting->barrier && k > 0 && g->nodes[members[k]].start > end)
-    k--;
-  *last = members[k];
-  i64 start = g->nodes[members[k]].start;
-  return start < end ? start : end;
+i64 meeting_start(const struct sample_graph *g, u32 node, u32 *last) {
+  i64 end = g->nodes[node].end, latest = INT64_MIN;
+  for (u32 i = g->first_attended[node]; i < g->first_attended[node + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    const u32 *members = &g->members[meeting->first];
+    u32 k = meeting->n - 1;
+    /* A root that need not wait can end before others start. */
+    while (!meeting->barrier && k > 0 && g->nodes[members[k]].start > end)
+      k--;
+    if (g->nodes[members[k]].start > latest) {
+      latest = g->nodes[members[k]].start;
+      *last = members[k];
+    }
+  }
+  return latest < end ? latest : end;
 }

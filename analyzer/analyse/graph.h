@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What had to wait for what, in a sample of the steps: the input of critical_path.c and what_if.c.
+ * What had to wait for what, in samples of the steps: the input of critical_path.c and what_if.c.
  *
- * While a rank's timeline is loaded, slice.c cuts the sampled steps out of it. Per step, graph.c
- * then joins the ranks' slices at their collectives.
+ * A sample is a few steps in a row: what reaches over from one step into the next (a host that runs
+ * ahead of its device) then counts as it does in the run. While a rank's timeline is loaded,
+ * slice.c cuts the samples out of it; graph.c then joins the ranks' slices at their collectives.
  *
  * A node is a stretch of work on one lane; the nodes of a lane are adjacent and in order. Host
  * lanes are flattened: nested phases become stretches of their own time (NODE_HOST), calls are
@@ -27,25 +28,25 @@ enum node_kind {
 #define HOST_KEYS 8u /* keys below this are phases: own time and gaps of the host */
 
 struct node {
-  i64 start, end; /* cut to the step */
+  i64 start, end; /* cut to the sample */
   u32 key;        /* what work it is, alike on all ranks */
   u32 launch;     /* node that launched it, INDEX_NONE */
-  u32 instance;   /* of a NODE_COLLECTIVE: in a slice the arrival, in a graph the collective met */
-  u32 rank;       /* index into model.ranks */
-  u32 first_dep;  /* its dependencies end where the next node's begin */
+  u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
+  u32 rank;      /* index into model.ranks */
+  u32 first_dep; /* its dependencies end where the next node's begin */
   u8 kind;
   u8 phase;   /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool first; /* on its lane */
 };
 
-/* One rank's part of one sampled step. */
+/* One rank's part of one sample. */
 struct slice {
   struct node *nodes; /* n_nodes + 1; the last only closes first_dep */
   u32 *deps; /* nodes that must end before: event waits (device), what released it (host) */
   u32 n_nodes, n_deps;
   i64 begin, end;
   u32 last_host, last_device; /* nodes that end last, INDEX_NONE */
-  bool present, synced;       /* synced: the host was held by the device in this step */
+  bool present, synced;       /* synced: the host was held by the device */
   bool on_gpu;
 };
 
@@ -55,8 +56,8 @@ struct meeting {
   bool barrier; /* nobody ends before all have started */
 };
 
-/* All ranks' slices of one step, joined. */
-struct step_graph {
+/* All ranks' slices of one sample, joined. */
+struct sample_graph {
   struct node *nodes; /* n + 1; by rank, then lane */
   u32 *deps;
   u32 n;
@@ -64,11 +65,13 @@ struct step_graph {
   struct slice *slices;
   u32 n_ranks;
   struct meeting *meetings;
-  u32 *members; /* nodes */
+  u32 *members;  /* nodes */
+  u32 *attended; /* meetings, of node i from first_attended[i] on; several in a group's kernel */
+  u32 *first_attended; /* [n + 1] */
   u32 n_meetings;
   u32 n_keys;
-  i64 begin, end; /* earliest begin and latest end of the ranks' steps */
-  u32 last_rank;  /* whose step ends last */
+  i64 begin, end; /* earliest begin and latest end of the ranks' slices */
+  u32 last_rank;  /* whose slice ends last */
 };
 
 enum path_category {
@@ -91,13 +94,18 @@ struct edit {
 };
 #define MAX_EDITS 8
 
-/* What one sampled step gave. */
-struct step_outcome {
+/* Steps in a row. */
+struct sample {
+  u32 first, n;
+};
+
+/* What one sample gave. */
+struct sample_outcome {
   bool valid;
   i64 wall; /* length of the path */
   i64 by_category[PATH_CATEGORIES];
   i64 *by_rank; /* [n_ranks] */
-  i64 replayed; /* unedited, from the step's begin */
+  i64 replayed; /* unedited, from the sample's begin */
   i64 measured;
   i64 saved[MAX_EDITS]; /* against the unedited replay */
   u64 contradictions;   /* dependencies that cannot all be true */
@@ -105,9 +113,9 @@ struct step_outcome {
 
 struct graph {
   u32 n_samples;
-  u32 *samples;         /* steps, ascending */
-  struct slice *slices; /* [n_samples * n_ranks] */
-  struct step_outcome *outcomes;
+  struct sample *samples; /* ascending */
+  struct slice *slices;   /* [n_samples * n_ranks] */
+  struct sample_outcome *outcomes;
   struct edit edits[MAX_EDITS];
   u32 n_edits;
 };
@@ -117,23 +125,28 @@ int slice_cut(struct analysis *a, const struct timeline *timeline);
 void slice_free(struct slice *slice);
 
 /* graph.c: joins sample's slices and frees them. 0, or negative errno. */
-int step_graph_join(const struct analysis *a, u32 sample, struct step_graph *graph);
-void step_graph_free(struct step_graph *graph);
+int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
+void sample_graph_free(struct sample_graph *graph);
+
+/* Whether a node is a collective of which the members are known. */
+static inline bool meets_others(const struct sample_graph *graph, u32 node) {
+  return graph->first_attended[node] < graph->first_attended[node + 1];
+}
 
 /* Start of a collective's transfer as node saw it: the latest start among the members it had to
  * wait for, and which that was. */
-i64 meeting_start(const struct step_graph *graph, u32 node, u32 *last);
+i64 meeting_start(const struct sample_graph *graph, u32 node, u32 *last);
 
-/* Where a rank's step ends: its host's last node, or, where the host ran ahead and never waited for
- * the device, the device's. INDEX_NONE if neither has any. */
-u32 step_graph_last_node(const struct slice *slice);
+/* Where a rank's sample ends: its host's last node, or, where the host ran ahead and never waited
+ * for the device, the device's. INDEX_NONE if neither has any. */
+u32 sample_last_node(const struct slice *slice);
 
 /* critical_path.c */
-void critical_path_walk(const struct step_graph *graph, struct step_outcome *outcome);
+void critical_path_walk(const struct sample_graph *graph, struct sample_outcome *outcome);
 
 /* what_if.c */
-int what_if_replay(const struct step_graph *graph, const struct edit *edits, u32 n_edits,
-                   struct step_outcome *outcome);
+int what_if_replay(const struct sample_graph *graph, const struct edit *edits, u32 n_edits,
+                   struct sample_outcome *outcome);
 int what_if_choose(struct analysis *a);
 int what_if_report(struct analysis *a);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cuts the sampled steps out of a rank's timeline, host lanes flattened.
+ * Cuts the samples out of a rank's timeline, host lanes flattened.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,9 +29,9 @@ struct cutter {
   u32 *name_keys; /* by name, 0: not computed yet */
   u32 n_names;
   struct lane_state *lanes;
-  /* of the step being cut */
+  /* of the sample being cut */
   struct slice *slice;
-  u32 *carried; /* spans already running when it began */
+  u32 *carried; /* spans already running at its begin */
   u32 n_carried;
   u32 low, high; /* spans that started in it */
   u32 *node_of;  /* by position: carried, then low.. */
@@ -114,7 +114,7 @@ static void emit_own_time(struct cutter *c, struct lane_state *lane, i64 until) 
                      .key = phase,
                      .phase = phase,
                      .launch = INDEX_NONE,
-                     .instance = INDEX_NONE});
+                     .arrival = INDEX_NONE});
   lane->covered = until;
 }
 
@@ -150,7 +150,7 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
                                   .key = key_of(c, span),
                                   .phase = top_phase(lane),
                                   .launch = INDEX_NONE,
-                                  .instance = INDEX_NONE});
+                                  .arrival = INDEX_NONE});
   lane->covered = end;
   return lane->leaf;
 }
@@ -164,7 +164,7 @@ static u32 take_device_span(struct cutter *c, struct lane_state *lane, const str
                             .kind = node_kind(span->kind),
                             .key = key_of(c, span),
                             .launch = INDEX_NONE,
-                            .instance = met ? span->link : INDEX_NONE});
+                            .arrival = met ? span->link : INDEX_NONE});
 }
 
 /* Room per lane: a call is one node at most, a phase two (before it, and its end). */
@@ -274,7 +274,7 @@ static void find_last(struct slice *slice) {
   }
 }
 
-static int cut_step(struct cutter *c) {
+static int cut_spans(struct cutter *c) {
   struct slice *slice = c->slice;
   u32 n_spans = c->n_carried + c->high - c->low;
   u32 room = lay_out_lanes(c, n_spans);
@@ -316,12 +316,27 @@ static u32 first_span_from(const struct timeline *t, i64 time) {
   return low;
 }
 
+/* From the begin of the first step to the end of the last that this rank has of a sample. */
+static bool sample_window(const struct analysis *a, u32 rank, const struct sample *sample,
+                          struct window *all) {
+  bool found = false;
+  for (u32 i = 0; i < sample->n; i++) {
+    struct window window;
+    if (!analysis_window(a, rank, sample->first + i, &window))
+      continue;
+    all->begin = found ? all->begin : window.begin;
+    all->end = window.end;
+    found = true;
+  }
+  return found;
+}
+
 static int cut_sample(struct cutter *c, u32 sample) {
   struct graph *graph = c->a->graph;
   const struct timeline *t = c->t;
   struct window window;
   c->slice = &graph->slices[(size_t)sample * c->a->model->n_ranks + t->rank];
-  if (!analysis_window(c->a, t->rank, graph->samples[sample], &window))
+  if (!sample_window(c->a, t->rank, &graph->samples[sample], &window))
     return 0;
   if (t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin)
     return 0;
@@ -329,10 +344,10 @@ static int cut_sample(struct cutter *c, u32 sample) {
   c->slice->end = window.end;
   c->low = first_span_from(t, window.begin);
   c->high = first_span_from(t, window.end);
-  return cut_step(c);
+  return cut_spans(c);
 }
 
-/* Spans already running when a sampled step began, in order of start. */
+/* Spans already running when a sample began, in order of start. */
 struct carry {
   u32 sample, span;
 };
@@ -377,9 +392,9 @@ static int prepare(struct cutter *c, i64 **begins) {
   i64 latest = INT64_MIN;
   for (u32 i = 0; i < samples; i++) {
     struct window window;
-    if (analysis_window(c->a, c->t->rank, c->a->graph->samples[i], &window))
+    if (sample_window(c->a, c->t->rank, &c->a->graph->samples[i], &window))
       latest = window.begin;
-    (*begins)[i] = latest; /* a step this rank lacks takes nothing that matters */
+    (*begins)[i] = latest; /* a sample this rank lacks takes nothing that matters */
   }
   return 0;
 }

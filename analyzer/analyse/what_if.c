@@ -20,7 +20,7 @@
 /* Events to be put in order: start of node n is n; its end is n too, unless other events decide
  * it: then it is V + n. Meeting m is 2V + m. */
 struct replay {
-  const struct step_graph *g;
+  const struct sample_graph *g;
   u32 *order, n_order;
   u8 *state; /* of each event: 0 not seen, 1 on the stack, 2 in order */
   i64 *start, *end, *met;
@@ -28,19 +28,37 @@ struct replay {
   u64 contradictions;
 };
 
-static bool ends_apart(const struct step_graph *g, u32 n) {
+static bool ends_apart(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  return (node->kind == NODE_COLLECTIVE && node->instance != INDEX_NONE) ||
-         (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
+  return meets_others(g, n) || (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
 }
 
-static u32 end_event(const struct step_graph *g, u32 n) {
+static u32 end_event(const struct sample_graph *g, u32 n) {
   return ends_apart(g, n) ? g->n + n : n;
+}
+
+/* The k-th event that a collective's end waits for: of each of its meetings the meeting itself, or,
+ * where members need not all have started, every member. */
+static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
+  for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    u32 events = meeting->barrier ? 1 : meeting->n;
+    if (k >= events) {
+      k -= events;
+      continue;
+    }
+    if (meeting->barrier)
+      return 2 * g->n + g->attended[i];
+    u32 member = g->members[meeting->first + k];
+    *skip = g->nodes[member].start > g->nodes[n].end;
+    return member;
+  }
+  return INDEX_NONE;
 }
 
 /* The k-th event that must come before `event`; INDEX_NONE when there are no more. `*skip` is set
  * for a k that happens to have none. */
-static u32 predecessor(const struct step_graph *g, u32 event, u32 k, bool *skip) {
+static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *skip) {
   *skip = false;
   if (event >= 2 * g->n) {
     const struct meeting *meeting = &g->meetings[event - 2 * g->n];
@@ -54,14 +72,7 @@ static u32 predecessor(const struct step_graph *g, u32 event, u32 k, bool *skip)
       return n;
     if (node->kind == NODE_BLOCKED)
       return k <= n_deps ? end_event(g, g->deps[node->first_dep + k - 1]) : INDEX_NONE;
-    const struct meeting *meeting = &g->meetings[node->instance];
-    if (meeting->barrier)
-      return k == 1 ? 2 * g->n + node->instance : INDEX_NONE;
-    if (k > meeting->n)
-      return INDEX_NONE;
-    u32 member = g->members[meeting->first + k - 1];
-    *skip = g->nodes[member].start > node->end;
-    return member;
+    return member_event(g, n, k - 1, skip);
   }
   if (k == 0) {
     *skip = node->first;
@@ -137,7 +148,7 @@ static int order_events(struct replay *r) {
 
 /* --- how long each kind of work takes on each rank against its peers --- */
 
-static i64 gap_before(const struct step_graph *g, u32 n) {
+static i64 gap_before(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
   i64 from = node->first ? g->slices[node->rank].begin : g->nodes[n - 1].end;
   return node->start > from ? node->start - from : 0;
@@ -145,7 +156,7 @@ static i64 gap_before(const struct step_graph *g, u32 n) {
 
 /* Kernels and calls are compared by their mean, host time in a phase by its sum: how it is cut by
  * calls differs from rank to rank. */
-static void sum_work(const struct step_graph *g, double *sum, u32 *count) {
+static void sum_work(const struct sample_graph *g, double *sum, u32 *count) {
   for (u32 n = 0; n < g->n; n++) {
     const struct node *node = &g->nodes[n];
     size_t at = (size_t)node->key * g->n_ranks + node->rank;
@@ -162,7 +173,7 @@ static void sum_work(const struct step_graph *g, double *sum, u32 *count) {
 }
 
 static int compare_peers(struct replay *r) {
-  const struct step_graph *g = r->g;
+  const struct sample_graph *g = r->g;
   size_t cells = (size_t)g->n_keys * g->n_ranks;
   double *sum = calloc(cells, sizeof(double)), *sorted = malloc(g->n_ranks * sizeof(double));
   u32 *count = calloc(cells, sizeof(u32));
@@ -236,7 +247,7 @@ static i64 edited_duration(const struct replay *r, const struct edit *edit, u32 
 }
 
 static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct step_graph *g = r->g;
+  const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
   i64 was = INT64_MIN, now = INT64_MIN;
   bool launch_bound = false;
@@ -266,7 +277,7 @@ static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) 
 }
 
 static void replay_start(struct replay *r, const struct edit *edit, u32 n) {
-  const struct step_graph *g = r->g;
+  const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
   if (NODE_ON_DEVICE(node->kind)) {
     r->start[n] = device_start(r, edit, n);
@@ -279,7 +290,7 @@ static void replay_start(struct replay *r, const struct edit *edit, u32 n) {
 }
 
 static i64 blocked_end(const struct replay *r, u32 n) {
-  const struct step_graph *g = r->g;
+  const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
   i64 was = INT64_MIN, now = INT64_MIN;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
@@ -296,23 +307,25 @@ static i64 blocked_end(const struct replay *r, u32 n) {
 }
 
 static i64 collective_end(const struct replay *r, const struct edit *edit, u32 n) {
-  const struct step_graph *g = r->g;
+  const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
-  const struct meeting *meeting = &g->meetings[node->instance];
   u32 last;
   i64 was = meeting_start(g, n, &last), now = r->start[n];
-  if (meeting->barrier)
-    now = r->met[node->instance] > now ? r->met[node->instance] : now;
-  for (u32 k = 0; !meeting->barrier && k < meeting->n; k++) {
-    u32 member = g->members[meeting->first + k];
-    if (g->nodes[member].start <= node->end && r->start[member] > now)
-      now = r->start[member];
+  for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    if (meeting->barrier && r->met[g->attended[i]] > now)
+      now = r->met[g->attended[i]];
+    for (u32 k = 0; !meeting->barrier && k < meeting->n; k++) {
+      u32 member = g->members[meeting->first + k];
+      if (g->nodes[member].start <= node->end && r->start[member] > now)
+        now = r->start[member];
+    }
   }
   return now + (edit->free_communication ? 0 : node->end - was);
 }
 
 static i64 replay(struct replay *r, const struct edit *edit) {
-  const struct step_graph *g = r->g;
+  const struct sample_graph *g = r->g;
   for (u32 i = 0; i < r->n_order; i++) {
     u32 event = r->order[i];
     if (event >= 2 * g->n) {
@@ -336,15 +349,15 @@ static i64 replay(struct replay *r, const struct edit *edit) {
     const struct slice *slice = &g->slices[rank];
     if (!slice->present)
       continue;
-    u32 last = step_graph_last_node(slice);
+    u32 last = sample_last_node(slice);
     i64 at = last == INDEX_NONE ? slice->end : r->end[last] + slice->end - g->nodes[last].end;
     end = at > end ? at : end;
   }
   return end;
 }
 
-int what_if_replay(const struct step_graph *g, const struct edit *edits, u32 n_edits,
-                   struct step_outcome *out) {
+int what_if_replay(const struct sample_graph *g, const struct edit *edits, u32 n_edits,
+                   struct sample_outcome *out) {
   struct replay r = {.g = g};
   const struct edit none = {.rank = NO_RANK};
   size_t events = 2 * (size_t)g->n + g->n_meetings;
