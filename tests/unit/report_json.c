@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The JSON report against its documentation: report_json DOCS/report-json.md. With --table instead
+ * it prints the table that belongs there (tests/golden/update does that).
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "example_results.h"
+#include "json_fields.h"
+#include "report.h"
+
+static const char *page;
+
+static json_t *document_of(const char *example) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  struct results *results = example_make(example);
+  const struct report_view view = {.width = 80};
+  assert_int_equal(report_json.write(results, &view, out), 0);
+  example_free(results);
+  fclose(out);
+  json_error_t error;
+  json_t *document = json_loadb(text, bytes, 0, &error); /* refuses invalid UTF-8 */
+  free(text);
+  assert_non_null(document);
+  return document;
+}
+
+static void print_line(void *user, const char *path, const struct json_field *field) {
+  fprintf(user, "| `%s` | %s | %s |\n", path, field->type, field->meaning);
+}
+
+static void documentation_is_the_table(void **state) {
+  char *wanted = NULL, line[512];
+  size_t bytes = 0;
+  FILE *out = open_memstream(&wanted, &bytes);
+  FILE *in = fopen(page, "r");
+  (void)state;
+  json_fields_visit(print_line, out);
+  fclose(out);
+  assert_non_null(in);
+  const char *next = wanted;
+  while (fgets(line, sizeof(line), in)) {
+    if (strncmp(line, "| `", 3) != 0)
+      continue;
+    size_t length = strcspn(next, "\n") + 1;
+    if (strlen(line) != length || strncmp(line, next, length) != 0)
+      fail_msg("%s has\n%swhere the code has\n%.*s", page, line, (int)length, next);
+    next += length;
+  }
+  assert_string_equal(next, ""); /* what is left is not documented */
+  fclose(in);
+  free(wanted);
+}
+
+/* The names that the first issue fixed; what reads reports relies on them. */
+static void promised_names_are_there(void **state) {
+  static const char *const promised[] = {
+      "schema",
+      "run.id",
+      "run.world_size",
+      "run.ranks_found",
+      "run.hosts",
+      "run.command",
+      "run.duration_s",
+      "quality.events",
+      "quality.lost",
+      "quality.partial_ranks",
+      "quality.clock.aligned",
+      "quality.clock.method",
+      "quality.clock.residual_us",
+      "quality.gpu_timing",
+      "quality.coverage",
+      "quality.overhead",
+      "steps.count",
+      "steps.warmup_excluded",
+      "steps.method",
+      "steps.median_ms",
+      "steps.p95_ms",
+      "steps.cv",
+      "phases.data_ms",
+      "phases.forward_ms",
+      "phases.backward_ms",
+      "phases.optimizer_ms",
+      "phases.comm_ms",
+      "phases.other_ms",
+      "distributed.n_steps",
+      "distributed.mean_step_wall_ms",
+      "distributed.comm_fraction",
+      "distributed.imbalance_cv",
+      "distributed.sync_skew_ms",
+      "distributed.wall_frac_lost_to_imbalance",
+      "distributed.ranks.0.rank",
+      "distributed.ranks.0.host",
+      "distributed.ranks.0.mean_compute_ms",
+      "distributed.ranks.0.median_compute_ms",
+      "distributed.ranks.0.slowest_count",
+      "distributed.ranks.0.slowest_fraction",
+      "distributed.ranks.0.z",
+      "distributed.ranks.0.p_value",
+      "distributed.ranks.0.rel_slowdown",
+      "distributed.ranks.0.imposed_wait_ms",
+      "distributed.stragglers",
+      "overlap.comm_ms",
+      "overlap.overlapped_ms",
+      "overlap.exposed_ms",
+      "overlap.exposed_wait_ms",
+      "overlap.exposed_transfer_ms",
+      "overlap.exposed_fraction",
+      "overlap.by_collective",
+      "overlap.by_rank",
+      "collectives.0.comm",
+      "collectives.0.op",
+      "collectives.0.count",
+      "collectives.0.bytes",
+      "collectives.0.algbw_gbps",
+      "collectives.0.busbw_gbps",
+      "collectives.0.wait_ms",
+      "collectives.0.transfer_ms",
+      "critical_path.wall_ms",
+      "critical_path.by_category",
+      "critical_path.by_rank",
+      "critical_path.what_if.0.change",
+      "critical_path.what_if.0.step_ms",
+      "critical_path.what_if.0.saving_fraction",
+      "budget.wall_s",
+      "budget.lines.0.name",
+      "budget.lines.0.seconds",
+      "budget.lines.0.fraction",
+      "budget.lines.0.recoverable",
+      "budget.residual_s",
+      "budget.mfu",
+      "budget.hfu",
+      "budget.flops_per_step",
+      "budget.peak_flops",
+      "findings.0.id",
+      "findings.0.severity",
+      "findings.0.title",
+      "findings.0.evidence",
+      "findings.0.action",
+      "findings.0.ranks",
+  };
+  (void)state;
+  json_t *document = document_of("straggler");
+  for (size_t i = 0; i < sizeof(promised) / sizeof(promised[0]); i++) {
+    char path[96], *rest = path;
+    strcpy(path, promised[i]);
+    json_t *at = document;
+    for (char *name; at && (name = strsep(&rest, ".")) != NULL;)
+      at = json_is_array(at) ? json_array_get(at, (size_t)atoi(name)) : json_object_get(at, name);
+    if (!at)
+      fail_msg("%s is not in the document", promised[i]);
+  }
+  json_decref(document);
+}
+
+static json_t *get(json_t *document, const char *part, const char *name) {
+  json_t *value = json_object_get(json_object_get(document, part), name);
+  assert_non_null(value);
+  return value;
+}
+
+static void unknown_is_null(void **state) {
+  (void)state;
+  json_t *document = document_of("unknown");
+  assert_true(json_is_null(get(document, "run", "command")));
+  assert_true(json_is_null(get(document, "run", "duration_s")));
+  assert_true(json_is_null(get(document, "steps", "count")));
+  assert_true(json_is_null(get(document, "steps", "median_ms")));
+  assert_true(json_is_null(get(document, "overlap", "exposed_ms")));
+  assert_true(json_is_null(get(document, "critical_path", "wall_ms")));
+  assert_int_equal(json_object_size(get(document, "critical_path", "by_rank")), 0);
+  assert_true(json_is_null(get(document, "budget", "mfu")));
+  assert_true(json_is_false(json_object_get(get(document, "quality", "clock"), "aligned")));
+  assert_int_equal(json_integer_value(get(document, "quality", "lost")), 1200);
+  json_decref(document);
+}
+
+static void known_values_come_through(void **state) {
+  (void)state;
+  json_t *document = document_of("straggler");
+  json_t *stragglers = get(document, "distributed", "stragglers");
+  assert_int_equal(json_array_size(stragglers), 1);
+  assert_int_equal(json_integer_value(json_array_get(stragglers, 0)), 2);
+  assert_true(fabs(json_real_value(get(document, "steps", "median_ms")) - 313.2) < 1e-9);
+  assert_int_equal(json_integer_value(get(document, "steps", "count")), 110);
+  assert_int_equal(json_array_size(get(document, "run", "hosts")), 2);
+  json_decref(document);
+}
+
+static void hostile_names_stay_data(void **state) {
+  (void)state;
+  json_t *document = document_of("hostile");
+  const char *command = json_string_value(get(document, "run", "command"));
+  assert_non_null(strstr(command, "train\033[2J"));
+  assert_non_null(strstr(command, "--name=\xef\xbf\xbd\xef\xbf\xbd\xe2\x80\xae"
+                                  "evil \xe8\xa8\x93\xe7\xb7\xb4\nnext"));
+  json_decref(document);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(documentation_is_the_table),
+      cmocka_unit_test(promised_names_are_there),
+      cmocka_unit_test(unknown_is_null),
+      cmocka_unit_test(known_values_come_through),
+      cmocka_unit_test(hostile_names_stay_data),
+  };
+  if (argc != 2)
+    return 2;
+  page = argv[1];
+  if (strcmp(page, "--table") == 0) {
+    json_fields_visit(print_line, stdout);
+    return 0;
+  }
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line: what is taken, what is refused and in which words, and the manual page
+ * against --help: report_options DOCS/man/tscope-report.1.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "options.h"
+#include "terminal.h"
+
+static const char *page;
+static struct options options;
+static char why[256];
+
+#define PARSE(...) parse((char *[]){"tscope-report", __VA_ARGS__, NULL})
+
+static bool parse(char **argv) {
+  int argc = 0;
+  while (argv[argc])
+    argc++;
+  return options_parse(argc, argv, &options, why, sizeof(why));
+}
+
+static void what_is_given_is_taken(void **state) {
+  (void)state;
+  assert_true(PARSE("/tmp/t"));
+  assert_string_equal(options.path, "/tmp/t");
+  assert_ptr_equal(options.backend, &report_text);
+  assert_true(isnan(options.flops_per_step) && isnan(options.peak_tflops));
+  assert_int_equal(options.fail_on, FAIL_ON_NOTHING);
+  assert_true(PARSE("dir", "--format", "json", "--params=7B", "--tokens-per-step", "4M", "--run",
+                    "x", "--steps", "10:", "--width=132", "--ascii", "--color", "never",
+                    "--fail-on", "warning", "--threads", "2", "--include-warmup"));
+  assert_string_equal(options.path, "dir");
+  assert_ptr_equal(options.backend, &report_json);
+  assert_true(options.params == 7e9 && options.tokens_per_step == 4e6);
+  assert_string_equal(options.steps, "10:");
+  assert_int_equal(options.width, 132);
+  assert_int_equal(options.color, COLOR_NEVER);
+  assert_int_equal(options.fail_on, SEVERITY_WARNING);
+  assert_int_equal(options.threads, 2);
+  assert_true(options.include_warmup && options.ascii);
+}
+
+static void refusals_say_what_to_do(void **state) {
+  (void)state;
+  assert_false(parse((char *[]){"tscope-report", NULL}));
+  assert_non_null(strstr(why, "tscope-report /tmp/tscope"));
+  assert_false(PARSE("a", "b"));
+  assert_non_null(strstr(why, "one path at a time"));
+  assert_false(PARSE("--frobnicate", "a"));
+  assert_non_null(strstr(why, "--frobnicate is not an option"));
+  assert_false(PARSE("a", "--width"));
+  assert_non_null(strstr(why, "--width needs a value"));
+  static char *const bad[][2] = {
+      {"--width", "59"},     {"--width", "161"},   {"--width", "-80"},     {"--width", "80x"},
+      {"--steps", ":"},      {"--steps", "9:3"},   {"--steps", "a:b"},     {"--steps", "7"},
+      {"--format", "yaml"},  {"--color", "maybe"}, {"--fail-on", "error"}, {"--threads", "0"},
+      {"--params", "-7B"},   {"--params", "0"},    {"--params", "7X"},     {"--params", "inf"},
+      {"--peak-tflops", ""}, {"--threads", ""},    {"--run", ""},          {"--output", ""},
+  };
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    assert_false(PARSE("a", bad[i][0], bad[i][1]));
+    assert_non_null(strstr(why, bad[i][0]));
+    assert_non_null(strstr(why, " wants "));
+    assert_null(strchr(why, '\n'));
+  }
+}
+
+static struct report_view look(unsigned width) {
+  struct report_view view = {0};
+  assert_true(PARSE("a"));
+  options.width = width;
+  terminal_look(&options, -1, &view);
+  return view;
+}
+
+static void window_and_colour_follow_the_environment(void **state) {
+  (void)state;
+  setenv("TERM", "xterm", 1);
+  unsetenv("COLUMNS");
+  unsetenv("NO_COLOR");
+  unsetenv("FORCE_COLOR");
+  assert_int_equal(look(0).width, 80);
+  assert_false(look(0).color); /* no terminal */
+  setenv("COLUMNS", "100", 1);
+  assert_int_equal(look(0).width, 100);
+  assert_int_equal(look(72).width, 72);
+  setenv("COLUMNS", "20", 1);
+  assert_int_equal(look(0).width, REPORT_MIN_WIDTH);
+  setenv("COLUMNS", "9999999999", 1);
+  assert_int_equal(look(0).width, REPORT_MAX_WIDTH);
+  setenv("FORCE_COLOR", "1", 1);
+  assert_true(look(0).color);
+  setenv("NO_COLOR", "1", 1);
+  assert_false(look(0).color);
+  setenv("NO_COLOR", "", 1);
+  assert_true(look(0).color);
+  setenv("FORCE_COLOR", "0", 1);
+  assert_false(look(0).color);
+}
+
+static char *whole_file(const char *path) {
+  FILE *in = fopen(path, "r");
+  assert_non_null(in);
+  char *text = calloc(1, 1 << 16);
+  assert_true(fread(text, 1, (1 << 16) - 1, in) > 0);
+  fclose(in);
+  return text;
+}
+
+/* As roff writes it: hyphens that are to stay hyphens. */
+static void put_roff(FILE *out, const char *text, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    fprintf(out, text[i] == '-' ? "\\-" : "%c", text[i]);
+}
+
+static unsigned count(const char *text, const char *part) {
+  unsigned n = 0;
+  while ((text = strstr(text, part)) != NULL) {
+    n++;
+    text += strlen(part);
+  }
+  return n;
+}
+
+/* "  --width COLUMNS   60 to ..." as ".TP / .B \-\-width \fICOLUMNS\fR / 60 to ..." */
+static char *as_roff(const char *line) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  const char *meaning = strstr(line + 2, "  ");
+  meaning += strspn(meaning, " ");
+  size_t name = strcspn(line + 2, " ");
+  fputs(".TP\n.B ", out);
+  put_roff(out, line + 2, name);
+  if (line[2 + name + 1] != ' ') {
+    const char *argument = line + 2 + name + 1;
+    fprintf(out, " \\fI%.*s\\fR", (int)strcspn(argument, " "), argument);
+  }
+  fputc('\n', out);
+  put_roff(out, meaning, strlen(meaning));
+  fclose(out);
+  return text;
+}
+
+static void manual_page_is_the_table(void **state) {
+  char *help = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&help, &bytes);
+  (void)state;
+  options_print_help(out);
+  fclose(out);
+  char *manual = whole_file(page);
+  unsigned n = 0;
+  char *rest = help;
+  for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+    if (strncmp(line, "  --", 4) != 0)
+      continue;
+    char *roff = as_roff(line);
+    if (!strstr(manual, roff))
+      fail_msg("%s does not have\n%s", page, roff);
+    free(roff);
+    n++;
+  }
+  assert_true(n > 0);
+  assert_int_equal(count(manual, ".TP\n.B \\-\\-"), n);
+  free(manual);
+  free(help);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_given_is_taken),
+      cmocka_unit_test(refusals_say_what_to_do),
+      cmocka_unit_test(window_and_colour_follow_the_environment),
+      cmocka_unit_test(manual_page_is_the_table),
+  };
+  if (argc != 2)
+    return 2;
+  page = argv[1];
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

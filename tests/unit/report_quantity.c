@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers as people read them.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "quantity.h"
+
+static void unknown_is_never_a_number(void **state) {
+  (void)state;
+  assert_string_equal(duration_s(NAN).text, "unknown");
+  assert_string_equal(duration_ms(NAN).text, "unknown");
+  assert_string_equal(byte_size(NAN).text, "unknown");
+  assert_string_equal(count_of(NAN).text, "unknown");
+  assert_string_equal(percent(NAN).text, "unknown");
+  assert_string_equal(signed_percent(NAN).text, "unknown");
+  assert_string_equal(rate(NAN, "steps").text, "unknown");
+  assert_string_equal(bandwidth(NAN).text, "unknown");
+  assert_string_equal(flops(NAN, "FLOP").text, "unknown");
+  assert_string_equal(probability(NAN).text, "unknown");
+  assert_string_equal(decimal(NAN, 1).text, "unknown");
+}
+
+static void durations_keep_three_digits(void **state) {
+  static const struct {
+    double seconds;
+    const char *text;
+  } cases[] = {
+      {0, "0 s"},           {4.2e-8, "42.0 ns"},   {1.5e-6, "1.50 µs"},   {999.7e-6, "1.00 ms"},
+      {0.0123, "12.3 ms"},  {0.3132, "313 ms"},    {1, "1.00 s"},         {99.96, "100 s"},
+      {119.4, "119 s"},     {119.6, "2 min 00 s"}, {200, "3 min 20 s"},   {3599.6, "1 h 00 min"},
+      {7500, "2 h 05 min"}, {172800, "2 d 0 h"},   {-0.0015, "-1.50 ms"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    assert_string_equal(duration_s(cases[i].seconds).text, cases[i].text);
+  assert_string_equal(duration_ms(313.2).text, "313 ms");
+}
+
+static void shares_are_never_rounded_to_nothing_or_all(void **state) {
+  (void)state;
+  assert_string_equal(percent(0).text, "0 %");
+  assert_string_equal(percent(0.0001).text, "<0.1 %");
+  assert_string_equal(percent(0.031).text, "3.1 %");
+  assert_string_equal(percent(0.31).text, "31 %");
+  assert_string_equal(percent(0.996).text, "99.6 %");
+  assert_string_equal(percent(0.99999).text, "99.9 %");
+  assert_string_equal(percent(1).text, "100 %");
+  assert_string_equal(signed_percent(0.316).text, "+32 %");
+  assert_string_equal(signed_percent(-0.004).text, "-0.4 %");
+  assert_string_equal(signed_percent(-0.0001).text, "0 %");
+}
+
+static void sizes_counts_and_rates(void **state) {
+  (void)state;
+  assert_string_equal(byte_size(0).text, "0 B");
+  assert_string_equal(byte_size(999).text, "999 B");
+  assert_string_equal(byte_size(26214400).text, "26.2 MB");
+  assert_string_equal(count_of(0).text, "0");
+  assert_string_equal(count_of(999).text, "999");
+  assert_string_equal(count_of(12345).text, "12,345");
+  assert_string_equal(count_of(999999).text, "999,999");
+  assert_string_equal(count_of(1240000).text, "1.24 M");
+  assert_string_equal(plural(1, "step").text, "1 step");
+  assert_string_equal(plural(12, "step").text, "12 steps");
+  assert_string_equal(rate(3.163, "steps").text, "3.16 steps/s");
+  assert_string_equal(rate(26200, "tokens").text, "26.2 k tokens/s");
+  assert_string_equal(bandwidth(61.8).text, "61.8 GB/s");
+  assert_string_equal(bandwidth(0.0034).text, "3.40 MB/s");
+  assert_string_equal(flops(1.2e15, "FLOP").text, "1.20 PFLOP");
+  assert_string_equal(probability(3e-41).text, "<1e-12");
+  assert_string_equal(probability(2e-7).text, "2e-07");
+  assert_string_equal(probability(0.034).text, "0.034");
+  assert_string_equal(probability(1).text, "1");
+}
+
+static void check_ranks(const u32 *ranks, u32 n, size_t limit, const char *text) {
+  char *list = rank_list(ranks, n, limit);
+  assert_string_equal(list, text);
+  free(list);
+}
+
+static void rank_lists_fold_and_stop(void **state) {
+  const u32 mixed[] = {12, 3, 4, 0, 5, 13};
+  u32 odd[500];
+  (void)state;
+  check_ranks(mixed, 6, 40, "0, 3-5, 12, 13");
+  check_ranks(mixed, 0, 40, "");
+  for (u32 i = 0; i < 500; i++)
+    odd[i] = 2 * i + 1;
+  check_ranks(odd, 500, 20, "1, 3, 5, 7, 9 and 495 more");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(unknown_is_never_a_number),
+      cmocka_unit_test(durations_keep_three_digits),
+      cmocka_unit_test(shares_are_never_rounded_to_nothing_or_all),
+      cmocka_unit_test(sizes_counts_and_rates),
+      cmocka_unit_test(rank_lists_fold_and_stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

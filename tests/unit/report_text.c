@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The text report: what fits in a window, what a hostile name can do, colour, bars.
+ */
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include <cmocka.h>
+
+#include "example_results.h"
+#include "meter.h"
+#include "report.h"
+#include "table.h"
+
+/* A pen that writes into memory. */
+struct sheet {
+  struct pen pen;
+  FILE *out;
+  char *text;
+  size_t bytes;
+};
+
+static void sheet_open(struct sheet *sheet, unsigned width, bool utf8, bool color) {
+  sheet->out = open_memstream(&sheet->text, &sheet->bytes);
+  const struct report_view view = {.width = width, .utf8 = utf8, .color = color};
+  sheet->pen = pen_begin(&view, sheet->out);
+}
+
+static void sheet_expect(struct sheet *sheet, const char *text) {
+  fclose(sheet->out);
+  assert_string_equal(sheet->text, text);
+  free(sheet->text);
+}
+
+static char *report_of(const char *example, const struct report_view *view) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  struct results *results = example_make(example);
+  assert_int_equal(report_text.write(results, view, out), 0);
+  example_free(results);
+  fclose(out);
+  return text;
+}
+
+/* Columns of the line at `text`, as a terminal counts them; fails on what acts on a terminal. */
+static unsigned columns_of_line(const char *text, size_t bytes) {
+  unsigned columns = 0;
+  mbstate_t state = {0};
+  while (bytes > 0) {
+    wchar_t character;
+    size_t n = mbrtowc(&character, text, bytes, &state);
+    assert_true(n > 0 && n <= bytes); /* valid UTF-8 */
+    int width = wcwidth(character);
+    assert_true(width >= 0);
+    columns += (unsigned)width;
+    text += n;
+    bytes -= n;
+  }
+  return columns;
+}
+
+static void every_line_fits(void **state) {
+  (void)state;
+  for (const struct example *example = examples; example->name; example++) {
+    for (unsigned width = REPORT_MIN_WIDTH; width <= REPORT_MAX_WIDTH; width++) {
+      const struct report_view view = {.width = width, .utf8 = true, .tokens_per_step = 1e6};
+      char *text = report_of(example->name, &view);
+      for (const char *line = text; *line;) {
+        size_t bytes = strcspn(line, "\n");
+        assert_in_range(columns_of_line(line, bytes), 0, width);
+        assert_true(bytes == 0 || line[bytes - 1] != ' ');
+        line += bytes + 1;
+      }
+      free(text);
+    }
+  }
+}
+
+/* Removes SGR escapes in place. */
+static void strip(char *text) {
+  char *to = text;
+  for (const char *from = text; *from;) {
+    if (*from == '\033') {
+      from += strcspn(from, "m") + 1;
+      continue;
+    }
+    *to++ = *from++;
+  }
+  *to = '\0';
+}
+
+static void colour_changes_no_character(void **state) {
+  (void)state;
+  for (const struct example *example = examples; example->name; example++) {
+    struct report_view view = {.width = 80, .utf8 = true, .tokens_per_step = NAN};
+    char *plain = report_of(example->name, &view);
+    view.color = true;
+    char *coloured = report_of(example->name, &view);
+    assert_null(strchr(plain, '\033'));
+    assert_non_null(strchr(coloured, '\033'));
+    strip(coloured);
+    assert_string_equal(coloured, plain);
+    free(plain);
+    free(coloured);
+  }
+}
+
+static void ascii_is_ascii(void **state) {
+  (void)state;
+  for (const struct example *example = examples; example->name; example++) {
+    const struct report_view view = {.width = 60, .tokens_per_step = NAN};
+    char *text = report_of(example->name, &view);
+    for (const char *c = text; *c; c++)
+      assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
+    free(text);
+  }
+}
+
+static void many_ranks_stay_compact(void **state) {
+  (void)state;
+  const struct report_view view = {.width = 80, .utf8 = true, .tokens_per_step = NAN};
+  char *text = report_of("thousand", &view);
+  unsigned lines = 0;
+  for (const char *c = text; *c; c++)
+    lines += *c == '\n';
+  assert_in_range(lines, 0, 130);
+  assert_non_null(strstr(text, "ranks 2, 402, 802"));
+  assert_non_null(strstr(text, "the other 994 ranks"));
+  free(text);
+}
+
+static void unknown_says_why(void **state) {
+  (void)state;
+  const struct report_view view = {.width = 160, .utf8 = true, .tokens_per_step = NAN};
+  char *text = report_of("unknown", &view);
+  assert_non_null(strstr(text, "not aligned, refused: ranks 0 and 1 have no collective in common"));
+  assert_non_null(strstr(text, "unknown: collectives were called but when they ran was not"));
+  assert_non_null(strstr(text, "rank 1: cut at byte 73,216"));
+  assert_non_null(strstr(text, "MFU         unknown: no steps were found"));
+  assert_null(strstr(text, "nan"));
+  free(text);
+}
+
+static void names_cannot_act(void **state) {
+  struct sheet sheet;
+  (void)state;
+  sheet_open(&sheet, 80, true, false);
+  pen_put(&sheet.pen, STYLE_PLAIN,
+          "a\033[2Jb\xff"
+          "c\xe2\x80\xae"
+          "d\n\xe8\xa8\x93");
+  assert_int_equal(sheet.pen.column, 13);
+  sheet_expect(&sheet, "a\xef\xbf\xbd[2Jb\xef\xbf\xbd"
+                       "c\xef\xbf\xbd"
+                       "d \xe8\xa8\x93");
+  sheet_open(&sheet, 80, false, false);
+  pen_put(&sheet.pen, STYLE_PLAIN,
+          "a\033[2Jb\xff"
+          "c 1 µs ± 2 → \xe8\xa8\x93");
+  sheet_expect(&sheet, "a?[2Jb?c 1 us +/- 2 -> ?");
+}
+
+static void words_wrap_and_long_ones_are_cut(void **state) {
+  struct sheet sheet;
+  (void)state;
+  sheet_open(&sheet, 20, true, false);
+  pen_to(&sheet.pen, 2);
+  pen_words(&sheet.pen, STYLE_PLAIN, 4, "some  words and an_extraordinarily_long_one end");
+  sheet_expect(&sheet, "  some words and\n    an_extraordinari\n    ly_long_one end");
+}
+
+static void items_break_between_not_within(void **state) {
+  struct sheet sheet;
+  (void)state;
+  sheet_open(&sheet, 24, true, false);
+  pen_to(&sheet.pen, 2);
+  pen_item(&sheet.pen, STYLE_PLAIN, 2, "one thing");
+  pen_item(&sheet.pen, STYLE_PLAIN, 2, "other");
+  pen_item(&sheet.pen, STYLE_PLAIN, 2, "a third one");
+  sheet_expect(&sheet, "  one thing · other\n  a third one");
+}
+
+static void bars_show_whatever_is_not_nothing(void **state) {
+  static const struct {
+    double fraction;
+    const char *utf8, *ascii;
+  } cases[] = {
+      {0, "········|", "........|"},   {1e-9, "▏·······|", "-.......|"},
+      {0.5, "████····|", "####....|"}, {0.5625, "████▌···|", "#####...|"},
+      {1, "████████|", "########|"},   {7, "████████|", "########|"},
+      {NAN, "        |", "        |"},
+  };
+  struct sheet sheet;
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (int utf8 = 0; utf8 < 2; utf8++) {
+      sheet_open(&sheet, 80, utf8, false);
+      meter_bar(&sheet.pen, STYLE_PLAIN, cases[i].fraction, 8);
+      pen_put(&sheet.pen, STYLE_PLAIN, "|");
+      sheet_expect(&sheet, utf8 ? cases[i].utf8 : cases[i].ascii);
+    }
+  }
+}
+
+static void a_stack_fills_its_width(void **state) {
+  const struct meter_part parts[] = {
+      {1 / 3.0, STYLE_PLAIN, "█", 'C'},
+      {NAN, STYLE_PLAIN, "▓", 'W'},
+      {1 / 3.0, STYLE_PLAIN, "▒", 'T'},
+      {1 / 3.0, STYLE_PLAIN, "░", '.'},
+  };
+  struct sheet sheet;
+  (void)state;
+  sheet_open(&sheet, 80, false, false);
+  meter_stack(&sheet.pen, parts, 4, 10);
+  sheet_expect(&sheet, "CCCTTTT...");
+}
+
+static void sparkline(const double *values, unsigned n, unsigned warmup, unsigned columns,
+                      const char *text, unsigned each) {
+  struct sheet sheet;
+  sheet_open(&sheet, 80, true, false);
+  unsigned got = meter_sparkline(&sheet.pen, STYLE_PLAIN, values, n, warmup, columns);
+  sheet_expect(&sheet, text);
+  assert_int_equal(got, each);
+}
+
+static void sparklines_scale_on_steady_steps(void **state) {
+  const double ramp[] = {100, 120, 140, 160, 180, 200, 220, 240, 260};
+  const double noise[] = {100, 101, 99, 100, 102, 100, 101, 100};
+  const double warm[] = {5000, 4000, 100, 100, 200, 100, 100, 100};
+  const double gap[] = {100, NAN, 200, 100, 100, 100, 100, 100};
+  const double none[] = {NAN, NAN, NAN};
+  double spike[100];
+  (void)state;
+  sparkline(ramp, 9, 0, 9, "▁▂▃▄▅▆▇██", 1);
+  sparkline(noise, 8, 0, 8, "▁▁▁▁▂▁▁▁", 1); /* 3 % of noise is no cliff */
+  sparkline(warm, 8, 2, 9, "██│▁▁█▁▁▁", 1); /* warm-up does not flatten the rest */
+  sparkline(gap, 8, 0, 8, "▁ █▁▁▁▁▁", 1);   /* an unknown step is a gap, not a zero */
+  sparkline(none, 3, 0, 8, "", 0);
+  for (unsigned i = 0; i < 100; i++)
+    spike[i] = i == 57 ? 900 : 100;
+  sparkline(spike, 100, 0, 10, "▁▁▁▁▁█▁▁▁▁", 10); /* one slow step is not averaged away */
+}
+
+struct row {
+  const char *name;
+  double ms, share;
+};
+
+static void tables_share_a_unit_and_drop_columns(void **state) {
+  static const struct column columns[] = {
+      {"name", COLUMN_TEXT, offsetof(struct row, name), 0, 6},
+      {"time", COLUMN_MS, offsetof(struct row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct row, share), 1, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct row), TABLE_PLAIN,
+                                     false};
+  const struct row rows[] = {{"communication", 120, 0.5}, {"copy", 0.0001, NAN}, {NULL, NAN, 0}};
+  struct sheet sheet;
+  (void)state;
+  sheet_open(&sheet, 60, true, false);
+  table_print(&sheet.pen, &table, rows, 3, 0);
+  sheet_expect(&sheet, "name           time ms    share\n"
+                       "communication    120.0     50 %\n"
+                       "copy              <0.1  unknown\n"
+                       "               unknown      0 %\n");
+  sheet_open(&sheet, 20, true, false);
+  table_print(&sheet.pen, &table, rows, 2, 0);
+  sheet_expect(&sheet, "name         time ms\n"
+                       "communicat…    120.0\n"
+                       "copy            <0.1\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_line_fits),
+      cmocka_unit_test(colour_changes_no_character),
+      cmocka_unit_test(ascii_is_ascii),
+      cmocka_unit_test(many_ranks_stay_compact),
+      cmocka_unit_test(unknown_says_why),
+      cmocka_unit_test(names_cannot_act),
+      cmocka_unit_test(words_wrap_and_long_ones_are_cut),
+      cmocka_unit_test(items_break_between_not_within),
+      cmocka_unit_test(bars_show_whatever_is_not_nothing),
+      cmocka_unit_test(a_stack_fills_its_width),
+      cmocka_unit_test(sparklines_scale_on_steady_steps),
+      cmocka_unit_test(tables_share_a_unit_and_drop_columns),
+  };
+  if (!setlocale(LC_CTYPE, "C.UTF-8")) {
+    puts("skipped: this system has no C.UTF-8 locale");
+    return 77;
+  }
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
