@@ -92,9 +92,10 @@ static void end(void) {
     thread->guard = guard;
   }
   __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
-  if (tscope_helper_stop())
+  if (tscope_helper_stop()) {
     tscope_totals_write();
-  tscope_supply_close();
+    tscope_supply_close();
+  }
   __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);
   errno = saved;

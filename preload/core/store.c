@@ -17,7 +17,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-struct tscope_store tscope_store = {.growing = PTHREAD_MUTEX_INITIALIZER};
+struct tscope_store tscope_store;
 
 static off_t offset_of(u32 chunk) {
   return (off_t)TSCOPE_HEADER_BYTES + (off_t)chunk * TSCOPE_CHUNK_BYTES;
@@ -78,7 +78,6 @@ static void prefault(u32 first, u32 count) {
 u32 tscope_store_grow(u32 wanted, u32 *first) {
   u32 got = 0;
   int fd = -1;
-  pthread_mutex_lock(&tscope_store.growing);
   u32 have = tscope_store.chunks;
   if (wanted > tscope_store.chunks_max - have)
     wanted = tscope_store.chunks_max - have;
@@ -106,12 +105,10 @@ out:
   if (fd >= 0)
     close(fd);
   __atomic_store_n(&tscope_store.full, got == 0, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&tscope_store.growing);
   return got;
 }
 
 void tscope_store_cut(u32 chunks) {
-  pthread_mutex_lock(&tscope_store.growing);
   int fd = open(tscope_store.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   struct statx info;
   if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
@@ -123,7 +120,6 @@ void tscope_store_cut(u32 chunks) {
   if (fd >= 0)
     close(fd);
   tscope_store.chunks_max = tscope_store.chunks;
-  pthread_mutex_unlock(&tscope_store.growing);
 }
 
 int tscope_store_create(int directory_fd, const char *directory, const char *name,

@@ -8,7 +8,6 @@
 #ifndef TSCOPE_STORE_H
 #define TSCOPE_STORE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -19,11 +18,10 @@
 struct tscope_store {
   struct tscope_file_header *header;
   u32 chunks_max; /* what the mapping has room for */
-  u32 chunks;     /* what is in the file; written under `growing` */
+  u32 chunks;     /* what is in the file */
   bool full;      /* the last attempt to grow failed */
   u64 disk_free;  /* bytes to leave on the disk */
   u64 device, inode;
-  pthread_mutex_t growing;
   char path[2048];
 };
 extern struct tscope_store tscope_store;
@@ -33,7 +31,9 @@ extern struct tscope_store tscope_store;
 int tscope_store_create(int directory_fd, const char *directory, const char *name,
                         const struct tscope_file_header *header, u32 chunks_max);
 
-/* Appends up to `wanted` chunks of zeros, ready to be written without a page fault. Returns how
+/* The two below are for one thread at a time.
+ *
+ * Appends up to `wanted` chunks of zeros, ready to be written without a page fault. Returns how
  * many; the first one's number in *first. */
 u32 tscope_store_grow(u32 wanted, u32 *first);
 

@@ -2,6 +2,7 @@
 #include "supply.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -11,6 +12,9 @@
 struct tscope_supply tscope_supply;
 
 static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
+
+/* Held while the file grows, until what was added is ready. Events never wait for it. */
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 
 int tscope_supply_init(u32 detail_max, u32 spine_max) {
   u32 capacity = 2;
@@ -85,16 +89,26 @@ static struct tscope_chunk_header *take_detail(enum tscope_loss *loss) {
   return recycle();
 }
 
-/* Collectives and steps are worth a system call on the job's thread rather than a gap. */
+/* Collectives and steps are worth waiting for the helper, or a system call of their own thread,
+ * rather than a gap. */
+static struct tscope_chunk_header *make_ready(void) {
+  pthread_mutex_lock(&growing);
+  struct tscope_chunk_header *chunk = take_ready(0);
+  u32 first;
+  if (!chunk && tscope_store_grow(1, &first) == 1)
+    chunk = tscope_store_chunk(first);
+  pthread_mutex_unlock(&growing);
+  return chunk;
+}
+
 static struct tscope_chunk_header *take_spine(enum tscope_need need, enum tscope_loss *loss) {
   u32 kept = need == TSCOPE_DEFINITIONS ? 0 : tscope_supply.spine_kept;
   *loss = TSCOPE_LOSS_SPINE;
   if (!claim(&tscope_supply.spine_used, tscope_supply.spine_max - kept))
     return NULL;
   struct tscope_chunk_header *chunk = take_ready(0);
-  u32 first;
-  if (!chunk && tscope_store_grow(1, &first) == 1)
-    chunk = tscope_store_chunk(first);
+  if (!chunk)
+    chunk = make_ready();
   if (!chunk) {
     *loss = TSCOPE_LOSS_DISK;
     __atomic_fetch_sub(&tscope_supply.spine_used, 1, __ATOMIC_RELAXED);
@@ -121,27 +135,34 @@ static u32 still_to_come(void) {
          load(&tscope_supply.spine_used);
 }
 
-void tscope_supply_refill(void) {
+/* Adds a batch of ready chunks; false when enough are ready or no more are to be had. */
+static bool refill(void) {
   const u32 batch = 16;
-  for (;;) {
-    u32 there = tscope_queue_length(&tscope_supply.ready),
-        wanted = load(&tscope_supply.ready_wanted);
-    u32 most = still_to_come();
-    if (wanted > most)
-      wanted = most;
-    if (there >= wanted || __atomic_load_n(&tscope_supply.closed, __ATOMIC_ACQUIRE))
-      return;
-    u32 first, got = tscope_store_grow(wanted - there < batch ? wanted - there : batch, &first);
-    if (!got)
-      return;
-    for (u32 i = 0; i < got; i++)
-      tscope_queue_put(&tscope_supply.ready, first + i);
-  }
+  u32 there = tscope_queue_length(&tscope_supply.ready);
+  u32 wanted = load(&tscope_supply.ready_wanted), most = still_to_come(), first;
+  if (wanted > most)
+    wanted = most;
+  if (there >= wanted || __atomic_load_n(&tscope_supply.closed, __ATOMIC_ACQUIRE))
+    return false;
+  u32 got = tscope_store_grow(wanted - there < batch ? wanted - there : batch, &first);
+  for (u32 i = 0; i < got; i++)
+    tscope_queue_put(&tscope_supply.ready, first + i);
+  return got > 0;
+}
+
+void tscope_supply_refill(void) {
+  bool more;
+  do {
+    pthread_mutex_lock(&growing);
+    more = refill();
+    pthread_mutex_unlock(&growing);
+  } while (more);
 }
 
 /* What is taken out of the queue here is in nobody's hands; what a thread took just before stays in
  * the file. So the end of the file is cut as far back as our own chunks reach without a gap. */
 void tscope_supply_close(void) {
+  pthread_mutex_lock(&growing);
   __atomic_store_n(&tscope_supply.closed, true, __ATOMIC_RELEASE);
   bool ours[TSCOPE_READY_MAX * 2] = {false};
   u32 end = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE), number;
@@ -154,4 +175,5 @@ void tscope_supply_close(void) {
     unused++;
   if (unused)
     tscope_store_cut(end - unused);
+  pthread_mutex_unlock(&growing);
 }

@@ -25,8 +25,6 @@ static void play_threads(void *more) {
   const struct play *play = more;
   pthread_t threads[16];
   setenv("TSCOPE_DETAIL_MAX", play->detail_max, 1);
-  if (play->spine_max)
-    setenv("TSCOPE_SPINE_MAX", play->spine_max, 1);
   for (u32 i = 0; i < play->threads; i++)
     CHILD_CHECK(pthread_create(&threads[i], NULL, launch_all, more) == 0);
   for (u32 i = 0; i < play->threads; i++)
@@ -131,6 +129,7 @@ static void no_detail_at_all(void **state) {
 static void play_spine(void *more) {
   const struct play *play = more;
   setenv("TSCOPE_SPINE_MAX", play->spine_max, 1);
+  setenv("TSCOPE_DETAIL_MAX", play->detail_max, 1);
   for (u64 i = 0; i < play->launches; i++) {
     struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
     CHILD_CHECK(thread);
@@ -159,7 +158,7 @@ static void count_spine(const struct trace_record *at, void *more) {
 static void spine_stops_at_its_cap_but_for_definitions(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.spine_max = "1M", .launches = 200000};
+  struct play play = {.detail_max = "0", .spine_max = "1M", .launches = 200000};
   scene_play(&scene, play_spine, &play);
   struct spine spine = {0};
   assert_true(trace_walk(&scene.trace, count_spine, &spine) > 0);
