@@ -47,7 +47,7 @@ static const char usage[] =
     "examples:\n"
     "  tscope-run -- torchrun --nproc-per-node 8 train.py\n"
     "  tscope-run --dir /shared/traces -- srun python train.py\n"
-    "  tscope-run -- mpirun -x LD_PRELOAD -x TSCOPE_DIR -x TSCOPE_RUN -np 16 ./train\n";
+    "  tscope-run --dir DIR -- mpirun -x LD_PRELOAD -x TSCOPE_DIR -x TSCOPE_RUN ./train\n";
 
 struct options {
   const char *directory;
