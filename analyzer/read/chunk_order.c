@@ -3,6 +3,13 @@
 
 #include <stdlib.h>
 
+static int by_sequence(const void *left, const void *right) {
+  const struct chunk_place *a = left, *b = right;
+  if (a->thread != b->thread)
+    return a->thread < b->thread ? -1 : 1;
+  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
 static int by_place(const void *left, const void *right) {
   const struct chunk_place *a = left, *b = right;
   if (a->thread != b->thread)
@@ -26,12 +33,14 @@ struct chunk_place *detail_chunks(const struct trace_file *file, u32 *n) {
                                           .index = i,
                                           .clock = chunk.header.clock};
   }
-  if (*n)
-    qsort(places, *n, sizeof *places, by_place);
+  if (!*n)
+    return places;
+  /* A thread numbers its chunks on either clock in one sequence. */
+  qsort(places, *n, sizeof *places, by_sequence);
   for (u32 i = 0; i < *n; i++) {
-    bool follows =
-        i > 0 && places[i - 1].thread == places[i].thread && places[i - 1].clock == places[i].clock;
+    bool follows = i > 0 && places[i - 1].thread == places[i].thread;
     places[i].after_gap = places[i].sequence != (follows ? places[i - 1].sequence + 1 : 0);
   }
+  qsort(places, *n, sizeof *places, by_place);
   return places;
 }

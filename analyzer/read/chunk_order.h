@@ -11,7 +11,7 @@ struct chunk_place {
   u32 thread, sequence;
   u32 index;      /* in the file */
   u8 clock;       /* enum tscope_chunk_clock */
-  bool after_gap; /* the chunk before it, by the same writer, is gone */
+  bool after_gap; /* the chunk before it, by the same thread, is gone */
 };
 
 /* The detail chunks that hold something, by writer (thread and clock) and then in the order they
