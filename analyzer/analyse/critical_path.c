@@ -111,7 +111,7 @@ static bool step_back(struct walk *w, bool *at_end) {
     before = index - 1;
     end = g->nodes[before].end;
   }
-  if (device) {
+  if (node->kind != NODE_BLOCKED) {
     i64 dep_end = INT64_MIN;
     u32 dep = latest_dep(g, index, &dep_end);
     if (dep != INDEX_NONE && dep_end > end) {

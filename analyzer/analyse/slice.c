@@ -22,6 +22,10 @@ struct lane_state {
   } open[MAX_DEPTH];
 };
 
+struct dep {
+  u32 node, from;
+};
+
 struct cutter {
   struct analysis *a;
   const struct timeline *t;
@@ -35,6 +39,8 @@ struct cutter {
   u32 n_carried;
   u32 low, high; /* spans that started in it */
   u32 *node_of;  /* by position: carried, then low.. */
+  struct dep *thread_deps;
+  u32 n_thread_deps;
 };
 
 static u32 hash_name(const char *text) {
@@ -223,7 +229,70 @@ static u32 first_edge_to(const struct timeline *t, u32 span) {
   return low;
 }
 
-/* Calls visit(node, from) for every edge inside the slice. */
+/* --- threads that wait for each other: nothing records it, but backward on the GPU runs in a
+ * thread of its own while the one that called it waits --- */
+
+static bool has_host_nodes(const struct cutter *c, u32 lane) {
+  return !c->t->lanes[lane].device && c->lanes[lane].next > c->lanes[lane].base;
+}
+
+/* The first node of a lane that starts at `time` or later. */
+static u32 first_node_from(const struct cutter *c, u32 lane, i64 time) {
+  u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (c->slice->nodes[middle].start < time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Own time of a backward pass during which another thread made calls was spent waiting for it. */
+static void wait_for_thread(struct cutter *c, u32 lane, u32 waiting) {
+  struct node *node = &c->slice->nodes[waiting];
+  u32 first = INDEX_NONE, last = INDEX_NONE;
+  for (u32 other = 0; other < c->t->n_lanes; other++) {
+    if (other == lane || !has_host_nodes(c, other))
+      continue;
+    u32 from = first_node_from(c, other, node->start), to = first_node_from(c, other, node->end);
+    while (to > from && c->slice->nodes[to - 1].end > node->end)
+      to--;
+    if (to == from ||
+        (last != INDEX_NONE && c->slice->nodes[last].end >= c->slice->nodes[to - 1].end))
+      continue;
+    first = from;
+    last = to - 1;
+  }
+  if (last == INDEX_NONE)
+    return;
+  node->kind = NODE_BLOCKED;
+  c->thread_deps[c->n_thread_deps++] = (struct dep){waiting, last};
+  if (!node->first)
+    c->thread_deps[c->n_thread_deps++] = (struct dep){first, waiting - 1};
+}
+
+static int join_threads(struct cutter *c) {
+  u32 host_lanes = 0, room = 0;
+  c->n_thread_deps = 0;
+  for (u32 i = 0; i < c->t->n_lanes; i++)
+    host_lanes += has_host_nodes(c, i);
+  if (host_lanes < 2)
+    return 0;
+  for (u32 i = 0; i < c->slice->n_nodes; i++)
+    room += 2 * (c->slice->nodes[i].kind == NODE_HOST);
+  c->thread_deps = arena_array(&c->scratch, room + 1u, sizeof(*c->thread_deps));
+  if (!c->thread_deps)
+    return -ENOMEM;
+  for (u32 lane = 0; lane < c->t->n_lanes; lane++)
+    for (u32 i = c->lanes[lane].base; has_host_nodes(c, lane) && i < c->lanes[lane].next; i++)
+      if (c->slice->nodes[i].kind == NODE_HOST && c->slice->nodes[i].phase == TSCOPE_PHASE_BACKWARD)
+        wait_for_thread(c, lane, i);
+  return 0;
+}
+
+/* Calls visit(node, from) for every dependency inside the slice. */
 static void each_dep(struct cutter *c, void (*visit)(struct slice *, u32, u32)) {
   const struct timeline *t = c->t;
   for (u32 i = 0; i < c->n_carried + 1; i++) {
@@ -235,6 +304,8 @@ static void each_dep(struct cutter *c, void (*visit)(struct slice *, u32, u32)) 
         visit(c->slice, node, from);
     }
   }
+  for (u32 i = 0; i < c->n_thread_deps; i++)
+    visit(c->slice, c->thread_deps[i].node, c->thread_deps[i].from);
 }
 
 static void count_dep(struct slice *slice, u32 node, u32 from) {
@@ -259,9 +330,9 @@ static int link_deps(struct cutter *c) {
   slice->nodes[slice->n_nodes].first_dep = sum;
   each_dep(c, store_dep);
   for (u32 i = 0; i < slice->n_nodes; i++)
-    if (slice->nodes[i].kind == NODE_BLOCKED &&
-        slice->nodes[i].first_dep < slice->nodes[i + 1].first_dep)
-      slice->synced = true;
+    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++)
+      slice->synced |=
+          slice->nodes[i].kind == NODE_BLOCKED && NODE_ON_DEVICE(slice->nodes[slice->deps[k]].kind);
   return 0;
 }
 
@@ -295,7 +366,9 @@ static int cut_spans(struct cutter *c) {
       close_phases(c, &c->lanes[i], INT64_MAX);
     compact(c, n_spans);
     link_launches(c, n_spans);
-    error = link_deps(c);
+    error = join_threads(c);
+    if (!error)
+      error = link_deps(c);
     find_last(slice);
     slice->present = true;
     slice->on_gpu = c->t->on_gpu;

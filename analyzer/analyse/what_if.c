@@ -78,7 +78,7 @@ static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *ski
     *skip = node->first;
     return node->first ? 0 : end_event(g, n - 1);
   }
-  if (!NODE_ON_DEVICE(node->kind))
+  if (node->kind == NODE_BLOCKED)
     return INDEX_NONE;
   if (k == 1) {
     *skip = node->launch == INDEX_NONE;
@@ -246,20 +246,29 @@ static i64 edited_duration(const struct replay *r, const struct edit *edit, u32 
   return scaled(node->end - node->start, scale(r, edit, node->key, node->rank));
 }
 
-static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) {
+/* The latest of the nodes that must end before this one starts, as it was and as it is now;
+ * INT64_MIN where there is none. */
+static void latest_before(const struct replay *r, u32 n, i64 *was, i64 *now) {
   const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
-  i64 was = INT64_MIN, now = INT64_MIN;
-  bool launch_bound = false;
+  *was = *now = INT64_MIN;
   if (!node->first) {
-    was = g->nodes[n - 1].end;
-    now = r->end[n - 1];
+    *was = g->nodes[n - 1].end;
+    *now = r->end[n - 1];
   }
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
     u32 from = g->deps[i];
-    was = g->nodes[from].end > was ? g->nodes[from].end : was;
-    now = r->end[from] > now ? r->end[from] : now;
+    *was = g->nodes[from].end > *was ? g->nodes[from].end : *was;
+    *now = r->end[from] > *now ? r->end[from] : *now;
   }
+}
+
+static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) {
+  const struct sample_graph *g = r->g;
+  const struct node *node = &g->nodes[n];
+  i64 was, now;
+  bool launch_bound = false;
+  latest_before(r, n, &was, &now);
   if (node->launch != INDEX_NONE) {
     const struct node *launch = &g->nodes[node->launch];
     i64 called = launch->end < node->start ? launch->end : node->start;
@@ -276,15 +285,22 @@ static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) 
   return now + delay;
 }
 
+/* After a thread's own work; where it waited for another thread, that long after both. */
+static i64 host_start(const struct replay *r, const struct edit *edit, u32 n) {
+  const struct node *node = &r->g->nodes[n];
+  if (node->kind != NODE_BLOCKED && node->first_dep < node[1].first_dep) {
+    i64 was, now;
+    latest_before(r, n, &was, &now);
+    return now + (node->start > was ? node->start - was : 0);
+  }
+  i64 from = node->first ? r->g->slices[node->rank].begin : r->end[n - 1];
+  return from + edited_gap(r, edit, n);
+}
+
 static void replay_start(struct replay *r, const struct edit *edit, u32 n) {
   const struct sample_graph *g = r->g;
-  const struct node *node = &g->nodes[n];
-  if (NODE_ON_DEVICE(node->kind)) {
-    r->start[n] = device_start(r, edit, n);
-  } else {
-    i64 from = node->first ? g->slices[node->rank].begin : r->end[n - 1];
-    r->start[n] = from + edited_gap(r, edit, n);
-  }
+  bool device = NODE_ON_DEVICE(g->nodes[n].kind);
+  r->start[n] = device ? device_start(r, edit, n) : host_start(r, edit, n);
   if (!ends_apart(g, n))
     r->end[n] = r->start[n] + edited_duration(r, edit, n);
 }

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 /* clang-format on */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analyse_cluster.h"
@@ -35,30 +34,12 @@ static double step_if(const struct results *r, enum what_if_kind kind) {
   return NAN;
 }
 
-static void dump(const struct results *r) {
-  printf("step %.4f compute %.4f comm %.4f exposed %.4f wait %.4f transfer %.4f idle %.4f\n",
-         r->step_mean_ms, r->ov_compute_ms, r->ov_comm_ms, r->ov_exposed_ms, r->ov_exposed_wait_ms,
-         r->ov_exposed_transfer_ms, r->ov_idle_ms);
-  for (u32 i = 0; i < r->n_path_categories; i++)
-    printf("  path %s %.4f\n", r->path_by_category[i].name, r->path_by_category[i].ms);
-  printf("  selfcheck %g reason %s\n", r->path_selfcheck,
-         r->what_if_reason ? r->what_if_reason : "-");
-  for (u32 i = 0; i < r->n_what_if; i++)
-    printf("  if %s: %.4f\n", r->what_if[i].change, r->what_if[i].step_ms);
-  for (u32 i = 0; i < r->n_budget; i++)
-    printf("  budget %s %.4f\n", r->budget[i].name, r->budget[i].seconds);
-  for (u32 i = 0; i < r->n_findings; i++)
-    printf("  %s [%g s] %s\n    %s\n    %s\n", r->findings[i].id, r->findings[i].worth_s,
-           r->findings[i].title, r->findings[i].evidence, r->findings[i].action);
-}
-
 static void slow_rank_on_gpu(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   o.slow[3] = 0.5;
   struct cluster *c = cluster_new(&o);
   struct results *r = cluster_analyse(c, NULL);
-  dump(r);
   double step = 1 + 0.008 + 450 + 10 + 0.010;
   assert_near(r->step_mean_ms, step, 1e-6);
   assert_near(r->path_wall_ms, step, 1e-6);
@@ -84,7 +65,6 @@ static void slow_rank_on_cpu(void **state) {
   o.slow[2] = 0.4;
   struct cluster *c = cluster_new(&o);
   struct results *r = cluster_analyse(c, NULL);
-  dump(r);
   double step = 1 + 420 + 0.005 + 0.008 + 10 + 0.010;
   assert_near(r->step_mean_ms, step, 1e-6);
   assert_near(path_ms(r, "compute"), 420, 1e-6);
@@ -94,8 +74,72 @@ static void slow_rank_on_cpu(void **state) {
   cluster_free(c);
 }
 
+/* Backward on a GPU: the calling thread waits while another launches. Per step forward is launched
+ * by the first thread (10 ms of host), backward by the second (20 ms of host before its one
+ * kernel of 5 ms), then the first waits for the device. */
+static void a_thread_that_waits_for_another(void **state) {
+  (void)state;
+  enum { STEPS = 20, SPANS = 7 };
+  static struct span spans[STEPS * SPANS];
+  static struct edge edges[STEPS];
+  static i64 begins[STEPS], ends[STEPS];
+  struct lane lanes[] = {{false, 0, "main"}, {false, 1, "autograd"}, {true, 0, "0"}};
+  struct rank rank = {.closed = true, .records = STEPS * SPANS};
+  struct cluster c = {0};
+  i64 step = 36 * MS;
+  for (u32 s = 0; s < STEPS; s++) {
+    i64 t = s * step;
+    u32 n = s * SPANS;
+#define SPAN(i, kind_, category_, lane_, from, to, launch_)                                        \
+  spans[n + (i)] = (struct span){.start = t + (from),                                              \
+                                 .end = t + (to),                                                  \
+                                 .kind = (kind_),                                                  \
+                                 .category = (category_),                                          \
+                                 .lane = (lane_),                                                  \
+                                 .link = INDEX_NONE,                                               \
+                                 .launch = (launch_)}
+    SPAN(0, SPAN_PHASE, TSCOPE_PHASE_FORWARD, 0, 0, 10 * MS, INDEX_NONE);
+    SPAN(1, SPAN_LAUNCH, 0, 0, 10 * MS - LAUNCH, 10 * MS, INDEX_NONE);
+    SPAN(2, SPAN_PHASE, TSCOPE_PHASE_BACKWARD, 0, 10 * MS, 30 * MS, INDEX_NONE);
+    SPAN(3, SPAN_KERNEL, 0, 2, 10 * MS, 11 * MS, n + 1);
+    SPAN(4, SPAN_LAUNCH, 0, 1, 30 * MS - 2 * LAUNCH, 30 * MS - LAUNCH, INDEX_NONE);
+    SPAN(5, SPAN_KERNEL, 0, 2, 30 * MS, 35 * MS, n + 4);
+    SPAN(6, SPAN_SYNC, 0, 0, 30 * MS, step, INDEX_NONE);
+#undef SPAN
+    /* in order of start: the sync begins with the kernel but lasts longer */
+    struct span swap = spans[n + 5];
+    spans[n + 5] = spans[n + 6];
+    spans[n + 6] = swap;
+    edges[s] = (struct edge){n + 6, n + 5, EDGE_SYNC};
+    begins[s] = t;
+    ends[s] = t + step;
+  }
+  struct timeline timeline = {.spans = spans,
+                              .n_spans = STEPS * SPANS,
+                              .edges = edges,
+                              .n_edges = STEPS,
+                              .lanes = lanes,
+                              .n_lanes = 3,
+                              .on_gpu = true,
+                              .has_compute = true,
+                              .has_comm = true,
+                              .detail_begin = NS_UNKNOWN};
+  c.timelines = &timeline;
+  c.model = (struct model){.world_size = 1,
+                           .n_ranks = 1,
+                           .ranks = &rank,
+                           .steps = {.n = STEPS, .begin = begins, .end = ends}};
+  struct results *r = cluster_analyse(&c, NULL);
+  assert_near(r->path_wall_ms, 36, 1e-6);
+  assert_near(path_ms(r, "compute"), 5, 1e-6);
+  assert_near(path_ms(r, "unknown"), 0, 1e-6);
+  assert_near(r->path_selfcheck, 0, 1e-9);
+  results_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_rank_on_gpu),
-                                     cmocka_unit_test(slow_rank_on_cpu)};
+                                     cmocka_unit_test(slow_rank_on_cpu),
+                                     cmocka_unit_test(a_thread_that_waits_for_another)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
