@@ -13,7 +13,6 @@
 
 #include <sched.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "tscope_format.h"
 
@@ -109,12 +108,6 @@ static inline bool handle_map_take(struct handle_map *map, u64 key, u64 *value) 
   }
   handle_map_unlock(map);
   return slot != NULL;
-}
-
-/* Empties the map, in a process whose other threads are gone. */
-static inline void handle_map_reset(struct handle_map *map) {
-  memset(map->slots, 0, map->capacity * sizeof *map->slots);
-  handle_map_unlock(map);
 }
 
 #endif

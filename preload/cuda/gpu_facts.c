@@ -103,7 +103,3 @@ void gpu_facts_tell_once(struct tscope_thread *thread) {
   if (!tell_device_by_driver(thread))
     tell_device_by_runtime(thread);
 }
-
-void gpu_facts_reset(void) {
-  told = false;
-}

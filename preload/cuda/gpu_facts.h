@@ -8,6 +8,4 @@
  * functions that the process has loaded; call it where a context exists. */
 void gpu_facts_tell_once(struct tscope_thread *thread);
 
-void gpu_facts_reset(void);
-
 #endif

@@ -62,9 +62,3 @@ u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *functio
       (struct shape_cached){.key = key, .shape = (u32)shape};
   return (u32)shape;
 }
-
-void shapes_reset(void) {
-  if (n_shapes)
-    handle_map_reset(&by_key);
-  n_shapes = n_bare = 0;
-}

@@ -39,6 +39,4 @@ static inline u32 shape_number(struct tscope_thread *thread, const void *functio
   return shape_number_slow(thread, key, function, grid, block);
 }
 
-void shapes_reset(void);
-
 #endif

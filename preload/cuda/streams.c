@@ -91,9 +91,3 @@ void stream_forget(cudaStream_t stream) {
       handle_map_take(&by_key, (u64)(uintptr_t)stream, &index))
     __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
 }
-
-void streams_reset(void) {
-  if (n_streams)
-    handle_map_reset(&by_key);
-  n_streams = 0;
-}

@@ -55,6 +55,4 @@ u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream
 /* The handle is about to be invalid, and may come back as another stream. */
 void stream_forget(cudaStream_t stream);
 
-void streams_reset(void);
-
 #endif

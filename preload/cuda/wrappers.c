@@ -11,12 +11,5 @@ const char *const tscope_driver_sonames[] = {"libcuda.so.1", NULL};
 #define HOOK(...) TSCOPE_WRAPPER(tscope_cuda_sonames, __VA_ARGS__)
 TSCOPE_CUDA_RECORDED(HOOK)
 
-static void wake(struct tscope_thread *thread) {
-  (void)thread;
-  streams_reset();
-  shapes_reset();
-  gpu_facts_reset();
-}
-
-const struct tscope_family tscope_cuda_family = {
-    .name = "cuda", .thread_bytes = sizeof(struct cuda_thread), .wake = wake};
+const struct tscope_family tscope_cuda_family = {.name = "cuda",
+                                                 .thread_bytes = sizeof(struct cuda_thread)};

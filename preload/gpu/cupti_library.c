@@ -14,7 +14,7 @@ TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);
 TSCOPE_OLD_SYMBOL(dlsym);
 
-static const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
+const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 
 /* Where CUPTI lies as seen from the CUDA runtime: wheels of CUDA 13, wheels of CUDA 12, Toolkit. */
 static const char *const folders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",

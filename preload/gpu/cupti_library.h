@@ -30,6 +30,8 @@ struct cupti {
 #undef X
 };
 
+extern const char *const cupti_sonames[];
+
 /* Finds CUPTI: the copy that is in the process, else one beside the CUDA runtime. Never brings in
  * a second copy. False, with a reason in words, if there is none that will do. */
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes);

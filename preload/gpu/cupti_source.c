@@ -21,11 +21,18 @@ static struct cupti cupti;
 static struct gpu_clock_counts totals;
 static bool closed;
 
-/* CUPTI's own notion of now, in which it says all times. */
-static uint64_t now(void) {
+/* CUPTI's notion of now, in which it says all times: while it works for tscope, and as it is
+ * without any client's say (cupti_activity.h). */
+static uint64_t read_clock(clockid_t clock) {
   struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
+  clock_gettime(clock, &time);
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+static uint64_t now(void) {
+  return read_clock(CLOCK_MONOTONIC);
+}
+static uint64_t usual_now(void) {
+  return read_clock(CLOCK_REALTIME);
 }
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
@@ -114,16 +121,15 @@ static bool open_cupti(char *why, size_t why_bytes) {
   return true;
 }
 
-static void poll(struct tscope_thread *thread) {
-  (void)thread;
+static void poll(void) {
   cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
 }
 
-static void close_cupti(struct tscope_thread *thread) {
-  (void)thread;
+static void close_cupti(void) {
   cupti.cuptiActivityFlushAll(FLUSH_ALL);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     cupti.cuptiActivityDisable(kinds[i]);
+  cupti.cuptiActivityRegisterTimestampCallback(usual_now);
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
 }
 

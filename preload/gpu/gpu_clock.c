@@ -13,6 +13,7 @@
 static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti};
 
 u32 gpu_clock_tried;
+static const char *wanted_elsewhere;          /* why no source may be open */
 static const struct gpu_clock_source *source; /* the one that is open */
 static bool polling;                          /* the helper is inside the source */
 static struct gpu_clock_counts said;          /* what the trace knows of its counts */
@@ -36,14 +37,20 @@ static void wait_for_poll(void) {
     nanosleep(&millisecond, NULL);
 }
 
-static void close_source(struct tscope_thread *thread) {
+/* Closes the source; from here on, `id` is what the trace has. */
+static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id, const char *why) {
   const struct gpu_clock_source *closing = __atomic_exchange_n(&source, NULL, __ATOMIC_SEQ_CST);
   if (!closing)
     return;
   wait_for_poll();
-  closing->close(thread);
+  closing->close();
   said = closing->counts();
-  tell(thread, closing->id, "closed at the end of the process");
+  if (thread)
+    tell(thread, id, why);
+}
+
+static void end(struct tscope_thread *thread) {
+  close_source(thread, TSCOPE_GPU_CLOCK_CUPTI, "closed at the end of the process");
 }
 
 /* Registered after the driver has registered its own, and so runs before the driver is gone. */
@@ -51,30 +58,52 @@ static void close_at_exit(void) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
-  close_source(thread);
+  end(thread);
   tscope_leave(thread);
+}
+
+void gpu_clock_stand_aside(const char *why) {
+  __atomic_store_n(&wanted_elsewhere, why, __ATOMIC_RELEASE);
+  if (!__atomic_load_n(&source, __ATOMIC_ACQUIRE))
+    return;
+  int saved = errno;
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  close_source(thread, TSCOPE_GPU_CLOCK_HOST, why);
+  if (thread)
+    tscope_leave(thread);
+  errno = saved;
+}
+
+/* Opens the first source that can be had; NULL, and why there is none. */
+static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
+  const char *taken = __atomic_load_n(&wanted_elsewhere, __ATOMIC_ACQUIRE);
+  const char *injected = getenv("CUDA_INJECTION64_PATH");
+  if (!strcmp(tscope_env.gpu, "off"))
+    snprintf(why, why_bytes, "TSCOPE_GPU=off");
+  else if (taken)
+    snprintf(why, why_bytes, "%s", taken);
+  else if (injected && *injected)
+    snprintf(why, why_bytes, "another tool is injected into CUDA (CUDA_INJECTION64_PATH)");
+  else
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+      if (sources[i]->open(why, why_bytes))
+        return sources[i];
+  return NULL;
 }
 
 void gpu_clock_start(struct tscope_thread *thread) {
   if (__atomic_exchange_n(&gpu_clock_tried, 1, __ATOMIC_ACQ_REL))
     return;
   int saved = errno;
-  char why[256] = "no source is known";
-  if (!strcmp(tscope_env.gpu, "off")) {
-    tell(thread, TSCOPE_GPU_CLOCK_HOST, "TSCOPE_GPU=off");
-    errno = saved;
-    return;
+  char why[256] = "opened";
+  const struct gpu_clock_source *opened = open_first(why, sizeof why);
+  if (opened) {
+    __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
+    atexit(close_at_exit);
+  } else {
+    tscope_say(2, "GPU times are not to be had: %s", why);
   }
-  for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-    if (sources[i]->open(why, sizeof why)) {
-      __atomic_store_n(&source, sources[i], __ATOMIC_RELEASE);
-      tell(thread, sources[i]->id, "opened");
-      atexit(close_at_exit);
-      errno = saved;
-      return;
-    }
-  tell(thread, TSCOPE_GPU_CLOCK_HOST, why);
-  tscope_say(2, "GPU times are not to be had: %s", why);
+  tell(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
   errno = saved;
 }
 
@@ -93,7 +122,7 @@ static void tick(struct tscope_thread *thread) {
   __atomic_store_n(&polling, true, __ATOMIC_SEQ_CST);
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_SEQ_CST);
   if (open)
-    open->poll(thread);
+    open->poll();
   __atomic_store_n(&polling, false, __ATOMIC_SEQ_CST);
   if (!open)
     return;
@@ -102,15 +131,5 @@ static void tick(struct tscope_thread *thread) {
     tell(thread, open->id, "open");
 }
 
-static void wake(struct tscope_thread *thread) {
-  (void)thread;
-  gpu_clock_tried = 0;
-  __atomic_store_n(&source, NULL, __ATOMIC_RELEASE); /* the ticker runs by now */
-  memset(&said, 0, sizeof said);
-}
-
-const struct tscope_family tscope_gpu_family = {.name = "gpu",
-                                                .thread_bytes = sizeof(struct gpu_thread),
-                                                .wake = wake,
-                                                .tick = tick,
-                                                .end = close_source};
+const struct tscope_family tscope_gpu_family = {
+    .name = "gpu", .thread_bytes = sizeof(struct gpu_thread), .tick = tick, .end = end};

@@ -22,9 +22,9 @@ struct gpu_clock_source {
   /* Starts it. On failure says why and leaves nothing behind. */
   bool (*open)(char *why, size_t why_bytes);
   /* Makes it deliver what it has. May block; called with no lock held. */
-  void (*poll)(struct tscope_thread *thread);
-  /* The process ends in order: delivers everything. Nothing of the source is called after it. */
-  void (*close)(struct tscope_thread *thread);
+  void (*poll)(void);
+  /* Delivers everything and leaves things as it found them. Nothing of it is called after that. */
+  void (*close)(void);
   /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. */
   u32 (*stream_id)(void *stream, bool per_thread);
   struct gpu_clock_counts (*counts)(void);
@@ -62,6 +62,10 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
   if (TSCOPE_UNLIKELY(!__atomic_load_n(&gpu_clock_tried, __ATOMIC_RELAXED)))
     gpu_clock_start(thread);
 }
+
+/* Closes the source for good, or keeps one from being opened, because somebody else needs what it
+ * stands on. `why` is kept. Called from any thread, also of a dormant process. */
+void gpu_clock_stand_aside(const char *why);
 
 /* The open source's id for a stream of the calling thread's context, TSCOPE_UNKNOWN if there is no
  * source or it cannot tell. */

@@ -222,9 +222,3 @@ u32 communicator_number(ncclComm_t handle) {
     return TSCOPE_UNKNOWN;
   return communicators[place].number;
 }
-
-void communicator_reset(void) {
-  if (n_places)
-    handle_map_reset(&by_handle);
-  n_free = n_places = n_numbers = n_waiting = 0;
-}

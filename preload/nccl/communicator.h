@@ -73,7 +73,4 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle);
 /* Its number, TSCOPE_UNKNOWN if the handle is not known. */
 u32 communicator_number(ncclComm_t handle);
 
-/* Empties the table: this process is a fork of one that had communicators, and has none. */
-void communicator_reset(void);
-
 #endif

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "families.h"
-#include "handle_map.h"
 #include "nccl_record.h"
 
 static void tell_version(struct tscope_thread *thread) {
@@ -148,10 +147,5 @@ void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, nccl
   errno = saved;
 }
 
-static void wake(struct tscope_thread *thread) {
-  (void)thread;
-  communicator_reset();
-}
-
-const struct tscope_family tscope_nccl_family = {
-    .name = "nccl", .thread_bytes = sizeof(struct nccl_thread), .wake = wake};
+const struct tscope_family tscope_nccl_family = {.name = "nccl",
+                                                 .thread_bytes = sizeof(struct nccl_thread)};

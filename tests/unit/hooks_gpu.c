@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPU times through CUPTI, on the stand-in GPU, whose kernels run as long as they are told: what is
+ * recorded of them, in captures, and when the job brings a CUPTI client of its own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <cupti.h>
+
+#include "../standins/standin.h"
+#include "gpu/gpu_clock.h"
+#include "hooks_trace.h"
+
+void **__cudaRegisterFatBinary(void *);
+void __cudaRegisterFatBinaryEnd(void **);
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
+                            dim3 *, dim3 *, int *);
+
+static char plain, collective, unseen;
+static cudaStream_t stream;
+
+static void register_kernel(void **module, char *kernel, const char *name) {
+  __cudaRegisterFunction(module, kernel, (char *)(uintptr_t)name, name, -1, NULL, NULL, NULL, NULL,
+                         NULL);
+}
+
+static int set_up(void **state) {
+  static int fatbin;
+  void **module = __cudaRegisterFatBinary(&fatbin);
+  register_kernel(module, &plain, "_Z5plainv");
+  register_kernel(module, &collective, "_Z22ncclDevKernel_SendRecvv");
+  register_kernel(module, &unseen, "_Z6unseenv");
+  __cudaRegisterFatBinaryEnd(module);
+  return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
+}
+
+static void launch(char *kernel, int64_t ns) {
+  standin_next_kernel_ns(ns);
+  assert_int_equal(cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream),
+                   cudaSuccess);
+}
+
+/* What the helper does, now. */
+static void deliver(void) {
+  cudaDeviceSynchronize();
+  gpu_clock_cupti.poll();
+}
+
+static void assert_name(u32 number, const char *text) {
+  struct trace trace = trace_read();
+  u32 bytes = 0;
+  const char *found = trace_string(&trace, number, &bytes);
+  assert_non_null(found);
+  assert_int_equal(bytes, strlen(text));
+  assert_memory_equal(found, text, bytes);
+  trace_free(&trace);
+}
+
+static void kernels_copies_and_fills_are_timed(void **state) {
+  (void)state;
+  void *memory;
+  char host[4096] = "";
+  launch(&plain, 3000000);
+  cudaMalloc(&memory, sizeof host);
+  cudaMemcpyAsync(memory, host, sizeof host, cudaMemcpyHostToDevice, stream);
+  cudaMemsetAsync(memory, 0, 100, stream);
+  deliver();
+  struct tscope_gpu_kernel_record kernel = LAST(GPU_KERNEL, gpu_kernel);
+  assert_int_equal(kernel.dur, 3000000);
+  assert_name(kernel.name, "_Z5plainv");
+  struct tscope_gpu_copy_record copy = LAST(GPU_COPY, gpu_copy);
+  assert_int_equal(copy.kind, TSCOPE_COPY_H2D);
+  assert_int_equal(copy.bytes, sizeof host);
+  assert_int_equal(LAST(GPU_FILL, gpu_fill).bytes, 100);
+  /* One stream to the host and to the GPU. */
+  u16 launched_on = LAST(LAUNCH, launch).header.tag;
+  assert_int_equal(kernel.header.tag, launched_on);
+  assert_int_equal(copy.header.tag, launched_on);
+  assert_true(LAST(STREAM, stream).gpu_stream != TSCOPE_UNKNOWN);
+  assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_CUPTI);
+}
+
+/* When, on CLOCK_MONOTONIC, the spans of a type were, by their chunk's word. */
+static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
+  (void)state;
+  int64_t before = standin_now_ns();
+  launch(&plain, 1000000);
+  deliver();
+  int64_t after = standin_now_ns();
+  struct trace trace = trace_read();
+  struct trace_cursor at = {0}, last = {0};
+  while (trace_next(&trace, &at, TSCOPE_REC_GPU_KERNEL))
+    last = at;
+  assert_int_equal(last.chunk->clock, TSCOPE_CLOCK_MONOTONIC);
+  assert_in_range(last.base + last.record->time, before, after - 1000000);
+  trace_free(&trace);
+}
+
+static void collective_kernels_are_runs_on_the_spine(void **state) {
+  (void)state;
+  u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
+  launch(&collective, 5000000000); /* longer than 32 bits of nanoseconds */
+  deliver();
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels);
+  struct tscope_collective_run_record run = LAST(COLLECTIVE_RUN, collective_run);
+  assert_true(run.dur == 5000000000);
+  assert_int_equal(run.comm, TSCOPE_UNKNOWN);
+  assert_name(run.name, "_Z22ncclDevKernel_SendRecvv");
+}
+
+static void a_capture_comes_out_as_it_would(void **state) {
+  (void)state;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  launch(&unseen, 2000000); /* first of its kind, so that every slow path is taken in the capture */
+  assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  assert_int_equal(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
+  assert_int_equal(cudaPeekAtLastError(), cudaSuccess);
+  u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
+  deliver();
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1); /* only what the job captured */
+  assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), 1);
+  assert_name(LAST(GPU_KERNEL, gpu_kernel).name, "_Z6unseenv");
+}
+
+/* A client such as torch.profiler. */
+static struct {
+  u64 buffer[8192];
+  size_t kernels;
+} client;
+
+static void CUPTIAPI requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
+  *buffer = (uint8_t *)client.buffer;
+  *bytes = sizeof client.buffer;
+  *max_records = 0;
+}
+
+static void CUPTIAPI completed(CUcontext context, uint32_t stream_id, uint8_t *buffer, size_t size,
+                               size_t valid) {
+  (void)context, (void)stream_id, (void)size;
+  assert_ptr_equal(buffer, client.buffer); /* and not one of tscope's */
+  CUpti_Activity *record = NULL;
+  while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+    client.kernels += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+}
+
+static void a_client_of_the_jobs_own_comes_first(void **state) {
+  (void)state;
+  launch(&plain, 1000);
+  cudaDeviceSynchronize();
+  u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
+  assert_int_equal(cuptiActivityRegisterCallbacks(requested, completed), CUPTI_SUCCESS);
+  assert_int_equal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1); /* what there was is kept */
+  struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
+  assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
+  assert_name(clock.reason,
+              "the job has a CUPTI client of its own (cuptiActivityRegisterCallbacks)");
+  launch(&plain, 1000);
+  launch(&plain, 1000);
+  cudaDeviceSynchronize();
+  assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
+  assert_int_equal(client.kernels, 2);
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(kernels_copies_and_fills_are_timed),
+      cmocka_unit_test(spans_are_in_nanoseconds_of_clock_monotonic),
+      cmocka_unit_test(collective_kernels_are_runs_on_the_spine),
+      cmocka_unit_test(a_capture_comes_out_as_it_would),
+      cmocka_unit_test(a_client_of_the_jobs_own_comes_first),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}
