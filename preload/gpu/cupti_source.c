@@ -66,7 +66,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   (void)size;
   /* This thread may be in the middle of a hooked call, which called CUPTI: its state is used as it
    * is then, since no hook keeps a reservation open over the real call. */
-  struct tscope_thread *self = tscope_self && tscope_live->on ? tscope_self : NULL;
+  struct tscope_thread *self = tscope_self && tscope_is_live() ? tscope_self : NULL;
   struct tscope_thread *thread = self ? self : tscope_enter(TSCOPE_QUIET);
   bool keep = thread && !__atomic_load_n(&closed, __ATOMIC_ACQUIRE) && cupti_buffer_counts(buffer);
   uint8_t *record = valid ? next_record(buffer, valid, NULL) : NULL;
