@@ -54,6 +54,11 @@ static int write_report(const struct options *options, const struct results *res
   return fails(results, options->fail_on) ? STATUS_FINDINGS : STATUS_OK;
 }
 
+/* Figures for the whole run would not be what --steps asked for. */
+static bool selects_nothing(const struct options *options, const struct model *model) {
+  return options->steps && model->steps.n == 0;
+}
+
 static int report(const struct options *options) {
   char why[512] = "";
   struct model *model = NULL;
@@ -67,6 +72,13 @@ static int report(const struct options *options) {
                                         .progress = progress_report,
                                         .user = &progress};
   int error = model_load(options->path, &reading, &model, why, sizeof(why));
+  if (!error && selects_nothing(options, model)) {
+    error = -EINVAL;
+    snprintf(why, sizeof(why),
+             "--steps %s leaves no step of this run; without it the report "
+             "says how many there are",
+             options->steps);
+  }
   if (!error) {
     const struct analyse_options analysing = {.flops_per_step = options->flops_per_step,
                                               .params = options->params,

@@ -46,7 +46,8 @@ static void put_lines(struct pen *pen, const struct results *results) {
   pen_to(pen, TEXT_INDENT);
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s looked at, mean over ranks",
                   duration_s(results->wall_s).text);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "residual %s", duration_s(results->residual_s).text);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "residual %s",
+                  duration_s(round(results->residual_s * 1e9) * 1e-9).text);
 }
 
 static void put_utilisation(struct pen *pen, const char *label, double value, const char *reason,

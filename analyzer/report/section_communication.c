@@ -42,7 +42,7 @@ static void put_step_bar(struct pen *pen, const struct results *results) {
   meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
   section_label(pen, "");
   for (unsigned i = 0; i < N; i++) {
-    if (isnan(parts[i].ms))
+    if (isnan(parts[i].ms) || parts[i].ms == 0)
       continue;
     const char ascii[] = {bar[i].ascii, '\0'};
     pen_item_format(pen, bar[i].style == STYLE_DIM ? STYLE_PLAIN : bar[i].style, VALUE_INDENT,

@@ -41,11 +41,12 @@ static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
   const struct steps *steps = &results->model->steps;
   section_label(pen, "steps");
+  double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s looked at",
-                  count_of(results->step_count).text);
-  if (results->warmup_excluded > 0)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of warm-up left out",
-                    count_of(results->warmup_excluded).text);
+                  count_of(results->step_count - warmup).text);
+  if (warmup > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the first %s left out as warm-up",
+                    count_of(warmup).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "found by %s",
                   steps->method ? steps->method : quantity_unknown);
   if (!isnan(steps->confidence))
@@ -102,8 +103,9 @@ static void phases_body(struct pen *pen, const struct results *results,
     rows[i].share = rows[i].bar = rows[i].ms / results->step_mean_ms;
   table_print(pen, &table, rows, N, TEXT_INDENT);
   pen_to(pen, TEXT_INDENT);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks, by %s",
-                  results->model->phase_method ? results->model->phase_method : quantity_unknown);
+  pen_item(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks");
+  if (results->model->phase_method)
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, results->model->phase_method);
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "of it, communication nothing hid: %s",
                   duration_ms(results->comm_ms).text);
 }

@@ -106,6 +106,16 @@ static void put_clocks(struct pen *pen, const struct model *model) {
   }
 }
 
+static void put_gap(struct pen *pen, const struct coverage *one) {
+  if (pen->column > VALUE_INDENT)
+    section_label(pen, "");
+  pen_format(pen, STYLE_WARNING, "%s %s", one->name, percent(one->share).text);
+  if (one->note) {
+    pen_put(pen, STYLE_PLAIN, ": ");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, one->note);
+  }
+}
+
 static void put_coverage(struct pen *pen, const struct results *results) {
   section_label(pen, "GPU time");
   pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
@@ -113,21 +123,16 @@ static void put_coverage(struct pen *pen, const struct results *results) {
   section_label(pen, "coverage");
   if (results->n_coverage == 0)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
+  const char *lead = "all ";
   for (u32 i = 0; i < results->n_coverage; i++) {
-    const struct coverage *one = &results->coverage[i];
-    enum style style = one->share < 0.995 ? STYLE_WARNING : STYLE_PLAIN;
-    pen_item_format(pen, style, VALUE_INDENT, "%s %s", one->name, percent(one->share).text);
-  }
-  for (u32 i = 0; i < results->n_coverage; i++) {
-    const struct coverage *one = &results->coverage[i];
-    if (!one->note)
+    if (results->coverage[i].share < 1)
       continue;
-    section_label(pen, "");
-    pen_put(pen, STYLE_DIM, one->name);
-    pen_put(pen, STYLE_DIM, ":");
-    pen_blank(pen, 1);
-    pen_words(pen, STYLE_DIM, VALUE_INDENT, one->note);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s", lead, results->coverage[i].name);
+    lead = "";
   }
+  for (u32 i = 0; i < results->n_coverage; i++)
+    if (results->coverage[i].share < 1)
+      put_gap(pen, &results->coverage[i]);
 }
 
 static void put_cost(struct pen *pen, const struct results *results) {

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tscope-report as a person or a script calls it: cli.py TSCOPE-REPORT TRACEGEN."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT, TRACEGEN = sys.argv[1:3]
+ENV = {key: value for key, value in os.environ.items()
+       if key not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+ENV["LC_ALL"] = "C.UTF-8"
+
+
+def report(*arguments, **env):
+    return subprocess.run([REPORT, *arguments], capture_output=True, text=True, env={**ENV, **env})
+
+
+class Cli(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-cli-")
+        cls.traces = cls.write("traces", "--run", "slow", "--ranks", "4", "--steps", "40", "--phases",
+                               "--slow-rank", "2", "--slow-factor", "1.5", "--skew",
+                               "--realtime", "2000000000000000000")
+        cls.write("traces", "--run", "even", "--ranks", "4", "--steps", "40",
+                  "--data-ns", "1000", "--realtime", "1000000000000000000")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def write(cls, name, *options):
+        path = os.path.join(cls.folder.name, name)
+        subprocess.run([TRACEGEN, *options, path], check=True, capture_output=True)
+        return path
+
+    def path(self, *names):
+        return os.path.join(self.folder.name, *names)
+
+    def ok(self, *arguments, **env):
+        done = report(*arguments, **env)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
+        return done.stdout
+
+    def refused(self, *arguments):
+        done = report(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"\Atscope-report: [^\n]+\n\Z")
+        return done.stderr
+
+    def test_newest_run_is_taken_and_others_by_name(self):
+        listed = self.ok("--list", self.traces)
+        self.assertEqual([line.split()[0] for line in listed.splitlines()], ["slow", "even"])
+        self.assertIn("run slow", self.ok(self.traces).splitlines()[0])
+        self.assertIn("run even", self.ok("--run", "even", self.traces).splitlines()[0])
+        self.assertIn("--list", self.refused("--run", "other", self.traces))
+
+    def test_json_names_the_slow_rank_and_counts_the_steps(self):
+        slow = json.loads(self.ok("--format", "json", self.traces))
+        self.assertEqual(slow["schema"], "tscope.report/1")
+        self.assertEqual(slow["distributed"]["stragglers"], [2])
+        self.assertEqual(slow["steps"]["count"], 40)
+        self.assertIsNone(slow["budget"]["mfu"])
+        even = json.loads(self.ok("--format", "json", "--run", "even", self.traces))
+        self.assertEqual(even["distributed"]["stragglers"], [])
+
+    def test_arithmetic_given_is_arithmetic_used(self):
+        given = ["--params", "1M", "--tokens-per-step", "1k", "--peak-tflops", "10"]
+        budget = json.loads(self.ok("--format", "json", *given, self.traces))["budget"]
+        self.assertAlmostEqual(budget["flops_per_step"], 6e9)
+        self.assertAlmostEqual(budget["peak_flops"], 4 * 10e12)
+        self.assertGreater(budget["mfu"], 0)
+        self.assertIn("tokens/s", self.ok(*given, self.traces))
+
+    def test_fail_on_is_a_gate(self):
+        severities = [finding["severity"] for finding in
+                      json.loads(self.ok("--format", "json", self.traces))["findings"]]
+        ranked = ["info", "warning", "critical"]
+        worst = max(map(ranked.index, severities))
+        for level, name in enumerate(ranked):
+            done = report("--fail-on", name, self.traces)
+            self.assertEqual(done.returncode, 1 if worst >= level else 0)
+            self.assertIn("Verdict", done.stdout)
+
+    def test_output_goes_to_a_file(self):
+        path = self.path("report.txt")
+        self.assertEqual(self.ok("--output", path, self.traces), "")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), self.ok(self.traces))
+        self.assertIn("--output", self.refused("--output", self.path("no", "such"), self.traces))
+        if os.path.exists("/dev/full"):
+            done = report("--output", "/dev/full", self.traces)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("could not be written", done.stderr)
+
+    def test_plain_text_is_the_same_every_time_and_under_colour(self):
+        plain = self.ok(self.traces)
+        self.assertEqual(plain, self.ok(self.traces, TERM="xterm"))
+        self.assertEqual(plain, self.ok("--threads", "1", self.traces))
+        self.assertEqual(plain, self.ok(self.traces, FORCE_COLOR="1", NO_COLOR="1"))
+        self.assertNotIn("\033", plain)
+        for coloured in (self.ok(self.traces, FORCE_COLOR="1"), self.ok("--color", "always", self.traces)):
+            self.assertIn("\033", coloured)
+            self.assertEqual(re.sub(r"\033\[[0-9;]*m", "", coloured), plain)
+
+    def test_locale_and_width(self):
+        self.assertTrue(self.ok(self.traces, LC_ALL="C").isascii())
+        self.assertTrue(self.ok("--ascii", self.traces).isascii())
+        self.assertEqual(self.ok("--width", "100", self.traces), self.ok(self.traces, COLUMNS="100"))
+        self.assertEqual(max(map(len, self.ok("--width", "60", self.traces).splitlines())), 60)
+
+    def test_some_steps_only(self):
+        some = json.loads(self.ok("--format", "json", "--steps", "10:20", self.traces))
+        self.assertEqual((some["steps"]["count"], some["steps"]["warmup_excluded"]), (10, 0))
+        self.assertIn("leaves no step", self.refused("--steps", "500:600", self.traces))
+
+    def test_bad_input_says_what_to_do(self):
+        os.makedirs(self.path("empty"), exist_ok=True)
+        self.assertIn("LD_PRELOAD", self.refused(self.path("empty")))
+        self.assertIn("No such file", self.refused(self.path("missing")))
+        self.assertIn("No such file", self.refused(self.path("mis\033[31msing")).replace("?", ""))
+        self.assertIn("tscope-report /tmp/tscope", self.refused())
+        self.assertIn("--help", self.refused("--nonsense", self.traces))
+        garbage = self.path("garbage.tscope")
+        with open(garbage, "wb") as file:
+            file.write(os.urandom(9000))
+        self.assertIn("garbage.tscope", self.refused(garbage))
+
+    def test_partial_input_is_reported_as_partial(self):
+        damaged = self.write("damaged", "--ranks", "4", "--steps", "30", "--lost-ranks", "1",
+                             "--cut", "1:40000")
+        done = report("--format", "json", damaged)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        document = json.loads(done.stdout)
+        self.assertEqual(document["run"]["ranks_found"], [0, 1, 2])
+        self.assertEqual(document["run"]["world_size"], 4)
+        self.assertEqual(document["quality"]["partial_ranks"], [1, 3])
+        self.assertIn("DATA.PARTIAL", [finding["id"] for finding in document["findings"]])
+        text = self.ok(damaged)
+        self.assertIn("3 of 4 found", text)
+        self.assertIn("partial or missing: 1, 3", text)
+
+    def test_help_and_version(self):
+        self.assertIn("examples:", self.ok("--help"))
+        self.assertRegex(self.ok("--version"), r"\Atscope-report \d+\.\d+\.\d+\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
