@@ -14,16 +14,19 @@ enum {
 
 HANDLE_MAP(by_key, 2 * MAX_SHAPES);
 
-static u32 n_shapes, n_bare; /* guarded by by_key's lock */
+static u32 n_shapes, n_bare; /* only change under by_key's lock */
 
+/* Number of the combination, written down if it is new; 0 if there is no room for it. A grid of 0
+ * blocks stands for the kernel alone. */
 static u32 announce(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
-                    dim3 block, u32 name) {
+                    dim3 block) {
+  u32 name = tscope_string(thread, kernel_name(function));
   handle_map_lock(&by_key);
   u64 shape = 0;
   bool bare = grid.x == 0;
   if (!handle_map_get(&by_key, key, &shape) &&
       (bare ? n_bare < MAX_BARE_SHAPES : n_shapes < MAX_SHAPES)) {
-    shape = bare ? MAX_SHAPES + ++n_bare : ++n_shapes;
+    shape = bare ? MAX_SHAPES + n_bare + 1 : n_shapes + 1;
     struct tscope_shape_record record = {
         .shape = (u32)shape,
         .kernel = name,
@@ -36,11 +39,21 @@ static u32 announce(struct tscope_thread *thread, u64 key, const void *function,
         .function = (u64)(uintptr_t)function,
     };
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SHAPE, 0, &record, sizeof record);
-    if (!handle_map_put_locked(&by_key, key, shape))
-      tscope_lose(TSCOPE_LOSS_SHAPES, 1);
+    __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
+    handle_map_put_locked(&by_key, key, shape);
   }
   handle_map_unlock(&by_key);
   return (u32)shape;
+}
+
+/* Said without its geometry. Cheap when the kernel has been met so before: a job whose geometry
+ * never repeats comes by here with every launch. */
+static u32 kernel_alone(struct tscope_thread *thread, const void *function) {
+  const dim3 none = {0, 0, 0};
+  u64 key = shape_key(function, none, none), shape;
+  tscope_lose(TSCOPE_LOSS_SHAPES, 1);
+  return handle_map_get(&by_key, key, &shape) ? (u32)shape
+                                              : announce(thread, key, function, none, none);
 }
 
 u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
@@ -49,13 +62,11 @@ u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *functio
   if (!handle_map_get(&by_key, key, &shape)) {
     int saved = errno;
     gpu_facts_tell_once(thread);
-    u32 name = tscope_string(thread, kernel_name(function));
-    shape = announce(thread, key, function, grid, block, name);
-    if (!shape) {
-      tscope_lose(TSCOPE_LOSS_SHAPES, 1);
-      dim3 none = {0, 0, 0};
-      shape = announce(thread, shape_key(function, none, none), function, none, none, name);
-    }
+    shape = __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) < MAX_SHAPES
+                ? announce(thread, key, function, grid, block)
+                : 0;
+    if (!shape)
+      shape = kernel_alone(thread, function);
     errno = saved;
   }
   cuda_thread(thread)->shapes[key % SHAPES_CACHED] =

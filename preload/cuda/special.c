@@ -39,6 +39,17 @@ TSCOPE_EXPORT cudaError_t tscope_hook___cudaGetKernel(cudaKernel_t *kernel, cons
   return result;
 }
 
+TSCOPE_EXPORT cudaError_t tscope_hook_cudaGetKernel(cudaKernel_t *kernelPtr,
+                                                    const void *entryFuncAddr) {
+  real_cudaGetKernel real = REAL(cudaGetKernel);
+  if (!real)
+    return cudaErrorSharedObjectInitFailed;
+  cudaError_t result = real(kernelPtr, entryFuncAddr);
+  if (result == cudaSuccess && kernelPtr)
+    kernel_name_alias(*kernelPtr, entryFuncAddr);
+  return result;
+}
+
 TSCOPE_EXPORT cudaError_t tscope_hook_cudaStreamDestroy(cudaStream_t stream) {
   real_cudaStreamDestroy real = REAL(cudaStreamDestroy);
   if (!real)

@@ -44,6 +44,11 @@ static void count(u64 *total, u64 more) {
   __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
 }
 
+static void count_dropped(u64 more) {
+  count(&totals.dropped, more);
+  tscope_lose(TSCOPE_LOSS_GPU, more);
+}
+
 static void record_one(struct tscope_thread *thread, const uint8_t *record, size_t bytes) {
   struct gpu_span span;
   if (!cupti_decode(record, bytes, &span))
@@ -75,7 +80,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
     if (keep)
       record_one(thread, record, (size_t)((next ? next : buffer + valid) - record));
     else
-      count(&totals.dropped, 1);
+      count_dropped(1);
     record = next;
   }
   if (thread && !self)
@@ -84,7 +89,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   size_t dropped = 0;
   if (cupti.cuptiActivityGetNumDroppedRecords &&
       cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == 0)
-    count(&totals.dropped, dropped);
+    count_dropped(dropped);
 }
 
 static bool refused(const char *what, int result, char *why, size_t why_bytes) {

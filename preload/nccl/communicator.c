@@ -153,7 +153,7 @@ void communicator_born(struct tscope_thread *thread, const struct birth *birth,
     return;
   ncclComm_t handle = __atomic_load_n(birth->handle, __ATOMIC_ACQUIRE);
   if (!handle) {
-    if (result == ncclInProgress)
+    if (result == ncclInProgress && birth->parent_handle)
       wait_for(birth);
     return;
   }
