@@ -85,12 +85,12 @@ def parse_arguments():
     parser.add_argument("--checkpoint", choices=["none", "reentrant", "plain"], default="none",
                         help="recompute the forward pass inside the backward pass")
     parser.add_argument("--workers", type=int, default=0, help="DataLoader worker processes")
-    parser.add_argument("--base-ms", type=float, default=20.0,
+    parser.add_argument("--base-ms", type=float, default=40.0,
                         help="time that a forward pass takes on top of its arithmetic, on every "
                              "rank: stands in for an accelerator, and leaves the few cores of a "
                              "test machine to the other ranks")
     parser.add_argument("--straggler-rank", type=int, default=-1)
-    parser.add_argument("--straggler-ms", type=float, default=10.0,
+    parser.add_argument("--straggler-ms", type=float, default=20.0,
                         help="what the straggler's forward pass takes longer")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
@@ -105,7 +105,7 @@ def train(options):
     extra_ms = options.straggler_ms if rank == options.straggler_rank else 0.0
     model = Slow(Model(options.width, options.blocks, options.checkpoint),
                  (options.base_ms + extra_ms) / 1000)
-    model = DistributedDataParallel(model, bucket_cap_mb=0.1)
+    model = DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     criterion = nn.MSELoss()
 
