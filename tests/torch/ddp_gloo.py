@@ -4,11 +4,14 @@
 
     torchrun --nproc-per-node 4 tests/torch/ddp_gloo.py --straggler-rank 2
 
-Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()).
+Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()); to stderr,
+the median time of a step.
 """
 import argparse
 import gc
 import os
+import statistics
+import sys
 import time
 
 import torch
@@ -109,7 +112,7 @@ def train(options):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     criterion = nn.MSELoss()
 
-    steps = 0
+    ends = []
     for micro_step, (x, y) in enumerate(loader, start=1):
         x.requires_grad_(options.checkpoint == "reentrant")
         last = micro_step % options.grad_accum == 0
@@ -119,10 +122,12 @@ def train(options):
         if last:
             optimizer.step()
             optimizer.zero_grad()
-            steps += 1
+            ends.append(time.perf_counter())
     dist.all_reduce(loss.detach_())
     if rank == 0:
-        print(f"steps={steps} loss={loss.item().hex()}", flush=True)
+        print(f"steps={len(ends)} loss={loss.item().hex()}", flush=True)
+        times = [later - earlier for earlier, later in zip(ends, ends[1:])]
+        print(f"median_step_ms={1000 * statistics.median(times):.4f}", file=sys.stderr)
 
 
 def main():

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the shim costs a PyTorch job on the CPU: paired runs, without and with it, in turns.
+
+    overhead.py LIBTSCOPE [PAIRS]
+
+Prints, for each job, the median over the pairs of time with / time without, and the pairs' spread.
+"""
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from training import Job, python_with_torch
+
+# Training on two ranks that compute all the time; and what hurts most: allocations one after the
+# other with nothing between them.
+TRAINING = ["--steps", "150", "--base-ms", "0", "--width", "128", "--blocks", "4"]
+ALLOCATIONS = """
+import time, torch
+torch.ones(1, requires_grad=True).sum().backward()
+def timed():
+    start = time.perf_counter()
+    for _ in range(200000):
+        torch.empty(64)
+    return (time.perf_counter() - start) / 200000 * 1e9
+print("ns_per_tensor=%.1f" % min(timed() for _ in range(5)))
+"""
+
+
+def train(job):
+    process = job.start("ddp_gloo.py", TRAINING, 2)
+    _, err = process.communicate()
+    return float(re.search(r"median_step_ms=([\d.]+)", err).group(1))
+
+
+def allocate(job):
+    result = subprocess.run([job.python, "-c", ALLOCATIONS], env=job.environment,
+                            capture_output=True, text=True, check=True)
+    return float(re.search(r"ns_per_tensor=([\d.]+)", result.stdout).group(1))
+
+
+def main():
+    library = sys.argv[1]
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+    python = python_with_torch()
+    scratch = tempfile.mkdtemp(prefix="tscope-overhead-")
+    try:
+        for name, unit, measure in (("training step", "ms", train), ("small tensor", "ns", allocate)):
+            bare, profiled = [], []
+            for pair in range(pairs):
+                bare.append(measure(Job(python, None, scratch, "bare")))
+                profiled.append(measure(Job(python, library, scratch, f"{name} {pair}")))
+            ratios = sorted(after / before for before, after in zip(bare, profiled))
+            quarter = len(ratios) // 4
+            print(f"{name}: {statistics.median(bare):.3f} {unit} without, "
+                  f"{statistics.median(profiled):.3f} {unit} with; "
+                  f"ratio {statistics.median(ratios):.3f}, middle half of {pairs} pairs "
+                  f"{ratios[quarter]:.3f} to {ratios[-1 - quarter]:.3f}", flush=True)
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    main()
