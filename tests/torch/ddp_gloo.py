@@ -88,12 +88,12 @@ def parse_arguments():
     parser.add_argument("--checkpoint", choices=["none", "reentrant", "plain"], default="none",
                         help="recompute the forward pass inside the backward pass")
     parser.add_argument("--workers", type=int, default=0, help="DataLoader worker processes")
-    parser.add_argument("--base-ms", type=float, default=40.0,
+    parser.add_argument("--base-ms", type=float, default=60.0,
                         help="time that a forward pass takes on top of its arithmetic, on every "
                              "rank: stands in for an accelerator, and leaves the few cores of a "
                              "test machine to the other ranks")
     parser.add_argument("--straggler-rank", type=int, default=-1)
-    parser.add_argument("--straggler-ms", type=float, default=20.0,
+    parser.add_argument("--straggler-ms", type=float, default=25.0,
                         help="what the straggler's forward pass takes longer")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()

@@ -300,6 +300,12 @@ def names(python, library, tool, scratch):
                             capture_output=True, text=True, check=True)
     version, *present = result.stdout.split()
     major, minor = version.split(".")[:2]
+    with open(os.path.join(HERE, "..", "..", "docs", "pytorch.md"), encoding="utf-8") as file:
+        page = file.read()
+    ranges = re.findall(r'P\("([\w.()# ]+)\$?", (\w+)\)', text)
+    expect(len(ranges) == 10, f"{ranges}")
+    for name, phase in ranges:
+        expect(name in page and phase.lower() in page, f"docs/pytorch.md does not tell of {name}")
     for name, since, until in hooks:
         if since <= int(major) * 100 + int(minor) <= until:
             expect(name in present, f"PyTorch {version} lacks {name}")
