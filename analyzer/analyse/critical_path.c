@@ -138,11 +138,12 @@ static bool step_back(struct walk *w, bool *at_end) {
   return before != INDEX_NONE;
 }
 
-/* Where a rank's sample ends: at its host's last deed, or, where the host ran ahead of the device
- * and never waited for it, at the device's. */
+/* Where a rank's sample ends: at its host's last deed; at the device's where the host waits for it
+ * just then, or ran ahead and never waited. */
 u32 sample_last_node(const struct slice *slice) {
-  bool ahead = slice->on_gpu && !slice->synced && slice->last_device != INDEX_NONE;
-  return ahead ? slice->last_device : slice->last_host;
+  bool device =
+      slice->on_gpu && (!slice->synced || slice->held) && slice->last_device != INDEX_NONE;
+  return device ? slice->last_device : slice->last_host;
 }
 
 void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out) {

@@ -14,7 +14,7 @@
 #define NODES_WANTED 2e6
 #define NODES_LIMIT 8e6
 #define MAX_STEPS 128u
-#define STEPS_IN_A_ROW 16u
+#define STEPS_IN_A_ROW 64u
 
 /* Share of the run, at its end, whose detail the rings still hold. */
 static double share_kept(const struct model *model) {

@@ -37,6 +37,7 @@ struct node {
   u8 kind;
   u8 phase;   /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool first; /* on its lane */
+  bool cut;   /* went on after the sample's end */
 };
 
 /* One rank's part of one sample. */
@@ -47,6 +48,7 @@ struct slice {
   i64 begin, end;
   u32 last_host, last_device; /* nodes that end last, INDEX_NONE */
   bool present, synced;       /* synced: the host was held by the device */
+  bool held;                  /* and is when the sample ends */
   bool on_gpu;
 };
 
@@ -137,8 +139,8 @@ static inline bool meets_others(const struct sample_graph *graph, u32 node) {
  * wait for, and which that was. */
 i64 meeting_start(const struct sample_graph *graph, u32 node, u32 *last);
 
-/* Where a rank's sample ends: its host's last node, or, where the host ran ahead and never waited
- * for the device, the device's. INDEX_NONE if neither has any. */
+/* Where a rank's sample ends: at its host's last node; at its device's where the host waits for it
+ * just then, or ran ahead and never waited. INDEX_NONE if there is none. */
 u32 sample_last_node(const struct slice *slice);
 
 /* critical_path.c */

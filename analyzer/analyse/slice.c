@@ -153,6 +153,7 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
                     (struct node){.start = start,
                                   .end = end,
                                   .kind = node_kind(span->kind),
+                                  .cut = span->end > end,
                                   .key = key_of(c, span),
                                   .phase = top_phase(lane),
                                   .launch = INDEX_NONE,
@@ -343,6 +344,8 @@ static void find_last(struct slice *slice) {
     if (*last == INDEX_NONE || slice->nodes[i].end >= slice->nodes[*last].end)
       *last = i;
   }
+  slice->held = slice->last_host != INDEX_NONE && slice->nodes[slice->last_host].cut &&
+                slice->nodes[slice->last_host].kind == NODE_BLOCKED;
 }
 
 static int cut_spans(struct cutter *c) {
