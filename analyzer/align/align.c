@@ -10,9 +10,8 @@
 #include "robust.h"
 #include "samples.h"
 
-#define LEAST_COLLECTIVES 3u /* fewer say nothing */
-#define LEAST_FOR_SLOPE 8u
-#define LEAST_SLOPE_SPAN_NS 20e6
+#define LEAST_COLLECTIVES 3u  /* fewer say nothing */
+#define MOST_DRIFT 500e-6     /* no working clock drifts more */
 #define SANE_RESIDUAL_US 20.0 /* a residual below this is never held against the fit */
 #define REFINEMENTS 2
 
@@ -24,6 +23,7 @@ struct aligner {
   struct samples samples;
   bool *placed, *is_new; /* [n_ranks] */
   bool *used;            /* [samples.n] */
+  bool by_messages;      /* some ranks are linked by messages only */
   i64 *values;           /* [n_ranks] */
   i64 consensus[MOST_SAMPLES];
   double x[MOST_SAMPLES], y[MOST_SAMPLES], left[MOST_SAMPLES];
@@ -61,8 +61,8 @@ static bool fit_member(struct aligner *aligner, const struct sample *sample, u32
   }
   if (points < LEAST_COLLECTIVES)
     return false;
-  struct line line = fit_line(aligner->x, aligner->y, points, pinned ? UINT32_MAX : LEAST_FOR_SLOPE,
-                              LEAST_SLOPE_SPAN_NS, aligner->left);
+  struct line line =
+      fit_line(aligner->x, aligner->y, points, pinned ? 0 : MOST_DRIFT, aligner->left);
   if (!pinned)
     *clock = (struct rank_clock){.pivot = pivot + (i64)line.x0,
                                  .offset = offset + (i64)llrint(line.at_x0),
@@ -90,8 +90,14 @@ static void place_members(struct aligner *aligner, const struct sample *sample) 
   }
 }
 
-/* The communicator to go on with: it has a placed and an unplaced member, and among those the most
- * members, then the most collectives. NULL when no chain leads further. */
+/* Collectives before messages, then the most members, then the most ends. */
+static bool is_better(const struct sample *a, const struct sample *b) {
+  if (a->messages != b->messages)
+    return b->messages;
+  return a->n_members != b->n_members ? a->n_members > b->n_members : a->n > b->n;
+}
+
+/* The best of what has a placed and an unplaced member. NULL when no chain leads further. */
 static const struct sample *next_sample(struct aligner *aligner) {
   const struct sample *best = NULL;
   for (u32 i = 0; i < aligner->samples.n; i++) {
@@ -101,8 +107,7 @@ static const struct sample *next_sample(struct aligner *aligner) {
       placed += aligner->placed[sample->members[m]];
     if (aligner->used[i] || placed == 0 || placed == sample->n_members)
       continue;
-    if (!best || sample->n_members > best->n_members ||
-        (sample->n_members == best->n_members && sample->n > best->n))
+    if (!best || is_better(sample, best))
       best = sample;
   }
   return best;
@@ -118,8 +123,10 @@ static u32 chain_from(struct aligner *aligner, u32 root) {
   aligner->clocks[root] = (struct rank_clock){.pivot = aligner->facts[root].begin};
   model->ranks[root].clock.residual_us = 0;
   bool root_measured = false;
+  aligner->by_messages = false;
   for (const struct sample *sample; (sample = next_sample(aligner));) {
     place_members(aligner, sample);
+    aligner->by_messages |= sample->messages;
     aligner->used[sample - aligner->samples.at] = true;
     for (u32 m = 0; m < sample->n_members && !root_measured; m++)
       if (sample->members[m] == root) {
@@ -159,7 +166,7 @@ static const char *list_unplaced(struct aligner *aligner, u32 root) {
   }
   return arena_printf(aligner->arena,
                       "refused: rank%s %s%s (%u of %u) %s not linked to rank %u by at least %u "
-                      "collectives whose ends are known",
+                      "collectives, or messages in both directions, whose ends are known",
                       count > 1 ? "s" : "", text, count > 8 ? ", ..." : "", count,
                       aligner->model->n_ranks, count > 1 ? "are" : "is",
                       aligner->model->ranks[root].rank, LEAST_COLLECTIVES);
@@ -241,7 +248,7 @@ static void align_by_ends(struct aligner *aligner) {
   if (placed < model->n_ranks) {
     model->clock_method = list_unplaced(aligner, root);
   } else {
-    u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, aligner->clocks);
+    u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, root, aligner->clocks);
     const char *problem = unsound(aligner, transfer_us);
     model->clock_aligned = problem == NULL;
     model->clock_method = problem ? problem

@@ -8,8 +8,8 @@
 #include "robust.h"
 
 #define SAME_BOOT_NS 1000000 /* NTP slews CLOCK_REALTIME, but for all processes alike */
-#define NOISE_FACTOR 5.0
-#define LEAST_TOLERANCE_NS 100e3
+#define NOISE_FACTOR 3.0
+#define LEAST_TOLERANCE_NS 50e3
 
 static bool same_host(const struct model *model, const struct clock_facts *facts, u32 a, u32 b) {
   i64 apart = facts[a].realtime_minus_monotonic - facts[b].realtime_minus_monotonic;
@@ -46,29 +46,62 @@ bool linked_by_calls(const struct model *model, struct arena *scratch) {
   return sets == 1;
 }
 
-/* The stretch of local time over which a rank's fit was made. */
-static struct interval fitted_span(const struct samples *samples, u32 rank) {
-  struct interval span = {INT64_MAX, INT64_MIN};
-  for (u32 s = 0; s < samples->n; s++) {
-    const struct sample *sample = &samples->at[s];
-    const u32 *member = NULL;
-    for (u32 m = 0; m < sample->n_members && !member; m++)
-      if (sample->members[m] == rank)
-        member = &sample->members[m];
-    for (u32 k = 0; k < sample->n && member; k++) {
-      i64 end = sample->ends[(size_t)k * sample->n_members + (size_t)(member - sample->members)];
-      if (end == NS_UNKNOWN)
-        continue;
-      span.start = end < span.start ? end : span.start;
-      span.end = end > span.end ? end : span.end;
+/* When each sampled collective ended, on the axis: the median over its members. */
+static void find_consensus(const struct sample *sample, const struct rank_clock *clocks,
+                           i64 *scratch, i64 *consensus) {
+  for (u32 k = 0; k < sample->n; k++) {
+    u32 known = 0;
+    for (u32 m = 0; m < sample->n_members; m++) {
+      i64 end = sample->ends[(size_t)k * sample->n_members + m];
+      if (end != NS_UNKNOWN)
+        scratch[known++] = clock_to_axis(&clocks[sample->members[m]], end);
     }
+    consensus[k] = known ? median_i64(scratch, known) : NS_UNKNOWN;
   }
-  return span;
 }
 
-/* How far a clock puts `local` from where `common` puts it. */
-static double distance(const struct rank_clock *clock, const struct rank_clock *common, i64 local) {
-  return fabs((double)(clock_to_axis(clock, local) - clock_to_axis(common, local)));
+struct evidence {
+  const struct samples *samples;
+  i64 (*consensus)[MOST_SAMPLES]; /* [samples.n] */
+  u32 (*seats)[2]; /* [n_ranks] the sample with most ends of this rank, and its member number */
+};
+
+/* Median distance of a rank's ends from the consensus, with a clock given. */
+static double scatter(const struct evidence *evidence, u32 rank, const struct rank_clock *clock) {
+  const struct sample *sample = &evidence->samples->at[evidence->seats[rank][0]];
+  const i64 *consensus = evidence->consensus[evidence->seats[rank][0]];
+  double apart[MOST_SAMPLES];
+  u32 n = 0;
+  for (u32 k = 0; k < sample->n; k++) {
+    i64 end = sample->ends[(size_t)k * sample->n_members + evidence->seats[rank][1]];
+    if (end != NS_UNKNOWN && consensus[k] != NS_UNKNOWN)
+      apart[n++] = fabs((double)(clock_to_axis(clock, end) - consensus[k]));
+  }
+  return median_double(apart, n);
+}
+
+static bool take_evidence(struct evidence *evidence, const struct samples *samples, u32 n_ranks,
+                          const struct rank_clock *clocks, struct arena *scratch) {
+  i64 *values = arena_array(scratch, n_ranks, sizeof *values);
+  *evidence =
+      (struct evidence){.samples = samples,
+                        .consensus = arena_array(scratch, samples->n, sizeof *evidence->consensus),
+                        .seats = arena_array(scratch, n_ranks, sizeof *evidence->seats)};
+  if (!values || !evidence->consensus || !evidence->seats)
+    return false;
+  for (u32 s = 0; s < samples->n; s++) {
+    const struct sample *sample = &samples->at[s];
+    find_consensus(sample, clocks, values, evidence->consensus[s]);
+    for (u32 m = 0; m < sample->n_members; m++) {
+      u32 *seat = evidence->seats[sample->members[m]];
+      bool first = samples->at[seat[0]].members[seat[1]] != sample->members[m];
+      if (first || sample->n > samples->at[seat[0]].n) {
+        seat[0] = s;
+        seat[1] = m;
+      }
+    }
+  }
+  return true;
 }
 
 /* The median clock of some ranks of one host: offsets and drift at one instant of its clock. */
@@ -82,29 +115,30 @@ static struct rank_clock median_clock(const struct rank_clock *clocks, const u32
   return (struct rank_clock){pivot, median_i64(offsets, n), median_double(drifts, n)};
 }
 
-static bool agree(const struct model *model, const struct samples *samples,
-                  const struct rank_clock *clocks, const u32 *ranks, u32 n,
-                  const struct rank_clock *common) {
+/* Ends bear one clock out when they scatter little more about it than about the best fit, which is
+ * free to follow whatever delays a rank's ends (a busy CPU) but is not the clock. */
+static bool agree(const struct model *model, const struct evidence *evidence, const u32 *ranks,
+                  u32 n, const struct rank_clock *common) {
   for (u32 i = 0; i < n; i++) {
-    struct interval span = fitted_span(samples, ranks[i]);
     double tolerance = NOISE_FACTOR * model->ranks[ranks[i]].clock.residual_us * 1e3;
-    if (tolerance < LEAST_TOLERANCE_NS)
-      tolerance = LEAST_TOLERANCE_NS;
-    if (span.start > span.end || distance(&clocks[ranks[i]], common, span.start) > tolerance ||
-        distance(&clocks[ranks[i]], common, span.end) > tolerance)
+    if (scatter(evidence, ranks[i], common) > tolerance + LEAST_TOLERANCE_NS)
       return false;
   }
   return true;
 }
 
 u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
-                      const struct samples *samples, struct rank_clock *clocks) {
+                      const struct samples *samples, u32 root, struct rank_clock *clocks) {
   u32 n = model->n_ranks, shared = 0;
   u32 *ranks = calloc(n, sizeof *ranks);
   bool *done = calloc(n, sizeof *done);
   i64 *offsets = calloc(n, sizeof *offsets);
   double *drifts = calloc(n, sizeof *drifts);
-  for (u32 first = 0; first < n && ranks && done && offsets && drifts; first++) {
+  struct arena scratch = {0};
+  struct evidence evidence;
+  bool room =
+      ranks && done && offsets && drifts && take_evidence(&evidence, samples, n, clocks, &scratch);
+  for (u32 first = 0; first < n && room; first++) {
     u32 count = 0;
     for (u32 r = first; r < n; r++)
       if (!done[r] && same_host(model, facts, first, r))
@@ -114,11 +148,11 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
     if (count < 2)
       continue;
     struct rank_clock common = median_clock(clocks, ranks, count, offsets, drifts);
-    if (!agree(model, samples, clocks, ranks, count, &common))
-      continue;
     for (u32 i = 0; i < count; i++) /* the host of the rank whose clock is the axis */
-      if (clocks[ranks[i]].offset == 0 && clocks[ranks[i]].drift == 0)
-        common = clocks[ranks[i]];
+      if (ranks[i] == root)
+        common = clocks[root];
+    if (!agree(model, &evidence, ranks, count, &common))
+      continue;
     for (u32 i = 0; i < count; i++) {
       clocks[ranks[i]] = common;
       model->ranks[ranks[i]].clock.residual_us = (double)facts[ranks[i]].anchor_error_ns / 1e3;
@@ -129,5 +163,6 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
   free(done);
   free(offsets);
   free(drifts);
+  arena_release(&scratch);
   return shared;
 }

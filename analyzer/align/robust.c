@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define LEAST_FOR_SLOPE 8u
+
 #define DEFINE_MEDIAN(name, type)                                                                  \
   type name(type *values, u32 n) {                                                                 \
     if (n == 0)                                                                                    \
@@ -50,21 +52,33 @@ static double median_slope(const double *x, const double *y, u32 n) {
   return median_double(slopes, found);
 }
 
-struct line fit_line(const double *x, const double *y, u32 n, u32 least_for_slope,
-                     double least_span, double *scratch) {
+/* Offset and scatter of a line whose slope is given. */
+static void settle_line(struct line *line, const double *x, const double *y, u32 n,
+                        double *scratch) {
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = y[i] - line->slope * (x[i] - line->x0);
+  line->at_x0 = median_double(scratch, n);
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = fabs(y[i] - line_at(line, x[i]));
+  line->mad = median_double(scratch, n);
+}
+
+struct line fit_line(const double *x, const double *y, u32 n, double most_slope, double *scratch) {
   double lowest = x[0], highest = x[0];
   for (u32 i = 1; i < n; i++) {
     lowest = fmin(lowest, x[i]);
     highest = fmax(highest, x[i]);
   }
-  struct line line = {.x0 = lowest + (highest - lowest) / 2};
-  if (n >= least_for_slope && highest - lowest >= least_span)
+  double span = highest - lowest;
+  struct line line = {.x0 = lowest + span / 2};
+  if (n >= LEAST_FOR_SLOPE && span > 0 && most_slope > 0)
     line.slope = median_slope(x, y, n);
-  for (u32 i = 0; i < n; i++)
-    scratch[i] = y[i] - line.slope * (x[i] - line.x0);
-  line.at_x0 = median_double(scratch, n);
-  for (u32 i = 0; i < n; i++)
-    scratch[i] = fabs(y[i] - line_at(&line, x[i]));
-  line.mad = median_double(scratch, n);
+  settle_line(&line, x, y, n, scratch);
+  /* x spread evenly over the span has variance span^2 / 12; 1.4826 MAD is a standard deviation */
+  double error = 1.4826 * line.mad * sqrt(12.0 / n) / (span > 0 ? span : 1);
+  if (line.slope != 0 && (fabs(line.slope) > most_slope || fabs(line.slope) < 3 * error)) {
+    line.slope = 0;
+    settle_line(&line, x, y, n, scratch);
+  }
   return line;
 }

@@ -18,12 +18,11 @@ struct line {
 };
 
 /* Theil-Sen: the slope is the median over pairs of points (Sen 1968), the offset the median of
- * what is left. More than `THEIL_SEN_POINTS` points are thinned evenly for the slope. With fewer
- * than `least_for_slope` points, or x spanning less than `least_span`, the slope is 0.
- * `scratch` holds n doubles. n is at least 1. */
+ * what is left. More than `THEIL_SEN_POINTS` points are thinned evenly for the slope. A slope of
+ * more than `most_slope`, or that the points' scatter could make by chance (under three standard
+ * errors), is taken as 0. `scratch` holds n doubles. n is at least 1. */
 #define THEIL_SEN_POINTS 96u
-struct line fit_line(const double *x, const double *y, u32 n, u32 least_for_slope,
-                     double least_span, double *scratch);
+struct line fit_line(const double *x, const double *y, u32 n, double most_slope, double *scratch);
 
 static inline double line_at(const struct line *line, double x) {
   return line->at_x0 + line->slope * (x - line->x0);

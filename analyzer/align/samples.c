@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "robust.h"
 
@@ -81,6 +82,83 @@ static int fill(struct sample *sample, const struct model *model, u32 *member_of
   return 0;
 }
 
+/* A message whose both ends are known, by the pair of ranks it is between. */
+struct message {
+  u32 comm, low, high; /* low < high: ranks, as index into model.ranks */
+  u32 collective;
+  bool upwards; /* from low to high */
+};
+
+static int by_pair(const void *left, const void *right) {
+  const struct message *a = left, *b = right;
+  if (a->comm != b->comm)
+    return a->comm < b->comm ? -1 : 1;
+  if (a->low != b->low)
+    return a->low < b->low ? -1 : 1;
+  if (a->high != b->high)
+    return a->high < b->high ? -1 : 1;
+  if (a->upwards != b->upwards)
+    return a->upwards ? -1 : 1;
+  return a->collective < b->collective ? -1 : a->collective > b->collective;
+}
+
+static u32 list_messages(const struct model *model, struct message *messages) {
+  u32 n = 0;
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *collective = &model->collectives[i];
+    const struct arrival *send = &model->arrivals[collective->first_arrival], *receive = send + 1;
+    if (collective->op != TSCOPE_OP_SEND || collective->n_arrivals != 2 ||
+        send->end == NS_UNKNOWN || receive->end == NS_UNKNOWN || send->rank == receive->rank)
+      continue;
+    bool upwards = send->rank < receive->rank;
+    if (messages)
+      messages[n] = (struct message){collective->comm, upwards ? send->rank : receive->rank,
+                                     upwards ? receive->rank : send->rank, i, upwards};
+    n++;
+  }
+  return n;
+}
+
+/* As many of each direction, spread evenly. */
+static bool pick_messages(struct sample *sample, const struct message *at, u32 n, u32 upwards,
+                          struct arena *arena) {
+  u32 fewer = upwards < n - upwards ? upwards : n - upwards;
+  u32 each = fewer < MOST_SAMPLES / 2 ? fewer : MOST_SAMPLES / 2;
+  *sample = (struct sample){.comm = at->comm, .messages = true};
+  sample->collectives = arena_array(arena, 2 * each, sizeof *sample->collectives);
+  for (u32 i = 0; i < each && sample->collectives; i++) {
+    sample->collectives[sample->n++] = at[(u64)i * upwards / each].collective;
+    sample->collectives[sample->n++] = at[upwards + (u64)i * (n - upwards) / each].collective;
+  }
+  return sample->collectives != NULL;
+}
+
+static int take_messages(struct samples *samples, const struct model *model, struct arena *arena) {
+  u32 n = list_messages(model, NULL);
+  if (n == 0)
+    return 0;
+  struct message *messages = malloc(n * sizeof *messages);
+  struct sample *all = arena_array(arena, (size_t)samples->n + n, sizeof *all);
+  bool room = messages && all;
+  if (room) {
+    list_messages(model, messages);
+    qsort(messages, n, sizeof *messages, by_pair);
+    memcpy(all, samples->at, samples->n * sizeof *all);
+    samples->at = all;
+  }
+  for (u32 i = 0, next; i < n && room; i = next) {
+    u32 upwards = 0;
+    for (next = i; next < n && messages[next].comm == messages[i].comm &&
+                   messages[next].low == messages[i].low && messages[next].high == messages[i].high;
+         next++)
+      upwards += messages[next].upwards;
+    if (upwards > 0 && upwards < next - i)
+      room = pick_messages(&samples->at[samples->n++], &messages[i], next - i, upwards, arena);
+  }
+  free(messages);
+  return room ? 0 : -ENOMEM;
+}
+
 static void measure_transfers(struct samples *samples, const struct model *model) {
   for (u32 s = 0; s < samples->n; s++) {
     for (u32 k = 0; k < samples->at[s].n; k++) {
@@ -105,6 +183,8 @@ int samples_take(struct samples *samples, const struct model *model, struct aren
   for (u32 i = 0; i < model->n_collectives; i++)
     usable[model->collectives[i].comm] += is_usable(model, &model->collectives[i]);
   int result = pick(samples, model, usable, arena);
+  if (result == 0)
+    result = take_messages(samples, model, arena);
   size_t total = 0;
   for (u32 s = 0; s < samples->n && result == 0; s++) {
     result = fill(&samples->at[s], model, member_of_rank, arena);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The collective ends that clocks are aligned by: at most MOST_SAMPLES barrier-like collectives of
- * each communicator, spread evenly over it.
+ * each communicator, spread evenly over it. Where ranks only exchange messages (a pipeline), the
+ * ends of those: a receive ends after its send, by a latency that points the other way for messages
+ * in the other direction, so both directions must be there.
  */
 #ifndef TSCOPE_SAMPLES_H
 #define TSCOPE_SAMPLES_H
@@ -12,7 +14,8 @@
 #define MOST_SAMPLES 256u
 
 struct sample {
-  u32 comm; /* index into model.comms */
+  u32 comm;      /* index into model.comms */
+  bool messages; /* between its two members, in both directions */
   u32 n, n_members;
   u32 *collectives; /* [n] index into model.collectives */
   u32 *members;     /* [n_members] index into model.ranks, ascending */
@@ -20,7 +23,7 @@ struct sample {
 };
 
 struct samples {
-  struct sample *at; /* communicators with at least one usable collective */
+  struct sample *at; /* communicators with at least one usable collective, then pairs of ranks */
   u32 n;
   double *transfers_us; /* shortest stay of a member in each sampled collective */
   u32 n_transfers;

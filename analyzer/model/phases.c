@@ -115,10 +115,40 @@ struct pauses {
   u32 rank;
   const struct spine *spine;
   struct chunk_clock clock;
+  i64 *begin; /* [steps] when the host began each step: it may be ahead of the GPU */
   u32 thread, next_call;
   i64 idle_since; /* end of the thread's last call */
   bool found;
 };
+
+/* A host that runs ahead of the GPU begins a step when it has made the last collective call of the
+ * step before. */
+static void find_host_begins(struct pauses *pauses) {
+  const struct model *model = pauses->model;
+  const struct spine *spine = pauses->spine;
+  for (u32 s = 0; s < model->steps.n; s++)
+    pauses->begin[s] = model->steps.begin[(size_t)s * model->n_ranks + pauses->rank];
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    i32 step = model->arrivals[spine->calls.at[i].arrival].step;
+    i64 end = spine->calls.at[i].end;
+    if (step >= 0 && (u32)step + 1 < model->steps.n && end != NS_UNKNOWN)
+      pauses->begin[step + 1] = end;
+  }
+}
+
+static i32 host_step_at(const struct pauses *pauses, i64 time) {
+  u32 low = 0, high = pauses->model->steps.n;
+  while (high > 0 && pauses->begin[high - 1] == NS_UNKNOWN)
+    high--;
+  while (low < high) { /* the first step that begins later; unknown ones sort before all */
+    u32 middle = low + (high - low) / 2;
+    if (pauses->begin[middle] <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && pauses->begin[low - 1] != NS_UNKNOWN ? (i32)low - 1 : -1;
+}
 
 /* Collective calls are in the spine: those that were over by `time` ended a pause too. */
 static void catch_up(struct pauses *pauses, i64 time) {
@@ -136,10 +166,10 @@ static void see_call(struct pauses *pauses, const struct tscope_record *record, 
   bool to_device = record->type == TSCOPE_REC_COPY && (copy->kind & 0xff) == TSCOPE_COPY_H2D;
   if (to_device) {
     i64 start = clock_to_axis(clock, chunk_ns(&pauses->clock, time));
-    i32 step = model_step_at(pauses->model, pauses->rank, start);
+    i32 step = host_step_at(pauses, start);
     i64 *data = step < 0 ? NULL : &cell_of(pauses->model, (u32)step, pauses->rank)->data;
     if (data && *data == NS_UNKNOWN) {
-      i64 begin = pauses->model->steps.begin[(size_t)step * pauses->model->n_ranks + pauses->rank];
+      i64 begin = pauses->begin[step];
       catch_up(pauses, start);
       i64 since = pauses->idle_since > begin ? pauses->idle_since : begin;
       *data = start > since ? start - since : 0;
@@ -174,17 +204,21 @@ static int infer_rank(void *user, u32 r, unsigned worker) {
   struct pauses pauses = {.model = measuring->model,
                           .rank = r,
                           .spine = &internal_of(measuring->model)->spines[r],
+                          .begin = malloc((measuring->model->steps.n + 1) * sizeof(i64)),
                           .thread = TSCOPE_UNKNOWN};
   u32 n = 0;
   struct chunk_place *places = detail_chunks(&file, &n);
   u8 *buffer = malloc(file.header.chunk_bytes);
   struct trace_chunk chunk;
-  for (u32 i = 0; i < n && places && buffer; i++)
+  if (pauses.begin)
+    find_host_begins(&pauses);
+  for (u32 i = 0; i < n && places && buffer && pauses.begin; i++)
     if (places[i].clock == TSCOPE_CLOCK_TICKS &&
         trace_chunk_read(&file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
       see_chunk(&pauses, &chunk);
   measuring->found[r] = pauses.found;
-  bool enough = places && buffer;
+  bool enough = places && buffer && pauses.begin;
+  free(pauses.begin);
   free(places);
   free(buffer);
   trace_file_close(&file);
