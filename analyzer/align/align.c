@@ -13,6 +13,7 @@
 #define LEAST_COLLECTIVES 3u  /* fewer say nothing */
 #define MOST_DRIFT 500e-6     /* no working clock drifts more */
 #define SANE_RESIDUAL_US 20.0 /* a residual below this is never held against the fit */
+#define MOST_OF_TRANSFER 0.5  /* one above this share of what it is to measure is */
 #define REFINEMENTS 2
 
 struct aligner {
@@ -172,15 +173,15 @@ static const char *list_unplaced(struct aligner *aligner, u32 root) {
                       aligner->model->ranks[root].rank, LEAST_COLLECTIVES);
 }
 
-/* Whether a rank's residual is as large as the transfers it would be used to measure. */
+/* Whether a rank's residual is comparable to the transfers it would be used to measure. */
 static const char *unsound(struct aligner *aligner, double transfer_us) {
   struct model *model = aligner->model;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct clock_fit *fit = &model->ranks[r].clock;
-    if (fit->residual_us > SANE_RESIDUAL_US && fit->residual_us > transfer_us)
+    if (fit->residual_us > SANE_RESIDUAL_US && fit->residual_us > MOST_OF_TRANSFER * transfer_us)
       return arena_printf(aligner->arena,
-                          "refused: collective ends of rank %u scatter by %.0f us, as much as "
-                          "transfers take (median %.0f us)",
+                          "refused: collective ends of rank %u scatter by %.0f us, over half of "
+                          "what transfers take (median %.0f us)",
                           model->ranks[r].rank, fit->residual_us, transfer_us);
   }
   return NULL;

@@ -159,7 +159,7 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
     for (const struct tscope_record *record; (record = trace_next(&cursor));)
       if (!take(into, record))
         return -ENOMEM;
-    into->damaged += cursor.damaged;
+    into->damaged += cursor.damaged && !chunk.cut;
   }
   return 0;
 }

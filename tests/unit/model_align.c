@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Clock alignment against clocks that were made up: offsets of seconds and drifts of 50 ppm.
+ */
+#include "model_support.h"
+
+#include "align.h"
+#include "internal.h"
+#include "robust.h"
+
+static void test_median_and_line(void **state) {
+  (void)state;
+  i64 values[] = {5, 1, 4, 2, 3, 1000000};
+  assert_int_equal(median_i64(values, 6), 3);
+  double x[101], y[101], scratch[101];
+  for (int i = 0; i <= 100; i++) {
+    x[i] = i * 1e7;
+    y[i] = 1e9 + 50e-6 * x[i] + (i % 5 == 0 ? 1e8 : 0); /* a fifth is wild */
+  }
+  struct line line = fit_line(x, y, 101, 500e-6, scratch);
+  assert_float_equal(line.slope * 1e6, 50, 0.01);
+  assert_float_equal(line_at(&line, 0), 1e9, 10);
+  for (int i = 0; i <= 100; i++) /* noise without a trend */
+    y[i] = i * 7919 % 101 * 1e4;
+  assert_float_equal(fit_line(x, y, 101, 500e-6, scratch).slope, 0, 0);
+}
+
+/* Error of the alignment of rank r against rank 0 at a true time: how far apart the model puts one
+ * instant on the two. */
+static double error_us(const struct model *model, const struct tracegen_truth *truth, u32 r,
+                       u64 at) {
+  const struct rank_clock *clocks = internal_of(model)->clocks;
+  i64 here = clock_to_axis(&clocks[r], (i64)tracegen_clock(&truth->ranks[r], at));
+  i64 there = clock_to_axis(&clocks[0], (i64)tracegen_clock(&truth->ranks[0], at));
+  return fabs((double)(here - there)) / 1e3;
+}
+
+static void check_recovery(struct fixture *fixture, struct tracegen_options *options,
+                           double wanted_us) {
+  struct tracegen_truth truth;
+  struct model *model = generate(fixture, options, &truth);
+  assert_true(model->clock_aligned);
+  const u64 *begin = truth.step_begin;
+  u64 end = begin[(size_t)options->steps * options->ranks];
+  for (u32 r = 1; r < options->ranks; r++)
+    for (u32 i = 0; i <= 10; i++) {
+      double error = error_us(model, &truth, r, begin[0] + (end - begin[0]) * i / 10);
+      if (error > wanted_us)
+        fail_msg("rank %u is %.1f us off at %u0 %% of the run", r, error, i);
+    }
+  assert_true(model->clock_residual_us <= (double)options->end_noise_ns / 1e3);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+/* The ends themselves differ by up to 3 us between ranks; nothing can be told closer than that. */
+static void test_hostile_clocks_are_recovered(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  options.skew = true;
+  options.ranks = 8;
+  options.steps = 200;
+  options.slow_rank = 3; /* arrives last: ends, not starts, must be what counts */
+  check_recovery(*state, &options, 3);
+}
+
+static void test_hostile_clocks_of_hosts_that_only_look_alike(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  options.skew = true;
+  options.ranks = 12;
+  options.ranks_per_host = 12;
+  options.steps = 400;
+  options.flavour = TRACEGEN_GLOO;
+  options.phases = true;
+  check_recovery(*state, &options, 3);
+}
+
+static void test_one_host_one_clock(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  struct model *model = generate(*state, &options, &truth);
+  assert_string_equal(model->clock_method, "same host clock, confirmed by collective ends");
+  for (u32 r = 0; r < model->n_ranks; r++)
+    assert_true(error_us(model, &truth, r, truth.step_begin[0]) < 0.01);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_no_common_collective_is_refused(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.ranks = 6;
+  options.islands = 2;
+  struct model *model = generate(*state, &options, &truth);
+  assert_false(model->clock_aligned);
+  assert_true(isnan(model->clock_residual_us));
+  assert_non_null(strstr(model->clock_method, "refused: ranks 1, 3, 5"));
+  assert_true(isnan(model->ranks[1].clock.residual_us));
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_scatter_like_transfers_is_refused(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.skew = true;
+  options.ranks_per_host = 1;
+  options.transfer_ns = 50000;
+  options.end_noise_ns = 2000000;
+  struct model *model = generate(*state, &options, &truth);
+  assert_false(model->clock_aligned);
+  assert_non_null(strstr(model->clock_method, "scatter"));
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_host_calls_alone_do_not_align_hosts(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.gpu_spans = false;
+  options.ranks_per_host = 2;
+  struct model *model = generate(*state, &options, &truth);
+  assert_false(model->clock_aligned);
+  assert_non_null(strstr(model->clock_method, "no collective's end is known"));
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+/* Groups that share only single ranks, as tensor and data parallel groups do: 0-1, 1-2, 2-3. The
+ * model is made by hand, with local times only. */
+static void test_chain_through_shared_ranks(void **state) {
+  (void)state;
+  enum { RANKS = 4, EACH = 50 };
+  static const i64 offsets[RANKS] = {0, 2000000000, -1500000000, 700000000};
+  static const double drifts[RANKS] = {0, 50e-6, -50e-6, 20e-6};
+  struct rank ranks[RANKS] = {{.rank = 0, .host = "a"},
+                              {.rank = 1, .host = "b"},
+                              {.rank = 2, .host = "c"},
+                              {.rank = 3, .host = "d"}};
+  struct comm comms[3] = {{.size = 2}, {.size = 2}, {.size = 2}};
+  struct collective collectives[3 * EACH] = {{0}};
+  struct arrival arrivals[6 * EACH] = {{0}};
+  struct clock_facts facts[RANKS] = {{.begin = 10000000000},
+                                     {.begin = 10000000000},
+                                     {.begin = 10000000000},
+                                     {.begin = 10000000000}};
+  for (u32 k = 0; k < 3 * EACH; k++) {
+    i64 end = 10000000000 + (i64)k * 100000000;
+    collectives[k] = (struct collective){.comm = k % 3,
+                                         .seq = k / 3,
+                                         .op = TSCOPE_OP_ALLREDUCE,
+                                         .first_arrival = 2 * k,
+                                         .n_arrivals = 2};
+    for (u32 m = 0; m < 2; m++) {
+      u32 r = k % 3 + m;
+      i64 local = end + offsets[r] + (i64)(drifts[r] * (double)end);
+      arrivals[2 * k + m] = (struct arrival){.rank = r, .start = local - 1000000, .end = local};
+    }
+  }
+  struct model model = {.n_ranks = RANKS,
+                        .n_comms = 3,
+                        .n_collectives = 3 * EACH,
+                        .n_arrivals = 6 * EACH,
+                        .ranks = ranks,
+                        .comms = comms,
+                        .collectives = collectives,
+                        .arrivals = arrivals};
+  struct rank_clock clocks[RANKS];
+  struct arena arena = {0};
+  assert_int_equal(align_clocks(&model, facts, clocks, &arena), 0);
+  assert_true(model.clock_aligned);
+  for (u32 r = 1; r < RANKS; r++)
+    for (i64 at = 10000000000; at <= 25000000000; at += 1000000000) {
+      i64 here = clock_to_axis(&clocks[r], at + offsets[r] + (i64)(drifts[r] * (double)at));
+      i64 there = clock_to_axis(&clocks[0], at);
+      assert_in_range(here - there + 1000, 0, 2000);
+    }
+  arena_release(&arena);
+}
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_median_and_line),
+      ON_DISK(test_hostile_clocks_are_recovered),
+      ON_DISK(test_hostile_clocks_of_hosts_that_only_look_alike),
+      ON_DISK(test_one_host_one_clock),
+      ON_DISK(test_no_common_collective_is_refused),
+      ON_DISK(test_scatter_like_transfers_is_refused),
+      ON_DISK(test_host_calls_alone_do_not_align_hosts),
+      cmocka_unit_test(test_chain_through_shared_ranks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What belongs together: calls and where they ran, ranks in a collective, sends and receives.
+ */
+#include "model_support.h"
+
+#include "internal.h"
+#include "pairing.h"
+
+static void test_equal_counts_pair_in_order(void **state) {
+  (void)state;
+  struct ordered calls[] = {{0, 1}, {10, 2}, {20, 1}}, work[] = {{500, 1}, {600, 2}, {700, 0}};
+  u32 of[3];
+  assert_int_equal(pair_in_order(calls, 3, work, 3, of), 3);
+  for (u32 i = 0; i < 3; i++)
+    assert_int_equal(of[i], i);
+}
+
+/* The record of one of five kernels was lost. Each starts soon after its call, so only one pairing
+ * has no effect before its cause. */
+static void test_a_lost_effect_is_found_by_time(void **state) {
+  (void)state;
+  struct ordered calls[5], work[4];
+  for (u32 lost = 0; lost < 5; lost++) {
+    u32 of[5], n = 0;
+    for (u32 i = 0; i < 5; i++) {
+      calls[i] = (struct ordered){i * 1000000, 1};
+      if (i != lost)
+        work[n++] = (struct ordered){i * 1000000 + 50000, 1};
+    }
+    assert_int_equal(pair_in_order(calls, 5, work, 4, of), 4);
+    for (u32 i = 0; i < 5; i++)
+      assert_int_equal(of[i], i == lost ? INDEX_NONE : i < lost ? i : i - 1);
+  }
+}
+
+/* Kernels of a library that launches past the hooks lie between those that were seen launched. */
+static void test_names_tell_unseen_launches(void **state) {
+  (void)state;
+  struct ordered calls[] = {{0, 1}, {10, 2}, {20, 3}};
+  struct ordered work[] = {{100, 9}, {110, 1}, {120, 9}, {130, 9}, {140, 2}, {150, 3}, {160, 9}};
+  u32 of[3];
+  assert_int_equal(pair_in_order(calls, 3, work, 7, of), 3);
+  assert_int_equal(of[0], 1);
+  assert_int_equal(of[1], 4);
+  assert_int_equal(of[2], 5);
+}
+
+static void test_every_collective_of_a_run_is_matched(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.skew = true; /* matching may not depend on clocks */
+  options.ranks_per_host = 1;
+  struct model *model = generate(*state, &options, &truth);
+  assert_int_equal(model->n_comms, 1);
+  assert_int_equal(model->n_collectives, options.steps * options.buckets);
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    const struct collective *collective = &model->collectives[c];
+    u64 transfer = truth.collective_end[collective->seq] - truth.collective_start[collective->seq];
+    assert_true(collective->complete && !collective->mismatched);
+    assert_int_equal(collective->n_arrivals, options.ranks);
+    assert_int_equal(collective->seq, c);
+    for (u32 i = 0; i < collective->n_arrivals; i++) {
+      const struct arrival *arrival = &model->arrivals[collective->first_arrival + i];
+      assert_int_equal(arrival->rank, i);
+      assert_int_equal(arrival->collective, c);
+      assert_true(arrival->start >= arrival->call_start && arrival->end > arrival->start);
+    }
+    assert_in_range(collective->transfer_ns, transfer - 3000, transfer + 5000);
+  }
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_lost_rank_and_cut_rank_leave_the_rest_whole(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.lost_ranks = 1;
+  options.cut_rank = 1;
+  options.cut_bytes = TSCOPE_HEADER_BYTES + 5000;
+  struct model *model = generate(*state, &options, &truth);
+  assert_int_equal(model->world_size, 4);
+  assert_int_equal(model->n_ranks, 3);
+  assert_null(model->ranks[0].damage);
+  assert_non_null(strstr(model->ranks[1].damage, "cut"));
+  assert_int_equal(model->comms[0].members[3], INDEX_NONE);
+  assert_int_equal(model->n_collectives, options.steps * options.buckets);
+  for (u32 c = 0; c < model->n_collectives; c++)
+    assert_false(model->collectives[c].complete);
+  assert_true(model->collectives[0].n_arrivals == 3);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+/* Rank 0 sends five messages to rank 1 and receives three; one answer was never received. */
+static void test_sends_meet_receives_in_order(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 rank = 0; rank < 2; rank++) {
+    struct trace_writer *writer = new_rank(rank, 2);
+    u32 seq = 0;
+    write_comm(writer, 1, 42, rank, 2, TSCOPE_BACKEND_NCCL);
+    for (u32 i = 0; i < 5; i++) {
+      struct tscope_collective_record *call =
+          write_call(writer, i * 100000, rank == 0 ? TSCOPE_OP_SEND : TSCOPE_OP_RECV, 1, seq++);
+      call->peer = (i32)(1 - rank);
+      call->count = 100 + i;
+      write_run(writer, i * 100000 + 2000, 3000, "ncclDevKernel_SendRecv");
+    }
+    for (u32 i = 0; i < (rank == 0 ? 2 : 3); i++) {
+      struct tscope_collective_record *call = write_call(
+          writer, 600000 + i * 100000, rank == 0 ? TSCOPE_OP_RECV : TSCOPE_OP_SEND, 1, seq++);
+      call->peer = (i32)(1 - rank);
+      call->count = 7;
+      write_run(writer, 602000 + i * 100000, 3000, "ncclDevKernel_SendRecv");
+    }
+    save_rank(fixture, writer);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->n_collectives, 8);
+  u32 whole = 0, lone = 0;
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    const struct collective *message = &model->collectives[c];
+    const struct arrival *arrival = &model->arrivals[message->first_arrival];
+    assert_int_equal(message->op, TSCOPE_OP_SEND);
+    assert_int_equal(arrival->op, TSCOPE_OP_SEND);
+    assert_false(message->mismatched);
+    if (message->n_arrivals == 2) {
+      whole++;
+      assert_true(message->complete);
+      assert_int_equal(arrival[1].op, TSCOPE_OP_RECV);
+      assert_int_equal(message->count, arrival->rank == 0 ? 100 + message->seq : 7);
+    } else {
+      lone++;
+      assert_false(message->complete);
+      assert_int_equal(arrival->rank, 1);
+      assert_int_equal(message->seq, 2);
+    }
+  }
+  assert_int_equal(whole, 7);
+  assert_int_equal(lone, 1);
+  model_free(model);
+}
+
+/* A group of three all-reduces on two communicators is launched when it ends: two kernels. */
+static void test_group_members_share_their_kernel(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 2);
+  write_comm(writer, 1, 42, 0, 2, TSCOPE_BACKEND_NCCL);
+  write_comm(writer, 2, 43, 0, 2, TSCOPE_BACKEND_NCCL);
+  for (u32 i = 0; i < 3; i++)
+    write_call(writer, 1000 * i, TSCOPE_OP_ALLREDUCE, i == 2 ? 2 : 1, i % 2)->group = 9;
+  struct tscope_group_record *group =
+      trace_add(writer, on_spine, AT(10000), TSCOPE_REC_GROUP, 0, sizeof *group);
+  group->dur = 5000;
+  group->group = 9;
+  group->calls = 3;
+  write_run(writer, 20000, 1000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  write_run(writer, 30000, 2000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  write_call(writer, 40000, TSCOPE_OP_ALLGATHER, 1, 2);
+  write_run(writer, 50000, 3000, "ncclDevKernel_AllGather_RING_LL");
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  const struct spine *spine = &internal_of(model)->spines[0];
+  assert_int_equal(spine->calls.n, 4);
+  assert_int_equal(spine->calls.at[0].run, 0);
+  assert_int_equal(spine->calls.at[1].run, 0);
+  assert_int_equal(spine->calls.at[2].run, 1);
+  assert_int_equal(spine->calls.at[3].run, 2);
+  assert_int_equal(spine->unpaired_calls, 0);
+  assert_int_equal(model->ranks[0].collective_runs, 4);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  u32 calls = 0, ran = 0;
+  for (u32 i = 0; i < timeline.n_spans; i++) {
+    const struct span *span = &timeline.spans[i];
+    calls += span->kind == SPAN_COLL_CALL; /* the group's end, and the call outside */
+    if (span->kind == SPAN_COLLECTIVE) {
+      ran++;
+      assert_int_equal(timeline.spans[span->launch].kind, SPAN_COLL_CALL);
+      assert_true(timeline.spans[span->launch].start < span->start);
+    }
+  }
+  assert_int_equal(calls, 2);
+  assert_int_equal(ran, 3);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+/* Bus bandwidth counts the whole array: an all-gather's count is what one rank puts in. */
+static void test_bytes_are_of_the_whole_array(void **state) {
+  struct fixture *fixture = *state;
+  static const struct {
+    u8 op;
+    u64 bytes;
+  } wanted[] = {{TSCOPE_OP_ALLREDUCE, 1024},
+                {TSCOPE_OP_BROADCAST, 1024},
+                {TSCOPE_OP_ALLGATHER, 4096},
+                {TSCOPE_OP_REDUCE_SCATTER, 4096},
+                {TSCOPE_OP_ALLTOALL, 4096}};
+  struct trace_writer *writer = new_rank(0, 4);
+  write_comm(writer, 1, 42, 0, 4, TSCOPE_BACKEND_NCCL);
+  for (u32 i = 0; i < 5; i++)
+    write_call(writer, i * 1000, wanted[i].op, 1, i);
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  for (u32 i = 0; i < 5; i++)
+    assert_int_equal(model->collectives[i].bytes, wanted[i].bytes);
+  assert_true(model->collectives[0].last_start == NS_UNKNOWN); /* only the host was seen */
+  model_free(model);
+}
+
+static void test_disagreement_is_a_mismatch(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 rank = 0; rank < 2; rank++) {
+    struct trace_writer *writer = new_rank(rank, 2);
+    write_comm(writer, 1 + rank, 42, rank, 2, TSCOPE_BACKEND_NCCL); /* numbers are per process */
+    write_call(writer, 0, TSCOPE_OP_ALLREDUCE, 1 + rank, 0);
+    write_call(writer, 1000, TSCOPE_OP_ALLREDUCE, 1 + rank, 1)->count = 10 + rank;
+    write_call(writer, 2000, rank ? TSCOPE_OP_BROADCAST : TSCOPE_OP_ALLREDUCE, 1 + rank, 2);
+    save_rank(fixture, writer);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->n_collectives, 3);
+  for (u32 i = 0; i < 3; i++)
+    assert_int_equal(model->collectives[i].mismatched, model->collectives[i].seq > 0);
+  model_free(model);
+}
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_equal_counts_pair_in_order),
+      cmocka_unit_test(test_a_lost_effect_is_found_by_time),
+      cmocka_unit_test(test_names_tell_unseen_launches),
+      ON_DISK(test_every_collective_of_a_run_is_matched),
+      ON_DISK(test_lost_rank_and_cut_rank_leave_the_rest_whole),
+      ON_DISK(test_sends_meet_receives_in_order),
+      ON_DISK(test_group_members_share_their_kernel),
+      ON_DISK(test_bytes_are_of_the_whole_array),
+      ON_DISK(test_disagreement_is_a_mismatch),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading: everything committed is there, nothing else is, and damage is said.
+ */
+#include "model_support.h"
+
+#include "arena.h"
+#include "definitions.h"
+#include "spine.h"
+#include "trace_dir.h"
+
+/* A small file: 2 spine chunks' worth of nothing but what the tests count. */
+static struct trace_writer *small_file(u32 calls) {
+  struct trace_writer *writer = new_rank(0, 1);
+  write_comm(writer, 1, 77, 0, 1, TSCOPE_BACKEND_NCCL);
+  for (u32 i = 0; i < calls; i++)
+    write_call(writer, 1000 * i, TSCOPE_OP_ALLREDUCE, 1, i);
+  return writer;
+}
+
+static int read_bytes(const u8 *data, size_t bytes, struct spine *spine, char *why) {
+  struct trace_file file;
+  int result = trace_file_open_memory(&file, data, bytes, why, 256);
+  if (result < 0)
+    return result;
+  result = spine_read(spine, &file);
+  trace_file_close(&file);
+  return result;
+}
+
+/* The calls whose last byte lies before `cut`. */
+static u32 calls_before(size_t cut, u32 calls) {
+  size_t first =
+      TSCOPE_HEADER_BYTES + sizeof(struct tscope_chunk_header) + sizeof(struct tscope_comm_record);
+  size_t each = sizeof(struct tscope_collective_record);
+  u32 whole = cut > first ? (u32)((cut - first) / each) : 0;
+  return whole < calls ? whole : calls;
+}
+
+static void test_cut_at_every_byte(void **state) {
+  (void)state;
+  enum { CALLS = 20 };
+  struct trace_writer *writer = small_file(CALLS);
+  size_t bytes;
+  const u8 *data = trace_writer_data(writer, &bytes);
+  size_t end = TSCOPE_HEADER_BYTES + 64 + sizeof(struct tscope_comm_record) +
+               CALLS * sizeof(struct tscope_collective_record);
+  for (size_t cut = 0; cut <= end + 16; cut++) {
+    struct spine spine;
+    char why[256] = "";
+    u8 *copy = malloc(cut ? cut : 1); /* exactly so long: a sanitizer sees any read beyond */
+    memcpy(copy, data, cut);
+    int result = read_bytes(copy, cut, &spine, why);
+    if (result < 0) {
+      assert_true(cut < sizeof(struct tscope_file_header));
+      assert_string_not_equal(why, "");
+    } else {
+      assert_int_equal(spine.calls.n, calls_before(cut, CALLS));
+      if (cut >= TSCOPE_HEADER_BYTES + 64 && spine.calls.n < CALLS)
+        assert_non_null(spine.definitions.damage);
+      spine_release(&spine);
+    }
+    free(copy);
+  }
+  trace_writer_free(writer);
+}
+
+static void test_nothing_uncommitted_is_shown(void **state) {
+  (void)state;
+  struct trace_writer *writer = small_file(10);
+  size_t bytes;
+  u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
+  struct tscope_chunk_header *chunk = (void *)(data + TSCOPE_HEADER_BYTES);
+  chunk->committed -= (3ull << 32) + 3 * sizeof(struct tscope_collective_record);
+  struct spine spine;
+  char why[256];
+  assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
+  assert_int_equal(spine.calls.n, 7);
+  assert_int_equal(spine.definitions.records, 8);
+  assert_null(spine.definitions.damage);
+  spine_release(&spine);
+  trace_writer_free(writer);
+}
+
+static void test_unknown_records_are_skipped(void **state) {
+  (void)state;
+  struct trace_writer *writer = small_file(3);
+  memset((u8 *)trace_add(writer, on_spine, AT(5000), 0xee, 1, 48) + 8, 0xff, 40);
+  /* a newer minor version may make known records longer */
+  struct tscope_collective_record *longer = trace_add(
+      writer, on_spine, AT(6000), TSCOPE_REC_COLLECTIVE, TSCOPE_OP_BROADCAST, sizeof *longer + 16);
+  longer->comm = 1;
+  longer->seq = 3;
+  size_t bytes;
+  const u8 *data = trace_writer_data(writer, &bytes);
+  struct spine spine;
+  char why[256];
+  assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
+  assert_int_equal(spine.calls.n, 4);
+  assert_int_equal(spine.calls.at[3].op, TSCOPE_OP_BROADCAST);
+  assert_null(spine.definitions.damage);
+  spine_release(&spine);
+  trace_writer_free(writer);
+}
+
+static void test_damaged_headers_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    size_t offset;
+    u8 value;
+    const char *word;
+  } damages[] = {
+      {0, 'T', "not a tscope trace"},
+      {offsetof(struct tscope_file_header, version_major), 9, "format version 9"},
+      {offsetof(struct tscope_file_header, byte_order_mark), 0xff, "byte order"},
+      {offsetof(struct tscope_file_header, header_bytes), 1, "damaged header"},
+      {offsetof(struct tscope_file_header, chunk_bytes), 3, "damaged header"},
+      {offsetof(struct tscope_file_header, tick_shift), 77, "damaged header"},
+      {offsetof(struct tscope_file_header, features), 1, "features"},
+  };
+  struct trace_writer *writer = small_file(3);
+  size_t bytes;
+  u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
+  for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+    struct spine spine;
+    char why[256] = "";
+    u8 before = data[damages[i].offset];
+    data[damages[i].offset] = damages[i].value;
+    assert_true(read_bytes(data, bytes, &spine, why) < 0);
+    if (!strstr(why, damages[i].word))
+      fail_msg("\"%s\" says nothing of \"%s\"", why, damages[i].word);
+    data[damages[i].offset] = before;
+  }
+  trace_writer_free(writer);
+}
+
+static void test_damaged_chunks_are_skipped_and_said(void **state) {
+  (void)state;
+  struct trace_writer *writer = small_file(2000); /* two chunks */
+  size_t bytes;
+  u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
+  assert_int_equal(bytes, TSCOPE_HEADER_BYTES + 2 * TSCOPE_CHUNK_BYTES);
+  data[TSCOPE_HEADER_BYTES + TSCOPE_CHUNK_BYTES] ^= 0xff; /* the second one's magic */
+  struct spine spine;
+  char why[256];
+  assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
+  assert_in_range(spine.calls.n, 1000, 1999);
+  assert_string_equal(spine.definitions.damage, "1 damaged stretches were skipped");
+  spine_release(&spine);
+  trace_writer_free(writer);
+}
+
+static void write_text(const char *directory, const char *name, const char *text) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  FILE *file = fopen(path, "w");
+  fputs(text, file);
+  fclose(file);
+}
+
+static void test_garbage_beside_good_files_is_named(void **state) {
+  struct fixture *fixture = *state;
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  char folder[128];
+  options.steps = 5;
+  options.directory = fixture->directory;
+  assert_int_equal(tracegen_write(&options, &truth), 0);
+  snprintf(folder, sizeof folder, "%s/synthetic", fixture->directory);
+  write_text(folder, "garbage.tscope", "this is no trace");
+  write_text(folder, "empty.tscope", "");
+  write_text(folder, "notes.txt", "nobody's business");
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->n_ranks, 4);
+  assert_int_equal(model->n_notes, 2);
+  assert_non_null(strstr(model->notes[0], "empty.tscope is empty"));
+  assert_non_null(strstr(model->notes[1], "garbage.tscope is not a tscope trace"));
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_runs_are_told_apart(void **state) {
+  struct fixture *fixture = *state;
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  static const char *const names[] = {"monday-1", "monday-2", "sunday"};
+  static const u64 starts[] = {2000, 3000, 1000};
+  options.directory = fixture->directory;
+  options.steps = 3;
+  for (u32 i = 0; i < 3; i++) {
+    options.run = names[i];
+    options.start_realtime_ns = 1700000000000000000ull + starts[i] * 1000000000;
+    assert_int_equal(tracegen_write(&options, &truth), 0);
+    tracegen_truth_free(&truth);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_string_equal(model->run, "monday-2");
+  model_free(model);
+  model = load(fixture->directory, &(struct model_options){.run = "sun"});
+  assert_string_equal(model->run, "sunday");
+  model_free(model);
+  char why[512], listing[4096] = "";
+  assert_true(model_load(fixture->directory, &(struct model_options){.run = "monday"}, &model, why,
+                         sizeof why) < 0);
+  assert_non_null(strstr(why, "several runs"));
+  assert_true(model_load(fixture->directory, &(struct model_options){.run = "friday"}, &model, why,
+                         sizeof why) < 0);
+  assert_non_null(strstr(why, "no run is called \"friday\""));
+  FILE *out = fmemopen(listing, sizeof listing, "w");
+  assert_int_equal(model_list_runs(fixture->directory, out, why, sizeof why), 0);
+  fclose(out);
+  assert_true(strstr(listing, "monday-2") < strstr(listing, "monday-1"));
+  assert_true(strstr(listing, "monday-1") < strstr(listing, "sunday"));
+}
+
+static void test_one_file_or_one_run_folder_will_do(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = small_file(4);
+  save_rank(fixture, writer);
+  char path[128];
+  snprintf(path, sizeof path, "%s/host-100-1.tscope", fixture->directory);
+  struct model *model = load(path, NULL);
+  assert_int_equal(model->n_ranks, 1);
+  assert_int_equal(model->n_arrivals, 4);
+  assert_true(model->clock_aligned);
+  model_free(model);
+  char why[512];
+  assert_true(model_load("/nonexistent/tscope", NULL, &model, why, sizeof why) < 0);
+  assert_non_null(strstr(why, "/nonexistent/tscope"));
+}
+
+/* The last restart wins, whole: no rank of the first start is mixed in. */
+static void test_restart_under_the_same_identity(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 attempt = 0; attempt < 2; attempt++)
+    for (u32 rank = 0; rank < (attempt == 0 ? 4 : 2); rank++) {
+      struct trace_writer *writer = new_rank(rank, attempt == 0 ? 4 : 2);
+      struct tscope_file_header *header = trace_writer_header(writer);
+      header->pid = 100 * (attempt + 1) + rank;
+      header->start_realtime_ns += attempt * 60000000000ull + rank * 1000;
+      write_comm(writer, 1, 5, rank, header->world_size, TSCOPE_BACKEND_NCCL);
+      write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
+      save_rank(fixture, writer);
+    }
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->n_ranks, 2);
+  assert_int_equal(model->ranks[0].pid, 200);
+  assert_int_equal(model->ranks[1].pid, 201);
+  assert_int_equal(model->world_size, 2);
+  assert_int_equal(model->n_notes, 1);
+  assert_non_null(strstr(model->notes[0], "started 2 times"));
+  model_free(model);
+}
+
+static void test_rank_from_the_world_communicator(void **state) {
+  struct fixture *fixture = *state;
+  for (u32 rank = 0; rank < 3; rank++) {
+    struct trace_writer *writer = new_rank(TSCOPE_UNKNOWN_RANK, 0);
+    trace_writer_header(writer)->pid = 300 - rank; /* order of files is not order of ranks */
+    write_comm(writer, 1, 5, rank, 3, TSCOPE_BACKEND_NCCL);
+    write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
+    save_rank(fixture, writer);
+  }
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->n_ranks, 3);
+  for (u32 rank = 0; rank < 3; rank++) {
+    assert_int_equal(model->ranks[rank].rank, rank);
+    assert_int_equal(model->ranks[rank].pid, 300 - rank);
+  }
+  assert_int_equal(model->world_size, 3);
+  assert_int_equal(model->n_notes, 0);
+  model_free(model);
+}
+
+static void test_ticks_follow_the_anchors(void **state) {
+  (void)state;
+  struct tscope_file_header header = {.tick_source = TSCOPE_TICK_TSC,
+                                      .tick_shift = 3,
+                                      .tick_hz = 2000000000,
+                                      .start_monotonic_ns = 1000000000};
+  /* the true rate is 0.1 % off the header's estimate, and one anchor is nonsense */
+  const struct tick_anchor anchors[] = {{8000000000, 1000000000},
+                                        {8000000000 + 2002000000, 2000000000},
+                                        {8000000000 + 3003000000, 77000000000},
+                                        {8000000000 + 4004000000, 3000000000}};
+  struct arena arena = {0};
+  struct tick_map map;
+  assert_int_equal(tick_map_build(&map, &header, anchors, 4, &arena), 0);
+  assert_int_equal(map.rejected, 1);
+  for (u32 ms = 0; ms < 3000; ms += 7) {
+    u64 ticks = 8000000000 + (u64)ms * 2002000;
+    assert_in_range(tick_map_ns(&map, ticks >> 3), 1000000000 + ms * 1000000ull - 5,
+                    1000000000 + ms * 1000000ull + 5);
+  }
+  arena_release(&arena);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_cut_at_every_byte),
+      cmocka_unit_test(test_nothing_uncommitted_is_shown),
+      cmocka_unit_test(test_unknown_records_are_skipped),
+      cmocka_unit_test(test_damaged_headers_are_refused),
+      cmocka_unit_test(test_damaged_chunks_are_skipped_and_said),
+      cmocka_unit_test_setup_teardown(test_garbage_beside_good_files_is_named, make_fixture,
+                                      drop_fixture),
+      cmocka_unit_test_setup_teardown(test_runs_are_told_apart, make_fixture, drop_fixture),
+      cmocka_unit_test_setup_teardown(test_one_file_or_one_run_folder_will_do, make_fixture,
+                                      drop_fixture),
+      cmocka_unit_test_setup_teardown(test_restart_under_the_same_identity, make_fixture,
+                                      drop_fixture),
+      cmocka_unit_test_setup_teardown(test_rank_from_the_world_communicator, make_fixture,
+                                      drop_fixture),
+      cmocka_unit_test(test_ticks_follow_the_anchors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

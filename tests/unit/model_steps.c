@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps: found where they are, counted right, and not where a layer repeats.
+ */
+#include "model_support.h"
+
+#include "period.h"
+
+/* Appends `count` copies of a token. */
+static u32 repeat(u32 *tokens, u32 n, u32 token, u32 count) {
+  while (count-- > 0)
+    tokens[n++] = token;
+  return n;
+}
+
+static void test_plain_period_between_start_up_and_shut_down(void **state) {
+  (void)state;
+  u32 tokens[1000], n = 0;
+  struct period period;
+  n = repeat(tokens, n, 90, 3); /* parameters are broadcast once */
+  for (u32 step = 0; step < 20; step++) {
+    n = repeat(tokens, n, 1, 1);
+    n = repeat(tokens, n, 2, 2);
+    n = repeat(tokens, n, 3, 1);
+  }
+  n = repeat(tokens, n, 91, 1); /* a barrier at the end */
+  assert_true(find_period(tokens, n, &period));
+  assert_int_equal(period.length, 4);
+  assert_int_equal(period.first, 3);
+  assert_int_equal(period.last, 83);
+}
+
+/* 48 layers reduce alike, the embedding once a step: 98 % of all tokens repeat after one, but the
+ * embedding's never do. */
+static void test_layers_are_not_steps(void **state) {
+  (void)state;
+  u32 tokens[1000], n = 0;
+  struct period period;
+  for (u32 step = 0; step < 12; step++) {
+    n = repeat(tokens, n, 7, 48);
+    n = repeat(tokens, n, 8, 1);
+  }
+  assert_true(find_period(tokens, n, &period));
+  assert_int_equal(period.length, 49);
+}
+
+static void test_layers_of_several_collectives(void **state) {
+  (void)state;
+  u32 tokens[4000], n = 0;
+  struct period period;
+  for (u32 step = 0; step < 10; step++) {
+    for (u32 layer = 0; layer < 32; layer++) {
+      n = repeat(tokens, n, 1, 1); /* gather parameters */
+      n = repeat(tokens, n, 2, 1); /* scatter gradients */
+    }
+    n = repeat(tokens, n, 3, 1); /* gradient norm */
+  }
+  assert_true(find_period(tokens, n, &period));
+  assert_int_equal(period.length, 65);
+}
+
+static void test_a_stray_collective_does_not_hide_the_period(void **state) {
+  (void)state;
+  u32 tokens[1000], n = 0;
+  struct period period;
+  for (u32 step = 0; step < 60; step++)
+    for (u32 i = 0; i < 5; i++)
+      tokens[n++] = i;
+  tokens[137] = 99;
+  assert_true(find_period(tokens, n, &period));
+  assert_int_equal(period.length, 5);
+  assert_int_equal(period.first, 0);
+  assert_true(period.match > 0.98 && period.match < 1);
+}
+
+static void test_no_period_is_none(void **state) {
+  (void)state;
+  u32 tokens[500], x = 1;
+  struct period period;
+  for (u32 i = 0; i < 500; i++)
+    tokens[i] = x = x * 1664525 + 1013904223;
+  assert_false(find_period(tokens, 500, &period));
+  assert_false(find_period(tokens, 1, &period));
+  assert_false(find_period(tokens, 0, &period));
+}
+
+static void test_pauses_tell_equal_collectives_apart(void **state) {
+  (void)state;
+  double gaps[200];
+  u32 first;
+  for (u32 i = 0; i < 200; i++) /* a step of 8 begins with the third */
+    gaps[i] = (i % 8 == 2 ? 5000 : 300) * (1 + 0.2 * (i * 7919 % 13) / 13);
+  assert_int_equal(find_gap_period(gaps, 200, &first), 8);
+  assert_int_equal(first, 2);
+  for (u32 i = 0; i < 200; i++)
+    gaps[i] = 300 * (1 + (i * 7919 % 13) / 13.0);
+  assert_int_equal(find_gap_period(gaps, 200, &first), 1);
+  assert_int_equal(first, 0);
+}
+
+/* Largest distance between the model's steps and the truth, beginning apart from the first: what
+ * marks a step may be a fixed time off on all ranks, its length may not. */
+static double length_error_us(const struct model *model, const struct tracegen_options *options,
+                              const struct tracegen_truth *truth) {
+  double worst = 0;
+  for (u32 s = 1; s < model->steps.n; s++)
+    for (u32 r = 0; r < model->n_ranks; r++) {
+      const u64 *begin = truth->step_begin + (size_t)s * options->ranks + r;
+      size_t cell = (size_t)s * model->n_ranks + r;
+      double found = (double)(model->steps.end[cell] - model->steps.begin[cell]);
+      worst = fmax(worst, fabs(found - (double)(begin[options->ranks] - begin[0])) / 1e3);
+    }
+  return worst;
+}
+
+static void test_steps_of_a_gpu_job_without_annotation(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.steps = 30;
+  options.buckets = 12; /* eleven alike, one of another size */
+  struct model *model = generate(*state, &options, &truth);
+  assert_string_equal(model->steps.method, "collective period");
+  assert_int_equal(model->steps.n, 30);
+  assert_int_equal(model->steps.warmup, 1);
+  assert_true(model->steps.confidence > 0.99);
+  /* bounds lie at ends that differ by up to 3 us */
+  assert_true(length_error_us(model, &options, &truth) < 2 * 3.1);
+  for (u32 c = 0; c < model->n_collectives; c++)
+    assert_int_equal(model->collectives[c].step, model->collectives[c].seq / 12);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_steps_from_optimizer_ranges(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.flavour = TRACEGEN_GLOO;
+  options.phases = true;
+  struct model *model = generate(*state, &options, &truth);
+  assert_string_equal(model->steps.method, "optimizer phases");
+  assert_int_equal(model->steps.n, options.steps);
+  assert_true(length_error_us(model, &options, &truth) < 0.1);
+  for (u32 c = 0; c < model->n_collectives; c++)
+    assert_int_equal(model->collectives[c].step, model->collectives[c].seq / options.buckets);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_the_users_marks_win(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.step_marks = options.phases = true;
+  struct model *model = generate(*state, &options, &truth);
+  assert_string_equal(model->steps.method, "step marks");
+  assert_int_equal(model->steps.n, options.steps);
+  model_free(model);
+  model = load(((struct fixture *)*state)->directory, &(struct model_options){.steps = "5:9"});
+  assert_int_equal(model->steps.n, 4);
+  assert_int_equal(model->steps.first, 5);
+  assert_int_equal(model->steps.warmup, 0);
+  u64 wanted = truth.step_begin[6 * options.ranks] - truth.step_begin[5 * options.ranks];
+  assert_in_range(model->steps.end[0] - model->steps.begin[0], wanted - 10, wanted + 10);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+/* Two optimizers step alternately (a generator and a discriminator): together they are one step. */
+static void test_several_optimizers_are_one_step(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  u32 names[] = {trace_string(writer, "Optimizer.step#Adam.step"),
+                 trace_string(writer, "Optimizer.step#SGD.step")};
+  for (u32 i = 0; i < 20; i++) {
+    static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
+    for (u32 k = 0; k < 3; k++) {
+      struct tscope_phase_record *phase = trace_add(writer, on_spine, AT(i * 3000000 + k * 1000000),
+                                                    TSCOPE_REC_PHASE, kinds[k], sizeof *phase);
+      phase->dur = 900000;
+      phase->name = k == 2 ? names[i % 2] : 0;
+    }
+  }
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->steps.n, 10);
+  assert_int_equal(model->steps.begin[0], 0);
+  assert_int_equal(model->steps.end[0], 5900000);
+  model_free(model);
+}
+
+/* Activation checkpointing runs forward again inside backward: that is backward's time. */
+static void test_recomputed_forward_is_backward(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  static const struct {
+    u8 kind;
+    u64 from, to; /* microseconds in a step of 1,000 */
+  } ranges[] = {{TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_FORWARD, 50, 300},
+                {TSCOPE_PHASE_FORWARD, 60, 200},  {TSCOPE_PHASE_BACKWARD, 300, 800},
+                {TSCOPE_PHASE_FORWARD, 400, 500}, {TSCOPE_PHASE_OPTIMIZER, 850, 1000}};
+  for (u32 step = 0; step < 4; step++)
+    for (u32 i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+      struct tscope_phase_record *phase =
+          trace_add(writer, on_spine, AT(step * 1000000 + ranges[i].from * 1000), TSCOPE_REC_PHASE,
+                    ranges[i].kind, sizeof *phase);
+      phase->dur = (ranges[i].to - ranges[i].from) * 1000;
+    }
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->steps.n, 4);
+  for (u32 s = 0; s < 4; s++) {
+    assert_int_equal(model->phases[s].data, 50000);
+    assert_int_equal(model->phases[s].forward, 250000);
+    assert_int_equal(model->phases[s].backward, 500000);
+    assert_int_equal(model->phases[s].optimizer, 150000);
+    assert_int_equal(model->phases[s].other, 50000);
+  }
+  model_free(model);
+}
+
+static void test_input_pause_of_a_gpu_job_is_inferred(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.data_ns = 700000;
+  struct model *model = generate(*state, &options, &truth);
+  assert_non_null(strstr(model->phase_method, "inferred"));
+  for (u32 s = 1; s < model->steps.n; s++)
+    for (u32 r = 0; r < model->n_ranks; r++) {
+      const struct phase_times *times = &model->phases[(size_t)s * model->n_ranks + r];
+      assert_in_range(times->data, 699990, 700010);
+      assert_true(times->forward == NS_UNKNOWN); /* unknown, not zero */
+    }
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_no_evidence_is_no_steps(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  write_comm(writer, 1, 5, 0, 1, TSCOPE_BACKEND_NCCL);
+  write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  assert_int_equal(model->steps.n, 0);
+  assert_string_equal(model->steps.method, "none");
+  assert_true(isnan(model->steps.confidence));
+  assert_int_equal(model_step_at(model, 0, 10), -1);
+  assert_null(model->phases);
+  model_free(model);
+}
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_plain_period_between_start_up_and_shut_down),
+      cmocka_unit_test(test_layers_are_not_steps),
+      cmocka_unit_test(test_layers_of_several_collectives),
+      cmocka_unit_test(test_a_stray_collective_does_not_hide_the_period),
+      cmocka_unit_test(test_no_period_is_none),
+      cmocka_unit_test(test_pauses_tell_equal_collectives_apart),
+      ON_DISK(test_steps_of_a_gpu_job_without_annotation),
+      ON_DISK(test_steps_from_optimizer_ranges),
+      ON_DISK(test_the_users_marks_win),
+      ON_DISK(test_several_optimizers_are_one_step),
+      ON_DISK(test_recomputed_forward_is_backward),
+      ON_DISK(test_input_pause_of_a_gpu_job_is_inferred),
+      ON_DISK(test_no_evidence_is_no_steps),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One rank decoded: every nanosecond of compute and communication, and what caused what.
+ */
+#include "model_support.h"
+
+#include "parallel.h"
+
+static u64 total(const struct intervals *set) {
+  u64 sum = 0;
+  for (u32 i = 0; i < set->n; i++) {
+    assert_true(set->at[i].start < set->at[i].end);
+    assert_true(i == 0 || set->at[i - 1].end < set->at[i].start);
+    sum += (u64)(set->at[i].end - set->at[i].start);
+  }
+  return sum;
+}
+
+static void check_sorted(const struct timeline *timeline) {
+  for (u32 i = 1; i < timeline->n_spans; i++) {
+    const struct span *a = &timeline->spans[i - 1], *b = &timeline->spans[i];
+    assert_true(a->start < b->start || (a->start == b->start && a->end >= b->end));
+  }
+  for (u32 i = 1; i < timeline->n_edges; i++) {
+    const struct edge *a = &timeline->edges[i - 1], *b = &timeline->edges[i];
+    assert_true(a->to < b->to || (a->to == b->to && a->from < b->from));
+  }
+}
+
+static u32 count(const struct timeline *timeline, u8 kind) {
+  u32 n = 0;
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    n += timeline->spans[i].kind == kind;
+  return n;
+}
+
+static void test_gpu_job_is_decoded_to_the_nanosecond(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  struct model *model = generate(*state, &options, &truth);
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    struct timeline timeline;
+    assert_int_equal(timeline_load(model, r, &timeline), 0);
+    check_sorted(&timeline);
+    assert_true(timeline.on_gpu && timeline.has_compute && timeline.has_comm && timeline.has_copy);
+    assert_int_equal(total(&timeline.compute), truth.ranks[r].compute_ns);
+    assert_int_equal(total(&timeline.comm), truth.ranks[r].comm_ns);
+    assert_int_equal(total(&timeline.copy), options.steps * options.copy_ns);
+    u32 kernels = options.steps * (2 * options.buckets * options.kernels + 1);
+    assert_int_equal(count(&timeline, SPAN_KERNEL), kernels);
+    assert_int_equal(count(&timeline, SPAN_COLLECTIVE), options.steps * options.buckets);
+    for (u32 i = 0; i < timeline.n_spans; i++) {
+      const struct span *span = &timeline.spans[i];
+      if (!SPAN_ON_DEVICE(span->kind))
+        continue;
+      const struct span *launch = &timeline.spans[span->launch];
+      assert_int_equal(launch->link, i);
+      assert_true(launch->start <= span->start);
+      assert_true(timeline.lanes[span->lane].device && !timeline.lanes[launch->lane].device);
+      if (span->kind == SPAN_KERNEL)
+        assert_string_equal(timeline_name(&timeline, span->name),
+                            timeline_name(&timeline, launch->name));
+      if (span->kind == SPAN_COLLECTIVE)
+        assert_int_equal(model->arrivals[span->link].end, span->end);
+    }
+    timeline_release(&timeline);
+  }
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+/* The schedule's own rules: a bucket's all-reduce waits for the kernel before it, the optimizer for
+ * the last all-reduce, the host for the optimizer. */
+static void test_edges_say_who_waits_for_whom(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  struct model *model = generate(*state, &options, &truth);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 1, &timeline), 0);
+  u32 to_collective = 0, to_optimizer = 0, to_sync = 0;
+  for (u32 i = 0; i < timeline.n_edges; i++) {
+    const struct span *from = &timeline.spans[timeline.edges[i].from];
+    const struct span *to = &timeline.spans[timeline.edges[i].to];
+    const char *name = timeline_name(&timeline, to->name);
+    assert_true(from->end <= (SPAN_ON_DEVICE(to->kind) ? to->start : to->end));
+    to_collective += from->kind == SPAN_KERNEL && to->kind == SPAN_COLLECTIVE;
+    to_optimizer += from->kind == SPAN_COLLECTIVE && strcmp(name, "multi_tensor_adam") == 0;
+    to_sync += to->kind == SPAN_SYNC &&
+               strcmp(timeline_name(&timeline, from->name), "multi_tensor_adam") == 0;
+  }
+  assert_int_equal(to_collective, options.steps * options.buckets);
+  assert_int_equal(to_optimizer, options.steps);
+  assert_int_equal(to_sync, options.steps);
+  assert_int_equal(timeline.n_edges, to_collective + to_optimizer + to_sync);
+  timeline_release(&timeline);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_cpu_job_computes_where_it_does_not_wait(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.flavour = TRACEGEN_GLOO;
+  options.phases = true;
+  options.slow_rank = 2;
+  struct model *model = generate(*state, &options, &truth);
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    struct timeline timeline;
+    assert_int_equal(timeline_load(model, r, &timeline), 0);
+    check_sorted(&timeline);
+    assert_true(!timeline.on_gpu && timeline.has_compute && timeline.has_comm);
+    /* times in the file are in units of 1.6 ns */
+    u64 edges = 8 * options.steps;
+    assert_in_range(total(&timeline.compute), truth.ranks[r].compute_ns - 2 * edges,
+                    truth.ranks[r].compute_ns + 2 * edges);
+    assert_in_range(total(&timeline.comm), truth.ranks[r].comm_ns - 2 * edges,
+                    truth.ranks[r].comm_ns + 2 * edges);
+    u32 waits = count(&timeline, SPAN_COMM_WAIT);
+    assert_true(waits > 0);
+    assert_int_equal(timeline.n_edges, waits); /* each ends with a collective */
+    timeline_release(&timeline);
+  }
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+static void test_without_gpu_time_nothing_is_made_up(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.gpu_spans = false;
+  struct model *model = generate(*state, &options, &truth);
+  struct timeline timeline;
+  assert_int_equal(model->ranks[0].collective_runs, 0);
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  assert_true(timeline.on_gpu);
+  assert_false(timeline.has_compute || timeline.has_comm || timeline.has_copy);
+  assert_int_equal(timeline.compute.n + timeline.comm.n + timeline.copy.n, 0);
+  timeline_release(&timeline);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+/* A blocking copy launches and then waits; what it waits for is the copy itself. */
+static void test_blocking_copy_waits_for_itself(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  struct tscope_copy_record *copy =
+      trace_add(writer, on_detail, AT(1000), TSCOPE_REC_COPY, 3, sizeof *copy);
+  copy->dur = 50000;
+  copy->kind = TSCOPE_COPY_D2H;
+  copy->bytes = 64;
+  struct tscope_gpu_copy_record *ran =
+      trace_add(writer, on_gpu, AT(10000), TSCOPE_REC_GPU_COPY, 3, sizeof *ran);
+  ran->dur = 40000;
+  ran->kind = TSCOPE_COPY_D2H;
+  ran->bytes = 64;
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  assert_int_equal(timeline.n_spans, 3);
+  assert_int_equal(timeline.spans[0].kind, SPAN_LAUNCH);
+  assert_int_equal(timeline.spans[0].link, 2);
+  assert_int_equal(timeline.spans[1].kind, SPAN_SYNC);
+  assert_int_equal(timeline.spans[1].end - timeline.spans[0].start, 50000);
+  assert_int_equal(timeline.n_edges, 1);
+  assert_int_equal(timeline.edges[0].from, 2);
+  assert_int_equal(timeline.edges[0].to, 1);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+/* The ring dropped the first chunks: the timeline says since when it is whole. */
+static void test_recycled_detail_is_said(void **state) {
+  struct fixture *fixture = *state;
+  struct trace_writer *writer = new_rank(0, 1);
+  for (u32 i = 0; i < 10000; i++)
+    trace_add(writer, on_detail, AT(1000 * i), TSCOPE_REC_LAUNCH, 0,
+              sizeof(struct tscope_launch_record));
+  size_t bytes;
+  u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
+  struct tscope_chunk_header *first = (void *)(data + TSCOPE_HEADER_BYTES);
+  u64 lost = first->committed >> 32;
+  first->committed = 0;
+  trace_writer_header(writer)->lost[TSCOPE_LOSS_RING] = lost;
+  save_rank(fixture, writer);
+  struct model *model = load(fixture->directory, NULL);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  assert_int_equal(model->ranks[0].lost[TSCOPE_LOSS_RING], lost);
+  assert_int_equal(timeline.n_spans, 10000 - lost);
+  assert_int_equal(timeline.detail_begin, timeline.spans[0].start);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+static int load_one(void *user, u32 rank, unsigned worker) {
+  struct timeline timeline;
+  (void)worker;
+  int result = timeline_load(user, rank, &timeline);
+  if (result == 0)
+    timeline_release(&timeline);
+  return result;
+}
+
+static void test_timelines_load_in_parallel(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.ranks = 16;
+  options.steps = 5;
+  struct model *model = generate(*state, &options, &truth);
+  assert_int_equal(parallel_for(model->n_ranks, 8, load_one, model), 0);
+  struct timeline timeline;
+  assert_true(timeline_load(model, 16, &timeline) < 0);
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      ON_DISK(test_gpu_job_is_decoded_to_the_nanosecond),
+      ON_DISK(test_edges_say_who_waits_for_whom),
+      ON_DISK(test_cpu_job_computes_where_it_does_not_wait),
+      ON_DISK(test_without_gpu_time_nothing_is_made_up),
+      ON_DISK(test_blocking_copy_waits_for_itself),
+      ON_DISK(test_recycled_detail_is_said),
+      ON_DISK(test_timelines_load_in_parallel),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
