@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Most chunks kept ready, and fewest; the spine alone may take the last few. */
-enum { TSCOPE_READY_MAX = 256, TSCOPE_READY_MIN = 8, TSCOPE_READY_FOR_SPINE = 2 };
+enum { TSCOPE_READY_MAX = 256, TSCOPE_READY_MIN = 16, TSCOPE_READY_FOR_SPINE = 2 };
 
 struct tscope_supply {
   struct tscope_queue ready, filled;

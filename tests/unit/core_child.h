@@ -87,7 +87,7 @@ static inline void scene_end(struct scene *scene) {
 /* --- what the children do --- */
 
 /* A hooked launch. False when it was only forwarded. */
-__attribute__((noinline)) static bool hooked_launch(u32 shape) {
+__attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
   if (!thread)
     return false;

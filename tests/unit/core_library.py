@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""What libtscope.so asks of a process and shows to it: core_library.py LIBRARY SOURCE_ROOT.
+
+It is loaded into every program of a job, so it may need nothing that a program on an older system
+lacks, and may export nothing but hooked names and the functions of tscope.h.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def hooked_names(root):
+    """Every name that some registry of hooks mentions."""
+    text = "".join(path.read_text() for path in sorted((root / "preload").rglob("*.def")))
+    names = set(re.findall(r"\b_?\w+", text))
+    twins = {name + suffix for name in names for suffix in ("_ptsz", "_ptds")}
+    return names | twins
+
+
+def exported_names(library):
+    lines = run("nm", "-D", "--defined-only", library).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def fail(message):
+    sys.exit(f"libtscope.so {message}")
+
+
+def main():
+    library, root = sys.argv[1], Path(sys.argv[2])
+    dynamic = run("readelf", "-Wd", library)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+    if not needed <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}:
+        fail(f"needs {needed}")
+    if "NODELETE" not in dynamic:
+        fail("may be unloaded")
+    if "TEXTREL" in dynamic:
+        fail("has text relocations")
+    versions = {tuple(map(int, found.split("."))) for found in
+                re.findall(r"GLIBC_([0-9.]+)", run("readelf", "-WV", library))}
+    if max(versions) > (2, 28):
+        fail(f"asks for GLIBC_{'.'.join(map(str, max(versions)))}")
+    exported = exported_names(library)
+    api = set(re.findall(r"\b(tscope_\w+)\(", (root / "preload/include/tscope.h").read_text()))
+    if not api <= exported:
+        fail(f"does not export {sorted(api - exported)}")
+    surplus = exported - api - hooked_names(root)
+    if surplus:
+        fail(f"exports {sorted(surplus)}, which no registry names")
+    constructors = re.findall(r"\.(init_array|preinit_array)\s", run("readelf", "-WS", library))
+    functions = [name for name in run("nm", library).splitlines() if "constructor" in name]
+    if functions:
+        fail(f"runs {functions} when loaded ({constructors})")
+    print(f"needs {needed}, up to GLIBC_{'.'.join(map(str, max(versions)))}, "
+          f"exports {len(exported)} names")
+
+
+main()

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When a process is awake, and which are not: quiet calls, fork children however made, off
+ * switches, places where no trace can be written. And what an awake one leaves as it was.
+ */
+#include "core_child.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+static bool quiet_call(void) {
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (thread)
+    tscope_leave(thread);
+  return thread != NULL;
+}
+
+static int entries(const char *directory) {
+  int count = 0;
+  DIR *folder = opendir(directory);
+  while (folder && readdir(folder))
+    count++;
+  if (folder)
+    closedir(folder);
+  return count;
+}
+
+static void play_quiet(void *nothing) {
+  (void)nothing;
+  int threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd");
+  for (int i = 0; i < 100; i++)
+    CHILD_CHECK(!quiet_call());
+  CHILD_CHECK(entries("/proc/self/task") == threads);
+  CHILD_CHECK(entries("/proc/self/fd") == descriptors);
+}
+
+static void plays_leaving_nothing(void (*play)(void *), void *more) {
+  struct scene scene;
+  scene_directory(&scene);
+  scene_wait(&scene, scene_start(&scene, play, more));
+  assert_true(scene_exited(&scene));
+  assert_int_equal(entries(scene.directory), 2); /* . and .. */
+  scene_clean(&scene);
+}
+
+static void quiet_calls_wake_nothing(void **state) {
+  (void)state;
+  plays_leaving_nothing(play_quiet, NULL);
+}
+
+static void play_switched_off(void *value) {
+  setenv("TSCOPE", value, 1);
+  CHILD_CHECK(!hooked_launch(1) && !hooked_launch(1));
+}
+
+static void switched_off(void **state) {
+  (void)state;
+  plays_leaving_nothing(play_switched_off, "off");
+  plays_leaving_nothing(play_switched_off, "0");
+  plays_leaving_nothing(play_switched_off, "No");
+}
+
+static void play_nowhere(void *nothing) {
+  (void)nothing;
+  setenv("TSCOPE_DIR", "/proc/tscope", 1);
+  fclose(stderr);
+  errno = 4711;
+  CHILD_CHECK(!hooked_launch(1));
+  CHILD_CHECK(errno == 4711);
+  CHILD_CHECK(!hooked_launch(1));
+}
+
+static void off_where_nothing_can_be_written(void **state) {
+  (void)state;
+  plays_leaving_nothing(play_nowhere, NULL);
+}
+
+/* --- children --- */
+
+static pid_t by_fork(void) {
+  return fork();
+}
+
+static pid_t by_clone(void) {
+  return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+}
+
+static void *do_nothing(void *nothing) {
+  return nothing;
+}
+
+static void play_child(void *more) {
+  pid_t (*make)(void) = *(pid_t(**)(void))more;
+  for (int i = 0; i < 100; i++)
+    CHILD_CHECK(hooked_launch(1));
+  pid_t child = make();
+  if (child == 0) {
+    for (int i = 0; i < 100; i++)
+      if (hooked_launch(2) || quiet_call())
+        _exit(1);
+    pthread_t thread; /* its end must not disturb what it shares with the parent */
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
+      pthread_join(thread, NULL);
+    _exit(0);
+  }
+  int status;
+  CHILD_CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+  for (int i = 0; i < 100; i++)
+    CHILD_CHECK(hooked_launch(1));
+}
+
+static void count_launches(const struct trace_record *at, void *more) {
+  u64 *counts = more;
+  const struct tscope_launch_record *launch = (const void *)at->record;
+  if (launch->header.type == TSCOPE_REC_LAUNCH)
+    counts[launch->shape]++;
+}
+
+static void children_are_dormant(pid_t (*make)(void)) {
+  struct scene scene;
+  u64 counts[4] = {0};
+  scene_play(&scene, play_child, &make);
+  assert_int_equal(scene_traces(&scene), 1);
+  assert_true(trace_walk(&scene.trace, count_launches, counts) > 0);
+  assert_int_equal(counts[1], 200);
+  assert_int_equal(counts[2], 0);
+  scene_end(&scene);
+}
+
+static void fork_children_are_dormant(void **state) {
+  (void)state;
+  children_are_dormant(by_fork);
+}
+
+static void children_by_a_bare_system_call_are_dormant(void **state) {
+  (void)state;
+  children_are_dormant(by_clone);
+}
+
+static void play_dormant_parent(void *nothing) {
+  (void)nothing;
+  CHILD_CHECK(!quiet_call());
+  for (int i = 0; i < 3; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      CHILD_CHECK(hooked_launch(1));
+      exit(0);
+    }
+    int status;
+    CHILD_CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+
+static void children_of_a_dormant_process_may_wake(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_directory(&scene);
+  scene_wait(&scene, scene_start(&scene, play_dormant_parent, NULL));
+  assert_true(scene_exited(&scene));
+  assert_int_equal(scene_traces(&scene), 3);
+  scene_clean(&scene);
+}
+
+/* --- manners --- */
+
+static void play_manners(void *nothing) {
+  (void)nothing;
+  sigset_t before, after;
+  sigprocmask(SIG_SETMASK, NULL, &before);
+  struct sigaction handlers[32] = {0};
+  for (int signal = 1; signal < 32; signal++)
+    sigaction(signal, NULL, &handlers[signal]);
+  int descriptors = entries("/proc/self/fd");
+  for (int i = 0; i < 20000; i++) {
+    errno = i;
+    CHILD_CHECK(hooked_launch(1) && errno == i);
+  }
+  sigprocmask(SIG_SETMASK, NULL, &after);
+  for (int signal = 1; signal < SIGRTMAX; signal++)
+    CHILD_CHECK(sigismember(&before, signal) == sigismember(&after, signal));
+  CHILD_CHECK(entries("/proc/self/fd") == descriptors);
+  for (int signal = 1; signal < 32; signal++) {
+    struct sigaction action = {0};
+    sigaction(signal, NULL, &action);
+    CHILD_CHECK(action.sa_handler == handlers[signal].sa_handler);
+  }
+}
+
+static void errno_signals_and_descriptors_are_left_alone(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_manners, NULL);
+  scene_end(&scene);
+}
+
+/* --- guards --- */
+
+__attribute__((noinline)) static void nested(void) {
+  char below[64];
+  __asm__ volatile("" : : "r"(below) : "memory");
+  CHILD_CHECK(!hooked_launch(2)); /* a hook called from inside a hooked call */
+}
+
+static jmp_buf out;
+
+__attribute__((noinline)) static void jump_over_a_hook(void) {
+  char below[512];
+  __asm__ volatile("" : : "r"(below) : "memory");
+  CHILD_CHECK(tscope_enter(TSCOPE_WAKES));
+  longjmp(out, 1);
+}
+
+static void play_guards(void *nothing) {
+  (void)nothing;
+  CHILD_CHECK(hooked_launch(1));
+  struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
+  nested();
+  tscope_leave(thread);
+  if (!setjmp(out))
+    jump_over_a_hook();
+  CHILD_CHECK(hooked_launch(1));
+}
+
+static void nested_calls_and_jumps(void **state) {
+  (void)state;
+  struct scene scene;
+  u64 counts[4] = {0};
+  scene_play(&scene, play_guards, NULL);
+  assert_true(trace_walk(&scene.trace, count_launches, counts) > 0);
+  assert_int_equal(counts[1], 2);
+  assert_int_equal(counts[2], 0);
+  scene_end(&scene);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(quiet_calls_wake_nothing),
+      cmocka_unit_test(switched_off),
+      cmocka_unit_test(off_where_nothing_can_be_written),
+      cmocka_unit_test(fork_children_are_dormant),
+      cmocka_unit_test(children_by_a_bare_system_call_are_dormant),
+      cmocka_unit_test(children_of_a_dormant_process_may_wake),
+      cmocka_unit_test(errno_signals_and_descriptors_are_left_alone),
+      cmocka_unit_test(nested_calls_and_jumps),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
