@@ -259,6 +259,29 @@ static void waits_and_events_say_what_for(void **state) {
   assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_DEVICE);
 }
 
+enum { THREADS = 8, SHAPES = 300, STREAMS = 20 };
+
+static void *launch_all(void *unused) {
+  (void)unused;
+  for (unsigned i = 0; i < SHAPES; i++)
+    launch(&b_kernel, 100000 + i, (cudaStream_t)(uintptr_t)(0x900000 + 64 * (i % STREAMS)));
+  return NULL;
+}
+
+static void threads_that_meet_a_handle_together_give_it_one_number(void **state) {
+  (void)state;
+  u32 shapes = count(TSCOPE_REC_SHAPE), streams = count(TSCOPE_REC_STREAM);
+  u32 launches = count(TSCOPE_REC_LAUNCH);
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  assert_int_equal(count(TSCOPE_REC_SHAPE), shapes + SHAPES);
+  assert_int_equal(count(TSCOPE_REC_STREAM), streams + STREAMS);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + THREADS * SHAPES);
+}
+
 /* A job whose shapes never end must not lose which kernels it launched. */
 static void endless_geometry_keeps_the_kernels_name(void **state) {
   (void)state;
@@ -288,6 +311,7 @@ int main(void) {
       TEST(memory_is_recorded_with_its_kind),
       TEST(copies_say_how_much_and_which_way),
       TEST(waits_and_events_say_what_for),
+      TEST(threads_that_meet_a_handle_together_give_it_one_number),
       TEST(endless_geometry_keeps_the_kernels_name),
   };
   return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);

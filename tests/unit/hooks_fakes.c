@@ -8,7 +8,7 @@
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
 FAKE_EXPORT int (*fake_behaviour)(const struct fake_call *call);
-FAKE_EXPORT struct fake_call fake_last;
+FAKE_EXPORT __thread struct fake_call fake_last;
 
 static void note(struct fake_call *call, const void *arg, size_t bytes) {
   if (call->n == FAKE_MAX_ARGS)

@@ -26,7 +26,7 @@ struct fake_call {
 /* What the next calls do and return; NULL: nothing, and 0. */
 extern int (*fake_behaviour)(const struct fake_call *call);
 
-extern struct fake_call fake_last;
+extern __thread struct fake_call fake_last; /* of this thread */
 
 /* Functions that are asked but not hooked, in the form of the registries. */
 #define FAKE_QUESTIONS(HOOK)                                                                       \

@@ -40,6 +40,11 @@ static int set_up(void **state) {
   return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
 }
 
+static int tear_down(void **state) {
+  cudaStreamDestroy(stream);
+  return trace_tear_down(state);
+}
+
 static void launch(char *kernel, int64_t ns) {
   standin_next_kernel_ns(ns);
   assert_int_equal(cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream),
@@ -91,6 +96,7 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   assert_int_equal(copy.header.tag, launched_on);
   assert_true(LAST(STREAM, stream).gpu_stream != TSCOPE_UNKNOWN);
   assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_CUPTI);
+  cudaFree(memory);
 }
 
 /* When, on CLOCK_MONOTONIC, the spans of a type were, by their chunk's word. */
@@ -159,6 +165,8 @@ static void a_capture_comes_out_as_it_would(void **state) {
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1); /* only what the job captured */
   assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), 1);
   assert_name(LAST(GPU_KERNEL, gpu_kernel).name, "_Z6unseenv");
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
 }
 
 /* A client such as torch.profiler. */
@@ -211,5 +219,5 @@ int main(void) {
       cmocka_unit_test(a_capture_comes_out_as_it_would),
       cmocka_unit_test(a_client_of_the_jobs_own_comes_first),
   };
-  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+  return cmocka_run_group_tests(tests, set_up, tear_down);
 }
