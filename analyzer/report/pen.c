@@ -76,6 +76,17 @@ unsigned pen_measure(const struct pen *pen, const char *text) {
   return columns;
 }
 
+/* Blanks look the same in every style, so it changes only at the next character. */
+static void set_style(struct pen *pen, enum style style) {
+  if (!pen->color || style == pen->style)
+    return;
+  if (pen->style != STYLE_PLAIN)
+    fputs("\033[0m", pen->out);
+  if (escapes[style])
+    fputs(escapes[style], pen->out);
+  pen->style = style;
+}
+
 /* Writes up to `bytes` of text in at most `columns`. */
 static void put(struct pen *pen, enum style style, const char *text, size_t bytes,
                 unsigned columns) {
@@ -87,9 +98,7 @@ static void put(struct pen *pen, enum style style, const char *text, size_t byte
     return;
   for (; pen->blanks > 0; pen->blanks--)
     fputc(' ', pen->out);
-  const char *escape = pen->color ? escapes[style] : NULL;
-  if (escape)
-    fputs(escape, pen->out);
+  set_style(pen, style);
   while (text < end) {
     struct glyph glyph;
     text += next_glyph(pen, text, &glyph);
@@ -99,8 +108,6 @@ static void put(struct pen *pen, enum style style, const char *text, size_t byte
     columns -= glyph.columns;
     pen->column += glyph.columns;
   }
-  if (escape)
-    fputs("\033[0m", pen->out);
 }
 
 void pen_put(struct pen *pen, enum style style, const char *text) {
@@ -165,6 +172,7 @@ void pen_to(struct pen *pen, unsigned column) {
 }
 
 void pen_newline(struct pen *pen) {
+  set_style(pen, STYLE_PLAIN);
   fputc('\n', pen->out);
   pen->column = pen->blanks = 0;
 }

@@ -27,8 +27,9 @@ struct pen {
   FILE *out;
   unsigned width;
   bool utf8, color;
-  unsigned column; /* where the next character goes */
-  unsigned blanks; /* of which not written yet */
+  unsigned column;  /* where the next character goes */
+  unsigned blanks;  /* of which not written yet */
+  enum style style; /* that the terminal is in */
 };
 
 struct pen pen_begin(const struct report_view *view, FILE *out);

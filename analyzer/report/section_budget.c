@@ -31,17 +31,20 @@ static void put_lines(struct pen *pen, const struct results *results) {
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct budget_row),
                                      offsetof(struct budget_row, style), true};
   struct budget_row *rows = calloc(results->n_budget + 1, sizeof(*rows));
+  u32 n = 0;
   for (u32 i = 0; rows && i < results->n_budget; i++) {
     const struct budget_line *line = &results->budget[i];
-    rows[i] = (struct budget_row){line->name,
-                                  line->seconds * 1e3,
-                                  line->fraction,
-                                  line->fraction,
-                                  line->recoverable * 1e3,
-                                  line->recoverable > 0 ? STYLE_WARNING : STYLE_COMPUTE};
+    if (line->seconds == 0)
+      continue;
+    rows[n++] = (struct budget_row){line->name,
+                                    line->seconds * 1e3,
+                                    line->fraction,
+                                    line->fraction,
+                                    line->recoverable * 1e3,
+                                    line->recoverable > 0 ? STYLE_WARNING : STYLE_COMPUTE};
   }
   if (rows)
-    table_print(pen, &table, rows, results->n_budget, TEXT_INDENT);
+    table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
   pen_to(pen, TEXT_INDENT);
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s looked at, mean over ranks",
@@ -84,4 +87,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
                   "the arithmetic of each kernel is not recorded");
 }
 
-const struct section section_budget = {"Budget", {"EFFICIENCY."}, unknown, unjudged, body};
+const struct section section_budget = {
+    "Budget", {"EFFICIENCY.", "DIST.", "TIMING.DATALOADER_BOUND"}, unknown, unjudged, body};

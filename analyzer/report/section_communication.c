@@ -70,7 +70,7 @@ struct op_row {
 
 static void put_by_op(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
-      {"by operation", COLUMN_TEXT, offsetof(struct op_row, op), 0, 0},
+      {"by operation", COLUMN_TEXT, offsetof(struct op_row, op), 0, 12},
       {"took", COLUMN_MS, offsetof(struct op_row, comm_ms), 0, 0},
       {"exposed", COLUMN_MS, offsetof(struct op_row, exposed_ms), 0, 0},
       {"wait", COLUMN_MS, offsetof(struct op_row, wait_ms), 0, 0},
@@ -141,7 +141,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
                              const struct report_view *view) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct collective_result, op), 0, 0},
-      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 8},
+      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 14},
       {"count", COLUMN_COUNT, offsetof(struct collective_result, count), 2, 0},
       {"size", COLUMN_BYTES, offsetof(struct collective_result, bytes), 0, 0},
       {"wait", COLUMN_MS, offsetof(struct collective_result, wait_ms), 0, 0},

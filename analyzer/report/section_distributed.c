@@ -32,15 +32,15 @@ struct rank_row {
 
 static const struct column columns[] = {
     {"rank", COLUMN_TEXT, offsetof(struct rank_row, rank), 0, 0},
-    {"host", COLUMN_TEXT, offsetof(struct rank_row, host), 0, 8},
+    {"host", COLUMN_TEXT, offsetof(struct rank_row, host), 0, 6},
     {"compute", COLUMN_MS, offsetof(struct rank_row, compute_ms), 0, 0},
-    {"to peers", COLUMN_CHANGE, offsetof(struct rank_row, relative), 0, 0},
-    {"last", COLUMN_SHARE, offsetof(struct rank_row, slowest), 0, 0},
-    {"", COLUMN_BAR, offsetof(struct rank_row, slowest_bar), 2, 6},
-    {"z", COLUMN_DECIMAL, offsetof(struct rank_row, z), 4, 0},
-    {"p", COLUMN_PROBABILITY, offsetof(struct rank_row, p_value), 3, 0},
+    {"to peers", COLUMN_CHANGE, offsetof(struct rank_row, relative), 1, 0},
+    {"last in", COLUMN_SHARE, offsetof(struct rank_row, slowest), 0, 0},
+    {"", COLUMN_BAR, offsetof(struct rank_row, slowest_bar), 3, 6},
+    {"z", COLUMN_DECIMAL, offsetof(struct rank_row, z), 5, 0},
+    {"p", COLUMN_PROBABILITY, offsetof(struct rank_row, p_value), 4, 0},
     {"peers wait", COLUMN_MS, offsetof(struct rank_row, imposed_ms), 0, 0},
-    {"why", COLUMN_TEXT, offsetof(struct rank_row, reason), 1, 0},
+    {"why", COLUMN_TEXT, offsetof(struct rank_row, reason), 2, 0},
 };
 static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct rank_row),
                                    offsetof(struct rank_row, style), false};

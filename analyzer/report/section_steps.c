@@ -98,10 +98,21 @@ static void phases_body(struct pen *pen, const struct results *results,
       {.name = "optimizer", .ms = results->optimizer_ms, .style = STYLE_COMPUTE},
       {.name = "other", .ms = results->other_ms, .style = STYLE_PLAIN},
   };
-  enum { N = sizeof(rows) / sizeof(rows[0]) };
-  for (unsigned i = 0; i < N; i++)
+  const char *missing[sizeof(rows) / sizeof(rows[0])];
+  unsigned n = 0, n_missing = 0;
+  for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    if (isnan(rows[i].ms)) {
+      missing[n_missing++] = rows[i].name;
+      continue;
+    }
     rows[i].share = rows[i].bar = rows[i].ms / results->step_mean_ms;
-  table_print(pen, &table, rows, N, TEXT_INDENT);
+    rows[n++] = rows[i];
+  }
+  table_print(pen, &table, rows, n, TEXT_INDENT);
+  for (unsigned i = 0; i < n_missing; i++)
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s unknown", missing[i]);
+  if (n_missing)
+    pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
   pen_item(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks");
   if (results->model->phase_method)

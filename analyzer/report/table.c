@@ -60,12 +60,13 @@ static struct time_unit pick_unit(const struct table *table, const void *rows, u
   for (unsigned i = 0; i < table->n_columns; i++)
     if (table->columns[i].kind == COLUMN_MS)
       most = fmax(most, largest(table, rows, n, &table->columns[i]));
-  return most >= 1e4 ? units[0] : most >= 0.1 || isnan(most) ? units[1] : units[2];
+  return most >= 1e3 ? units[0] : most >= 0.1 || isnan(most) ? units[1] : units[2];
 }
 
 static int time_decimals(double most_ms, const struct time_unit *unit) {
   double most = most_ms / unit->ms;
-  return most >= 999.5 ? 0 : most >= 99.95 ? 1 : most >= 0.995 ? 2 : 3;
+  int decimals = most >= 999.5 ? 0 : most >= 99.95 ? 1 : most >= 0.995 ? 2 : 3;
+  return decimals + (unit->ms > 1 && decimals < 3); /* a second is much */
 }
 
 static struct quantity time_cell(double ms, const struct time_unit *unit) {

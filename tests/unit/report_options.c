@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command line: what is taken, what is refused and in which words, and the manual page
- * against --help: report_options DOCS/man/tscope-report.1.
+ * The command line: what is taken, what is refused and in which words.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +15,6 @@
 #include "options.h"
 #include "terminal.h"
 
-static const char *page;
 static struct options options;
 static char why[256];
 
@@ -108,84 +106,11 @@ static void window_and_colour_follow_the_environment(void **state) {
   assert_false(look(0).color);
 }
 
-static char *whole_file(const char *path) {
-  FILE *in = fopen(path, "r");
-  assert_non_null(in);
-  char *text = calloc(1, 1 << 16);
-  assert_true(fread(text, 1, (1 << 16) - 1, in) > 0);
-  fclose(in);
-  return text;
-}
-
-/* As roff writes it: hyphens that are to stay hyphens. */
-static void put_roff(FILE *out, const char *text, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    fprintf(out, text[i] == '-' ? "\\-" : "%c", text[i]);
-}
-
-static unsigned count(const char *text, const char *part) {
-  unsigned n = 0;
-  while ((text = strstr(text, part)) != NULL) {
-    n++;
-    text += strlen(part);
-  }
-  return n;
-}
-
-/* "  --width COLUMNS   60 to ..." as ".TP / .B \-\-width \fICOLUMNS\fR / 60 to ..." */
-static char *as_roff(const char *line) {
-  char *text = NULL;
-  size_t bytes = 0;
-  FILE *out = open_memstream(&text, &bytes);
-  const char *meaning = strstr(line + 2, "  ");
-  meaning += strspn(meaning, " ");
-  size_t name = strcspn(line + 2, " ");
-  fputs(".TP\n.B ", out);
-  put_roff(out, line + 2, name);
-  if (line[2 + name + 1] != ' ') {
-    const char *argument = line + 2 + name + 1;
-    fprintf(out, " \\fI%.*s\\fR", (int)strcspn(argument, " "), argument);
-  }
-  fputc('\n', out);
-  put_roff(out, meaning, strlen(meaning));
-  fclose(out);
-  return text;
-}
-
-static void manual_page_is_the_table(void **state) {
-  char *help = NULL;
-  size_t bytes = 0;
-  FILE *out = open_memstream(&help, &bytes);
-  (void)state;
-  options_print_help(out);
-  fclose(out);
-  char *manual = whole_file(page);
-  unsigned n = 0;
-  char *rest = help;
-  for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
-    if (strncmp(line, "  --", 4) != 0)
-      continue;
-    char *roff = as_roff(line);
-    if (!strstr(manual, roff))
-      fail_msg("%s does not have\n%s", page, roff);
-    free(roff);
-    n++;
-  }
-  assert_true(n > 0);
-  assert_int_equal(count(manual, ".TP\n.B \\-\\-"), n);
-  free(manual);
-  free(help);
-}
-
-int main(int argc, char **argv) {
+int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_given_is_taken),
       cmocka_unit_test(refusals_say_what_to_do),
       cmocka_unit_test(window_and_colour_follow_the_environment),
-      cmocka_unit_test(manual_page_is_the_table),
   };
-  if (argc != 2)
-    return 2;
-  page = argv[1];
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
