@@ -6,59 +6,24 @@
 /* CUPTI_ACTIVITY_KIND_* */
 enum { KIND_MEMCPY = 1, KIND_MEMSET = 2, KIND_CONCURRENT_KERNEL = 10, KIND_MEMCPY2 = 22 };
 
-/* Offsets, and the length of the first version of a record that has a graph id. */
+/* Offsets that all kinds and versions share. */
+enum { COPY_KIND_AT = 4, START_AT = 16, END_AT = 24 };
+
+/* The other offsets, 0 where a kind has no such field; the length of the kind's first version; and
+ * that of the first version with a graph id. */
 struct layout {
   u32 kind;
   enum gpu_span_kind span;
-  u8 start, end, device, stream, correlation, graph, bytes, name;
-  u16 min_length, graph_length;
+  u8 bytes, device, stream, correlation, name, graph;
+  u16 shortest, with_graph;
 };
 
 static const struct layout layouts[] = {
-    {.kind = KIND_CONCURRENT_KERNEL, /* CUpti_ActivityKernel4 and later */
-     .span = GPU_SPAN_KERNEL,
-     .start = 16,
-     .end = 24,
-     .device = 40,
-     .stream = 48,
-     .correlation = 92,
-     .name = 104,
-     .graph = 156,
-     .min_length = 112,
-     .graph_length = 176},
-    {.kind = KIND_MEMCPY, /* CUpti_ActivityMemcpy and later */
-     .span = GPU_SPAN_COPY,
-     .bytes = 8,
-     .start = 16,
-     .end = 24,
-     .device = 32,
-     .stream = 40,
-     .correlation = 44,
-     .graph = 72,
-     .min_length = 64,
-     .graph_length = 88},
-    {.kind = KIND_MEMCPY2, /* CUpti_ActivityMemcpyPtoP and later */
-     .span = GPU_SPAN_COPY,
-     .bytes = 8,
-     .start = 16,
-     .end = 24,
-     .device = 32,
-     .stream = 40,
-     .correlation = 60,
-     .graph = 80,
-     .min_length = 72,
-     .graph_length = 88},
-    {.kind = KIND_MEMSET, /* CUpti_ActivityMemset and later */
-     .span = GPU_SPAN_FILL,
-     .bytes = 8,
-     .start = 16,
-     .end = 24,
-     .device = 32,
-     .stream = 40,
-     .correlation = 44,
-     .graph = 72,
-     .min_length = 64,
-     .graph_length = 80},
+    /* CUpti_ActivityKernel4, Memcpy, MemcpyPtoP, Memset, and later ones of each */
+    {KIND_CONCURRENT_KERNEL, GPU_SPAN_KERNEL, 0, 40, 48, 92, 104, 156, 112, 176},
+    {KIND_MEMCPY, GPU_SPAN_COPY, 8, 32, 40, 44, 0, 72, 64, 88},
+    {KIND_MEMCPY2, GPU_SPAN_COPY, 8, 32, 40, 60, 0, 80, 72, 88},
+    {KIND_MEMSET, GPU_SPAN_FILL, 8, 32, 40, 44, 0, 72, 64, 80},
 };
 
 static u64 read_u64(const u8 *at) {
@@ -93,21 +58,21 @@ bool cupti_decode(const void *record, size_t length, struct gpu_span *span) {
     const struct layout *layout = &layouts[i];
     if (layout->kind != kind)
       continue;
-    if (length < layout->min_length)
+    if (length < layout->shortest)
       return false;
     *span = (struct gpu_span){
         .kind = layout->span,
-        .start = read_u64(at + layout->start),
-        .end = read_u64(at + layout->end),
+        .start = read_u64(at + START_AT),
+        .end = read_u64(at + END_AT),
         .device = read_u32(at + layout->device),
         .stream = read_u32(at + layout->stream),
         .correlation = read_u32(at + layout->correlation),
-        .graph = length >= layout->graph_length ? read_u32(at + layout->graph) : 0,
+        .graph = length >= layout->with_graph ? read_u32(at + layout->graph) : 0,
     };
     if (layout->bytes)
       span->bytes = read_u64(at + layout->bytes);
     if (layout->span == GPU_SPAN_COPY)
-      span->copy = direction(kind, at[4]);
+      span->copy = direction(kind, at[COPY_KIND_AT]);
     if (layout->name)
       span->name = (const char *)(uintptr_t)read_u64(at + layout->name);
     return true;

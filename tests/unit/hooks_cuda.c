@@ -60,16 +60,6 @@ static int fresh_runtime(void **state) {
   return 0;
 }
 
-static void assert_string(u32 number, const char *text) {
-  struct trace trace = trace_read();
-  u32 bytes = 0;
-  const char *found = trace_string(&trace, number, &bytes);
-  assert_non_null(found);
-  assert_int_equal(bytes, strlen(text));
-  assert_memory_equal(found, text, bytes);
-  trace_free(&trace);
-}
-
 static const cudaStream_t a_stream = (cudaStream_t)0x20000;
 static char a_kernel, b_kernel, c_kernel, d_kernel;
 
@@ -297,6 +287,13 @@ static void endless_geometry_keeps_the_kernels_name(void **state) {
   assert_int_equal(shape.grid_x, 0);
 }
 
+static void without_cupti_the_trace_says_so(void **state) {
+  (void)state;
+  struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
+  assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
+  assert_string(clock.reason, "CUPTI is neither loaded nor beside the CUDA runtime");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, fresh_runtime)
   const struct CMUnitTest tests[] = {
@@ -312,6 +309,7 @@ int main(void) {
       TEST(copies_say_how_much_and_which_way),
       TEST(waits_and_events_say_what_for),
       TEST(threads_that_meet_a_handle_together_give_it_one_number),
+      TEST(without_cupti_the_trace_says_so),
       TEST(endless_geometry_keeps_the_kernels_name),
   };
   return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);

@@ -64,16 +64,6 @@ static void deliver(void) {
   gpu_clock_cupti.poll();
 }
 
-static void assert_name(u32 number, const char *text) {
-  struct trace trace = trace_read();
-  u32 bytes = 0;
-  const char *found = trace_string(&trace, number, &bytes);
-  assert_non_null(found);
-  assert_int_equal(bytes, strlen(text));
-  assert_memory_equal(found, text, bytes);
-  trace_free(&trace);
-}
-
 static void kernels_copies_and_fills_are_timed(void **state) {
   (void)state;
   void *memory;
@@ -85,7 +75,7 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   deliver();
   struct tscope_gpu_kernel_record kernel = LAST(GPU_KERNEL, gpu_kernel);
   assert_lasted(kernel.dur, 3000000);
-  assert_name(kernel.name, "_Z5plainv");
+  assert_string(kernel.name, "_Z5plainv");
   struct tscope_gpu_copy_record copy = LAST(GPU_COPY, gpu_copy);
   assert_int_equal(copy.kind, TSCOPE_COPY_H2D);
   assert_int_equal(copy.bytes, sizeof host);
@@ -125,7 +115,7 @@ static void collective_kernels_are_runs_on_the_spine(void **state) {
   struct tscope_collective_run_record run = LAST(COLLECTIVE_RUN, collective_run);
   assert_lasted(run.dur, 2000000);
   assert_int_equal(run.comm, TSCOPE_UNKNOWN);
-  assert_name(run.name, "_Z22ncclDevKernel_SendRecvv");
+  assert_string(run.name, "_Z22ncclDevKernel_SendRecvv");
 }
 
 /* More nanoseconds than 32 bits hold. */
@@ -164,7 +154,7 @@ static void a_capture_comes_out_as_it_would(void **state) {
   deliver();
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1); /* only what the job captured */
   assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), 1);
-  assert_name(LAST(GPU_KERNEL, gpu_kernel).name, "_Z6unseenv");
+  assert_string(LAST(GPU_KERNEL, gpu_kernel).name, "_Z6unseenv");
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);
 }
@@ -200,8 +190,8 @@ static void a_client_of_the_jobs_own_comes_first(void **state) {
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1); /* what there was is kept */
   struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
   assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
-  assert_name(clock.reason,
-              "the job has a CUPTI client of its own (cuptiActivityRegisterCallbacks)");
+  assert_string(clock.reason,
+                "the job has a CUPTI client of its own (cuptiActivityRegisterCallbacks)");
   launch(&plain, 1000);
   launch(&plain, 1000);
   cudaDeviceSynchronize();

@@ -367,6 +367,18 @@ static void more_communicators_than_the_table_holds(void **state) {
   assert_int_equal(record.seq, TSCOPE_UNKNOWN);
 }
 
+static void gpu_times_can_be_declined(void **state) {
+  (void)state;
+  reduce(make(130, "off"));
+  struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
+  assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
+  assert_string(clock.reason, "TSCOPE_GPU=off");
+}
+
+static int set_up(void **state) {
+  return setenv("TSCOPE_GPU", "off", 1) || trace_set_up(state);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, fresh_library)
   const struct CMUnitTest tests[] = {
@@ -384,7 +396,8 @@ int main(void) {
       TEST(a_handle_used_again_is_another_communicator),
       TEST(one_process_with_all_ranks),
       TEST(a_failure_is_recorded_and_returned),
+      TEST(gpu_times_can_be_declined),
       TEST(more_communicators_than_the_table_holds),
   };
-  return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }

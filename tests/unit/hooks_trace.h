@@ -158,4 +158,15 @@ static inline const char *trace_string(const struct trace *trace, u32 number, u3
   return NULL;
 }
 
+/* That a string of the trace is `text`. */
+static inline void assert_string(u32 number, const char *text) {
+  struct trace trace = trace_read();
+  u32 bytes = 0;
+  const char *found = trace_string(&trace, number, &bytes);
+  assert_non_null(found);
+  assert_int_equal(bytes, strlen(text));
+  assert_memory_equal(found, text, bytes);
+  trace_free(&trace);
+}
+
 #endif
