@@ -337,6 +337,18 @@ static int link_deps(struct cutter *c) {
   return 0;
 }
 
+/* Who was waited for had ended when the wait did: a gloo worker can be late to say so, when it loses
+ * its CPU to the thread it has just woken. */
+static void end_by_release(struct slice *slice) {
+  for (u32 i = 0; i < slice->n_nodes; i++)
+    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {
+      struct node *from = &slice->nodes[slice->deps[k]];
+      if (slice->nodes[i].kind == NODE_BLOCKED && from->kind == NODE_COLLECTIVE &&
+          from->end > slice->nodes[i].end && from->start <= slice->nodes[i].end)
+        from->end = slice->nodes[i].end;
+    }
+}
+
 static void find_last(struct slice *slice) {
   slice->last_host = slice->last_device = INDEX_NONE;
   for (u32 i = 0; i < slice->n_nodes; i++) {
@@ -372,6 +384,8 @@ static int cut_spans(struct cutter *c) {
     error = join_threads(c);
     if (!error)
       error = link_deps(c);
+    if (!error)
+      end_by_release(slice);
     find_last(slice);
     slice->present = true;
     slice->on_gpu = c->t->on_gpu;
