@@ -337,8 +337,8 @@ static int link_deps(struct cutter *c) {
   return 0;
 }
 
-/* Who was waited for had ended when the wait did: a gloo worker can be late to say so, when it loses
- * its CPU to the thread it has just woken. */
+/* Who was waited for had ended when the wait did: a gloo worker can be late to say so, when it
+ * loses its CPU to the thread it has just woken. */
 static void end_by_release(struct slice *slice) {
   for (u32 i = 0; i < slice->n_nodes; i++)
     for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {

@@ -18,6 +18,7 @@ class Replay:
         self.events = {rank.number: self.host_events(rank) for rank in truth.ranks}
         self.delays = self.find_delays()
         self.usual = self.peer_durations()
+        self.usual_pauses = self.peer_pauses()
         self.check()
 
     @staticmethod
@@ -58,9 +59,27 @@ class Replay:
                     usual[number, op.id] = median(others)
         return usual
 
+    @staticmethod
+    def pauses(events):
+        """What the host took before each of its calls."""
+        began = [event["from"] if isinstance(event, dict) else event.launched for event in events]
+        ended = [event["to"] if isinstance(event, dict) else event.launched for event in events]
+        return [0] + [begin - end for begin, end in zip(began[1:], ended)]
+
+    def peer_pauses(self):
+        """The same of the other ranks that make as many calls, by rank and call: the median."""
+        pauses = {number: self.pauses(events) for number, events in self.events.items()}
+        usual = {}
+        for number, own in pauses.items():
+            others = [other for key, other in pauses.items()
+                      if key != number and len(other) == len(own)]
+            usual[number] = [int(median(of_call)) - before if others else 0
+                             for before, *of_call in zip(own, *others)]
+        return usual
+
     def run(self, transfer=None, as_peers=None):
         """End of every operation, by (rank, id). `transfer` replaces that of every collective;
-        the kernels of rank `as_peers` take what its peers' take."""
+        the kernels of rank `as_peers`, and its host between calls, take what its peers' take."""
         ends, arrivals = {}, {}
         hosts = {number: Host(events) for number, events in self.events.items()}
         moved = True
@@ -76,6 +95,9 @@ class Replay:
         moved = self.settle(rank, host, ends, arrivals, transfer, as_peers)
         while host.at < len(host.events):
             event = host.events[host.at]
+            if as_peers == rank.number and host.paused < host.at:
+                host.paused = host.at
+                host.shift += self.usual_pauses[rank.number][host.at]
             if isinstance(event, dict):
                 if not host.sync(event, rank, ends):
                     break
@@ -160,6 +182,7 @@ class Host:
     def __init__(self, events):
         self.events = events
         self.at = 0
+        self.paused = 0  # the last call before which the pause was changed
         self.shift = 0
         self.launched = []
         self.launch_times = {}
