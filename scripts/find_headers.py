@@ -17,6 +17,7 @@ WANTED = {
     "cuda.h": "nvidia-cuda-runtime",
     "cupti.h": "nvidia-cuda-cupti",
     "nccl.h": "nvidia-nccl-cu13",
+    "nv/target": "nvidia-cuda-cccl",
 }
 
 
@@ -24,6 +25,7 @@ def candidates(explicit):
     roots = [explicit, os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
     for root in filter(None, roots):
         yield os.path.join(root, "include")
+        yield os.path.join(root, "include", "cccl")
         yield os.path.join(root, "extras", "CUPTI", "include")
     packages = site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
     cache = os.environ.get("TSCOPE_VENV") or os.path.join(
