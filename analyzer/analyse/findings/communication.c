@@ -73,6 +73,12 @@ int rule_exposed_comm(struct findings *f) {
   const struct results *r = f->r;
   double room = r->ov_compute_ms - r->ov_overlapped_ms;
   double gain = e.transfer_ms < room ? e.transfer_ms : room;
+  /* Ranks that wait for a slow one anyway gain nothing by hiding their transfers. */
+  double most_s = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
+  if (most_s < run_seconds(f, gain))
+    gain *= most_s / run_seconds(f, gain);
+  if (gain < WORTH_MENTIONING * f->step_ms)
+    return 0;
   f->claimed_s += run_seconds(f, e.transfer_ms);
   return finding_add(
       f, severity_of(f, gain), run_seconds(f, gain),
