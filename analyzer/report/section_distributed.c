@@ -9,7 +9,7 @@
 #include "section.h"
 #include "table.h"
 
-enum { ALL_SHOWN = 8, WORST_SHOWN = 6, STRAGGLERS_SHOWN = 12 };
+enum { ALL_SHOWN = 8, WORST_SHOWN = 5, BESIDE_STRAGGLERS = 2, MOST_SHOWN = 12 };
 
 static const char *unknown(const struct results *results) {
   if (results->model->n_ranks < 2)
@@ -114,9 +114,9 @@ static void put_ranks(struct pen *pen, const struct results *results) {
     }
     if (n > ALL_SHOWN) {
       qsort(ranks, n, sizeof(*ranks), worst_first);
-      shown = stragglers > STRAGGLERS_SHOWN ? STRAGGLERS_SHOWN
-              : stragglers > WORST_SHOWN    ? stragglers
-                                            : WORST_SHOWN;
+      shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
+      if (shown > MOST_SHOWN)
+        shown = MOST_SHOWN;
     }
     for (u32 i = 0; i < shown; i++) {
       rows[i] = row_of(ranks[i]);

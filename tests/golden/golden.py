@@ -1,32 +1,34 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares a command's output with a file: golden.py [--update] FILE -- COMMAND [ARGUMENT]...
+"""Compares a command's output with a file: golden.py FILE [TRACEGEN...] -- COMMAND...
 
-With --update, or with TSCOPE_UPDATE_GOLDEN set, writes the file instead (tests/golden/update does
-so for all). A command that writes to stderr or fails is wrong whatever the file says.
+With a tracegen command line, its traces are written to a new folder first, which takes the place of
+@ in COMMAND. With TSCOPE_UPDATE_GOLDEN set the file is written instead (tests/golden/update does so
+for all). A command that fails is wrong whatever the file says.
 """
 import difflib
 import os
 import subprocess
 import sys
+import tempfile
+
+
+def output_of(command, tracegen, env):
+    with tempfile.TemporaryDirectory(prefix="tscope-golden-") as traces:
+        if tracegen:
+            subprocess.run([*tracegen, traces], check=True, stdout=subprocess.DEVNULL)
+        command = [traces if word == "@" else word for word in command]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=env).stdout.decode()
 
 
 def main():
-    arguments = sys.argv[1:]
-    update = "TSCOPE_UPDATE_GOLDEN" in os.environ
-    if arguments[:1] == ["--update"]:
-        update = True
-        del arguments[0]
-    path, _, *command = arguments
+    path, *tracegen = sys.argv[1:sys.argv.index("--")]
+    command = sys.argv[sys.argv.index("--") + 1:]
     env = {key: value for key, value in os.environ.items()
            if key not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "LC_CTYPE", "LANG")}
     env["LC_ALL"] = "C.UTF-8"
-    done = subprocess.run(command, capture_output=True, env=env)
-    if done.returncode != 0 or done.stderr:
-        print(f"{command}: status {done.returncode}, stderr: {done.stderr.decode()}")
-        return 1
-    got = done.stdout.decode()
-    if update:
+    got = output_of(command, tracegen, env)
+    if "TSCOPE_UPDATE_GOLDEN" in os.environ:
         with open(path, "w", encoding="utf-8") as file:
             file.write(got)
         return 0
