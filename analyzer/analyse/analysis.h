@@ -37,7 +37,8 @@ struct op_times {
 /* One rank, summed over the steps looked at, in nanoseconds. */
 struct rank_summary {
   bool loaded;
-  bool on_gpu, has_compute, has_comm, has_copy, has_phases;
+  bool on_gpu, has_compute, has_comm, has_copy;
+  bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
   u32 steps;      /* looked at on this rank */
   u32 steps_bare; /* left out: their kernels were overwritten in the ring */
   i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
@@ -87,6 +88,17 @@ i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arriv
 static inline double ns_to_ms(i64 ns) {
   return (double)ns / 1e6;
 }
+
+/* A pause of the host that the model takes for loading of input, before the copy that `span`
+ * launches. */
+struct input_pause {
+  i64 begin, end;
+  u32 span; /* of the timeline */
+};
+
+/* Lists them in order; none where the trace names its data phases. */
+int input_pauses(const struct analysis *a, const struct timeline *timeline, struct arena *arena,
+                 struct input_pause **pauses, u32 *n);
 
 /* The analyses. Each returns 0 or negative errno. */
 int steps_analyse(struct analysis *a);

@@ -38,6 +38,7 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
     sum.data_stall += rank->data_stall;
     sum.host_bound += rank->host_bound;
     sum.has_phases |= rank->has_phases;
+    sum.has_input |= rank->has_input;
     sum.on_gpu |= rank->on_gpu;
   }
   return sum;
@@ -49,10 +50,10 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   double transfer = (double)sum->all.transfer * to_s;
   /* Transfers can only hide behind compute that hides none yet. */
   double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
-  i64 launch = sum->has_phases ? sum->host_bound : sum->idle;
   i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
+  i64 launch = sum->idle - sum->data_stall - other;
   add_line(r, "compute", (double)sum->compute * to_s, NAN);
-  if (sum->has_phases)
+  if (sum->has_input)
     add_line(r, "waiting for input", (double)sum->data_stall * to_s,
              (double)sum->data_stall * to_s);
   add_line(r, "waiting for ranks", (double)sum->all.wait * to_s, (double)sum->all.wait * to_s);

@@ -185,6 +185,21 @@ static int phase_union(struct sweep *s, bool data, struct intervals *out) {
   return 0;
 }
 
+/* Where the rank loads its input: as its phases say, or as was inferred. */
+static int input_union(struct sweep *s, struct intervals *out) {
+  struct input_pause *pauses;
+  u32 n;
+  int error = input_pauses(s->a, s->timeline, &s->scratch, &pauses, &n);
+  if (error || n == 0)
+    return error ? error : phase_union(s, true, out);
+  *out = (struct intervals){arena_array(&s->scratch, n, sizeof(*out->at)), 0};
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++)
+    intervals_append(out, pauses[i].begin, pauses[i].end);
+  return 0;
+}
+
 static i64 launch_call_time(const struct timeline *t, const struct window *first,
                             const struct window *last) {
   i64 sum = 0;
@@ -231,6 +246,14 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
   return 0;
 }
 
+/* Whether the model can say of this rank how long loading took, if only that it took no time. */
+static bool input_is_known(const struct analysis *a, u32 rank) {
+  for (u32 step = a->first_step; a->model->phases && step < a->model->steps.n; step++)
+    if (a->model->phases[(size_t)step * a->model->n_ranks + rank].data != NS_UNKNOWN)
+      return true;
+  return false;
+}
+
 int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   struct rank_summary *sum = &a->ranks[timeline->rank];
   struct sweep s = {.a = a, .timeline = timeline, .sum = sum, .compute = timeline->compute};
@@ -242,7 +265,7 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_copy = timeline->has_copy;
   int error = find_windows(&s);
   if (!error)
-    error = phase_union(&s, true, &data);
+    error = input_union(&s, &data);
   if (!error)
     error = phase_union(&s, false, &phases);
   /* On a CPU job the model's compute is phases not blocked; waiting for input is not compute. */
@@ -254,7 +277,8 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
     error = sum_windows(&s, &data, &phases);
   if (!error && s.n_windows)
     sum->launch_calls = launch_call_time(timeline, s.windows, &s.windows[s.n_windows - 1]);
-  sum->has_phases = !error && data.n + phases.n > 0;
+  sum->has_phases = !error && phases.n > 0;
+  sum->has_input = !error && (data.n > 0 || input_is_known(a, timeline->rank));
   arena_release(&s.scratch);
   return error;
 }

@@ -43,7 +43,7 @@ static int summarise_ranks(struct analysis *a) {
       continue;
     if (rank->has_comm)
       out->comm_ms = per_step(rank, rank->all.comm);
-    if (rank->has_phases)
+    if (rank->has_input)
       out->data_ms = per_step(rank, rank->data);
     if (!rank_overlap_known(rank))
       continue;

@@ -39,6 +39,8 @@ struct cutter {
   u32 n_carried;
   u32 low, high; /* spans that started in it */
   u32 *node_of;  /* by position: carried, then low.. */
+  struct input_pause *pauses;
+  u32 n_pauses;
   struct dep *thread_deps;
   u32 n_thread_deps;
 };
@@ -131,6 +133,18 @@ static void close_phases(struct cutter *c, struct lane_state *lane, i64 now) {
   }
 }
 
+static bool ends_input_pause(const struct cutter *c, const struct span *span) {
+  u32 index = (u32)(span - c->t->spans), low = 0, high = c->n_pauses;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (c->pauses[middle].span < index)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < c->n_pauses && c->pauses[low].span == index;
+}
+
 static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
                           i64 start, i64 end) {
   close_phases(c, lane, start);
@@ -149,15 +163,16 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
   /* A call made inside another is part of it. */
   if (start < lane->covered && lane->leaf != INDEX_NONE)
     return lane->leaf;
-  lane->leaf = emit(c, lane,
-                    (struct node){.start = start,
-                                  .end = end,
-                                  .kind = node_kind(span->kind),
-                                  .cut = span->end > end,
-                                  .key = key_of(c, span),
-                                  .phase = top_phase(lane),
-                                  .launch = INDEX_NONE,
-                                  .arrival = INDEX_NONE});
+  lane->leaf =
+      emit(c, lane,
+           (struct node){.start = start,
+                         .end = end,
+                         .kind = node_kind(span->kind),
+                         .cut = span->end > end,
+                         .key = key_of(c, span),
+                         .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
+                         .launch = INDEX_NONE,
+                         .arrival = INDEX_NONE});
   lane->covered = end;
   return lane->leaf;
 }
@@ -497,6 +512,8 @@ int slice_cut(struct analysis *a, const struct timeline *timeline) {
   u32 n_carries = 0;
   i64 *begins;
   int error = prepare(&c, &begins);
+  if (!error)
+    error = input_pauses(a, timeline, &c.scratch, &c.pauses, &c.n_pauses);
   if (!error)
     error = find_carries(&c, begins, &carries, &n_carries);
   if (!error && !(c.carried = arena_array(&c.scratch, n_carries + 1u, sizeof(u32))))

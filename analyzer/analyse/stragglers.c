@@ -348,7 +348,7 @@ static double compute_figure(const struct analysis *a, u32 rank) {
 
 static double input_figure(const struct analysis *a, u32 rank) {
   const struct rank_summary *sum = &a->ranks[rank];
-  if (!sum->steps || !sum->has_phases)
+  if (!sum->steps || !sum->has_input)
     return NAN;
   return ns_to_ms(sum->on_gpu ? sum->data_stall : sum->data) / sum->steps;
 }

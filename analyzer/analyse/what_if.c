@@ -189,11 +189,13 @@ static int compare_peers(struct replay *r) {
     double *means = &sum[(size_t)key * g->n_ranks];
     const u32 *counts = &count[(size_t)key * g->n_ranks];
     u32 n = 0;
-    for (u32 rank = 0; rank < g->n_ranks; rank++)
-      if (counts[rank]) {
-        means[rank] /= counts[rank];
+    for (u32 rank = 0; rank < g->n_ranks; rank++) {
+      means[rank] /= counts[rank] ? counts[rank] : 1;
+      /* A host that spends no time in a phase is a peer; a rank without a kernel does other work.
+       */
+      if (counts[rank] || (key < HOST_KEYS && g->slices[rank].present))
         sorted[n++] = means[rank];
-      }
+    }
     qsort(sorted, n, sizeof(double), compare_doubles);
     for (u32 rank = 0; rank < g->n_ranks; rank++) {
       double factor = 1;

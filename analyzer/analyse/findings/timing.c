@@ -9,7 +9,7 @@
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
 static double stall_ms(const struct findings *f, u32 rank) {
   const struct rank_summary *sum = &f->a->ranks[rank];
-  if (!sum->has_phases || !rank_overlap_known(sum))
+  if (!sum->has_input || !rank_overlap_known(sum))
     return NAN;
   return ns_to_ms(sum->data_stall) / sum->steps;
 }
