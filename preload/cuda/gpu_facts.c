@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuda_thread.h"
+#include "gpu/gpu_clock.h"
 #include "last_error.h"
 
 static bool told;
@@ -102,4 +103,5 @@ void gpu_facts_tell_once(struct tscope_thread *thread) {
   }
   if (!tell_device_by_driver(thread))
     tell_device_by_runtime(thread);
+  gpu_clock_context_exists();
 }

@@ -120,8 +120,10 @@ static bool open_cupti(char *why, size_t why_bytes) {
     return refused("buffers", result, why, why_bytes);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     result = cupti.cuptiActivityEnable(kinds[i]);
-    if (result && i == 0)
+    if (result && i == 0) {
+      cupti.cuptiActivityRegisterTimestampCallback(usual_now);
       return refused("to record kernels", result, why, why_bytes);
+    }
   }
   return true;
 }

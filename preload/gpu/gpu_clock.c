@@ -53,7 +53,6 @@ static void end(struct tscope_thread *thread) {
   close_source(thread, TSCOPE_GPU_CLOCK_CUPTI, "closed at the end of the process");
 }
 
-/* Registered after the driver has registered its own, and so runs before the driver is gone. */
 static void close_at_exit(void) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
@@ -97,14 +96,19 @@ void gpu_clock_start(struct tscope_thread *thread) {
   int saved = errno;
   char why[256] = "opened";
   const struct gpu_clock_source *opened = open_first(why, sizeof why);
-  if (opened) {
+  if (opened)
     __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
-    atexit(close_at_exit);
-  } else {
+  else
     tscope_say(2, "GPU times are not to be had: %s", why);
-  }
   tell(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
   errno = saved;
+}
+
+/* Exit handlers run last come, first served: one that is registered after the driver's runs before
+ * the driver is gone. */
+void gpu_clock_context_exists(void) {
+  if (__atomic_load_n(&source, __ATOMIC_ACQUIRE))
+    atexit(close_at_exit);
 }
 
 u32 gpu_clock_stream_id(void *stream, bool per_thread) {

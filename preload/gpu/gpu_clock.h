@@ -63,6 +63,10 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
     gpu_clock_start(thread);
 }
 
+/* The driver is at work in this process: what closes the source at exit is registered. Call once.
+ */
+void gpu_clock_context_exists(void);
+
 /* Closes the source for good, or keeps one from being opened, because somebody else needs what it
  * stands on. `why` is kept. Called from any thread, also of a dormant process. */
 void gpu_clock_stand_aside(const char *why);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "cuda/gpu_facts.h"
 #include "families.h"
 #include "nccl_record.h"
 
@@ -35,6 +36,8 @@ static void delivered(struct tscope_thread *thread, const struct birth *birth,
   else if (result == ncclSuccess && nccl->n_births < MAX_BIRTHS)
     nccl->births[nccl->n_births++] = *birth;
   tell_version(thread);
+  if (result == ncclSuccess && !nccl->depth) /* there is a context by now, whoever made it */
+    gpu_facts_tell_once(thread);
   errno = saved;
 }
 
