@@ -44,6 +44,11 @@ static void count(const struct trace_record *at, void *more) {
   ++*(u64 *)more;
 }
 
+static void wait_for_launch(void) {
+  while (!__atomic_load_n(&said->launches[0], __ATOMIC_ACQUIRE))
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
 static void every_committed_record_is_read(void **state) {
   (void)state;
   u64 seed = 1, recording = 0;
@@ -54,6 +59,8 @@ static void every_committed_record_is_read(void **state) {
     scene_directory(&scene);
     pid_t child = scene_start(&scene, play_until_killed, NULL);
     seed = seed * 6364136223846793005u + 1442695040888963407u;
+    if (kill_number % 2) /* half at any instant of a process's life, half while it records */
+      wait_for_launch();
     nanosleep(&(struct timespec){.tv_nsec = (long)(seed >> 40)}, NULL); /* up to 17 ms */
     kill(child, SIGKILL);
     scene_wait(&scene, child);
