@@ -42,8 +42,11 @@ void tscope_lose_early(void) {
 
 void tscope_turn_off(const char *why) {
   u8 was = __atomic_exchange_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
-  if ((was || tscope_live->waking) && why && *why)
-    tscope_say(0, "off: %s", why);
+  if (!why || !*why || (!was && !load(&tscope_live->waking)))
+    return;
+  tscope_say(0, "off: %s", why);
+  if (was)
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
 }
 
 /* Kernels before 4.14 cannot wipe a page. */
