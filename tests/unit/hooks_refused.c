@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where CUPTI refuses, the job runs on, it is asked once, and the trace says what happened.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hooks_fakes.h"
+#include "hooks_trace.h"
+
+extern int refusals;
+
+static void a_refusal_is_told_and_harms_nothing(void **state) {
+  (void)state;
+  void *memory;
+  char kernel;
+  refusals = 0;
+  fake_behaviour = NULL; /* every other library does as it is asked */
+  assert_int_equal(cudaMalloc(&memory, 1), cudaSuccess);
+  assert_true(refusals > 0);
+  int asked = refusals;
+  assert_int_equal(
+      cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, (cudaStream_t)0x5000),
+      cudaSuccess);
+  assert_int_equal(refusals, asked);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), 1);
+  assert_int_equal(LAST(STREAM, stream).gpu_stream, TSCOPE_UNKNOWN);
+  struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
+  assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
+  assert_string(clock.reason, "CUPTI refused a clock: no reason given");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_told_and_harms_nothing)};
+  return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
+}
