@@ -55,10 +55,12 @@ static i64 transfer_of(const struct model *model, const struct collective *colle
     return NS_UNKNOWN;
   i64 shortest = INT64_MAX;
   bool known = true;
-  for (u32 i = 0; i < n && known; i++) {
+  for (u32 i = 0; i < n; i++) {
     known = ran(&arrivals[i]);
+    if (!known)
+      break;
     i64 duration = arrivals[i].end - arrivals[i].start;
-    i64 after = arrivals[i].end - collective->last_start;
+    i64 after = aligned ? arrivals[i].end - collective->last_start : 0;
     shortest = duration < shortest ? duration : shortest;
     values[i] = after > 0 ? (double)after : 0;
   }
