@@ -141,7 +141,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
                              const struct report_view *view) {
   static const struct column columns[] = {
       {"operation", COLUMN_TEXT, offsetof(struct collective_result, op), 0, 0},
-      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 14},
+      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 22},
       {"count", COLUMN_COUNT, offsetof(struct collective_result, count), 2, 0},
       {"size", COLUMN_BYTES, offsetof(struct collective_result, bytes), 0, 0},
       {"wait", COLUMN_MS, offsetof(struct collective_result, wait_ms), 0, 0},

@@ -8,6 +8,9 @@
 
 #include "section.h"
 
+/* Steps vary by a few percent by themselves; a cost above that shows in what it measures. */
+#define COST_NOTABLE 0.02
+
 enum { DAMAGES_SHOWN = 3, RANK_LIST_CHARACTERS = 40 };
 
 static u32 count_hosts(const struct model *model) {
@@ -140,8 +143,8 @@ static void put_cost(struct pen *pen, const struct results *results) {
   if (isnan(results->overhead_fraction))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "about %s of the run",
-                    percent(results->overhead_fraction).text);
+    pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
+                    VALUE_INDENT, "about %s of the run", percent(results->overhead_fraction).text);
   if (!isnan(results->overhead_ns_per_event))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s an event",
                     duration_s(results->overhead_ns_per_event * 1e-9).text);
