@@ -202,22 +202,31 @@ static void report_fits(struct aligner *aligner) {
   }
 }
 
-/* No collective's end is known: the host's calls are asynchronous and say nothing about clocks.
- * Processes of one booted machine still share its clock. */
+/* Processes of one booted machine share its clock, also where no collective's end can confirm it:
+ * as long as calls, a send and its receive among them, join them all. */
+static bool trust_host_clock(struct aligner *aligner, const char *method) {
+  struct model *model = aligner->model;
+  if (!linked_by_calls(model, &aligner->scratch) ||
+      !share_host_clock_unchecked(model, aligner->facts))
+    return false;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    aligner->placed[r] = true;
+    aligner->clocks[r] = (struct rank_clock){.pivot = aligner->facts[r].begin};
+    model->ranks[r].clock.residual_us = (double)aligner->facts[r].anchor_error_ns / 1e3;
+  }
+  model->clock_aligned = true;
+  model->clock_method = method;
+  return true;
+}
+
+/* No collective's end is known: the host's calls are asynchronous and say nothing about clocks. */
 static void align_without_ends(struct aligner *aligner) {
   struct model *model = aligner->model;
-  bool linked = linked_by_calls(model, &aligner->scratch);
-  model->clock_aligned = linked && share_host_clock_unchecked(model, aligner->facts);
-  model->clock_method = model->clock_aligned
-                            ? "same host clock, not checked: no collective's end is known"
-                        : linked ? "refused: no collective's end is known (no GPU times), and the "
-                                   "ranks' hosts have clocks of their own"
-                                 : "refused: no collective joins all ranks";
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    aligner->placed[r] = model->clock_aligned;
-    if (model->clock_aligned)
-      aligner->clocks[r] = (struct rank_clock){.pivot = aligner->facts[r].begin};
-  }
+  if (!trust_host_clock(aligner, "same host clock, not checked: no collective's end is known"))
+    model->clock_method = linked_by_calls(model, &aligner->scratch)
+                              ? "refused: no collective's end is known (no GPU times), and the "
+                                "ranks' hosts have clocks of their own"
+                              : "refused: no collective joins all ranks";
   follow_realtime(aligner, 0);
 }
 
@@ -247,7 +256,9 @@ static void align_by_ends(struct aligner *aligner) {
   u32 placed = chain_from(aligner, root);
   double transfer_us = samples_transfer_us(&aligner->samples);
   if (placed < model->n_ranks) {
-    model->clock_method = list_unplaced(aligner, root);
+    if (!trust_host_clock(aligner, "same host clock, not checked: no chain of collectives whose "
+                                   "ends are known joins all ranks"))
+      model->clock_method = list_unplaced(aligner, root);
   } else {
     u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, root, aligner->clocks);
     const char *problem = unsound(aligner, transfer_us);
