@@ -45,7 +45,6 @@ struct rank_summary {
   i64 data;                                             /* in the data phase */
   i64 data_stall;   /* of which nothing else ran: part of idle */
   i64 host_bound;   /* idle inside other training phases: part of idle */
-  i64 launch_calls; /* time in launch calls */
   struct op_times all, by_op[OPS];
 };
 

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
@@ -37,7 +38,25 @@ struct sweep {
   struct intervals compute, comm;
   u32 compute_cursor;
   struct waits waits;
+  u32 *collectives, *phases; /* spans of these kinds, in order */
+  u32 n_collectives, n_phases;
 };
+
+/* One pass over the spans: all others look at their own kind only. */
+static int sort_out_spans(struct sweep *s) {
+  const struct timeline *t = s->timeline;
+  s->collectives = malloc((t->n_spans + 1u) * sizeof(u32)); /* little of it will be touched */
+  s->phases = malloc((t->n_spans + 1u) * sizeof(u32));
+  if (!s->collectives || !s->phases)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    if (t->spans[i].kind == SPAN_COLLECTIVE)
+      s->collectives[s->n_collectives++] = i;
+    else if (t->spans[i].kind == SPAN_PHASE)
+      s->phases[s->n_phases++] = i;
+  }
+  return 0;
+}
 
 /* Kernels before detail_begin were overwritten: such steps would look idle. Phases of a CPU job
  * are never overwritten. */
@@ -119,21 +138,16 @@ static void take_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer
 static int sweep_collectives(struct sweep *s) {
   const struct model *model = s->a->model;
   const struct timeline *t = s->timeline;
-  u32 n = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    n += t->spans[i].kind == SPAN_COLLECTIVE;
-  if (n == 0)
+  if (s->n_collectives == 0)
     return 0;
-  s->comm.at = arena_array(&s->scratch, n, sizeof(*s->comm.at));
+  s->comm.at = arena_array(&s->scratch, s->n_collectives, sizeof(*s->comm.at));
   s->waits.by_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(i64));
   s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(u32));
   if (!s->comm.at || !s->waits.by_comm || !s->waits.step_of_comm)
     return -ENOMEM;
   i64 covered = INT64_MIN;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
-    if (span->kind != SPAN_COLLECTIVE)
-      continue;
+  for (u32 i = 0; i < s->n_collectives; i++) {
+    const struct span *span = &t->spans[s->collectives[i]];
     u8 op = 0;
     u32 comm = INDEX_NONE;
     i64 transfer = NS_UNKNOWN;
@@ -167,19 +181,15 @@ static int sweep_collectives(struct sweep *s) {
 /* Union of the host's phases, either the data phases or all other named ones. */
 static int phase_union(struct sweep *s, bool data, struct intervals *out) {
   const struct timeline *t = s->timeline;
-  u32 n = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    n += t->spans[i].kind == SPAN_PHASE;
   *out = (struct intervals){0};
-  if (n == 0)
+  if (s->n_phases == 0)
     return 0;
-  out->at = arena_array(&s->scratch, n, sizeof(*out->at));
+  out->at = arena_array(&s->scratch, s->n_phases, sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
-    if (span->kind == SPAN_PHASE && span->category != TSCOPE_PHASE_USER &&
-        (span->category == TSCOPE_PHASE_DATA) == data)
+  for (u32 i = 0; i < s->n_phases; i++) {
+    const struct span *span = &t->spans[s->phases[i]];
+    if (span->category != TSCOPE_PHASE_USER && (span->category == TSCOPE_PHASE_DATA) == data)
       intervals_append(out, span->start, span->end);
   }
   return 0;
@@ -189,25 +199,18 @@ static int phase_union(struct sweep *s, bool data, struct intervals *out) {
 static int input_union(struct sweep *s, struct intervals *out) {
   struct input_pause *pauses;
   u32 n;
+  if (s->n_phases)
+    return phase_union(s, true, out);
+  *out = (struct intervals){0};
   int error = input_pauses(s->a, s->timeline, &s->scratch, &pauses, &n);
   if (error || n == 0)
-    return error ? error : phase_union(s, true, out);
+    return error;
   *out = (struct intervals){arena_array(&s->scratch, n, sizeof(*out->at)), 0};
   if (!out->at)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++)
     intervals_append(out, pauses[i].begin, pauses[i].end);
   return 0;
-}
-
-static i64 launch_call_time(const struct timeline *t, const struct window *first,
-                            const struct window *last) {
-  i64 sum = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (t->spans[i].kind == SPAN_LAUNCH && t->spans[i].start >= first->begin &&
-        t->spans[i].start < last->end)
-      sum += t->spans[i].end - t->spans[i].start;
-  return sum;
 }
 
 /* The sums over windows of nested unions; what each adds to the one inside it is its own. */
@@ -263,7 +266,9 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_compute = timeline->has_compute;
   sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
   sum->has_copy = timeline->has_copy;
-  int error = find_windows(&s);
+  int error = sort_out_spans(&s);
+  if (!error)
+    error = find_windows(&s);
   if (!error)
     error = input_union(&s, &data);
   if (!error)
@@ -275,10 +280,10 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
     error = sweep_collectives(&s);
   if (!error)
     error = sum_windows(&s, &data, &phases);
-  if (!error && s.n_windows)
-    sum->launch_calls = launch_call_time(timeline, s.windows, &s.windows[s.n_windows - 1]);
   sum->has_phases = !error && phases.n > 0;
   sum->has_input = !error && (data.n > 0 || input_is_known(a, timeline->rank));
   arena_release(&s.scratch);
+  free(s.collectives);
+  free(s.phases);
   return error;
 }

@@ -470,10 +470,11 @@ static int add_carry(struct carry **list, u32 *n, u32 *room, struct carry carry)
   return 0;
 }
 
-static int find_carries(const struct cutter *c, const i64 *begins, struct carry **list, u32 *n) {
+static int find_carries(struct cutter *c, const i64 *begins, struct carry **list, u32 *n) {
   u32 next = 0, room = 0, samples = c->a->graph->n_samples;
   for (u32 i = 0; i < c->t->n_spans; i++) {
     const struct span *span = &c->t->spans[i];
+    c->n_names = span->name >= c->n_names ? span->name + 1 : c->n_names;
     while (next < samples && begins[next] <= span->start)
       next++;
     for (u32 s = next; s < samples && begins[s] < span->end; s++) {
@@ -482,17 +483,15 @@ static int find_carries(const struct cutter *c, const i64 *begins, struct carry 
         return error;
     }
   }
-  return 0;
+  c->name_keys = arena_array(&c->scratch, c->n_names + 1u, sizeof(u32));
+  return c->name_keys ? 0 : -ENOMEM;
 }
 
 static int prepare(struct cutter *c, i64 **begins) {
   u32 samples = c->a->graph->n_samples;
   *begins = arena_array(&c->scratch, samples, sizeof(i64));
   c->lanes = arena_array(&c->scratch, c->t->n_lanes + 1u, sizeof(*c->lanes));
-  for (u32 i = 0; i < c->t->n_spans; i++)
-    c->n_names = c->t->spans[i].name >= c->n_names ? c->t->spans[i].name + 1 : c->n_names;
-  c->name_keys = arena_array(&c->scratch, c->n_names + 1u, sizeof(u32));
-  if (!*begins || !c->lanes || !c->name_keys)
+  if (!*begins || !c->lanes)
     return -ENOMEM;
   i64 latest = INT64_MIN;
   for (u32 i = 0; i < samples; i++) {

@@ -55,8 +55,10 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                      rank->median_compute_ms);
   if (more && n > 1)
     more = arena_printf(f->a->arena, "%s %u ranks of this host stand out so.", more, n);
+  /* Below the smallest double there is only 0, and no chance is that small. */
+  const char *below = rank->p_value < 1e-99 ? "<" : "=";
   return arena_printf(f->a->arena,
-                      "Rank %u came last in %.0f of %.0f steps (by chance: p = %.1g), typically "
+                      "Rank %u came last in %.0f of %.0f steps (by chance: p %s %.0e), typically "
                       "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
                       rank->rank, rank->slowest_count, rank->slowest_count / rank->slowest_fraction,
                       rank->p_value, rank->lateness_ms, rank->collective, rank->reason,
