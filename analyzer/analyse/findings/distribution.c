@@ -61,8 +61,8 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                       "Rank %u came last in %.0f of %.0f steps (by chance: p %s %.0e), typically "
                       "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
                       rank->rank, rank->slowest_count, rank->slowest_count / rank->slowest_fraction,
-                      rank->p_value, rank->lateness_ms, rank->collective, rank->reason,
-                      more ? more : "");
+                      below, fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
+                      rank->reason, more ? more : "");
 }
 
 /* One finding per straggler, or per host where several on one of several hosts are. */
