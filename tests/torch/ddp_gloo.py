@@ -5,7 +5,7 @@
     torchrun --nproc-per-node 4 tests/torch/ddp_gloo.py --straggler-rank 2
 
 Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()); to stderr,
-the median time of a step.
+the median time of a step and the mean CPU time of one.
 """
 import argparse
 import gc
@@ -64,18 +64,22 @@ class Model(nn.Module):
         return self.head(x)
 
 
-class Slow(nn.Module):
-    """A model whose forward pass takes longer by `seconds`, as on a machine that is at fault."""
+class OnDevice(nn.Module):
+    """Stands in for an accelerator, which works beside the host: a forward pass ends no sooner than
+    `seconds` after the backward pass before it, and what the host does until then is hidden."""
 
     def __init__(self, model, seconds):
         super().__init__()
         self.model = model
         self.seconds = seconds
+        self.free_since = time.perf_counter()
 
     def forward(self, x):
-        if self.seconds:
-            time.sleep(self.seconds)
-        return self.model(x)
+        output = self.model(x)
+        left = self.free_since + self.seconds - time.perf_counter()
+        if left > 0:
+            time.sleep(left)
+        return output
 
 
 def parse_arguments():
@@ -89,12 +93,11 @@ def parse_arguments():
                         help="recompute the forward pass inside the backward pass")
     parser.add_argument("--workers", type=int, default=0, help="DataLoader worker processes")
     parser.add_argument("--base-ms", type=float, default=60.0,
-                        help="time that a forward pass takes on top of its arithmetic, on every "
-                             "rank: stands in for an accelerator, and leaves the few cores of a "
-                             "test machine to the other ranks")
+                        help="time that a micro-step takes on the accelerator, of which there is "
+                             "none: it leaves the few cores of a test machine to the other ranks")
     parser.add_argument("--straggler-rank", type=int, default=-1)
     parser.add_argument("--straggler-ms", type=float, default=25.0,
-                        help="what the straggler's forward pass takes longer")
+                        help="what it takes longer on the straggler")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -106,19 +109,20 @@ def train(options):
     loader = DataLoader(samples, batch_size=options.batch, sampler=sampler,
                         num_workers=options.workers)
     extra_ms = options.straggler_ms if rank == options.straggler_rank else 0.0
-    model = Slow(Model(options.width, options.blocks, options.checkpoint),
-                 (options.base_ms + extra_ms) / 1000)
-    model = DistributedDataParallel(model)
+    device = OnDevice(Model(options.width, options.blocks, options.checkpoint),
+                      (options.base_ms + extra_ms) / 1000)
+    model = DistributedDataParallel(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     criterion = nn.MSELoss()
 
-    ends = []
+    ends, cpu_start = [], time.process_time()
     for micro_step, (x, y) in enumerate(loader, start=1):
         x.requires_grad_(options.checkpoint == "reentrant")
         last = micro_step % options.grad_accum == 0
         model.require_backward_grad_sync = last
         loss = criterion(model(x), y) / options.grad_accum
         loss.backward()
+        device.free_since = time.perf_counter()
         if last:
             optimizer.step()
             optimizer.zero_grad()
@@ -127,7 +131,9 @@ def train(options):
     if rank == 0:
         print(f"steps={len(ends)} loss={loss.item().hex()}", flush=True)
         times = [later - earlier for earlier, later in zip(ends, ends[1:])]
-        print(f"median_step_ms={1000 * statistics.median(times):.4f}", file=sys.stderr)
+        cpu = (time.process_time() - cpu_start) / len(ends)
+        print(f"step_ms={1000 * statistics.median(times):.3f} cpu_step_ms={1000 * cpu:.4f}",
+              file=sys.stderr)
 
 
 def main():

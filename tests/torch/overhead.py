@@ -5,6 +5,8 @@
     overhead.py LIBTSCOPE [PAIRS]
 
 Prints, for each job, the median over the pairs of time with / time without, and the pairs' spread.
+Time is CPU time of the whole process, tscope's own threads with it: on a machine that is busy
+otherwise, wall time says more about the others.
 """
 import re
 import shutil
@@ -22,10 +24,10 @@ ALLOCATIONS = """
 import time, torch
 torch.ones(1, requires_grad=True).sum().backward()
 def timed():
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(200000):
         torch.empty(64)
-    return (time.perf_counter() - start) / 200000 * 1e9
+    return (time.process_time() - start) / 200000 * 1e9
 print("ns_per_tensor=%.1f" % min(timed() for _ in range(5)))
 """
 
@@ -33,7 +35,7 @@ print("ns_per_tensor=%.1f" % min(timed() for _ in range(5)))
 def train(job):
     process = job.start("ddp_gloo.py", TRAINING, 2)
     _, err = process.communicate()
-    return float(re.search(r"median_step_ms=([\d.]+)", err).group(1))
+    return float(re.search(r"cpu_step_ms=([\d.]+)", err).group(1))
 
 
 def allocate(job):
