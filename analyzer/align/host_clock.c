@@ -116,11 +116,16 @@ static struct rank_clock median_clock(const struct rank_clock *clocks, const u32
 }
 
 /* Ends bear one clock out when they scatter little more about it than about the best fit, which is
- * free to follow whatever delays a rank's ends (a busy CPU) but is not the clock. */
+ * free to follow whatever delays a rank's ends (a busy CPU) but is not the clock. The CPUs are one
+ * host's, so the busiest rank says what to allow all of them; the rank that is the axis has no
+ * residual of its own. */
 static bool agree(const struct model *model, const struct evidence *evidence, const u32 *ranks,
                   u32 n, const struct rank_clock *common) {
+  double residual_us = 0;
+  for (u32 i = 0; i < n; i++)
+    residual_us = fmax(residual_us, model->ranks[ranks[i]].clock.residual_us);
+  double tolerance = NOISE_FACTOR * residual_us * 1e3;
   for (u32 i = 0; i < n; i++) {
-    double tolerance = NOISE_FACTOR * model->ranks[ranks[i]].clock.residual_us * 1e3;
     if (scatter(evidence, ranks[i], common) > tolerance + LEAST_TOLERANCE_NS)
       return false;
   }
