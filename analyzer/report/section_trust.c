@@ -144,7 +144,8 @@ static void put_cost(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
   else
     pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
-                    VALUE_INDENT, "about %s of the run", percent(results->overhead_fraction).text);
+                    VALUE_INDENT, "%s of the run, estimated",
+                    percent(results->overhead_fraction).text);
   if (!isnan(results->overhead_ns_per_event))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s an event",
                     duration_s(results->overhead_ns_per_event * 1e-9).text);
