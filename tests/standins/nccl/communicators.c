@@ -160,10 +160,16 @@ NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 PROFILED(ncclCommFinalize);
 
-NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+/* Ends this rank's part in a communicator. Aborted, its kernels end now; the other ranks' stay
+ * until they abort, and hear of it. */
+static ncclResult_t leave(struct ncclComm *comm, bool aborted) {
   if (!comm)
     return ncclSuccess;
   sim_lock();
+  if (aborted) {
+    comm->aborted = true;
+    atomic_store(&comm->segment->aborted, 1);
+  }
   drain(comm);
   sim_op_release(comm->last);
   comm->last = NULL;
@@ -171,21 +177,14 @@ NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   sim_unlock();
   return ncclSuccess;
 }
+
+NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  return leave(comm, false);
+}
 PROFILED(ncclCommDestroy);
 
-/* Kernels of this rank end now; the other ranks' stay until they abort, and hear of it. */
 NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  if (!comm)
-    return ncclSuccess;
-  sim_lock();
-  comm->aborted = true;
-  atomic_store(&comm->segment->aborted, 1);
-  drain(comm);
-  sim_op_release(comm->last);
-  comm->last = NULL;
-  comm_release(comm);
-  sim_unlock();
-  return ncclSuccess;
+  return leave(comm, true);
 }
 PROFILED(ncclCommAbort);
 
