@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "families.h"
+#include "lock.h"
 #include "store.h"
 #include "supply.h"
 #include "thread.h"
@@ -81,7 +82,8 @@ static bool elect(void) {
 /* Orderly process end. Runs in whatever thread called exit(), and only in the process that woke. */
 static void end(void) {
   static bool ended;
-  if (!load(&tscope_live->on) || __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
+  if (!load(&tscope_live->on) || tscope_locks_held ||
+      __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
   int saved = errno;
   bool quiet = tscope_ticker_stop();

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "clock.h"
+#include "lock.h"
 
 /* A string is known by the hash and length of its text; at this many strings, two texts share
  * both once in 10^10 runs. */
@@ -39,9 +40,9 @@ static bool write_locked(u8 type, u16 tag, void *record, u32 bytes) {
 }
 
 bool tscope_registry_write(u8 type, u16 tag, void *record, u32 bytes) {
-  pthread_mutex_lock(&lock);
+  tscope_lock(&lock);
   bool written = write_locked(type, tag, record, bytes);
-  pthread_mutex_unlock(&lock);
+  tscope_unlock(&lock);
   return written;
 }
 
@@ -120,9 +121,9 @@ u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes
   find(hash, (u32)bytes, &number);
   if (number)
     return number;
-  pthread_mutex_lock(&lock);
+  tscope_lock(&lock);
   number = add_locked(hash, text, bytes);
-  pthread_mutex_unlock(&lock);
+  tscope_unlock(&lock);
   return number;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "lock.h"
 #include "store.h"
 #include "workers.h"
 
@@ -92,12 +93,12 @@ static struct tscope_chunk_header *take_detail(enum tscope_loss *loss) {
 /* Collectives and steps are worth waiting for the helper, or a system call of their own thread,
  * rather than a gap. */
 static struct tscope_chunk_header *make_ready(void) {
-  pthread_mutex_lock(&growing);
+  tscope_lock(&growing);
   struct tscope_chunk_header *chunk = take_ready(0);
   u32 first;
   if (!chunk && tscope_store_grow(1, &first) == 1)
     chunk = tscope_store_chunk(first);
-  pthread_mutex_unlock(&growing);
+  tscope_unlock(&growing);
   return chunk;
 }
 
@@ -153,16 +154,16 @@ static bool refill(void) {
 void tscope_supply_refill(void) {
   bool more;
   do {
-    pthread_mutex_lock(&growing);
+    tscope_lock(&growing);
     more = refill();
-    pthread_mutex_unlock(&growing);
+    tscope_unlock(&growing);
   } while (more);
 }
 
 /* What is taken out of the queue here is in nobody's hands; what a thread took just before stays in
  * the file. So the end of the file is cut as far back as our own chunks reach without a gap. */
 void tscope_supply_close(void) {
-  pthread_mutex_lock(&growing);
+  tscope_lock(&growing);
   __atomic_store_n(&tscope_supply.closed, true, __ATOMIC_RELEASE);
   bool ours[TSCOPE_READY_MAX * 2] = {false};
   u32 end = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE), number;
@@ -175,5 +176,5 @@ void tscope_supply_close(void) {
     unused++;
   if (unused)
     tscope_store_cut(end - unused);
-  pthread_mutex_unlock(&growing);
+  tscope_unlock(&growing);
 }

@@ -11,11 +11,14 @@
 
 #include "clock.h"
 #include "families.h"
+#include "lock.h"
 #include "registry.h"
 
 __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
 
-/* BUSY: inside tscope, or past the end of its life as a recording thread. */
+__thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
+
+/* Inside tscope, or past the end of its life as a recording thread. */
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t at_thread_end;
@@ -68,9 +71,9 @@ static struct tscope_thread *new_seat(void) {
 }
 
 static struct tscope_thread *take_seat(void) {
-  pthread_mutex_lock(&lock);
+  tscope_lock(&lock);
   struct tscope_thread *thread = seats_free ? free_seats[--seats_free] : new_seat();
-  pthread_mutex_unlock(&lock);
+  tscope_unlock(&lock);
   return thread;
 }
 
@@ -91,9 +94,9 @@ static void leave_seat(void *seat) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
     if (thread->family[i])
       memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
-  pthread_mutex_lock(&lock);
+  tscope_lock(&lock);
   free_seats[seats_free++] = thread;
-  pthread_mutex_unlock(&lock);
+  tscope_unlock(&lock);
 }
 
 int tscope_threads_init(void) {
