@@ -129,11 +129,11 @@ static bool wake(void) {
     __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
     return false;
   }
+  tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     wake_families(thread);
-  tscope_register_end();
   __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
   return load(&tscope_live->on);
 }
