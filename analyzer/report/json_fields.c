@@ -180,8 +180,10 @@ static const struct json_field quality_fields[] = {
 };
 
 static const struct json_field steps_fields[] = {
-    NUMBER(results, "count", step_count, "integer", "steps looked at"),
-    NUMBER(results, "warmup_excluded", warmup_excluded, "integer", "first steps left out"),
+    NUMBER(results, "count", step_count, "integer",
+           "steps found, or asked for with --steps; warm-up included"),
+    NUMBER(results, "warmup_excluded", warmup_excluded, "integer",
+           "the first so many are left out of all figures"),
     MADE("method", make_steps_method, "string", "how steps were found"),
     NUMBER(results, "median_ms", step_median_ms, "ms", "wall time of a step"),
     NUMBER(results, "p95_ms", step_p95_ms, "ms", "likewise, 95th percentile"),
