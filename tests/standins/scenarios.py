@@ -87,9 +87,11 @@ def run(scenario, build, directory):
     env.update(scenario.get("env", {}))
     train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
     # the launcher itself is no rank; its clocks are left alone by having no RANK
-    env.update({"LD_PRELOAD": " ".join(preload), "TSCOPE_DIR": traces, "TSCOPE_RUN": "scenario"})
-    subprocess.run([train, "--steps", str(STEPS), "--log", log] + scenario["options"], env=env,
-                   check=True, stdout=subprocess.DEVNULL)
+    env.update({"LD_PRELOAD": " ".join(preload), "TSCOPE_DIR": traces, "TSCOPE_RUN": "scenario",
+                "STANDIN_LOG": log})
+    os.makedirs(log, exist_ok=True)
+    subprocess.run([train, "--steps", str(STEPS)] + scenario["options"], env=env, check=True,
+                   stdout=subprocess.DEVNULL)
     report = subprocess.run(
         [os.path.join(build, "analyzer", "tscope-report"), "--format", "json", traces],
         stdout=subprocess.PIPE, check=True)

@@ -16,6 +16,7 @@ Definitions, per rank and step, all in nanoseconds of the simulator's clock:
             collective across to the rank that arrived last
   what-if   the run replayed with other durations (see replay.py)
 """
+import functools
 import json
 import os
 import re
@@ -158,8 +159,10 @@ class Truth:
 
     # --- overlap ---
 
-    def overlap(self, rank, begin, end):
-        """Compute, comm, exposed, wait, transfer and exposed copy of a rank in a window."""
+    @staticmethod
+    @functools.cache
+    def unions(rank):
+        """Compute, comm, and what of comm and copies is exposed, over the whole of a rank."""
         compute = union([op.start, op.end] for op in rank.order if op.kind == "kernel")
         copies = union([op.start, op.end] for op in rank.order if op.kind in ("copy", "fill"))
         comm = union([op.start, op.end] for op in rank.order if op.is_comm)
@@ -171,17 +174,20 @@ class Truth:
                 wait.append([start, max(start, min(split, op.end))])
                 transfer.append([max(start, min(split, op.end)), op.end])
                 covered = op.end
-        cut = lambda intervals: within(intervals, begin, end)
-        exposed = minus(comm, compute)
         return {
-            "wall": end - begin,
-            "compute": length(cut(compute)),
-            "comm": length(cut(comm)),
-            "exposed": length(cut(exposed)),
-            "exposed_wait": length(cut(minus(union(wait), compute))),
-            "exposed_transfer": length(cut(minus(union(transfer), compute))),
-            "exposed_copy": length(cut(minus(minus(copies, compute), comm))),
+            "compute": compute,
+            "comm": comm,
+            "exposed": minus(comm, compute),
+            "exposed_wait": minus(union(wait), compute),
+            "exposed_transfer": minus(union(transfer), compute),
+            "exposed_copy": minus(minus(copies, compute), comm),
         }
+
+    def overlap(self, rank, begin, end):
+        """How long each of these is in a window."""
+        return {"wall": end - begin,
+                **{name: length(within(intervals, begin, end))
+                   for name, intervals in self.unions(rank).items()}}
 
     # --- critical path ---
 
