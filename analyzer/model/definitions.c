@@ -28,18 +28,6 @@ struct collector {
   u32 damaged, cut, missing;
 };
 
-/* Extends a vector with zeroes so that `index` is in it. */
-#define VECTOR_REACH(vector, index)                                                                \
-  ({                                                                                               \
-    bool reached_ = true;                                                                          \
-    while (reached_ && (vector)->n <= (index)) {                                                   \
-      reached_ = VECTOR_ROOM(vector);                                                              \
-      if (reached_)                                                                                \
-        memset(&(vector)->at[(vector)->n++], 0, sizeof *(vector)->at);                             \
-    }                                                                                              \
-    reached_;                                                                                      \
-  })
-
 static bool take_string(struct collector *into, const struct tscope_record *record) {
   const struct tscope_string_record *string = (const void *)record;
   u32 bytes;

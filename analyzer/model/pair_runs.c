@@ -269,13 +269,17 @@ static void pair_stream(struct spine *spine, const struct units *units, u16 stre
 }
 
 static int pair_streams(struct spine *spine, const struct units *units, bool *run_taken) {
-  u32 n = units->list.n, m = spine->runs.n, result = 0;
+  u32 n = units->list.n, m = spine->runs.n;
   struct stream_lists lists = {.causes = malloc((n + 1) * sizeof *lists.causes),
                                .effects = malloc((m + 1) * sizeof *lists.effects),
                                .cause_units = malloc((n + 1) * sizeof(u32)),
                                .effect_runs = malloc((m + 1) * sizeof(u32)),
                                .effect_of = malloc((n + 1) * sizeof(u32))};
-  bool *done = calloc(UINT16_MAX + 1, 1);
+  u32 streams = 1;
+  for (u32 i = 0; i < n; i++)
+    if (units->list.at[i].stream >= streams)
+      streams = units->list.at[i].stream + 1u;
+  bool *done = calloc(streams, 1);
   bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
               lists.effect_of && done;
   for (u32 i = 0; i < n && room; i++) {
@@ -290,7 +294,7 @@ static int pair_streams(struct spine *spine, const struct units *units, bool *ru
   free(lists.effect_runs);
   free(lists.effect_of);
   free(done);
-  return room ? (int)result : -ENOMEM;
+  return room ? 0 : -ENOMEM;
 }
 
 int pair_runs(struct spine *spine) {

@@ -96,6 +96,7 @@ static void discard(struct timeline_build *build) {
   free(build->spans.at);
   free(build->facts.at);
   free(build->events.at);
+  free(build->lane_of_stream.at);
   free(build->edges.at);
   free(build->lanes.at);
   definitions_forget_text(&build->definitions);
@@ -121,6 +122,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   internal->arena = build->arena;
   free(build->facts.at);
   free(build->events.at);
+  free(build->lane_of_stream.at);
   *timeline = made;
   return 0;
 }
@@ -138,7 +140,6 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
   build->spine = &internal->spines[rank];
   build->clock = &internal->clocks[rank];
   build->detail_begin = model->ranks[rank].begin;
-  memset(build->lane_of_stream, 0xff, sizeof build->lane_of_stream);
   build->span_of_run = arena_array(&build->arena, build->spine->runs.n + 1, sizeof(u32));
   int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
   if (result == 0)

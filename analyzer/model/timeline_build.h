@@ -38,8 +38,8 @@ struct timeline_build {
   VECTOR(struct event_use) events;
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
-  u32 lane_of_stream[UINT16_MAX + 1]; /* INDEX_NONE */
-  u32 *span_of_run;                   /* [spine.runs.n] */
+  VECTOR(u32) lane_of_stream; /* one more than the lane, 0 for none yet */
+  u32 *span_of_run;           /* [spine.runs.n] */
   i64 detail_begin;
   u32 rank;
 };

@@ -56,13 +56,16 @@ static bool thread_lane(struct timeline_build *build, u32 thread, bool device, u
 }
 
 static bool stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
-  u32 *lane = &build->lane_of_stream[stream];
-  if (*lane == INDEX_NONE) {
+  if (!VECTOR_REACH(&build->lane_of_stream, stream))
+    return false;
+  u32 *lane = &build->lane_of_stream.at[stream];
+  if (*lane == 0) {
     const char *name = arena_printf(&build->arena, "stream %u", stream);
     if (!name || !add_lane(build, true, stream, name, lane))
       return false;
+    ++*lane;
   }
-  *out = (u16)*lane;
+  *out = (u16)(*lane - 1);
   return true;
 }
 

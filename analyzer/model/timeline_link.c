@@ -16,6 +16,7 @@ struct slice {
 
 struct linking {
   struct timeline_build *build;
+  u32 streams;
   struct slice *causes, *effects; /* [streams] */
   u32 *cause_spans, *effect_spans;
   struct ordered *ordered_causes, *ordered_effects; /* scratch for one stream */
@@ -39,13 +40,13 @@ static bool continues_replay(const struct linking *linking, const u32 *spans, u3
 
 static void slice_up(struct linking *linking) {
   const struct timeline_build *build = linking->build;
-  u32 streams = UINT16_MAX + 1, causes = 0, effects = 0;
+  u32 causes = 0, effects = 0;
   for (u32 i = 0; i < build->spans.n; i++) {
     u16 stream = build->facts.at[i].stream;
     linking->causes[stream].n += is_cause(&build->spans.at[i]);
     linking->effects[stream].n += is_effect(&build->spans.at[i]);
   }
-  for (u32 s = 0; s < streams; s++) {
+  for (u32 s = 0; s < linking->streams; s++) {
     linking->causes[s].first = causes;
     linking->effects[s].first = effects;
     causes += linking->causes[s].n;
@@ -129,8 +130,12 @@ static void link_stream(struct linking *linking, u16 stream) {
 }
 
 int timeline_link_launches(struct timeline_build *build) {
-  size_t n = build->spans.n + 1, streams = UINT16_MAX + 1;
+  size_t n = build->spans.n + 1, streams = 1;
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (build->facts.at[i].stream >= streams)
+      streams = build->facts.at[i].stream + 1u;
   struct linking linking = {.build = build,
+                            .streams = (u32)streams,
                             .causes = calloc(streams, sizeof(struct slice)),
                             .effects = calloc(streams, sizeof(struct slice)),
                             .cause_spans = malloc(n * sizeof(u32)),

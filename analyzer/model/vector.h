@@ -5,7 +5,9 @@
 #ifndef TSCOPE_VECTOR_H
 #define TSCOPE_VECTOR_H
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tscope_format.h"
 
@@ -34,6 +36,18 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
        (vector)->at = grown_;                                                                      \
      grown_ != NULL;                                                                               \
    }))
+
+/* Extends with zeroes so that `index` is there; evaluates to false when there is no memory. */
+#define VECTOR_REACH(vector, index)                                                                \
+  ({                                                                                               \
+    bool reached_ = true;                                                                          \
+    while (reached_ && (vector)->n <= (index)) {                                                   \
+      reached_ = VECTOR_ROOM(vector);                                                              \
+      if (reached_)                                                                                \
+        memset(&(vector)->at[(vector)->n++], 0, sizeof *(vector)->at);                             \
+    }                                                                                              \
+    reached_;                                                                                      \
+  })
 
 /* Appends; evaluates to false when there is no memory. */
 #define VECTOR_PUSH(vector, ...)                                                                   \

@@ -9,83 +9,55 @@
 
 #include "tracegen.h"
 
-static const char usage[] =
-    "tracegen [options] DIRECTORY    writes DIRECTORY/RUN/*.tscope and DIRECTORY/RUN.truth.json\n"
-    "  --run NAME            run identity (synthetic)\n"
-    "  --flavour nccl|gloo   GPU job, or CPU job (nccl)\n"
-    "  --ranks N --steps N --buckets N --kernels N   kernels: per bucket and pass\n"
-    "  --events N            as many steps as give about N events a rank\n"
-    "  --no-gpu-spans        only what the host saw\n"
-    "  --phases              PyTorch's ranges (always there for gloo)\n"
-    "  --step-marks          marks made by the user\n"
-    "  --slow-rank R --slow-factor F\n"
-    "  --skew                ranks' clocks are seconds apart and drift by up to 50 ppm\n"
-    "  --islands N           communicators with no rank in common\n"
-    "  --ranks-per-host N --lost-ranks N\n"
-    "  --cut RANK:BYTES      that rank's file ends there\n"
-    "  --realtime NS         when the run started; orders the runs of a directory\n"
-    "  --data-ns N --kernel-ns N --transfer-ns N --jitter-ns N --end-noise-ns N\n";
+enum kind { TEXT, U32, U64, REAL, YES, NO, FLAVOUR, EVENTS, CUT };
 
-enum {
-  RUN = 256,
-  FLAVOUR,
-  RANKS,
-  STEPS,
-  BUCKETS,
-  KERNELS_OPTION,
-  EVENTS,
-  NO_GPU_SPANS,
-  PHASES,
-  STEP_MARKS,
-  SLOW_RANK,
-  SLOW_FACTOR,
-  SKEW,
-  ISLANDS,
-  RANKS_PER_HOST,
-  LOST_RANKS,
-  CUT,
-  REALTIME,
-  DATA_NS,
-  KERNEL_NS,
-  TRANSFER_NS,
-  JITTER_NS,
-  END_NOISE_NS,
-  HELP
+/* Every option, once: how it is called, what it sets, what it means. */
+static const struct {
+  const char *name;
+  enum kind kind;
+  size_t offset;
+  const char *help;
+} table[] = {
+#define FIELD(field) offsetof(struct tracegen_options, field)
+    {"run", TEXT, FIELD(run), "run identity (synthetic)"},
+    {"flavour", FLAVOUR, 0, "nccl: a GPU job (default); gloo: a CPU job with phases"},
+    {"ranks", U32, FIELD(ranks), "processes (4)"},
+    {"steps", U32, FIELD(steps), "training steps (20)"},
+    {"events", EVENTS, 0, "as many steps as give about so many events a rank"},
+    {"buckets", U32, FIELD(buckets), "all-reduces a step (4)"},
+    {"kernels", U32, FIELD(kernels), "kernels per bucket, forward and backward each (5)"},
+    {"no-gpu-spans", NO, FIELD(gpu_spans), "only what the host saw"},
+    {"phases", YES, FIELD(phases), "PyTorch's ranges"},
+    {"step-marks", YES, FIELD(step_marks), "marks made by the user"},
+    {"slow-rank", U32, FIELD(slow_rank), "rank whose kernels take longer (none)"},
+    {"slow-factor", REAL, FIELD(slow_factor), "how much longer (1.3)"},
+    {"skew", YES, FIELD(skew), "clocks are seconds apart and drift by up to 50 ppm"},
+    {"islands", U32, FIELD(islands), "communicators with no rank in common (1)"},
+    {"ranks-per-host", U32, FIELD(ranks_per_host), "(8)"},
+    {"lost-ranks", U32, FIELD(lost_ranks), "so many of the last ranks leave no file (0)"},
+    {"cut", CUT, 0, "RANK:BYTES, where that rank's file ends"},
+    {"header-bytes", U32, FIELD(header_bytes), "of the file (4096)"},
+    {"chunk-bytes", U32, FIELD(chunk_bytes), "of the file (65536)"},
+    {"realtime", U64, FIELD(start_realtime_ns), "when it started; orders a directory's runs"},
+    {"data-ns", U64, FIELD(data_ns), "the host's wait for input (300000)"},
+    {"kernel-ns", U64, FIELD(kernel_ns), "a kernel (60000)"},
+    {"transfer-ns", U64, FIELD(transfer_ns), "an all-reduce once all are there (400000)"},
+    {"jitter-ns", U64, FIELD(jitter_ns), "between ranks, in a step's first kernel (20000)"},
+    {"end-noise-ns", U64, FIELD(end_noise_ns), "between ranks, at an all-reduce's end (3000)"},
+#undef FIELD
 };
+enum { OPTIONS = sizeof table / sizeof *table };
 
-static const struct option long_options[] = {
-    {"run", required_argument, NULL, RUN},
-    {"flavour", required_argument, NULL, FLAVOUR},
-    {"ranks", required_argument, NULL, RANKS},
-    {"steps", required_argument, NULL, STEPS},
-    {"buckets", required_argument, NULL, BUCKETS},
-    {"kernels", required_argument, NULL, KERNELS_OPTION},
-    {"events", required_argument, NULL, EVENTS},
-    {"no-gpu-spans", no_argument, NULL, NO_GPU_SPANS},
-    {"phases", no_argument, NULL, PHASES},
-    {"step-marks", no_argument, NULL, STEP_MARKS},
-    {"slow-rank", required_argument, NULL, SLOW_RANK},
-    {"slow-factor", required_argument, NULL, SLOW_FACTOR},
-    {"skew", no_argument, NULL, SKEW},
-    {"islands", required_argument, NULL, ISLANDS},
-    {"ranks-per-host", required_argument, NULL, RANKS_PER_HOST},
-    {"lost-ranks", required_argument, NULL, LOST_RANKS},
-    {"cut", required_argument, NULL, CUT},
-    {"realtime", required_argument, NULL, REALTIME},
-    {"data-ns", required_argument, NULL, DATA_NS},
-    {"kernel-ns", required_argument, NULL, KERNEL_NS},
-    {"transfer-ns", required_argument, NULL, TRANSFER_NS},
-    {"jitter-ns", required_argument, NULL, JITTER_NS},
-    {"end-noise-ns", required_argument, NULL, END_NOISE_NS},
-    {"help", no_argument, NULL, HELP},
-    {0}};
-
-static u32 number(const char *text) {
-  return (u32)strtoul(text, NULL, 0);
+static bool takes_value(enum kind kind) {
+  return kind != YES && kind != NO;
 }
 
-static u64 long_number(const char *text) {
-  return strtoull(text, NULL, 0);
+static void print_help(FILE *out) {
+  fputs("usage: tracegen [options] DIRECTORY\n\n"
+        "Writes DIRECTORY/RUN/*.tscope and, beside it, DIRECTORY/RUN.truth.json.\n\n",
+        out);
+  for (u32 i = 0; i < OPTIONS; i++)
+    fprintf(out, "  --%-16s %s\n", table[i].name, table[i].help);
 }
 
 /* Events of one step: a launch and, with GPU time, a span per kernel, and the few around them. */
@@ -97,107 +69,71 @@ static u32 events_per_step(const struct tracegen_options *options) {
   return options->gpu_spans ? 2 * kernels + rest + 1 : kernels + rest;
 }
 
-/* 0, or the exit status plus one. `events` is what --events asked for. */
-static int take(struct tracegen_options *options, int option, char *value, u32 *events) {
-  switch (option) {
-  case RUN:
-    options->run = value;
-    return 0;
+static void take(struct tracegen_options *options, u32 option, char *value, u32 *events) {
+  void *field = (char *)options + table[option].offset;
+  switch (table[option].kind) {
+  case TEXT:
+    *(const char **)field = value;
+    break;
+  case U32:
+    *(u32 *)field = (u32)strtoul(value, NULL, 0);
+    break;
+  case U64:
+    *(u64 *)field = strtoull(value, NULL, 0);
+    break;
+  case REAL:
+    *(double *)field = strtod(value, NULL);
+    break;
+  case YES:
+  case NO:
+    *(bool *)field = table[option].kind == YES;
+    break;
   case FLAVOUR:
     options->flavour = strcmp(value, "gloo") == 0 ? TRACEGEN_GLOO : TRACEGEN_NCCL;
     options->phases |= options->flavour == TRACEGEN_GLOO;
-    return 0;
-  case RANKS:
-    options->ranks = number(value);
-    return 0;
-  case STEPS:
-    options->steps = number(value);
-    return 0;
-  case BUCKETS:
-    options->buckets = number(value);
-    return 0;
-  case KERNELS_OPTION:
-    options->kernels = number(value);
-    return 0;
+    break;
   case EVENTS:
-    *events = number(value);
-    return 0;
-  case NO_GPU_SPANS:
-    options->gpu_spans = false;
-    return 0;
-  case PHASES:
-    options->phases = true;
-    return 0;
-  case STEP_MARKS:
-    options->step_marks = true;
-    return 0;
-  case SLOW_RANK:
-    options->slow_rank = number(value);
-    return 0;
-  case SLOW_FACTOR:
-    options->slow_factor = strtod(value, NULL);
-    return 0;
-  case SKEW:
-    options->skew = true;
-    return 0;
-  case ISLANDS:
-    options->islands = number(value);
-    return 0;
-  case RANKS_PER_HOST:
-    options->ranks_per_host = number(value);
-    return 0;
-  case LOST_RANKS:
-    options->lost_ranks = number(value);
-    return 0;
+    *events = (u32)strtoul(value, NULL, 0);
+    break;
   case CUT:
-    options->cut_rank = number(value);
-    options->cut_bytes = strchr(value, ':') ? long_number(strchr(value, ':') + 1) : 0;
-    return 0;
-  case REALTIME:
-    options->start_realtime_ns = long_number(value);
-    return 0;
-  case DATA_NS:
-    options->data_ns = long_number(value);
-    return 0;
-  case KERNEL_NS:
-    options->kernel_ns = long_number(value);
-    return 0;
-  case TRANSFER_NS:
-    options->transfer_ns = long_number(value);
-    return 0;
-  case JITTER_NS:
-    options->jitter_ns = long_number(value);
-    return 0;
-  case END_NOISE_NS:
-    options->end_noise_ns = long_number(value);
-    return 0;
-  case HELP:
-    fputs(usage, stdout);
-    return 1;
-  default:
-    fputs(usage, stderr);
-    return 3;
+    options->cut_rank = (u32)strtoul(value, &value, 0);
+    options->cut_bytes = *value == ':' ? strtoull(value + 1, NULL, 0) : 0;
+    break;
   }
+}
+
+/* Fills in the options. False, with help on standard error, when they make no sense. */
+static bool parse(int argc, char **argv, struct tracegen_options *options) {
+  struct option long_options[OPTIONS + 1] = {{0}};
+  u32 events = 0;
+  for (int i = 0; i < OPTIONS; i++)
+    long_options[i] = (struct option){
+        table[i].name, takes_value(table[i].kind) ? required_argument : no_argument, NULL, 256 + i};
+  for (int got; (got = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
+    if (got < 256)
+      return false;
+    take(options, (u32)got - 256, optarg, &events);
+  }
+  if (optind + 1 != argc)
+    return false;
+  options->directory = argv[optind];
+  if (events)
+    options->steps = events / events_per_step(options) + 1;
+  return options->ranks > 0 && options->steps > 0 && options->buckets > 0 &&
+         options->buckets <= 256 && options->kernels > 0 && options->islands > 0 &&
+         options->islands <= options->ranks && options->ranks_per_host > 0;
 }
 
 int main(int argc, char **argv) {
   struct tracegen_options options = tracegen_defaults();
-  u32 events = 0;
-  for (int option; (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
-    int stop = take(&options, option, optarg, &events);
-    if (stop)
-      return stop - 1;
+  if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    print_help(stdout);
+    return 0;
   }
-  bool sane = optind + 1 == argc && options.ranks > 0 && options.steps > 0 && options.buckets > 0 &&
-              options.buckets <= 256 && options.kernels > 0 && options.islands > 0 &&
-              options.islands <= options.ranks && options.ranks_per_host > 0;
-  if (!sane) {
-    fputs(usage, stderr);
+  if (!parse(argc, argv, &options)) {
+    print_help(stderr);
     return 2;
   }
-  options.directory = argv[optind];
-  if (events)
-    options.steps = events / events_per_step(&options) + 1;
   struct tracegen_truth truth;
   int result = tracegen_write(&options, &truth);
   if (result == 0) {

@@ -294,7 +294,9 @@ struct rank_file *rank_file_new(const struct tracegen_options *options, struct t
     return NULL;
   *file = (struct rank_file){.options = options, .truth = truth, .rank = rank};
   u64 start = tracegen_clock(truth, TRACEGEN_START_NS);
-  struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_TSC,
+  struct tscope_file_header facts = {.header_bytes = options->header_bytes,
+                                     .chunk_bytes = options->chunk_bytes,
+                                     .tick_source = TSCOPE_TICK_TSC,
                                      .tick_shift = TICK_SHIFT,
                                      .tick_hz = TICK_HZ,
                                      .pid = 10000 + rank,

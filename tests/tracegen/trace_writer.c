@@ -40,16 +40,18 @@ struct tscope_file_header *trace_writer_header(struct trace_writer *writer) {
 struct trace_writer *trace_writer_new(const struct tscope_file_header *facts) {
   struct trace_writer *writer = must(calloc(1, sizeof *writer));
   writer->room = TSCOPE_HEADER_BYTES + 16 * TSCOPE_CHUNK_BYTES;
-  writer->bytes = TSCOPE_HEADER_BYTES;
   writer->data = must(calloc(1, writer->room));
   struct tscope_file_header *header = trace_writer_header(writer);
   *header = *facts;
+  if (header->header_bytes == 0)
+    header->header_bytes = TSCOPE_HEADER_BYTES;
+  if (header->chunk_bytes == 0)
+    header->chunk_bytes = TSCOPE_CHUNK_BYTES;
   memcpy(header->magic, TSCOPE_MAGIC, sizeof header->magic);
   header->version_major = TSCOPE_VERSION_MAJOR;
   header->version_minor = TSCOPE_VERSION_MINOR;
   header->byte_order_mark = TSCOPE_BYTE_ORDER_MARK;
-  header->header_bytes = TSCOPE_HEADER_BYTES;
-  header->chunk_bytes = TSCOPE_CHUNK_BYTES;
+  writer->bytes = header->header_bytes;
   return writer;
 }
 
@@ -67,8 +69,12 @@ static struct tscope_chunk_header *chunk_of(struct trace_writer *writer, const s
   return (struct tscope_chunk_header *)(writer->data + lane->chunk);
 }
 
+static size_t chunk_bytes(const struct trace_writer *writer) {
+  return ((const struct tscope_file_header *)writer->data)->chunk_bytes;
+}
+
 static void start_chunk(struct trace_writer *writer, struct lane *lane, u64 time) {
-  if (writer->bytes + TSCOPE_CHUNK_BYTES > writer->room) {
+  if (writer->bytes + chunk_bytes(writer) > writer->room) {
     size_t room = writer->room * 2;
     writer->data = must(realloc(writer->data, room));
     memset(writer->data + writer->room, 0, room - writer->room);
@@ -76,7 +82,7 @@ static void start_chunk(struct trace_writer *writer, struct lane *lane, u64 time
   }
   lane->chunk = writer->bytes;
   lane->base = time;
-  writer->bytes += TSCOPE_CHUNK_BYTES;
+  writer->bytes += chunk_bytes(writer);
   trace_writer_header(writer)->chunks++;
   *chunk_of(writer, lane) =
       (struct tscope_chunk_header){.magic = TSCOPE_CHUNK_MAGIC,
@@ -119,7 +125,7 @@ static void *append(struct trace_writer *writer, struct lane *lane, u32 time, u8
 
 static size_t room_left(struct trace_writer *writer, const struct lane *lane) {
   const struct tscope_chunk_header *chunk = chunk_of(writer, lane);
-  return TSCOPE_CHUNK_BYTES - chunk->header_bytes - (chunk->committed & UINT32_MAX);
+  return chunk_bytes(writer) - chunk->header_bytes - (chunk->committed & UINT32_MAX);
 }
 
 void *trace_add(struct trace_writer *writer, struct trace_place place, u64 time, u8 type, u16 tag,
@@ -179,8 +185,9 @@ void trace_info(struct trace_writer *writer, enum tscope_info key, const char *v
 }
 
 u64 trace_writer_records(const struct trace_writer *writer) {
+  const struct tscope_file_header *header = (const void *)writer->data;
   u64 records = 0;
-  for (size_t at = TSCOPE_HEADER_BYTES; at < writer->bytes; at += TSCOPE_CHUNK_BYTES)
+  for (size_t at = header->header_bytes; at < writer->bytes; at += header->chunk_bytes)
     records += ((const struct tscope_chunk_header *)(writer->data + at))->committed >> 32;
   return records;
 }

@@ -17,8 +17,9 @@ struct trace_place {
   u8 clock; /* enum tscope_chunk_clock */
 };
 
-/* `facts` gives what the caller wants in the header; the format's own fields (magic, versions,
- * sizes) are filled in. Exits with a message when memory runs out: this is a test tool. */
+/* `facts` gives what the caller wants in the header; magic, versions and, where they are 0, the
+ * sizes of header and chunks are filled in. Exits with a message when memory runs out: this is a
+ * test tool. */
 struct trace_writer *trace_writer_new(const struct tscope_file_header *facts);
 void trace_writer_free(struct trace_writer *writer);
 

@@ -30,7 +30,8 @@ struct tracegen_options {
   u32 lost_ranks; /* so many of the last ranks leave no file */
   u32 cut_rank;   /* its file is cut to cut_bytes; TSCOPE_UNKNOWN_RANK for none */
   size_t cut_bytes;
-  u64 start_realtime_ns; /* orders the runs of a directory */
+  u32 header_bytes, chunk_bytes; /* of the file; 0 for the format's usual */
+  u64 start_realtime_ns;         /* orders the runs of a directory */
   u64 data_ns, copy_ns, kernel_ns, transfer_ns, optimizer_ns, launch_ns;
   u64 jitter_ns;    /* largest difference between ranks in a step's first kernel */
   u64 end_noise_ns; /* largest difference between ranks at a collective's end */

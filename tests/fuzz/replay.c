@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Feeds files to a fuzz target without libFuzzer: what once broke it, or could, stays a test.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tscope_format.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
+
+static int feed(const char *path) {
+  FILE *file = fopen(path, "rb");
+  u8 *data = malloc(1 << 20);
+  if (!file || !data) {
+    perror(path);
+    return 1;
+  }
+  size_t bytes = fread(data, 1, 1 << 20, file);
+  fclose(file);
+  LLVMFuzzerTestOneInput(data, bytes);
+  /* and what a crash of the writer leaves of it */
+  for (size_t cut = 0; cut < bytes; cut += 1 + bytes / 64)
+    LLVMFuzzerTestOneInput(data, cut);
+  free(data);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  int failures = argc < 2, fed = 0;
+  for (int i = 1; i < argc; i++) {
+    DIR *directory = opendir(argv[i]);
+    for (struct dirent *item; directory && (item = readdir(directory));) {
+      char path[4096];
+      if (item->d_name[0] == '.')
+        continue;
+      snprintf(path, sizeof path, "%s/%s", argv[i], item->d_name);
+      failures += feed(path);
+      fed++;
+    }
+    if (directory)
+      closedir(directory);
+  }
+  printf("%d inputs\n", fed);
+  return failures || fed == 0;
+}
