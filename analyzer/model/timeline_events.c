@@ -97,7 +97,8 @@ static bool see_span(struct walk *walk, u32 i) {
   const struct span_facts *facts = &walk->build->facts.at[i];
   switch (span->kind) {
   case SPAN_LAUNCH:
-    return put_on_stream(walk, facts->stream, launched_by(walk, i));
+    return facts->stream == TSCOPE_NO_STREAM ||
+           put_on_stream(walk, facts->stream, launched_by(walk, i));
   case SPAN_COLL_CALL: {
     u32 device = launched_by(walk, i);
     u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
