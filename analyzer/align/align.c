@@ -255,19 +255,23 @@ static void align_by_ends(struct aligner *aligner) {
   u32 root = choose_root(aligner);
   u32 placed = chain_from(aligner, root);
   double transfer_us = samples_transfer_us(&aligner->samples);
+  u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, aligner->placed, root,
+                                 aligner->clocks);
   if (placed < model->n_ranks) {
-    if (!trust_host_clock(aligner, "same host clock, not checked: no chain of collectives whose "
-                                   "ends are known joins all ranks"))
+    /* the ends there are must not speak against the host's clock */
+    if (shared < model->n_ranks ||
+        !trust_host_clock(aligner,
+                          "same host clock; not confirmed for all ranks by collective ends"))
       model->clock_method = list_unplaced(aligner, root);
   } else {
-    u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, root, aligner->clocks);
     const char *problem = unsound(aligner, transfer_us);
     model->clock_aligned = problem == NULL;
-    model->clock_method = problem ? problem
-                          : shared == model->n_ranks
-                              ? "same host clock, confirmed by collective ends"
-                          : shared > 0 ? "collective ends, and host clocks that they confirm"
-                                       : "collective ends";
+    model->clock_method =
+        problem                    ? problem
+        : shared == model->n_ranks ? "same host clock, confirmed by collective ends"
+        : aligner->by_messages     ? "collective ends, and messages in both directions"
+        : shared > 0               ? "collective ends, and host clocks that they confirm"
+                                   : "collective ends";
   }
   follow_realtime(aligner, root);
 }

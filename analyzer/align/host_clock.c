@@ -46,14 +46,14 @@ bool linked_by_calls(const struct model *model, struct arena *scratch) {
   return sets == 1;
 }
 
-/* When each sampled collective ended, on the axis: the median over its members. */
+/* When each sampled collective ended, on the axis: the median over its members that are placed. */
 static void find_consensus(const struct sample *sample, const struct rank_clock *clocks,
-                           i64 *scratch, i64 *consensus) {
+                           const bool *placed, i64 *scratch, i64 *consensus) {
   for (u32 k = 0; k < sample->n; k++) {
     u32 known = 0;
     for (u32 m = 0; m < sample->n_members; m++) {
       i64 end = sample->ends[(size_t)k * sample->n_members + m];
-      if (end != NS_UNKNOWN)
+      if (end != NS_UNKNOWN && placed[sample->members[m]])
         scratch[known++] = clock_to_axis(&clocks[sample->members[m]], end);
     }
     consensus[k] = known ? median_i64(scratch, known) : NS_UNKNOWN;
@@ -81,7 +81,8 @@ static double scatter(const struct evidence *evidence, u32 rank, const struct ra
 }
 
 static bool take_evidence(struct evidence *evidence, const struct samples *samples, u32 n_ranks,
-                          const struct rank_clock *clocks, struct arena *scratch) {
+                          const struct rank_clock *clocks, const bool *placed,
+                          struct arena *scratch) {
   i64 *values = arena_array(scratch, n_ranks, sizeof *values);
   *evidence =
       (struct evidence){.samples = samples,
@@ -91,7 +92,7 @@ static bool take_evidence(struct evidence *evidence, const struct samples *sampl
     return false;
   for (u32 s = 0; s < samples->n; s++) {
     const struct sample *sample = &samples->at[s];
-    find_consensus(sample, clocks, values, evidence->consensus[s]);
+    find_consensus(sample, clocks, placed, values, evidence->consensus[s]);
     for (u32 m = 0; m < sample->n_members; m++) {
       u32 *seat = evidence->seats[sample->members[m]];
       bool first = samples->at[seat[0]].members[seat[1]] != sample->members[m];
@@ -119,13 +120,16 @@ static struct rank_clock median_clock(const struct rank_clock *clocks, const u32
  * free to follow whatever delays a rank's ends (a busy CPU) but is not the clock. The CPUs are one
  * host's, so the busiest rank says what to allow all of them; the rank that is the axis has no
  * residual of its own. */
-static bool agree(const struct model *model, const struct evidence *evidence, const u32 *ranks,
-                  u32 n, const struct rank_clock *common) {
+static bool agree(const struct model *model, const struct evidence *evidence, const bool *placed,
+                  const u32 *ranks, u32 n, const struct rank_clock *common) {
   double residual_us = 0;
   for (u32 i = 0; i < n; i++)
-    residual_us = fmax(residual_us, model->ranks[ranks[i]].clock.residual_us);
+    if (placed[ranks[i]])
+      residual_us = fmax(residual_us, model->ranks[ranks[i]].clock.residual_us);
   double tolerance = NOISE_FACTOR * residual_us * 1e3;
   for (u32 i = 0; i < n; i++) {
+    if (!placed[ranks[i]])
+      continue;
     if (scatter(evidence, ranks[i], common) > tolerance + LEAST_TOLERANCE_NS)
       return false;
   }
@@ -133,7 +137,8 @@ static bool agree(const struct model *model, const struct evidence *evidence, co
 }
 
 u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
-                      const struct samples *samples, u32 root, struct rank_clock *clocks) {
+                      const struct samples *samples, const bool *placed, u32 root,
+                      struct rank_clock *clocks) {
   u32 n = model->n_ranks, shared = 0;
   u32 *ranks = calloc(n, sizeof *ranks);
   bool *done = calloc(n, sizeof *done);
@@ -141,8 +146,8 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
   double *drifts = calloc(n, sizeof *drifts);
   struct arena scratch = {0};
   struct evidence evidence;
-  bool room =
-      ranks && done && offsets && drifts && take_evidence(&evidence, samples, n, clocks, &scratch);
+  bool room = ranks && done && offsets && drifts &&
+              take_evidence(&evidence, samples, n, clocks, placed, &scratch);
   for (u32 first = 0; first < n && room; first++) {
     u32 count = 0;
     for (u32 r = first; r < n; r++)
@@ -156,7 +161,7 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
     for (u32 i = 0; i < count; i++) /* the host of the rank whose clock is the axis */
       if (ranks[i] == root)
         common = clocks[root];
-    if (!agree(model, &evidence, ranks, count, &common))
+    if (!agree(model, &evidence, placed, ranks, count, &common))
       continue;
     for (u32 i = 0; i < count; i++) {
       clocks[ranks[i]] = common;

@@ -9,11 +9,12 @@
 #include "align.h"
 #include "samples.h"
 
-/* Gives the ranks of each host one clock where their ends bear it out; on the host of `root`, whose
- * clock is the axis, that clock. Returns how many ranks share a clock with another. The residual of
- * those becomes the error of reading the clock itself. */
+/* Gives the ranks of each host one clock where the ends of those `placed` bear it out; on the host
+ * of `root`, whose clock is the axis, that clock. Returns how many ranks share a clock with
+ * another. The residual of those becomes the error of reading the clock itself. */
 u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
-                      const struct samples *samples, u32 root, struct rank_clock *clocks);
+                      const struct samples *samples, const bool *placed, u32 root,
+                      struct rank_clock *clocks);
 
 /* Whether all ranks say they are on one host, and their clocks' distances from CLOCK_REALTIME bear
  * it out. */

@@ -99,6 +99,28 @@ static void test_no_common_collective_is_refused(void **state) {
   tracegen_truth_free(&truth);
 }
 
+/* One rank's file is cut before its GPU times: the host's clock holds for it as long as the other
+ * ranks' ends bear that clock out, and not when they show that clocks differ. */
+static void test_rank_without_ends_shares_a_clock_that_holds(void **state) {
+  struct tracegen_options options = tracegen_defaults();
+  struct tracegen_truth truth;
+  options.cut_rank = 1;
+  options.cut_bytes = TSCOPE_HEADER_BYTES + 4000;
+  struct model *model = generate(*state, &options, &truth);
+  assert_true(model->clock_aligned);
+  assert_non_null(strstr(model->clock_method, "not confirmed for all"));
+  model_free(model);
+  tracegen_truth_free(&truth);
+  options.skew = true;
+  options.run = "skewed";
+  options.start_realtime_ns += 1000000000;
+  model = generate(*state, &options, &truth);
+  assert_false(model->clock_aligned);
+  assert_non_null(strstr(model->clock_method, "refused: rank 1 (1 of 4)"));
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
 static void test_scatter_like_transfers_is_refused(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -186,6 +208,7 @@ int main(void) {
       ON_DISK(test_hostile_clocks_of_hosts_that_only_look_alike),
       ON_DISK(test_one_host_one_clock),
       ON_DISK(test_no_common_collective_is_refused),
+      ON_DISK(test_rank_without_ends_shares_a_clock_that_holds),
       ON_DISK(test_scatter_like_transfers_is_refused),
       ON_DISK(test_host_calls_alone_do_not_align_hosts),
       cmocka_unit_test(test_chain_through_shared_ranks),
