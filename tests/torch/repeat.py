@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whom the report names, over many runs of the training script on four ranks.
+
+    repeat.py RUNS LIBTSCOPE TSCOPE-REPORT [options of ddp_gloo.py]
+"""
+import shutil
+import sys
+import tempfile
+
+from training import Job, python_with_torch, report
+
+
+def main():
+    runs, library, tool, *options = sys.argv[1:]
+    python = python_with_torch()
+    for _ in range(int(runs)):
+        scratch = tempfile.mkdtemp(prefix="tscope-repeat-")
+        try:
+            job = Job(python, library, scratch, "run")
+            job.run(*options)
+            found = report(job, tool)
+        finally:
+            shutil.rmtree(scratch)
+        print("named:", found["distributed"]["stragglers"], "steps:", found["steps"]["count"],
+              flush=True)
+
+
+if __name__ == "__main__":
+    main()
