@@ -364,9 +364,18 @@ def refused(directory, stderr="tscope", **more):
     compared(directory, "plain", "10000", stderr=stderr, **more)
 
 
+def move_where_nobody_may_read(scratch):
+    """The clone may lie in a home folder that is closed to other users."""
+    global LIBRARY, PROGRAMS
+    os.chmod(scratch, 0o755)
+    for file in (LIBRARY, program("hazard"), program("libcudart.so.13")):
+        shutil.copy(file, scratch)
+    LIBRARY, PROGRAMS = os.path.join(scratch, os.path.basename(LIBRARY)), scratch
+
+
 def directory_read_only(scratch):
     if os.geteuid() == 0:
-        os.chmod(scratch, 0o755)
+        move_where_nobody_may_read(scratch)
         where = os.path.join(scratch, "of-nobody")
         os.mkdir(where, 0o500)
         os.chown(where, NOBODY, NOBODY)
