@@ -196,7 +196,7 @@ void transfer_end(struct torch_scope *scope) {
 }
 
 void run_begin(struct torch_scope *scope, const void *work) {
-  torch_scope_push(scope, SCOPE_PLAIN);
+  torch_scope_push(scope, SCOPE_RUN);
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
@@ -214,11 +214,13 @@ void run_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
 }
 
-/* Work that is not in the table is another backend's, whose waits are on the GPU. */
+/* Work that is not in the table is another backend's, whose waits are on the GPU. A barrier that
+ * waits for the work queued before it does so while it runs: that is part of its run. */
 void wait_begin(struct torch_scope *scope, const void *self) {
+  bool in_run = torch_scope_find(SCOPE_RUN) != NULL;
   torch_scope_push(scope, SCOPE_PLAIN);
   struct tscope_comm_wait_record record = {0};
-  if (!recall(self, &record.comm, &record.seq))
+  if (in_run || !recall(self, &record.comm, &record.seq))
     return;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)

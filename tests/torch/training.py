@@ -74,6 +74,8 @@ class Job:
         traces = read_trace.read_all(self.directory)
         expect([trace.rank for trace in traces] == list(range(ranks)),
                f"one trace for each rank and none else: {[t.path for t in traces]}")
+        for trace in traces:
+            expect(not any(trace.lost), f"rank {trace.rank} lost records: {trace.lost}")
         return traces
 
 
@@ -273,7 +275,8 @@ def collectives(python, library, tool, scratch):
                  names["REDOPS"][call.redop], call.peer) for call in trace.records["Collective"]]
         expect(seen == wanted, f"rank {rank}: {seen}")
         expect(len({comm.identity for comm in trace.records["Comm"]}) == 2, "two communicators")
-        expect(len(trace.records["CommWait"]) == len(wanted), "a wait for each")
+        waits = [(wait.comm, wait.seq) for wait in trace.records["CommWait"]]
+        expect(len(waits) == len(wanted), f"rank {rank}: not a wait for each: {waits}")
         expect(len(trace.records["CommEnd"]) == 2, "both communicators ended")
     check_collectives(traces)
 
