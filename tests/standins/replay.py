@@ -61,20 +61,27 @@ class Replay:
 
     @staticmethod
     def pauses(events):
-        """What the host took before each of its calls."""
-        began = [event["from"] if isinstance(event, dict) else event.launched for event in events]
-        ended = [event["to"] if isinstance(event, dict) else event.launched for event in events]
-        return [0] + [begin - end for begin, end in zip(began[1:], ended)]
+        """What the host took for itself before each of its launches since the one before: by place
+        among the host's events. Time in a sync does not count, nor does it matter whether there
+        was one: only launches are the same on all ranks of one schedule."""
+        before, own, ended = {}, 0, None
+        for place, event in enumerate(events):
+            is_sync = isinstance(event, dict)
+            own += (event["from"] if is_sync else event.launched) - ended if place else 0
+            ended = event["to"] if is_sync else event.launched
+            if not is_sync:
+                before[place], own = own, 0
+        return before
 
     def peer_pauses(self):
-        """The same of the other ranks that make as many calls, by rank and call: the median."""
+        """By rank and place: the median of the other ranks that launch as often, less its own."""
         pauses = {number: self.pauses(events) for number, events in self.events.items()}
         usual = {}
         for number, own in pauses.items():
-            others = [other for key, other in pauses.items()
+            others = [other.values() for key, other in pauses.items()
                       if key != number and len(other) == len(own)]
-            usual[number] = [int(median(of_call)) - before if others else 0
-                             for before, *of_call in zip(own, *others)]
+            usual[number] = {place: int(median(of_launch)) - before for (place, before), *of_launch
+                             in zip(own.items(), *others)} if others else {}
         return usual
 
     def run(self, transfer=None, as_peers=None):
@@ -97,7 +104,7 @@ class Replay:
             event = host.events[host.at]
             if as_peers == rank.number and host.paused < host.at:
                 host.paused = host.at
-                host.shift += self.usual_pauses[rank.number][host.at]
+                host.shift += self.usual_pauses[rank.number].get(host.at, 0)
             if isinstance(event, dict):
                 if not host.sync(event, rank, ends):
                     break
