@@ -86,6 +86,13 @@ static json_t *make_steps_method(const struct results *results) {
   return text_or_null(results->model->steps.method);
 }
 
+static json_t *make_notes(const struct results *results) {
+  json_t *list = json_array();
+  for (u32 i = 0; i < results->model->n_notes; i++)
+    json_array_append_new(list, text_or_null(results->model->notes[i]));
+  return list;
+}
+
 static json_t *make_stragglers(const struct results *results) {
   json_t *list = json_array();
   for (u32 i = 0; i < results->n_ranks; i++)
@@ -171,6 +178,8 @@ static const struct json_field quality_fields[] = {
      "ranks that are missing, damaged, did not end in order or lost records",
      offsetof(struct results, partial_ranks), offsetof(struct results, n_partial), 0, 0, NULL,
      NULL},
+    MADE("notes", make_notes, "array of strings",
+         "what else to know about the input: files that cannot be read, processes left out"),
     OBJECT("clock", clock_fields, "how ranks were put on one time axis"),
     TEXT(results, "gpu_timing", gpu_timing, "where times on the GPU come from"),
     MAP("coverage", coverage, n_coverage, coverage, name, coverage_fields,

@@ -71,6 +71,17 @@ static void put_damage(struct pen *pen, const struct model *model) {
   }
 }
 
+/* What else there was: files that are no traces, processes of another run. */
+static void put_notes(struct pen *pen, const struct model *model) {
+  for (u32 i = 0; i < model->n_notes && i < DAMAGES_SHOWN; i++) {
+    section_label(pen, i ? "" : "input");
+    pen_words(pen, STYLE_WARNING, VALUE_INDENT, model->notes[i]);
+  }
+  if (model->n_notes > DAMAGES_SHOWN)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "and %u more",
+                    model->n_notes - DAMAGES_SHOWN);
+}
+
 static void put_events(struct pen *pen, const struct results *results) {
   static const char *const reasons[TSCOPE_LOSS_REASONS] = {
 #define X(NAME, value, text) [value] = text,
@@ -160,6 +171,7 @@ static void body(struct pen *pen, const struct results *results, const struct re
   (void)view;
   put_ranks(pen, results);
   put_damage(pen, results->model);
+  put_notes(pen, results->model);
   put_events(pen, results);
   if (results->model->n_ranks > 1)
     put_clocks(pen, results->model);

@@ -47,10 +47,18 @@ double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 ran
   return NAN;
 }
 
-/* Most worth first; unknown worth after known, then by severity; else in order of the table. */
+/* A critical finding without a worth says that the report itself cannot be relied on, and comes
+ * before all that it puts in doubt; other unknown worths come last. */
+static double place_of(const struct finding *finding) {
+  if (!isnan(finding->worth_s))
+    return finding->worth_s;
+  return finding->severity == SEVERITY_CRITICAL ? INFINITY : -1;
+}
+
+/* Most worth first, then by severity; else in order of the alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
-  double x = isnan(a->worth_s) ? -1 : a->worth_s, y = isnan(b->worth_s) ? -1 : b->worth_s;
+  double x = place_of(a), y = place_of(b);
   if (x != y)
     return x < y ? 1 : -1;
   return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);
