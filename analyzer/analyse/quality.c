@@ -96,13 +96,15 @@ static int list_coverage(struct analysis *a) {
   struct results *r = a->results;
   double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, bare = 0;
   double matched = 0, looked_at = 0;
+  bool inferred = false;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     launches += (double)rank->launches;
     kernels += (double)(rank->gpu_kernels < rank->launches ? rank->gpu_kernels : rank->launches);
     calls += (double)rank->collective_calls;
     runs += (double)rank->collective_runs;
-    phased += a->ranks[i].has_phases || a->ranks[i].has_input;
+    phased += a->ranks[i].has_phases;
+    inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
     kept += a->ranks[i].steps;
     bare += a->ranks[i].steps_bare;
   }
@@ -119,7 +121,9 @@ static int list_coverage(struct analysis *a) {
   cover(r, "kernel times", kernels, launches, "launches whose run on the GPU was not seen");
   cover(r, "matched collectives", matched, looked_at,
         "members missing or disagreeing: waits there are lower bounds");
-  cover(r, "phases", phased, model->n_ranks, "ranks that showed no training phases");
+  cover(r, "phases", phased, model->n_ranks,
+        inferred ? "not named by the job; only waiting for input is inferred"
+                 : "ranks that showed no training phases");
   cover(r, "steps with kernels", kept, kept + bare,
         "kernels of earlier steps were overwritten under the disk cap");
   return 0;
