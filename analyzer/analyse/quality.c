@@ -132,11 +132,12 @@ static int list_coverage(struct analysis *a) {
 static void own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  double cost = 0, duration = 0, helper = 0;
+  double startup = 0, calls = 0, duration = 0, helper = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
-    cost += (double)rank->cost_ns_per_record * (double)rank->records +
-            (double)rank->cost_slow_path_ns + (double)rank->cost_startup_ns;
+    startup += (double)rank->cost_startup_ns;
+    calls +=
+        (double)rank->cost_ns_per_record * (double)rank->records + (double)rank->cost_slow_path_ns;
     helper += (double)rank->cost_helper_cpu_ns / 1e9;
     r->events += (double)rank->records;
     r->lost += (double)lost_by(rank);
@@ -144,9 +145,11 @@ static void own_cost(struct analysis *a) {
     if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
       duration += (double)(rank->end - rank->begin);
   }
+  double cost = startup + calls;
   r->overhead_fraction = duration > 0 && cost > 0 ? cost / duration : NAN;
   r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;
-  r->overhead_ns_per_event = r->events > 0 && cost > 0 ? cost / r->events : NAN;
+  r->overhead_ns_per_event = r->events > 0 && cost > 0 ? calls / r->events : NAN;
+  r->overhead_startup_ms = cost > 0 ? startup / model->n_ranks / 1e6 : NAN;
 }
 
 int quality_analyse(struct analysis *a) {

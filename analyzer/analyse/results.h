@@ -97,7 +97,8 @@ struct results {
   u32 n_coverage;
   double overhead_fraction;     /* own cost / run time, estimate */
   double overhead_helper_cpu_s; /* all ranks */
-  double overhead_ns_per_event;
+  double overhead_ns_per_event; /* on the job's threads, once awake */
+  double overhead_startup_ms;   /* waking up, once, mean over ranks */
   double trace_bytes;
   /* steps */
   double step_count, warmup_excluded, step_median_ms, step_p95_ms, step_mean_ms, step_cv;

@@ -164,7 +164,9 @@ static const struct json_field coverage_fields[] = {
 
 static const struct json_field overhead_fields[] = {
     NUMBER(results, "fraction", overhead_fraction, "fraction", "of the run, an estimate"),
-    NUMBER(results, "ns_per_event", overhead_ns_per_event, "ns", "on the job's threads"),
+    NUMBER(results, "ns_per_event", overhead_ns_per_event, "ns",
+           "on the job's threads, once awake"),
+    NUMBER(results, "startup_ms", overhead_startup_ms, "ms", "waking up, once, mean over ranks"),
     NUMBER(results, "helper_cpu_s", overhead_helper_cpu_s, "s",
            "CPU time of tscope's own threads, all ranks"),
     NUMBER(results, "trace_bytes", trace_bytes, "bytes", "on disk, all ranks"),

@@ -158,7 +158,8 @@ static void put_cost(struct pen *pen, const struct results *results) {
                     VALUE_INDENT, "%s of the run, estimated",
                     percent(results->overhead_fraction).text);
   if (!isnan(results->overhead_ns_per_event))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s an event",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
+                    duration_ms(results->overhead_startup_ms).text,
                     duration_s(results->overhead_ns_per_event * 1e-9).text);
   if (!isnan(results->overhead_helper_cpu_s))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of helper CPU",

@@ -127,6 +127,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->overhead_fraction = 0.0031;
   results->overhead_helper_cpu_s = 0.41;
   results->overhead_ns_per_event = 41;
+  results->overhead_startup_ms = 3.2;
   results->trace_bytes = 7.6e6 * ranks;
 
   results->step_count = 110;
@@ -300,8 +301,8 @@ static struct results *unknown(void) {
       {"collective times", 0, "communication ran but when is not known"}};
   results->coverage = KEEP(arena, coverage);
   results->n_coverage = LENGTH(coverage);
-  results->overhead_fraction = results->overhead_helper_cpu_s = results->overhead_ns_per_event =
-      NAN;
+  results->overhead_startup_ms = results->overhead_fraction = results->overhead_helper_cpu_s =
+      results->overhead_ns_per_event = NAN;
   results->trace_bytes = 9.1e6;
   results->step_count = results->warmup_excluded = results->step_median_ms = NAN;
   results->step_p95_ms = results->step_mean_ms = results->step_cv = NAN;
