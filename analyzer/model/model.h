@@ -124,6 +124,8 @@ struct scalar {
   double value;
 };
 
+struct memory_origin;
+
 struct model {
   const char *run; /* identity */
   const char *command;
@@ -144,6 +146,9 @@ struct model {
   const char **notes; /* what one must know about the input: files that cannot be read, processes
                          left out; one sentence each */
   u32 n_notes;
+  const struct memory_origin *memories; /* memory_history.h: where what each device's allocator did
+                                           can be read */
+  u32 n_memories;
   void *internal; /* arena and spines */
 };
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One device's memory as the allocator of one process saw it: what was asked for and given back,
+ * in order, and what the device's segments looked like at the end. PyTorch's memory snapshots and
+ * tscope's own records both become this; there is
+ * one analysis over it (analyse/memory*).
+ *
+ *   reserved    what the allocator holds of the device
+ *   allocated   of it, what it gave to the program and did not get back: sizes of its blocks, so
+ *               with what it rounded up (slack)
+ *   inactive    reserved and not allocated
+ *
+ * Sizes are bytes, MEMORY_UNKNOWN where not known. Everything lives in the arena that the history
+ * was read into.
+ */
+#ifndef TSCOPE_MEMORY_HISTORY_H
+#define TSCOPE_MEMORY_HISTORY_H
+
+#include "model.h"
+
+struct arena;
+
+#define MEMORY_UNKNOWN (-1ll)
+
+enum memory_event_kind {
+  MEMORY_ALLOC = 1,     /* a block for the program */
+  MEMORY_FREE,          /* the program gave it back; other streams may still use it */
+  MEMORY_REUSABLE,      /* and it can be handed out again */
+  MEMORY_SEGMENT_ALLOC, /* the allocator got memory of the device, or mapped more of it */
+  MEMORY_SEGMENT_FREE,  /* and gave it back */
+  MEMORY_OUT_OF_MEMORY, /* `bytes` could not be had; `address` is what the device had free */
+  MEMORY_MARK           /* a mark, such as an earlier snapshot */
+};
+
+struct memory_event {
+  i64 time; /* ns, on the model's axis or the recording's own; NS_UNKNOWN */
+  u64 address;
+  i64 bytes;               /* as asked for; MEMORY_UNKNOWN for a free that does not tell */
+  i64 allocated, reserved; /* after the event */
+  u32 source;              /* index into sources, 0 not known */
+  i32 step;                /* index into steps, -1 outside or not known */
+  u8 kind;
+};
+
+/* Where an allocation comes from. */
+struct memory_source {
+  const char *place;    /* "forward (model.py:101)", or a training phase; NULL not known */
+  const char *category; /* "optimizer", "attention", ..., one of memory_categories.def */
+};
+
+enum memory_block_state { MEMORY_BLOCK_ALLOCATED, MEMORY_BLOCK_PENDING, MEMORY_BLOCK_FREE };
+
+/* Blocks of a segment cover it without gaps, in order of address. */
+struct memory_block {
+  u64 address;
+  i64 bytes, requested; /* requested is 0 for a free one */
+  u32 source;
+  u8 state;
+};
+
+struct memory_segment {
+  u64 address;
+  i64 bytes;
+  u64 stream;
+  u32 first_block, n_blocks; /* in blocks */
+  bool small;                /* for blocks up to 1 MiB */
+  bool expandable;
+  bool private_pool; /* of a CUDA graph, or a pool that the program made */
+};
+
+struct memory_history {
+  u32 rank; /* index into model.ranks, INDEX_NONE if the input does not say */
+  i32 device;
+  const char *origin; /* "PyTorch memory snapshot", "tscope's records" */
+  const char *path;   /* file it is from, NULL */
+  struct memory_event *events;
+  u32 n_events;
+  struct memory_source *sources; /* [0] is the unknown one */
+  u32 n_sources;
+  struct memory_segment *segments; /* at the end; NULL if not known */
+  struct memory_block *blocks;
+  u32 n_segments, n_blocks;
+  /* Before the first event; worked out backwards from the end where only that is known. */
+  i64 allocated_before, reserved_before;
+  i64 allocated_at_end, reserved_at_end;
+  i64 pending_at_end;   /* given back, but other streams may still use it */
+  i64 requested_at_end; /* of allocated, what was asked for */
+  i64 capacity;         /* of the device, 0 if not known */
+  u64 lost;             /* events known to be missing */
+  u32 n_steps;          /* events' steps are below it; 0 if steps are not known */
+  const char *steps_method;
+  const char **notes; /* what one must know about it; one sentence each */
+  u32 n_notes;
+};
+
+/* A history to be read when it is wanted, and forgotten after: of many ranks, one at a time. */
+struct memory_origin {
+  u32 rank; /* index into model.ranks, INDEX_NONE */
+  i32 device;
+  /* Fills `history` in `arena`. Thread-safe. 0, or negative errno. */
+  int (*read)(const struct model *model, const struct memory_origin *origin, struct arena *arena,
+              struct memory_history *history);
+  const void *data;
+};
+
+#endif
