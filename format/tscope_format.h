@@ -74,6 +74,12 @@ enum tscope_copy { TSCOPE_COPIES(X) };
 #define X(n, v, t) TSCOPE_MEMORY_##n = v,
 enum tscope_memory { TSCOPE_MEMORIES(X) };
 #undef X
+#define X(n, v, t) TSCOPE_REFUSAL_##n = v,
+enum tscope_refusal { TSCOPE_REFUSALS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_RANGE_##n = v,
+enum tscope_range { TSCOPE_RANGES(X) };
+#undef X
 #define X(n, v, t) TSCOPE_SYNC_##n = v,
 enum tscope_sync { TSCOPE_SYNCS(X) };
 #undef X

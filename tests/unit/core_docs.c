@@ -72,6 +72,10 @@ static void each_value(take_row take, void *more) {
   TSCOPE_COPIES(X)
   TITLE("Memory");
   TSCOPE_MEMORIES(X)
+  TITLE("Refusal");
+  TSCOPE_REFUSALS(X)
+  TITLE("Range");
+  TSCOPE_RANGES(X)
   TITLE("Sync");
   TSCOPE_SYNCS(X)
   TITLE("GPU clock");
