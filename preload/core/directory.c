@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* All of this runs on the helper's stack. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
+
 /* Makes the folders above the last component of `path`. */
 static int make_parents(char *path) {
   for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "families.h"
+#include "identity.h"
 #include "lock.h"
 #include "store.h"
 #include "supply.h"
@@ -120,9 +121,9 @@ static void wake_families(struct tscope_thread *thread) {
 
 /* Called by the elected thread. */
 static bool wake(void) {
-  char why[512] = "";
+  const char *why = "";
   tscope_thread_busy();
-  bool awake = tscope_wake(why, sizeof why);
+  bool awake = tscope_may_wake() && tscope_workers_start(&why);
   tscope_thread_idle();
   if (!awake) {
     tscope_turn_off(why);
@@ -131,6 +132,8 @@ static bool wake(void) {
   }
   tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
+  tscope_say(1, "trace in %s", tscope_store.path);
+  tscope_provenance_write_python();
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     wake_families(thread);

@@ -10,9 +10,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Wakes the process; called once. The reason why not in `why`, empty where nothing is to be said.
- */
-bool tscope_wake(char *why, size_t bytes);
+/* Whether the process may wake, by its privileges and its environment. */
+bool tscope_may_wake(void);
+
+/* Wakes the process, which began at `began_ns` of CLOCK_MONOTONIC; called once, on a thread of
+ * tscope's own. The thread whose call woke the process may hold the dynamic linker's lock and waits
+ * meanwhile: nothing here may look up a symbol. False with the reason in `why`. */
+bool tscope_wake(u64 began_ns, char *why, size_t bytes);
 
 /* Moves what was lost before there was a trace into it. */
 void tscope_lose_early(void);

@@ -13,6 +13,9 @@
 
 #include "identity.h"
 
+/* All of this runs on the helper's stack. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
+
 extern char **environ;
 
 /* Environment variables that say how training was set up; the value of one whose name or text looks
@@ -214,9 +217,16 @@ void tscope_provenance_write(const struct tscope_identity *identity) {
   write_command(thread);
   write_place(thread);
   write_cpu(thread);
-  const char *(*python_version)(void) =
-      dlsym ? (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion") : NULL;
-  if (python_version)
-    tscope_info(thread, TSCOPE_INFO_PYTHON, python_version(), NULL);
   write_environment(thread);
+}
+
+void tscope_provenance_write_python(void) {
+  const char *(*get_version)(void) =
+      dlsym ? (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion") : NULL;
+  if (!get_version)
+    return;
+  const char *whole = get_version(); /* "3.11.7 (main, ...) [GCC ...]" */
+  char text[32];
+  snprintf(text, sizeof text, "%.*s", (int)strcspn(whole, " "), whole);
+  tscope_info(NULL, TSCOPE_INFO_PYTHON, text, NULL);
 }

@@ -98,7 +98,7 @@ static u32 add_locked(u64 hash, const char *text, size_t bytes) {
     tscope_lose(TSCOPE_LOSS_STRINGS, 1);
     return 0;
   }
-  struct with_text record;
+  static struct with_text record; /* the lock is held; the thread's stack may be small */
   number = strings_known + 1;
   u32 length = set_text(&record, text, bytes);
   record.string.string = number;
@@ -147,7 +147,7 @@ void tscope_registry_write_thread(u32 number, u32 tid, const char *name) {
 }
 
 static void write_schema(u8 type, u32 home, const char *fields) {
-  struct with_text record;
+  static struct with_text record; /* written once, while the process wakes */
   u32 length = set_text(&record, fields + 1, strlen(fields + 1));
   record.schema.bytes = length;
   record.schema.home = home;

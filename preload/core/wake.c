@@ -19,7 +19,9 @@
 #include "supply.h"
 #include "thread.h"
 #include "totals.h"
-#include "workers.h"
+
+/* All of this runs on the helper's stack. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
 
 static void fill_header(struct tscope_file_header *header, const struct tscope_identity *identity,
                         u32 detail_max) {
@@ -93,17 +95,17 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
     unlink(tscope_store.path);
     return false;
   }
-  tscope_say(1, "trace in %s", tscope_store.path);
   return true;
 }
 
-bool tscope_wake(char *why, size_t bytes) {
-  u64 start = tscope_clock_ns(CLOCK_MONOTONIC);
+bool tscope_may_wake(void) {
   if (getauxval(AT_SECURE))
     return false;
   tscope_env_read();
-  if (!tscope_env.enabled)
-    return false;
+  return tscope_env.enabled;
+}
+
+bool tscope_wake(u64 began_ns, char *why, size_t bytes) {
   struct tscope_identity identity;
   tscope_identify(&identity);
   tscope_clock_choose();
@@ -116,8 +118,7 @@ bool tscope_wake(char *why, size_t bytes) {
     tscope_registry_write_thread(0, (u32)getpid(), "tscope");
     tscope_registry_write_schema();
     tscope_provenance_write(&identity);
-    tscope_totals_init(tscope_clock_ns(CLOCK_MONOTONIC) - start);
-    error = tscope_workers_start();
+    tscope_totals_init(tscope_clock_ns(CLOCK_MONOTONIC) - began_ns);
   }
   if (error) {
     snprintf(why, bytes, "cannot start (%s)", strerror(-error));

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "families.h"
 #include "process.h"
+#include "store.h"
 #include "supply.h"
 #include "thread.h"
 #include "totals.h"
@@ -33,6 +34,14 @@ struct worker {
   u64 cpu_ns;
 };
 static struct worker helper, ticker;
+
+/* How the helper's waking the process ends; `state` is a futex. */
+enum { WAKING, AWAKE, REFUSED, GIVEN_UP };
+static struct {
+  u32 state;
+  u64 began_ns;
+  char why[512];
+} waking;
 
 static u32 load(const u32 *word) {
   return __atomic_load_n(word, __ATOMIC_SEQ_CST);
@@ -104,14 +113,27 @@ static void write_totals(u64 tick, void *nothing) {
     tscope_totals_write();
 }
 
+/* Whether the process is awake now, and the thread that waits for it has learned so. */
+static bool wake_process(void) {
+  bool awake = tscope_wake(waking.began_ns, waking.why, sizeof waking.why);
+  u32 expected = WAKING;
+  bool in_time = __atomic_compare_exchange_n(&waking.state, &expected, awake ? AWAKE : REFUSED,
+                                             false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  if (awake && !in_time)
+    unlink(tscope_store.path);
+  futex_wake(&waking.state);
+  return awake && in_time;
+}
+
 /* The helper has a table of descriptors to itself, where the kernel allows it: opening the trace
- * file to make it longer must not take a number that the job expects to get next. */
+ * file must not take a number that the job expects to get next. */
 static void *run_helper(void *nothing) {
   (void)nothing;
   prctl(PR_SET_NAME, "tscope");
   syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
   tscope_thread_busy();
-  tscope_supply_refill();
+  if (!wake_process())
+    return NULL;
   tscope_totals_measure_hook();
   tscope_totals_write();
   work(&helper, tscope_supply_refill, write_totals, NULL);
@@ -138,7 +160,13 @@ static void *run_ticker(void *nothing) {
   return NULL;
 }
 
+/* Starts a thread of our own, with all signals blocked. 0 or a negative errno. */
 static int start(void *(*run)(void *), size_t stack_bytes) {
+  if (!pthread_create || !pthread_attr_setstacksize)
+    return -ENOSYS;
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -146,24 +174,31 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
   pthread_t thread;
   int error = pthread_create(&thread, &attributes, run, NULL);
   pthread_attr_destroy(&attributes);
+  sigprocmask(SIG_SETMASK, &before, NULL);
   return -error;
 }
 
-int tscope_workers_start(void) {
-  if (!pthread_create || !pthread_attr_setstacksize)
-    return -ENOSYS;
-  sigset_t all, before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  /* Room for the thread-local memory of the job's libraries, which is taken from the stack, and for
-   * what a family calls. */
+static bool start_helper(const char **why) {
+  const u64 patience_ns = 10000000000;
+  waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
+  /* Room for the thread-local memory of the job's libraries, which is taken from the stack. */
   int error = start(run_helper, 256 << 10);
   if (error == -EINVAL)
     error = start(run_helper, 4 << 20);
-  if (!error)
-    error = start(run_ticker, 8 << 20);
-  sigprocmask(SIG_SETMASK, &before, NULL);
-  return error;
+  if (error)
+    return false;
+  *why = waking.why;
+  u64 until = waking.began_ns + patience_ns, now;
+  while (load(&waking.state) == WAKING) {
+    now = tscope_clock_ns(CLOCK_MONOTONIC);
+    u32 expected = WAKING;
+    if (now < until)
+      futex_wait(&waking.state, WAKING, until - now);
+    else if (__atomic_compare_exchange_n(&waking.state, &expected, GIVEN_UP, false,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+      *why = "opening the trace takes too long; set TSCOPE_DIR to a local directory";
+  }
+  return load(&waking.state) == AWAKE;
 }
 
 static bool stop(struct worker *worker) {
@@ -186,6 +221,18 @@ bool tscope_ticker_stop(void) {
 
 bool tscope_helper_stop(void) {
   return stop(&helper);
+}
+
+bool tscope_workers_start(const char **why) {
+  *why = "cannot start a thread";
+  if (!start_helper(why))
+    return false;
+  if (start(run_ticker, 8 << 20) == 0) /* room for what a family calls */
+    return true;
+  *why = "cannot start a second thread";
+  tscope_helper_stop();
+  unlink(tscope_store.path);
+  return false;
 }
 
 u64 tscope_workers_cpu_ns(void) {

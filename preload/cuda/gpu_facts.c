@@ -70,11 +70,10 @@ static void tell_device_by_runtime(struct tscope_thread *thread) {
   cudaError_t (*get_properties)(void *, int) = find(&newer);
   if (!get_properties)
     get_properties = find(&plain);
-  union device_properties properties;
+  static union device_properties properties; /* told once; the stack may be small */
   int device;
   if (!get_device || !get_properties || !last_error_is_clear())
     return;
-  memset(&properties, 0, sizeof properties);
   if (get_device(&device) == cudaSuccess && get_properties(&properties, device) == cudaSuccess) {
     properties.start.name[sizeof properties.start.name - 1] = '\0';
     tscope_info(thread, TSCOPE_INFO_GPU_NAME, properties.start.name, NULL);

@@ -43,8 +43,9 @@ static bool find_runtime(char path[PATH_MAX], int *major) {
   return true;
 }
 
+/* Looked for once, on a thread that may have little stack. */
 static void *beside_runtime(void) {
-  char runtime[PATH_MAX];
+  static char runtime[PATH_MAX], path[PATH_MAX + 64];
   int major;
   if (!find_runtime(runtime, &major))
     return NULL;
@@ -53,7 +54,6 @@ static void *beside_runtime(void) {
     return NULL;
   slash[1] = '\0';
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-    char path[PATH_MAX + 64];
     snprintf(path, sizeof path, "%s%slibcupti.so.%d", runtime, folders[i], major);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library)

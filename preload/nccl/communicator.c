@@ -174,23 +174,27 @@ void communicator_born(struct tscope_thread *thread, const struct birth *birth,
     announce(thread, comm);
 }
 
-void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
-  if (TSCOPE_LIKELY(!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED)))
-    return;
-  struct birth done[MAX_WAITING];
-  u32 n_done = 0;
+/* Takes one birth that waits for `handle` out of the list. */
+static bool take_waiting(ncclComm_t handle, struct birth *birth) {
+  bool found = false;
   handle_map_lock(&by_handle);
-  for (u32 i = 0; i < n_waiting;) {
-    if (waiting[i].parent_handle == handle) {
-      done[n_done++] = waiting[i];
+  for (u32 i = 0; i < n_waiting && !found; i++) {
+    found = waiting[i].parent_handle == handle;
+    if (found) {
+      *birth = waiting[i];
       waiting[i] = waiting[--n_waiting];
-    } else {
-      i++;
     }
   }
   handle_map_unlock(&by_handle);
-  for (u32 i = 0; i < n_done; i++)
-    communicator_born(thread, &done[i], ncclSuccess);
+  return found;
+}
+
+void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
+  if (TSCOPE_LIKELY(!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED)))
+    return;
+  struct birth birth;
+  while (take_waiting(handle, &birth))
+    communicator_born(thread, &birth, ncclSuccess);
 }
 
 u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
@@ -206,13 +210,9 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
     handle_map_unlock(&by_handle);
   }
   /* A birth that waits for this handle would read a variable that may be gone by then. */
-  handle_map_lock(&by_handle);
-  for (u32 i = 0; i < n_waiting;)
-    if (waiting[i].parent_handle == handle)
-      waiting[i] = waiting[--n_waiting];
-    else
-      i++;
-  handle_map_unlock(&by_handle);
+  struct birth birth;
+  while (take_waiting(handle, &birth))
+    ;
   return number;
 }
 

@@ -61,7 +61,7 @@ static bool version_from_wheel(char *text, size_t bytes) {
   if (!landmark || !dladdr || !dladdr(landmark, &where) || !where.dli_fname)
     return false;
   const char *lib = strstr(where.dli_fname, "/lib/libtorch_cpu.so");
-  char path[PATH_MAX];
+  static char path[PATH_MAX]; /* found once, on a thread that may have little stack */
   if (!lib || lib - where.dli_fname > (ptrdiff_t)sizeof path - 16)
     return false;
   snprintf(path, sizeof path, "%.*s/version.py", (int)(lib - where.dli_fname), where.dli_fname);
@@ -102,23 +102,10 @@ static u32 version_code(const char *text) {
   return TORCH_VERSION_CODE(part[0], part[1]);
 }
 
-static void tell_python(struct tscope_thread *thread) {
-  if (!dlsym)
-    return;
-  const char *(*get_version)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
-  if (!get_version)
-    return;
-  const char *whole = get_version(); /* "3.11.7 (main, …) [GCC …]" */
-  char text[32];
-  snprintf(text, sizeof text, "%.*s", (int)strcspn(whole, " "), whole);
-  tscope_info(thread, TSCOPE_INFO_PYTHON, text, NULL);
-}
-
 void torch_version_find(struct tscope_thread *thread) {
   char text[64];
   if (version_from_wheel(text, sizeof text) || version_from_library(text, sizeof text)) {
     torch_version = version_code(text);
     tscope_info(thread, TSCOPE_INFO_TORCH, text, NULL);
   }
-  tell_python(thread);
 }

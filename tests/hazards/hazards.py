@@ -141,6 +141,12 @@ def library_loaded_local(scratch):
     recorded(scratch, program("libplugin.so"), name="unlinked", launches=1000)
 
 
+def call_while_the_linker_holds_its_lock(scratch):
+    """A library's constructor makes the call that wakes the process."""
+    recorded(scratch, program("libplugin.so"), name="unlinked", launches=1100,
+             env={"LAUNCH_WHILE_LOADED": "1"})
+
+
 def application_uses_rtld_next(scratch):
     recorded(scratch, "plain", "10000", name="hazard-wrapper", launches=10000)
 
@@ -191,7 +197,8 @@ def thread_exit(scratch):
 
 
 def thread_with_a_small_stack(scratch):
-    recorded(scratch, "small-stack", str(64 << 10), launches=10000)
+    """The thread whose call wakes the process has the least stack that there may be."""
+    recorded(scratch, "small-stack", str(16 << 10), launches=10000)
 
 
 # --- control flow ---

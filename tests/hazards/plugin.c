@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Stands for a Python extension module: linked to the CUDA runtime, loaded RTLD_LOCAL by a program
- * that is not.
+ * that is not. Under LAUNCH_WHILE_LOADED its constructor launches too, as a library's static
+ * initialisers may: the dynamic linker's lock is held then.
  */
+#include <stdlib.h>
+
 #include "fake_cudart.h"
 
 __attribute__((visibility("default"))) unsigned long plugin_launches(unsigned long count);
@@ -14,4 +17,9 @@ unsigned long plugin_launches(unsigned long count) {
     good +=
         cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, NULL) == cudaSuccess;
   return good;
+}
+
+__attribute__((constructor)) static void launch_while_loaded(void) {
+  if (getenv("LAUNCH_WHILE_LOADED"))
+    plugin_launches(100);
 }
