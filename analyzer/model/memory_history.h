@@ -2,8 +2,7 @@
  *
  * One device's memory as the allocator of one process saw it: what was asked for and given back,
  * in order, and what the device's segments looked like at the end. PyTorch's memory snapshots and
- * tscope's own records both become this; there is
- * one analysis over it (analyse/memory*).
+ * tscope's own records both become this; there is one analysis over it (analyse/memory*).
  *
  *   reserved    what the allocator holds of the device
  *   allocated   of it, what it gave to the program and did not get back: sizes of its blocks, so
@@ -69,7 +68,7 @@ struct memory_segment {
 };
 
 struct memory_history {
-  u32 rank; /* index into model.ranks, INDEX_NONE if the input does not say */
+  u32 rank; /* global rank, INDEX_NONE if the input does not say */
   i32 device;
   const char *origin; /* "PyTorch memory snapshot", "tscope's records" */
   const char *path;   /* file it is from, NULL */
@@ -95,7 +94,7 @@ struct memory_history {
 
 /* A history to be read when it is wanted, and forgotten after: of many ranks, one at a time. */
 struct memory_origin {
-  u32 rank; /* index into model.ranks, INDEX_NONE */
+  u32 rank; /* global rank, INDEX_NONE if the input does not say */
   i32 device;
   /* Fills `history` in `arena`. Thread-safe. 0, or negative errno. */
   int (*read)(const struct model *model, const struct memory_origin *origin, struct arena *arena,
