@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names of kernels as text: out of the compiler's hands, and into a reader's.
+ */
+#ifndef TSCOPE_KERNEL_TEXT_H
+#define TSCOPE_KERNEL_TEXT_H
+
+/* The whole demangled name; a copy of `name` if it is not mangled. The caller frees it; NULL when
+ * there is no memory. */
+char *kernel_demangle(const char *name);
+
+/* What the patterns of categories.def are matched against: the name without its return type and
+ * parameters, and without "(anonymous namespace)::". The caller frees it; NULL when there is no
+ * memory. */
+char *kernel_strip(const char *demangled);
+
+/* Writes a stripped name for people into `out` of KERNEL_SHORT + 1 bytes: without namespaces, and
+ * of the template arguments only the one that tells what the kernel does. */
+void kernel_shorten(const char *stripped, char *out);
+
+#endif

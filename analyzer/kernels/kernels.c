@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "kernel_text.h"
+#include "patterns.h"
+
+struct kernel_names {
+  struct kernel_patterns *patterns;
+  pthread_mutex_t lock; /* over all that follows */
+  struct arena arena;
+  struct kernel **slots; /* by hash, open addressing, never more than half full */
+  size_t n_slots, n_kernels;
+};
+
+struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes) {
+  struct kernel_names *names = calloc(1, sizeof(*names));
+  if (!names)
+    return NULL;
+  pthread_mutex_init(&names->lock, NULL);
+  names->patterns = kernel_patterns_new(file, why, why_bytes);
+  if (!names->patterns) {
+    kernel_names_free(names);
+    return NULL;
+  }
+  return names;
+}
+
+void kernel_names_free(struct kernel_names *names) {
+  if (!names)
+    return;
+  kernel_patterns_free(names->patterns);
+  arena_release(&names->arena);
+  free(names->slots);
+  pthread_mutex_destroy(&names->lock);
+  free(names);
+}
+
+/* FNV-1a */
+static uint64_t hash(const char *text) {
+  uint64_t value = 14695981039346656037u;
+  for (; *text; text++)
+    value = (value ^ (unsigned char)*text) * 1099511628211u;
+  return value;
+}
+
+static struct kernel **find_slot(struct kernel **slots, size_t n, const char *name) {
+  size_t at = hash(name) & (n - 1);
+  while (slots[at] && strcmp(slots[at]->raw, name) != 0)
+    at = (at + 1) & (n - 1);
+  return &slots[at];
+}
+
+static int make_room(struct kernel_names *names) {
+  if (names->n_slots && names->n_kernels < names->n_slots / 2)
+    return 0;
+  size_t n = names->n_slots ? names->n_slots * 2 : 256;
+  struct kernel **slots = calloc(n, sizeof(*slots));
+  if (!slots)
+    return -1;
+  for (size_t i = 0; i < names->n_slots; i++)
+    if (names->slots[i])
+      *find_slot(slots, n, names->slots[i]->raw) = names->slots[i];
+  free(names->slots);
+  names->slots = slots;
+  names->n_slots = n;
+  return 0;
+}
+
+static struct kernel *learn(struct kernel_names *names, const char *name) {
+  char shortened[KERNEL_SHORT + 1];
+  struct kernel *kernel = arena_alloc(&names->arena, sizeof(*kernel));
+  char *demangled = kernel_demangle(name);
+  char *stripped = demangled ? kernel_strip(demangled) : NULL;
+  if (kernel && stripped) {
+    kernel_shorten(stripped, shortened);
+    kernel->raw = arena_text(&names->arena, name);
+    kernel->demangled =
+        strcmp(name, demangled) == 0 ? kernel->raw : arena_text(&names->arena, demangled);
+    kernel->shortened = arena_text(&names->arena, shortened);
+    kernel->category = kernel_patterns_match(names->patterns, stripped);
+  }
+  free(stripped);
+  free(demangled);
+  return kernel && kernel->raw && kernel->demangled && kernel->shortened ? kernel : NULL;
+}
+
+const struct kernel *kernel_lookup(struct kernel_names *names, const char *name) {
+  struct kernel *kernel = NULL;
+  pthread_mutex_lock(&names->lock);
+  if (make_room(names) == 0) {
+    struct kernel **slot = find_slot(names->slots, names->n_slots, name);
+    if (!*slot && (*slot = learn(names, name)))
+      names->n_kernels++;
+    kernel = *slot;
+  }
+  pthread_mutex_unlock(&names->lock);
+  return kernel;
+}
+
+unsigned kernel_category(struct kernel_names *names, const char *name) {
+  const struct kernel *kernel = name ? kernel_lookup(names, name) : NULL;
+  return kernel ? kernel->category : KERNEL_OTHER;
+}
+
+unsigned kernel_category_count(const struct kernel_names *names) {
+  return kernel_patterns_categories(names->patterns);
+}
+
+const char *kernel_category_name(const struct kernel_names *names, unsigned category) {
+  return kernel_patterns_category_name(names->patterns, category);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which kernel it is: names as people read them, and what kind of work they do. The kinds and the
+ * patterns that tell them are in categories.def; a user adds to them from a file.
+ *
+ * A struct kernel_names remembers each distinct name, so asking again costs a look-up. It may be
+ * asked from several threads at once.
+ */
+#ifndef TSCOPE_KERNELS_H
+#define TSCOPE_KERNELS_H
+
+#include <stddef.h>
+
+#include "categories.def"
+
+/* A file may add categories: their numbers follow these. */
+enum kernel_category {
+#define C(ID, name, what) KERNEL_##ID,
+  TSCOPE_KERNEL_CATEGORIES(C)
+#undef C
+      KERNEL_CATEGORIES
+};
+
+enum { KERNEL_SHORT = 80 }; /* bytes of a shortened name, at most */
+
+struct kernel {
+  const char *raw;       /* as the trace has it */
+  const char *demangled; /* whole; raw itself if it is not mangled */
+  const char *shortened; /* for people: what tells it from others */
+  unsigned category;     /* enum kernel_category, or one that a file added */
+};
+
+struct kernel_names;
+
+/* `file` adds patterns, NULL for none. NULL, with a line that says what to do in `why`, if it
+ * cannot be read, a line of it is bad, or there is no memory. */
+struct kernel_names *kernel_names_new(const char *file, char *why, size_t why_bytes);
+void kernel_names_free(struct kernel_names *names);
+
+/* What is known of a kernel of this name, mangled or not; lives as long as `names`. NULL only when
+ * there is no memory. */
+const struct kernel *kernel_lookup(struct kernel_names *names, const char *name);
+
+/* The category alone; KERNEL_OTHER where nothing is known. */
+unsigned kernel_category(struct kernel_names *names, const char *name);
+
+/* How many categories there are, those of the file included, and what a report calls each. */
+unsigned kernel_category_count(const struct kernel_names *names);
+const char *kernel_category_name(const struct kernel_names *names, unsigned category);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "patterns.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <regex.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "arena.h"
+#include "kernels.h"
+#include "vector.h"
+
+/* Of a longer name only the beginning is looked at: what a kernel does stands there. */
+#define LOOKED_AT 4096
+
+struct pattern {
+  regex_t regex;
+  unsigned category;
+};
+
+struct kernel_patterns {
+  struct arena arena;
+  VECTOR(struct pattern) patterns;
+  VECTOR(const char *) categories;
+};
+
+static int out_of_memory(char *why, size_t why_bytes) {
+  snprintf(why, why_bytes, "no memory for the patterns of kernel names");
+  return -ENOMEM;
+}
+
+/* An error has its cause in `why`. */
+static int add_pattern(struct kernel_patterns *p, unsigned category, const char *pattern, char *why,
+                       size_t why_bytes) {
+  if (!VECTOR_ROOM(&p->patterns))
+    return out_of_memory(why, why_bytes);
+  struct pattern *added = &p->patterns.at[p->patterns.n];
+  int error = regcomp(&added->regex, pattern, REG_EXTENDED | REG_ICASE | REG_NOSUB);
+  if (error) {
+    regerror(error, &added->regex, why, why_bytes);
+    return -EINVAL;
+  }
+  added->category = category;
+  p->patterns.n++;
+  return 0;
+}
+
+/* The number of a category, a new one if it is not known yet; negative errno. */
+static int category_number(struct kernel_patterns *p, const char *name) {
+  for (u32 i = 0; i < p->categories.n; i++)
+    if (strcasecmp(p->categories.at[i], name) == 0)
+      return (int)i;
+  const char *copy = arena_text(&p->arena, name);
+  if (!copy || !VECTOR_PUSH(&p->categories, copy))
+    return -ENOMEM;
+  return (int)p->categories.n - 1;
+}
+
+static char *trim(char *text) {
+  while (isspace((unsigned char)*text))
+    text++;
+  size_t length = strlen(text);
+  while (length && isspace((unsigned char)text[length - 1]))
+    text[--length] = '\0';
+  return text;
+}
+
+static int take_line(struct kernel_patterns *p, char *line, char *why, size_t why_bytes) {
+  line = trim(line);
+  if (!*line || *line == '#')
+    return 0;
+  char *colon = strchr(line, ':');
+  if (!colon || colon == line || !*trim(colon + 1)) {
+    snprintf(why, why_bytes, "not of the form 'CATEGORY: PATTERN'");
+    return -EINVAL;
+  }
+  *colon = '\0';
+  int category = category_number(p, trim(line));
+  if (category < 0)
+    return out_of_memory(why, why_bytes);
+  return add_pattern(p, (unsigned)category, trim(colon + 1), why, why_bytes);
+}
+
+static int take_file(struct kernel_patterns *p, const char *file, char *why, size_t why_bytes) {
+  FILE *in = fopen(file, "r");
+  if (!in) {
+    snprintf(why, why_bytes, "%s: %s", file, strerror(errno));
+    return -errno;
+  }
+  char *line = NULL, cause[256];
+  size_t room = 0;
+  unsigned number = 0;
+  int error = 0;
+  while (!error && getline(&line, &room, in) >= 0) {
+    number++;
+    error = take_line(p, line, cause, sizeof(cause));
+  }
+  if (error)
+    snprintf(why, why_bytes, "%s:%u: %s", file, number, cause);
+  else if (ferror(in)) {
+    error = -EIO;
+    snprintf(why, why_bytes, "%s: %s", file, strerror(errno));
+  }
+  free(line);
+  fclose(in);
+  return error;
+}
+
+static int take_built_in(struct kernel_patterns *p, char *why, size_t why_bytes) {
+  static const struct {
+    unsigned category;
+    const char *pattern;
+  } patterns[] = {
+#define P(ID, pattern) {KERNEL_##ID, pattern},
+      TSCOPE_KERNEL_PATTERNS(P)
+#undef P
+  };
+  int error = 0;
+  for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !error; i++)
+    error = add_pattern(p, patterns[i].category, patterns[i].pattern, why, why_bytes);
+  return error;
+}
+
+struct kernel_patterns *kernel_patterns_new(const char *file, char *why, size_t why_bytes) {
+  static const char *const built_in[] = {
+#define C(ID, name, what) name,
+      TSCOPE_KERNEL_CATEGORIES(C)
+#undef C
+  };
+  struct kernel_patterns *p = calloc(1, sizeof(*p));
+  int error = p ? 0 : out_of_memory(why, why_bytes);
+  for (unsigned i = 0; i < KERNEL_CATEGORIES && !error; i++)
+    if (category_number(p, built_in[i]) < 0)
+      error = out_of_memory(why, why_bytes);
+  if (!error && file)
+    error = take_file(p, file, why, why_bytes);
+  if (!error)
+    error = take_built_in(p, why, why_bytes);
+  if (!error)
+    return p;
+  kernel_patterns_free(p);
+  return NULL;
+}
+
+void kernel_patterns_free(struct kernel_patterns *p) {
+  if (!p)
+    return;
+  for (u32 i = 0; i < p->patterns.n; i++)
+    regfree(&p->patterns.at[i].regex);
+  free(p->patterns.at);
+  free(p->categories.at);
+  arena_release(&p->arena);
+  free(p);
+}
+
+unsigned kernel_patterns_match(const struct kernel_patterns *p, const char *stripped) {
+  char beginning[LOOKED_AT + 1];
+  if (strlen(stripped) > LOOKED_AT) {
+    memcpy(beginning, stripped, LOOKED_AT);
+    beginning[LOOKED_AT] = '\0';
+    stripped = beginning;
+  }
+  for (u32 i = 0; i < p->patterns.n; i++)
+    if (regexec(&p->patterns.at[i].regex, stripped, 0, NULL, 0) == 0)
+      return p->patterns.at[i].category;
+  return KERNEL_OTHER;
+}
+
+unsigned kernel_patterns_categories(const struct kernel_patterns *p) {
+  return p->categories.n;
+}
+
+const char *kernel_patterns_category_name(const struct kernel_patterns *p, unsigned category) {
+  return category < p->categories.n ? p->categories.at[category] : "other";
+}
