@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import.h"
 #include "options.h"
 #include "progress.h"
 #include "terminal.h"
@@ -57,7 +58,7 @@ static int write_report(const struct options *options, const struct results *res
 
 /* Figures for the whole run would not be what --steps asked for. */
 static bool selects_nothing(const struct options *options, const struct model *model) {
-  return options->steps && model->steps.n == 0;
+  return options->steps && model->timelines && model->steps.n == 0;
 }
 
 static int report(const struct options *options) {
@@ -72,7 +73,7 @@ static int report(const struct options *options) {
                                         .threads = options->threads,
                                         .progress = progress_report,
                                         .user = &progress};
-  int error = model_load(options->path, &reading, &model, why, sizeof(why));
+  int error = import_load(options->paths, options->n_paths, &reading, &model, why, sizeof(why));
   if (!error && selects_nothing(options, model)) {
     error = -EINVAL;
     snprintf(why, sizeof(why),
@@ -90,7 +91,8 @@ static int report(const struct options *options) {
                                               .user = &progress};
     error = analyse(model, &analysing, &results);
     if (error)
-      snprintf(why, sizeof(why), "%s could not be analysed: %s", options->path, strerror(-error));
+      snprintf(why, sizeof(why), "%s could not be analysed: %s", options->paths[0],
+               strerror(-error));
   }
   progress_end(&progress);
   int status = error ? bad("%s", why) : write_report(options, results);
@@ -101,7 +103,7 @@ static int report(const struct options *options) {
 
 static int list_runs(const struct options *options) {
   char why[512] = "";
-  if (model_list_runs(options->path, stdout, why, sizeof(why)) < 0)
+  if (model_list_runs(options->paths, options->n_paths, stdout, why, sizeof(why)) < 0)
     return bad("%s", why);
   if (fflush(stdout) != 0)
     return bad("the list could not be written: %s", strerror(errno));

@@ -17,13 +17,6 @@
 
 #define OPS 32 /* above every TSCOPE_OP_ value; 0 is "not known" */
 
-/* Where timelines come from; tests bring their own. */
-struct timeline_source {
-  int (*load)(const struct model *model, u32 rank, struct timeline *timeline);
-  void (*release)(struct timeline *timeline);
-  const char *(*name)(const struct timeline *timeline, u32 name);
-};
-
 /* A step as one rank saw it. */
 struct window {
   i64 begin, end;

@@ -145,6 +145,8 @@ static void own_cost(struct analysis *a) {
     if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
       duration += (double)(rank->end - rank->begin);
   }
+  if (model->n_ranks == 0)
+    r->events = r->lost = r->trace_bytes = NAN;
   double cost = startup + calls;
   r->overhead_fraction = duration > 0 && cost > 0 ? cost / duration : NAN;
   r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;

@@ -27,7 +27,7 @@ static int whole_run(struct analysis *a) {
   a->whole_run = r->whole_run = true;
   a->first_step = 0;
   a->n_steps = 1;
-  r->step_count = 0;
+  r->step_count = a->model->n_ranks ? 0 : NAN;
   r->warmup_excluded = NAN;
   r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
   return 0;

@@ -14,13 +14,25 @@ struct model_internal {
   u32 **comm_of;             /* [n_ranks][spine.definitions.n_comms] index into model.comms */
   struct rank_clock *clocks; /* [n_ranks] local CLOCK_MONOTONIC -> the model's axis */
   u32 n_spines;              /* of which have been read, for clean-up */
+  VECTOR(const char *) notes;
+  void *imported; /* an importer's own, freed by free_imported(); NULL */
+  void (*free_imported)(void *imported);
 };
 
 static inline struct model_internal *internal_of(const struct model *model) {
   return model->internal;
 }
 
-/* The parts of model_load(), in order. All return 0 or -ENOMEM. */
+/* How tscope's own traces give timelines. */
+extern const struct timeline_source trace_timelines;
+
+/* Room for n ranks and their spines, for an input that brings them: ranks in order of their global
+ * number, spines in their own clocks. model_join_ranks() then does the rest: communicators,
+ * collectives, clocks, steps, phases. Both 0, or negative errno. */
+int model_make_ranks(struct model *model, u32 n);
+int model_join_ranks(struct model *model, const struct model_options *options);
+
+/* The parts of model_join_ranks(), in order. All return 0 or -ENOMEM. */
 
 /* Communicators of all ranks by identity: fills model.comms and internal.comm_of. */
 int unify_comms(struct model *model);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -76,6 +77,18 @@ static struct rank describe(const struct process *process, struct arena *arena) 
   return rank;
 }
 
+int model_make_ranks(struct model *model, u32 n) {
+  struct model_internal *internal = internal_of(model);
+  model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
+  internal->spines = arena_array(&internal->arena, n + 1, sizeof *internal->spines);
+  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
+  internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
+  if (!model->ranks || !internal->spines || !internal->comm_of || !internal->clocks)
+    return -ENOMEM;
+  model->n_ranks = n;
+  return 0;
+}
+
 /* Moves the processes that are ranks into the model, in order of rank. */
 static int adopt(struct loading *loading) {
   struct model *model = loading->model;
@@ -83,20 +96,14 @@ static int adopt(struct loading *loading) {
   struct processes *processes = &loading->processes;
   if (processes->n)
     qsort(processes->at, processes->n, sizeof *processes->at, by_rank);
-  while (model->n_ranks < processes->n && !processes->at[model->n_ranks].left_out)
-    model->n_ranks++;
-  u32 n = model->n_ranks;
-  model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
-  internal->spines = arena_array(&internal->arena, n + 1, sizeof *internal->spines);
-  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
-  internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
-  model->notes = arena_array(&internal->arena, processes->notes.n + 1, sizeof *model->notes);
-  if (!model->ranks || !internal->spines || !internal->comm_of || !internal->clocks ||
-      !model->notes)
+  u32 n = 0;
+  while (n < processes->n && !processes->at[n].left_out)
+    n++;
+  if (model_make_ranks(model, n) < 0)
     return -ENOMEM;
-  if (processes->notes.n)
-    memcpy(model->notes, processes->notes.at, processes->notes.n * sizeof *model->notes);
-  model->n_notes = processes->notes.n;
+  for (u32 i = 0; i < processes->notes.n; i++)
+    if (model_note(model, "%s", processes->notes.at[i]) < 0)
+      return -ENOMEM;
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
     model->ranks[r] = describe(process, &internal->arena);
@@ -157,17 +164,9 @@ static int list_scalars(struct model *model) {
   return 0;
 }
 
-static int build(struct loading *loading) {
-  struct model *model = loading->model;
-  const struct model_options *options = loading->options;
-  int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
-  if (result == 0)
-    result = processes_number(&loading->processes);
-  if (result == 0)
-    result = adopt(loading);
+int model_join_ranks(struct model *model, const struct model_options *options) {
   say(options, "matching collectives", 0);
-  if (result == 0)
-    result = unify_comms(model);
+  int result = unify_comms(model);
   if (result == 0)
     result = match_collectives(model);
   say(options, "aligning clocks", 0);
@@ -188,23 +187,57 @@ static int build(struct loading *loading) {
   return result;
 }
 
-int model_load(const char *path, const struct model_options *options, struct model **out, char *why,
-               size_t why_bytes) {
-  static const struct model_options defaults;
-  struct loading loading = {.options = options ? options : &defaults};
-  struct trace_runs runs;
-  *out = NULL;
-  loading.model = calloc(1, sizeof *loading.model);
+static int build(struct loading *loading) {
+  struct model *model = loading->model;
+  const struct model_options *options = loading->options;
+  int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
+  if (result == 0)
+    result = processes_number(&loading->processes);
+  if (result == 0)
+    result = adopt(loading);
+  model->timelines = &trace_timelines;
+  return result == 0 ? model_join_ranks(model, options) : result;
+}
+
+struct model *model_new(void) {
+  struct model *model = calloc(1, sizeof *model);
   struct model_internal *internal = calloc(1, sizeof *internal);
-  if (!loading.model || !internal) {
-    free(loading.model);
+  if (!model || !internal) {
+    free(model);
     free(internal);
-    snprintf(why, why_bytes, "out of memory");
-    return -ENOMEM;
+    return NULL;
   }
-  loading.model->internal = internal;
+  model->internal = internal;
+  model->steps.method = "none";
+  model->steps.confidence = NAN;
+  model->clock_residual_us = NAN;
+  model->begin = model->end = NS_UNKNOWN;
+  return model;
+}
+
+int model_note(struct model *model, const char *format, ...) {
+  struct model_internal *internal = internal_of(model);
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const char *note = arena_text(&internal->arena, text);
+  if (!note || !VECTOR_PUSH(&internal->notes, note))
+    return -ENOMEM;
+  model->notes = internal->notes.at;
+  model->n_notes = internal->notes.n;
+  return 0;
+}
+
+int model_read_runs(struct model *model, const char *const *paths, u32 n,
+                    const struct model_options *options, char *why, size_t why_bytes) {
+  static const struct model_options defaults;
+  struct loading loading = {.model = model, .options = options ? options : &defaults};
+  struct model_internal *internal = internal_of(model);
+  struct trace_runs runs;
   why[0] = 0;
-  int result = trace_runs_find(path, &internal->arena, &runs, why, why_bytes);
+  int result = trace_runs_find(paths, n, &internal->arena, &runs, why, why_bytes);
   const struct trace_run *run =
       result == 0 ? trace_runs_choose(&runs, loading.options->run, why, why_bytes) : NULL;
   if (result == 0 && !run)
@@ -224,10 +257,23 @@ int model_load(const char *path, const struct model_options *options, struct mod
   if (result < 0 && !why[0])
     snprintf(why, why_bytes, "%s", result == -ENOMEM ? "out of memory" : strerror(-result));
   processes_release(&loading.processes);
+  if (result < 0) {
+    model->n_ranks = 0;
+    model->timelines = NULL;
+  }
+  return result;
+}
+
+int model_load(const char *path, const struct model_options *options, struct model **out, char *why,
+               size_t why_bytes) {
+  struct model *model = model_new();
+  *out = NULL;
+  snprintf(why, why_bytes, "out of memory");
+  int result = model ? model_read_runs(model, &path, 1, options, why, why_bytes) : -ENOMEM;
   if (result < 0)
-    model_free(loading.model);
+    model_free(model);
   else
-    *out = loading.model;
+    *out = model;
   return result;
 }
 
@@ -237,6 +283,9 @@ void model_free(struct model *model) {
   struct model_internal *internal = internal_of(model);
   for (u32 r = 0; r < internal->n_spines; r++)
     spine_release(&internal->spines[r]);
+  if (internal->free_imported)
+    internal->free_imported(internal->imported);
+  free(internal->notes.at);
   arena_release(&internal->arena);
   free(internal);
   free(model);
@@ -254,10 +303,10 @@ static u32 count_hosts(const struct trace_run *run) {
   return hosts;
 }
 
-int model_list_runs(const char *path, FILE *out, char *why, size_t why_bytes) {
+int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_t why_bytes) {
   struct arena arena = {0};
   struct trace_runs runs;
-  int result = trace_runs_find(path, &arena, &runs, why, why_bytes);
+  int result = trace_runs_find(paths, n, &arena, &runs, why, why_bytes);
   for (u32 i = 0; i < runs.n_runs && result == 0; i++) {
     const struct trace_run *run = &runs.runs[i];
     time_t start = (time_t)(run->start_realtime_ns / 1000000000);

@@ -124,7 +124,20 @@ struct scalar {
   double value;
 };
 
-struct memory_origin;
+/* What the report was made from: "tscope traces", 8 files. */
+struct model_input {
+  const char *what;
+  u32 files;
+};
+
+struct timeline_source;
+
+/* Facts that some inputs bring and others do not; each importer's own header says what they hold.
+ * They name ranks by their global numbers: there may be more or fewer than in model.ranks. */
+struct flight_dumps;  /* import/flight_recorder */
+struct memory_origin; /* memory_history.h */
+struct module_tree;   /* import/modules */
+struct scalar_logs;   /* import/scalars */
 
 struct model {
   const char *run; /* identity */
@@ -146,6 +159,12 @@ struct model {
   const char **notes; /* what one must know about the input: files that cannot be read, processes
                          left out; one sentence each */
   u32 n_notes;
+  struct model_input *inputs; /* none for models made by hand */
+  u32 n_inputs;
+  const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
+  const struct flight_dumps *flight_dumps; /* NULL where no input brings them; likewise below */
+  const struct module_tree *modules;
+  const struct scalar_logs *scalar_logs;
   const struct memory_origin *memories; /* memory_history.h: where what each device's allocator did
                                            can be read */
   u32 n_memories;
@@ -199,7 +218,8 @@ struct lane {
 
 /* One rank, decoded: spans sorted by (start, longer first). */
 struct timeline {
-  u32 rank; /* index into model.ranks */
+  const struct timeline_source *source; /* whose internal this has */
+  u32 rank;                             /* index into model.ranks */
   struct span *spans;
   u32 n_spans;
   struct edge *edges; /* sorted by (to, from) */
@@ -214,6 +234,13 @@ struct timeline {
   bool on_gpu;
   i64 detail_begin; /* detail before this was overwritten in the ring */
   void *internal;
+};
+
+/* Where timelines come from: the kind of input that has them, or a test. */
+struct timeline_source {
+  int (*load)(const struct model *model, u32 rank, struct timeline *timeline);
+  void (*release)(struct timeline *timeline);
+  const char *(*name)(const struct timeline *timeline, u32 name);
 };
 
 /* Decodes one rank. Thread-safe for different timelines of one model. 0, or negative errno. */
@@ -233,14 +260,24 @@ struct model_options {
   void *user;
 };
 
-/* Reads what is at `path` (a tscope directory, a run's directory, or one file) into a model the
- * caller frees with model_free(). 0, or negative errno with a one-line reason and remedy in
- * `why`. */
-int model_load(const char *path, const struct model_options *options, struct model **model,
-               char *why, size_t why_bytes);
+/* A model of nothing: no ranks, no facts. NULL when there is no memory. */
+struct model *model_new(void);
 void model_free(struct model *model);
 
-/* Lists the runs under `path`, newest first, one line each. 0, or negative errno as above. */
-int model_list_runs(const char *path, FILE *out, char *why, size_t why_bytes);
+/* Says something about the input in one sentence that the model keeps. 0, or -ENOMEM. */
+int model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into a model
+ * of nothing. 0, or negative errno with a one-line reason and remedy in `why`; the model is then
+ * good for model_free() or for the facts of other inputs only. */
+int model_read_runs(struct model *model, const char *const *paths, u32 n,
+                    const struct model_options *options, char *why, size_t why_bytes);
+
+/* model_new() and model_read_runs() of one path. */
+int model_load(const char *path, const struct model_options *options, struct model **model,
+               char *why, size_t why_bytes);
+
+/* Lists the runs under the paths, newest first, one line each. 0, or negative errno as above. */
+int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_t why_bytes);
 
 #endif

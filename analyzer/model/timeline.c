@@ -27,7 +27,7 @@ static const char *const vocabulary[VOCABULARY] = {
     [NAMES_OF_CALLS + 4] = "fill",
 };
 
-const char *timeline_name(const struct timeline *timeline, u32 name) {
+static const char *trace_name(const struct timeline *timeline, u32 name) {
   const struct timeline_internal *internal = timeline->internal;
   const struct definitions *definitions = &internal->definitions;
   const char *text = NULL;
@@ -127,10 +127,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   return 0;
 }
 
-int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  *timeline = (struct timeline){.rank = rank};
-  if (rank >= model->n_ranks)
-    return -EINVAL;
+static int trace_load(const struct model *model, u32 rank, struct timeline *timeline) {
   const struct model_internal *internal = internal_of(model);
   struct timeline_build *build = calloc(1, sizeof *build);
   if (!build)
@@ -156,7 +153,7 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
   return result;
 }
 
-void timeline_release(struct timeline *timeline) {
+static void trace_release(struct timeline *timeline) {
   struct timeline_internal *internal = timeline->internal;
   free(timeline->spans);
   free(timeline->edges);
@@ -167,4 +164,24 @@ void timeline_release(struct timeline *timeline) {
     arena_release(&arena);
   }
   *timeline = (struct timeline){0};
+}
+
+const struct timeline_source trace_timelines = {trace_load, trace_release, trace_name};
+
+int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
+  *timeline = (struct timeline){.rank = rank};
+  if (rank >= model->n_ranks || !model->timelines)
+    return -EINVAL;
+  int result = model->timelines->load(model, rank, timeline);
+  timeline->source = result == 0 ? model->timelines : NULL;
+  return result;
+}
+
+void timeline_release(struct timeline *timeline) {
+  if (timeline->source)
+    timeline->source->release(timeline);
+}
+
+const char *timeline_name(const struct timeline *timeline, u32 name) {
+  return timeline->source ? timeline->source->name(timeline, name) : "unknown";
 }

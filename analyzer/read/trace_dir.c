@@ -109,24 +109,39 @@ static int group_runs(struct found *found, struct trace_runs *runs) {
   return 0;
 }
 
-int trace_runs_find(const char *path, struct arena *arena, struct trace_runs *runs, char *why,
-                    size_t why_bytes) {
-  struct found found = {.arena = arena};
+/* The folder that a file lies in, for a run whose files say nothing. */
+static const char *folder_of(struct found *found, const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? arena_copy(found->arena, path, (size_t)(slash - path)) : NULL;
+  return folder && *folder ? last_part(folder) : path;
+}
+
+static int find_at(struct found *found, const char *path) {
   struct stat status;
+  if (stat(path, &status) < 0)
+    return -errno;
+  return S_ISDIR(status.st_mode) ? search(found, path, 2)
+                                 : add_entry(found, path, folder_of(found, path));
+}
+
+int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct trace_runs *runs,
+                    char *why, size_t why_bytes) {
+  struct found found = {.arena = arena};
+  int result = 0;
+  u32 at = 0;
   *runs = (struct trace_runs){0};
-  int result = stat(path, &status) < 0   ? -errno
-               : S_ISDIR(status.st_mode) ? search(&found, path, 2)
-                                         : add_entry(&found, path, last_part(path));
+  for (u32 i = 0; i < n && result == 0; i++)
+    result = find_at(&found, paths[at = i]);
   if (result == -ENOMEM)
     snprintf(why, why_bytes, "out of memory");
   else if (result < 0)
-    snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).", path,
+    snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).", paths[at],
              strerror(-result));
   else if (found.n == 0) {
     snprintf(why, why_bytes,
              "%s: no traces (*%s) here. Was the job run with LD_PRELOAD=libtscope.so, and did it "
              "train?",
-             path, TSCOPE_FILE_SUFFIX);
+             paths[0], TSCOPE_FILE_SUFFIX);
     result = -ENOENT;
   } else {
     result = group_runs(&found, runs);

@@ -30,10 +30,11 @@ struct trace_runs {
   u32 n_runs;
 };
 
-/* Finds the traces at `path`: a directory of runs, one run's directory, or one file. Everything
- * lives in `arena`. 0, or negative errno with one line saying what is wrong and what to do. */
-int trace_runs_find(const char *path, struct arena *arena, struct trace_runs *runs, char *why,
-                    size_t why_bytes);
+/* Finds the traces at each of the paths: a directory of runs, one run's directory, or one file.
+ * Everything lives in `arena`. 0, or negative errno with one line saying what is wrong and what to
+ * do. */
+int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct trace_runs *runs,
+                    char *why, size_t why_bytes);
 
 /* The run called `name` or the only one whose identity starts with it; the newest readable one
  * for NULL. NULL with a line in `why` when there is none or several. */

@@ -86,6 +86,15 @@ static json_t *make_steps_method(const struct results *results) {
   return text_or_null(results->model->steps.method);
 }
 
+static json_t *make_inputs(const struct results *results) {
+  const struct model *model = results->model;
+  json_t *list = json_array();
+  for (u32 i = 0; i < model->n_inputs; i++)
+    json_array_append_new(list, json_pack("{s:s,s:i}", "what", model->inputs[i].what, "files",
+                                          (int)model->inputs[i].files));
+  return list;
+}
+
 static json_t *make_notes(const struct results *results) {
   json_t *list = json_array();
   for (u32 i = 0; i < results->model->n_notes; i++)
@@ -140,6 +149,7 @@ static json_t *make_path_by_rank(const struct results *results) {
 
 static const struct json_field run_fields[] = {
     MADE("id", make_run, "string", "the run's name, a folder under the traces' directory"),
+    MADE("inputs", make_inputs, "array of {what, files}", "kinds of input it was read from"),
     MADE("world_size", make_world_size, "integer", "ranks the job said it has"),
     MADE("ranks_found", make_ranks_found, "array of integers", "global ranks that left a trace"),
     MADE("hosts", make_hosts, "array of strings", "each host once"),

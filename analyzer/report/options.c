@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inputs.def"
 #include "options.def"
 
 /* Each takes one option's argument in: NULL, or what the argument should have been. */
@@ -218,23 +219,39 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   }
   if (options->help || options->version)
     return true;
-  if (optind + 1 != argc) {
+  if (optind == argc) {
     snprintf(why, why_bytes,
-             optind == argc
-                 ? "which traces? give their directory, for example: tscope-report /tmp/tscope"
-                 : "one path at a time; tscope-report --help shows how to call it");
+             "which traces? give their directory, for example: tscope-report /tmp/tscope");
     return false;
   }
-  options->path = argv[optind];
+  options->paths = (const char *const *)argv + optind;
+  options->n_paths = (u32)(argc - optind);
   return true;
 }
 
+/* Every kind of input, in as many lines as it takes. */
+static void print_kinds(FILE *out) {
+#define K(id, one, several) several,
+  static const char *const kinds[] = {TSCOPE_INPUTS(K)};
+#undef K
+  int column = 0;
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    if (column + (int)strlen(kinds[i]) > 88)
+      column = 0 * fputc('\n', out);
+    column += fprintf(out, "%s%s", column ? ", " : "  ", kinds[i]);
+  }
+  fputc('\n', out);
+}
+
 void options_print_help(FILE *out) {
-  fputs("usage: tscope-report [OPTION]... PATH\n"
-        "\n"
-        "Says where the time of a training run recorded by libtscope.so went and what to do about\n"
-        "it. PATH is the directory the traces went to, one run in it, or one rank's file.\n",
-        out);
+  fputs(
+      "usage: tscope-report [OPTION]... PATH...\n"
+      "\n"
+      "Says where the time of a training run went and what to do about it. PATH is the directory\n"
+      "that libtscope.so wrote to, one run in it, or one rank's file; or files of other tools, or\n"
+      "folders of them. Whatever several paths hold is joined by rank. What can be read:\n",
+      out);
+  print_kinds(out);
   for (size_t i = 0; i < N_ROWS; i++) {
     if (!rows[i].name) {
       fprintf(out, "\n%s:\n", rows[i].text);

@@ -15,7 +15,8 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 #define FAIL_ON_NOTHING (-1)
 
 struct options {
-  const char *path;
+  const char *const *paths;
+  u32 n_paths;
   const char *run, *steps, *output; /* NULL if not given */
   const struct report_backend *backend;
   double flops_per_step, params, tokens_per_step, peak_tflops; /* NAN if not given */

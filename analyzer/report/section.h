@@ -13,6 +13,8 @@ enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
 
 struct section {
   const char *title;
+  /* Whether the input has the facts the section is about: it is left out where not. */
+  bool (*applies)(const struct results *results);
   const char *findings[4]; /* ids, or their beginnings */
   /* Why nothing can be said, NULL if something can; may be NULL itself. */
   const char *(*unknown)(const struct results *results);
@@ -28,6 +30,10 @@ extern const struct section section_trust, section_verdict, section_steps, secti
 
 /* Columns of every section's body. */
 enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };
+
+/* For `applies`: always, and where ranks were seen over time. */
+bool section_always(const struct results *results);
+bool section_has_timelines(const struct results *results);
 
 enum style lamp_style(enum lamp lamp);
 const char *lamp_glyph(enum lamp lamp);

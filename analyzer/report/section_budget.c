@@ -87,5 +87,9 @@ static void body(struct pen *pen, const struct results *results, const struct re
                   "the arithmetic of each kernel is not recorded");
 }
 
-const struct section section_budget = {
-    "Budget", {"EFFICIENCY.", "DIST.", "TIMING.DATALOADER_BOUND"}, unknown, unjudged, body};
+const struct section section_budget = {"Budget",
+                                       section_has_timelines,
+                                       {"EFFICIENCY.", "DIST.", "TIMING.DATALOADER_BOUND"},
+                                       unknown,
+                                       unjudged,
+                                       body};

@@ -171,7 +171,12 @@ static void collectives_body(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-const struct section section_overlap = {
-    "Communication", {"DIST.COMM_BOUND", "DIST.EXPOSED_COMM"}, overlap_unknown, NULL, overlap_body};
-const struct section section_collectives = {
-    "Collectives", {"DIST.SLOW_LINK"}, collectives_unknown, collectives_unjudged, collectives_body};
+const struct section section_overlap = {"Communication",
+                                        section_has_timelines,
+                                        {"DIST.COMM_BOUND", "DIST.EXPOSED_COMM"},
+                                        overlap_unknown,
+                                        NULL,
+                                        overlap_body};
+const struct section section_collectives = {"Collectives",        section_has_timelines,
+                                            {"DIST.SLOW_LINK"},   collectives_unknown,
+                                            collectives_unjudged, collectives_body};

@@ -180,4 +180,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
 }
 
 const struct section section_distributed = {
-    "Ranks", {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"}, unknown, unjudged, body};
+    "Ranks", section_has_timelines, {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"}, unknown, unjudged,
+    body};

@@ -142,4 +142,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
                     percent(fabs(results->path_selfcheck)).text);
 }
 
-const struct section section_path = {"Critical path", {"DIST."}, unknown, unjudged, body};
+const struct section section_path = {
+    "Critical path", section_has_timelines, {"DIST."}, unknown, unjudged, body};

@@ -121,6 +121,8 @@ static void phases_body(struct pen *pen, const struct results *results,
                   duration_ms(results->comm_ms).text);
 }
 
-const struct section section_steps = {"Steps", {"TIMING.JITTER"}, steps_unknown, NULL, steps_body};
+const struct section section_steps = {
+    "Steps", section_has_timelines, {"TIMING.JITTER"}, steps_unknown, NULL, steps_body};
 const struct section section_phases = {
-    "Phases", {"TIMING.DATALOADER_BOUND"}, phases_unknown, NULL, phases_body};
+    "Phases",   section_has_timelines, {"TIMING.DATALOADER_BOUND"}, phases_unknown, NULL,
+    phases_body};

@@ -24,6 +24,15 @@ static u32 count_hosts(const struct model *model) {
   return hosts;
 }
 
+static void put_inputs(struct pen *pen, const struct model *model) {
+  if (model->n_inputs == 0)
+    return;
+  section_label(pen, "read from");
+  for (u32 i = 0; i < model->n_inputs; i++)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", count_of(model->inputs[i].files).text,
+                    model->inputs[i].what);
+}
+
 static void put_ranks(struct pen *pen, const struct results *results) {
   const struct model *model = results->model;
   section_label(pen, "ranks");
@@ -170,6 +179,11 @@ static void put_cost(struct pen *pen, const struct results *results) {
 
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
+  put_inputs(pen, results->model);
+  if (!section_has_timelines(results)) {
+    put_notes(pen, results->model);
+    return;
+  }
   put_ranks(pen, results);
   put_damage(pen, results->model);
   put_notes(pen, results->model);
@@ -180,4 +194,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_cost(pen, results);
 }
 
-const struct section section_trust = {"What this rests on", {"DATA."}, NULL, NULL, body};
+const struct section section_trust = {
+    "What this rests on", section_always, {"DATA."}, NULL, NULL, body};

@@ -49,7 +49,7 @@ static void put_cannot_tell(struct pen *pen, const struct results *results) {
       {"exposed communication", results->overlap_reason},
       {"critical path", results->path_reason},
   };
-  for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+  for (size_t i = 0; section_has_timelines(results) && i < sizeof(gaps) / sizeof(gaps[0]); i++) {
     if (!gaps[i].why)
       continue;
     if (pen->column)
@@ -119,5 +119,5 @@ static void findings(struct pen *pen, const struct results *results,
 }
 
 /* Both show every finding's severity. */
-const struct section section_verdict = {"Verdict", {""}, NULL, NULL, verdict};
-const struct section section_findings = {"Findings", {""}, NULL, NULL, findings};
+const struct section section_verdict = {"Verdict", section_always, {""}, NULL, NULL, verdict};
+const struct section section_findings = {"Findings", section_always, {""}, NULL, NULL, findings};

@@ -52,6 +52,15 @@ const char *section_per(const struct results *results) {
   return results->whole_run ? "in all" : "a step";
 }
 
+bool section_always(const struct results *results) {
+  (void)results;
+  return true;
+}
+
+bool section_has_timelines(const struct results *results) {
+  return results->model->n_ranks > 0;
+}
+
 static bool belongs(const struct section *section, const struct finding *finding) {
   for (size_t i = 0; i < sizeof(section->findings) / sizeof(section->findings[0]); i++)
     if (section->findings[i] &&
@@ -87,6 +96,8 @@ static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {
 
 static void put_section(struct pen *pen, const struct section *section,
                         const struct results *results, const struct report_view *view) {
+  if (!section->applies(results))
+    return;
   const char *unknown = section->unknown ? section->unknown(results) : NULL;
   pen_newline(pen);
   put_heading(pen, section->title, unknown ? LAMP_UNKNOWN : section_lamp(section, results));
@@ -105,7 +116,8 @@ static void put_title(struct pen *pen, const struct model *model) {
   pen_put(pen, STYLE_BOLD, "tscope");
   pen_blank(pen, 1);
   pen_item_format(pen, STYLE_PLAIN, 7, "run %s", model->run ? model->run : quantity_unknown);
-  pen_item(pen, STYLE_PLAIN, 7, plural(model->n_ranks, "rank").text);
+  if (model->n_ranks)
+    pen_item(pen, STYLE_PLAIN, 7, plural(model->n_ranks, "rank").text);
   if (model->begin != NS_UNKNOWN && model->end != NS_UNKNOWN)
     pen_item(pen, STYLE_PLAIN, 7, duration_s((double)(model->end - model->begin) / 1e9).text);
   pen_newline(pen);

@@ -207,7 +207,7 @@ static void test_runs_are_told_apart(void **state) {
                          sizeof why) < 0);
   assert_non_null(strstr(why, "no run is called \"friday\""));
   FILE *out = fmemopen(listing, sizeof listing, "w");
-  assert_int_equal(model_list_runs(fixture->directory, out, why, sizeof why), 0);
+  assert_int_equal(model_list_runs(&(const char *){fixture->directory}, 1, out, why, sizeof why), 0);
   fclose(out);
   assert_true(strstr(listing, "monday-2") < strstr(listing, "monday-1"));
   assert_true(strstr(listing, "monday-1") < strstr(listing, "sunday"));

@@ -30,14 +30,15 @@ static bool parse(char **argv) {
 static void what_is_given_is_taken(void **state) {
   (void)state;
   assert_true(PARSE("/tmp/t"));
-  assert_string_equal(options.path, "/tmp/t");
+  assert_string_equal(options.paths[0], "/tmp/t");
   assert_ptr_equal(options.backend, &report_text);
   assert_true(isnan(options.flops_per_step) && isnan(options.peak_tflops));
   assert_int_equal(options.fail_on, FAIL_ON_NOTHING);
   assert_true(PARSE("dir", "--format", "json", "--params=7B", "--tokens-per-step", "4M", "--run",
                     "x", "--steps", "10:", "--width=132", "--ascii", "--color", "never",
                     "--fail-on", "warning", "--threads", "2", "--include-warmup"));
-  assert_string_equal(options.path, "dir");
+  assert_int_equal(options.n_paths, 1);
+  assert_string_equal(options.paths[0], "dir");
   assert_ptr_equal(options.backend, &report_json);
   assert_true(options.params == 7e9 && options.tokens_per_step == 4e6);
   assert_string_equal(options.steps, "10:");
@@ -52,8 +53,9 @@ static void refusals_say_what_to_do(void **state) {
   (void)state;
   assert_false(parse((char *[]){"tscope-report", NULL}));
   assert_non_null(strstr(why, "tscope-report /tmp/tscope"));
-  assert_false(PARSE("a", "b"));
-  assert_non_null(strstr(why, "one path at a time"));
+  assert_true(PARSE("a", "--ascii", "b"));
+  assert_int_equal(options.n_paths, 2);
+  assert_string_equal(options.paths[1], "b");
   assert_false(PARSE("--frobnicate", "a"));
   assert_non_null(strstr(why, "--frobnicate is not an option"));
   assert_false(PARSE("a", "--width"));

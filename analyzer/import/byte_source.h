@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The bytes of a file from its beginning to its end, decompressed where it is gzip.
+ */
+#ifndef TSCOPE_BYTE_SOURCE_H
+#define TSCOPE_BYTE_SOURCE_H
+
+#include <stdbool.h>
+
+#include "tscope_format.h"
+
+struct byte_source;
+
+/* Opens a file. 0, or negative errno. */
+int byte_source_open(struct byte_source **source, const char *path);
+void byte_source_close(struct byte_source *source);
+
+bool byte_source_is_gzip(const struct byte_source *source);
+
+/* Fills `buffer` as far as the file goes: fewer bytes than asked for mean that it ends here. How
+ * many, or negative errno; -EBADMSG where compressed data is damaged or cut short, after what could
+ * be had has been given. */
+i64 byte_source_read(struct byte_source *source, u8 *buffer, size_t bytes);
+
+/* Bytes of the file, as it lies on disk, that have been taken in: for progress. */
+u64 byte_source_position(const struct byte_source *source);
+
+#endif

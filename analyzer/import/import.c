@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "import.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "byte_source.h"
+#include "internal.h"
+
+#define FOLDERS_DEEP 3u
+
+struct kind {
+  const char *one, *several;
+  input_probe *probe;
+  input_load *load;
+};
+
+#define K(id, one, several) {one, several, probe_##id, load_##id},
+static const struct kind kinds[] = {TSCOPE_INPUTS(K)};
+#undef K
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+typedef VECTOR(struct input) inputs;
+
+struct sorting {
+  struct arena *arena;
+  inputs of_kind[KINDS];
+  VECTOR(const char *) unknown; /* named on the command line, but not recognised */
+  u32 others;                   /* in folders */
+};
+
+u32 rank_of_name(const char *name) {
+  const char *digits = NULL;
+  size_t length = strcspn(name, ".");
+  if (length == 0)
+    length = strlen(name);
+  for (const char *at = name; (at = strcasestr(at, "rank")) != NULL; at += 4) {
+    const char *number = at + 4;
+    number += strspn(number, "_-=.: ");
+    if (isdigit((unsigned char)*number))
+      digits = number;
+  }
+  if (!digits) {
+    const char *end = name + length;
+    while (end > name && !isdigit((unsigned char)end[-1]))
+      end--;
+    digits = end;
+    while (digits > name && isdigit((unsigned char)digits[-1]))
+      digits--;
+    if (digits == end)
+      return INDEX_NONE;
+  }
+  errno = 0;
+  unsigned long rank = strtoul(digits, NULL, 10);
+  return errno || rank >= INDEX_NONE ? INDEX_NONE : (u32)rank;
+}
+
+bool head_has(const struct input *input, const char *word) {
+  return input->head_bytes && memmem(input->head, input->head_bytes, word, strlen(word)) != NULL;
+}
+
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Puts a file with those of its kind. One that cannot be opened has no first bytes; its name may
+ * still tell what it is. */
+static int sort_file(struct sorting *sorting, const char *path, u64 bytes, bool given) {
+  u8 head[INPUT_HEAD_BYTES + 1];
+  struct input input = {
+      .path = arena_text(sorting->arena, path), .bytes = bytes, .given = given, .head = head};
+  struct byte_source *source;
+  if (!input.path)
+    return -ENOMEM;
+  input.name = last_part(input.path);
+  if (byte_source_open(&source, path) == 0) {
+    i64 got = byte_source_read(source, head, INPUT_HEAD_BYTES);
+    input.head_bytes = got > 0 ? (u32)got : 0;
+    input.gzip = byte_source_is_gzip(source);
+    byte_source_close(source);
+  }
+  head[input.head_bytes] = 0;
+  size_t k = 0;
+  while (k < KINDS && !kinds[k].probe(&input))
+    k++;
+  input.head = NULL;
+  input.head_bytes = 0;
+  if (k < KINDS)
+    return VECTOR_PUSH(&sorting->of_kind[k], input) ? 0 : -ENOMEM;
+  sorting->others += !given;
+  return !given || VECTOR_PUSH(&sorting->unknown, input.path) ? 0 : -ENOMEM;
+}
+
+/* A folder or file in a folder that cannot be read hides only itself. */
+static int sort_folder(struct sorting *sorting, const char *path, unsigned depth) {
+  DIR *folder = opendir(path);
+  if (!folder)
+    return -errno;
+  int result = 0;
+  for (struct dirent *item; result == 0 && (item = readdir(folder));) {
+    struct stat status;
+    char *inner = arena_printf(sorting->arena, "%s/%s", path, item->d_name);
+    if (!inner)
+      result = -ENOMEM;
+    if (result < 0 || item->d_name[0] == '.' || lstat(inner, &status) < 0)
+      continue;
+    if (S_ISDIR(status.st_mode)) {
+      if (depth > 0 && sort_folder(sorting, inner, depth - 1) == -ENOMEM)
+        result = -ENOMEM;
+    } else if (stat(inner, &status) == 0 && S_ISREG(status.st_mode)) {
+      result = sort_file(sorting, inner, (u64)status.st_size, false);
+    }
+  }
+  closedir(folder);
+  return result;
+}
+
+static int by_path(const void *left, const void *right) {
+  return strcmp(((const struct input *)left)->path, ((const struct input *)right)->path);
+}
+
+static int sort_paths(struct sorting *sorting, const char *const *paths, u32 n, char *why,
+                      size_t why_bytes) {
+  for (u32 i = 0; i < n; i++) {
+    struct stat status;
+    int result = stat(paths[i], &status) < 0 ? -errno
+                 : S_ISDIR(status.st_mode)
+                     ? sort_folder(sorting, paths[i], FOLDERS_DEEP)
+                     : sort_file(sorting, paths[i], (u64)status.st_size, true);
+    if (result == -ENOMEM)
+      return result;
+    if (result < 0) {
+      snprintf(why, why_bytes, "%s: %s. Give the directory the job wrote to (TSCOPE_DIR).",
+               paths[i], strerror(-result));
+      return result;
+    }
+  }
+  for (size_t k = 0; k < KINDS; k++)
+    if (sorting->of_kind[k].n)
+      qsort(sorting->of_kind[k].at, sorting->of_kind[k].n, sizeof(struct input), by_path);
+  return 0;
+}
+
+/* Nothing was recognised: says what could have been. */
+static int nothing_here(const struct sorting *sorting, const char *path, char *why,
+                        size_t why_bytes) {
+  size_t used = 0;
+  if (sorting->unknown.n)
+    used = (size_t)snprintf(why, why_bytes,
+                            "%s is not recognised; what can be read:", sorting->unknown.at[0]);
+  else
+    used = (size_t)snprintf(why, why_bytes,
+                            "%s: no traces (*%s) here. Was the job run with "
+                            "LD_PRELOAD=libtscope.so, and did it train? What can be read:",
+                            path, TSCOPE_FILE_SUFFIX);
+  for (size_t k = 0; k < KINDS && used < why_bytes; k++)
+    used += (size_t)snprintf(why + used, why_bytes - used, "%s %s", k ? "," : "", kinds[k].several);
+  return -ENOENT;
+}
+
+/* What the report says it was made from. */
+static int list_inputs(struct import *import, const struct sorting *sorting) {
+  struct model *model = import->model;
+  model->inputs = arena_array(import->arena, KINDS, sizeof *model->inputs);
+  if (!model->inputs)
+    return -ENOMEM;
+  for (size_t k = 0; k < KINDS; k++) {
+    u32 files = sorting->of_kind[k].n;
+    if (files)
+      model->inputs[model->n_inputs++] = (struct model_input){
+          .what = files == 1 ? kinds[k].one : kinds[k].several, .files = files};
+  }
+  for (u32 i = 0; i < sorting->unknown.n; i++)
+    if (model_note(model, "%s is not recognised and was left out", sorting->unknown.at[i]) < 0)
+      return -ENOMEM;
+  return 0;
+}
+
+/* Every kind in turn. One that fails is a note as long as another kind tells something. */
+static int load_kinds(struct import *import, const struct sorting *sorting) {
+  int first_failure = 0;
+  u32 loaded = 0;
+  for (size_t k = 0; k < KINDS; k++) {
+    const inputs *files = &sorting->of_kind[k];
+    char why[512] = "";
+    struct import one = *import;
+    one.why = why;
+    one.why_bytes = sizeof why;
+    int result = files->n ? kinds[k].load(&one, files->at, files->n) : 0;
+    if (result == -ENOMEM)
+      return result;
+    loaded += files->n && result == 0;
+    if (result == 0)
+      continue;
+    if (!why[0])
+      snprintf(why, sizeof why, "%s: %s", files->at[0].path, strerror(-result));
+    if (first_failure == 0)
+      snprintf(import->why, import->why_bytes, "%s", why);
+    first_failure = first_failure ? first_failure : result;
+    if (model_note(import->model, "%s", why) < 0)
+      return -ENOMEM;
+  }
+  return loaded ? 0 : first_failure;
+}
+
+int import_load(const char *const *paths, u32 n, const struct model_options *options,
+                struct model **out, char *why, size_t why_bytes) {
+  static const struct model_options defaults;
+  struct model *model = model_new();
+  *out = NULL;
+  why[0] = 0;
+  struct import import = {.model = model,
+                          .arena = model ? &internal_of(model)->arena : NULL,
+                          .options = options ? options : &defaults,
+                          .why = why,
+                          .why_bytes = why_bytes};
+  struct sorting sorting = {.arena = import.arena};
+  u32 recognised = 0;
+  int result = model ? sort_paths(&sorting, paths, n, why, why_bytes) : -ENOMEM;
+  for (size_t k = 0; k < KINDS; k++)
+    recognised += sorting.of_kind[k].n;
+  if (result == 0 && recognised == 0)
+    result = nothing_here(&sorting, paths[0], why, why_bytes);
+  if (result == 0)
+    result = list_inputs(&import, &sorting);
+  if (result == 0)
+    result = load_kinds(&import, &sorting);
+  if (result == 0 && !model->run)
+    model->run = arena_text(import.arena, last_part(paths[0]));
+  if (result == -ENOMEM)
+    snprintf(why, why_bytes, "out of memory");
+  for (size_t k = 0; k < KINDS; k++)
+    free(sorting.of_kind[k].at);
+  free(sorting.unknown.at);
+  if (result < 0)
+    model_free(model);
+  else
+    *out = model;
+  return result;
+}

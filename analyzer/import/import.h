@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From whatever the command line names to one model: files are recognised by inputs.def, and each
+ * kind adds to the model what it knows. A model of inputs without timelines has no ranks; the facts
+ * it holds (model.h) have their own.
+ */
+#ifndef TSCOPE_IMPORT_H
+#define TSCOPE_IMPORT_H
+
+#include "arena.h"
+#include "inputs.def"
+#include "model.h"
+
+#define INPUT_HEAD_BYTES 4096u
+
+/* One file. Strings live in the model's arena. */
+struct input {
+  const char *path;
+  const char *name; /* last part of the path */
+  u64 bytes;        /* on disk */
+  bool gzip;        /* the file is compressed; `head` is not */
+  bool given;       /* named on the command line, not found in a folder that was */
+  /* The first bytes and a zero behind them; only while the file is being probed. */
+  const u8 *head;
+  u32 head_bytes;
+};
+
+/* What a loader works on. */
+struct import {
+  struct model *model; /* may hold what earlier kinds brought */
+  struct arena *arena; /* the model's */
+  const struct model_options *options;
+  char *why; /* for one line: what is wrong and what to do about it */
+  size_t why_bytes;
+};
+
+typedef bool input_probe(const struct input *input);
+
+/* Adds what the files of one kind tell; n > 0, sorted by path. A file that cannot be read is told
+ * in a note of the model (model_note()) and left out. Only where nothing can be done with any of
+ * them: negative errno and `why`; what other kinds of input tell is then reported without. */
+typedef int input_load(struct import *import, const struct input *inputs, u32 n);
+
+#define K(id, one, several)                                                                        \
+  input_probe probe_##id;                                                                          \
+  input_load load_##id;
+TSCOPE_INPUTS(K)
+#undef K
+
+/* Reads files and folders (and folders in those, three deep) into a model the caller frees with
+ * model_free(). 0, or negative errno with a one-line reason and remedy in `why`. */
+int import_load(const char *const *paths, u32 n, const struct model_options *options,
+                struct model **model, char *why, size_t why_bytes);
+
+/* The rank that a file's name tells: the number after "rank" (rank3, rank_3, rank-3), else the last
+ * number of the name without its extensions (_dump_12, node7_12). INDEX_NONE if there is none. */
+u32 rank_of_name(const char *name);
+
+/* Whether `word` is in the first bytes of a file, which may hold zeroes. */
+bool head_has(const struct input *input, const char *word);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is given to tscope-report is recognised by what is in it, wherever it lies.
+ */
+#include "model_support.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "import.h"
+#include "options.h"
+
+static char why[512];
+
+static const char *write_file(const struct fixture *fixture, const char *name, const char *text) {
+  static char path[512];
+  snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+  return path;
+}
+
+static void generate_run(const struct fixture *fixture, u32 ranks) {
+  struct tracegen_options options = tracegen_defaults();
+  options.directory = fixture->directory;
+  options.ranks = ranks;
+  options.steps = 4;
+  struct tracegen_truth truth;
+  assert_int_equal(tracegen_write(&options, &truth), 0);
+  tracegen_truth_free(&truth);
+}
+
+static void ranks_are_read_from_names(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    u32 rank;
+  } cases[] = {
+      {"rank3.json", 3},
+      {"rank_12.json.gz", 12},
+      {"rank-0.pt.trace.json", 0},
+      {"job7_rank5_1694039959.pt.trace.json.gz", 5},
+      {"_dump_11", 11},
+      {"nccl_trace_rank_4", 4},
+      {"node3_gpu_6", 6},
+      {"dump_2.pickle", 2},
+      {"trace.json", INDEX_NONE},
+      {"", INDEX_NONE},
+      {".hidden", INDEX_NONE},
+      {"rank99999999999999999999", INDEX_NONE},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (rank_of_name(cases[i].name) != cases[i].rank)
+      fail_msg("%s: rank %u", cases[i].name, rank_of_name(cases[i].name));
+}
+
+static void traces_are_found_as_before_and_said(void **state) {
+  struct fixture *fixture = *state;
+  struct model *model;
+  generate_run(fixture, 2);
+  write_file(fixture, "notes.txt", "nothing of ours");
+  const char *path = fixture->directory;
+  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof why), 0);
+  assert_int_equal(model->n_ranks, 2);
+  assert_int_equal(model->n_inputs, 1);
+  assert_int_equal(model->inputs[0].files, 2);
+  assert_string_equal(model->inputs[0].what, "tscope traces");
+  assert_int_equal(model->n_notes, 0);
+  model_free(model);
+}
+
+static void files_that_are_nothing_are_said(void **state) {
+  struct fixture *fixture = *state;
+  struct model *model;
+  generate_run(fixture, 1);
+  const char *paths[] = {fixture->directory, write_file(fixture, "notes.txt", "nothing of ours")};
+  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof why), 0);
+  assert_int_equal(model->n_notes, 1);
+  assert_non_null(strstr(model->notes[0], "notes.txt is not recognised"));
+  model_free(model);
+  assert_true(import_load(paths + 1, 1, NULL, &model, why, sizeof why) < 0);
+  assert_non_null(strstr(why, "notes.txt is not recognised"));
+  assert_non_null(strstr(why, "tscope traces"));
+  const char *nowhere = "/nonexistent/tscope";
+  assert_true(import_load(&nowhere, 1, NULL, &model, why, sizeof why) == -ENOENT);
+  assert_non_null(strstr(why, "TSCOPE_DIR"));
+}
+
+/* Dumps or snapshots alone: no ranks, no timelines. The report has no empty panels, the document no
+ * zeroes. */
+static void models_without_timelines_can_be_reported(void **state) {
+  (void)state;
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct model *model = model_new();
+  struct results *results;
+  char *text;
+  size_t bytes;
+  assert_non_null(model);
+  assert_int_equal(analyse(model, &options, &results), 0);
+  assert_int_equal(results->n_findings, 0);
+  FILE *out = open_memstream(&text, &bytes);
+  const struct report_view view = {.width = 80, .tokens_per_step = NAN};
+  assert_int_equal(report_text.write(results, &view, out), 0);
+  fclose(out);
+  assert_non_null(strstr(text, "Verdict"));
+  assert_null(strstr(text, "Steps"));
+  assert_null(strstr(text, "Communication"));
+  assert_null(strstr(text, "unknown:"));
+  free(text);
+  out = open_memstream(&text, &bytes);
+  assert_int_equal(report_json.write(results, &view, out), 0);
+  fclose(out);
+  assert_non_null(strstr(text, "\"events\": null"));
+  assert_null(strstr(text, ": 0"));
+  free(text);
+  results_free(results);
+  model_free(model);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ranks_are_read_from_names),
+      cmocka_unit_test_setup_teardown(traces_are_found_as_before_and_said, make_fixture,
+                                      drop_fixture),
+      cmocka_unit_test_setup_teardown(files_that_are_nothing_are_said, make_fixture, drop_fixture),
+      cmocka_unit_test(models_without_timelines_can_be_reported),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
