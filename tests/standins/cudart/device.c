@@ -2,8 +2,11 @@
  *
  * Devices, versions and error texts.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cuda.h>
 
 #include "cudart.h"
 
@@ -48,7 +51,35 @@ CUDART_API cudaError_t cudaDriverGetVersion(int *version) {
   return cudaSuccess;
 }
 
-/* Only what stands at the same place in the structure of every CUDA 11 to 13 is filled in. */
+#if STANDIN_CUDA_MAJOR == CUDART_VERSION / 1000
+static void describe_further(struct cudaDeviceProp *properties, int device) {
+  properties->major = 9;
+  properties->memPitch = INT32_MAX;
+  properties->totalConstMem = 64 << 10;
+  properties->textureAlignment = 512;
+  properties->multiProcessorCount = 132;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->maxBlocksPerMultiProcessor = 32;
+  properties->sharedMemPerMultiprocessor = 228 << 10;
+  properties->sharedMemPerBlockOptin = 227 << 10;
+  properties->regsPerMultiprocessor = 65536;
+  properties->l2CacheSize = 50 << 20;
+  properties->memoryBusWidth = 5120;
+  properties->asyncEngineCount = 3;
+  properties->pciBusID = 0x10 + device;
+  properties->canMapHostMemory = properties->concurrentKernels = 1;
+  properties->unifiedAddressing = properties->managedMemory = 1;
+  properties->streamPrioritiesSupported = properties->cooperativeLaunch = 1;
+  properties->memoryPoolsSupported = 1;
+  for (int i = 0; i < 3; i++) {
+    properties->maxThreadsDim[i] = i < 2 ? 1024 : 64;
+    properties->maxGridSize[i] = i ? 65535 : INT32_MAX;
+  }
+}
+#endif
+
+/* Of another CUDA than the headers' only what stands at the same place in the structure of every
+ * CUDA 11 to 13 is filled in. */
 static cudaError_t properties(struct cudaDeviceProp *properties, int device) {
   if (device < 0 || device >= SIM_DEVICES)
     return remember(cudaErrorInvalidDevice);
@@ -60,6 +91,9 @@ static cudaError_t properties(struct cudaDeviceProp *properties, int device) {
   properties->regsPerBlock = 65536;
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = 1024;
+#if STANDIN_CUDA_MAJOR == CUDART_VERSION / 1000
+  describe_further(properties, device);
+#endif
   return cudaSuccess;
 }
 
@@ -91,6 +125,25 @@ CUDART_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr at
     break;
   case cudaDevAttrClockRate:
     *value = 1980000;
+    break;
+  case cudaDevAttrMaxSharedMemoryPerBlock:
+    *value = 48 << 10;
+    break;
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+    *value = 227 << 10;
+    break;
+  case cudaDevAttrMaxThreadsPerMultiProcessor:
+    *value = 2048;
+    break;
+  case cudaDevAttrMaxBlocksPerMultiprocessor:
+    *value = 32;
+    break;
+  case cudaDevAttrMaxGridDimX:
+    *value = INT32_MAX;
+    break;
+  case cudaDevAttrMaxGridDimY:
+  case cudaDevAttrMaxGridDimZ:
+    *value = 65535;
     break;
   default:
     *value = 0;
@@ -140,6 +193,7 @@ static const struct {
     {cudaErrorIllegalState, "cudaErrorIllegalState",
      "the operation cannot be performed in the present state"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
      "operation not permitted when stream is capturing"},
 };
@@ -156,4 +210,48 @@ CUDART_API const char *cudaGetErrorName(cudaError_t error) {
     if (errors[i].error == error)
       return errors[i].name;
   return "cudaErrorUnknown";
+}
+
+CUDART_API cudaError_t cudaProfilerStart(void);
+CUDART_API cudaError_t cudaProfilerStart(void) {
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaProfilerStop(void);
+CUDART_API cudaError_t cudaProfilerStop(void) {
+  return cudaSuccess;
+}
+
+static CUresult not_supported(void) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* A driver function that the stand-in driver lacks is there and refuses. */
+static cudaError_t driver_entry(const char *symbol, void **function,
+                                enum cudaDriverEntryPointQueryResult *status) {
+  if (!symbol || !function)
+    return remember(cudaErrorInvalidValue);
+  *function = dlsym(RTLD_DEFAULT, symbol);
+  if (!*function)
+    *function = (void *)not_supported;
+  if (status)
+    *status = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function,
+                                               unsigned long long flags,
+                                               enum cudaDriverEntryPointQueryResult *status);
+CUDART_API cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function,
+                                               unsigned long long flags,
+                                               enum cudaDriverEntryPointQueryResult *status) {
+  (void)flags;
+  return driver_entry(symbol, function, status);
+}
+
+CUDART_API cudaError_t cudaGetDriverEntryPointByVersion(
+    const char *symbol, void **function, unsigned version, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult *status) {
+  (void)version, (void)flags;
+  return driver_entry(symbol, function, status);
 }

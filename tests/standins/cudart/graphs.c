@@ -83,6 +83,22 @@ CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
   return is_capturing(stream, status, id, false);
 }
 
+CUDART_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                                enum cudaStreamCaptureStatus *status,
+                                                unsigned long long *id, cudaGraph_t *graph,
+                                                const cudaGraphNode_t **dependencies,
+                                                const cudaGraphEdgeData **edges, size_t *n) {
+  if (graph)
+    *graph = NULL;
+  if (dependencies)
+    *dependencies = NULL;
+  if (edges)
+    *edges = NULL;
+  if (n)
+    *n = 0;
+  return is_capturing(stream, status, id, false);
+}
+
 CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
   static __thread enum cudaStreamCaptureMode current;
   enum cudaStreamCaptureMode before = current;
@@ -145,4 +161,24 @@ CUDART_API cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 CUDART_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return graph_free((struct sim_graph *)executable);
+}
+
+/* A captured graph does not show its nodes here. */
+CUDART_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n) {
+  (void)graph, (void)nodes;
+  *n = 0;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
+                                                    cudaGraphNode_t *dependencies,
+                                                    cudaGraphEdgeData *edges, size_t *n) {
+  (void)node, (void)dependencies, (void)edges;
+  *n = 0;
+  return cudaSuccess;
+}
+
+CUDART_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned flags) {
+  (void)graph, (void)path, (void)flags;
+  return remember(cudaErrorNotSupported);
 }

@@ -71,12 +71,41 @@ CUDART_API void __cudaRegisterFunction(void **handle, const char *host, char *de
   sim_unlock();
 }
 
+/* A variable of the device stands in host memory of its own, at an address that its shadow is the
+ * key to. */
+struct variable {
+  const void *host;
+  void *memory;
+};
+
+static void *variables;
+
+static int compare_variable(const void *left, const void *right) {
+  const struct variable *a = left, *b = right;
+  return (a->host > b->host) - (a->host < b->host);
+}
+
 CUDART_API void __cudaRegisterVar(void **handle, char *host, char *device, const char *name,
                                   int external, size_t size, int constant, int global);
 CUDART_API void __cudaRegisterVar(void **handle, char *host, char *device, const char *name,
                                   int external, size_t size, int constant, int global) {
-  (void)handle, (void)host, (void)device, (void)name, (void)external, (void)size, (void)constant;
-  (void)global;
+  (void)handle, (void)device, (void)name, (void)external, (void)constant, (void)global;
+  struct variable *variable = calloc(1, sizeof *variable);
+  if (!variable)
+    return;
+  *variable = (struct variable){.host = host, .memory = calloc(1, size ? size : 1)};
+  sim_lock();
+  tsearch(variable, &variables, compare_variable);
+  sim_unlock();
+}
+
+cudaError_t CUDART_API cudaGetSymbolAddress(void **address, const void *symbol) {
+  struct variable wanted = {.host = symbol};
+  sim_lock();
+  struct variable **found = tfind(&wanted, &variables, compare_variable);
+  *address = found ? (*found)->memory : NULL;
+  sim_unlock();
+  return remember(*address ? cudaSuccess : cudaErrorInvalidSymbol);
 }
 
 CUDART_API char __cudaInitModule(void **handle);
@@ -175,6 +204,7 @@ cudaError_t CUDART_API cudaFuncGetAttributes(struct cudaFuncAttributes *attribut
   memset(attributes, 0, sizeof *attributes);
   attributes->maxThreadsPerBlock = 1024;
   attributes->numRegs = 32;
+  attributes->ptxVersion = attributes->binaryVersion = 90;
   sim_lock();
   const struct kernel *kernel = find(function);
   sim_unlock();

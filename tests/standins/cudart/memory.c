@@ -5,10 +5,11 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cudart.h"
 
-enum { ALIGNMENT = 512 };
+enum { ALIGNMENT = 512, MAPPED = 1 << 20 /* as large as this, memory is a mapping of its own */ };
 static const size_t device_bytes = (size_t)80 << 30;
 
 struct allocation {
@@ -35,6 +36,25 @@ static struct allocation *find(const void *pointer) {
   return found ? *(struct allocation **)found : NULL;
 }
 
+/* Zeros, so that what a program computes from memory that no kernel really wrote is the same in
+ * every run. */
+static void *memory_new(size_t bytes) {
+  if (bytes >= MAPPED) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+  }
+  void *memory = aligned_alloc(ALIGNMENT, bytes);
+  return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+static void memory_free(void *memory, size_t bytes) {
+  if (memory && bytes >= MAPPED)
+    munmap(memory, bytes);
+  else
+    free(memory);
+}
+
 static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType type) {
   if (!pointer)
     return remember(cudaErrorInvalidValue);
@@ -48,7 +68,7 @@ static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType ty
   sim_lock();
   bool fits = type != cudaMemoryTypeDevice || rounded <= device_bytes - in_use;
   struct allocation *allocation = malloc(sizeof *allocation);
-  void *memory = fits ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+  void *memory = fits ? memory_new(rounded) : NULL;
   if (allocation && memory) {
     *allocation = (struct allocation){memory, rounded, type, *sim_device()};
     tsearch(allocation, &allocations, compare);
@@ -58,7 +78,7 @@ static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType ty
     error = cudaSuccess;
   } else {
     free(allocation);
-    free(memory);
+    memory_free(memory, rounded);
   }
   sim_unlock();
   return remember(error);
@@ -72,8 +92,8 @@ static cudaError_t let_go(void *pointer) {
   tdelete(allocation, &allocations, compare);
   if (allocation->type == cudaMemoryTypeDevice)
     in_use -= allocation->bytes;
+  memory_free(pointer, allocation->bytes);
   free(allocation);
-  free(pointer);
   return cudaSuccess;
 }
 
@@ -313,4 +333,11 @@ cudaError_t CUDART_API cudaHostGetDevicePointer(void **device, void *host, unsig
   (void)flags;
   *device = host;
   return cudaSuccess;
+}
+
+cudaError_t CUDART_API cudaMemcpyToSymbol(const void *symbol, const void *source, size_t bytes,
+                                          size_t offset, enum cudaMemcpyKind kind) {
+  void *address = NULL;
+  cudaError_t error = cudaGetSymbolAddress(&address, symbol);
+  return error ? error : copy((char *)address + offset, source, bytes, kind, NULL, false, true);
 }

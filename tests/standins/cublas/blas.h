@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the files of the stand-in cuBLAS and cuBLASLt: handles that remember their stream,
+ * descriptors that remember what was set, and products that take the time of their operations and
+ * compute nothing. The types of the API are written out as the ABI passes them, so that no cuBLAS
+ * header is needed.
+ */
+#ifndef STANDIN_BLAS_H
+#define STANDIN_BLAS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLAS_API __attribute__((visibility("default")))
+
+enum {
+  BLAS_SUCCESS = 0,
+  BLAS_NOT_INITIALIZED = 1,
+  BLAS_INVALID_VALUE = 7,
+  BLAS_NOT_SUPPORTED = 15
+};
+
+/* A product of batch matrices, m x k times k x n, of elements of `type` (cudaDataType_t). */
+struct blas_product {
+  int64_t m, n, k, batch;
+  int type;
+};
+
+/* Puts its kernel on the stream, as the real library does: not through the program's CUDA runtime.
+ * Runs for flops / STANDIN_TFLOPS, but no less than STANDIN_KERNEL_US. Returns a cublasStatus_t. */
+BLAS_API int blas_launch(void *stream, struct blas_product product);
+
+#endif

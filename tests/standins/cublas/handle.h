@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a cuBLAS handle remembers.
+ */
+#ifndef STANDIN_BLAS_HANDLE_H
+#define STANDIN_BLAS_HANDLE_H
+
+#include "blas.h"
+
+struct cublasContext {
+  void *stream;
+  int math_mode, pointer_mode, atomics_mode, sm_count;
+};
+
+#endif
