@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pickle machine: a stack of values, marks in it, and a memo of what may be referred to again.
+ * Python's Lib/pickletools.py describes every instruction.
+ */
+#include "pickle.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pickle_text.h"
+#include "value_build.h"
+#include "vector.h"
+
+enum op {
+  OP_MARK = '(',
+  OP_STOP = '.',
+  OP_POP = '0',
+  OP_POP_MARK = '1',
+  OP_DUP = '2',
+  OP_FLOAT = 'F',
+  OP_INT = 'I',
+  OP_BININT = 'J',
+  OP_BININT1 = 'K',
+  OP_LONG = 'L',
+  OP_BININT2 = 'M',
+  OP_NONE = 'N',
+  OP_PERSID = 'P',
+  OP_BINPERSID = 'Q',
+  OP_REDUCE = 'R',
+  OP_STRING = 'S',
+  OP_BINSTRING = 'T',
+  OP_SHORT_BINSTRING = 'U',
+  OP_UNICODE = 'V',
+  OP_BINUNICODE = 'X',
+  OP_APPEND = 'a',
+  OP_BUILD = 'b',
+  OP_GLOBAL = 'c',
+  OP_DICT = 'd',
+  OP_APPENDS = 'e',
+  OP_GET = 'g',
+  OP_BINGET = 'h',
+  OP_INST = 'i',
+  OP_LONG_BINGET = 'j',
+  OP_LIST = 'l',
+  OP_OBJ = 'o',
+  OP_PUT = 'p',
+  OP_BINPUT = 'q',
+  OP_LONG_BINPUT = 'r',
+  OP_SETITEM = 's',
+  OP_TUPLE = 't',
+  OP_SETITEMS = 'u',
+  OP_EMPTY_DICT = '}',
+  OP_EMPTY_LIST = ']',
+  OP_EMPTY_TUPLE = ')',
+  OP_BINFLOAT = 'G',
+  OP_BINBYTES = 'B',
+  OP_SHORT_BINBYTES = 'C',
+  OP_PROTO = 0x80,
+  OP_NEWOBJ = 0x81,
+  OP_EXT1 = 0x82,
+  OP_EXT2 = 0x83,
+  OP_EXT4 = 0x84,
+  OP_TUPLE1 = 0x85,
+  OP_TUPLE2 = 0x86,
+  OP_TUPLE3 = 0x87,
+  OP_NEWTRUE = 0x88,
+  OP_NEWFALSE = 0x89,
+  OP_LONG1 = 0x8a,
+  OP_LONG4 = 0x8b,
+  OP_SHORT_BINUNICODE = 0x8c,
+  OP_BINUNICODE8 = 0x8d,
+  OP_BINBYTES8 = 0x8e,
+  OP_EMPTY_SET = 0x8f,
+  OP_ADDITEMS = 0x90,
+  OP_FROZENSET = 0x91,
+  OP_NEWOBJ_EX = 0x92,
+  OP_STACK_GLOBAL = 0x93,
+  OP_MEMOIZE = 0x94,
+  OP_FRAME = 0x95,
+  OP_BYTEARRAY8 = 0x96,
+  OP_NEXT_BUFFER = 0x97,
+  OP_READONLY_BUFFER = 0x98,
+};
+
+#define NEWEST_PROTOCOL 5
+
+struct machine {
+  const u8 *start, *at, *end;
+  struct value_builder builder;
+  VECTOR(struct value) stack;
+  VECTOR(u32) marks;         /* the stack below which an instruction may not reach */
+  VECTOR(struct value) memo; /* kind 0 where there is none */
+  u32 memoized;
+  bool stopped;
+  char *why;
+  size_t why_bytes;
+};
+
+static int bad(struct machine *m, const char *reason) {
+  snprintf(m->why, m->why_bytes, "byte %td of the pickle: %s", m->at - m->start, reason);
+  return -EBADMSG;
+}
+
+static int no_memory(struct machine *m) {
+  snprintf(m->why, m->why_bytes, "no memory for the pickle at its byte %td", m->at - m->start);
+  return -ENOMEM;
+}
+
+/* Explains what a function of value_build.h or pickle_text.h refused. */
+static int checked(struct machine *m, int error, const char *what) {
+  return error == -ENOMEM ? no_memory(m) : error ? bad(m, what) : 0;
+}
+
+/* --- Refusing what is not plain data --- */
+
+/* Copies a name of the file for a message: printable, and not long. */
+static size_t quote(char *out, size_t room, const char *name, size_t n) {
+  size_t i = 0;
+  for (; i < n && i + 1 < room; i++)
+    out[i] = (char)(isgraph((unsigned char)name[i]) ? name[i] : '?');
+  out[i] = 0;
+  return i;
+}
+
+static int refuse(struct machine *m, const char *what, const char *module, size_t module_bytes,
+                  const char *name, size_t name_bytes) {
+  char asked[100];
+  size_t n = quote(asked, 50, module, module_bytes);
+  asked[n++] = '.';
+  quote(asked + n, 49, name, name_bytes);
+  snprintf(m->why, m->why_bytes,
+           "byte %td of the pickle: %s asks for %s; only plain data is read, nothing is ever run",
+           m->at - m->start, what, asked);
+  return -EPERM;
+}
+
+static int refuse_plainly(struct machine *m, const char *what) {
+  snprintf(m->why, m->why_bytes,
+           "byte %td of the pickle: %s; only plain data is read, nothing is ever run",
+           m->at - m->start, what);
+  return -EPERM;
+}
+
+/* --- Reading arguments --- */
+
+static size_t left(const struct machine *m) {
+  return (size_t)(m->end - m->at);
+}
+
+static bool take(struct machine *m, u32 bytes, u64 *value) {
+  if (left(m) < bytes)
+    return false;
+  *value = 0;
+  for (u32 i = 0; i < bytes; i++)
+    *value |= (u64)m->at[i] << (8 * i);
+  m->at += bytes;
+  return true;
+}
+
+/* The text up to the next newline, which is taken too. */
+static bool take_line(struct machine *m, const char **line, size_t *n) {
+  const u8 *newline = memchr(m->at, '\n', left(m));
+  if (!newline)
+    return false;
+  *line = (const char *)m->at;
+  *n = (size_t)(newline - m->at);
+  m->at = newline + 1;
+  return true;
+}
+
+static int cut_short(struct machine *m) {
+  return bad(m, "the file ends inside an instruction; it was not written whole");
+}
+
+/* --- The stack --- */
+
+static u32 floor_of(const struct machine *m) {
+  return m->marks.n ? m->marks.at[m->marks.n - 1] : 0;
+}
+
+static int push(struct machine *m, struct value value) {
+  return VECTOR_PUSH(&m->stack, value) ? 0 : no_memory(m);
+}
+
+/* The values above the innermost mark, which is taken away; they stay readable until a push. */
+static int pop_mark(struct machine *m, struct value **values, u32 *n) {
+  if (m->marks.n == 0)
+    return bad(m, "an instruction needs a mark and there is none");
+  u32 floor = m->marks.at[--m->marks.n];
+  *values = m->stack.at ? m->stack.at + floor : NULL;
+  *n = m->stack.n - floor;
+  m->stack.n = floor;
+  return 0;
+}
+
+static int pop(struct machine *m, u32 n, struct value **values) {
+  if (m->stack.n - floor_of(m) < n)
+    return bad(m, "an instruction needs more values than there are");
+  m->stack.n -= n;
+  *values = m->stack.at + m->stack.n;
+  return 0;
+}
+
+/* The container on top of the stack, which stays there. */
+static struct value *top(struct machine *m, enum value_kind kind) {
+  if (m->stack.n == floor_of(m))
+    return NULL;
+  struct value *value = &m->stack.at[m->stack.n - 1];
+  return value->kind == kind ? value : NULL;
+}
+
+/* --- The memo --- */
+
+/* Indices count what was put before them, so none exceeds the bytes there are. */
+static int memo_put(struct machine *m, u64 index) {
+  if (index > (u64)(m->end - m->start))
+    return bad(m, "a memo number beyond what the file can hold");
+  if (m->stack.n == floor_of(m))
+    return bad(m, "nothing to put into the memo");
+  if (!VECTOR_REACH(&m->memo, (u32)index))
+    return no_memory(m);
+  m->memoized += !m->memo.at[index].kind;
+  m->memo.at[index] = m->stack.at[m->stack.n - 1];
+  return 0;
+}
+
+static int memo_get(struct machine *m, u64 index) {
+  if (index >= m->memo.n || !m->memo.at[index].kind)
+    return bad(m, "a reference to something that was not memoized");
+  return push(m, m->memo.at[index]);
+}
+
+/* The number in a line of the text protocol. */
+static bool line_number(struct machine *m, u64 *value) {
+  const char *line;
+  size_t n;
+  if (!take_line(m, &line, &n) || n == 0 || n > 10)
+    return false;
+  *value = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (line[i] < '0' || line[i] > '9')
+      return false;
+    *value = *value * 10 + (u64)(line[i] - '0');
+  }
+  return true;
+}
+
+static int memo_op(struct machine *m, enum op op) {
+  u64 index = m->memoized;
+  bool got = op == OP_MEMOIZE                     ? true
+             : op == OP_GET || op == OP_PUT       ? line_number(m, &index)
+             : op == OP_BINGET || op == OP_BINPUT ? take(m, 1, &index)
+                                                  : take(m, 4, &index);
+  if (!got)
+    return cut_short(m);
+  bool put = op == OP_MEMOIZE || op == OP_PUT || op == OP_BINPUT || op == OP_LONG_BINPUT;
+  return put ? memo_put(m, index) : memo_get(m, index);
+}
+
+/* --- Scalars --- */
+
+static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
+  u64 word;
+  if (!take(m, bytes, &word))
+    return cut_short(m);
+  i64 value = is_signed ? (i64)(i32)(u32)word : (i64)word;
+  return push(m, (struct value){.kind = VALUE_INT, .integer = value});
+}
+
+/* A size in `width` bytes, then that many bytes. */
+static int take_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
+  u64 claimed;
+  if (!take(m, width, &claimed))
+    return cut_short(m);
+  if (claimed > left(m))
+    return bad(m, "a size beyond the end of the file; it is damaged or was not written whole");
+  if (claimed > UINT32_MAX - 1)
+    return bad(m, "a single value of more than 4 GiB");
+  *bytes = m->at;
+  *n = (u32)claimed;
+  m->at += claimed;
+  return 0;
+}
+
+static int push_long(struct machine *m, u32 width) {
+  const u8 *bytes;
+  u32 n;
+  struct value value;
+  int error = take_sized(m, width, &bytes, &n);
+  if (!error)
+    error = checked(m, pickle_integer(&m->builder, bytes, n, &value), "a bad integer");
+  return error ? error : push(m, value);
+}
+
+static int push_text(struct machine *m, enum value_kind kind, u32 width) {
+  const u8 *bytes;
+  u32 n;
+  struct value value;
+  int error = take_sized(m, width, &bytes, &n);
+  if (!error)
+    error = checked(m, value_make_text(&m->builder, kind, (const char *)bytes, n, &value), "");
+  return error ? error : push(m, value);
+}
+
+static int push_binary_float(struct machine *m) {
+  u64 word;
+  if (!take(m, 8, &word))
+    return cut_short(m);
+  word = __builtin_bswap64(word);
+  struct value value = {.kind = VALUE_FLOAT};
+  memcpy(&value.real, &word, sizeof value.real);
+  return push(m, value);
+}
+
+/* The scalars that old protocols write as a line of text. */
+static int push_line(struct machine *m, enum op op) {
+  const char *line;
+  size_t n;
+  struct value value;
+  if (!take_line(m, &line, &n))
+    return cut_short(m);
+  int error = op == OP_FLOAT     ? pickle_float(line, n, &value)
+              : op == OP_STRING  ? pickle_quoted(&m->builder, line, n, &value)
+              : op == OP_UNICODE ? pickle_raw_unicode(&m->builder, line, n, &value)
+                                 : pickle_decimal(&m->builder, line, n, &value);
+  error = checked(m, error, "a number or text that cannot be read");
+  return error ? error : push(m, value);
+}
+
+/* --- Containers --- */
+
+static int push_empty(struct machine *m, enum value_kind kind) {
+  struct value value;
+  if (value_make_items(&m->builder, kind, &value) < 0)
+    return no_memory(m);
+  return push(m, value);
+}
+
+/* What cannot be changed later, and so may be in a set or the key of a dict. */
+static bool may_be_key(const struct value *value) {
+  return value->kind != VALUE_LIST && value->kind != VALUE_DICT && value->kind != VALUE_SET;
+}
+
+static int put_pairs(struct machine *m, struct value *dict, const struct value *pairs, u32 n) {
+  if (n % 2)
+    return bad(m, "a key without a value");
+  for (u32 i = 0; i < n; i += 2)
+    if (!may_be_key(&pairs[i]))
+      return bad(m, "a list, dict or set as a key");
+  return checked(m, value_put(&m->builder, dict->items, pairs, n / 2), "too many items");
+}
+
+static int put_items(struct machine *m, struct value *to, const struct value *items, u32 n) {
+  for (u32 i = 0; to->kind == VALUE_SET && i < n; i++)
+    if (!may_be_key(&items[i]))
+      return bad(m, "a list, dict or set inside a set");
+  return checked(m, value_append(&m->builder, to->items, items, n), "too many items");
+}
+
+/* A container of what was above the mark, or of the n values on top. */
+static int push_made(struct machine *m, enum value_kind kind, const struct value *values, u32 n) {
+  struct value made;
+  if (value_make_items(&m->builder, kind, &made) < 0)
+    return no_memory(m);
+  int error = kind == VALUE_DICT ? put_pairs(m, &made, values, n) : put_items(m, &made, values, n);
+  return error ? error : push(m, made);
+}
+
+static int push_marked(struct machine *m, enum value_kind kind) {
+  struct value *values;
+  u32 n;
+  int error = pop_mark(m, &values, &n);
+  return error ? error : push_made(m, kind, values, n);
+}
+
+static int push_tuple(struct machine *m, u32 n) {
+  struct value *values = NULL;
+  int error = pop(m, n, &values);
+  return error ? error : push_made(m, VALUE_TUPLE, values, n);
+}
+
+/* Adds to the container below the values. */
+static int add(struct machine *m, enum value_kind kind, const struct value *values, u32 n) {
+  struct value *to = top(m, kind);
+  if (!to)
+    return bad(m, "items for a list, dict or set that is not there");
+  return kind == VALUE_DICT ? put_pairs(m, to, values, n) : put_items(m, to, values, n);
+}
+
+static int add_popped(struct machine *m, enum value_kind kind, u32 n) {
+  struct value *values;
+  int error = pop(m, n, &values);
+  return error ? error : add(m, kind, values, n);
+}
+
+static int add_marked(struct machine *m, enum value_kind kind) {
+  struct value *values;
+  u32 n;
+  int error = pop_mark(m, &values, &n);
+  return error ? error : add(m, kind, values, n);
+}
+
+/* --- The rest --- */
+
+static int drop(struct machine *m, enum op op) {
+  struct value *values;
+  u32 n;
+  if (op == OP_POP_MARK || (m->marks.n && m->stack.n == floor_of(m)))
+    return pop_mark(m, &values, &n);
+  return pop(m, 1, &values);
+}
+
+static int duplicate(struct machine *m) {
+  if (m->stack.n == floor_of(m))
+    return bad(m, "nothing to duplicate");
+  return push(m, m->stack.at[m->stack.n - 1]);
+}
+
+static int check_protocol(struct machine *m) {
+  u64 protocol;
+  if (!take(m, 1, &protocol))
+    return cut_short(m);
+  return protocol <= NEWEST_PROTOCOL ? 0 : bad(m, "a protocol newer than 5");
+}
+
+/* A frame only promises that so many bytes follow. */
+static int check_frame(struct machine *m) {
+  u64 bytes;
+  if (!take(m, 8, &bytes))
+    return cut_short(m);
+  return bytes <= left(m) ? 0 : bad(m, "the file ends inside a frame; it was not written whole");
+}
+
+static int refuse_named(struct machine *m, const char *what) {
+  const char *module, *name;
+  size_t module_bytes, name_bytes;
+  if (!take_line(m, &module, &module_bytes) || !take_line(m, &name, &name_bytes))
+    return cut_short(m);
+  return refuse(m, what, module, module_bytes, name, name_bytes);
+}
+
+static int refuse_stacked(struct machine *m) {
+  struct value *names;
+  int error = pop(m, 2, &names);
+  if (error)
+    return error;
+  const char *module = value_text(&names[0]), *name = value_text(&names[1]);
+  return refuse(m, "STACK_GLOBAL", module ? module : "?", module ? names[0].n : 1,
+                name ? name : "?", name ? names[1].n : 1);
+}
+
+/* Instructions that name or call something. */
+static int refuse_op(struct machine *m, enum op op) {
+  switch (op) {
+  case OP_GLOBAL:
+    return refuse_named(m, "GLOBAL");
+  case OP_INST:
+    return refuse_named(m, "INST");
+  case OP_STACK_GLOBAL:
+    return refuse_stacked(m);
+  case OP_REDUCE:
+    return refuse_plainly(m, "REDUCE asks for a call");
+  case OP_BUILD:
+    return refuse_plainly(m, "BUILD asks for an object's state to be set");
+  case OP_OBJ:
+  case OP_NEWOBJ:
+  case OP_NEWOBJ_EX:
+    return refuse_plainly(m, "NEWOBJ asks for an object to be made");
+  case OP_PERSID:
+  case OP_BINPERSID:
+    return refuse_plainly(m, "PERSID asks for an object kept elsewhere");
+  case OP_EXT1:
+  case OP_EXT2:
+  case OP_EXT4:
+    return refuse_plainly(m, "EXT asks for a registered extension");
+  case OP_NEXT_BUFFER:
+  case OP_READONLY_BUFFER:
+    return refuse_plainly(m, "NEXT_BUFFER asks for data kept elsewhere");
+  default:
+    return bad(m, "not an instruction; the file is no pickle, or damaged");
+  }
+}
+
+static int step(struct machine *m, enum op op) {
+  switch (op) {
+  case OP_MARK:
+    return VECTOR_PUSH(&m->marks, m->stack.n) ? 0 : no_memory(m);
+  case OP_STOP:
+    m->stopped = true;
+    return 0;
+  case OP_POP:
+  case OP_POP_MARK:
+    return drop(m, op);
+  case OP_DUP:
+    return duplicate(m);
+  case OP_PROTO:
+    return check_protocol(m);
+  case OP_FRAME:
+    return check_frame(m);
+
+  case OP_NONE:
+    return push(m, (struct value){.kind = VALUE_NONE});
+  case OP_NEWTRUE:
+  case OP_NEWFALSE:
+    return push(m, (struct value){.kind = VALUE_BOOL, .boolean = op == OP_NEWTRUE});
+  case OP_BININT:
+    return push_integer(m, 4, true);
+  case OP_BININT1:
+    return push_integer(m, 1, false);
+  case OP_BININT2:
+    return push_integer(m, 2, false);
+  case OP_LONG1:
+    return push_long(m, 1);
+  case OP_LONG4:
+    return push_long(m, 4);
+  case OP_BINFLOAT:
+    return push_binary_float(m);
+  case OP_INT:
+  case OP_LONG:
+  case OP_FLOAT:
+  case OP_STRING:
+  case OP_UNICODE:
+    return push_line(m, op);
+  case OP_SHORT_BINUNICODE:
+  case OP_SHORT_BINSTRING:
+    return push_text(m, VALUE_STR, 1);
+  case OP_BINUNICODE:
+  case OP_BINSTRING:
+    return push_text(m, VALUE_STR, 4);
+  case OP_BINUNICODE8:
+    return push_text(m, VALUE_STR, 8);
+  case OP_SHORT_BINBYTES:
+    return push_text(m, VALUE_BYTES, 1);
+  case OP_BINBYTES:
+    return push_text(m, VALUE_BYTES, 4);
+  case OP_BINBYTES8:
+  case OP_BYTEARRAY8:
+    return push_text(m, VALUE_BYTES, 8);
+
+  case OP_EMPTY_LIST:
+    return push_empty(m, VALUE_LIST);
+  case OP_EMPTY_DICT:
+    return push_empty(m, VALUE_DICT);
+  case OP_EMPTY_SET:
+    return push_empty(m, VALUE_SET);
+  case OP_EMPTY_TUPLE:
+    return push_empty(m, VALUE_TUPLE);
+  case OP_LIST:
+    return push_marked(m, VALUE_LIST);
+  case OP_DICT:
+    return push_marked(m, VALUE_DICT);
+  case OP_TUPLE:
+    return push_marked(m, VALUE_TUPLE);
+  case OP_FROZENSET:
+    return push_marked(m, VALUE_SET);
+  case OP_TUPLE1:
+  case OP_TUPLE2:
+  case OP_TUPLE3:
+    return push_tuple(m, op - OP_TUPLE1 + 1);
+  case OP_APPEND:
+    return add_popped(m, VALUE_LIST, 1);
+  case OP_APPENDS:
+    return add_marked(m, VALUE_LIST);
+  case OP_ADDITEMS:
+    return add_marked(m, VALUE_SET);
+  case OP_SETITEM:
+    return add_popped(m, VALUE_DICT, 2);
+  case OP_SETITEMS:
+    return add_marked(m, VALUE_DICT);
+
+  case OP_PUT:
+  case OP_BINPUT:
+  case OP_LONG_BINPUT:
+  case OP_MEMOIZE:
+  case OP_GET:
+  case OP_BINGET:
+  case OP_LONG_BINGET:
+    return memo_op(m, op);
+  default:
+    return refuse_op(m, op);
+  }
+}
+
+static int run(struct machine *m, struct value *root) {
+  int error = 0;
+  while (!error && !m->stopped)
+    error = m->at < m->end
+                ? step(m, (enum op) * m->at++)
+                : bad(m, "the file ends before the pickle does; it was not written whole");
+  if (error)
+    return error;
+  if (m->marks.n || m->stack.n != 1)
+    return bad(m, "it ends with more or less than one value");
+  error = value_finish(m->stack.at, PICKLE_MOST_DEPTH);
+  if (error == -ELOOP)
+    return bad(m, "something in it contains itself");
+  if (error == -E2BIG)
+    return bad(m, "it is nested too deeply");
+  if (error)
+    return no_memory(m);
+  *root = m->stack.at[0];
+  return 0;
+}
+
+int pickle_read(const void *bytes, size_t n, struct arena *arena, struct value *root, char *why,
+                size_t why_bytes) {
+  struct machine m = {.start = bytes,
+                      .at = bytes,
+                      .end = (const u8 *)bytes + n,
+                      .builder = {.arena = arena},
+                      .why = why,
+                      .why_bytes = why_bytes};
+  int error = run(&m, root);
+  free(m.stack.at);
+  free(m.marks.at);
+  free(m.memo.at);
+  value_builder_release(&m.builder);
+  return error;
+}
+
+bool pickle_looks_like(const void *bytes, size_t n) {
+  const u8 *at = bytes;
+  return n >= 2 && at[0] == OP_PROTO && at[1] >= 2 && at[1] <= NEWEST_PROTOCOL;
+}

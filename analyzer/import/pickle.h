@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Python's pickle, protocols 0 to 5, of plain data: None, bool, int, float, str, bytes, list,
+ * tuple, dict, set. A pickle is a program; this reader has none of the instructions that name or
+ * call anything, so whatever a file holds, nothing is imported, constructed or run. Such a file is
+ * refused, with the name of what it asked for.
+ */
+#ifndef TSCOPE_PICKLE_H
+#define TSCOPE_PICKLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "arena.h"
+#include "value.h"
+
+/* Deepest nesting that is read. */
+#define PICKLE_MOST_DEPTH 256u
+
+/* Whether the bytes begin as a pickle of protocol 2 or later does. */
+bool pickle_looks_like(const void *bytes, size_t n);
+
+/* Reads one pickle into `arena`; the bytes are not needed afterwards. Memory is bounded by a small
+ * multiple of `n`, whatever sizes the file claims. What comes after the pickle's end is ignored.
+ * 0, or negative errno with the reason and the place in `why`; `root` is then untouched. */
+int pickle_read(const void *bytes, size_t n, struct arena *arena, struct value *root, char *why,
+                size_t why_bytes);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "pickle_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Python refuses to read longer ones too: the time grows with the square. */
+#define MOST_DIGITS 4300u
+#define LIMBS (MOST_DIGITS / 9 + 3)
+
+int pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out) {
+  bool negative = n && bytes[n - 1] & 0x80;
+  u8 sign = negative ? 0xff : 0;
+  while (n > 8 && bytes[n - 1] == sign && ((bytes[n - 2] ^ sign) & 0x80) == 0)
+    n--;
+  if (n > 8)
+    return value_make_text(b, VALUE_BIG, (const char *)bytes, n, out);
+  u64 word = 0;
+  for (u32 i = 0; i < 8; i++)
+    word |= (u64)(i < n ? bytes[i] : sign) << (8 * i);
+  *out = (struct value){.kind = VALUE_INT, .integer = (i64)word};
+  return 0;
+}
+
+/* magnitude = magnitude x 10^digits + chunk, in 32-bit limbs */
+static void limbs_take(u32 *limbs, u32 *n, u32 scale, u32 chunk) {
+  u64 carry = chunk;
+  for (u32 i = 0; i < *n; i++) {
+    carry += (u64)limbs[i] * scale;
+    limbs[i] = (u32)carry;
+    carry >>= 32;
+  }
+  if (carry)
+    limbs[(*n)++] = (u32)carry;
+}
+
+static void limbs_negate(u32 *limbs, u32 n) {
+  u64 carry = 1;
+  for (u32 i = 0; i < n; i++) {
+    carry += (u32)~limbs[i];
+    limbs[i] = (u32)carry;
+    carry >>= 32;
+  }
+}
+
+int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct value *out) {
+  if (n == 2 && line[0] == '0' && (line[1] == '0' || line[1] == '1')) {
+    *out = (struct value){.kind = VALUE_BOOL, .boolean = line[1] == '1'};
+    return 0;
+  }
+  if (n && line[n - 1] == 'L')
+    n--;
+  bool negative = n && line[0] == '-';
+  size_t i = negative || (n && line[0] == '+');
+  if (i == n || n - i > MOST_DIGITS)
+    return -EBADMSG;
+  u32 limbs[LIMBS] = {0}, used = 0;
+  while (i < n) {
+    u32 chunk = 0, scale = 1;
+    for (u32 digits = 0; digits < 9 && i < n; digits++, i++) {
+      if (line[i] < '0' || line[i] > '9')
+        return -EBADMSG;
+      chunk = chunk * 10 + (u32)(line[i] - '0');
+      scale *= 10;
+    }
+    limbs_take(limbs, &used, scale, chunk);
+  }
+  used++; /* for the sign */
+  if (negative)
+    limbs_negate(limbs, used);
+  u8 bytes[LIMBS * 4];
+  for (u32 at = 0; at < used * 4; at++)
+    bytes[at] = (u8)(limbs[at / 4] >> (8 * (at % 4)));
+  return pickle_integer(b, bytes, used * 4, out);
+}
+
+int pickle_float(const char *line, size_t n, struct value *out) {
+  char text[64], *end;
+  if (n == 0 || n >= sizeof text)
+    return -EBADMSG;
+  memcpy(text, line, n);
+  text[n] = 0;
+  *out = (struct value){.kind = VALUE_FLOAT, .real = strtod(text, &end)};
+  return end == text + n ? 0 : -EBADMSG;
+}
+
+static int hex(const char *at, size_t left, u32 digits, u32 *out) {
+  u32 value = 0;
+  if (left < digits)
+    return -EBADMSG;
+  for (u32 i = 0; i < digits; i++) {
+    if (!isxdigit((unsigned char)at[i]))
+      return -EBADMSG;
+    value = value * 16 + (u32)(at[i] <= '9' ? at[i] - '0' : (at[i] | 32) - 'a' + 10);
+  }
+  *out = value;
+  return 0;
+}
+
+static size_t octal(const char *at, size_t left, u32 *out) {
+  size_t i = 0;
+  for (*out = 0; i < 3 && i < left && at[i] >= '0' && at[i] <= '7'; i++)
+    *out = *out * 8 + (u32)(at[i] - '0');
+  return i;
+}
+
+/* What follows a backslash; how much of it that is, 0 when it is no escape. */
+static size_t escape(const char *at, size_t left, char *out) {
+  static const char names[] = "abfnrtv\\'\"", means[] = "\a\b\f\n\r\t\v\\'\"";
+  u32 code;
+  const char *name = left && *at ? strchr(names, *at) : NULL;
+  if (name) {
+    *out = means[name - names];
+    return 1;
+  }
+  if (left && *at == 'x' && hex(at + 1, left - 1, 2, &code) == 0) {
+    *out = (char)code;
+    return 3;
+  }
+  size_t digits = octal(at, left, &code);
+  *out = (char)code;
+  return digits;
+}
+
+int pickle_quoted(struct value_builder *b, const char *line, size_t n, struct value *out) {
+  if (n < 2 || line[0] != line[n - 1] || (line[0] != '\'' && line[0] != '"') || n > UINT32_MAX)
+    return -EBADMSG;
+  char *text = malloc(n);
+  if (!text)
+    return -ENOMEM;
+  u32 bytes = 0;
+  for (size_t i = 1; i < n - 1; i++) {
+    size_t taken = line[i] == '\\' ? escape(line + i + 1, n - 2 - i, &text[bytes]) : 0;
+    if (!taken)
+      text[bytes] = line[i];
+    bytes++;
+    i += taken;
+  }
+  int error = value_make_text(b, VALUE_STR, text, bytes, out);
+  free(text);
+  return error;
+}
+
+static u32 put_utf8(char *at, u32 code) {
+  if (code < 0x80) {
+    at[0] = (char)code;
+    return 1;
+  }
+  u32 n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  for (u32 i = n - 1; i > 0; i--, code >>= 6)
+    at[i] = (char)(0x80 | (code & 0x3f));
+  at[0] = (char)((0xf00u >> n) | code);
+  return n;
+}
+
+int pickle_raw_unicode(struct value_builder *b, const char *line, size_t n, struct value *out) {
+  if (n > UINT32_MAX / 2)
+    return -EBADMSG;
+  char *text = malloc(2 * n + 1);
+  if (!text)
+    return -ENOMEM;
+  u32 bytes = 0;
+  int error = 0;
+  for (size_t i = 0; i < n && !error; i++) {
+    u32 code = (u8)line[i];
+    u32 digits = code != '\\' || i + 1 == n ? 0
+                 : line[i + 1] == 'u'       ? 4
+                 : line[i + 1] == 'U'       ? 8
+                                            : 0;
+    if (digits) {
+      error = hex(line + i + 2, n - i - 2, digits, &code);
+      i += 1 + digits;
+    }
+    if (code > 0x10ffff)
+      error = -EBADMSG;
+    if (!error)
+      bytes += put_utf8(text + bytes, code);
+  }
+  if (!error)
+    error = value_make_text(b, VALUE_STR, text, bytes, out);
+  free(text);
+  return error;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "value.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *value_kind_name(const struct value *value) {
+  static const char *const names[] = {
+      [VALUE_NONE] = "None",   [VALUE_BOOL] = "bool",   [VALUE_INT] = "int",
+      [VALUE_BIG] = "int",     [VALUE_FLOAT] = "float", [VALUE_STR] = "str",
+      [VALUE_BYTES] = "bytes", [VALUE_LIST] = "list",   [VALUE_TUPLE] = "tuple",
+      [VALUE_SET] = "set",     [VALUE_DICT] = "dict"};
+  return value && value->kind && value->kind <= VALUE_DICT ? names[value->kind] : "nothing";
+}
+
+const struct value *value_get(const struct value *value, const char *key) {
+  if (!value || value->kind != VALUE_DICT)
+    return NULL;
+  const struct value_items *items = value->items;
+  size_t bytes = strlen(key);
+  for (u32 i = items->n; i-- > 0;) {
+    const struct value *at = &items->keys[i];
+    if (at->kind == VALUE_STR && at->n == bytes && memcmp(at->text, key, bytes) == 0)
+      return &items->at[i];
+  }
+  return NULL;
+}
+
+bool value_integer(const struct value *value, i64 *out) {
+  if (!value || value->kind != VALUE_INT)
+    return false;
+  *out = value->integer;
+  return true;
+}
+
+double value_number(const struct value *value) {
+  if (value && value->kind == VALUE_INT)
+    return (double)value->integer;
+  return value && value->kind == VALUE_FLOAT ? value->real : (double)NAN;
+}

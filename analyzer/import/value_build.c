@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "value_build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vector.h"
+
+/* Beyond these, what is read is taken to be content rather than a word that comes again. */
+#define TEXT_WORTH_KEEPING_ONCE 1024u
+#define KEYS_WORTH_KEEPING_ONCE 32u
+
+/* A chain longer than this is only found in files made to have it; nothing is kept once then. */
+#define MOST_PROBES 16u
+
+struct value_slot {
+  const void *at; /* text, or keys; NULL when empty */
+  u32 n, hash;
+};
+
+static u32 hash_bytes(const void *bytes, size_t n) {
+  const u8 *at = bytes;
+  u64 hash = 0x9e3779b97f4a7c15u ^ n;
+  for (; n >= 8; n -= 8, at += 8) {
+    u64 word;
+    memcpy(&word, at, 8);
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 32;
+  }
+  for (; n; n--)
+    hash = (hash ^ *at++) * 0x100000001b3u;
+  return (u32)(hash ^ (hash >> 29));
+}
+
+static bool table_grow(struct value_table *table) {
+  u32 room = table->room ? table->room * 2 : 256;
+  struct value_slot *slots = room ? calloc(room, sizeof *slots) : NULL;
+  if (!slots)
+    return false;
+  for (u32 i = 0; i < table->room; i++) {
+    if (!table->slots[i].at)
+      continue;
+    u32 place = table->slots[i].hash & (room - 1);
+    while (slots[place].at)
+      place = (place + 1) & (room - 1);
+    slots[place] = table->slots[i];
+  }
+  free(table->slots);
+  table->slots = slots;
+  table->room = room;
+  return true;
+}
+
+/* What equals the `bytes` at `what`, or NULL with the slot to put it into, or with NULL in `slot`
+ * too when there is no place for it. */
+static const void *table_find(struct value_table *table, const void *what, u32 n, size_t bytes,
+                              struct value_slot **slot) {
+  *slot = NULL;
+  if (table->n >= table->room / 2 && !table_grow(table))
+    return NULL;
+  u32 hash = hash_bytes(what, bytes);
+  for (u32 i = 0; i < MOST_PROBES; i++) {
+    struct value_slot *at = &table->slots[(hash + i) & (table->room - 1)];
+    if (!at->at) {
+      at->hash = hash;
+      at->n = n;
+      *slot = at;
+      return NULL;
+    }
+    if (at->hash == hash && at->n == n && memcmp(at->at, what, bytes) == 0)
+      return at->at;
+  }
+  return NULL;
+}
+
+static void table_keep(struct value_table *table, struct value_slot *slot, const void *what) {
+  if (!slot)
+    return;
+  slot->at = what;
+  table->n++;
+}
+
+int value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
+                    struct value *out) {
+  struct value_slot *slot = NULL;
+  const char *kept = NULL;
+  if (bytes <= TEXT_WORTH_KEEPING_ONCE)
+    kept = table_find(&b->texts, text, bytes, bytes, &slot);
+  if (!kept) {
+    kept = arena_copy(b->arena, text, bytes);
+    if (!kept)
+      return -ENOMEM;
+    table_keep(&b->texts, slot, kept);
+  }
+  *out = (struct value){.kind = kind, .n = bytes, .text = kept};
+  return 0;
+}
+
+int value_make_items(struct value_builder *b, enum value_kind kind, struct value *out) {
+  struct value_items *items = arena_alloc(b->arena, sizeof *items);
+  if (!items)
+    return -ENOMEM;
+  *out = (struct value){.kind = kind, .items = items};
+  return 0;
+}
+
+/* Moves an array to a place with room for `n` more. The first items come exactly, later ones leave
+ * room for as many again. */
+static struct value *moved(struct value_builder *b, const struct value *old, u32 have, u32 room) {
+  struct value *at = arena_array(b->arena, room, sizeof *at);
+  if (at && have)
+    memcpy(at, old, have * sizeof *at);
+  return at;
+}
+
+static bool room_after(u32 have, u32 more, u32 *room) {
+  u64 need = (u64)have + more;
+  u64 wanted = have ? need + need / 2 : need;
+  *room = wanted > UINT32_MAX ? UINT32_MAX : (u32)wanted;
+  return need <= UINT32_MAX;
+}
+
+int value_append(struct value_builder *b, struct value_items *items, const struct value *more,
+                 u32 n) {
+  if (n == 0)
+    return 0;
+  if (n > items->room - items->n) {
+    u32 room;
+    if (!room_after(items->n, n, &room))
+      return -EOVERFLOW;
+    struct value *at = moved(b, items->at, items->n, room);
+    if (!at)
+      return -ENOMEM;
+    items->at = at;
+    items->room = room;
+  }
+  memcpy(items->at + items->n, more, n * sizeof *more);
+  items->n += n;
+  return 0;
+}
+
+/* The keys of n pairs as an array, kept once where that can be. */
+static struct value *keys_of(struct value_builder *b, const struct value *pairs, u32 n) {
+  struct value keys[KEYS_WORTH_KEEPING_ONCE];
+  bool small = n <= KEYS_WORTH_KEEPING_ONCE;
+  for (u32 i = 0; small && i < n; i++) {
+    keys[i] = pairs[2 * (size_t)i];
+    small = keys[i].kind == VALUE_STR;
+  }
+  struct value_slot *slot = NULL;
+  const void *kept = small ? table_find(&b->shapes, keys, n, n * sizeof *keys, &slot) : NULL;
+  if (kept)
+    return (struct value *)(uintptr_t)kept;
+  struct value *own = arena_array(b->arena, n, sizeof *own);
+  for (u32 i = 0; own && i < n; i++)
+    own[i] = pairs[2 * (size_t)i];
+  if (own)
+    table_keep(&b->shapes, slot, own);
+  return own;
+}
+
+/* Room for n more pairs; keys that may be shared are copied first. */
+static int dict_grow(struct value_builder *b, struct value_items *items, u32 n) {
+  u32 room;
+  if (!room_after(items->n, n, &room))
+    return -EOVERFLOW;
+  struct value *keys = moved(b, items->keys, items->n, room);
+  struct value *at = moved(b, items->at, items->n, room);
+  if (!keys || !at)
+    return -ENOMEM;
+  items->keys = keys;
+  items->at = at;
+  items->room = room;
+  return 0;
+}
+
+int value_put(struct value_builder *b, struct value_items *items, const struct value *pairs,
+              u32 n) {
+  if (n == 0)
+    return 0;
+  if (items->n == 0) {
+    items->keys = keys_of(b, pairs, n);
+    items->at = arena_array(b->arena, n, sizeof *items->at);
+    if (!items->keys || !items->at)
+      return -ENOMEM;
+    for (u32 i = 0; i < n; i++)
+      items->at[i] = pairs[2 * (size_t)i + 1];
+    items->n = n;
+    return 0;
+  }
+  if (items->n > items->room || n > items->room - items->n) {
+    int error = dict_grow(b, items, n);
+    if (error)
+      return error;
+  }
+  for (u32 i = 0; i < n; i++) {
+    items->keys[items->n + i] = pairs[2 * (size_t)i];
+    items->at[items->n + i] = pairs[2 * (size_t)i + 1];
+  }
+  items->n += n;
+  return 0;
+}
+
+/* A container on the way down, and where in it the walk is: items first, then keys. */
+struct visit {
+  struct value_items *items;
+  bool dict;
+  u32 next;
+  u32 depth;
+  double spread;
+};
+
+struct way {
+  VECTOR(struct visit) visits;
+  u32 most;
+};
+
+#define BEING_VISITED UINT32_MAX
+#define MOST_SPREAD 1e30 /* within a float */
+
+static const struct value *next_inside(struct visit *v) {
+  u32 i = v->next++;
+  if (i < v->items->n)
+    return &v->items->at[i];
+  return v->dict && i - v->items->n < v->items->n ? &v->items->keys[i - v->items->n] : NULL;
+}
+
+/* Counts what is inside, now known, to what holds it. */
+static int count(struct way *way, u32 depth, double spread) {
+  if (depth + way->visits.n > way->most)
+    return -E2BIG;
+  if (way->visits.n == 0)
+    return 0;
+  struct visit *holder = &way->visits.at[way->visits.n - 1];
+  if (holder->depth <= depth)
+    holder->depth = depth + 1;
+  holder->spread += spread;
+  return 0;
+}
+
+static int meet(struct way *way, const struct value *value) {
+  if (value->kind < VALUE_LIST)
+    return count(way, 0, 1);
+  struct value_items *items = value->items;
+  if (items->depth == BEING_VISITED)
+    return -ELOOP;
+  if (items->depth)
+    return count(way, items->depth, (double)items->spread);
+  if (way->visits.n >= way->most)
+    return -E2BIG;
+  struct visit visit = {.items = items, .dict = value->kind == VALUE_DICT, .depth = 1, .spread = 1};
+  if (!VECTOR_PUSH(&way->visits, visit))
+    return -ENOMEM;
+  items->depth = BEING_VISITED;
+  return 0;
+}
+
+static int leave(struct way *way) {
+  struct visit done = way->visits.at[--way->visits.n];
+  if (done.spread > MOST_SPREAD)
+    done.spread = MOST_SPREAD;
+  done.items->depth = done.depth;
+  done.items->spread = (float)done.spread;
+  return count(way, done.depth, done.spread);
+}
+
+int value_finish(const struct value *root, u32 most) {
+  struct way way = {.most = most};
+  int error = meet(&way, root);
+  while (!error && way.visits.n) {
+    const struct value *inside = next_inside(&way.visits.at[way.visits.n - 1]);
+    error = inside ? meet(&way, inside) : leave(&way);
+  }
+  free(way.visits.at);
+  return error;
+}
+
+void value_builder_release(struct value_builder *b) {
+  free(b->texts.slots);
+  free(b->shapes.slots);
+  b->texts = b->shapes = (struct value_table){0};
+}

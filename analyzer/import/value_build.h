@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Making value trees, for those who read files: texts are kept once, and so are the keys of dicts
+ * that have the same ones in the same order, which is what a list of records is made of.
+ *
+ * Functions return 0 or negative errno.
+ */
+#ifndef TSCOPE_VALUE_BUILD_H
+#define TSCOPE_VALUE_BUILD_H
+
+#include "arena.h"
+#include "value.h"
+
+struct value_table {
+  struct value_slot *slots;
+  u32 n, room; /* room: 0 or a power of 2 */
+};
+
+struct value_builder {
+  struct arena *arena; /* the tree's */
+  struct value_table texts, shapes;
+};
+
+/* A STR, BYTES or BIG with a copy of the bytes. */
+int value_make_text(struct value_builder *b, enum value_kind kind, const char *text, u32 bytes,
+                    struct value *out);
+
+/* An empty LIST, TUPLE, SET or DICT. */
+int value_make_items(struct value_builder *b, enum value_kind kind, struct value *out);
+
+/* Appends to a list, tuple or set. */
+int value_append(struct value_builder *b, struct value_items *items, const struct value *more,
+                 u32 n);
+
+/* Adds n pairs to a dict: key, value, key, value, ... */
+int value_put(struct value_builder *b, struct value_items *items, const struct value *pairs, u32 n);
+
+/* To be called once on the finished tree: fills in depth and spread. -ELOOP when something contains
+ * itself, -E2BIG when something is nested deeper than `most`. */
+int value_finish(const struct value *root, u32 most);
+
+/* Frees what only building needed; the tree stays. */
+void value_builder_release(struct value_builder *b);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pickle reader against files nobody's pickler wrote: programs that ask for more than plain
+ * data, claim more than there is, or never end. recorder_pickle.py compares it with Python's own.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants the above first */
+#include <cmocka.h>
+
+#include "pickle.h"
+
+struct reading {
+  struct arena arena;
+  struct value root;
+  char why[300];
+  int error;
+};
+
+static void read_bytes(struct reading *r, const void *bytes, size_t n) {
+  *r = (struct reading){0};
+  r->error = pickle_read(bytes, n, &r->arena, &r->root, r->why, sizeof r->why);
+}
+
+#define READ(r, text) read_bytes(r, text, sizeof(text) - 1)
+
+static void refused(const void *bytes, size_t n, int error, const char *says) {
+  struct reading r;
+  read_bytes(&r, bytes, n);
+  if (r.error != -error || !strstr(r.why, says))
+    fail_msg("%d \"%s\", wanted %d \"%s\"", r.error, r.why, -error, says);
+  arena_release(&r.arena);
+}
+
+#define REFUSED(text, error, says) refused(text, sizeof(text) - 1, error, says)
+
+static void what_names_or_calls_is_refused_by_name(void **state) {
+  (void)state;
+  REFUSED("cos\nsystem\n(S'echo run'\ntR.", EPERM, "os.system");
+  REFUSED("(ios\nsystem\n.", EPERM, "INST asks for os.system");
+  REFUSED("\x80\x04\x8c\x02os\x8c\x06system\x93.", EPERM, "os.system");
+  REFUSED("\x80\x02)R.", EPERM, "REDUCE");
+  REFUSED("\x80\x02)}b.", EPERM, "BUILD");
+  REFUSED("\x80\x02)\x81.", EPERM, "NEWOBJ");
+  REFUSED("\x80\x04)\x92.", EPERM, "NEWOBJ");
+  REFUSED("(o.", EPERM, "NEWOBJ");
+  REFUSED("Pid\n.", EPERM, "PERSID");
+  REFUSED("NQ.", EPERM, "PERSID");
+  REFUSED("\x82\x01.", EPERM, "EXT");
+  REFUSED("\x80\x05\x97.", EPERM, "NEXT_BUFFER");
+  REFUSED("c\x1b[2J\nboo\a\n.", EPERM, "?[2J.boo?");
+}
+
+static void what_is_not_there_is_not_believed(void **state) {
+  (void)state;
+  REFUSED("", EBADMSG, "ends before");
+  REFUSED("\x80", EBADMSG, "ends inside");
+  REFUSED("\x80\x09N.", EBADMSG, "protocol newer");
+  REFUSED("]", EBADMSG, "ends before");
+  REFUSED("X\xff\xff\xff\xff"
+          "a",
+          EBADMSG, "size beyond");
+  REFUSED("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
+          "a",
+          EBADMSG, "size beyond");
+  REFUSED("\x8b\xff\xff\xff\x7f"
+          "a",
+          EBADMSG, "size beyond");
+  REFUSED("\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.", EBADMSG, "frame");
+  REFUSED("Nr\xff\xff\xff\xff.", EBADMSG, "memo number beyond");
+  REFUSED("j\xff\xff\xff\xff.", EBADMSG, "not memoized");
+  REFUSED("h\x00.", EBADMSG, "not memoized");
+  REFUSED("Np99999999999\n.", EBADMSG, "ends inside");
+  REFUSED(".", EBADMSG, "more or less");
+  REFUSED("NN.", EBADMSG, "more or less");
+  REFUSED("(N.", EBADMSG, "more or less");
+  REFUSED("t.", EBADMSG, "mark");
+  REFUSED("\x86.", EBADMSG, "more values");
+  REFUSED("N(\x85.", EBADMSG, "more values");
+  REFUSED("NNa.", EBADMSG, "not there");
+  REFUSED("}NNa.", EBADMSG, "not there");
+  REFUSED("}(Nu.", EBADMSG, "without a value");
+  REFUSED("}]Ns.", EBADMSG, "as a key");
+  REFUSED("\x8f(]\x90.", EBADMSG, "inside a set");
+  REFUSED("]e.", EBADMSG, "mark");
+  REFUSED("I12x\n.", EBADMSG, "cannot be read");
+  REFUSED("I\n.", EBADMSG, "cannot be read");
+  REFUSED("Fabc\n.", EBADMSG, "cannot be read");
+  REFUSED("Sabc\n.", EBADMSG, "cannot be read");
+  REFUSED("V\\u12\n.", EBADMSG, "cannot be read");
+  REFUSED("V\\Uffffffff\n.", EBADMSG, "cannot be read");
+  REFUSED("\xff.", EBADMSG, "not an instruction");
+}
+
+static void what_contains_itself_is_refused(void **state) {
+  (void)state;
+  REFUSED("]q\0h\0a.", EBADMSG, "contains itself");
+  REFUSED("}q\0(Nh\0u.", EBADMSG, "contains itself");
+  REFUSED("]q\0(h\0ta.", EBADMSG, "contains itself");
+}
+
+/* n lists, each inside the next */
+static size_t nested(char *at, size_t n) {
+  memset(at, ']', n);
+  memset(at + n, 'a', n - 1);
+  at[2 * n - 1] = '.';
+  return 2 * n;
+}
+
+static void nesting_has_an_end(void **state) {
+  (void)state;
+  size_t deep = 1000000;
+  char *bytes = malloc(2 * deep);
+  assert_non_null(bytes);
+  struct reading r;
+  read_bytes(&r, bytes, nested(bytes, PICKLE_MOST_DEPTH));
+  assert_int_equal(r.error, 0);
+  assert_int_equal(r.root.items->depth, PICKLE_MOST_DEPTH);
+  arena_release(&r.arena);
+  refused(bytes, nested(bytes, PICKLE_MOST_DEPTH + 1), EBADMSG, "nested too deeply");
+  refused(bytes, nested(bytes, deep), EBADMSG, "nested too deeply");
+  free(bytes);
+}
+
+/* A list of lists of which each holds the one before: no walk goes down more than one level at a
+ * time. */
+static void nesting_through_references_has_an_end_too(void **state) {
+  (void)state;
+  char bytes[6000] = "(";
+  size_t n = 1;
+  for (int i = 0; i < 300; i++)
+    n += (size_t)snprintf(bytes + n, sizeof bytes - n, i ? "]p%d\ng%d\na" : "]p%d\n", i, i - 1);
+  n += (size_t)snprintf(bytes + n, sizeof bytes - n, "l.");
+  refused(bytes, n, EBADMSG, "nested too deeply");
+}
+
+/* Forty lists, each of ten references to the one before. */
+static void what_is_shared_is_read_once(void **state) {
+  (void)state;
+  char bytes[4000];
+  size_t n = (size_t)snprintf(bytes, sizeof bytes, "((I7\nlp0\n");
+  for (int level = 0; level < 40; level++) {
+    bytes[n++] = '(';
+    for (int i = 0; i < 10; i++)
+      n += (size_t)snprintf(bytes + n, sizeof bytes - n, "g%d\n", level);
+    n += (size_t)snprintf(bytes + n, sizeof bytes - n, "lp%d\n", level + 1);
+  }
+  n += (size_t)snprintf(bytes + n, sizeof bytes - n, "l.");
+  struct reading r;
+  read_bytes(&r, bytes, n);
+  assert_int_equal(r.error, 0);
+  assert_int_equal(value_count(&r.root), 41);
+  const struct value *last = value_item(&r.root, 40);
+  assert_ptr_equal(value_item(last, 0)->items, value_item(last, 9)->items);
+  /* 1 for the list, 2 x 10^n for each level and the list of them all */
+  assert_true(value_spread(&r.root) >= 1e30);
+  arena_release(&r.arena);
+}
+
+static void texts_and_keys_are_kept_once(void **state) {
+  (void)state;
+  struct reading r;
+  READ(&r, "](}(S'size'\nI1\nS'addr'\nI2\nu}(S'size'\nI3\nS'addr'\nI4\nu}S'size'\nS'addr'\nse.");
+  assert_int_equal(r.error, 0);
+  const struct value *a = value_item(&r.root, 0), *b = value_item(&r.root, 1);
+  assert_ptr_equal(a->items->keys, b->items->keys);
+  assert_ptr_equal(value_key(a, 1)->text, value_get(value_item(&r.root, 2), "size")->text);
+  i64 n;
+  assert_true(value_integer(value_get(b, "addr"), &n));
+  assert_int_equal(n, 4);
+  arena_release(&r.arena);
+}
+
+static void a_dict_that_grows_leaves_its_twin_alone(void **state) {
+  (void)state;
+  struct reading r;
+  READ(&r, "](}(S'a'\nI1\nu}(S'a'\nI2\nuS'b'\nI3\nsS'a'\nI4\nse.");
+  assert_int_equal(r.error, 0);
+  assert_int_equal(value_count(value_item(&r.root, 0)), 1);
+  assert_int_equal(value_count(value_item(&r.root, 1)), 3);
+  assert_null(value_get(value_item(&r.root, 0), "b"));
+  assert_int_equal(value_get(value_item(&r.root, 1), "a")->integer, 4);
+  arena_release(&r.arena);
+}
+
+static void a_wrong_kind_is_no_answer(void **state) {
+  (void)state;
+  struct reading r;
+  READ(&r, "(S'a'\nI1\nd.");
+  assert_int_equal(r.error, 0);
+  i64 n = 7;
+  assert_null(value_get(value_get(&r.root, "a"), "b"));
+  assert_null(value_item(value_get(NULL, "a"), 0));
+  assert_null(value_text(value_get(&r.root, "a")));
+  assert_false(value_integer(&r.root, &n));
+  assert_int_equal(n, 7);
+  assert_int_equal(value_count(value_get(&r.root, "a")), 0);
+  assert_true(isnan(value_number(&r.root)));
+  assert_true(value_number(value_get(&r.root, "a")) == 1);
+  arena_release(&r.arena);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_names_or_calls_is_refused_by_name),
+      cmocka_unit_test(what_is_not_there_is_not_believed),
+      cmocka_unit_test(what_contains_itself_is_refused),
+      cmocka_unit_test(nesting_has_an_end),
+      cmocka_unit_test(nesting_through_references_has_an_end_too),
+      cmocka_unit_test(what_is_shared_is_read_once),
+      cmocka_unit_test(texts_and_keys_are_kept_once),
+      cmocka_unit_test(a_dict_that_grows_leaves_its_twin_alone),
+      cmocka_unit_test(a_wrong_kind_is_no_answer),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
