@@ -9,6 +9,7 @@
 
 #include "gpu/gpu_clock.h"
 #include "gpu_facts.h"
+#include "out_of_memory.h"
 #include "shapes.h"
 #include "streams.h"
 
@@ -138,6 +139,8 @@ static inline void alloc_end(struct tscope_thread *thread, const struct alloc_ca
   u64 address = result == cudaSuccess ? (u64)(uintptr_t)*call->where : 0;
   DETAIL(ALLOC, alloc, call->start, dur, call->memory, .result = (u32)result, .address = address,
          .bytes = call->bytes);
+  if (TSCOPE_UNLIKELY(result == cudaErrorMemoryAllocation))
+    out_of_memory(thread, call->start, (enum tscope_memory)call->memory, call->bytes);
 }
 #define alloc_device_call alloc_call
 #define alloc_async_call alloc_call

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tensors: how much a collective is about, and memory obtained and given back.
+ * Tensors: how much a collective is about.
  */
 #include "torch_family.h"
 
@@ -49,24 +49,4 @@ struct torch_count torch_count_tensors(enum torch_tensors shape, const void *ten
   }
   count.bytes = count.elements * dtype_bytes(count.dtype);
   return count;
-}
-
-/* Called for every allocation, under the allocator's locks: never wakes, never waits. */
-void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes) {
-  torch_scope_push(scope, SCOPE_PLAIN);
-  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
-  if (!thread)
-    return;
-  struct tscope_tensor_record *record = tscope_reserve(thread, &thread->detail, tscope_ticks(),
-                                                       TSCOPE_REC_TENSOR, device, sizeof *record);
-  if (record) {
-    record->bytes = bytes;
-    record->address = (u64)(uintptr_t)address;
-    tscope_commit(&thread->detail, sizeof *record);
-  }
-  tscope_leave(thread);
-}
-
-void tensor_end(struct torch_scope *scope) {
-  torch_scope_pop(scope);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "torch_family.h"
 
+#include "tensor_memory.h"
 #include "torch_version.h"
 
 struct torch_family torch_family;
@@ -48,4 +49,6 @@ const struct tscope_family tscope_torch_family = {
     .name = "torch",
     .thread_bytes = sizeof(struct torch_thread),
     .wake = torch_ready,
+    .tick = tensor_memory_tell,
+    .end = tensor_memory_tell,
 };

@@ -61,9 +61,15 @@ void bucket_arrived_end(struct torch_scope *scope);
 void backward_begin(struct torch_scope *scope);
 void backward_end(struct torch_scope *scope);
 
-/* tensors.c */
+/* tensor_memory.c */
 #define TSCOPE_TORCH_CPU 0xff00u /* c10::Device: type CPU, no index */
 void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes);
 void tensor_end(struct torch_scope *scope);
+void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes,
+                         u64 allocated, u64 reserved);
+void tensor_totals_end(struct torch_scope *scope);
+void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 allocated,
+                          u64 reserved);
+void tensor_refused_end(struct torch_scope *scope);
 
 #endif

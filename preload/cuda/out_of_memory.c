@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "out_of_memory.h"
+
+#include <errno.h>
+
+#include "cuda_thread.h"
+
+/* c10::Device of a CUDA device, as in TENSOR records. */
+static u32 cuda_device(int index) {
+  return 1u | (u32)index << 8;
+}
+
+void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory memory, u64 bytes) {
+  static struct tscope_symbol device_symbol = {.name = "cuCtxGetDevice",
+                                               .sonames = tscope_driver_sonames};
+  static struct tscope_symbol memory_symbol = {.name = "cuMemGetInfo_v2",
+                                               .sonames = tscope_driver_sonames};
+  int saved = errno;
+  int (*get_device)(int *) = tscope_resolve(&device_symbol, NULL);
+  int (*get_memory)(size_t *, size_t *) = tscope_resolve(&memory_symbol, NULL);
+  struct tscope_out_of_memory_record record = {
+      .bytes = bytes,
+      .allocated = UINT64_MAX,
+      .reserved = UINT64_MAX,
+      .device_free = UINT64_MAX,
+      .device_total = UINT64_MAX,
+      .device = TSCOPE_UNKNOWN,
+      .memory = memory,
+  };
+  size_t free_bytes, total_bytes;
+  int device;
+  if (memory != TSCOPE_MEMORY_PINNED && get_device && get_device(&device) == 0) {
+    record.device = cuda_device(device);
+    if (get_memory && get_memory(&free_bytes, &total_bytes) == 0) {
+      record.device_free = free_bytes;
+      record.device_total = total_bytes;
+    }
+  }
+  tscope_spine(thread, start, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_API, &record, sizeof record);
+  errno = saved;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory that the CUDA runtime or the driver said is not to be had.
+ */
+#ifndef TSCOPE_OUT_OF_MEMORY_H
+#define TSCOPE_OUT_OF_MEMORY_H
+
+#include "hook.h"
+
+/* Writes an OUT_OF_MEMORY record of a call that began at `start` (raw ticks) and asked for `bytes`.
+ * Asks the driver how much is free, which leaves the job's last error alone; errno is preserved. */
+TSCOPE_NOINLINE void out_of_memory(struct tscope_thread *thread, u64 start,
+                                   enum tscope_memory memory, u64 bytes);
+
+#endif

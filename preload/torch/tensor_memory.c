@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory of tensors. PyTorch's allocators tell of each block obtained and given back, and of blocks
+ * that were not to be had, whether or not a profiler listens. These hooks run under the allocator's
+ * own locks, as often as there are operators: they never wake the process and never wait.
+ *
+ * Events are detail, and a long job overwrites them; how much was allocated and reserved is also
+ * kept in the spine, ten times a second while it changes, with the peaks between.
+ */
+#include "tensor_memory.h"
+
+#include "torch_family.h"
+
+#define DEVICES 32u /* a power of two; devices that one process has tensors on */
+
+/* Totals as the allocator said them last. The peaks are those since the last MEMORY record. */
+struct device_totals {
+  u32 key; /* c10::Device + 1; 0 while the place is free */
+  u64 allocated, reserved;
+  u64 peak_allocated, peak_reserved;
+  u64 obtained, given_back;
+  u64 told; /* events that the last MEMORY record counted */
+} __attribute__((aligned(64)));
+
+static struct device_totals devices[DEVICES];
+
+/* NULL beyond the table. */
+static struct device_totals *totals_of(u16 device) {
+  const u32 key = device + 1u;
+  u32 place = (device >> 8) + 7u * (device & 0xff);
+  for (u32 probe = 0; probe < DEVICES; probe++, place++) {
+    struct device_totals *totals = &devices[place & (DEVICES - 1)];
+    u32 found = __atomic_load_n(&totals->key, __ATOMIC_RELAXED);
+    if (TSCOPE_LIKELY(found == key))
+      return totals;
+    if (found == 0 && (__atomic_compare_exchange_n(&totals->key, &found, key, false,
+                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+                       found == key))
+      return totals;
+  }
+  return NULL;
+}
+
+static u64 load(const u64 *value) {
+  return __atomic_load_n(value, __ATOMIC_RELAXED);
+}
+
+static void raise_to(u64 *peak, u64 value) {
+  u64 seen = load(peak);
+  while (TSCOPE_UNLIKELY(seen < value) &&
+         !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+}
+
+/* An allocator tells of one device's blocks one after the other, so that the last word is the
+ * latest; only the counts may be written from two allocators at once. */
+static void count(u16 device, i64 bytes, u64 allocated, u64 reserved) {
+  struct device_totals *totals = totals_of(device);
+  if (!totals)
+    return;
+  __atomic_store_n(&totals->allocated, allocated, __ATOMIC_RELAXED);
+  __atomic_store_n(&totals->reserved, reserved, __ATOMIC_RELAXED);
+  raise_to(&totals->peak_allocated, allocated);
+  raise_to(&totals->peak_reserved, reserved);
+  __atomic_fetch_add(bytes < 0 ? &totals->given_back : &totals->obtained, 1, __ATOMIC_RELAXED);
+}
+
+static void tell(struct tscope_thread *thread, struct device_totals *totals) {
+  u64 obtained = load(&totals->obtained), given_back = load(&totals->given_back);
+  if (obtained + given_back == totals->told)
+    return;
+  totals->told = obtained + given_back;
+  struct tscope_memory_record record = {
+      .allocated = load(&totals->allocated),
+      .reserved = load(&totals->reserved),
+      .obtained = obtained,
+      .given_back = given_back,
+  };
+  record.peak_allocated =
+      __atomic_exchange_n(&totals->peak_allocated, record.allocated, __ATOMIC_RELAXED);
+  record.peak_reserved =
+      __atomic_exchange_n(&totals->peak_reserved, record.reserved, __ATOMIC_RELAXED);
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_MEMORY, (u16)(totals->key - 1), &record,
+               sizeof record);
+}
+
+void tensor_memory_tell(struct tscope_thread *thread) {
+  for (u32 i = 0; i < DEVICES; i++)
+    if (__atomic_load_n(&devices[i].key, __ATOMIC_RELAXED))
+      tell(thread, &devices[i]);
+}
+
+/* While a profiler listens, one of these functions calls another about the same block: the guard
+ * is held until the outer one returns, so that the block counts once. */
+static struct tscope_thread *enter(struct torch_scope *scope) {
+  torch_scope_push(scope, SCOPE_PLAIN);
+  scope->thread = tscope_enter(TSCOPE_QUIET);
+  return (struct tscope_thread *)scope->thread;
+}
+
+static void leave(struct torch_scope *scope) {
+  struct tscope_thread *thread = scope->thread ? tscope_self : NULL;
+  torch_scope_pop(scope);
+  if (thread)
+    tscope_leave(thread);
+}
+
+void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes) {
+  struct tscope_thread *thread = enter(scope);
+  if (!thread)
+    return;
+  struct tscope_tensor_record *record = tscope_reserve(thread, &thread->detail, tscope_ticks(),
+                                                       TSCOPE_REC_TENSOR, device, sizeof *record);
+  if (!record)
+    return;
+  record->bytes = bytes;
+  record->address = (u64)(uintptr_t)address;
+  tscope_commit(&thread->detail, sizeof *record);
+}
+
+void tensor_end(struct torch_scope *scope) {
+  leave(scope);
+}
+
+void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes,
+                         u64 allocated, u64 reserved) {
+  struct tscope_thread *thread = enter(scope);
+  if (!thread)
+    return;
+  count(device, bytes, allocated, reserved);
+  struct tscope_tensor_totals_record *record = tscope_reserve(
+      thread, &thread->detail, tscope_ticks(), TSCOPE_REC_TENSOR_TOTALS, device, sizeof *record);
+  if (!record)
+    return;
+  record->bytes = bytes;
+  record->address = (u64)(uintptr_t)address;
+  record->allocated = allocated;
+  record->reserved = reserved;
+  tscope_commit(&thread->detail, sizeof *record);
+}
+
+void tensor_totals_end(struct torch_scope *scope) {
+  leave(scope);
+}
+
+void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 allocated,
+                          u64 reserved) {
+  struct tscope_thread *thread = enter(scope);
+  if (!thread)
+    return;
+  struct tscope_out_of_memory_record record = {
+      .bytes = (u64)bytes,
+      .allocated = allocated,
+      .reserved = reserved,
+      .device_free = UINT64_MAX,
+      .device_total = UINT64_MAX,
+      .device = device,
+  };
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
+               sizeof record);
+}
+
+void tensor_refused_end(struct torch_scope *scope) {
+  leave(scope);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Just enough of a GPU for PyTorch's caching allocator to work on a machine without one: preloaded,
+ * it stands before the runtime that the wheel brings and passes for the driver. One device of 1
+ * GiB; its memory is addresses only.
+ */
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#define DEVICE_BYTES (1ull << 30)
+#define EXPORT __attribute__((visibility("default")))
+
+/* Each allocation has 64 GiB of addresses of its own. */
+#define ADDRESS_BITS 36
+#define ALLOCATIONS 1024u
+
+static size_t taken, sizes[ALLOCATIONS];
+static uintptr_t next_address = 0x700000000000;
+
+static size_t *size_of(uintptr_t address) {
+  return &sizes[(address >> ADDRESS_BITS) % ALLOCATIONS];
+}
+
+EXPORT cudaError_t cudaGetDeviceCount(int *count) {
+  *count = 1;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaGetDevice(int *device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+EXPORT cudaError_t cudaGetLastError(void) {
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
+  *available = DEVICE_BYTES - taken;
+  *total = DEVICE_BYTES;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaMalloc(void **address, size_t bytes) {
+  if (bytes > DEVICE_BYTES - taken)
+    return cudaErrorMemoryAllocation;
+  *address = (void *)next_address;
+  *size_of(next_address) = bytes;
+  next_address += 1ull << ADDRESS_BITS;
+  taken += bytes;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaFree(void *address) {
+  if (address)
+    taken -= *size_of((uintptr_t)address);
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaPeekAtLastError(void) {
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaDriverGetVersion(int *version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+  *properties = (struct cudaDeviceProp){.totalGlobalMem = DEVICE_BYTES, .major = 9};
+  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
+                                         enum cudaStreamCaptureStatus *status) {
+  (void)stream;
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaDeviceSynchronize(void) {
+  return cudaSuccess;
+}
+
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
+EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+  (void)device;
+  *flags = 0;
+  *active = 1;
+  return 0;
+}
