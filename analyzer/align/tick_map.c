@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define LEAST_STRETCH_NS 1000000 /* closer anchors give no rate worth having */
@@ -26,13 +27,35 @@ static double rate_between(const struct tick_anchor *a, const struct tick_anchor
   return (double)(i64)(b->monotonic_ns - a->monotonic_ns) / (double)(b->ticks - a->ticks);
 }
 
+static bool apart(const struct tick_anchor *a, const struct tick_anchor *b) {
+  return b->ticks > a->ticks && b->monotonic_ns >= a->monotonic_ns + LEAST_STRETCH_NS;
+}
+
+static int by_value(const void *left, const void *right) {
+  const double *a = left, *b = right;
+  return *a < *b ? -1 : *a > *b;
+}
+
+/* The median of the rates from each anchor to the next; the header's where there are too few to
+ * outvote a wrong one. The header's own rate is a guess of half a millisecond. */
+static double overall_rate(const struct tick_anchor *anchors, u32 n, double header,
+                           double *scratch) {
+  u32 rates = 0;
+  for (u32 i = 0; i + 1 < n; i++)
+    if (apart(&anchors[i], &anchors[i + 1]))
+      scratch[rates++] = rate_between(&anchors[i], &anchors[i + 1]);
+  if (rates < 3)
+    return header;
+  qsort(scratch, rates, sizeof *scratch, by_value);
+  return scratch[rates / 2];
+}
+
 /* Keeps the anchors that advance at about `rate` from the one kept before, in place. */
 static u32 keep_consistent(struct tick_anchor *anchors, u32 n, double rate, u32 *rejected) {
   u32 kept = 1;
   for (u32 i = 1; i < n; i++) {
     const struct tick_anchor *last = &anchors[kept - 1];
-    if (anchors[i].ticks <= last->ticks ||
-        anchors[i].monotonic_ns < last->monotonic_ns + LEAST_STRETCH_NS)
+    if (!apart(last, &anchors[i]))
       continue;
     if (fabs(rate_between(last, &anchors[i]) / rate - 1) > RATE_TOLERANCE) {
       ++*rejected;
@@ -48,7 +71,8 @@ int tick_map_build(struct tick_map *map, const struct tscope_file_header *header
   *map = (struct tick_map){.shift = header->tick_shift};
   struct tick_anchor *sorted = arena_array(arena, n + 1, sizeof *sorted);
   map->stretches = arena_array(arena, n + 1, sizeof *map->stretches);
-  if (!sorted || !map->stretches)
+  double *rates = arena_array(arena, n + 1, sizeof *rates);
+  if (!sorted || !map->stretches || !rates)
     return -ENOMEM;
   u64 start = header->start_monotonic_ns < SANEST_NS ? header->start_monotonic_ns : 0;
   map->earliest = (i64)start - BEFORE_START_NS;
@@ -60,7 +84,7 @@ int tick_map_build(struct tick_map *map, const struct tscope_file_header *header
   if (usable == 0)
     sorted[usable++] = (struct tick_anchor){header->start_ticks, start};
   qsort(sorted, usable, sizeof *sorted, by_ticks);
-  double rate = header_rate(header);
+  double rate = overall_rate(sorted, usable, header_rate(header), rates);
   u32 kept = keep_consistent(sorted, usable, rate, &map->rejected);
   for (u32 i = 0; i < kept; i++) {
     map->stretches[map->n++] =

@@ -29,8 +29,8 @@ struct tick_map {
 };
 
 /* Builds the map from a file's header and its anchors, in any order. The rate between anchors must
- * agree with the overall rate within 1 %, else the anchor is rejected and counted: CPU clocks do
- * not change their minds. 0, or -ENOMEM. */
+ * agree within 1 % with the median rate (with the header's where anchors are few), else the anchor
+ * is rejected and counted: CPU clocks do not change their minds. 0, or -ENOMEM. */
 int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
                    const struct tick_anchor *anchors, u32 n, struct arena *arena);
 

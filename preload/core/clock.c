@@ -66,13 +66,17 @@ static u64 told_hz(void) {
 }
 #endif
 
+/* Between two readings that were not interrupted: a thread that loses its core between reading one
+ * clock and the other would make the rate up. */
 static u64 measured_hz(void) {
   const u64 long_enough_ns = 500000;
-  u64 ticks = tscope_ticks(), start = tscope_clock_ns(CLOCK_MONOTONIC), now;
-  do
-    now = tscope_clock_ns(CLOCK_MONOTONIC);
-  while (now - start < long_enough_ns);
-  return (u64)((double)(tscope_ticks() - ticks) * 1e9 / (double)(now - start));
+  struct tscope_anchor_record begin = {0}, end = {0};
+  tscope_clock_anchor(&begin);
+  while (tscope_clock_ns(CLOCK_MONOTONIC) - begin.monotonic_ns < long_enough_ns)
+    ;
+  tscope_clock_anchor(&end);
+  return (u64)((double)(end.ticks - begin.ticks) * 1e9 /
+               (double)(end.monotonic_ns - begin.monotonic_ns));
 }
 
 void tscope_clock_choose(void) {
