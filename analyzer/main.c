@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "import.h"
+#include "kernels.h"
 #include "options.h"
 #include "progress.h"
 #include "terminal.h"
@@ -65,6 +66,9 @@ static int report(const struct options *options) {
   char why[512] = "";
   struct model *model = NULL;
   struct results *results = NULL;
+  struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
+  if (!names)
+    return bad("%s", why);
   struct progress progress = progress_begin(stderr);
 
   const struct model_options reading = {.run = options->run,
@@ -82,7 +86,8 @@ static int report(const struct options *options) {
              options->steps);
   }
   if (!error) {
-    const struct analyse_options analysing = {.flops_per_step = options->flops_per_step,
+    const struct analyse_options analysing = {.kernel_names = names,
+                                              .flops_per_step = options->flops_per_step,
                                               .params = options->params,
                                               .tokens_per_step = options->tokens_per_step,
                                               .peak_tflops = options->peak_tflops,
@@ -98,6 +103,7 @@ static int report(const struct options *options) {
   int status = error ? bad("%s", why) : write_report(options, results);
   results_free(results);
   model_free(model);
+  kernel_names_free(names);
   return status;
 }
 

@@ -32,16 +32,17 @@ struct rank_summary {
   bool loaded;
   bool on_gpu, has_compute, has_comm, has_copy;
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
-  u32 steps;      /* looked at on this rank */
-  u32 steps_bare; /* left out: their kernels were overwritten in the ring */
+  u32 steps;                  /* looked at on this rank */
+  u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
   i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
   i64 data;                                             /* in the data phase */
-  i64 data_stall;   /* of which nothing else ran: part of idle */
-  i64 host_bound;   /* idle inside other training phases: part of idle */
+  i64 data_stall; /* of which nothing else ran: part of idle */
+  i64 host_bound; /* idle inside other training phases: part of idle */
   struct op_times all, by_op[OPS];
 };
 
 struct graph;
+struct kernel_sums;
 
 struct analysis {
   const struct model *model;
@@ -59,6 +60,8 @@ struct analysis {
   i64 *waited_elsewhere; /* [n_arrivals] exposed wait of that rank in other communicators, since its
                             step began, up to this arrival */
   struct graph *graph;
+  struct kernel_names *kernel_names;
+  struct kernel_sums *kernel_sums;
 };
 
 /* The step on one rank; false where it does not have it. */
@@ -110,6 +113,13 @@ int findings_analyse(struct analysis *a);
 
 /* Dense peak of one device by its name (peaks.def), NAN if it is not in the table. */
 double device_peak_tflops(const char *name);
+
+/* kernel_times.c: what ran on the GPUs by name and category. */
+enum { KERNELS_LISTED = 100 };
+int kernel_times_prepare(struct analysis *a);
+int kernel_times_rank(struct analysis *a, const struct timeline *timeline);
+int kernel_times_summarise(struct analysis *a);
+void kernel_times_free(struct analysis *a);
 
 /* graph.h: critical path and what-if. */
 int graph_plan(struct analysis *a);

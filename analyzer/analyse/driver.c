@@ -26,6 +26,8 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   if (a->source.load(a->model, rank, &timeline) == 0) {
     int error = overlap_rank(a, &timeline);
     if (error == 0)
+      error = kernel_times_rank(a, &timeline);
+    if (error == 0)
       error = slice_cut(a, &timeline);
     a->source.release(&timeline);
     if (error)
@@ -63,11 +65,14 @@ static int run_all(struct analysis *a) {
   if (!error)
     error = graph_plan(a);
   if (!error)
+    error = kernel_times_prepare(a);
+  if (!error)
     error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
 
   int (*const after[])(struct analysis *) = {
-      overlap_summarise,     phases_analyse, collectives_analyse, stragglers_analyse,
-      critical_path_analyse, budget_analyse, quality_analyse,     findings_analyse};
+      overlap_summarise,  phases_analyse,        collectives_analyse,
+      stragglers_analyse, critical_path_analyse, kernel_times_summarise,
+      budget_analyse,     quality_analyse,       findings_analyse};
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);
   return error;
@@ -89,6 +94,7 @@ int analyse_with(const struct model *model, const struct analyse_options *option
       .model = model, .options = options, .source = *source, .results = out, .arena = arena};
   int error = run_all(&a);
   graph_free(&a);
+  kernel_times_free(&a);
   if (error) {
     results_free(out);
     out = NULL;

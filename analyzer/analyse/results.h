@@ -37,7 +37,7 @@ struct rank_result {
   double data_ms; /* in the data phase, per step */
   double idle_ms; /* neither compute, communication nor copy, per step */
   bool straggler;
-  const char *reason; /* of a straggler: "slow compute", "slow input", ...; NULL if not one */
+  const char *reason;     /* of a straggler: "slow compute", "slow input", ...; NULL if not one */
   const char *collective; /* at which a straggler keeps its peers waiting; NULL if not one */
   double lateness_ms;     /* typical, of a straggler, behind the median of its peers; else NAN */
 };
@@ -50,8 +50,8 @@ struct overlap_by_op {
 struct collective_result {
   const char *comm; /* name, or a short form of the identity with its size */
   const char *op;
-  double count;  /* of instances in the steps looked at */
-  double bytes;  /* per instance */
+  double count;                  /* of instances in the steps looked at */
+  double bytes;                  /* per instance */
   double algbw_gbps, busbw_gbps; /* 1e9 bytes/s, median */
   double wait_ms, transfer_ms;   /* median per instance, wait: mean over ranks */
   u32 comm_index;                /* in model.comms */
@@ -86,6 +86,19 @@ struct budget_line {
   double recoverable; /* seconds, NAN if it cannot be told */
 };
 
+/* Times of what ran on the GPU, summed over the whole input and all ranks. */
+struct kernel_category_result {
+  const char *category;
+  double count, sum_ms, share; /* share of the sum over all categories */
+};
+
+struct kernel_result {
+  const char *name; /* demangled, whole */
+  const char *shortened;
+  const char *category;
+  double count, sum_ms, mean_ms, max_ms, share;
+};
+
 struct results {
   const struct model *model;
   /* quality */
@@ -118,29 +131,36 @@ struct results {
   double ov_step_ms, ov_compute_ms, ov_exposed_copy_ms, ov_idle_ms;
   const char *overlap_reason; /* why unknown, NULL if known */
   const char *wait_method;    /* how wait was told from transfer, NULL if it was not */
-  bool whole_run; /* no steps: figures per step are for the whole run instead */
+  bool whole_run;             /* no steps: figures per step are for the whole run instead */
   struct overlap_by_op *by_op;
   u32 n_by_op;
   struct collective_result *collectives;
   u32 n_collectives;
   /* critical path, per step */
   double path_wall_ms;
-  u32 path_steps_used; /* the path was walked in so many steps */
-  const char *path_reason; /* why unknown, NULL if known */
-  double path_selfcheck;   /* replay of unedited durations / measured - 1 */
+  u32 path_steps_used;        /* the path was walked in so many steps */
+  const char *path_reason;    /* why unknown, NULL if known */
+  double path_selfcheck;      /* replay of unedited durations / measured - 1 */
   const char *what_if_reason; /* why what-ifs are missing or unreliable, NULL if they hold */
   struct share *path_by_category;
   u32 n_path_categories;
   double *path_by_rank; /* [n_ranks] ms */
   struct what_if *what_if;
   u32 n_what_if;
+  /* kernels, most time first; none where kernels_reason says why */
+  struct kernel_category_result *kernel_categories;
+  u32 n_kernel_categories;
+  struct kernel_result *kernels;
+  u32 n_kernels;       /* KERNELS_LISTED at most */
+  double kernel_names; /* how many there are */
+  const char *kernels_reason;
   /* budget */
   double wall_s;
   struct budget_line *budget;
   u32 n_budget;
   double residual_s, mfu, hfu;
-  double flops_per_step; /* of the whole job, as given */
-  double peak_flops;     /* per second, all devices together */
+  double flops_per_step;  /* of the whole job, as given */
+  double peak_flops;      /* per second, all devices together */
   const char *mfu_reason; /* why mfu is unknown, NULL if known */
   const char *hfu_reason;
   /* findings, most worth first */
@@ -149,10 +169,13 @@ struct results {
   void *internal;
 };
 
+struct kernel_names;
+
 struct analyse_options {
-  double flops_per_step;       /* NAN if not given */
-  double params, tokens_per_step; /* NAN if not given; 6 x params x tokens */
-  double peak_tflops;          /* NAN: from the device table */
+  struct kernel_names *kernel_names; /* kernels.h; NULL: the built-in categories */
+  double flops_per_step;             /* NAN if not given */
+  double params, tokens_per_step;    /* NAN if not given; 6 x params x tokens */
+  double peak_tflops;                /* NAN: from the device table */
   unsigned threads;
   void (*progress)(void *user, const char *what, double fraction);
   void *user;

@@ -96,7 +96,7 @@ const struct kernel *kernel_lookup(struct kernel_names *names, const char *name)
   if (make_room(names) == 0) {
     struct kernel **slot = find_slot(names->slots, names->n_slots, name);
     if (!*slot && (*slot = learn(names, name)))
-      names->n_kernels++;
+      (*slot)->number = (unsigned)names->n_kernels++;
     kernel = *slot;
   }
   pthread_mutex_unlock(&names->lock);

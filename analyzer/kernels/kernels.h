@@ -28,6 +28,7 @@ struct kernel {
   const char *demangled; /* whole; raw itself if it is not mangled */
   const char *shortened; /* for people: what tells it from others */
   unsigned category;     /* enum kernel_category, or one that a file added */
+  unsigned number;       /* from 0, in the order in which names were met */
 };
 
 struct kernel_names;

@@ -324,6 +324,36 @@ static const struct json_field path_fields[] = {
     END,
 };
 
+static const struct json_field kernel_category_fields[] = {
+    TEXT(kernel_category_result, "category", category, "see kernels.md"),
+    NUMBER(kernel_category_result, "count", count, "integer", "how many ran"),
+    NUMBER(kernel_category_result, "sum_ms", sum_ms, "ms", "they took together"),
+    NUMBER(kernel_category_result, "share", share, "fraction", "of the sum over all categories"),
+    END,
+};
+
+static const struct json_field kernel_fields[] = {
+    TEXT(kernel_result, "name", name, "whole, demangled"),
+    TEXT(kernel_result, "short_name", shortened, "what the text report calls it"),
+    TEXT(kernel_result, "category", category, "see kernels.md"),
+    NUMBER(kernel_result, "count", count, "integer", "how many ran"),
+    NUMBER(kernel_result, "sum_ms", sum_ms, "ms", "they took together"),
+    NUMBER(kernel_result, "mean_ms", mean_ms, "ms", "mean of one"),
+    NUMBER(kernel_result, "max_ms", max_ms, "ms", "longest"),
+    NUMBER(kernel_result, "share", share, "fraction", "of the sum over all categories"),
+    END,
+};
+
+static const struct json_field kernels_fields[] = {
+    LIST("by_category", kernel_categories, n_kernel_categories, kernel_category_result,
+         kernel_category_fields, "most time first; empty where reason says why"),
+    LIST("top", kernels, n_kernels, kernel_result, kernel_fields,
+         "the first hundred by time; communication, copies and fills are among them"),
+    NUMBER(results, "names", kernel_names, "integer", "different names in all"),
+    TEXT(results, "reason", kernels_reason, "why nothing is known, null if something is"),
+    END,
+};
+
 static const struct json_field budget_line_fields[] = {
     TEXT(budget_line, "name", name, "where the time went"),
     NUMBER(budget_line, "seconds", seconds, "s", "mean over ranks"),
@@ -366,6 +396,8 @@ const struct json_field json_report_fields[] = {
     LIST("collectives", collectives, n_collectives, collective_result, collective_fields,
          "by communicator, operation and size"),
     OBJECT("critical_path", path_fields, "what the step's wall time is made of, across ranks"),
+    OBJECT("kernels", kernels_fields,
+           "what ran on the GPUs, summed over the whole input and all ranks"),
     OBJECT("budget", budget_fields, "where the wall time went"),
     LIST("findings", findings, n_findings, finding, finding_fields, "most worth first"),
     END,

@@ -84,6 +84,11 @@ static const char *option_peak_tflops(struct options *options, const char *argum
   return amount(argument, &options->peak_tflops);
 }
 
+static const char *option_kernel_categories(struct options *options, const char *argument) {
+  options->kernel_categories = argument;
+  return *argument ? NULL : "the name of a file";
+}
+
 static const char *option_format(struct options *options, const char *argument) {
   options->backend = report_backend_find(argument);
   return options->backend ? NULL : "text or json";

@@ -17,7 +17,7 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct options {
   const char *const *paths;
   u32 n_paths;
-  const char *run, *steps, *output; /* NULL if not given */
+  const char *run, *steps, *output, *kernel_categories; /* NULL if not given */
   const struct report_backend *backend;
   double flops_per_step, params, tokens_per_step, peak_tflops; /* NAN if not given */
   unsigned width;                                              /* 0 if not given */

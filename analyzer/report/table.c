@@ -83,6 +83,8 @@ static struct quantity cell(enum column_kind kind, double value, const struct ti
     return count_of(value);
   case COLUMN_MS:
     return time_cell(value, unit);
+  case COLUMN_DURATION:
+    return duration_ms(value);
   case COLUMN_BYTES:
     return byte_size(value);
   case COLUMN_BANDWIDTH:

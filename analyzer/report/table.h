@@ -15,7 +15,8 @@
 enum column_kind {
   COLUMN_TEXT,        /* const char *, NULL prints as nothing */
   COLUMN_COUNT,       /* double */
-  COLUMN_MS,          /* double, milliseconds */
+  COLUMN_MS,          /* double, milliseconds; one unit for all of a table */
+  COLUMN_DURATION,    /* double, milliseconds, each in a unit of its own */
   COLUMN_BYTES,       /* double */
   COLUMN_BANDWIDTH,   /* double, 1e9 bytes/s */
   COLUMN_SHARE,       /* double, fraction */

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names of kernels as libraries really have them (recordings of training runs, the names inside
+ * libtorch_cuda, cuBLAS, cuDNN and NCCL): demangled, shortened and told apart by category.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kernel_text.h"
+#include "kernels.h"
+
+static const struct {
+  unsigned category;
+  const char *name;
+} known[] = {
+    {KERNEL_NCCL, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)"},
+    {KERNEL_NCCL,
+     "_Z40ncclDevKernel_AllReduce_Sum_bf16_RING_LL24ncclDevKernelArgsStorageILm4096EE"},
+    {KERNEL_NCCL, "ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16(ncclSymkDevWorkArgs4K)"},
+    {KERNEL_NCCL, "nccl_symk_AllGather_LL"},
+    {KERNEL_NCCL, "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>) [clone .kd]"},
+    {KERNEL_NCCL,
+     "void two_shot_all_reduce_kernel<c10::BFloat16, 16, 8>(c10::BFloat16**, unsigned)"},
+    {KERNEL_MEMCPY, "Memcpy DtoH (Device -> Pinned)"},
+    {KERNEL_MEMCPY, "CopyDeviceToHost"},
+    {KERNEL_MEMCPY, "__amd_rocclr_copyBuffer.kd"},
+    {KERNEL_MEMSET, "Memset (Device)"},
+    {KERNEL_MEMSET, "__amd_rocclr_fillBufferAligned.kd"},
+    {KERNEL_FUSED, "triton_poi_fused_add_cos_sin_0"},
+    {KERNEL_FUSED, "triton_red_fused__log_softmax_nll_loss_backward_4"},
+    {KERNEL_FUSED, "triton_per_fused__scaled_dot_product_flash_attention_native_layer_norm_1"},
+    {KERNEL_FUSED, "triton_for_fused_adam_0"},
+    {KERNEL_GEMM, "triton_tem_fused_addmm_2"},
+    {KERNEL_ATTENTION, "triton_tem_fused_flex_attention_0"},
+    {KERNEL_GEMM, "ampere_sgemm_32x32_sliced1x4_tn"},
+    {KERNEL_GEMM, "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn"},
+    {KERNEL_GEMM, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT"},
+    {KERNEL_GEMM, "nvjet_sm100_tst_mma_128x256x64_2_128x128x64_cg2_tmaAB_bz_TNN"},
+    {KERNEL_GEMM, "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64_warpgroupsize1x1x1_"
+                  "execute_segment_k_off_kernel__5x_cublas"},
+    {KERNEL_GEMM,
+     "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_64x3_tn_"
+     "align2>(cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_64x3_tn_align2::Params)"},
+    {KERNEL_GEMM, "cutlass3x_sm100_tensorop_s256x128x16gemm_bf16_bf16_f32_bf16_bf16_256x128x64_0_"
+                  "tnn_align8_2sm_bias_bf16_relu"},
+    {KERNEL_GEMM,
+     "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, float, true, "
+     "false, false>(cublasLt::cublasSplitKParams<float>, float const*)"},
+    {KERNEL_GEMM, "void gemvNSP_kernel<float, float, float, float, 1, 16, 4, 1024, false, "
+                  "cublasGemvParams<cublasGemvTensorStridedBatched<float const>>>(float)"},
+    {KERNEL_GEMM, "Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1_SN_1LDSB0_APM1.kd"},
+    {KERNEL_GEMM, "void marlin::Marlin<256, 4, 16, 4, 4, false, 8>(int4 const*, int4 const*)"},
+    {KERNEL_CONVOLUTION, "cudnn_infer_ampere_scudnn_128x64_relu_xregs_large_nn_v1"},
+    {KERNEL_CONVOLUTION,
+     "sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc_"
+     "tilesize64x64x64_stage4_warpsize2x2x1_g1_tensor16x8x8_execute_kernel_cudnn"},
+    {KERNEL_CONVOLUTION,
+     "void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_"
+     "128x128_16x4_nhwc_unity_stride_align4>(int)"},
+    {KERNEL_CONVOLUTION, "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, "
+                         "(cudnnKernelDataType_t)2>(cudnn::ops::nchw2nhwc_params_t<float>)"},
+    {KERNEL_CONVOLUTION, "void at::native::im2col_kernel<float>(long, float const*, long)"},
+    {KERNEL_CONVOLUTION, "miopenSp3AsmConv_v30_3_1_gfx9_fp32_f2x3_stride1"},
+    {KERNEL_ATTENTION,
+     "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, "
+     "false, false, cutlass::bfloat16_t, pytorch_flash::Flash_kernel_traits<64, 128, 128, 4, "
+     "cutlass::bfloat16_t> >, false, false, false, false, false, true, false>("
+     "pytorch_flash::Flash_fwd_params)"},
+    {KERNEL_ATTENTION, "void pytorch_flash::flash_bwd_convert_dq_kernel<float>(float)"},
+    {KERNEL_ATTENTION, "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwd"
+                       "Sm90<flash::CollectiveMainloopFwdSm90<2>>>>(int)"},
+    {KERNEL_ATTENTION, "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention::Params)"},
+    {KERNEL_ATTENTION,
+     "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128"},
+    {KERNEL_ATTENTION, "attn_fwd"},
+    {KERNEL_ATTENTION, "void vllm::paged_attention_v2_kernel<__nv_bfloat16, 128>(float*)"},
+    {KERNEL_NORMALISATION, "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<"
+                           "c10::BFloat16, float>(int, float, c10::BFloat16 const*)"},
+    {KERNEL_NORMALISATION,
+     "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, "
+     "true, false>(float*, float const*, int, int, int, bool const*, int, bool)"},
+    {KERNEL_NORMALISATION,
+     "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, "
+     "float, float, at::native::(anonymous namespace)::LogSoftMaxForwardEpilogue>"
+     "(float*, float const*, int)"},
+    {KERNEL_NORMALISATION, "void cudnn::bn_fw_tr_1C11_singleread<float, 512, true, 1, 2, 0>(int)"},
+    {KERNEL_NORMALISATION,
+     "void transformer_engine::normalization::rmsnorm_fwd_tuned_kernel<int>(int)"},
+    {KERNEL_NORMALISATION, "_layer_norm_fwd_1pass_kernel"},
+    {KERNEL_ELEMENTWISE,
+     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+     "at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>)"},
+    {KERNEL_ELEMENTWISE,
+     "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::"
+     "binary_cross_entropy_cuda(at::Tensor&)::{lambda()#1}, std::array<char*, 3ul>>(int)"},
+    {KERNEL_ELEMENTWISE,
+     "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned "
+     "int, 2, 128, 1>(float*)"},
+    {KERNEL_ELEMENTWISE, "_rope_fwd_kernel"},
+    {KERNEL_CONVERSION,
+     "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda("
+     "at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda(float)#1}, "
+     "std::array<char*, 2ul>, 4, TrivialOffsetCalculator<1, unsigned int>, "
+     "at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1> >(int)"},
+    {KERNEL_CONVERSION, "void at::native::vectorized_elementwise_kernel<4, at::native::"
+                        "bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, "
+                        "std::array<char*, 2ul>>(int)"},
+    {KERNEL_REDUCTION,
+     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
+     "at::native::MeanOps<float, "
+     "float, float, float>, unsigned int, float, 4> >(at::native::ReduceOp<float>)"},
+    {KERNEL_REDUCTION,
+     "void cub::DeviceScanKernel<cub::DeviceScanPolicy<int>::Policy600, int*>(int*)"},
+    {KERNEL_REDUCTION,
+     "void at::native::(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<"
+     "float, float, long>(float*)"},
+    {KERNEL_REDUCTION, "liger_cross_entropy_kernel"},
+    {KERNEL_OPTIMIZER,
+     "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous "
+     "namespace)::FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::"
+     "FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false> >(int)"},
+    {KERNEL_OPTIMIZER, "void kOptimizerStatic8bit2StateBlockwise<__nv_bfloat16, 0, 256, 1>(int)"},
+    {KERNEL_GATHER,
+     "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, "
+     "unsigned int, 2, 2, -2, true>(int)"},
+    {KERNEL_GATHER, "void split_embedding_backward_codegen_adagrad_unweighted_kernel_cta_per_row_1<"
+                    "float, float, float, 1ul, 8>(int)"},
+    {KERNEL_GATHER, "void at::native::vectorized_gather_kernel<16, long>(char*)"},
+    {KERNEL_SORT, "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)"},
+    {KERNEL_SORT,
+     "void at_cuda_detail::cub::DeviceRadixSortOnesweepKernel<int, false, long, int>(int*)"},
+    {KERNEL_QUANTISATION, "void kQuantizeBlockwise<float, 4096, 4, 0, 0>(float*)"},
+    {KERNEL_QUANTISATION,
+     "void transformer_engine::detail::cast_transpose_general_kernel<int>(int)"},
+    {KERNEL_MOE, "fused_moe_kernel"},
+    {KERNEL_MOE, "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32>(float const*)"},
+    {KERNEL_MOE, "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)"},
+    {KERNEL_OTHER, "void at::cuda::(anonymous namespace)::spin_kernel(long)"},
+    {KERNEL_OTHER, "my_own_kernel_7"},
+    {KERNEL_OTHER, "f"}, /* not the type float */
+    {KERNEL_OTHER, ""},
+};
+
+static struct kernel_names *names(void) {
+  static struct kernel_names *made;
+  char why[256];
+  if (!made)
+    made = kernel_names_new(NULL, why, sizeof(why));
+  assert_non_null(made);
+  return made;
+}
+
+static void real_names_have_their_category(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    unsigned category = kernel_category(names(), known[i].name);
+    if (category != known[i].category)
+      fail_msg("%s is %s, not %s", known[i].name, kernel_category_name(names(), category),
+               kernel_category_name(names(), known[i].category));
+  }
+}
+
+static void every_category_has_a_name_above(void **state) {
+  (void)state;
+  for (unsigned category = 0; category < KERNEL_CATEGORIES; category++) {
+    size_t i = 0;
+    while (i < sizeof(known) / sizeof(known[0]) && known[i].category != category)
+      i++;
+    assert_true(i < sizeof(known) / sizeof(known[0]));
+  }
+}
+
+static void asked_again_gives_the_same(void **state) {
+  (void)state;
+  char copy[] = "ampere_sgemm_128x64_nn";
+  const struct kernel *first = kernel_lookup(names(), "ampere_sgemm_128x64_nn");
+  assert_ptr_equal(first, kernel_lookup(names(), copy));
+  char many[32];
+  for (int i = 0; i < 5000; i++) {
+    snprintf(many, sizeof(many), "sgemm_%d", i);
+    assert_int_equal(kernel_category(names(), many), KERNEL_GEMM);
+  }
+  assert_ptr_equal(first, kernel_lookup(names(), copy));
+}
+
+static void names_are_demangled(void **state) {
+  (void)state;
+  const struct kernel *kernel = kernel_lookup(names(), "_ZN2at6native13reduce_kernelILi512EEEvT_i");
+  assert_string_equal(kernel->raw, "_ZN2at6native13reduce_kernelILi512EEEvT_i");
+  kernel = kernel_lookup(
+      names(), "_Z40ncclDevKernel_AllReduce_Sum_bf16_RING_LL24ncclDevKernelArgsStorageILm4096EE");
+  assert_string_equal(kernel->demangled,
+                      "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  assert_string_equal(kernel->shortened, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL");
+  kernel = kernel_lookup(names(), "_Znot_a_mangled_name");
+  assert_ptr_equal(kernel->demangled, kernel->raw);
+}
+
+static void what_stays_of_a_name_tells_what_it_does(void **state) {
+  (void)state;
+  static const struct {
+    const char *whole, *shortened;
+  } cases[] = {
+      {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+       "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)",
+       "vectorized_elementwise_kernel<CUDAFunctor_add<float>>"},
+      {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::"
+       "direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::"
+       "{lambda()#7}::operator()() const::{lambda(float)#1}>(at::TensorIteratorBase&)::"
+       "{lambda(int)#1}>(int, at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&))",
+       "elementwise_kernel<direct_copy_kernel_cuda>"},
+      {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
+       "at::native::MeanOps<float, "
+       "float>, unsigned int, float, 4> >(at::native::ReduceOp<float>)",
+       "reduce_kernel<MeanOps<float, float>>"},
+      {"void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, "
+       "4, "
+       "false>, false>(pytorch_flash::Flash_fwd_params)",
+       "flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4>>"},
+      {"void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(int)",
+       "cutlass_80_simt_sgemm_128x32_8x5_nn_align1"},
+      {"std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(float)",
+       "gemvx::kernel<int, int, float>"},
+      {"Memcpy DtoH (Device -> Pinned)", "Memcpy DtoH (Device -> Pinned)"},
+      {"__amd_rocclr_copyBuffer.kd", "__amd_rocclr_copyBuffer"},
+      {"", ""},
+      {"(((", "((("},
+      {"void )", "void )"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char out[KERNEL_SHORT + 1];
+    char *stripped = kernel_strip(cases[i].whole);
+    kernel_shorten(stripped, out);
+    free(stripped);
+    assert_string_equal(out, cases[i].shortened);
+  }
+}
+
+static void long_names_are_cut_in_the_middle(void **state) {
+  (void)state;
+  char name[20000];
+  memset(name, 'a', sizeof(name) - 1);
+  memcpy(name, "begin", 5);
+  memcpy(name + sizeof(name) - 4, "end", 4);
+  const struct kernel *kernel = kernel_lookup(names(), name);
+  assert_int_equal(strlen(kernel->shortened), KERNEL_SHORT);
+  assert_memory_equal(kernel->shortened, "begin", 5);
+  assert_string_equal(kernel->shortened + KERNEL_SHORT - 3, "end");
+}
+
+/* A file of patterns, written for one test. */
+static struct kernel_names *from_file(const char *text, char *why, size_t why_bytes) {
+  char path[] = "/tmp/kernels.XXXXXX";
+  int file = mkstemp(path);
+  assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+  close(file);
+  struct kernel_names *made = kernel_names_new(path, why, why_bytes);
+  unlink(path);
+  return made;
+}
+
+static void a_file_comes_before_the_table(void **state) {
+  (void)state;
+  char why[256] = "";
+  struct kernel_names *own =
+      from_file("# mine\n\n  attention : ^my_sgemm\nray tracing: bvh_(build|walk)\n"
+                "gemm: ^nccl_but_not\nray Tracing: ::trace$\n",
+                why, sizeof(why));
+  assert_non_null(own);
+  assert_int_equal(kernel_category(own, "my_sgemm"), KERNEL_ATTENTION);
+  assert_int_equal(kernel_category(own, "not_my_sgemm"), KERNEL_GEMM);
+  assert_int_equal(kernel_category(own, "nccl_but_not"), KERNEL_GEMM);
+  unsigned tracing = kernel_category(own, "void BVH_walk<4>(int)");
+  assert_int_equal(tracing, KERNEL_CATEGORIES);
+  assert_string_equal(kernel_category_name(own, tracing), "ray tracing");
+  assert_int_equal(kernel_category(own, "void rays::trace(int)"), tracing);
+  assert_int_equal(kernel_category_count(own), KERNEL_CATEGORIES + 1);
+  kernel_names_free(own);
+}
+
+static void bad_lines_are_named(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *line, *cause;
+  } cases[] = {
+      {"GEMM: good\nno colon here\n", ":2: ", "CATEGORY: PATTERN"},
+      {"GEMM:\n", ":1: ", "CATEGORY: PATTERN"},
+      {": pattern\n", ":1: ", "CATEGORY: PATTERN"},
+      {"\n\nGEMM: (unbalanced\n", ":3: ", ""},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char why[256] = "";
+    assert_null(from_file(cases[i].text, why, sizeof(why)));
+    assert_non_null(strstr(why, cases[i].line));
+    assert_non_null(strstr(why, cases[i].cause));
+  }
+  char why[256] = "";
+  assert_null(kernel_names_new("/nonexistent/file", why, sizeof(why)));
+  assert_non_null(strstr(why, "/nonexistent/file: "));
+}
+
+/* docs/kernels.md lists the categories of the table, in its order and words. */
+static void the_page_lists_every_category(void **state) {
+  const char *path = *state;
+  static char page[1 << 16];
+  FILE *in = fopen(path, "r");
+  assert_non_null(in);
+  page[fread(page, 1, sizeof(page) - 1, in)] = '\0';
+  fclose(in);
+  const char *at = strstr(page, "| Kind |");
+  assert_non_null(at);
+#define C(ID, name, what)                                                                          \
+  at = strstr(at, "\n| `" name "` | " what " |");                                                  \
+  assert_non_null(at);
+  TSCOPE_KERNEL_CATEGORIES(C)
+#undef C
+}
+
+int main(int argc, char **argv) {
+  assert_int_equal(argc, 2);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(real_names_have_their_category),
+      cmocka_unit_test(every_category_has_a_name_above),
+      cmocka_unit_test(asked_again_gives_the_same),
+      cmocka_unit_test(names_are_demangled),
+      cmocka_unit_test(what_stays_of_a_name_tells_what_it_does),
+      cmocka_unit_test(long_names_are_cut_in_the_middle),
+      cmocka_unit_test(a_file_comes_before_the_table),
+      cmocka_unit_test(bad_lines_are_named),
+      cmocka_unit_test_prestate(the_page_lists_every_category, argv[1]),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  kernel_names_free(names());
+  return failed;
+}
