@@ -8,6 +8,7 @@
 
 #include "../gpu/clock.h"
 #include "../gpu/engine.h"
+#include "../gpu/order.h"
 #include "../standin.h"
 
 #pragma GCC visibility push(default)
@@ -37,26 +38,10 @@
 /* Remembers an error for cudaGetLastError(), and gives it back. */
 cudaError_t remember(cudaError_t error);
 
-/* Puts work on a stream, or into the graph being captured from it. Takes and releases the lock;
- * `wait` blocks until the work is done. */
-struct order {
-  enum sim_kind kind;
-  const struct sim_work *work;
-  int64_t duration;
-  const char *name;
-  unsigned grid[3], block[3];
-  size_t bytes;
-  unsigned copy_kind;
-  int value;
-  const void *source;
-  void *target;
-  void *user; /* from malloc(); submit() takes it over */
-};
-cudaError_t submit(cudaStream_t stream, bool own, const struct order *order, bool wait);
-/* Puts it on the stream for sure; the lock is held. Returns the operation, not a reference. */
-struct sim_op *put(struct CUstream_st *stream, const struct order *order, uint32_t correlation,
-                   uint64_t graph);
-void graph_capture(struct sim_graph *graph, const struct order *order);
-uint32_t next_correlation(void);
+/* sim_submit() whose error cudaGetLastError() tells. */
+static inline cudaError_t submit(cudaStream_t stream, bool own, const struct order *order,
+                                 bool wait) {
+  return remember(sim_submit(stream, own, order, wait));
+}
 
 #endif

@@ -86,10 +86,12 @@ struct CUstream_st {
   bool legacy;             /* a device's default stream */
   bool busy;               /* its head runs without the lock */
   struct sim_graph *graph; /* being captured, else NULL */
+  bool captures;           /* the capture began here; else the stream joined it through an event */
 };
 
 struct CUevent_st {
-  struct sim_op *op; /* last record, NULL before the first */
+  struct sim_op *op;       /* last record, NULL before the first */
+  struct sim_graph *graph; /* being captured by the stream it was last recorded on, else NULL */
   unsigned flags;
 };
 

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Modules and libraries: nothing of a binary is read, and any kernel or variable that is asked for
+ * is there. A kernel handle, a function handle and the entry of the table are one and the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "launch.h"
+
+enum { VARIABLE_BYTES = 1 << 20 };
+
+/* What a binary was asked for, by name. */
+struct named {
+  struct named *next;
+  const void *of; /* the library or module */
+  char *name;
+  void *memory; /* of a variable */
+};
+
+static struct named *kernels, *variables;
+
+static struct named *find(struct named **list, const void *of, const char *name) {
+  sim_lock();
+  struct named *entry = *list;
+  while (entry && (entry->of != of || strcmp(entry->name, name)))
+    entry = entry->next;
+  if (!entry && (entry = calloc(1, sizeof *entry))) {
+    *entry = (struct named){.next = *list, .of = of, .name = strdup(name)};
+    *list = entry;
+  }
+  sim_unlock();
+  return entry;
+}
+
+const char *driver_kernel_name(const void *handle) {
+  const char *name = NULL;
+  sim_lock();
+  for (const struct named *entry = kernels; entry && !name; entry = entry->next)
+    if (entry == handle)
+      name = entry->name;
+  sim_unlock();
+  return name;
+}
+
+static CUresult load(void **handle) {
+  *handle = calloc(1, 16);
+  return *handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY(cuModuleLoadData, (CUmodule * module, const void *image)) {
+  (void)image;
+  return load((void **)module);
+}
+
+ENTRY(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned options,
+                           CUjit_option *names, void **values)) {
+  (void)image, (void)options, (void)names, (void)values;
+  return load((void **)module);
+}
+
+ENTRY(cuModuleLoadFatBinary, (CUmodule * module, const void *image)) {
+  (void)image;
+  return load((void **)module);
+}
+
+ENTRY(cuModuleUnload, (CUmodule module)) {
+  (void)module;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode)) {
+  *mode = CU_MODULE_LAZY_LOADING;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuLibraryLoadData,
+      (CUlibrary * library, const void *code, CUjit_option *jit, void **jit_values, unsigned n_jit,
+       CUlibraryOption *options, void **values, unsigned n_options)) {
+  (void)code, (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values;
+  (void)n_options;
+  return load((void **)library);
+}
+
+ENTRY(cuLibraryUnload, (CUlibrary library)) {
+  (void)library;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuLibraryGetModule, (CUmodule * module, CUlibrary library)) {
+  *module = (CUmodule)library;
+  return CUDA_SUCCESS;
+}
+
+static CUresult get_kernel(void **handle, const void *of, const char *name) {
+  *handle = find(&kernels, of, name);
+  return *handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name)) {
+  return get_kernel((void **)kernel, library, name);
+}
+
+ENTRY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name)) {
+  return get_kernel((void **)function, module, name);
+}
+
+ENTRY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel)) {
+  *function = (CUfunction)kernel;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel)) {
+  *library = (CUlibrary)(uintptr_t)((struct named *)kernel)->of;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuFuncGetModule, (CUmodule * module, CUfunction function)) {
+  *module = (CUmodule)(uintptr_t)((struct named *)function)->of;
+  return CUDA_SUCCESS;
+}
+
+static CUresult get_name(const char **name, const void *handle) {
+  *name = driver_kernel_name(handle);
+  return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+ENTRY(cuFuncGetName, (const char **name, CUfunction function)) {
+  return get_name(name, function);
+}
+
+ENTRY(cuKernelGetName, (const char **name, CUkernel kernel)) {
+  return get_name(name, kernel);
+}
+
+static CUresult get_variable(CUdeviceptr *pointer, size_t *bytes, const void *of,
+                             const char *name) {
+  struct named *entry = find(&variables, of, name);
+  if (entry && !entry->memory)
+    sim_allocate(&entry->memory, VARIABLE_BYTES, cudaMemoryTypeDevice);
+  if (!entry || !entry->memory)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (pointer)
+    *pointer = (CUdeviceptr)(uintptr_t)entry->memory;
+  if (bytes)
+    *bytes = VARIABLE_BYTES;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuModuleGetGlobal_v2,
+      (CUdeviceptr * pointer, size_t *bytes, CUmodule module, const char *name)) {
+  return get_variable(pointer, bytes, module, name);
+}
+
+ENTRY(cuLibraryGetGlobal,
+      (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *name)) {
+  return get_variable(pointer, bytes, library, name);
+}
+
+static CUresult get_attribute(int *value, CUfunction_attribute attribute) {
+  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK           ? 1024
+           : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS                      ? 32
+           : attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION                   ? 90
+           : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION                ? 90
+           : attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 49152
+                                                                          : 0;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function)) {
+  (void)function;
+  return get_attribute(value, attribute);
+}
+
+ENTRY(cuKernelGetAttribute,
+      (int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device)) {
+  (void)kernel, (void)device;
+  return get_attribute(value, attribute);
+}
+
+ENTRY(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value)) {
+  (void)function, (void)attribute, (void)value;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuKernelSetAttribute,
+      (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device)) {
+  (void)kernel, (void)attribute, (void)value, (void)device;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config)) {
+  (void)function, (void)config;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device)) {
+  (void)kernel, (void)config, (void)device;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuFuncLoad, (CUfunction function)) {
+  (void)function;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function)) {
+  (void)function;
+  *state = CU_FUNCTION_LOADING_STATE_LOADED;
+  return CUDA_SUCCESS;
+}
+
+static CUresult occupancy(int *blocks, int threads) {
+  *blocks = threads > 0 ? 2048 / threads : 0;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+      (int *blocks, CUfunction function, int threads, size_t shared)) {
+  (void)function, (void)shared;
+  return occupancy(blocks, threads);
+}
+
+ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+      (int *blocks, CUfunction function, int threads, size_t shared, unsigned flags)) {
+  (void)function, (void)shared, (void)flags;
+  return occupancy(blocks, threads);
+}
+
+ENTRY(cuOccupancyMaxPotentialBlockSize, (int *grid, int *block, CUfunction function,
+                                         CUoccupancyB2DSize shared_of, size_t shared, int limit)) {
+  (void)function, (void)shared_of, (void)shared, (void)limit;
+  *grid = 132;
+  *block = 1024;
+  return CUDA_SUCCESS;
+}
+
+ENTRY(cuOccupancyMaxActiveClusters,
+      (int *clusters, CUfunction function, const CUlaunchConfig *config)) {
+  (void)function, (void)config;
+  *clusters = 66;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cuGetProcAddress(), by which the CUDA runtime finds all of the driver, and what it is given for
+ * functions that the stand-in has not: one that refuses. STANDIN_DRIVER_TRACE=1 in the environment
+ * says on stderr which of those were asked for, 2 also which were called.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+enum { MISSING = 1024 };
+static const char *missing[MISSING];
+
+static int trace_level(void) {
+  const char *level = getenv("STANDIN_DRIVER_TRACE");
+  return level ? atoi(level) : 0;
+}
+
+static CUresult refuse(unsigned index) {
+  if (trace_level() > 1)
+    fprintf(stderr, "stand-in driver: %s called\n", missing[index]);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* 1024 functions that each know which they are. */
+#define ONE(n)                                                                                     \
+  static CUresult refuse_##n(void) {                                                               \
+    return refuse(0##n);                                                                           \
+  }
+#define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
+#define SIXTY_FOUR(X, n)                                                                           \
+  EIGHT(X, n##0)                                                                                   \
+  EIGHT(X, n##1)                                                                                   \
+  EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
+#define ALL(X)                                                                                     \
+  SIXTY_FOUR(X, 00)                                                                                \
+  SIXTY_FOUR(X, 01)                                                                                \
+  SIXTY_FOUR(X, 02)                                                                                \
+  SIXTY_FOUR(X, 03) SIXTY_FOUR(X, 04) SIXTY_FOUR(X, 05) SIXTY_FOUR(X, 06) SIXTY_FOUR(X, 07)        \
+      SIXTY_FOUR(X, 10) SIXTY_FOUR(X, 11) SIXTY_FOUR(X, 12) SIXTY_FOUR(X, 13) SIXTY_FOUR(X, 14)    \
+          SIXTY_FOUR(X, 15) SIXTY_FOUR(X, 16) SIXTY_FOUR(X, 17)
+ALL(ONE)
+#define NAME(n) refuse_##n,
+static CUresult (*const refusals[MISSING])(void) = {ALL(NAME)};
+
+void *driver_missing(const char *name) {
+  void *function = NULL;
+  sim_lock();
+  for (unsigned i = 0; i < MISSING && !function; i++) {
+    if (!missing[i]) {
+      missing[i] = strdup(name);
+      if (trace_level())
+        fprintf(stderr, "stand-in driver: %s is missing\n", name);
+    }
+    if (!strcmp(missing[i], name))
+      function = (void *)refusals[i];
+  }
+  sim_unlock();
+  return function;
+}
+
+/* This library, whatever a preloaded one exports under the same names. */
+static void *self(void) {
+  static void *handle;
+  Dl_info info;
+  if (!handle && dladdr((void *)self, &info))
+    handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  return handle;
+}
+
+/* The youngest version of a function; the driver's own table says which it is. */
+static void *find(const char *name, bool per_thread) {
+  static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
+  char full[128];
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+    for (int plain = !per_thread; plain < 2; plain++) {
+      const char *suffixes[] = {"_ptsz", "_ptds"};
+      for (int j = 0; j < (plain ? 1 : 2); j++) {
+        snprintf(full, sizeof full, "%s%s%s", name, versions[i], plain ? "" : suffixes[j]);
+        void *function = dlsym(self(), full);
+        if (function)
+          return function;
+      }
+    }
+  return NULL;
+}
+
+ENTRY(cuGetProcAddress_v2, (const char *symbol, void **function, int version, cuuint64_t flags,
+                            CUdriverProcAddressQueryResult *status)) {
+  (void)version;
+  void *found = find(symbol, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+  *function = found ? found : driver_missing(symbol);
+  if (status)
+    *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+#undef cuGetProcAddress
+ENTRY(cuGetProcAddress, (const char *symbol, void **function, int version, cuuint64_t flags)) {
+  return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+}
+
+/* Tables of undocumented functions. NVIDIA's runtime needs several, and by one of them makes sure
+ * that the driver is NVIDIA's own before it gives out a device. That is theirs to ask, and not
+ * answered here: programs on the stand-in driver use the stand-in runtime. */
+ENTRY(cuGetExportTable, (const void **table, const CUuuid *id)) {
+  (void)id;
+  *table = NULL;
+  return CUDA_ERROR_NOT_FOUND;
+}

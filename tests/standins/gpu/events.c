@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Events. One recorded on a stream that is captured marks nothing in time: a stream that waits for
+ * it joins the capture.
+ */
+#include <stdlib.h>
+
+#include "order.h"
+
+/* Looks a stream up with the lock taken; NULL with the lock released when there is none. */
+struct CUstream_st *sim_lock_stream(cudaStream_t handle, bool own) {
+  sim_lock();
+  struct CUstream_st *stream = sim_stream(handle, own);
+  if (sim_stream_is(stream))
+    return stream;
+  sim_unlock();
+  return NULL;
+}
+
+cudaError_t sim_event_new(struct CUevent_st **event, unsigned flags) {
+  *event = calloc(1, sizeof **event);
+  if (!*event)
+    return cudaErrorMemoryAllocation;
+  (*event)->flags = flags;
+  return cudaSuccess;
+}
+
+cudaError_t sim_event_free(struct CUevent_st *event) {
+  if (!event)
+    return cudaErrorInvalidResourceHandle;
+  sim_lock();
+  sim_op_release(event->op);
+  sim_unlock();
+  free(event);
+  return cudaSuccess;
+}
+
+cudaError_t sim_event_record(struct CUevent_st *event, cudaStream_t handle, bool own) {
+  struct CUstream_st *stream = event ? sim_lock_stream(handle, own) : NULL;
+  if (!stream)
+    return cudaErrorInvalidResourceHandle;
+  event->graph = stream->graph;
+  if (!stream->graph) {
+    struct order order = {.kind = SIM_EVENT};
+    struct sim_op *op = sim_op_keep(sim_put(stream, &order, 0, 0));
+    sim_op_release(event->op);
+    event->op = op;
+  }
+  sim_unlock();
+  return cudaSuccess;
+}
+
+cudaError_t sim_event_wait(cudaStream_t handle, bool own, struct CUevent_st *event) {
+  struct CUstream_st *stream = event ? sim_lock_stream(handle, own) : NULL;
+  cudaError_t error = cudaSuccess;
+  if (!stream)
+    return cudaErrorInvalidResourceHandle;
+  if (event->graph && stream->graph && stream->graph != event->graph) {
+    error = cudaErrorStreamCaptureMerge;
+  } else if (event->graph) {
+    stream->graph = event->graph;
+  } else if (event->op && !stream->graph) {
+    struct sim_op *op = sim_op_new(stream, SIM_WAIT, NULL);
+    sim_op_after(op, event->op);
+    sim_enqueue(op);
+  }
+  sim_unlock();
+  return error;
+}
+
+/* An event of a capture cannot be asked. */
+cudaError_t sim_event_query(struct CUevent_st *event) {
+  if (!event)
+    return cudaErrorInvalidResourceHandle;
+  sim_lock();
+  sim_progress();
+  cudaError_t error = event->graph                    ? cudaErrorCapturedEvent
+                      : event->op && !event->op->done ? cudaErrorNotReady
+                                                      : cudaSuccess;
+  sim_unlock();
+  return error;
+}
+
+cudaError_t sim_event_sync(struct CUevent_st *event) {
+  if (!event)
+    return cudaErrorInvalidResourceHandle;
+  sim_lock();
+  cudaError_t error = event->graph ? cudaErrorCapturedEvent : cudaSuccess;
+  if (!error && event->op)
+    sim_wait(event->op);
+  sim_unlock();
+  return error;
+}
+
+cudaError_t sim_event_elapsed(float *ms, struct CUevent_st *start, struct CUevent_st *end) {
+  if (!start || !end)
+    return cudaErrorInvalidResourceHandle;
+  sim_lock();
+  sim_progress();
+  cudaError_t error = cudaSuccess;
+  if (!start->op || !end->op || (start->flags | end->flags) & cudaEventDisableTiming)
+    error = cudaErrorInvalidResourceHandle;
+  else if (!start->op->done || !end->op->done)
+    error = cudaErrorNotReady;
+  else
+    *ms = (float)((double)(end->op->end - start->op->end) / 1e6);
+  sim_unlock();
+  return error;
+}
+
+struct callback {
+  void (*function)(void *);
+  void *user;
+};
+
+static bool finish_call(struct sim_op *op) {
+  const struct callback *callback = op->user;
+  callback->function(callback->user);
+  return true;
+}
+
+static void drop_call(struct sim_op *op) {
+  free(op->user);
+}
+
+static void *another_call(const void *callback) {
+  struct callback *copy = malloc(sizeof *copy);
+  if (copy)
+    *copy = *(const struct callback *)callback;
+  return copy;
+}
+
+cudaError_t sim_call(void (*function)(void *), void *user, cudaStream_t stream, bool own) {
+  static const struct sim_work work = {.finish = finish_call, .unlocked = true, .drop = drop_call};
+  struct callback wanted = {function, user};
+  struct callback *callback = another_call(&wanted);
+  if (!callback)
+    return cudaErrorMemoryAllocation;
+  struct order order = {
+      .kind = SIM_CALL, .work = &work, .user = callback, .copy_user = another_call};
+  return sim_submit(stream, own, &order, false);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The way of all work onto a stream, whichever API it came by.
+ */
+#include <stdlib.h>
+
+#include "engine.h"
+#include "order.h"
+
+uint32_t sim_correlation(void) {
+  const struct sim_activity *activity = sim_activity();
+  return activity && activity->launch ? activity->launch() : 0;
+}
+
+struct sim_op *sim_put(struct CUstream_st *stream, const struct order *order, uint32_t correlation,
+                       uint64_t graph) {
+  struct sim_op *op = sim_op_new(stream, order->kind, order->work);
+  op->duration = order->duration;
+  op->name = order->name;
+  for (int i = 0; i < 3; i++) {
+    op->grid[i] = order->grid[i];
+    op->block[i] = order->block[i];
+  }
+  op->bytes = order->bytes;
+  op->copy_kind = order->copy_kind;
+  op->value = order->value;
+  op->source = order->source;
+  op->target = order->target;
+  op->user = order->user;
+  op->correlation = correlation;
+  op->graph = graph;
+  sim_enqueue(op);
+  return op;
+}
+
+cudaError_t sim_submit(cudaStream_t handle, bool own, const struct order *order, bool wait) {
+  cudaError_t error = cudaSuccess;
+  if (!sim_usable()) {
+    free(order->user);
+    return cudaErrorInitializationError;
+  }
+  sim_lock();
+  struct CUstream_st *stream = sim_stream(handle, own);
+  if (!sim_stream_is(stream)) {
+    error = cudaErrorInvalidResourceHandle;
+  } else if (stream->graph) {
+    if (wait || (order->user && !order->copy_user))
+      error = cudaErrorStreamCaptureUnsupported;
+    else
+      sim_graph_add(stream->graph, order);
+  } else {
+    struct sim_op *op = sim_put(stream, order, sim_correlation(), 0);
+    if (wait)
+      sim_wait(op);
+  }
+  sim_unlock();
+  if (error)
+    free(order->user);
+  return error;
+}
