@@ -45,4 +45,34 @@
 /* Share of calls whose real span must be known before their sum stands for all of them. */
 #define COVERAGE_ENOUGH 0.99
 
+/* Free memory that live blocks keep in place, as a share of what is reserved: a tenth is a batch
+ * size step on most jobs; and below 256 MiB nobody's batch fits in what is won. */
+#define FRAGMENTATION_SHARE 0.10
+#define FRAGMENTATION_LEAST_BYTES (256.0 * 1024 * 1024)
+
+/* Steps that a trend of memory must rest on, after those that make what stays. */
+#define GROWTH_WARMUP_STEPS 1u
+#define GROWTH_LEAST_STEPS 5u
+
+/* Growth worth a finding: the job would lose a hundredth of its peak in a thousand steps. */
+#define GROWTH_SHARE_PER_STEP 1e-5
+
+/* Steps after which growth fills the device that still are this run's problem. */
+#define GROWTH_STEPS_TO_FULL 10000.0
+
+/* Reserved at the peak, as a share of the device's memory. Context, libraries and NCCL's buffers
+ * take 1 to 3 GB besides, a few percent of a device of 40 to 80 GB. */
+#define OOM_RISK_HIGH 0.92
+#define OOM_RISK_MEDIUM 0.80
+
+/* Allocations of one size from one place. Each costs the host about a microsecond or two, which
+ * shows from a thousand in a step on; or, without steps, a thousand in the recording that are half
+ * of all. */
+#define CHURN_LEAST 1000.0
+#define CHURN_SHARE 0.5
+
+/* Calls for memory of the device after the first steps: each waits for the device, milliseconds. */
+#define CHURN_SEGMENTS_PER_STEP 1.0
+#define CHURN_LEAST_SEGMENTS 8.0
+
 #endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "memory_live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_ROOM 64u
+
+/* Linear probing, with no marks for what was removed: later ones move up. */
+
+static u32 home_of(const struct live_set *set, u64 address) {
+  return (u32)((address * 0x9e3779b97f4a7c15ull) >> 32) & (set->room - 1);
+}
+
+static u32 slot_of(const struct live_set *set, u64 address) {
+  u32 at = home_of(set, address);
+  while (set->slots[at].used && set->slots[at].address != address)
+    at = (at + 1) & (set->room - 1);
+  return at;
+}
+
+static bool grow(struct live_set *set) {
+  if (set->room > UINT32_MAX / 4)
+    return false;
+  struct live_set more = {.room = set->room ? set->room * 2 : LEAST_ROOM};
+  more.slots = calloc(more.room, sizeof(*more.slots));
+  if (!more.slots)
+    return false;
+  for (u32 i = 0; i < set->room; i++)
+    if (set->slots[i].used)
+      more.slots[slot_of(&more, set->slots[i].address)] = set->slots[i];
+  more.n = set->n;
+  free(set->slots);
+  *set = more;
+  return true;
+}
+
+bool live_put(struct live_set *set, struct live_block block) {
+  if (set->n >= set->room - set->room / 4 && !grow(set))
+    return false;
+  struct live_block *slot = &set->slots[slot_of(set, block.address)];
+  set->n += !slot->used;
+  *slot = block;
+  slot->used = true;
+  return true;
+}
+
+const struct live_block *live_find(const struct live_set *set, u64 address) {
+  if (!set->n)
+    return NULL;
+  const struct live_block *slot = &set->slots[slot_of(set, address)];
+  return slot->used ? slot : NULL;
+}
+
+bool live_take(struct live_set *set, u64 address, struct live_block *taken) {
+  if (!set->n)
+    return false;
+  u32 mask = set->room - 1, hole = slot_of(set, address);
+  if (!set->slots[hole].used)
+    return false;
+  if (taken)
+    *taken = set->slots[hole];
+  for (u32 at = (hole + 1) & mask; set->slots[at].used; at = (at + 1) & mask) {
+    /* It may move up if its home is not between the hole and itself. */
+    u32 home = home_of(set, set->slots[at].address);
+    if (((at - home) & mask) >= ((at - hole) & mask)) {
+      set->slots[hole] = set->slots[at];
+      hole = at;
+    }
+  }
+  set->slots[hole].used = false;
+  set->n--;
+  return true;
+}
+
+bool live_copy(struct live_set *to, const struct live_set *from) {
+  *to = *from;
+  if (!from->room)
+    return true;
+  to->slots = malloc(from->room * sizeof(*to->slots));
+  if (!to->slots) {
+    *to = (struct live_set){0};
+    return false;
+  }
+  memcpy(to->slots, from->slots, from->room * sizeof(*to->slots));
+  return true;
+}
+
+void live_free(struct live_set *set) {
+  free(set->slots);
+  *set = (struct live_set){0};
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The blocks that live at one moment, by address.
+ */
+#ifndef TSCOPE_MEMORY_LIVE_H
+#define TSCOPE_MEMORY_LIVE_H
+
+#include <stdbool.h>
+
+#include "tscope_format.h"
+
+struct live_block {
+  u64 address;
+  i64 bytes;
+  i64 time; /* of its allocation, NS_UNKNOWN before the recording */
+  u32 source;
+  bool used; /* of the table's slot */
+  bool before; /* it was there when recording began */
+};
+
+struct live_set {
+  struct live_block *slots; /* some unused */
+  u32 room, n;
+};
+
+/* Adds a block; one of the same address is replaced. False when there is no memory. */
+bool live_put(struct live_set *set, struct live_block block);
+
+const struct live_block *live_find(const struct live_set *set, u64 address);
+
+/* Removes the block of this address. False if there is none; `taken` may be NULL. */
+bool live_take(struct live_set *set, u64 address, struct live_block *taken);
+
+bool live_copy(struct live_set *to, const struct live_set *from);
+void live_free(struct live_set *set);
+
+#endif
