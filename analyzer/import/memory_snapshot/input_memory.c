@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory snapshots as an input: each file is one process's, of one or more devices.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import.h"
+#include "internal.h"
+#include "memory_snapshot.h"
+#include "pickle.h"
+#include "whole_file.h"
+
+bool probe_memory_snapshot(const struct input *input) {
+  if (!pickle_looks_like(input->head, input->head_bytes))
+    return false;
+  return head_has(input, "segments") || head_has(input, "device_traces") ||
+         (head_has(input, "total_size") && head_has(input, "segment_type"));
+}
+
+static int hand_over(const struct model *model, const struct memory_origin *origin,
+                     struct arena *arena, struct memory_history *history) {
+  (void)model;
+  (void)arena;
+  *history = *(const struct memory_history *)origin->data;
+  return 0;
+}
+
+typedef VECTOR(struct memory_origin) origins;
+
+static int add_devices(struct import *import, const struct input *input, const struct value *root,
+                       origins *origins) {
+  u32 devices = snapshot_devices(root), told = 0;
+  for (u32 device = 0; device < devices; device++) {
+    struct memory_history *history = arena_alloc(import->arena, sizeof *history);
+    int error = history ? snapshot_history(root, device, import->arena, history) : -ENOMEM;
+    if (error)
+      return error;
+    if (!history->n_events && !history->n_segments)
+      continue;
+    told++;
+    history->rank = rank_of_name(input->name);
+    history->path = input->path;
+    struct memory_origin origin = {
+        .rank = history->rank, .device = history->device, .read = hand_over, .data = history};
+    if (!VECTOR_PUSH(origins, origin))
+      return -ENOMEM;
+  }
+  return told ? 0 : model_note(import->model, "%s: no device has segments or events", input->path);
+}
+
+static int load_one(struct import *import, const struct input *input, origins *origins) {
+  struct arena values = {0};
+  struct value root;
+  char why[256] = "";
+  u8 *bytes = NULL;
+  size_t n = 0;
+  int error = whole_file_read(input->path, &bytes, &n);
+  if (error)
+    snprintf(why, sizeof why, "%s", strerror(-error));
+  else
+    error = pickle_read(bytes, n, &values, &root, why, sizeof why);
+  free(bytes);
+  if (!error && !snapshot_looks_like(&root)) {
+    error = -EINVAL;
+    snprintf(why, sizeof why, "it is a pickle, but no snapshot of PyTorch's memory");
+  }
+  if (!error)
+    error = add_devices(import, input, &root, origins);
+  arena_release(&values);
+  if (error && error != -ENOMEM) {
+    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
+    if (model_note(import->model, "%s was left out: %s", input->path, why) < 0)
+      error = -ENOMEM;
+  }
+  return error;
+}
+
+int load_memory_snapshot(struct import *import, const struct input *inputs, u32 n) {
+  origins found = {0};
+  u32 loaded = 0;
+  int error = 0, failure = 0;
+  for (u32 i = 0; i < n && error != -ENOMEM; i++) {
+    error = load_one(import, &inputs[i], &found);
+    loaded += error == 0;
+    failure = error ? error : failure;
+  }
+  struct model *model = import->model;
+  u32 all = model->n_memories + found.n;
+  struct memory_origin *list =
+      error == -ENOMEM ? NULL : arena_array(import->arena, all + 1u, sizeof *list);
+  if (list) {
+    if (model->n_memories)
+      memcpy(list, model->memories, model->n_memories * sizeof *list);
+    if (found.n)
+      memcpy(list + model->n_memories, found.at, found.n * sizeof *list);
+    model->memories = list;
+    model->n_memories = all;
+  }
+  free(found.at);
+  return !list ? -ENOMEM : loaded ? 0 : failure;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One device of a snapshot: its segments, its events, and totals from the end backwards.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "arena.h"
+#include "memory_snapshot.h"
+#include "snapshot_steps.h"
+#include "stacks.h"
+
+#define MOST_DEVICES 1024u
+#define MOST_NOTES 8u
+
+struct reading {
+  const struct value *root;
+  u32 device;
+  struct arena *arena;
+  struct memory_history *history;
+  struct stacks stacks;
+  u32 odd_events; /* without what an event must have */
+  i64 uncovered;  /* bytes of segments that no block covers */
+};
+
+static const struct value *segments_of(const struct value *root) {
+  return value_is_sequence(root) ? root : value_get(root, "segments");
+}
+
+static const struct value *events_of(const struct value *root, u32 device) {
+  return value_item(value_get(root, "device_traces"), device);
+}
+
+bool snapshot_looks_like(const struct value *root) {
+  const struct value *segments = segments_of(root);
+  if (!value_is_sequence(segments))
+    return false;
+  if (value_get(root, "device_traces"))
+    return true;
+  const struct value *first = value_item(segments, 0);
+  return first && value_get(first, "total_size") && value_get(first, "blocks");
+}
+
+static i64 size_of(const struct value *value, const char *key) {
+  i64 size = 0;
+  value_integer(value_get(value, key), &size);
+  return size < 0 ? 0 : size;
+}
+
+u32 snapshot_devices(const struct value *root) {
+  const struct value *segments = segments_of(root);
+  u32 devices = value_count(value_get(root, "device_traces"));
+  for (u32 i = 0; i < value_count(segments); i++) {
+    i64 device = size_of(value_item(segments, i), "device");
+    if (device < MOST_DEVICES && device >= devices)
+      devices = (u32)device + 1;
+  }
+  return devices < MOST_DEVICES ? devices : MOST_DEVICES;
+}
+
+static bool of_device(const struct reading *reading, const struct value *segment) {
+  return size_of(segment, "device") == reading->device;
+}
+
+static u8 state_of(const char *state) {
+  if (state && strcmp(state, "active_allocated") == 0)
+    return MEMORY_BLOCK_ALLOCATED;
+  /* "active_pending_free", in documents "active_awaiting_free" */
+  return state && strncmp(state, "active", 6) == 0 ? MEMORY_BLOCK_PENDING : MEMORY_BLOCK_FREE;
+}
+
+/* Where a block was allocated: its frames, or those of the last that it is known to have held. */
+static const struct value *frames_of(const struct value *block) {
+  const struct value *frames = value_get(block, "frames");
+  const struct value *past = value_get(block, "history");
+  return frames || !past ? frames
+                         : value_get(value_item(past, value_count(past) - 1), "frames");
+}
+
+static int count_segments(struct reading *reading) {
+  const struct value *segments = segments_of(reading->root);
+  struct memory_history *history = reading->history;
+  u64 n_blocks = 0, n_segments = 0;
+  for (u32 i = 0; i < value_count(segments); i++) {
+    const struct value *segment = value_item(segments, i), *blocks = value_get(segment, "blocks");
+    if (!of_device(reading, segment))
+      continue;
+    n_segments++;
+    n_blocks += value_count(blocks) + 1ull; /* one for what no block covers */
+    for (u32 b = 0; b < value_count(blocks); b++)
+      if (!stacks_add(&reading->stacks, frames_of(value_item(blocks, b))))
+        return -ENOMEM;
+  }
+  history->segments = arena_array(reading->arena, n_segments + 1, sizeof *history->segments);
+  history->blocks = arena_array(reading->arena, n_blocks + 1, sizeof *history->blocks);
+  return history->segments && history->blocks ? 0 : -ENOMEM;
+}
+
+static void add_block(struct reading *reading, struct memory_block block) {
+  struct memory_history *history = reading->history;
+  history->reserved_at_end += block.bytes;
+  if (block.state == MEMORY_BLOCK_ALLOCATED) {
+    history->allocated_at_end += block.bytes;
+    history->requested_at_end += block.requested;
+  }
+  history->pending_at_end += block.state == MEMORY_BLOCK_PENDING ? block.bytes : 0;
+  history->blocks[history->n_blocks++] = block;
+}
+
+static void read_blocks(struct reading *reading, const struct value *blocks,
+                        struct memory_segment *segment) {
+  u64 address = segment->address;
+  i64 left = segment->bytes;
+  segment->first_block = reading->history->n_blocks;
+  for (u32 i = 0; i < value_count(blocks); i++) {
+    const struct value *value = value_item(blocks, i);
+    struct memory_block block = {.address = address,
+                                 .bytes = size_of(value, "size"),
+                                 .requested = size_of(value, "requested_size"),
+                                 .state = state_of(value_text(value_get(value, "state"))),
+                                 .source = stacks_source(&reading->stacks, frames_of(value))};
+    if (block.bytes > left)
+      block.bytes = left;
+    /* Before PyTorch 2.0 nobody tells what was asked for: then all that was given. */
+    if (block.state == MEMORY_BLOCK_FREE)
+      block.requested = 0;
+    else if (!value_get(value, "requested_size") || block.requested > block.bytes)
+      block.requested = block.bytes;
+    address += (u64)block.bytes;
+    left -= block.bytes;
+    if (block.bytes)
+      add_block(reading, block);
+  }
+  if (left > 0) {
+    reading->uncovered += left;
+    add_block(reading, (struct memory_block){
+                           .address = address, .bytes = left, .state = MEMORY_BLOCK_FREE});
+  }
+  segment->n_blocks = reading->history->n_blocks - segment->first_block;
+}
+
+static bool in_private_pool(const struct value *segment) {
+  const struct value *pool = value_get(segment, "segment_pool_id");
+  i64 one = 0, other = 0;
+  value_integer(value_item(pool, 0), &one);
+  value_integer(value_item(pool, 1), &other);
+  return one != 0 || other != 0;
+}
+
+static void read_segments(struct reading *reading) {
+  const struct value *segments = segments_of(reading->root);
+  struct memory_history *history = reading->history;
+  for (u32 i = 0; i < value_count(segments); i++) {
+    const struct value *value = value_item(segments, i);
+    if (!of_device(reading, value))
+      continue;
+    const char *type = value_text(value_get(value, "segment_type"));
+    struct memory_segment *segment = &history->segments[history->n_segments++];
+    *segment = (struct memory_segment){.address = (u64)size_of(value, "address"),
+                                       .bytes = size_of(value, "total_size"),
+                                       .stream = (u64)size_of(value, "stream"),
+                                       .small = type && strcmp(type, "small") == 0,
+                                       .expandable = value_is_true(value_get(value, "is_expandable")),
+                                       .private_pool = in_private_pool(value)};
+    read_blocks(reading, value_get(value, "blocks"), segment);
+  }
+}
+
+/* Actions of the allocator's history, and what its older versions called them. */
+static u8 kind_of(const char *action, bool tells_requests) {
+  static const struct {
+    const char *action;
+    u8 kind;
+  } kinds[] = {{"alloc", MEMORY_ALLOC},
+               {"free_requested", MEMORY_FREE},
+               {"free", MEMORY_FREE},
+               {"free_completed", MEMORY_REUSABLE},
+               {"segment_alloc", MEMORY_SEGMENT_ALLOC},
+               {"segment_map", MEMORY_SEGMENT_ALLOC},
+               {"segment_free", MEMORY_SEGMENT_FREE},
+               {"segment_unmap", MEMORY_SEGMENT_FREE},
+               {"oom", MEMORY_OUT_OF_MEMORY},
+               {"snapshot", MEMORY_MARK},
+               {"user_defined", MEMORY_MARK}};
+  for (size_t i = 0; action && i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(action, kinds[i].action) == 0)
+      return kinds[i].kind == MEMORY_REUSABLE && !tells_requests ? MEMORY_FREE : kinds[i].kind;
+  return 0;
+}
+
+static bool tells_requests(const struct value *events) {
+  for (u32 i = 0; i < value_count(events); i++) {
+    const char *action = value_text(value_get(value_item(events, i), "action"));
+    if (action && (strcmp(action, "free_requested") == 0 || strcmp(action, "free") == 0))
+      return true;
+  }
+  return false;
+}
+
+static int list_stacks_of_events(struct reading *reading, const struct value *events) {
+  for (u32 i = 0; i < value_count(events); i++) {
+    const struct value *event = value_item(events, i);
+    const char *action = value_text(value_get(event, "action"));
+    if (action && strcmp(action, "alloc") == 0 &&
+        !stacks_add(&reading->stacks, value_get(event, "frames")))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+static bool read_event(const struct reading *reading, const struct value *value, bool requests,
+                       struct memory_event *event) {
+  i64 address = 0, bytes = 0, time = 0;
+  *event = (struct memory_event){
+      .kind = kind_of(value_text(value_get(value, "action")), requests), .step = -1};
+  bool sized = value_integer(value_get(value, "size"), &bytes) && bytes >= 0;
+  bool placed = value_integer(value_get(value, "addr"), &address);
+  if (event->kind == MEMORY_OUT_OF_MEMORY)
+    placed = value_integer(value_get(value, "device_free"), &address) || true;
+  else if (event->kind == MEMORY_MARK)
+    sized = placed = true;
+  bool timed = value_integer(value_get(value, "time_us"), &time) && time > 0 &&
+               time < INT64_MAX / 1000;
+  event->time = timed ? time * 1000 : NS_UNKNOWN;
+  event->address = (u64)address;
+  event->bytes = bytes;
+  if (event->kind == MEMORY_ALLOC)
+    event->source = stacks_source(&reading->stacks, value_get(value, "frames"));
+  return event->kind && sized && placed;
+}
+
+static int read_events(struct reading *reading, const struct value *events) {
+  struct memory_history *history = reading->history;
+  bool requests = tells_requests(events);
+  history->events = arena_array(reading->arena, value_count(events) + 1u, sizeof *history->events);
+  if (!history->events)
+    return -ENOMEM;
+  for (u32 i = 0; i < value_count(events); i++) {
+    struct memory_event *event = &history->events[history->n_events];
+    if (read_event(reading, value_item(events, i), requests, event))
+      history->n_events++;
+    else
+      reading->odd_events++;
+  }
+  return 0;
+}
+
+static i64 change_of_allocated(const struct memory_event *event) {
+  return event->kind == MEMORY_ALLOC ? event->bytes : event->kind == MEMORY_FREE ? -event->bytes : 0;
+}
+
+static i64 change_of_reserved(const struct memory_event *event) {
+  return event->kind == MEMORY_SEGMENT_ALLOC  ? event->bytes
+         : event->kind == MEMORY_SEGMENT_FREE ? -event->bytes
+                                              : 0;
+}
+
+/* Only the end is told as a whole. Going back from there, an allocation takes away what was asked
+ * for and a free brings it back: what the allocator rounded up is known of blocks that live at the
+ * end alone, and counts as having been there all along. */
+static void fill_totals(struct memory_history *history) {
+  i64 allocated = history->allocated_at_end, reserved = history->reserved_at_end;
+  for (u32 i = history->n_events; i-- > 0;) {
+    struct memory_event *event = &history->events[i];
+    event->allocated = allocated > 0 ? allocated : 0;
+    event->reserved = reserved > 0 ? reserved : 0;
+    allocated -= change_of_allocated(event);
+    reserved -= change_of_reserved(event);
+  }
+  history->allocated_before = allocated > 0 ? allocated : 0;
+  history->reserved_before = reserved > 0 ? reserved : 0;
+}
+
+static int add_note(struct reading *reading, char *note) {
+  struct memory_history *history = reading->history;
+  if (!note)
+    return -ENOMEM;
+  history->notes[history->n_notes++] = note;
+  return 0;
+}
+
+static int add_notes(struct reading *reading) {
+  struct memory_history *history = reading->history;
+  int error = 0;
+  if (!history->n_events)
+    error = add_note(reading,
+                     arena_text(reading->arena,
+                                "the snapshot has no history: call torch.cuda.memory."
+                                "_record_memory_history() before what is to be looked at"));
+  if (!error && history->n_events && !history->n_segments)
+    error = add_note(reading, arena_text(reading->arena,
+                                         "the snapshot has no segments: totals count from the "
+                                         "first event on"));
+  if (!error && reading->odd_events)
+    error = add_note(reading, arena_printf(reading->arena,
+                                           "%u events were passed over: not known, or without an "
+                                           "address or a size",
+                                           reading->odd_events));
+  if (!error && reading->uncovered)
+    error = add_note(reading, arena_printf(reading->arena,
+                                           "%lld bytes of segments are in no block and count as "
+                                           "free",
+                                           (long long)reading->uncovered));
+  return error;
+}
+
+/* Without segments the end is not known; then what is freed without having been allocated was all
+ * that was there before. */
+static void count_from_the_beginning(struct memory_history *history) {
+  i64 allocated = 0, reserved = 0, least_allocated = 0, least_reserved = 0;
+  for (u32 i = 0; i < history->n_events; i++) {
+    allocated += change_of_allocated(&history->events[i]);
+    reserved += change_of_reserved(&history->events[i]);
+    least_allocated = allocated < least_allocated ? allocated : least_allocated;
+    least_reserved = reserved < least_reserved ? reserved : least_reserved;
+  }
+  history->allocated_at_end = allocated - least_allocated;
+  history->reserved_at_end = reserved - least_reserved;
+}
+
+int snapshot_history(const struct value *root, u32 device, struct arena *arena,
+                     struct memory_history *history) {
+  struct reading reading = {.root = root, .device = device, .arena = arena, .history = history};
+  const struct value *events = events_of(root, device);
+  *history = (struct memory_history){.rank = INDEX_NONE,
+                                     .device = (i32)device,
+                                     .origin = "PyTorch memory snapshot",
+                                     .notes = arena_array(arena, MOST_NOTES, sizeof(char *))};
+  int error = history->notes ? count_segments(&reading) : -ENOMEM;
+  if (!error)
+    error = list_stacks_of_events(&reading, events);
+  if (!error)
+    error = stacks_resolve(&reading.stacks, arena);
+  history->sources = reading.stacks.sources;
+  history->n_sources = reading.stacks.n_sources;
+  if (!error)
+    read_segments(&reading);
+  if (!error)
+    error = read_events(&reading, events);
+  if (!error) {
+    if (!history->n_segments) {
+      history->segments = NULL;
+      count_from_the_beginning(history);
+      history->requested_at_end = history->allocated_at_end;
+    }
+    fill_totals(history);
+    error = add_notes(&reading);
+  }
+  if (!error)
+    error = snapshot_steps(root, history);
+  stacks_free(&reading.stacks);
+  return error;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot_steps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "period.h"
+#include "vector.h"
+
+#define LEAST_STEPS 2u
+
+typedef VECTOR(i64) instants;
+
+static int by_time(const void *left, const void *right) {
+  const i64 *a = left, *b = right;
+  return *a < *b ? -1 : *a > *b;
+}
+
+/* Times, in ns, of annotations of one stage whose names begin so. */
+static int list_annotations(const struct value *annotations, const struct memory_history *history,
+                            const char *stage, const char *name, instants *list) {
+  for (u32 i = 0; i < value_count(annotations); i++) {
+    const struct value *one = value_item(annotations, i);
+    const char *its_stage = value_text(value_get(one, "stage"));
+    const char *its_name = value_text(value_get(one, "name"));
+    i64 device = history->device, time = 0;
+    value_integer(value_get(one, "device"), &device);
+    if (!its_stage || !its_name || strcmp(its_stage, stage) != 0 ||
+        strncmp(its_name, name, strlen(name)) != 0 || device != history->device ||
+        !value_integer(value_get(one, "time_us"), &time) || time <= 0 || time > INT64_MAX / 1000)
+      continue;
+    if (!VECTOR_PUSH(list, time * 1000))
+      return -ENOMEM;
+  }
+  if (list->n)
+    qsort(list->at, list->n, sizeof *list->at, by_time);
+  return 0;
+}
+
+/* How many of the ascending instants lie at or before `time`. */
+static u32 passed(const instants *list, i64 time) {
+  u32 low = 0, high = list->n;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (list->at[middle] <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Steps that begin at the instants, or end there. */
+static void number_by_time(struct memory_history *history, const instants *list, bool begins) {
+  for (u32 i = 0; i < history->n_events; i++) {
+    struct memory_event *event = &history->events[i];
+    if (event->time == NS_UNKNOWN)
+      continue;
+    i32 step = (i32)passed(list, event->time) - (begins ? 1 : 0);
+    event->step = step < (i32)list->n ? step : -1;
+  }
+  history->n_steps = list->n;
+}
+
+static bool number_by_period(struct memory_history *history) {
+  u32 *tokens = malloc((history->n_events + 1ul) * sizeof *tokens), n = 0;
+  if (!tokens)
+    return false;
+  for (u32 i = 0; i < history->n_events; i++)
+    if (history->events[i].kind == MEMORY_ALLOC)
+      tokens[n++] = (u32)((u64)history->events[i].bytes * 0x9e3779b97f4a7c15ull >> 32);
+  struct period period;
+  bool found = n > 0 && find_period(tokens, n, &period);
+  free(tokens);
+  if (!found)
+    return true;
+  u32 allocations = 0;
+  history->n_steps = (period.last - period.first) / period.length;
+  for (u32 i = 0; i < history->n_events; i++) {
+    struct memory_event *event = &history->events[i];
+    u32 at = allocations;
+    allocations += event->kind == MEMORY_ALLOC;
+    u32 step = at < period.first ? INDEX_NONE : (at - period.first) / period.length;
+    event->step = step < history->n_steps ? (i32)step : -1;
+  }
+  history->steps_method = "period of allocations";
+  return true;
+}
+
+int snapshot_steps(const struct value *root, struct memory_history *history) {
+  const struct value *annotations = value_get(root, "external_annotations");
+  instants steps = {0}, optimizers = {0};
+  int error = list_annotations(annotations, history, "START", "ProfilerStep#", &steps);
+  if (!error)
+    error = list_annotations(annotations, history, "END", "Optimizer.step#", &optimizers);
+  if (!error && steps.n >= LEAST_STEPS) {
+    number_by_time(history, &steps, true);
+    history->steps_method = "profiler's step ranges";
+  } else if (!error && optimizers.n >= LEAST_STEPS) {
+    number_by_time(history, &optimizers, false);
+    history->steps_method = "ends of optimizer steps";
+  } else if (!error && !number_by_period(history)) {
+    error = -ENOMEM;
+  }
+  free(steps.at);
+  free(optimizers.at);
+  return error;
+}

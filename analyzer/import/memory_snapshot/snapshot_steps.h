@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSCOPE_SNAPSHOT_STEPS_H
+#define TSCOPE_SNAPSHOT_STEPS_H
+
+#include "memory_history.h"
+#include "value.h"
+
+/* Finds the training steps of a snapshot: the profiler's step ranges, else the ends of the
+ * optimizer's steps, both from its annotations, else the period of what is allocated. Numbers the
+ * events. 0, or -ENOMEM. */
+int snapshot_steps(const struct value *root, struct memory_history *history);
+
+#endif

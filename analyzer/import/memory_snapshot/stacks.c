@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "stacks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "arena.h"
+#include "categories.def"
+
+enum tier { TIER_ROLE, TIER_OP, TIER_REST };
+
+static const struct pattern {
+  enum tier tier;
+  const char *category, *name, *file;
+} patterns[] = {
+#define ROLE(category, name, file) {TIER_ROLE, category, name, file},
+#define OP(category, name, file) {TIER_OP, category, name, file},
+#define REST(category, name, file) {TIER_REST, category, name, file},
+    TSCOPE_MEMORY_CATEGORIES(ROLE, OP, REST)
+#undef ROLE
+#undef OP
+#undef REST
+};
+#define PATTERNS (sizeof patterns / sizeof *patterns)
+
+#define THIN_OUT (1u << 20)
+
+/* How well a frame says where in the user's program one is. */
+enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_TORCH, MERIT_PROGRAM };
+
+struct frame {
+  const struct value_items *of;
+  const char *name, *file;
+  i64 line;
+  u32 first[3]; /* by tier: pattern that fits, PATTERNS if none does */
+  enum merit merit;
+};
+
+static int by_address(const void *left, const void *right) {
+  /* struct stack and struct frame begin with the address. */
+  const struct value_items *const *a = left, *const *b = right;
+  return *a < *b ? -1 : *a > *b;
+}
+
+static bool contains(const char *text, const char *part) {
+  return !*part || strcasestr(text, part) != NULL;
+}
+
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool fits(const struct pattern *pattern, const struct frame *frame) {
+  const char *file = strchr(pattern->file, '/') ? frame->file : last_part(frame->file);
+  return contains(frame->name, pattern->name) && contains(file, pattern->file);
+}
+
+static enum merit merit_of(const struct frame *frame) {
+  static const char *const machinery[] = {"/torch/", "/contextlib.py", "/functools.py",
+                                          "/threading.py", "<frozen", "<string>"};
+  size_t length = strlen(frame->file);
+  if (length < 3 || strcmp(frame->file + length - 3, ".py") != 0)
+    return strncmp(frame->name, "at::_ops::", 10) == 0 ? MERIT_NATIVE : MERIT_NONE;
+  for (size_t i = 0; i < sizeof machinery / sizeof *machinery; i++)
+    if (strstr(frame->file, machinery[i]))
+      return MERIT_TORCH;
+  return MERIT_PROGRAM;
+}
+
+static struct frame frame_of(const struct value *value) {
+  struct frame frame = {.of = value->items,
+                        .name = value_text(value_get(value, "name")),
+                        .file = value_text(value_get(value, "filename")),
+                        .first = {PATTERNS, PATTERNS, PATTERNS}};
+  frame.name = frame.name ? frame.name : "";
+  frame.file = frame.file ? frame.file : "";
+  value_integer(value_get(value, "line"), &frame.line);
+  for (u32 p = 0; p < PATTERNS; p++) {
+    u32 *first = &frame.first[patterns[p].tier];
+    if (*first == PATTERNS && fits(&patterns[p], &frame))
+      *first = p;
+  }
+  frame.merit = merit_of(&frame);
+  return frame;
+}
+
+struct frames {
+  struct frame *at;
+  u32 n;
+};
+
+static bool is_frame(const struct value *value) {
+  return value && value->kind == VALUE_DICT;
+}
+
+typedef VECTOR(const struct value_items *) addresses;
+
+static void sort_once(addresses *list) {
+  u32 kept = 0;
+  if (list->n)
+    qsort(list->at, list->n, sizeof *list->at, by_address);
+  for (u32 i = 0; i < list->n; i++)
+    if (!i || list->at[i] != list->at[i - 1])
+      list->at[kept++] = list->at[i];
+  list->n = kept;
+}
+
+/* Frames of all stacks, each once. Stacks have hundreds of times more than there are different ones:
+ * they are thinned out on the way. */
+static int list_addresses(const struct stacks *stacks, addresses *list) {
+  u32 limit = THIN_OUT;
+  for (u32 s = 0; s < stacks->all.n; s++) {
+    const struct value_items *stack = stacks->all.at[s].frames;
+    for (u32 i = 0; i < stack->n; i++)
+      if (is_frame(&stack->at[i]) && !VECTOR_PUSH(list, stack->at[i].items))
+        return -ENOMEM;
+    if (list->n >= limit) {
+      sort_once(list);
+      limit = list->n + THIN_OUT;
+    }
+  }
+  sort_once(list);
+  return 0;
+}
+
+static int list_frames(const struct stacks *stacks, struct frames *list) {
+  addresses found = {0};
+  int error = list_addresses(stacks, &found);
+  if (!error)
+    list->at = calloc(found.n + 1ul, sizeof *list->at);
+  for (u32 i = 0; i < found.n && list->at; i++) {
+    const struct value value = {.kind = VALUE_DICT,
+                                .items = (struct value_items *)(uintptr_t)found.at[i]};
+    list->at[list->n++] = frame_of(&value);
+  }
+  free(found.at);
+  return list->at ? error : -ENOMEM;
+}
+
+static const struct frame *find_frame(const struct frames *list, const struct value *value) {
+  if (!is_frame(value) || !list->n)
+    return NULL;
+  const struct frame key = {.of = value->items};
+  return bsearch(&key, list->at, list->n, sizeof *list->at, by_address);
+}
+
+/* "forward (cs336_basics/model.py:101)": enough of the path to know the file by. */
+static const char *place_of(const struct frame *frame, struct arena *arena) {
+  if (frame->merit == MERIT_NATIVE) {
+    const char *op = frame->name + strlen("at::_ops::");
+    return arena_printf(arena, "%.*s", (int)strcspn(op, ":"), op);
+  }
+  const char *from = last_part(frame->file);
+  if (from > frame->file + 1)
+    for (from--; from > frame->file && from[-1] != '/';)
+      from--;
+  return arena_printf(arena, "%s (%s:%lld)", frame->name, from, (long long)frame->line);
+}
+
+static struct memory_source describe(const struct value_items *stack, const struct frames *list,
+                                     struct arena *arena) {
+  const struct frame *best = NULL;
+  u32 role = PATTERNS, op = PATTERNS, rest = PATTERNS;
+  for (u32 i = 0; i < stack->n; i++) {
+    const struct frame *frame = find_frame(list, &stack->at[i]);
+    if (!frame)
+      continue;
+    role = frame->first[TIER_ROLE] < role ? frame->first[TIER_ROLE] : role;
+    rest = frame->first[TIER_REST] < rest ? frame->first[TIER_REST] : rest;
+    op = op == PATTERNS ? frame->first[TIER_OP] : op;
+    if (frame->merit > (best ? best->merit : MERIT_NONE))
+      best = frame;
+  }
+  u32 decides = role < PATTERNS ? role : op < PATTERNS ? op : rest;
+  return (struct memory_source){.place = best ? place_of(best, arena) : NULL,
+                                .category =
+                                    decides < PATTERNS ? patterns[decides].category : NULL};
+}
+
+bool stacks_add(struct stacks *stacks, const struct value *frames) {
+  if (!value_is_sequence(frames) || value_count(frames) == 0)
+    return true;
+  /* Most neighbours come from the same place. */
+  if (stacks->all.n && stacks->all.at[stacks->all.n - 1].frames == frames->items)
+    return true;
+  return VECTOR_PUSH(&stacks->all, (struct stack){.frames = frames->items});
+}
+
+struct described {
+  struct memory_source source;
+  u32 stack;
+};
+
+static int compare_text(const char *a, const char *b) {
+  return strcmp(a ? a : "", b ? b : "");
+}
+
+static int by_text(const void *left, const void *right) {
+  const struct described *a = left, *b = right;
+  int order = compare_text(a->source.place, b->source.place);
+  return order ? order : compare_text(a->source.category, b->source.category);
+}
+
+/* Stacks that tell the same place and category have one source. */
+static int number_sources(struct stacks *stacks, struct described *described, struct arena *arena) {
+  u32 n = stacks->all.n;
+  stacks->sources = arena_array(arena, n + 1u, sizeof *stacks->sources);
+  if (!stacks->sources)
+    return -ENOMEM;
+  stacks->n_sources = 1;
+  if (n)
+    qsort(described, n, sizeof *described, by_text);
+  for (u32 i = 0; i < n; i++) {
+    const struct memory_source *source = &described[i].source;
+    if (!source->place && !source->category)
+      continue; /* the unknown one */
+    if (!i || by_text(&described[i - 1], &described[i]) != 0)
+      stacks->sources[stacks->n_sources++] = *source;
+    stacks->all.at[described[i].stack].source = stacks->n_sources - 1;
+  }
+  return 0;
+}
+
+int stacks_resolve(struct stacks *stacks, struct arena *arena) {
+  u32 kept = 0, n = stacks->all.n;
+  if (n)
+    qsort(stacks->all.at, n, sizeof *stacks->all.at, by_address);
+  for (u32 i = 0; i < n; i++)
+    if (!i || stacks->all.at[i].frames != stacks->all.at[i - 1].frames)
+      stacks->all.at[kept++] = stacks->all.at[i];
+  stacks->all.n = kept;
+  struct frames list = {0};
+  struct described *described = calloc(kept + 1ul, sizeof *described);
+  int error = described ? list_frames(stacks, &list) : -ENOMEM;
+  for (u32 i = 0; i < kept && !error; i++)
+    described[i] = (struct described){describe(stacks->all.at[i].frames, &list, arena), i};
+  if (!error)
+    error = number_sources(stacks, described, arena);
+  free(described);
+  free(list.at);
+  return error;
+}
+
+u32 stacks_source(const struct stacks *stacks, const struct value *frames) {
+  if (!value_is_sequence(frames) || !stacks->all.n)
+    return 0;
+  const struct stack key = {.frames = frames->items};
+  const struct stack *found =
+      bsearch(&key, stacks->all.at, stacks->all.n, sizeof *stacks->all.at, by_address);
+  return found ? found->source : 0;
+}
+
+void stacks_free(struct stacks *stacks) {
+  free(stacks->all.at);
+  *stacks = (struct stacks){0};
+}

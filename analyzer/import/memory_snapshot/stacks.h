@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where allocations come from: the many stacks of a snapshot, of which most are the same list of
+ * the file, told once each as a place in the program and a category (categories.def).
+ */
+#ifndef TSCOPE_MEMORY_STACKS_H
+#define TSCOPE_MEMORY_STACKS_H
+
+#include "memory_history.h"
+#include "value.h"
+#include "vector.h"
+
+struct stack {
+  const struct value_items *frames;
+  u32 source;
+};
+
+struct stacks {
+  VECTOR(struct stack) all; /* sorted by address once resolved */
+  struct memory_source *sources; /* [0] is the unknown one */
+  u32 n_sources;
+};
+
+/* Takes note of a list of frames, innermost first; anything else is no stack. False without memory. */
+bool stacks_add(struct stacks *stacks, const struct value *frames);
+
+/* Tells all of them: sources live in `arena`. 0, or -ENOMEM. */
+int stacks_resolve(struct stacks *stacks, struct arena *arena);
+
+/* Index into sources; 0 for what is no stack. */
+u32 stacks_source(const struct stacks *stacks, const struct value *frames);
+
+void stacks_free(struct stacks *stacks);
+
+#endif
