@@ -15,6 +15,8 @@
 #include "progress.h"
 #include "terminal.h"
 
+#define GIB 1073741824.0
+
 enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
 
 /* What goes wrong is said in one line, without control characters of the names it quotes. */
@@ -91,6 +93,7 @@ static int report(const struct options *options) {
                                               .params = options->params,
                                               .tokens_per_step = options->tokens_per_step,
                                               .peak_tflops = options->peak_tflops,
+                                              .gpu_bytes = options->gpu_gib * GIB,
                                               .threads = options->threads,
                                               .progress = progress_report,
                                               .user = &progress};

@@ -108,6 +108,7 @@ bool rank_overlap_known(const struct rank_summary *rank);
 int phases_analyse(struct analysis *a);
 int stragglers_analyse(struct analysis *a);
 int budget_analyse(struct analysis *a);
+int memory_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);
 int findings_analyse(struct analysis *a);
 

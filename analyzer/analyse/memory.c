@@ -16,7 +16,7 @@
 
 #define MOST_NOTES 8u /* that the parts add to the history's own */
 
-static struct memory_result unknown(void) {
+struct memory_result memory_result_unknown(void) {
   struct memory_result result = {0};
   result.rank = result.device = result.events = result.lost = NAN;
   result.peak_allocated_bytes = result.peak_reserved_bytes = NAN;
@@ -53,6 +53,7 @@ static void fill_totals(const struct memory_history *history, struct memory_resu
                           : result->reserved_bytes == 0 ? 0
                                                         : NAN;
   result->steps = history->n_steps ? history->n_steps : NAN;
+  result->steps_are_certain = history->steps_are_certain;
 }
 
 /* The last time that memory ran out tells what was missing. */
@@ -112,8 +113,7 @@ static int copy_notes(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result) {
   result->notes = arena_array(arena, history->n_notes + MOST_NOTES, sizeof(*result->notes));
   result->origin = arena_text(arena, history->origin ? history->origin : "unknown");
-  result->steps_method =
-      history->steps_method ? arena_text(arena, history->steps_method) : NULL;
+  result->steps_method = history->steps_method ? arena_text(arena, history->steps_method) : NULL;
   if (!result->notes || !result->origin)
     return -ENOMEM;
   for (u32 i = 0; i < history->n_notes; i++) {
@@ -128,7 +128,7 @@ static int copy_notes(const struct memory_history *history, struct arena *arena,
 /* All that one history tells. */
 static int look_at(const struct analysis *a, const struct memory_history *history,
                    struct arena *arena, struct memory_result *result) {
-  *result = unknown();
+  *result = memory_result_unknown();
   int error = copy_notes(history, arena, result);
   fill_totals(history, result);
   fill_out_of_memory(history, result);
@@ -171,20 +171,19 @@ static int look_at_device(void *user, u32 index, unsigned worker) {
   struct devices *devices = user;
   struct memory_device *device = &devices->at[index];
   struct arena scratch = {0};
-  struct memory_result result = unknown();
+  struct memory_result result = memory_result_unknown();
   (void)worker;
   int error = look_at_origin(devices->a, index, &scratch, &result, &devices->failed[index]);
-  *device = (struct memory_device){
-      .rank = devices->a->model->memories[index].rank,
-      .device = result.device,
-      .peak_allocated_bytes = result.peak_allocated_bytes,
-      .peak_reserved_bytes = result.peak_reserved_bytes,
-      .allocated_bytes = result.allocated_bytes,
-      .reserved_bytes = result.reserved_bytes,
-      .inactive_bytes = result.inactive_bytes,
-      .fragmentation = result.fragmentation,
-      .growth_bytes_per_step = result.growth_bytes_per_step,
-      .out_of_memory = result.out_of_memory};
+  *device = (struct memory_device){.rank = result.rank,
+                                   .device = result.device,
+                                   .peak_allocated_bytes = result.peak_allocated_bytes,
+                                   .peak_reserved_bytes = result.peak_reserved_bytes,
+                                   .allocated_bytes = result.allocated_bytes,
+                                   .reserved_bytes = result.reserved_bytes,
+                                   .inactive_bytes = result.inactive_bytes,
+                                   .fragmentation = result.fragmentation,
+                                   .growth_bytes_per_step = result.growth_bytes_per_step,
+                                   .out_of_memory = result.out_of_memory};
   arena_release(&scratch);
   return error;
 }
@@ -201,7 +200,7 @@ static bool worse(const struct memory_device *one, const struct memory_device *o
 int memory_analyse(struct analysis *a) {
   struct memory_result *result = &a->results->memory;
   u32 n = a->model->n_memories;
-  *result = unknown();
+  *result = memory_result_unknown();
   result->reason = "no input says what was allocated: tscope on a job that uses PyTorch does, and "
                    "torch.cuda.memory._dump_snapshot()";
   if (!n)

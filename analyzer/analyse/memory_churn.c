@@ -36,7 +36,8 @@ static int list_allocations(const struct memory_history *history, struct allocat
       ++*n;
     } else if (event->kind == MEMORY_FREE && live_take(&live, event->address, &block)) {
       bool timed = event->time != NS_UNKNOWN && block.time != NS_UNKNOWN;
-      list[block.source].lifetime = timed && event->time >= block.time ? event->time - block.time : 0;
+      list[block.source].lifetime =
+          timed && event->time >= block.time ? event->time - block.time : 0;
     }
   }
   live_free(&live);

@@ -14,7 +14,7 @@ struct live_block {
   i64 bytes;
   i64 time; /* of its allocation, NS_UNKNOWN before the recording */
   u32 source;
-  bool used; /* of the table's slot */
+  bool used;   /* of the table's slot */
   bool before; /* it was there when recording began */
 };
 

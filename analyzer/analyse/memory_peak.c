@@ -32,7 +32,9 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
   const struct memory_event *event = *after ? &history->events[*after - 1] : NULL;
   i64 begin = history->n_events ? history->events[0].time : NS_UNKNOWN;
   if (begin != NS_UNKNOWN)
-    result->peak_time_s = !event ? 0 : event->time == NS_UNKNOWN ? NAN : (event->time - begin) / 1e9;
+    result->peak_time_s = !event                      ? 0
+                          : event->time == NS_UNKNOWN ? NAN
+                                                      : (event->time - begin) / 1e9;
   if (event && event->step >= 0)
     result->peak_step = event->step;
   return allocated;
@@ -65,8 +67,8 @@ static struct memory_use use_of(const struct memory_history *history,
 }
 
 /* One row for each source, plus the rest; rows lie in `uses`, which has room for all blocks. */
-static u32 group(const struct memory_history *history, struct live_block *blocks, u32 n, double rest,
-                 struct memory_use *uses) {
+static u32 group(const struct memory_history *history, struct live_block *blocks, u32 n,
+                 double rest, struct memory_use *uses) {
   u32 rows = 0;
   if (n)
     qsort(blocks, n, sizeof(*blocks), by_source);
@@ -137,7 +139,7 @@ static int describe_peak(struct memory_replay *replay, i64 peak, struct arena *a
     for (u32 i = 0; i < replay->live.room; i++)
       if (replay->live.slots[i].used)
         blocks[at++] = replay->live.slots[i];
-    double rest = (double)(peak - replay->known_bytes);
+    double rest = (double)peak - (double)replay->known_bytes;
     u32 n_rows = group(replay->history, blocks, n, rest, rows);
     u32 n_categories = by_category(rows, n_rows, categories);
     error = keep_rows(rows, n_rows, (double)peak, arena, &result->live_at_peak,

@@ -60,7 +60,7 @@ static i64 bytes_of(const struct live_set *set) {
   i64 sum = 0;
   for (u32 i = 0; i < set->room; i++)
     if (set->slots[i].used && set->slots[i].bytes > 0)
-      sum += set->slots[i].bytes;
+      sum = memory_add(sum, set->slots[i].bytes);
   return sum;
 }
 
@@ -85,10 +85,10 @@ static int apply(struct memory_replay *replay, const struct memory_event *event)
                    ? live_take(&replay->live, event->address, &gone)
                    : false;
   if (there)
-    replay->known_bytes -= positive(gone.bytes);
+    replay->known_bytes = memory_add(replay->known_bytes, -positive(gone.bytes));
   if (event->kind != MEMORY_ALLOC)
     return 0;
-  replay->known_bytes += positive(event->bytes);
+  replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
   return put(&replay->live, (struct live_block){.address = event->address,
                                                 .bytes = event->bytes,
                                                 .time = event->time,

@@ -48,7 +48,7 @@ struct memory_segments {
 
 /* One device of one rank. */
 struct memory_device {
-  u32 rank; /* global, INDEX_NONE if the input does not say */
+  double rank; /* global, NAN if the input does not say */
   double device;
   double peak_allocated_bytes, peak_reserved_bytes;
   double allocated_bytes, reserved_bytes, inactive_bytes;
@@ -63,15 +63,17 @@ struct memory_result {
   double events, lost;
   double peak_allocated_bytes, peak_reserved_bytes;
   double peak_time_s, peak_step; /* since the first event; in which step */
-  double allocated_bytes, reserved_bytes, inactive_bytes, pending_bytes, slack_bytes; /* at the end */
+  double allocated_bytes, reserved_bytes, inactive_bytes, pending_bytes,
+      slack_bytes;      /* at the end */
   double before_bytes;  /* allocated before recording began */
   double fragmentation; /* inactive / reserved at the end */
   double growth_bytes_per_step, growth_steps, growth_from_bytes, growth_to_bytes;
-  const char *growth_reason; /* why unknown */
+  const char *growth_reason;                   /* why unknown */
   const char *growth_source, *growth_category; /* of most that was added, NULL not known */
   double growth_source_share;
   double steps;
   const char *steps_method;
+  bool steps_are_certain;                /* the recording marks them; else they are what repeats */
   double capacity_bytes, headroom_bytes; /* capacity less peak_reserved_bytes */
   const char *capacity_source;
   const char *oom_risk; /* "low", "medium", "high", "happened"; NULL if it cannot be told */
@@ -90,5 +92,8 @@ struct memory_result {
   const char **notes;
   u32 n_notes;
 };
+
+/* Nothing known. */
+struct memory_result memory_result_unknown(void);
 
 #endif

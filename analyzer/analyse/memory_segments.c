@@ -14,8 +14,10 @@
 #include "memory.h"
 #include "thresholds.h"
 
-#define SMALL_BLOCK (1ll << 20) /* what PyTorch's allocator takes from segments for small blocks */
-#define LEAST_CLASS 9           /* 512 bytes, the allocator's unit */
+#define SMALL_BLOCK                                                                                \
+  (1ll << 20)         /* what PyTorch's allocator takes from segments for small blocks             \
+                       */
+#define LEAST_CLASS 9 /* 512 bytes, the allocator's unit */
 #define CLASSES 64
 
 struct tally {
@@ -139,9 +141,8 @@ int memory_look_at_segments(const struct memory_history *history, struct arena *
       stranded_fixed += out->stranded_bytes - before;
   }
   out->expandable_known = true;
-  out->expandable_would_help =
-      stranded_fixed >= FRAGMENTATION_SHARE * result->reserved_bytes &&
-      stranded_fixed >= FRAGMENTATION_LEAST_BYTES;
+  out->expandable_would_help = stranded_fixed >= FRAGMENTATION_SHARE * result->reserved_bytes &&
+                               stranded_fixed >= FRAGMENTATION_LEAST_BYTES;
   int error = keep_classes(tally, arena);
   free(tally);
   return error;

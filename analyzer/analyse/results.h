@@ -7,6 +7,7 @@
 #ifndef TSCOPE_RESULTS_H
 #define TSCOPE_RESULTS_H
 
+#include "memory_result.h"
 #include "model.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
@@ -163,6 +164,7 @@ struct results {
   double peak_flops;      /* per second, all devices together */
   const char *mfu_reason; /* why mfu is unknown, NULL if known */
   const char *hfu_reason;
+  struct memory_result memory;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;
@@ -176,6 +178,7 @@ struct analyse_options {
   double flops_per_step;             /* NAN if not given */
   double params, tokens_per_step;    /* NAN if not given; 6 x params x tokens */
   double peak_tflops;                /* NAN: from the device table */
+  double gpu_bytes;                  /* memory of one device; NAN or 0: as the input tells */
   unsigned threads;
   void (*progress)(void *user, const char *what, double fraction);
   void *user;

@@ -21,6 +21,12 @@ struct arena;
 
 #define MEMORY_UNKNOWN (-1ll)
 
+/* Sums stay sums, whatever a damaged file claims. */
+static inline i64 memory_add(i64 a, i64 b) {
+  i64 sum;
+  return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
 enum memory_event_kind {
   MEMORY_ALLOC = 1,     /* a block for the program */
   MEMORY_FREE,          /* the program gave it back; other streams may still use it */
@@ -88,6 +94,7 @@ struct memory_history {
   u64 lost;             /* events known to be missing */
   u32 n_steps;          /* events' steps are below it; 0 if steps are not known */
   const char *steps_method;
+  bool steps_are_certain; /* marked by the job; else what repeats is taken for steps */
   const char **notes; /* what one must know about it; one sentence each */
   u32 n_notes;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "json_fields.h"
+#include "json_table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* What is not simply a member. */
 
-static json_t *text_or_null(const char *text) {
+json_t *json_text_or_null(const char *text) {
   if (!text)
     return json_null();
   char *valid = utf8_valid_copy(text);
@@ -25,11 +25,11 @@ static json_t *make_schema(const struct results *results) {
 }
 
 static json_t *make_run(const struct results *results) {
-  return text_or_null(results->model->run);
+  return json_text_or_null(results->model->run);
 }
 
 static json_t *make_command(const struct results *results) {
-  return text_or_null(results->model->command);
+  return json_text_or_null(results->model->command);
 }
 
 static json_t *make_world_size(const struct results *results) {
@@ -47,7 +47,7 @@ static json_t *make_ranks_found(const struct results *results) {
 static json_t *make_hosts(const struct results *results) {
   json_t *list = json_array(), *seen = json_object();
   for (u32 i = 0; i < results->model->n_ranks; i++) {
-    json_t *host = text_or_null(results->model->ranks[i].host);
+    json_t *host = json_text_or_null(results->model->ranks[i].host);
     const char *name = json_string_value(host);
     if (name && !json_object_get(seen, name)) {
       json_object_set_new(seen, name, json_true());
@@ -71,7 +71,7 @@ static json_t *make_aligned(const struct results *results) {
 }
 
 static json_t *make_clock_method(const struct results *results) {
-  return text_or_null(results->model->clock_method);
+  return json_text_or_null(results->model->clock_method);
 }
 
 static json_t *number_or_null(double value) {
@@ -83,7 +83,7 @@ static json_t *make_residual(const struct results *results) {
 }
 
 static json_t *make_steps_method(const struct results *results) {
-  return text_or_null(results->model->steps.method);
+  return json_text_or_null(results->model->steps.method);
 }
 
 static json_t *make_inputs(const struct results *results) {
@@ -98,7 +98,7 @@ static json_t *make_inputs(const struct results *results) {
 static json_t *make_notes(const struct results *results) {
   json_t *list = json_array();
   for (u32 i = 0; i < results->model->n_notes; i++)
-    json_array_append_new(list, text_or_null(results->model->notes[i]));
+    json_array_append_new(list, json_text_or_null(results->model->notes[i]));
   return list;
 }
 
@@ -121,31 +121,7 @@ static json_t *make_path_by_rank(const struct results *results) {
   return map;
 }
 
-/* The tables. R is the struct that a row of the current table is. */
-
-#define NUMBER(R, name, member, type, meaning)                                                     \
-  { name, JSON_FIELD_NUMBER, type, meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL }
-#define RANK(R, name, member, meaning)                                                             \
-  { name, JSON_FIELD_RANK, "integer", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL }
-#define TEXT(R, name, member, meaning)                                                             \
-  { name, JSON_FIELD_TEXT, "string", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL }
-#define MADE(name, function, type, meaning)                                                        \
-  { name, JSON_FIELD_MADE, type, meaning, 0, 0, 0, 0, NULL, function }
-#define OBJECT(name, fields, meaning)                                                              \
-  { name, JSON_FIELD_OBJECT, "object", meaning, 0, 0, 0, 0, fields, NULL }
-#define LIST(name, member, count, row, fields, meaning)                                            \
-  {                                                                                                \
-    name, JSON_FIELD_LIST, "array", meaning, offsetof(struct results, member),                     \
-        offsetof(struct results, count), sizeof(struct row), 0, fields, NULL                       \
-  }
-#define MAP(name, member, count, row, key, fields, meaning)                                        \
-  {                                                                                                \
-    name, JSON_FIELD_MAP, "object", meaning, offsetof(struct results, member),                     \
-        offsetof(struct results, count), sizeof(struct row), offsetof(struct row, key), fields,    \
-        NULL                                                                                       \
-  }
-#define END                                                                                        \
-  { NULL, JSON_FIELD_NUMBER, NULL, NULL, 0, 0, 0, 0, NULL, NULL }
+/* The tables. */
 
 static const struct json_field run_fields[] = {
     MADE("id", make_run, "string", "the run's name, a folder under the traces' directory"),
@@ -399,6 +375,7 @@ const struct json_field json_report_fields[] = {
     OBJECT("kernels", kernels_fields,
            "what ran on the GPUs, summed over the whole input and all ranks"),
     OBJECT("budget", budget_fields, "where the wall time went"),
+    OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),
     LIST("findings", findings, n_findings, finding, finding_fields, "most worth first"),
     END,
 };

@@ -89,6 +89,10 @@ static const char *option_kernel_categories(struct options *options, const char 
   return *argument ? NULL : "the name of a file";
 }
 
+static const char *option_gpu_gb(struct options *options, const char *argument) {
+  return amount(argument, &options->gpu_gib);
+}
+
 static const char *option_format(struct options *options, const char *argument) {
   options->backend = report_backend_find(argument);
   return options->backend ? NULL : "text or json";
@@ -200,6 +204,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .params = NAN,
                               .tokens_per_step = NAN,
                               .peak_tflops = NAN,
+                              .gpu_gib = NAN,
                               .fail_on = FAIL_ON_NOTHING};
   struct option table[N_ROWS + 1];
   getopt_table(table);

@@ -19,7 +19,7 @@ struct options {
   u32 n_paths;
   const char *run, *steps, *output, *kernel_categories; /* NULL if not given */
   const struct report_backend *backend;
-  double flops_per_step, params, tokens_per_step, peak_tflops; /* NAN if not given */
+  double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned width;                                              /* 0 if not given */
   unsigned threads;                                            /* 0: one per core */
   enum color_when color;

@@ -26,7 +26,7 @@ struct section {
 
 extern const struct section section_trust, section_verdict, section_steps, section_phases,
     section_distributed, section_overlap, section_collectives, section_kernels, section_path,
-    section_budget, section_findings;
+    section_budget, section_memory, section_findings;
 
 /* Columns of every section's body. */
 enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };

@@ -11,7 +11,7 @@
 static const struct section *const sections[] = {
     &section_trust,       &section_verdict, &section_steps,       &section_phases,
     &section_distributed, &section_overlap, &section_collectives, &section_kernels,
-    &section_path,        &section_budget,  &section_findings,
+    &section_path,        &section_budget,  &section_memory,      &section_findings,
 };
 
 static const struct {

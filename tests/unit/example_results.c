@@ -24,6 +24,8 @@ static struct results *begin(struct arena **arena, struct model **model) {
   struct results *results = arena_alloc(*arena, sizeof(*results));
   *model = arena_alloc(*arena, sizeof(**model));
   results->internal = *arena;
+  results->memory = memory_result_unknown();
+  results->memory.reason = "nothing says what was allocated";
   results->model = *model;
   return results;
 }

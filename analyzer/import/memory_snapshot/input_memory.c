@@ -27,10 +27,27 @@ static int hand_over(const struct model *model, const struct memory_origin *orig
   return 0;
 }
 
-typedef VECTOR(struct memory_origin) origins;
+typedef VECTOR(struct memory_origin) origin_list;
+
+/* A number in a snapshot's name is often a date, a size or a step. It is the rank where the name
+ * says so, or where the files are numbered from 0 on. */
+static bool names_are_ranks(const struct input *inputs, u32 n) {
+  u64 seen = 0;
+  for (u32 i = 0; i < n; i++) {
+    u32 number = rank_of_name(inputs[i].name);
+    if (number >= n || n > 64 || seen >> number & 1)
+      return false;
+    seen |= 1ull << number;
+  }
+  return n > 1;
+}
+
+static u32 rank_of(const struct input *input, bool numbered) {
+  return numbered || strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
+}
 
 static int add_devices(struct import *import, const struct input *input, const struct value *root,
-                       origins *origins) {
+                       bool numbered, origin_list *origins) {
   u32 devices = snapshot_devices(root), told = 0;
   for (u32 device = 0; device < devices; device++) {
     struct memory_history *history = arena_alloc(import->arena, sizeof *history);
@@ -40,7 +57,7 @@ static int add_devices(struct import *import, const struct input *input, const s
     if (!history->n_events && !history->n_segments)
       continue;
     told++;
-    history->rank = rank_of_name(input->name);
+    history->rank = rank_of(input, numbered);
     history->path = input->path;
     struct memory_origin origin = {
         .rank = history->rank, .device = history->device, .read = hand_over, .data = history};
@@ -50,7 +67,8 @@ static int add_devices(struct import *import, const struct input *input, const s
   return told ? 0 : model_note(import->model, "%s: no device has segments or events", input->path);
 }
 
-static int load_one(struct import *import, const struct input *input, origins *origins) {
+static int load_one(struct import *import, const struct input *input, bool numbered,
+                    origin_list *origins) {
   struct arena values = {0};
   struct value root;
   char why[256] = "";
@@ -67,7 +85,7 @@ static int load_one(struct import *import, const struct input *input, origins *o
     snprintf(why, sizeof why, "it is a pickle, but no snapshot of PyTorch's memory");
   }
   if (!error)
-    error = add_devices(import, input, &root, origins);
+    error = add_devices(import, input, &root, numbered, origins);
   arena_release(&values);
   if (error && error != -ENOMEM) {
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
@@ -78,11 +96,12 @@ static int load_one(struct import *import, const struct input *input, origins *o
 }
 
 int load_memory_snapshot(struct import *import, const struct input *inputs, u32 n) {
-  origins found = {0};
+  origin_list found = {0};
   u32 loaded = 0;
+  bool numbered = names_are_ranks(inputs, n);
   int error = 0, failure = 0;
   for (u32 i = 0; i < n && error != -ENOMEM; i++) {
-    error = load_one(import, &inputs[i], &found);
+    error = load_one(import, &inputs[i], numbered, &found);
     loaded += error == 0;
     failure = error ? error : failure;
   }

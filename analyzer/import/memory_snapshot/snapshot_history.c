@@ -11,6 +11,7 @@
 #include "stacks.h"
 
 #define MOST_DEVICES 1024u
+#define MOST_BYTES (1ll << 44) /* of one block or segment */
 #define MOST_NOTES 8u
 
 struct reading {
@@ -44,7 +45,7 @@ bool snapshot_looks_like(const struct value *root) {
 static i64 size_of(const struct value *value, const char *key) {
   i64 size = 0;
   value_integer(value_get(value, key), &size);
-  return size < 0 ? 0 : size;
+  return size < 0 || size > MOST_BYTES ? 0 : size;
 }
 
 u32 snapshot_devices(const struct value *root) {
@@ -73,8 +74,7 @@ static u8 state_of(const char *state) {
 static const struct value *frames_of(const struct value *block) {
   const struct value *frames = value_get(block, "frames");
   const struct value *past = value_get(block, "history");
-  return frames || !past ? frames
-                         : value_get(value_item(past, value_count(past) - 1), "frames");
+  return frames || !past ? frames : value_get(value_item(past, value_count(past) - 1), "frames");
 }
 
 static int count_segments(struct reading *reading) {
@@ -98,19 +98,20 @@ static int count_segments(struct reading *reading) {
 
 static void add_block(struct reading *reading, struct memory_block block) {
   struct memory_history *history = reading->history;
-  history->reserved_at_end += block.bytes;
-  if (block.state == MEMORY_BLOCK_ALLOCATED) {
-    history->allocated_at_end += block.bytes;
-    history->requested_at_end += block.requested;
-  }
-  history->pending_at_end += block.state == MEMORY_BLOCK_PENDING ? block.bytes : 0;
+  bool allocated = block.state == MEMORY_BLOCK_ALLOCATED;
+  bool pending = block.state == MEMORY_BLOCK_PENDING;
+  history->reserved_at_end = memory_add(history->reserved_at_end, block.bytes);
+  history->allocated_at_end = memory_add(history->allocated_at_end, allocated ? block.bytes : 0);
+  history->requested_at_end =
+      memory_add(history->requested_at_end, allocated ? block.requested : 0);
+  history->pending_at_end = memory_add(history->pending_at_end, pending ? block.bytes : 0);
   history->blocks[history->n_blocks++] = block;
 }
 
 static void read_blocks(struct reading *reading, const struct value *blocks,
                         struct memory_segment *segment) {
   u64 address = segment->address;
-  i64 left = segment->bytes;
+  i64 left = segment->bytes; /* at most MOST_BYTES, and so is every block */
   segment->first_block = reading->history->n_blocks;
   for (u32 i = 0; i < value_count(blocks); i++) {
     const struct value *value = value_item(blocks, i);
@@ -132,9 +133,9 @@ static void read_blocks(struct reading *reading, const struct value *blocks,
       add_block(reading, block);
   }
   if (left > 0) {
-    reading->uncovered += left;
-    add_block(reading, (struct memory_block){
-                           .address = address, .bytes = left, .state = MEMORY_BLOCK_FREE});
+    reading->uncovered = memory_add(reading->uncovered, left);
+    add_block(reading,
+              (struct memory_block){.address = address, .bytes = left, .state = MEMORY_BLOCK_FREE});
   }
   segment->n_blocks = reading->history->n_blocks - segment->first_block;
 }
@@ -156,12 +157,13 @@ static void read_segments(struct reading *reading) {
       continue;
     const char *type = value_text(value_get(value, "segment_type"));
     struct memory_segment *segment = &history->segments[history->n_segments++];
-    *segment = (struct memory_segment){.address = (u64)size_of(value, "address"),
-                                       .bytes = size_of(value, "total_size"),
-                                       .stream = (u64)size_of(value, "stream"),
-                                       .small = type && strcmp(type, "small") == 0,
-                                       .expandable = value_is_true(value_get(value, "is_expandable")),
-                                       .private_pool = in_private_pool(value)};
+    *segment =
+        (struct memory_segment){.address = (u64)size_of(value, "address"),
+                                .bytes = size_of(value, "total_size"),
+                                .stream = (u64)size_of(value, "stream"),
+                                .small = type && strcmp(type, "small") == 0,
+                                .expandable = value_is_true(value_get(value, "is_expandable")),
+                                .private_pool = in_private_pool(value)};
     read_blocks(reading, value_get(value, "blocks"), segment);
   }
 }
@@ -211,16 +213,16 @@ static int list_stacks_of_events(struct reading *reading, const struct value *ev
 static bool read_event(const struct reading *reading, const struct value *value, bool requests,
                        struct memory_event *event) {
   i64 address = 0, bytes = 0, time = 0;
-  *event = (struct memory_event){
-      .kind = kind_of(value_text(value_get(value, "action")), requests), .step = -1};
-  bool sized = value_integer(value_get(value, "size"), &bytes) && bytes >= 0;
+  *event = (struct memory_event){.kind = kind_of(value_text(value_get(value, "action")), requests),
+                                 .step = -1};
+  bool sized = value_integer(value_get(value, "size"), &bytes) && bytes >= 0 && bytes <= MOST_BYTES;
   bool placed = value_integer(value_get(value, "addr"), &address);
   if (event->kind == MEMORY_OUT_OF_MEMORY)
     placed = value_integer(value_get(value, "device_free"), &address) || true;
   else if (event->kind == MEMORY_MARK)
     sized = placed = true;
-  bool timed = value_integer(value_get(value, "time_us"), &time) && time > 0 &&
-               time < INT64_MAX / 1000;
+  bool timed =
+      value_integer(value_get(value, "time_us"), &time) && time > 0 && time < INT64_MAX / 1000;
   event->time = timed ? time * 1000 : NS_UNKNOWN;
   event->address = (u64)address;
   event->bytes = bytes;
@@ -246,7 +248,9 @@ static int read_events(struct reading *reading, const struct value *events) {
 }
 
 static i64 change_of_allocated(const struct memory_event *event) {
-  return event->kind == MEMORY_ALLOC ? event->bytes : event->kind == MEMORY_FREE ? -event->bytes : 0;
+  return event->kind == MEMORY_ALLOC  ? event->bytes
+         : event->kind == MEMORY_FREE ? -event->bytes
+                                      : 0;
 }
 
 static i64 change_of_reserved(const struct memory_event *event) {
@@ -264,8 +268,8 @@ static void fill_totals(struct memory_history *history) {
     struct memory_event *event = &history->events[i];
     event->allocated = allocated > 0 ? allocated : 0;
     event->reserved = reserved > 0 ? reserved : 0;
-    allocated -= change_of_allocated(event);
-    reserved -= change_of_reserved(event);
+    allocated = memory_add(allocated, -change_of_allocated(event));
+    reserved = memory_add(reserved, -change_of_reserved(event));
   }
   history->allocated_before = allocated > 0 ? allocated : 0;
   history->reserved_before = reserved > 0 ? reserved : 0;
@@ -283,10 +287,10 @@ static int add_notes(struct reading *reading) {
   struct memory_history *history = reading->history;
   int error = 0;
   if (!history->n_events)
-    error = add_note(reading,
-                     arena_text(reading->arena,
-                                "the snapshot has no history: call torch.cuda.memory."
-                                "_record_memory_history() before what is to be looked at"));
+    error =
+        add_note(reading, arena_text(reading->arena,
+                                     "the snapshot has no history: call torch.cuda.memory."
+                                     "_record_memory_history() before what is to be looked at"));
   if (!error && history->n_events && !history->n_segments)
     error = add_note(reading, arena_text(reading->arena,
                                          "the snapshot has no segments: totals count from the "
@@ -309,13 +313,13 @@ static int add_notes(struct reading *reading) {
 static void count_from_the_beginning(struct memory_history *history) {
   i64 allocated = 0, reserved = 0, least_allocated = 0, least_reserved = 0;
   for (u32 i = 0; i < history->n_events; i++) {
-    allocated += change_of_allocated(&history->events[i]);
-    reserved += change_of_reserved(&history->events[i]);
+    allocated = memory_add(allocated, change_of_allocated(&history->events[i]));
+    reserved = memory_add(reserved, change_of_reserved(&history->events[i]));
     least_allocated = allocated < least_allocated ? allocated : least_allocated;
     least_reserved = reserved < least_reserved ? reserved : least_reserved;
   }
-  history->allocated_at_end = allocated - least_allocated;
-  history->reserved_at_end = reserved - least_reserved;
+  history->allocated_at_end = memory_add(allocated, -least_allocated);
+  history->reserved_at_end = memory_add(reserved, -least_reserved);
 }
 
 int snapshot_history(const struct value *root, u32 device, struct arena *arena,

@@ -9,6 +9,7 @@
 #include "vector.h"
 
 #define LEAST_STEPS 2u
+#define MOST_KEPT 0.2 /* by a step; layers of a forward pass keep more */
 
 typedef VECTOR(i64) instants;
 
@@ -63,6 +64,40 @@ static void number_by_time(struct memory_history *history, const instants *list,
   history->n_steps = list->n;
 }
 
+/* What a period of allocations leaves behind, as a share of what it allocates. Layers of a forward
+ * pass repeat like steps, and keep most of what they allocate: their activations. */
+static double kept_share(const struct memory_history *history) {
+  double allocated = 0;
+  i64 from = MEMORY_UNKNOWN, to = 0;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->step < 0)
+      continue;
+    from = from == MEMORY_UNKNOWN ? event->allocated : from;
+    to = event->allocated;
+    allocated += event->kind == MEMORY_ALLOC ? (double)event->bytes : 0;
+  }
+  return allocated > 0 ? ((double)to - (double)from) / allocated : 0;
+}
+
+/* Whether training steps were recorded, not one pass: only then are there optimizer and backward.
+ */
+static bool has_training(const struct memory_history *history) {
+  for (u32 s = 0; s < history->n_sources; s++) {
+    const char *category = history->sources[s].category;
+    if (category && (strcmp(category, "optimizer") == 0 || strcmp(category, "backward") == 0 ||
+                     strcmp(category, "gradients") == 0))
+      return true;
+  }
+  return false;
+}
+
+static void forget_steps(struct memory_history *history) {
+  history->n_steps = 0;
+  for (u32 i = 0; i < history->n_events; i++)
+    history->events[i].step = -1;
+}
+
 static bool number_by_period(struct memory_history *history) {
   u32 *tokens = malloc((history->n_events + 1ul) * sizeof *tokens), n = 0;
   if (!tokens)
@@ -84,7 +119,10 @@ static bool number_by_period(struct memory_history *history) {
     u32 step = at < period.first ? INDEX_NONE : (at - period.first) / period.length;
     event->step = step < history->n_steps ? (i32)step : -1;
   }
-  history->steps_method = "period of allocations";
+  if (has_training(history) || kept_share(history) <= MOST_KEPT)
+    history->steps_method = "repeating allocations";
+  else
+    forget_steps(history);
   return true;
 }
 
@@ -97,9 +135,11 @@ int snapshot_steps(const struct value *root, struct memory_history *history) {
   if (!error && steps.n >= LEAST_STEPS) {
     number_by_time(history, &steps, true);
     history->steps_method = "profiler's step ranges";
+    history->steps_are_certain = true;
   } else if (!error && optimizers.n >= LEAST_STEPS) {
     number_by_time(history, &optimizers, false);
     history->steps_method = "ends of optimizer steps";
+    history->steps_are_certain = true;
   } else if (!error && !number_by_period(history)) {
     error = -ENOMEM;
   }

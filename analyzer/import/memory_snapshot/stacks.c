@@ -26,7 +26,7 @@ static const struct pattern {
 #define THIN_OUT (1u << 20)
 
 /* How well a frame says where in the user's program one is. */
-enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_TORCH, MERIT_PROGRAM };
+enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_PROGRAM };
 
 struct frame {
   const struct value_items *of;
@@ -56,12 +56,29 @@ static bool fits(const struct pattern *pattern, const struct frame *frame) {
   return contains(frame->name, pattern->name) && contains(file, pattern->file);
 }
 
+static const char operator[] = "at::_ops::";
+
+/* The node of the autograd graph whose gradient is computed, such as MmBackward0. */
+static const char *node_part(const char *name, size_t *length) {
+  static const char *const nodes[] = {"torch::autograd::generated::",
+                                      "torch::autograd::Accumulate"};
+  for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+    if (strncmp(name, nodes[i], strlen(nodes[i])) == 0 && strstr(name, "::apply")) {
+      const char *node = name + strlen(i == 0 ? nodes[0] : "torch::autograd::");
+      *length = strcspn(node, ":");
+      return node;
+    }
+  return NULL;
+}
+
 static enum merit merit_of(const struct frame *frame) {
-  static const char *const machinery[] = {"/torch/", "/contextlib.py", "/functools.py",
-                                          "/threading.py", "<frozen", "<string>"};
-  size_t length = strlen(frame->file);
+  static const char *const machinery[] = {"/torch/",       "/contextlib.py", "/functools.py",
+                                          "/threading.py", "<frozen",        "<string>"};
+  size_t length = strlen(frame->file), ignored;
   if (length < 3 || strcmp(frame->file + length - 3, ".py") != 0)
-    return strncmp(frame->name, "at::_ops::", 10) == 0 ? MERIT_NATIVE : MERIT_NONE;
+    return node_part(frame->name, &ignored)                        ? MERIT_NODE
+           : strncmp(frame->name, operator, strlen(operator)) == 0 ? MERIT_NATIVE
+                                                                   : MERIT_NONE;
   for (size_t i = 0; i < sizeof machinery / sizeof *machinery; i++)
     if (strstr(frame->file, machinery[i]))
       return MERIT_TORCH;
@@ -106,8 +123,8 @@ static void sort_once(addresses *list) {
   list->n = kept;
 }
 
-/* Frames of all stacks, each once. Stacks have hundreds of times more than there are different ones:
- * they are thinned out on the way. */
+/* Frames of all stacks, each once. Stacks have hundreds of times more than there are different
+ * ones: they are thinned out on the way. */
 static int list_addresses(const struct stacks *stacks, addresses *list) {
   u32 limit = THIN_OUT;
   for (u32 s = 0; s < stacks->all.n; s++) {
@@ -148,8 +165,13 @@ static const struct frame *find_frame(const struct frames *list, const struct va
 /* "forward (cs336_basics/model.py:101)": enough of the path to know the file by. */
 static const char *place_of(const struct frame *frame, struct arena *arena) {
   if (frame->merit == MERIT_NATIVE) {
-    const char *op = frame->name + strlen("at::_ops::");
+    const char *op = frame->name + strlen(operator);
     return arena_printf(arena, "%.*s", (int)strcspn(op, ":"), op);
+  }
+  if (frame->merit == MERIT_NODE) {
+    size_t length;
+    const char *node = node_part(frame->name, &length);
+    return arena_printf(arena, "%.*s", (int)length, node);
   }
   const char *from = last_part(frame->file);
   if (from > frame->file + 1)
@@ -169,13 +191,14 @@ static struct memory_source describe(const struct value_items *stack, const stru
     role = frame->first[TIER_ROLE] < role ? frame->first[TIER_ROLE] : role;
     rest = frame->first[TIER_REST] < rest ? frame->first[TIER_REST] : rest;
     op = op == PATTERNS ? frame->first[TIER_OP] : op;
-    if (frame->merit > (best ? best->merit : MERIT_NONE))
+    /* The innermost of the program; of PyTorch's own operators the one that was called first. */
+    enum merit merit = best ? best->merit : MERIT_NONE;
+    if (frame->merit > merit || (merit == MERIT_NATIVE && frame->merit == merit))
       best = frame;
   }
   u32 decides = role < PATTERNS ? role : op < PATTERNS ? op : rest;
   return (struct memory_source){.place = best ? place_of(best, arena) : NULL,
-                                .category =
-                                    decides < PATTERNS ? patterns[decides].category : NULL};
+                                .category = decides < PATTERNS ? patterns[decides].category : NULL};
 }
 
 bool stacks_add(struct stacks *stacks, const struct value *frames) {

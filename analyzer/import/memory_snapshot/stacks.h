@@ -16,12 +16,13 @@ struct stack {
 };
 
 struct stacks {
-  VECTOR(struct stack) all; /* sorted by address once resolved */
+  VECTOR(struct stack) all;      /* sorted by address once resolved */
   struct memory_source *sources; /* [0] is the unknown one */
   u32 n_sources;
 };
 
-/* Takes note of a list of frames, innermost first; anything else is no stack. False without memory. */
+/* Takes note of a list of frames, innermost first; anything else is no stack. False without memory.
+ */
 bool stacks_add(struct stacks *stacks, const struct value *frames);
 
 /* Tells all of them: sources live in `arena`. 0, or -ENOMEM. */
