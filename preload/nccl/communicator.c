@@ -92,6 +92,7 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
       .size = comm->size,
       .device = comm->device,
       .color = comm->color,
+      .name = comm->name,
       .dur = comm->create_dur,
   };
   tscope_spine(thread, tscope_ticks(), TSCOPE_REC_COMM, TSCOPE_BACKEND_NCCL, &record,
@@ -166,6 +167,7 @@ void communicator_born(struct tscope_thread *thread, const struct birth *birth,
                         .size = birth->size,
                         .device = birth->device,
                         .color = birth->color,
+                        .name = birth->name,
                     });
   if (!comm)
     return;

@@ -27,6 +27,7 @@ struct communicator {
   u32 splits; /* children made from it so far, which is part of their identity */
   u32 shrinks;
   u32 announced; /* COMM record written */
+  u32 name;      /* string, 0: nobody named it */
 };
 
 /* A communicator that is being made. The handle appears at `handle`, which is the job's variable:
@@ -42,6 +43,7 @@ struct birth {
   u32 size;
   i32 device;
   i32 color;
+  u32 name; /* string */
 };
 
 /* Identity from the unique ids, the same on every rank that was given the same ids in the same

@@ -8,6 +8,7 @@
 #include "cuda/gpu_facts.h"
 #include "families.h"
 #include "nccl_record.h"
+#include "torch/gloo_comm.h"
 
 static void tell_version(struct tscope_thread *thread) {
   static bool told;
@@ -41,6 +42,12 @@ static void delivered(struct tscope_thread *thread, const struct birth *birth,
   errno = saved;
 }
 
+/* What the process group is called that makes a communicator now, if one does. */
+static u32 name_of_maker(struct tscope_thread *thread) {
+  const char *label = torch_group_label();
+  return label[0] ? tscope_string(thread, label) : 0;
+}
+
 struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
                                       int rank, const ncclUniqueId *ids, int n_ids) {
   gpu_clock_start_once(thread);
@@ -52,6 +59,7 @@ struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *
                                      .size = (u32)nranks,
                                      .device = -1,
                                      .color = -1,
+                                     .name = name_of_maker(thread),
                                  }};
 }
 
@@ -88,7 +96,8 @@ static struct birth child_of(struct tscope_thread *thread, ncclComm_t parent, nc
                         .start = tscope_ticks(),
                         .rank = TSCOPE_UNKNOWN_RANK,
                         .device = -1,
-                        .color = color};
+                        .color = color,
+                        .name = name_of_maker(thread)};
   struct communicator *comm = communicator_get(thread, parent);
   if (comm) {
     u32 *ordinal = split ? &comm->splits : &comm->shrinks;

@@ -5,6 +5,9 @@
  * goes to the nameless groups that the naming thread made. The name, with the size and how many
  * groups of that name came before, is the same on all members: it is the communicator's identity.
  * Groups are announced when first used; by then they have their name.
+ *
+ * Groups on NCCL are here for their labels alone: their communicators are NCCL's, which are made
+ * one by one as a group needs them, and take its label with them.
  */
 #include "gloo_comm.h"
 
@@ -63,8 +66,13 @@ static void identify(struct gloo_comm *comm) {
   comm->identity = hash_text(text);
 }
 
+/* What people call the group; "" if nobody does. */
+static const char *label_of(const struct gloo_comm *comm) {
+  return comm->text[0] && strcmp(comm->text, "undefined") ? comm->text : comm->name;
+}
+
 static void announce(struct tscope_thread *thread, struct gloo_comm *comm) {
-  const char *name = comm->text[0] && strcmp(comm->text, "undefined") ? comm->text : comm->name;
+  const char *name = label_of(comm);
   struct tscope_comm_record record = {
       .identity = comm->identity,
       .comm = comm->number,
@@ -125,6 +133,30 @@ void group_made_end(struct torch_scope *scope) {
     __atomic_store_n(&comm->group, scope->group, __ATOMIC_RELEASE);
   }
   unlock_comms();
+}
+
+void nccl_group_made_begin(struct torch_scope *scope, const void *group, int rank, int size) {
+  group_made_begin(scope, group, rank, size);
+}
+
+void nccl_group_made_end(struct torch_scope *scope) {
+  group_made_end(scope);
+}
+
+void nccl_comm_made_begin(struct torch_scope *scope, const void *group) {
+  torch_scope_push(scope, SCOPE_COMM);
+  scope->group = group;
+}
+
+void nccl_comm_made_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}
+
+/* The group lives as long as the call, and so does its label. */
+const char *torch_group_label(void) {
+  const struct torch_scope *scope = torch_scope_find(SCOPE_COMM);
+  const struct gloo_comm *comm = scope ? find_comm(scope->group) : NULL;
+  return comm ? label_of(comm) : "";
 }
 
 void group_end_begin(struct torch_scope *scope, const void *group) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gloo process groups of this process.
+ * The process groups of this process: those on gloo, which are communicators themselves, and the
+ * labels of those on NCCL.
  */
 #ifndef TSCOPE_GLOO_COMM_H
 #define TSCOPE_GLOO_COMM_H
@@ -23,5 +24,9 @@ struct gloo_comm {
 /* The communicator of a process group, announced by a COMM record the first time. NULL if the
  * group was made unseen or beyond the table. */
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group);
+
+/* The description, or else the name, of the process group for which this thread is making an NCCL
+ * communicator; "" if it is making none, or the group has neither. Valid during that call. */
+const char *torch_group_label(void);
 
 #endif

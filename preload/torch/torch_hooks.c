@@ -7,7 +7,8 @@
 
 /* Python loads PyTorch's libraries out of the global scope, so that the next definition is not to
  * be had by RTLD_NEXT. */
-static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", NULL};
+static const char *const torch_libraries[] = {"libtorch_cpu.so", "libc10.so", "libtorch_cuda.so",
+                                              NULL};
 
 #define TOLD(...) (&scope, ##__VA_ARGS__)
 

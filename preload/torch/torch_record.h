@@ -42,6 +42,10 @@ void forget_end(struct torch_scope *scope);
 /* gloo_comm.c: process groups */
 void group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
 void group_made_end(struct torch_scope *scope);
+void nccl_group_made_begin(struct torch_scope *scope, const void *group, int rank, int size);
+void nccl_group_made_end(struct torch_scope *scope);
+void nccl_comm_made_begin(struct torch_scope *scope, const void *group);
+void nccl_comm_made_end(struct torch_scope *scope);
 void group_end_begin(struct torch_scope *scope, const void *group);
 void group_end_end(struct torch_scope *scope);
 void group_named_begin(struct torch_scope *scope, const void *name);

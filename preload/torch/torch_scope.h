@@ -16,7 +16,8 @@ enum torch_scope_kind {
   SCOPE_BUCKET, /* a bucket's collective being put under way */
   SCOPE_WAITS,  /* waiting for buckets one by one */
   SCOPE_BACKWARD,
-  SCOPE_RUN, /* a collective running on gloo's worker */
+  SCOPE_COMM, /* making an NCCL communicator for a process group */
+  SCOPE_RUN,  /* a collective running on gloo's worker */
 };
 
 struct torch_scope {

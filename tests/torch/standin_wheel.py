@@ -51,5 +51,6 @@ def make(site, standins, folder):
         link_all(os.path.join(nvidia, part), own, but=("lib",))
         link_all(os.path.join(nvidia, part, "lib"), os.path.join(own, "lib"), but=names)
         for name in names:
-            os.symlink(os.path.join(standins, name), os.path.join(own, "lib", name))
+            os.symlink(os.path.join(os.path.abspath(standins), name),
+                       os.path.join(own, "lib", name))
     return folder

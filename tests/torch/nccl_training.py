@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch's stock CUDA wheel under the preload, on the stand-ins: no GPU, real call patterns.
+
+    nccl_training.py CASE LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER    runs one case of CASES
+
+The stand-in GPU counts what is launched on it (its op log); the trace must have all of that.
+"""
+import collections
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+import read_trace
+import standin_wheel
+from read_trace import ENUMS, PENDING
+from training import Job, SKIPPED, check_phases, expect, python_with_torch, report, steps_run
+
+OPS = ENUMS["OPS"]
+
+
+class CudaJob(Job):
+    """A job on the wheel in `site`, see standin_wheel.py."""
+
+    def __init__(self, python, site, library, scratch, name):
+        super().__init__(python, library, scratch, name)
+        self.log = os.path.join(scratch, name + "-log")
+        os.mkdir(self.log)
+        self.environment.update(PYTHONPATH=site, STANDIN_LOG=self.log)
+
+    def train(self, *arguments, ranks):
+        """What the ranks printed, in their order."""
+        lines = self.run(*arguments, script="train_nccl.py", ranks=ranks).splitlines()
+        return sorted(lines)
+
+    def operations(self, rank):
+        """What ran on a rank's GPU, as the stand-in logged it."""
+        with open(os.path.join(self.log, f"rank{rank}.jsonl"), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        return [line for line in lines if "op" in line]
+
+
+def check_gpu(job, traces):
+    """Everything that ran on the GPUs is in the traces, by name, and nothing else."""
+    for trace in traces:
+        operations = job.operations(trace.rank)
+        for kind, record in (("kernel", "GpuKernel"), ("collective", "CollectiveRun")):
+            ran = collections.Counter(op["name"] for op in operations if op["kind"] == kind)
+            seen = collections.Counter(trace.strings[span.name] for span in trace.records[record])
+            expect(ran and seen == ran,
+                   f"rank {trace.rank}: {kind} ran {ran - seen} unseen, {seen - ran} made up")
+        for kind, record in (("copy", "GpuCopy"), ("fill", "GpuFill")):
+            ran = collections.Counter(op["bytes"] for op in operations if op["kind"] == kind)
+            seen = collections.Counter(span.bytes for span in trace.records[record])
+            expect(seen == ran, f"rank {trace.rank}: {kind} {ran - seen} unseen, {seen - ran} extra")
+
+
+def check_communicators(traces, wanted):
+    """`wanted` names the communicators with their members. All members made the same calls, in the
+    same order."""
+    members = collections.defaultdict(dict)
+    calls = collections.defaultdict(dict)
+    for trace in traces:
+        for comm in trace.records["Comm"]:
+            expect(comm.dur != PENDING, "it was made")
+            members[comm.identity][trace.rank] = comm
+            calls[comm.identity][trace.rank] = [
+                (call.seq, call.tag, call.count, call.bytes, call.dtype, call.redop, call.peer)
+                for call in trace.records["Collective"]
+                if call.comm == comm.comm and call.tag < OPS["SEND"]]
+        expect(all(call.dur != PENDING and call.result == 0
+                   for call in trace.records["Collective"]), "every call returned, well")
+        ended = {end.comm for end in trace.records["CommEnd"]}
+        expect(ended == {comm.comm for comm in trace.records["Comm"]},
+               f"rank {trace.rank}: ended were {ended}")
+    by_rank = {trace.rank: trace for trace in traces}
+    found = []
+    for identity, comms in members.items():
+        names = {by_rank[rank].strings[comm.name] for rank, comm in comms.items()}
+        expect(len(names) == 1, f"one name for each: {names}")
+        expect(all(comm.size == len(comms) for comm in comms.values()), f"size of {names}")
+        expect(sorted(comm.rank for comm in comms.values()) == list(range(len(comms))), "ranks in it")
+        one, *others = calls[identity].values()
+        expect(one and all(other == one for other in others), f"{names}: members disagree")
+        expect([call[0] for call in one] == list(range(len(one))), f"{names}: numbered in order")
+        found.append((names.pop(), sorted(comms)))
+    expect(sorted(found) == sorted(wanted), f"communicators {found}, not {wanted}")
+
+
+def check_report(job, tool, ranks, steps):
+    """The report knows what this run was, and that it saw all of it."""
+    found = report(job, tool)
+    expect(found["run"]["ranks_found"] == list(range(ranks)), f"{found['run']}")
+    expect(found["steps"]["count"] == steps, f"steps: {found['steps']}")
+    quality = found["quality"]
+    expect(quality["gpu_timing"] == "CUPTI activity" and quality["lost"] == 0, f"{quality}")
+    for name in ("ranks", "collective times", "kernel times", "matched collectives", "phases",
+                 "steps with kernels"):
+        expect(quality["coverage"][name]["share"] == 1, f"{name}: {quality['coverage'][name]}")
+    expect(found["overlap"]["comm_ms"] > 0, f"{found['overlap']}")
+    expect(all(found["phases"][f"{phase}_ms"] > 0 for phase in ("data", "backward", "optimizer")),
+           f"{found['phases']}")
+    expect(any(row["comm"].startswith("default_pg") for row in found["collectives"]),
+           f"{found['collectives']}")
+    return found
+
+
+def weights(width=128, blocks=2, vocabulary=512):
+    """Of the model that train_nccl.py trains."""
+    linear = lambda n, m: n * m + m
+    block = (4 * width + linear(width, 3 * width) + linear(width, width) +
+             linear(width, 4 * width) + linear(4 * width, width))
+    return vocabulary * width + blocks * block + 2 * width + linear(width, vocabulary)
+
+
+# --- cases ---
+
+
+def data_parallel(python, site, library, tool, scratch):
+    """DDP in several buckets, with gradient accumulation and data workers, on four ranks."""
+    arguments = ["--steps", "8", "--grad-accum", "2", "--workers", "1"]
+    bare = CudaJob(python, site, None, scratch, "bare").train(*arguments, ranks=4)
+    job = CudaJob(python, site, library, scratch, "ddp")
+    out = job.train(*arguments, ranks=4)
+    expect(out == bare and len(out) == 4, f"{bare} without, {out} with the shim")
+    traces = job.traces(4) # one for each rank, none for a data worker
+    check_gpu(job, traces)
+    check_communicators(traces, [("default_pg", [0, 1, 2, 3]), ("first-pair", [0, 1])])
+    for trace in traces:
+        check_phases(trace, 8, 16)
+        # Gradients are reduced in every other backward pass alone, in more buckets than one.
+        sums = [call for call in trace.records["Collective"]
+                if call.tag == OPS["ALLREDUCE"] and call.dtype == ENUMS["DTYPES"]["F32"]
+                and call.count > 1]  # a barrier sums one number
+        expect(sum(call.bytes for call in sums) == 8 * 4 * weights(), "each gradient once a step")
+        expect(len(sums) > 8 * 2, f"{len(sums)} sums of gradients")
+    check_report(job, tool, 4, 8)
+
+
+def sharded(python, site, library, tool, scratch):
+    """FSDP, and the optimizer alone in shards."""
+    for strategy, wanted in (("fsdp", ("ALLGATHER", "REDUCE_SCATTER")),
+                             ("zero", ("ALLREDUCE", "BROADCAST"))):
+        job = CudaJob(python, site, library, scratch, strategy)
+        out = job.train("--strategy", strategy, "--steps", "6", ranks=2)
+        expect(all(steps_run(line) == 6 for line in out) and len(out) == 2, f"{out}")
+        traces = job.traces(2)
+        check_gpu(job, traces)
+        check_communicators(traces, [("default_pg", [0, 1]), ("first-pair", [0, 1])])
+        for trace in traces:
+            ops = collections.Counter(call.tag for call in trace.records["Collective"])
+            expect(all(ops[OPS[name]] >= 6 for name in wanted), f"{strategy}: {ops}")
+            expect(len(trace.phases("BACKWARD")) == len(trace.phases("OPTIMIZER")) == 6, "phases")
+        check_report(job, tool, 2, 6)
+
+
+CASES = {case.__name__.replace("_", "-"): case for case in (data_parallel, sharded)}
+
+
+def main():
+    case, library, tool, standins = sys.argv[1:5]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    wheel, why_not = standin_wheel.site_packages(python)
+    if not wheel:
+        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-cuda-")
+    try:
+        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
+        CASES[case](python, site, library, tool, scratch)
+    finally:
+        shutil.rmtree(scratch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
