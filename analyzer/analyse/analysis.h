@@ -107,6 +107,7 @@ int overlap_summarise(struct analysis *a);
 bool rank_overlap_known(const struct rank_summary *rank);
 int phases_analyse(struct analysis *a);
 int stragglers_analyse(struct analysis *a);
+int pipeline_analyse(struct analysis *a);
 int budget_analyse(struct analysis *a);
 int memory_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);

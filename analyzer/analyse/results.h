@@ -80,6 +80,13 @@ struct what_if {
   i64 rank; /* global rank it concerns, -1 if none */
 };
 
+struct pipeline_stage {
+  u32 stage;
+  double compute_ms, bubble_ms; /* per step, mean over its ranks */
+  u32 *ranks;                   /* global ranks */
+  u32 n_ranks;
+};
+
 struct budget_line {
   const char *name;
   double seconds; /* mean over ranks, steps looked at */
@@ -155,6 +162,14 @@ struct results {
   u32 n_kernels;       /* KERNELS_LISTED at most */
   double kernel_names; /* how many there are */
   const char *kernels_reason;
+  /* pipeline.c; all NAN where there is none */
+  double pipeline_stages, pipeline_micro_batches; /* micro-batches a step */
+  double pipeline_chunks; /* model chunks a stage holds: 1, or more of an interleaved schedule */
+  double pipeline_bubble, pipeline_inherent, pipeline_excess; /* fractions of compute + bubble */
+  double pipeline_excess_ms;                                  /* of a step */
+  struct pipeline_stage *pipeline_stage;
+  u32 n_pipeline_stage;
+  const char *pipeline_reason; /* why unknown, NULL if known */
   /* budget */
   double wall_s;
   struct budget_line *budget;

@@ -349,6 +349,33 @@ static const struct json_field budget_fields[] = {
     END,
 };
 
+static const struct json_field pipeline_stage_fields[] = {
+    {"stage", JSON_FIELD_RANK, "integer", "0 is the first", offsetof(struct pipeline_stage, stage),
+     0, 0, 0, NULL, NULL},
+    {"ranks", JSON_FIELD_RANKS, "array of integers", "its ranks, one of each pipeline",
+     offsetof(struct pipeline_stage, ranks), offsetof(struct pipeline_stage, n_ranks), 0, 0, NULL,
+     NULL},
+    NUMBER(pipeline_stage, "compute_ms", compute_ms, "ms", "compute per step, mean over its ranks"),
+    NUMBER(pipeline_stage, "bubble_ms", bubble_ms, "ms",
+           "per step: exposed messages between stages, and exposed wait in collectives"),
+    END,
+};
+
+static const struct json_field pipeline_fields[] = {
+    NUMBER(results, "stages", pipeline_stages, "integer", "stages of a pipeline"),
+    NUMBER(results, "microbatches", pipeline_micro_batches, "integer", "micro-batches a step"),
+    NUMBER(results, "chunks", pipeline_chunks, "integer",
+           "model chunks a stage holds; more than 1 in an interleaved schedule"),
+    NUMBER(results, "bubble", pipeline_bubble, "fraction", "bubble / (compute + bubble)"),
+    NUMBER(results, "inherent", pipeline_inherent, "fraction",
+           "what stages and micro-batches make unavoidable: (p - 1) / (v m + p - 1)"),
+    NUMBER(results, "excess", pipeline_excess, "fraction", "bubble less inherent, 0 at least"),
+    LIST("by_stage", pipeline_stage, n_pipeline_stage, pipeline_stage, pipeline_stage_fields,
+         "from the first stage to the last"),
+    TEXT(results, "reason", pipeline_reason, "why it is unknown; null where it is known"),
+    END,
+};
+
 static const struct json_field finding_fields[] = {
     TEXT(finding, "id", id, "see findings.md"),
     {"severity", JSON_FIELD_SEVERITY, "string", "\"info\", \"warning\" or \"critical\"",
@@ -374,6 +401,7 @@ const struct json_field json_report_fields[] = {
     OBJECT("critical_path", path_fields, "what the step's wall time is made of, across ranks"),
     OBJECT("kernels", kernels_fields,
            "what ran on the GPUs, summed over the whole input and all ranks"),
+    OBJECT("pipeline", pipeline_fields, "pipeline parallelism, found from who sends to whom"),
     OBJECT("budget", budget_fields, "where the wall time went"),
     OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),
     LIST("findings", findings, n_findings, finding, finding_fields, "most worth first"),

@@ -24,9 +24,25 @@ struct section {
   void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
 };
 
-extern const struct section section_trust, section_verdict, section_steps, section_phases,
-    section_distributed, section_overlap, section_collectives, section_kernels, section_path,
-    section_budget, section_memory, section_findings;
+/* In the order of the report. */
+#define REPORT_SECTIONS(S)                                                                         \
+  S(trust)                                                                                         \
+  S(verdict)                                                                                       \
+  S(steps)                                                                                         \
+  S(phases)                                                                                        \
+  S(distributed)                                                                                   \
+  S(overlap)                                                                                       \
+  S(collectives)                                                                                   \
+  S(kernels)                                                                                       \
+  S(path)                                                                                          \
+  S(pipeline)                                                                                      \
+  S(budget)                                                                                        \
+  S(memory)                                                                                        \
+  S(findings)
+
+#define S(name) extern const struct section section_##name;
+REPORT_SECTIONS(S)
+#undef S
 
 /* Columns of every section's body. */
 enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };

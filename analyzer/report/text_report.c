@@ -9,9 +9,9 @@
 #include "section.h"
 
 static const struct section *const sections[] = {
-    &section_trust,       &section_verdict, &section_steps,       &section_phases,
-    &section_distributed, &section_overlap, &section_collectives, &section_kernels,
-    &section_path,        &section_budget,  &section_memory,      &section_findings,
+#define S(name) &section_##name,
+    REPORT_SECTIONS(S)
+#undef S
 };
 
 static const struct {

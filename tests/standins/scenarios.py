@@ -40,8 +40,8 @@ SCENARIOS = {
                                         "--slow-input-rank", "1"],
                             "straggler": 1},
     "no-overlap": {"options": ["--overlap", "0"]},
-    "pipeline": {"options": ["--pipeline", "4"]},
-    "pipeline-data": {"options": ["--pipeline", "2"]},
+    "pipeline": {"options": ["--pipeline", "4", "--micro-batches", "6"], "pipeline": (4, 6)},
+    "pipeline-data": {"options": ["--pipeline", "2"], "pipeline": (2, 4)},
     "tensor": {"options": ["--tensor", "2"]},
     "hostile-clocks": {"options": ["--steps", "100"], "env": HOSTILE, "hostile": True},
     "hostile-clocks-slow-rank": {"options": ["--slow-rank", "1", "--slow-factor", "1.25"],
@@ -151,6 +151,18 @@ def compare_what_if(check, path, truth, first, last):
             check.ms("what if: " + change, asked[change], step)
 
 
+def compare_pipeline(check, pipeline, steady, stages, batches):
+    """Messages between stages and waits are the bubble; with one pipeline there is no other
+    communication."""
+    check.equal("pipeline.stages", pipeline["stages"], stages)
+    check.equal("pipeline.microbatches", pipeline["microbatches"], batches)
+    check.share("pipeline.inherent", pipeline["inherent"], (stages - 1) / (batches + stages - 1))
+    if len(steady["ranks"]) == stages:
+        compute = sum(rank["compute"] for rank in steady["ranks"])
+        exposed = sum(rank["exposed"] for rank in steady["ranks"])
+        check.share("pipeline.bubble", pipeline["bubble"], exposed / (compute + exposed))
+
+
 def compare(report, truth, scenario):
     count, warmup = report["steps"]["count"], report["steps"]["warmup_excluded"]
     if not count or warmup is None or not warmup < count <= truth.n_steps:
@@ -167,6 +179,8 @@ def compare(report, truth, scenario):
     compare_compute(check, report["distributed"], steady)
     compare_path(check, report["critical_path"], steady)
     compare_what_if(check, report["critical_path"], truth, warmup, count)
+    if "pipeline" in scenario:
+        compare_pipeline(check, report["pipeline"], steady, *scenario["pipeline"])
     wanted = [scenario["straggler"]] if "straggler" in scenario else []
     check.equal("stragglers", report["distributed"]["stragglers"], wanted)
     if wanted:

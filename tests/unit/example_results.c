@@ -27,6 +27,10 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->memory = memory_result_unknown();
   results->memory.reason = "nothing says what was allocated";
   results->model = *model;
+  results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
+  results->pipeline_bubble = results->pipeline_inherent = NAN;
+  results->pipeline_excess = results->pipeline_excess_ms = NAN;
+  results->pipeline_reason = "no messages between ranks were seen";
   return results;
 }
 

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A GPipe schedule of equal micro-batches with messages that take no time: its bubble is the closed
+ * form (p - 1) / (m + p - 1), and one heavy stage adds what a replay by hand says.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "intervals.h"
+
+enum { STAGES = 4, BATCHES = 6, STEPS = 3, ROOM = 1024 };
+
+struct job {
+  struct model model;
+  struct rank ranks[STAGES];
+  struct comm comm;
+  u32 members[STAGES];
+  struct collective collectives[ROOM];
+  struct arrival arrivals[2 * ROOM];
+  struct span spans[STAGES][ROOM];
+  struct interval compute[STAGES][ROOM], busy[STAGES][ROOM];
+  u32 n_spans[STAGES];
+  struct intervals unions[STAGES], comms[STAGES];
+  i64 begin[STEPS * STAGES], end[STEPS * STAGES];
+  i64 now[STAGES];
+  double slow[STAGES]; /* extra share of compute */
+  bool ring;           /* every stage sends to the next all round: no pipeline */
+};
+
+static void message(struct job *job, u32 step, u32 from, u32 to) {
+  struct model *m = &job->model;
+  struct collective *c = &job->collectives[m->n_collectives];
+  i64 sent = job->now[from], ready = job->now[to], taken = sent > ready ? sent : ready;
+  *c = (struct collective){.bytes = 1000,
+                           .count = 1000,
+                           .first_arrival = m->n_arrivals,
+                           .n_arrivals = 2,
+                           .last_start = taken,
+                           .step = (i32)step,
+                           .op = TSCOPE_OP_SEND,
+                           .complete = true};
+  for (u32 k = 0; k < 2; k++) {
+    u32 rank = k ? to : from, index = m->n_arrivals++;
+    i64 start = k ? ready : taken, call = job->now[rank];
+    job->arrivals[index] = (struct arrival){.call_start = call,
+                                            .call_end = call,
+                                            .start = start,
+                                            .end = taken,
+                                            .rank = rank,
+                                            .collective = m->n_collectives,
+                                            .step = (i32)step,
+                                            .op = k ? TSCOPE_OP_RECV : TSCOPE_OP_SEND};
+    if (taken > start) {
+      job->spans[rank][job->n_spans[rank]++] = (struct span){.start = start,
+                                                             .end = taken,
+                                                             .link = index,
+                                                             .launch = INDEX_NONE,
+                                                             .kind = SPAN_COLLECTIVE,
+                                                             .lane = 1};
+      intervals_append(&job->comms[rank], start, taken);
+    }
+  }
+  m->n_collectives++;
+  job->now[to] = taken;
+}
+
+static void work(struct job *job, u32 stage, i64 ns) {
+  i64 end = job->now[stage] + (i64)((double)ns * (1 + job->slow[stage]));
+  job->spans[stage][job->n_spans[stage]++] = (struct span){.start = job->now[stage],
+                                                           .end = end,
+                                                           .link = INDEX_NONE,
+                                                           .launch = INDEX_NONE,
+                                                           .kind = SPAN_KERNEL};
+  intervals_append(&job->unions[stage], job->now[stage], end);
+  job->now[stage] = end;
+}
+
+/* All forwards, then all backwards; a step begins when the last stage's last backward is done. */
+static void play_step(struct job *job, u32 step) {
+  for (u32 batch = 0; batch < BATCHES; batch++)
+    for (u32 stage = 0; stage < STAGES; stage++) {
+      work(job, stage, MS);
+      if (stage + 1 < STAGES)
+        message(job, step, stage, stage + 1);
+      else if (job->ring)
+        message(job, step, stage, 0);
+    }
+  for (u32 batch = 0; batch < BATCHES && !job->ring; batch++)
+    for (u32 stage = STAGES; stage-- > 0;) {
+      work(job, stage, 2 * MS);
+      if (stage > 0)
+        message(job, step, stage, stage - 1);
+    }
+}
+
+static int load(const struct model *model, u32 rank, struct timeline *timeline) {
+  struct job *job = (struct job *)model->internal;
+  static struct lane lanes[2] = {{.device = true, .id = 0}, {.device = true, .id = 1}};
+  *timeline = (struct timeline){.rank = rank,
+                                .spans = job->spans[rank],
+                                .n_spans = job->n_spans[rank],
+                                .lanes = lanes,
+                                .n_lanes = 2,
+                                .compute = job->unions[rank],
+                                .comm = job->comms[rank],
+                                .has_compute = true,
+                                .has_comm = true,
+                                .has_copy = true,
+                                .on_gpu = true};
+  return 0;
+}
+
+static void release(struct timeline *timeline) {
+  (void)timeline;
+}
+
+/* The schedule above is written batch by batch; that order is a rank's own only if what it waits
+ * for is played first, so the clock of a stage only ever goes on. */
+static struct results *analyse_job(struct job *job) {
+  struct model *m = &job->model;
+  m->internal = job;
+  m->n_ranks = m->world_size = STAGES;
+  m->ranks = job->ranks;
+  m->comms = &job->comm;
+  m->n_comms = 1;
+  m->collectives = job->collectives;
+  m->arrivals = job->arrivals;
+  m->clock_aligned = true;
+  m->clock_residual_us = 0.001;
+  m->steps = (struct steps){
+      .n = STEPS, .method = "step marks", .confidence = 1, .begin = job->begin, .end = job->end};
+  job->comm = (struct comm){.size = STAGES, .members = job->members};
+  for (u32 i = 0; i < STAGES; i++) {
+    job->members[i] = i;
+    job->unions[i].at = job->compute[i];
+    job->comms[i].at = job->busy[i];
+    job->ranks[i] = (struct rank){.rank = i, .host = "node", .closed = true};
+  }
+  for (u32 step = 0; step < STEPS; step++) {
+    for (u32 i = 0; i < STAGES; i++)
+      job->begin[step * STAGES + i] = job->now[i];
+    play_step(job, step);
+    for (u32 i = 0; i < STAGES; i++)
+      job->end[step * STAGES + i] = job->now[i];
+  }
+  m->end = job->now[0];
+  struct analyse_options options = no_options();
+  struct results *results = NULL;
+  const struct timeline_source source = {load, release};
+  assert_int_equal(analyse_with(m, &options, &source, &results), 0);
+  return results;
+}
+
+static void bubble_is_the_closed_form(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  struct results *r = analyse_job(job);
+  assert_int_equal((int)r->pipeline_stages, STAGES);
+  assert_int_equal((int)r->pipeline_micro_batches, BATCHES);
+  assert_int_equal((int)r->pipeline_chunks, 1);
+  double inherent = (STAGES - 1.0) / (BATCHES + STAGES - 1.0);
+  assert_float_equal(r->pipeline_inherent, inherent, 1e-9);
+  /* A stage's idle time lies in the next step's first receive, so the first step and the last have
+   * less of it: three steps hold two whole bubbles and the fill of the first. */
+  assert_true(r->pipeline_bubble <= inherent + 1e-9 && r->pipeline_bubble > 0.7 * inherent);
+  assert_null(finding_of(r, "DIST.PIPELINE_BUBBLE"));
+  for (u32 i = 0; i < STAGES; i++)
+    assert_int_equal(r->pipeline_stage[i].ranks[0], i);
+  results_free(r);
+  free(job);
+}
+
+static void a_heavy_stage_is_named(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  job->slow[2] = 0.6;
+  struct results *r = analyse_job(job);
+  const struct finding *finding = finding_of(r, "DIST.PIPELINE_BUBBLE");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 2);
+  assert_non_null(strstr(finding->evidence, "Stage 2"));
+  results_free(r);
+  memset(job, 0, sizeof(*job));
+  job->slow[2] = 0.05; /* the others wait 5 % of their compute at most: below 5 % of the step */
+  r = analyse_job(job);
+  assert_null(finding_of(r, "DIST.PIPELINE_BUBBLE"));
+  results_free(r);
+  free(job);
+}
+
+static void a_ring_of_equals_is_no_pipeline(void **state) {
+  (void)state;
+  struct job *job = calloc(1, sizeof(*job));
+  job->ring = true;
+  struct results *r = analyse_job(job);
+  assert_true(isnan(r->pipeline_stages) && isnan(r->pipeline_bubble));
+  assert_non_null(r->pipeline_reason);
+  results_free(r);
+  free(job);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(bubble_is_the_closed_form),
+                                     cmocka_unit_test(a_heavy_stage_is_named),
+                                     cmocka_unit_test(a_ring_of_equals_is_no_pipeline)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
