@@ -18,6 +18,7 @@ WANTED = {
     "cupti.h": "nvidia-cuda-cupti",
     "nccl.h": "nvidia-nccl-cu13",
     "nv/target": "nvidia-cuda-cccl",
+    "nvtx3/nvToolsExt.h": "nvidia-nvtx",
 }
 
 

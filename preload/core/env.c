@@ -71,6 +71,12 @@ static bool parse_size(u64 *target, const char *value, const char *values) {
 #define PARSE_NUMBER(member, value, values) parse_number(&tscope_env.member, value, values)
 #define PARSE_SIZE(member, value, values) parse_size(&tscope_env.member, value, values)
 
+bool tscope_env_flag(const char *variable, bool standard) {
+  const char *value = getenv(variable);
+  bool flag = standard;
+  return value && *value && parse_flag(&flag, value, "") ? flag : standard;
+}
+
 void tscope_env_read(void) {
 #define X(member, TYPE, variable, standard, values, doc) PARSE_##TYPE(member, standard, "");
   TSCOPE_ENV(X)

@@ -30,6 +30,9 @@ extern struct tscope_env tscope_env;
 /* Reads the environment. A value that makes no sense is left at its default, with one line. */
 void tscope_env_read(void);
 
+/* A FLAG variable as it is now; for what must be known before the process wakes. */
+bool tscope_env_flag(const char *variable, bool standard);
+
 #pragma GCC visibility pop
 
 #endif

@@ -20,6 +20,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
+import read_trace  # pylint: disable=wrong-import-position
+
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
 NOBODY = 65534
 undos = []
@@ -461,6 +464,56 @@ def setuid_program(scratch):
     assert bare.returncode == 0, (bare, pwd.getpwuid(NOBODY))
     assert (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode), shimmed
     assert not os.path.exists(directory)
+
+
+# --- other tools' seats ---
+
+def environment_seen(result):
+    """What the program and its child print, but for what the preload itself needs."""
+    kept = [line for line in result.stdout.decode().splitlines()
+            if not line.startswith(("LD_PRELOAD=", "TSCOPE_DIR="))]
+    return result.returncode, kept, result.stderr
+
+
+def nvtx(directory, **env):
+    bare = run([program("nvtx")], env=env)
+    shimmed = run([program("nvtx")], directory, env=env)
+    assert environment_seen(bare) == environment_seen(shimmed), (bare, shimmed)
+    trace, = read_trace.read_all(directory)
+    assert not any(trace.lost), trace.lost
+    return bare.stdout, trace.records["Range"], trace.records["StepRange"]
+
+
+def nvtx_seat_free(scratch):
+    """Ranges are recorded, and neither the program nor its child sees that there is a tool."""
+    output, ranges, steps = nvtx(scratch)
+    assert output.count(b"push -2\n") == 1001, output[:100]
+    assert [step.number for step in steps] == list(range(1000)), len(steps)
+    assert len(ranges) == 1000, len(ranges)
+
+
+def nvtx_seat_taken(scratch):
+    """The user's own tool has the seat; we see nothing of it."""
+    output, ranges, steps = nvtx(scratch, NVTX_INJECTION64_PATH=program("libnvtx_tool.so"))
+    assert output.count(b"push 100\n") == 1001 and output.count(b"pop 101\n") == 1001, output[:100]
+    assert not ranges and not steps
+
+
+def nvtx_off(scratch):
+    for env in ({"TSCOPE_NVTX": "off"}, {"NVTX_INJECTION64_PATH": "/nonexistent.so"}):
+        _, ranges, steps = nvtx(os.path.join(scratch, next(iter(env))), **env)
+        assert not ranges and not steps
+
+
+def nvtx_in_a_program_that_does_not_train(scratch):
+    """Every tool in a job's shell script inherits the preload: it can see no answer of ours."""
+    code = ("import ctypes, os; libc = ctypes.CDLL(None); libc.getenv.restype = ctypes.c_char_p;"
+            "print(os.environ.get('NVTX_INJECTION64_PATH'), libc.getenv(b'HOME'), libc.getenv(b''),"
+            "libc.getenv(b'NVTX'), libc.getenv(b'NVTX_INJECTION64_PATH=x'), os.system('env'))")
+    bare = run(["python3", "-c", code])
+    shimmed = run(["python3", "-c", code], scratch)
+    assert environment_seen(bare) == environment_seen(shimmed), (bare, shimmed)
+    untouched(scratch)
 
 
 def main():

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The NVTX seat. Every library with NVTX in it looks for a tool at its first range: it asks for
+ * NVTX_INJECTION64_PATH, loads that library and calls its InitializeInjectionNvtx2(), which puts
+ * functions into the library's table. tscope is loaded already, so its soname is enough.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "env.h"
+#include "nvtx_abi.h"
+#include "nvtx_names.def"
+#include "nvtx_ranges.h"
+
+static bool is_left_alone(const void *caller) {
+  Dl_info where;
+  if (!dladdr || !dladdr(caller, &where) || !where.dli_fname)
+    return true;
+  const char *slash = strrchr(where.dli_fname, '/'), *file = slash ? slash + 1 : where.dli_fname;
+#define L(start)                                                                                   \
+  if (strncmp(file, start, strlen(start)) == 0)                                                    \
+    return true;
+  TSCOPE_NVTX_LIBRARIES_LEFT_ALONE(L)
+#undef L
+  return false;
+}
+
+const char *nvtx_seat(const void *caller);
+__attribute__((visibility("hidden"))) const char *nvtx_seat(const void *caller) {
+  return tscope_env_flag("TSCOPE_NVTX", true) && !is_left_alone(caller) ? "libtscope.so" : NULL;
+}
+
+/* The text of a message; `room` holds it where it has to be made. False: there is none. */
+static bool text_of(const struct nvtx_attributes *attributes, char room[NVTX_TEXT_BYTES],
+                    struct nvtx_text *text) {
+  if (!attributes || attributes->size < sizeof *attributes || !attributes->message.ascii)
+    return false;
+  switch (attributes->message_type) {
+  case NVTX_MESSAGE_ASCII:
+    *text = nvtx_text_of(attributes->message.ascii);
+    return true;
+  case NVTX_MESSAGE_UNICODE:
+    *text = nvtx_text_of(nvtx_narrow(attributes->message.unicode, room));
+    return true;
+  case NVTX_MESSAGE_REGISTERED:
+    *text = nvtx_string_of(attributes->message.registered);
+    return true;
+  default:
+    return false;
+  }
+}
+
+static const struct nvtx_text nameless = {
+    .text = "(no name)", .bytes = 9, .number = TSCOPE_UNKNOWN};
+
+static struct nvtx_text text_or_nameless(const struct nvtx_attributes *attributes, char *room) {
+  struct nvtx_text text;
+  return text_of(attributes, room, &text) ? text : nameless;
+}
+
+static struct nvtx_text ascii(const char *message) {
+  return message ? nvtx_text_of(message) : nameless;
+}
+
+static struct nvtx_text unicode(const wchar_t *message, char *room) {
+  return message ? nvtx_text_of(nvtx_narrow(message, room)) : nameless;
+}
+
+/* --- what the libraries call --- */
+
+static void domain_mark_ex(void *domain, const struct nvtx_attributes *attributes) {
+  char room[NVTX_TEXT_BYTES];
+  nvtx_mark(nvtx_domain_of(domain), text_or_nameless(attributes, room));
+}
+
+static u64 domain_range_start_ex(void *domain, const struct nvtx_attributes *attributes) {
+  char room[NVTX_TEXT_BYTES];
+  return nvtx_start(nvtx_domain_of(domain), text_or_nameless(attributes, room));
+}
+
+static void domain_range_end(void *domain, u64 number) {
+  (void)domain;
+  nvtx_end(number);
+}
+
+static int domain_range_push_ex(void *domain, const struct nvtx_attributes *attributes) {
+  char room[NVTX_TEXT_BYTES];
+  nvtx_push(nvtx_domain_of(domain), text_or_nameless(attributes, room));
+  return NVTX_UNTRACKED;
+}
+
+static int domain_range_pop(void *domain) {
+  nvtx_pop(nvtx_domain_of(domain));
+  return NVTX_UNTRACKED;
+}
+
+static const void *domain_register_string_a(void *domain, const char *text) {
+  (void)domain;
+  return nvtx_string_register(text);
+}
+
+static const void *domain_register_string_w(void *domain, const wchar_t *text) {
+  char room[NVTX_TEXT_BYTES];
+  (void)domain;
+  return nvtx_string_register(text ? nvtx_narrow(text, room) : NULL);
+}
+
+static void *domain_create_a(const char *name) {
+  return nvtx_domain_create(name);
+}
+
+static void *domain_create_w(const wchar_t *name) {
+  char room[NVTX_TEXT_BYTES];
+  return nvtx_domain_create(name ? nvtx_narrow(name, room) : NULL);
+}
+
+static void mark_ex(const struct nvtx_attributes *attributes) {
+  domain_mark_ex(NULL, attributes);
+}
+
+static void mark_a(const char *message) {
+  nvtx_mark(&nvtx_default_domain, ascii(message));
+}
+
+static void mark_w(const wchar_t *message) {
+  char room[NVTX_TEXT_BYTES];
+  nvtx_mark(&nvtx_default_domain, unicode(message, room));
+}
+
+static u64 range_start_ex(const struct nvtx_attributes *attributes) {
+  return domain_range_start_ex(NULL, attributes);
+}
+
+static u64 range_start_a(const char *message) {
+  return nvtx_start(&nvtx_default_domain, ascii(message));
+}
+
+static u64 range_start_w(const wchar_t *message) {
+  char room[NVTX_TEXT_BYTES];
+  return nvtx_start(&nvtx_default_domain, unicode(message, room));
+}
+
+static int range_push_ex(const struct nvtx_attributes *attributes) {
+  return domain_range_push_ex(NULL, attributes);
+}
+
+static int range_push_a(const char *message) {
+  nvtx_push(&nvtx_default_domain, ascii(message));
+  return NVTX_UNTRACKED;
+}
+
+static int range_push_w(const wchar_t *message) {
+  char room[NVTX_TEXT_BYTES];
+  nvtx_push(&nvtx_default_domain, unicode(message, room));
+  return NVTX_UNTRACKED;
+}
+
+static int range_pop(void) {
+  return domain_range_pop(NULL);
+}
+
+/* --- taking the seat --- */
+
+struct entry {
+  unsigned place;
+  nvtx_function function;
+};
+
+static const struct entry core[] = {
+    {NVTX_MARK_EX, (nvtx_function)mark_ex},
+    {NVTX_MARK_A, (nvtx_function)mark_a},
+    {NVTX_MARK_W, (nvtx_function)mark_w},
+    {NVTX_RANGE_START_EX, (nvtx_function)range_start_ex},
+    {NVTX_RANGE_START_A, (nvtx_function)range_start_a},
+    {NVTX_RANGE_START_W, (nvtx_function)range_start_w},
+    {NVTX_RANGE_END, (nvtx_function)nvtx_end},
+    {NVTX_RANGE_PUSH_EX, (nvtx_function)range_push_ex},
+    {NVTX_RANGE_PUSH_A, (nvtx_function)range_push_a},
+    {NVTX_RANGE_PUSH_W, (nvtx_function)range_push_w},
+    {NVTX_RANGE_POP, (nvtx_function)range_pop},
+};
+
+static const struct entry core2[] = {
+    {NVTX_DOMAIN_MARK_EX, (nvtx_function)domain_mark_ex},
+    {NVTX_DOMAIN_RANGE_START_EX, (nvtx_function)domain_range_start_ex},
+    {NVTX_DOMAIN_RANGE_END, (nvtx_function)domain_range_end},
+    {NVTX_DOMAIN_RANGE_PUSH_EX, (nvtx_function)domain_range_push_ex},
+    {NVTX_DOMAIN_RANGE_POP, (nvtx_function)domain_range_pop},
+    {NVTX_DOMAIN_REGISTER_STRING_A, (nvtx_function)domain_register_string_a},
+    {NVTX_DOMAIN_REGISTER_STRING_W, (nvtx_function)domain_register_string_w},
+    {NVTX_DOMAIN_CREATE_A, (nvtx_function)domain_create_a},
+    {NVTX_DOMAIN_CREATE_W, (nvtx_function)domain_create_w},
+};
+
+static void fill(const struct nvtx_callbacks_table *callbacks, enum nvtx_module module,
+                 const struct entry *entries, size_t n) {
+  nvtx_function **functions = NULL;
+  unsigned size = 0;
+  if (!callbacks->get_module(module, &functions, &size) || !functions)
+    return;
+  for (size_t i = 0; i < n; i++)
+    if (entries[i].place < size && functions[entries[i].place])
+      *functions[entries[i].place] = entries[i].function;
+}
+
+/* 0: no tool. Called once by each library that has NVTX in it, before its first range. */
+TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table));
+TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table)) {
+  const struct nvtx_callbacks_table *callbacks =
+      tscope_env_flag("TSCOPE", true) ? get_table(NVTX_TABLE_CALLBACKS) : NULL;
+  if (!callbacks || callbacks->struct_size < sizeof *callbacks || !callbacks->get_module)
+    return 0;
+  fill(callbacks, NVTX_MODULE_CORE, core, sizeof core / sizeof *core);
+  fill(callbacks, NVTX_MODULE_CORE2, core2, sizeof core2 / sizeof *core2);
+  return 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "nvtx_domains.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "nvtx_names.def"
+
+enum { DOMAINS = 64, REGISTERED_BYTES = 1 << 19 };
+
+struct nvtx_domain nvtx_default_domain;
+
+static struct nvtx_domain domains[DOMAINS];
+static u32 n_domains;
+
+static bool is_left_alone(const char *name) {
+#define D(domain)                                                                                  \
+  if (strcmp(name, domain) == 0)                                                                   \
+    return true;
+  TSCOPE_NVTX_DOMAINS_LEFT_ALONE(D)
+#undef D
+  return false;
+}
+
+struct nvtx_domain *nvtx_domain_create(const char *name) {
+  static struct nvtx_domain beyond = {.left_alone = true};
+  u32 place = __atomic_fetch_add(&n_domains, 1, __ATOMIC_RELAXED);
+  if (place >= DOMAINS) {
+    __atomic_store_n(&n_domains, DOMAINS, __ATOMIC_RELAXED);
+    return &beyond;
+  }
+  struct nvtx_domain *domain = &domains[place];
+  snprintf(domain->name, sizeof domain->name, "%s", name ? name : "");
+  domain->left_alone = is_left_alone(domain->name);
+  return domain;
+}
+
+u32 nvtx_domain_string(struct tscope_thread *thread, struct nvtx_domain *domain) {
+  u32 string = __atomic_load_n(&domain->string, __ATOMIC_RELAXED);
+  if (TSCOPE_UNLIKELY(!string && domain->name[0])) {
+    string = tscope_string(thread, domain->name);
+    __atomic_store_n(&domain->string, string, __ATOMIC_RELAXED);
+  }
+  return string;
+}
+
+struct registered {
+  u32 number;
+  u32 bytes;
+  char text[];
+};
+
+const void *nvtx_string_register(const char *name) {
+  static const char beyond_text[] = "(beyond the table of registered strings)";
+  static struct {
+    struct registered head;
+    char text[sizeof beyond_text];
+  } beyond = {{TSCOPE_UNKNOWN, sizeof beyond_text - 1}, "(beyond the table of registered strings)"};
+  static _Alignas(8) char memory[REGISTERED_BYTES];
+  static u32 used;
+  struct nvtx_text text = nvtx_text_of(name ? name : "");
+  u32 bytes = (u32)(sizeof(struct registered) + text.bytes + 7) & ~7u;
+  u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
+  do {
+    if (place + bytes > REGISTERED_BYTES)
+      return &beyond;
+  } while (!__atomic_compare_exchange_n(&used, &place, place + bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  struct registered *registered = (void *)&memory[place];
+  registered->number = text.number;
+  registered->bytes = text.bytes;
+  memcpy(registered->text, text.text, text.bytes);
+  return registered;
+}
+
+struct nvtx_text nvtx_string_of(const void *handle) {
+  const struct registered *registered = handle;
+  return (struct nvtx_text){
+      .text = registered->text, .bytes = registered->bytes, .number = registered->number};
+}

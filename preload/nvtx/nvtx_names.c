@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "nvtx_names.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+#include <wchar.h>
+
+#include "nvtx_names.def"
+
+/* Names that differ are told apart up to here; a program that makes up names without end must not
+ * use up the trace's strings. */
+enum { NAMES_MAX = 8192 };
+
+static bool is_separator(char c) {
+  return strchr(" _-:=#/.[(", c) != NULL;
+}
+
+static u32 without_attributes(const char *name) {
+  u32 bytes = (u32)strnlen(name, NVTX_TEXT_BYTES - 1);
+  const char *comma = memchr(name, ',', bytes);
+  if (comma && comma > name && comma[1] == ' ' && strchr(comma, '='))
+    return (u32)(comma - name);
+  return bytes;
+}
+
+struct nvtx_text nvtx_text_of(const char *name) {
+  struct nvtx_text text = {
+      .text = name, .bytes = without_attributes(name), .number = TSCOPE_UNKNOWN};
+  u32 end = text.bytes;
+  if (end && (name[end - 1] == ')' || name[end - 1] == ']'))
+    end--;
+  u32 first = end;
+  u64 number = 0, weight = 1;
+  while (first > 0 && isdigit((unsigned char)name[first - 1]) && end - first < 10) {
+    number += weight * (u64)(name[--first] - '0');
+    weight *= 10;
+  }
+  u32 bare = first;
+  while (bare > 0 && is_separator(name[bare - 1]))
+    bare--;
+  if (first == end || bare == first || bare == 0 || number >= TSCOPE_UNKNOWN)
+    return text;
+  text.bytes = bare;
+  text.number = (u32)number;
+  return text;
+}
+
+u8 nvtx_meaning_of(const char *text, u32 bytes, bool numbered) {
+  static const struct {
+    const char *text;
+    u8 meaning;
+  } meanings[] = {
+#define NVTX_MEANING_STEP NVTX_STEP
+#define NVTX_MEANING_DATA TSCOPE_PHASE_DATA
+#define NVTX_MEANING_FORWARD TSCOPE_PHASE_FORWARD
+#define NVTX_MEANING_BACKWARD TSCOPE_PHASE_BACKWARD
+#define NVTX_MEANING_OPTIMIZER TSCOPE_PHASE_OPTIMIZER
+#define NVTX_MEANING_ZERO_GRAD TSCOPE_PHASE_ZERO_GRAD
+#define N(name, meaning) {name, NVTX_MEANING_##meaning},
+      TSCOPE_NVTX_NAMES(N)
+#undef N
+  };
+  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+    size_t length = strlen(meanings[i].text);
+    char last = meanings[i].text[length - 1];
+    bool whole = last == '$' || last == '#';
+    length -= whole;
+    if (bytes >= length && (!whole || bytes == length) && (last != '#' || numbered) &&
+        strncasecmp(text, meanings[i].text, length) == 0)
+      return meanings[i].meaning;
+  }
+  return NVTX_PLAIN;
+}
+
+static u32 intern(struct tscope_thread *thread, struct nvtx_text text) {
+  static u32 names;
+  if (__atomic_load_n(&names, __ATOMIC_RELAXED) >= NAMES_MAX) {
+    tscope_lose(TSCOPE_LOSS_STRINGS, 1);
+    return 0;
+  }
+  __atomic_fetch_add(&names, 1, __ATOMIC_RELAXED);
+  return tscope_string_n(thread, text.text, text.bytes);
+}
+
+/* FNV-1a, 64 bit. */
+static u64 hash_of(const char *text, u32 bytes) {
+  u64 hash = 0xcbf29ce484222325u;
+  for (u32 i = 0; i < bytes; i++)
+    hash = (hash ^ (u8)text[i]) * 0x100000001b3u;
+  return hash;
+}
+
+struct nvtx_name nvtx_name_of(struct tscope_thread *thread, struct nvtx_cache *cache,
+                              struct nvtx_text text) {
+  u64 hash = hash_of(text.text, text.bytes);
+  struct nvtx_cached *cached = &cache->names[(hash ^ hash >> 32) & (NVTX_CACHED - 1)];
+  if (TSCOPE_UNLIKELY(!cached->known || cached->hash != hash)) {
+    *cached = (struct nvtx_cached){
+        .hash = hash,
+        .string = intern(thread, text),
+        .meaning = nvtx_meaning_of(text.text, text.bytes, false),
+        .meaning_numbered = nvtx_meaning_of(text.text, text.bytes, true),
+        .known = true,
+    };
+  }
+  bool numbered = text.number != TSCOPE_UNKNOWN;
+  return (struct nvtx_name){.string = cached->string,
+                            .number = text.number,
+                            .meaning = numbered ? cached->meaning_numbered : cached->meaning};
+}
+
+const char *nvtx_narrow(const wchar_t *wide, char narrow[NVTX_TEXT_BYTES]) {
+  u32 bytes = 0;
+  for (; wide[bytes] && bytes < NVTX_TEXT_BYTES - 1; bytes++)
+    narrow[bytes] = wide[bytes] > 0 && wide[bytes] < 0x80 ? (char)wide[bytes] : '?';
+  narrow[bytes] = '\0';
+  return narrow;
+}

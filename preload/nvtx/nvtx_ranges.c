@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "nvtx_ranges.h"
+
+#include "families.h"
+
+/* Deeper ones are counted, so that pops match their pushes, but not recorded. */
+enum { NESTED_MAX = 64, FREE_MAX = 1024 };
+
+struct range {
+  struct nvtx_domain *domain;
+  u64 start;
+  u64 *dur; /* in the spine, of a step or phase */
+  struct nvtx_name name;
+};
+
+/* In tscope_thread.family[TSCOPE_FAMILY_NVTX]. */
+struct nvtx_thread {
+  u32 open;
+  struct range ranges[NESTED_MAX];
+  struct nvtx_cache cache;
+};
+
+const struct tscope_family tscope_nvtx_family = {.name = "nvtx",
+                                                 .thread_bytes = sizeof(struct nvtx_thread)};
+
+static struct nvtx_thread *thread_of(const struct tscope_thread *thread) {
+  return thread->family[TSCOPE_FAMILY_NVTX];
+}
+
+static u64 *open_step(struct tscope_thread *thread, const struct range *range) {
+  struct tscope_step_range_record record = {.name = range->name.string,
+                                            .number = range->name.number};
+  return tscope_span_open(thread, range->start, TSCOPE_REC_STEP_RANGE, 0, &record, sizeof record);
+}
+
+static u64 *open_phase(struct tscope_thread *thread, const struct range *range) {
+  struct tscope_phase_record record = {.name = range->name.string, .depth = thread->phase_depth};
+  return tscope_span_open(thread, range->start, TSCOPE_REC_PHASE, range->name.meaning, &record,
+                          sizeof record);
+}
+
+/* Whether the thread is in a range of the same meaning: what modules call "forward" inside the
+ * model's "forward" is part of it. */
+static bool is_inside_its_like(const struct nvtx_thread *mine, u8 meaning) {
+  u32 open = mine->open < NESTED_MAX ? mine->open : NESTED_MAX;
+  for (u32 i = 0; i < open; i++)
+    if (mine->ranges[i].dur && mine->ranges[i].name.meaning == meaning)
+      return true;
+  return false;
+}
+
+static u64 *open_on_spine(struct tscope_thread *thread, const struct range *range) {
+  if (range->name.meaning == NVTX_PLAIN ||
+      is_inside_its_like(thread_of(thread), range->name.meaning))
+    return NULL;
+  return range->name.meaning == NVTX_STEP ? open_step(thread, range) : open_phase(thread, range);
+}
+
+static struct range range_of(struct tscope_thread *thread, struct nvtx_domain *domain,
+                             struct nvtx_text text) {
+  return (struct range){.domain = domain,
+                        .start = tscope_ticks(),
+                        .name = nvtx_name_of(thread, &thread_of(thread)->cache, text)};
+}
+
+static void record(struct tscope_thread *thread, const struct range *range, enum tscope_range kind,
+                   u32 depth) {
+  u32 domain = nvtx_domain_string(thread, range->domain);
+  struct tscope_range_record *record = tscope_reserve(thread, &thread->detail, range->start,
+                                                      TSCOPE_REC_RANGE, (u16)kind, sizeof *record);
+  if (!record)
+    return;
+  record->name = range->name.string;
+  record->domain = domain;
+  record->number = range->name.number;
+  record->depth = depth;
+  record->reserved = 0;
+  if (kind == TSCOPE_RANGE_MARK) {
+    record->dur = 0;
+    tscope_commit(&thread->detail, sizeof *record);
+  } else {
+    tscope_commit_dur(thread, &thread->detail, sizeof *record, range->start);
+  }
+}
+
+void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
+  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  struct nvtx_thread *mine = thread_of(thread);
+  if (mine->open < NESTED_MAX) {
+    struct range range = range_of(thread, domain, text);
+    range.dur = open_on_spine(thread, &range);
+    thread->phase_depth += range.dur && range.name.meaning != NVTX_STEP;
+    mine->ranges[mine->open] = range;
+  }
+  mine->open++;
+  tscope_leave(thread);
+}
+
+/* Removes the innermost open range of a domain. False when it was too deep to be kept. */
+static bool take(struct nvtx_thread *mine, const struct nvtx_domain *domain, struct range *range,
+                 u32 *depth) {
+  u32 i = mine->open;
+  while (i > 0 && mine->ranges[i - 1].domain != domain)
+    i--;
+  if (i == 0)
+    return false;
+  *range = mine->ranges[i - 1];
+  *depth = 0;
+  for (u32 outer = 0; outer < i - 1; outer++)
+    *depth += mine->ranges[outer].domain == domain;
+  mine->open--;
+  for (; i <= mine->open; i++)
+    mine->ranges[i - 1] = mine->ranges[i];
+  return true;
+}
+
+void nvtx_pop(struct nvtx_domain *domain) {
+  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  struct nvtx_thread *mine = thread_of(thread);
+  struct range range;
+  u32 depth;
+  if (mine->open > NESTED_MAX) {
+    mine->open--;
+  } else if (take(mine, domain, &range, &depth)) {
+    if (range.dur) {
+      thread->phase_depth -= range.name.meaning != NVTX_STEP;
+      tscope_span_close(thread, range.dur, range.start);
+    } else {
+      record(thread, &range, TSCOPE_RANGE_NESTED, depth);
+    }
+  }
+  tscope_leave(thread);
+}
+
+/* Ranges that begin on one thread and may end on another. A number is a place and how often the
+ * place was used, so that a number that is used twice ends nothing. */
+static struct free_range {
+  u32 turn; /* odd while taken */
+  bool ready;
+  struct range range;
+} free_ranges[FREE_MAX];
+static u32 next_free;
+
+static struct free_range *take_place(u32 *turn) {
+  for (u32 probe = 0; probe < FREE_MAX; probe++) {
+    u32 place = __atomic_fetch_add(&next_free, 1, __ATOMIC_RELAXED) % FREE_MAX;
+    *turn = __atomic_load_n(&free_ranges[place].turn, __ATOMIC_RELAXED);
+    if (!(*turn & 1) && __atomic_compare_exchange_n(&free_ranges[place].turn, turn, *turn + 1,
+                                                    false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      *turn += 1;
+      return &free_ranges[place];
+    }
+  }
+  return NULL;
+}
+
+u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text) {
+  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return 0;
+  u32 turn;
+  struct free_range *place = take_place(&turn);
+  u64 number = 0;
+  if (place) {
+    place->range = range_of(thread, domain, text);
+    place->range.dur = open_on_spine(thread, &place->range);
+    number = (u64)turn << 32 | (u64)(place - free_ranges + 1);
+    __atomic_store_n(&place->ready, true, __ATOMIC_RELEASE);
+  }
+  tscope_leave(thread);
+  return number;
+}
+
+void nvtx_end(u64 number) {
+  u32 place = (u32)number - 1, turn = (u32)(number >> 32);
+  struct free_range *ended = place < FREE_MAX ? &free_ranges[place] : NULL;
+  if (!ended || __atomic_load_n(&ended->turn, __ATOMIC_ACQUIRE) != turn ||
+      !__atomic_exchange_n(&ended->ready, false, __ATOMIC_ACQ_REL))
+    return;
+  struct range range = ended->range;
+  __atomic_store_n(&ended->turn, turn + 1, __ATOMIC_RELEASE);
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  if (range.dur)
+    tscope_span_close(thread, range.dur, range.start);
+  else
+    record(thread, &range, TSCOPE_RANGE_FREE, 0);
+  tscope_leave(thread);
+}
+
+void nvtx_mark(struct nvtx_domain *domain, struct nvtx_text text) {
+  struct tscope_thread *thread = domain->left_alone ? NULL : tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  struct range range = range_of(thread, domain, text);
+  record(thread, &range, TSCOPE_RANGE_MARK, 0);
+  tscope_leave(thread);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is recorded of ranges. Ranges that are steps or phases go to the spine when they begin, so
+ * that a killed process shows them; all others are one RANGE record when they end. Nothing is
+ * recorded while the process is dormant, and no range wakes it.
+ */
+#ifndef TSCOPE_NVTX_RANGES_H
+#define TSCOPE_NVTX_RANGES_H
+
+#include "nvtx_domains.h"
+
+void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text);
+void nvtx_pop(struct nvtx_domain *domain);
+
+/* A number for nvtx_end(), which any thread may call; 0 if the range is not recorded. */
+u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text);
+void nvtx_end(u64 number);
+
+void nvtx_mark(struct nvtx_domain *domain, struct nvtx_text text);
+
+#endif
