@@ -73,6 +73,17 @@ static int blame(const struct memory_history *history, u32 from, u32 to, struct 
   return error;
 }
 
+/* A single jump has a slope too. What grows does so in each third. */
+static bool rises_throughout(const double *y, u32 n) {
+  double rise = y[n - 1] - y[0];
+  for (u32 third = 0; third < 3; third++) {
+    u32 from = (n - 1) * third / 3, to = (n - 1) * (third + 1) / 3;
+    if (y[to] - y[from] < GROWTH_THIRD * rise)
+      return false;
+  }
+  return rise > 0;
+}
+
 static int fit(const struct memory_history *history, const double *floors, const u32 *at,
                double *scratch, struct arena *arena, struct memory_result *result) {
   double *x = scratch, *y = x + history->n_steps, *rest = y + history->n_steps;
@@ -91,6 +102,8 @@ static int fit(const struct memory_history *history, const double *floors, const
     return 0;
   }
   struct line line = fit_line(x, y, n, INFINITY, rest);
+  if (line.slope > 0 && !rises_throughout(y, n))
+    line.slope = 0;
   result->growth_bytes_per_step = line.slope;
   result->growth_steps = n;
   result->growth_from_bytes = floors[first];

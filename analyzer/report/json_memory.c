@@ -141,8 +141,9 @@ const struct json_field json_memory_fields[] = {
     TEXT(results, "steps_method", memory.steps_method, "how"),
     MADE("steps_are_certain", make_steps_are_certain, "boolean",
          "the recording marks them; else they are what repeats, and may be layers"),
-    NUMBER(results, "growth_bytes_per_step", memory.growth_bytes_per_step, "bytes",
-           "slope of the least allocated in each step; 0 where chance explains it"),
+    NUMBER(
+        results, "growth_bytes_per_step", memory.growth_bytes_per_step, "bytes",
+        "slope of the least allocated in each step; 0 where chance or a single jump explains it"),
     TEXT(results, "growth_reason", memory.growth_reason, "why growth is unknown"),
     TEXT(results, "growth_source", memory.growth_source, "where most of what was added comes from"),
     TEXT(results, "growth_category", memory.growth_category, "and what for"),
