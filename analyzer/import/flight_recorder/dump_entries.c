@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The entries of one dump. Fields came and went with versions 2.x; what is not there is unknown.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "flight_recorder.h"
+
+/* More tensors or dimensions than any collective has; sizes are then said to go on. */
+#define MOST_SIZES_TEXT 512u
+
+/* Sizes as a text such as [[4096, 5120], [8]], and the elements of all tensors together. */
+struct sizes {
+  char text[MOST_SIZES_TEXT];
+  u32 used;
+  u64 elements;
+};
+
+static void put(struct sizes *sizes, const char *text) {
+  size_t n = strlen(text);
+  if (sizes->used + n + 4 > sizeof sizes->text) {
+    memcpy(sizes->text + sizes->used, "...", 4);
+    return;
+  }
+  memcpy(sizes->text + sizes->used, text, n + 1);
+  sizes->used += (u32)n;
+}
+
+static void put_tensor(struct sizes *sizes, const struct value *tensor) {
+  u64 elements = 1;
+  put(sizes, "[");
+  for (u32 i = 0; i < value_count(tensor); i++) {
+    i64 size = 0;
+    char text[24];
+    value_integer(value_item(tensor, i), &size);
+    snprintf(text, sizeof text, i ? ", %lld" : "%lld", (long long)size);
+    put(sizes, text);
+    if (size < 0 || __builtin_mul_overflow(elements, (u64)size, &elements))
+      elements = UINT64_MAX;
+  }
+  put(sizes, "]");
+  if (__builtin_add_overflow(sizes->elements, elements, &sizes->elements))
+    sizes->elements = UINT64_MAX;
+}
+
+/* NULL text where the recorder did not write sizes. -ENOMEM. */
+static int read_sizes(struct draft *draft, const struct value *value, const char **text,
+                      u64 *elements) {
+  struct sizes sizes = {.used = 0};
+  *text = NULL;
+  *elements = 0;
+  if (!value_is_sequence(value) || value_count(value) == 0)
+    return 0;
+  put(&sizes, "[");
+  for (u32 i = 0; i < value_count(value); i++) {
+    if (i)
+      put(&sizes, ", ");
+    put_tensor(&sizes, value_item(value, i));
+  }
+  put(&sizes, "]");
+  *elements = sizes.elements;
+  *text = draft_text(draft, sizes.text, strlen(sizes.text));
+  return *text ? 0 : -ENOMEM;
+}
+
+/* One name where all tensors have it, else all of them. */
+static int read_types(struct draft *draft, const struct value *value, const char **text) {
+  char all[256];
+  size_t used = 0;
+  const char *last = NULL;
+  *text = NULL;
+  for (u32 i = 0; i < value_count(value); i++) {
+    const char *type = value_text(value_item(value, i));
+    if (!type || (last && strcmp(type, last) == 0))
+      continue;
+    int more = snprintf(all + used, sizeof all - used, last ? ", %s" : "%s", type);
+    used += (size_t)more < sizeof all - used ? (size_t)more : sizeof all - used - 1;
+    last = type;
+  }
+  if (!last)
+    return 0;
+  *text = draft_text(draft, all, used);
+  return *text ? 0 : -ENOMEM;
+}
+
+static i64 number_at(const struct value *entry, const char *key, i64 otherwise) {
+  i64 number = otherwise;
+  value_integer(value_get(entry, key), &number);
+  return number;
+}
+
+static u8 read_state(const struct value *entry) {
+  const char *state = value_text(value_get(entry, "state"));
+  if (!state)
+    return LEDGER_CALLED;
+  if (!strcmp(state, "completed"))
+    return LEDGER_COMPLETED;
+  if (!strcmp(state, "started"))
+    return LEDGER_STARTED;
+  return LEDGER_SCHEDULED;
+}
+
+/* --- Stacks --- */
+
+static const char *text_at(struct draft *draft, const struct value *frame, const char *key) {
+  const struct value *text = value_get(frame, key);
+  return value_text(text) ? draft_text(draft, text->text, text->n) : NULL;
+}
+
+static const struct ledger_stack *known_stack(const struct draft *draft, u64 hash,
+                                              const struct ledger_frame *frames, u32 n) {
+  u32 at = 0, found;
+  while ((found = hash_index_next(&draft->stack_index, hash, &at)) != INDEX_NONE) {
+    const struct ledger_stack *stack = draft->stacks.at[found];
+    bool same = stack->n == n;
+    /* texts are kept once, so equal frames have equal pointers */
+    for (u32 i = 0; same && i < n; i++)
+      same = stack->frames[i].file == frames[i].file &&
+             stack->frames[i].function == frames[i].function &&
+             stack->frames[i].line == frames[i].line;
+    if (same)
+      return stack;
+  }
+  return NULL;
+}
+
+#define MOST_FRAMES 256u
+
+static int read_stack(struct draft *draft, const struct value *value,
+                      const struct ledger_stack **out) {
+  struct ledger_frame frames[MOST_FRAMES];
+  u32 n = value_is_sequence(value) ? value_count(value) : 0;
+  n = n < MOST_FRAMES ? n : MOST_FRAMES;
+  u64 hash = n;
+  *out = NULL;
+  if (n == 0)
+    return 0;
+  for (u32 i = 0; i < n; i++) {
+    const struct value *frame = value_item(value, i);
+    frames[i] = (struct ledger_frame){.file = text_at(draft, frame, "filename"),
+                                      .function = text_at(draft, frame, "name"),
+                                      .line = number_at(frame, "line", 0)};
+    const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
+                          (u64)frames[i].line};
+    hash = hash_of(hash, parts, sizeof parts);
+  }
+  *out = known_stack(draft, hash, frames, n);
+  if (*out)
+    return 0;
+  struct ledger_stack *stack = arena_alloc(draft->arena, sizeof *stack);
+  struct ledger_frame *kept = arena_array(draft->arena, n, sizeof *kept);
+  if (!stack || !kept || !VECTOR_PUSH(&draft->stacks, stack) ||
+      !hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1))
+    return -ENOMEM;
+  memcpy(kept, frames, n * sizeof *kept);
+  *stack = (struct ledger_stack){.frames = kept, .n = n};
+  *out = stack;
+  return 0;
+}
+
+/* --- Operations --- */
+
+/* "nccl:send 1->2" is a send to rank 2 of the group, "nccl:recv 2<-1" its other end on rank 2;
+ * anything else is an operation's name behind the library's. */
+static int read_op(struct draft *draft, const char *name, struct ledger_call *call) {
+  const char *colon = strchr(name, ':');
+  const char *op = colon ? colon + 1 : name;
+  size_t length = strcspn(op, " ");
+  bool send = length == 4 && !strncmp(op, "send", 4), recv = length == 4 && !strncmp(op, "recv", 4);
+  call->op = draft_text(draft, op, length);
+  call->peer = INDEX_NONE;
+  if (!call->op)
+    return -ENOMEM;
+  call->message = send || recv;
+  call->sends = send;
+  const char *arrow = strpbrk(op + length, send ? ">" : "-");
+  if (call->message && arrow && arrow[1] >= '0' && arrow[1] <= '9')
+    call->peer = (u32)strtoul(arrow + 1, NULL, 10); /* in the group, for now */
+  size_t n = strlen(call->op);
+  call->closes = n >= 9 && !strcmp(call->op + n - 9, "coalesced") &&
+                 (n == 9 || call->op[n - 10] == '_' || call->op[n - 10] == ' ');
+  return 0;
+}
+
+/* Operations whose own name ends so, though each is a call of its own. */
+static bool only_called_coalesced(const char *op) {
+  return !strcmp(op, "allreduce_coalesced") || !strcmp(op, "all_gather_into_tensor_coalesced") ||
+         !strcmp(op, "reduce_scatter_tensor_coalesced");
+}
+
+static int read_entry(struct draft *draft, const struct value *entry, u32 rank, u32 place,
+                      dump_groups *groups) {
+  const struct value *names = value_get(entry, "process_group");
+  const char *group_name = value_text(value_item(names, 0));
+  const char *name = value_text(value_get(entry, "profiling_name"));
+  if (!name)
+    return 0;
+  struct ledger_call call = {.rank = rank,
+                             .created = number_at(entry, "time_created_ns", NS_UNKNOWN)};
+  u32 group;
+  int error = dump_group_find(draft, groups, group_name ? group_name : "0",
+                              value_text(value_item(names, 1)), &group);
+  if (!error)
+    error = read_op(draft, name, &call);
+  if (error)
+    return error;
+  i64 number = number_at(entry, "pg_id", -1);
+  if (number >= 0)
+    groups->at[group].number = number;
+  call.group = groups->at[group].group;
+  if (value_is_true(value_get(entry, "is_p2p")))
+    call.message = true;
+  call.seq = number_at(entry, call.message ? "p2p_seq_id" : "collective_seq_id", SEQ_UNKNOWN);
+  if (call.seq == SEQ_UNKNOWN) /* before 2.1 there was one count for both */
+    call.seq = number_at(entry, "seq_id", SEQ_UNKNOWN);
+  call.order = (u64)number_at(entry, "record_id", place);
+  call.state = read_state(entry);
+  if (only_called_coalesced(call.op))
+    call.closes = false;
+  error = read_sizes(draft, value_get(entry, "input_sizes"), &call.in, &call.in_count);
+  if (!error)
+    error = read_sizes(draft, value_get(entry, "output_sizes"), &call.out, &call.out_count);
+  if (!error)
+    error = read_types(draft, value_get(entry, "input_dtypes"), &call.in_type);
+  if (!error)
+    error = read_types(draft, value_get(entry, "output_dtypes"), &call.out_type);
+  if (!error)
+    error = read_stack(draft, value_get(entry, "frames"), &call.stack);
+  if (!error && !VECTOR_PUSH(&draft->calls, call))
+    error = -ENOMEM;
+  return error;
+}
+
+static int by_order(const void *left, const void *right) {
+  const struct ledger_call *a = left, *b = right;
+  return (a->order > b->order) - (a->order < b->order);
+}
+
+/* One thread makes the calls of a coalesced group, so not much comes between them. */
+#define FARTHEST_INSIDE 4096u
+
+/* Calls before a closing entry that share its group and number are inside it. */
+static void find_inside(struct ledger_call *calls, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    if (!calls[i].closes)
+      continue;
+    for (u32 j = i; j-- > 0 && i - j < FARTHEST_INSIDE;) {
+      if (calls[j].group != calls[i].group)
+        continue;
+      if (calls[j].seq != calls[i].seq || calls[j].message != calls[i].message || calls[j].closes)
+        break;
+      calls[j].inside = true;
+    }
+  }
+}
+
+int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
+                      dump_groups *groups) {
+  const struct value *entries = value_get(root, "entries");
+  u32 first = draft->calls.n;
+  int error = 0;
+  for (u32 i = 0; i < value_count(entries) && !error; i++)
+    error = read_entry(draft, value_item(entries, i), rank, i, groups);
+  struct ledger_call *calls = draft->calls.at + first;
+  u32 n = draft->calls.n - first;
+  if (error || n == 0)
+    return error;
+  qsort(calls, n, sizeof *calls, by_order);
+  find_inside(calls, n);
+  return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pg_config names a rank's process groups and their members; pg_status says how far the rank got in
+ * each, under the numbers by which the entries call them.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "flight_recorder.h"
+
+static int by_number(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  return (a > b) - (a < b);
+}
+
+typedef VECTOR(u32) numbers;
+
+/* "[0, 1, 2]", or a list. */
+static int read_members(const struct value *value, numbers *members) {
+  const char *text = value_text(value);
+  if (text) {
+    for (const char *at = text; *at;) {
+      char *end;
+      if (!isdigit((unsigned char)*at)) {
+        at++;
+        continue;
+      }
+      unsigned long long rank = strtoull(at, &end, 10);
+      if (rank < INDEX_NONE && !VECTOR_PUSH(members, (u32)rank))
+        return -ENOMEM;
+      at = end;
+    }
+  }
+  for (u32 i = 0; !text && i < value_count(value); i++) {
+    i64 rank;
+    if (value_integer(value_item(value, i), &rank) && rank >= 0 && rank < INDEX_NONE &&
+        !VECTOR_PUSH(members, (u32)rank))
+      return -ENOMEM;
+  }
+  if (members->n)
+    qsort(members->at, members->n, sizeof(u32), by_number);
+  u32 n = 0;
+  for (u32 i = 0; i < members->n; i++)
+    if (i == 0 || members->at[i] != members->at[i - 1])
+      members->at[n++] = members->at[i];
+  members->n = n;
+  return 0;
+}
+
+/* Groups of one name are told apart by their members: groups that were split keep the name. */
+static int group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
+                    u32 n, u32 *group) {
+  u64 hash = hash_of(hash_of(0, name, strlen(name)), members, n * sizeof(u32));
+  u32 at = 0;
+  while ((*group = hash_index_next(&draft->group_index, hash, &at)) != INDEX_NONE) {
+    const struct group_draft *known = &draft->groups.at[*group];
+    if (strcmp(known->name, name) == 0 && known->n_members == n &&
+        (n == 0 || memcmp(known->members, members, n * sizeof(u32)) == 0))
+      return 0;
+  }
+  *group = draft->groups.n;
+  struct group_draft fresh = {.name = name, .desc = desc, .n_members = n};
+  if (n) {
+    fresh.members = arena_array(draft->arena, n, sizeof(u32));
+    if (!fresh.members)
+      return -ENOMEM;
+    memcpy(fresh.members, members, n * sizeof(u32));
+  }
+  bool room =
+      VECTOR_PUSH(&draft->groups, fresh) && hash_index_add(&draft->group_index, hash, *group);
+  return room ? 0 : -ENOMEM;
+}
+
+/* What a group is for; "undefined" is the recorder's way not to say. */
+static int read_desc(struct draft *draft, const struct value *value, const char **desc) {
+  const char *text = value_text(value);
+  *desc = NULL;
+  if (!text || !text[0] || strcmp(text, "undefined") == 0)
+    return 0;
+  *desc = draft_text(draft, text, strlen(text));
+  return *desc ? 0 : -ENOMEM;
+}
+
+int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups) {
+  const struct value *config = value_get(root, "pg_config");
+  int error = 0;
+  for (u32 i = 0; i < value_count(config) && !error; i++) {
+    const struct value *key = value_key(config, i), *one = value_item(config, i);
+    if (!value_text(key))
+      continue;
+    numbers members = {0};
+    struct dump_group group = {.number = -1};
+    const char *desc;
+    group.name = draft_text(draft, key->text, key->n);
+    error = group.name ? read_members(value_get(one, "ranks"), &members) : -ENOMEM;
+    if (!error)
+      error = read_desc(draft, value_get(one, "desc"), &desc);
+    if (!error)
+      error = group_of(draft, group.name, desc, members.at, members.n, &group.group);
+    free(members.at);
+    if (!error && !VECTOR_PUSH(groups, group))
+      error = -ENOMEM;
+  }
+  return error;
+}
+
+int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
+                    u32 *found) {
+  for (*found = 0; *found < groups->n; ++*found)
+    if (strcmp(groups->at[*found].name, name) == 0)
+      return 0;
+  struct dump_group group = {.number = -1};
+  group.name = draft_text(draft, name, strlen(name));
+  const char *kept_desc = desc ? draft_text(draft, desc, strlen(desc)) : NULL;
+  if (!group.name || (desc && !kept_desc))
+    return -ENOMEM;
+  int error = group_of(draft, group.name, kept_desc, NULL, 0, &group.group);
+  if (error)
+    return error;
+  return VECTOR_PUSH(groups, group) ? 0 : -ENOMEM;
+}
+
+/* --- pg_status --- */
+
+static bool number_of(const char *text, i64 *number) {
+  char *end;
+  errno = 0;
+  *number = strtoll(text, &end, 10);
+  return text[0] && !*end && !errno && *number >= 0;
+}
+
+struct numbered {
+  i64 number;
+  u32 index;
+};
+
+static int by_numbered(const void *left, const void *right) {
+  const struct numbered *a = left, *b = right;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Process groups are numbered as they are made, in pg_config by name and in pg_status by pg_id:
+ * both ascend together. What the entries tell of both must agree with that, or it is not used. */
+static void number_groups(dump_groups *groups, const struct value *status, struct numbered *by_name,
+                          struct numbered *by_id) {
+  u32 n = groups->n;
+  if (n == 0 || value_count(status) != n)
+    return;
+  for (u32 i = 0; i < n; i++) {
+    const char *id = value_text(value_key(status, i));
+    if (!id || !number_of(id, &by_id[i].number) ||
+        !number_of(groups->at[i].name, &by_name[i].number))
+      return;
+    by_name[i].index = i;
+  }
+  qsort(by_name, n, sizeof *by_name, by_numbered);
+  qsort(by_id, n, sizeof *by_id, by_numbered);
+  for (u32 i = 0; i < n; i++) {
+    i64 known = groups->at[by_name[i].index].number;
+    if (known >= 0 && known != by_id[i].number)
+      return;
+  }
+  for (u32 i = 0; i < n; i++)
+    groups->at[by_name[i].index].number = by_id[i].number;
+}
+
+static i64 seq_of(const struct value *status, const char *key) {
+  i64 seq = SEQ_UNKNOWN;
+  value_integer(value_get(status, key), &seq);
+  return seq < 0 ? SEQ_UNKNOWN : seq;
+}
+
+int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
+                       dump_groups *groups) {
+  const struct value *status = value_get(root, "pg_status");
+  if (value_count(status) == 0)
+    return 0;
+  struct numbered *work = calloc(2 * (size_t)groups->n + 1, sizeof *work);
+  if (!work)
+    return -ENOMEM;
+  number_groups(groups, status, work, work + groups->n);
+  free(work);
+  for (u32 i = 0; i < groups->n; i++) {
+    char id[24];
+    snprintf(id, sizeof id, "%lld", (long long)groups->at[i].number);
+    const struct value *one = groups->at[i].number < 0 ? NULL : value_get(status, id);
+    struct ledger_progress progress = {.rank = rank,
+                                       .group = groups->at[i].group,
+                                       .called = seq_of(one, "last_enqueued_collective"),
+                                       .started = seq_of(one, "last_started_collective"),
+                                       .completed = seq_of(one, "last_completed_collective")};
+    if (one && !VECTOR_PUSH(&draft->progress, progress))
+      return -ENOMEM;
+  }
+  return 0;
+}

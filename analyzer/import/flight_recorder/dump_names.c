@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Flight-recorder dumps carry no rank: it stands in the file's name, <prefix><rank>, and the prefix
+ * may hold a host name with digits and dots of its own.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "flight_recorder.h"
+
+static bool is_digit(char c) {
+  return isdigit((unsigned char)c) != 0;
+}
+
+static void offer(struct name_ranks *ranks, const char *digits) {
+  char *end;
+  unsigned long long rank = strtoull(digits, &end, 10);
+  if (end - digits > 9 || ranks->n == sizeof ranks->at / sizeof *ranks->at)
+    return;
+  for (u32 i = 0; i < ranks->n; i++)
+    if (ranks->at[i] == (u32)rank)
+      return;
+  ranks->at[ranks->n++] = (u32)rank;
+}
+
+/* The name without what tells only the format. */
+static size_t bare_length(const char *name) {
+  static const char *const endings[] = {".gz", ".json", ".pickle", ".pkl", ".dump", ".bin", ".txt"};
+  size_t length = strlen(name);
+  bool again = true;
+  while (again) {
+    again = false;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+      size_t n = strlen(endings[i]);
+      if (length > n && strncasecmp(name + length - n, endings[i], n) == 0) {
+        length -= n;
+        again = true;
+      }
+    }
+  }
+  return length;
+}
+
+/* Where the run of digits that ends at `end` begins; `end` itself if there is none. */
+static size_t digits_before(const char *name, size_t end) {
+  while (end > 0 && is_digit(name[end - 1]))
+    end--;
+  return end;
+}
+
+/* The number after the last "rank", or npos. */
+static size_t after_rank(const char *name, size_t length) {
+  size_t found = SIZE_MAX;
+  for (size_t i = 0; i + 4 < length; i++) {
+    if (strncasecmp(name + i, "rank", 4) != 0)
+      continue;
+    size_t at = i + 4;
+    while (at < length && strchr("_-=.: ", name[at]))
+      at++;
+    if (at < length && is_digit(name[at]))
+      found = at;
+  }
+  return found;
+}
+
+void dump_name_ranks(const char *name, struct name_ranks *ranks) {
+  *ranks = (struct name_ranks){0};
+  size_t length = bare_length(name), named = after_rank(name, length);
+  if (named != SIZE_MAX)
+    offer(ranks, name + named);
+  for (size_t end = length; end > 0; end--)
+    if (is_digit(name[end - 1]) && (end == length || !is_digit(name[end])))
+      offer(ranks, name + digits_before(name, end));
+}
+
+const char *dump_name_host(struct draft *draft, const char *name) {
+  static const char *const words[] = {"rank", "dump", "trace",  "nccl",
+                                      "xccl", "fr",   "flight", "recorder"};
+  size_t length = bare_length(name), named = after_rank(name, length);
+  size_t end = named != SIZE_MAX ? named : digits_before(name, length);
+  bool again = true;
+  while (again) {
+    again = false;
+    while (end > 0 && strchr("_-=.: ", name[end - 1])) {
+      end--;
+      again = true;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+      size_t n = strlen(words[i]);
+      bool whole = end == n || (end > n && strchr("_-=.: ", name[end - n - 1]));
+      if (end >= n && whole && strncasecmp(name + end - n, words[i], n) == 0) {
+        end -= n;
+        again = true;
+      }
+    }
+  }
+  return end ? draft_text(draft, name, end) : NULL;
+}

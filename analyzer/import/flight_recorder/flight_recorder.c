@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads the dumps of all ranks and puts them together into one ledger.
+ */
+#include "flight_recorder.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "../import.h"
+#include "../pickle.h"
+#include "../value_json.h"
+#include "../whole_file.h"
+#include "internal.h"
+
+/* A recorder keeps some thousands of entries of a few hundred bytes. */
+#define MOST_DUMP_BYTES (1ull << 30)
+
+/* What a reader who follows all of a dump's references may meet: an honest one has no more. */
+#define MOST_SPREAD 2e8
+
+bool probe_flight(const struct input *input) {
+  if (pickle_looks_like(input->head, input->head_bytes))
+    return head_has(input, "pg_config") || head_has(input, "record_id") ||
+           (head_has(input, "version") && head_has(input, "entries"));
+  size_t blank = strspn((const char *)input->head, " \t\r\n");
+  return blank < input->head_bytes && input->head[blank] == '{' &&
+         (head_has(input, "\"pg_config\"") || head_has(input, "\"record_id\"")) &&
+         !head_has(input, "\"traceEvents\"") && !head_has(input, "\"distributedInfo\"") &&
+         !head_has(input, "\"schemaVersion\"") && !head_has(input, "\"deviceProperties\"");
+}
+
+const char *draft_text(struct draft *draft, const char *text, size_t n) {
+  struct value value;
+  if (!text)
+    return NULL;
+  return value_make_text(&draft->texts, VALUE_STR, text, (u32)n, &value) ? NULL : value.text;
+}
+
+/* --- One dump --- */
+
+static int parse(const struct input *input, struct arena *arena, struct value *root, char *why,
+                 size_t why_bytes) {
+  u8 *bytes = NULL;
+  size_t n = 0;
+  int error = input->bytes > MOST_DUMP_BYTES ? -EFBIG : whole_file_read(input->path, &bytes, &n);
+  if (error)
+    snprintf(why, why_bytes, "%s", strerror(-error));
+  else if (pickle_looks_like(bytes, n))
+    error = pickle_read(bytes, n, arena, root, why, why_bytes);
+  else
+    error = value_read_json((const char *)bytes, n, arena, root, why, why_bytes);
+  free(bytes);
+  if (error)
+    return error;
+  if (value_spread(root) > MOST_SPREAD) {
+    snprintf(why, why_bytes, "what it refers to again and again is too much to follow");
+    return -E2BIG;
+  }
+  const char *version = value_text(value_get(root, "version"));
+  if (root->kind != VALUE_DICT || !(value_get(root, "entries") || value_get(root, "pg_config"))) {
+    snprintf(why, why_bytes, "it has neither entries nor process groups");
+    return -EBADMSG;
+  }
+  if (version && strncmp(version, "2.", 2) != 0) {
+    snprintf(why, why_bytes, "its format is version %.20s; 2.x is known", version);
+    return -EPROTO;
+  }
+  return 0;
+}
+
+static bool member(const struct draft *draft, u32 group, u32 rank) {
+  const struct group_draft *g = &draft->groups.at[group];
+  u32 low = 0, high = g->n_members;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (g->members[middle] < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < g->n_members && g->members[low] == rank;
+}
+
+/* A dump's groups are those that its rank is a member of. */
+static bool fits(const struct draft *draft, const dump_groups *groups, u32 rank) {
+  for (u32 i = 0; i < groups->n; i++)
+    if (draft->groups.at[groups->at[i].group].n_members &&
+        !member(draft, groups->at[i].group, rank))
+      return false;
+  for (u32 i = 0; i < draft->ranks.n; i++)
+    if (draft->ranks.at[i].rank == rank)
+      return false;
+  return true;
+}
+
+/* The only rank that is in all of the groups. */
+static u32 only_fit(const struct draft *draft, const dump_groups *groups) {
+  u32 found = INDEX_NONE;
+  for (u32 i = 0; i < groups->n; i++) {
+    const struct group_draft *g = &draft->groups.at[groups->at[i].group];
+    if (g->n_members == 0)
+      continue;
+    for (u32 m = 0; m < g->n_members; m++) {
+      if (!fits(draft, groups, g->members[m]))
+        continue;
+      if (found != INDEX_NONE)
+        return INDEX_NONE;
+      found = g->members[m];
+    }
+    return found;
+  }
+  return INDEX_NONE;
+}
+
+static u32 rank_of_dump(const struct draft *draft, const struct value *root, const char *name,
+                        const dump_groups *groups) {
+  struct name_ranks named;
+  i64 told;
+  if (value_integer(value_get(root, "rank"), &told) && told >= 0 && told < INDEX_NONE)
+    return (u32)told;
+  dump_name_ranks(name, &named);
+  for (u32 i = 0; i < named.n; i++)
+    if (fits(draft, groups, named.at[i]))
+      return named.at[i];
+  return only_fit(draft, groups);
+}
+
+static int read_dump(struct import *import, struct draft *draft, const struct input *input) {
+  struct arena arena = {0};
+  struct value root;
+  dump_groups groups = {0};
+  char why[300] = "";
+  int error = parse(input, &arena, &root, why, sizeof why);
+  if (error && error != -ENOMEM) {
+    error = model_note(import->model, "%s was left out: %s", input->path, why);
+    goto out;
+  }
+  if (!error)
+    error = dump_groups_read(draft, &root, &groups);
+  u32 rank = error ? INDEX_NONE : rank_of_dump(draft, &root, input->name, &groups);
+  if (!error && rank == INDEX_NONE) {
+    error = model_note(import->model,
+                       "%s was left out: neither its name nor its groups tell which rank it is of, "
+                       "or that rank has been read already",
+                       input->path);
+    goto out;
+  }
+  const struct value *version = value_get(&root, "version");
+  if (!error && !draft->version && value_text(version))
+    draft->version = draft_text(draft, version->text, version->n);
+  else if (!error && value_text(version) && strcmp(draft->version, version->text) != 0)
+    error = model_note(import->model, "%s is of version %s, others of %s", input->name,
+                       version->text, draft->version);
+  u32 first = draft->calls.n;
+  if (!error)
+    error = dump_entries_read(draft, &root, rank, &groups);
+  if (!error)
+    error = dump_progress_read(draft, &root, rank, &groups);
+  if (!error) {
+    u32 n = draft->calls.n - first;
+    struct ledger_rank known = {.rank = rank,
+                                .host = dump_name_host(draft, input->name),
+                                .path = input->path,
+                                .seen = true,
+                                .first_call = first,
+                                .n_calls = n,
+                                .first_created = n ? draft->calls.at[first].created : NS_UNKNOWN,
+                                .last_seen = NS_UNKNOWN,
+                                .kept_all = n == 0 || draft->calls.at[first].order == 0};
+    error = VECTOR_PUSH(&draft->ranks, known) ? 0 : -ENOMEM;
+  }
+out:
+  free(groups.at);
+  arena_release(&arena);
+  return error;
+}
+
+/* --- All of them --- */
+
+static int by_rank(const void *left, const void *right) {
+  const struct ledger_rank *a = left, *b = right;
+  return a->rank != b->rank ? (a->rank > b->rank ? 1 : -1) : (int)b->seen - (int)a->seen;
+}
+
+/* Members of groups that left no dump are ranks too. */
+static int complete_ranks(struct draft *draft) {
+  for (u32 g = 0; g < draft->groups.n; g++)
+    for (u32 m = 0; m < draft->groups.at[g].n_members; m++) {
+      struct ledger_rank absent = {.rank = draft->groups.at[g].members[m],
+                                   .first_created = NS_UNKNOWN,
+                                   .last_seen = NS_UNKNOWN};
+      if (!VECTOR_PUSH(&draft->ranks, absent))
+        return -ENOMEM;
+    }
+  qsort(draft->ranks.at, draft->ranks.n, sizeof *draft->ranks.at, by_rank);
+  u32 n = 0;
+  for (u32 i = 0; i < draft->ranks.n; i++)
+    if (n == 0 || draft->ranks.at[n - 1].rank != draft->ranks.at[i].rank)
+      draft->ranks.at[n++] = draft->ranks.at[i];
+  draft->ranks.n = n;
+  return 0;
+}
+
+/* What stands before the rank in file names is a host only where it tells some ranks from others.
+ */
+static void keep_hosts(struct draft *draft) {
+  const char *first = NULL;
+  bool differ = false;
+  for (u32 i = 0; i < draft->ranks.n; i++) {
+    const char *host = draft->ranks.at[i].host;
+    first = first ? first : host;
+    differ |= host && first && strcmp(host, first) != 0;
+  }
+  for (u32 i = 0; i < draft->ranks.n && !differ; i++)
+    draft->ranks.at[i].host = NULL;
+}
+
+static u32 rank_index(const struct ledger *ledger, u32 rank) {
+  u32 low = 0, high = ledger->n_ranks;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (ledger->ranks[middle].rank < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Members that no pg_config told: whoever called in the group. */
+static int seen_members(struct ledger *ledger, u32 group, struct arena *arena) {
+  struct ledger_group *g = &ledger->groups[group];
+  VECTOR(u32) seen = {0};
+  int error = 0;
+  for (u32 i = 0; i < ledger->n_calls && !error; i++)
+    if (ledger->calls[i].group == group &&
+        (!seen.n || seen.at[seen.n - 1] != ledger->calls[i].rank))
+      error = VECTOR_PUSH(&seen, ledger->calls[i].rank) ? 0 : -ENOMEM;
+  g->n_members = seen.n;
+  g->members = arena_array(arena, seen.n + 1u, sizeof(u32));
+  if (g->members && seen.n)
+    memcpy(g->members, seen.at, seen.n * sizeof(u32));
+  free(seen.at);
+  return error ? error : g->members ? 0 : -ENOMEM;
+}
+
+static int take_groups(struct ledger *ledger, struct draft *draft) {
+  ledger->n_groups = draft->groups.n;
+  ledger->groups = arena_array(draft->arena, draft->groups.n + 1u, sizeof *ledger->groups);
+  if (!ledger->groups)
+    return -ENOMEM;
+  int error = 0;
+  for (u32 g = 0; g < ledger->n_groups && !error; g++) {
+    const struct group_draft *from = &draft->groups.at[g];
+    struct ledger_group *to = &ledger->groups[g];
+    *to = (struct ledger_group){.name = from->name,
+                                .desc = from->desc,
+                                .members = from->members,
+                                .n_members = from->n_members,
+                                .members_known = from->n_members != 0};
+    for (u32 m = 0; m < to->n_members; m++)
+      to->members[m] = rank_index(ledger, to->members[m]);
+    if (!to->members_known)
+      error = seen_members(ledger, g, draft->arena);
+  }
+  return error;
+}
+
+static int take_calls(struct ledger *ledger, struct draft *draft) {
+  ledger->calls = arena_array(draft->arena, draft->calls.n + 1u, sizeof *ledger->calls);
+  if (!ledger->calls)
+    return -ENOMEM;
+  for (u32 r = 0; r < ledger->n_ranks; r++) {
+    struct ledger_rank *rank = &ledger->ranks[r];
+    u32 from = rank->first_call;
+    rank->first_call = ledger->n_calls;
+    for (u32 i = 0; i < rank->n_calls; i++) {
+      struct ledger_call *call = &ledger->calls[ledger->n_calls++];
+      *call = draft->calls.at[from + i];
+      call->rank = r;
+    }
+  }
+  return 0;
+}
+
+/* Peers are ranks of the group until its members are known. */
+static void find_peers(struct ledger *ledger) {
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    struct ledger_call *call = &ledger->calls[i];
+    const struct ledger_group *group = &ledger->groups[call->group];
+    bool known = group->members_known && call->peer < group->n_members;
+    call->peer = known ? group->members[call->peer] : INDEX_NONE;
+  }
+}
+
+static int by_group_and_rank(const void *left, const void *right) {
+  const struct ledger_progress *a = left, *b = right;
+  if (a->group != b->group)
+    return a->group > b->group ? 1 : -1;
+  return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static int take_progress(struct ledger *ledger, struct draft *draft) {
+  u32 n = draft->progress.n;
+  ledger->progress = arena_array(draft->arena, n + 1u, sizeof *ledger->progress);
+  if (!ledger->progress)
+    return -ENOMEM;
+  ledger->n_progress = n;
+  for (u32 i = 0; i < n; i++) {
+    ledger->progress[i] = draft->progress.at[i];
+    ledger->progress[i].rank = rank_index(ledger, ledger->progress[i].rank);
+  }
+  if (n)
+    qsort(ledger->progress, n, sizeof *ledger->progress, by_group_and_rank);
+  return 0;
+}
+
+static int assemble(struct ledger *ledger, struct draft *draft) {
+  keep_hosts(draft);
+  int error = complete_ranks(draft);
+  if (error)
+    return error;
+  *ledger = (struct ledger){.source = "flight-recorder dumps",
+                            .version = draft->version,
+                            .n_ranks = draft->ranks.n,
+                            .end = NS_UNKNOWN};
+  ledger->ranks = arena_array(draft->arena, draft->ranks.n + 1u, sizeof *ledger->ranks);
+  if (!ledger->ranks)
+    return -ENOMEM;
+  memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof *ledger->ranks);
+  error = take_calls(ledger, draft);
+  if (!error)
+    error = take_groups(ledger, draft);
+  if (!error)
+    error = take_progress(ledger, draft);
+  if (!error)
+    find_peers(ledger);
+  return error;
+}
+
+int load_flight(struct import *import, const struct input *inputs, u32 n) {
+  struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
+  struct flight_dumps *dumps = arena_alloc(import->arena, sizeof *dumps);
+  int error = dumps ? 0 : -ENOMEM;
+  for (u32 i = 0; i < n && !error; i++)
+    error = read_dump(import, &draft, &inputs[i]);
+  if (!error && draft.ranks.n == 0) {
+    snprintf(import->why, import->why_bytes, "%s: no flight-recorder dump here can be read",
+             inputs[0].path);
+    error = -EBADMSG;
+  }
+  if (!error)
+    error = assemble(&dumps->ledger, &draft);
+  if (!error)
+    import->model->flight_dumps = dumps;
+  free(draft.groups.at);
+  free(draft.stacks.at);
+  free(draft.calls.at);
+  free(draft.progress.at);
+  free(draft.ranks.at);
+  free(draft.group_index.slots);
+  free(draft.stack_index.slots);
+  value_builder_release(&draft.texts);
+  return error;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * PyTorch's flight recorder: what each rank's process groups were doing, dumped when a collective
+ * timed out, as a pickle or as JSON. Format versions 2.x.
+ */
+#ifndef TSCOPE_FLIGHT_RECORDER_H
+#define TSCOPE_FLIGHT_RECORDER_H
+
+#include "../value_build.h"
+#include "ledger.h"
+#include "vector.h"
+
+struct flight_dumps {
+  struct ledger ledger;
+};
+
+/* A list of things told apart by a hash: equal things are found by comparing those of one hash. */
+struct hash_index {
+  struct hash_slot {
+    u64 hash;
+    u32 index_plus_1; /* 0 when empty */
+  } * slots;
+  u32 n, room;
+};
+
+/* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left. */
+u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at);
+bool hash_index_add(struct hash_index *index, u64 hash, u32 value);
+u64 hash_of(u64 seed, const void *bytes, size_t n);
+
+struct group_draft {
+  const char *name, *desc;
+  u32 *members; /* global ranks, ascending; NULL if not known */
+  u32 n_members;
+};
+
+/* What the dumps read so far have told; ranks are global ranks until all are known. */
+struct draft {
+  struct arena *arena;        /* of what remains */
+  struct value_builder texts; /* in that arena; each text once */
+  struct hash_index group_index, stack_index;
+  VECTOR(struct group_draft) groups;
+  VECTOR(const struct ledger_stack *) stacks;
+  VECTOR(struct ledger_call) calls;
+  VECTOR(struct ledger_progress) progress;
+  VECTOR(struct ledger_rank) ranks;
+  const char *version;
+};
+
+/* A group as one dump's pg_config has it. */
+struct dump_group {
+  const char *name;
+  u32 group;  /* index into draft.groups */
+  i64 number; /* its pg_id, by which pg_status and the entries call it; -1 not known */
+};
+
+typedef VECTOR(struct dump_group) dump_groups;
+
+/* The texts of a dump outlive it. NULL only without memory; `text` may be NULL. */
+const char *draft_text(struct draft *draft, const char *text, size_t n);
+
+/* dump_groups.c */
+int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups);
+/* The group an entry names; made up with unknown members if pg_config lacks it. */
+int dump_group_find(struct draft *draft, dump_groups *groups, const char *name, const char *desc,
+                    u32 *found);
+int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
+                       dump_groups *groups);
+
+/* dump_entries.c: the calls of one rank, in the order they were made */
+int dump_entries_read(struct draft *draft, const struct value *root, u32 rank, dump_groups *groups);
+
+/* dump_names.c */
+
+/* Ranks that the last number of a file's name, or the one after "rank", may be. */
+struct name_ranks {
+  u32 at[4];
+  u32 n;
+};
+
+void dump_name_ranks(const char *name, struct name_ranks *ranks);
+
+/* The host that stands in a file's name before its rank, such as node7 in node7_trace_rank_3; NULL
+ * if there is none. In the draft's arena. */
+const char *dump_name_host(struct draft *draft, const char *name);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "flight_recorder.h"
+
+u64 hash_of(u64 seed, const void *bytes, size_t n) {
+  const u8 *at = bytes;
+  u64 hash = seed ^ 0xcbf29ce484222325u;
+  for (size_t i = 0; i < n; i++)
+    hash = (hash ^ at[i]) * 0x100000001b3u;
+  return hash ^ (hash >> 31);
+}
+
+u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
+  while (index->room && *at < index->room) {
+    const struct hash_slot *slot = &index->slots[(hash + (*at)++) & (index->room - 1)];
+    if (!slot->index_plus_1)
+      return INDEX_NONE;
+    if (slot->hash == hash)
+      return slot->index_plus_1 - 1;
+  }
+  return INDEX_NONE;
+}
+
+static void put(struct hash_slot *slots, u32 room, struct hash_slot slot) {
+  u32 at = (u32)slot.hash & (room - 1);
+  while (slots[at].index_plus_1)
+    at = (at + 1) & (room - 1);
+  slots[at] = slot;
+}
+
+bool hash_index_add(struct hash_index *index, u64 hash, u32 value) {
+  if (index->n >= index->room / 2) {
+    u32 room = index->room ? index->room * 2 : 64;
+    struct hash_slot *slots = room ? calloc(room, sizeof *slots) : NULL;
+    if (!slots)
+      return false;
+    for (u32 i = 0; i < index->room; i++)
+      if (index->slots[i].index_plus_1)
+        put(slots, room, index->slots[i]);
+    free(index->slots);
+    index->slots = slots;
+    index->room = room;
+  }
+  put(index->slots, index->room, (struct hash_slot){.hash = hash, .index_plus_1 = value + 1});
+  index->n++;
+  return true;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who called which collective of which group, in which order, and how far it got: what is known of
+ * a job that hangs. PyTorch's flight-recorder dumps and tscope's own traces both become this; there
+ * is one verdict over it (analyse/verdict.h).
+ *
+ * Calls are told apart by their group and sequence number, never by their position: recorders keep
+ * only the last ones, and each rank's begin somewhere else. What is in no rank's record is unknown.
+ * Everything lives in the arena it was read into.
+ */
+#ifndef TSCOPE_LEDGER_H
+#define TSCOPE_LEDGER_H
+
+#include "model.h"
+
+#define SEQ_UNKNOWN (-1ll)
+
+enum ledger_state {
+  LEDGER_CALLED = 0, /* made by the host; how far it got is not known */
+  LEDGER_SCHEDULED,  /* made by the host, not known to have begun */
+  LEDGER_STARTED,    /* and begun on the device */
+  LEDGER_COMPLETED,
+};
+
+struct ledger_frame {
+  const char *file, *function; /* NULL if not known */
+  i64 line;                    /* 0 if not known */
+};
+
+/* Innermost first. Calls made at one place share one. */
+struct ledger_stack {
+  const struct ledger_frame *frames;
+  u32 n;
+};
+
+struct ledger_call {
+  u32 rank;  /* index into ledger.ranks */
+  u32 group; /* index into ledger.groups */
+  i64 seq;   /* in the group: of collectives the same on all ranks; of a message, this rank's own */
+  u64 order; /* of all calls of the rank */
+  i64 created;    /* ns: of the wall clock in dumps, of the model's axis in traces; NS_UNKNOWN */
+  const char *op; /* all_reduce, send, ..., coalesced */
+  const char *in, *out; /* sizes in the recorder's words; equal texts are one; NULL not known */
+  const char *in_type, *out_type;   /* element types, likewise */
+  u64 in_count, out_count;          /* elements, all tensors together */
+  const struct ledger_stack *stack; /* NULL if not known */
+  const char *where;                /* phase or range it was called in; NULL if not known */
+  u32 peer;                         /* of a message: index into ledger.ranks; else INDEX_NONE */
+  u8 state;                         /* enum ledger_state */
+  bool message;                     /* send or recv */
+  bool sends;                       /* a message's direction */
+  bool closes;                      /* the entry that ends a coalesced group, and stands for it */
+  bool inside;                      /* one of a coalesced group; shares its sequence number */
+};
+
+/* How far a rank got in a group by its own count, which goes beyond the calls that are kept.
+ * SEQ_UNKNOWN where not known. */
+struct ledger_progress {
+  u32 rank, group;
+  i64 called, started, completed;
+};
+
+struct ledger_group {
+  const char *name; /* as the job names it */
+  const char *desc; /* what it is for; NULL if not said */
+  u32 *members;     /* [n_members] indices into ledger.ranks, in the order of ranks of the group */
+  u32 n_members;
+  bool members_known; /* else those are the ones seen in it */
+};
+
+struct ledger_rank {
+  u32 rank; /* global */
+  const char *host;
+  const char *path;
+  bool seen;               /* it left a record */
+  bool ended;              /* it ended in order: what it did not call it never will */
+  bool kept_all;           /* nothing of its record was dropped from the beginning */
+  const char *why;         /* what is wrong with its record, NULL if nothing */
+  u32 first_call, n_calls; /* in ledger.calls, by order */
+  i64 first_created;       /* of what is kept; NS_UNKNOWN */
+  i64 last_seen;           /* last sign of life, on the calls' clock; NS_UNKNOWN */
+  const char *where;       /* what it was last seen doing, outside any collective; NULL */
+};
+
+struct ledger {
+  const char *source;        /* "flight-recorder dumps", "tscope traces" */
+  const char *version;       /* of the dumps; NULL */
+  struct ledger_rank *ranks; /* sorted by global rank; includes members that left no record */
+  u32 n_ranks;
+  struct ledger_group *groups;
+  u32 n_groups;
+  struct ledger_call *calls; /* by (rank, order) */
+  u32 n_calls;
+  struct ledger_progress *progress; /* by (group, rank) */
+  u32 n_progress;
+  i64 end; /* when the record of the last rank ends, where that tells how long a call has been
+              pending; NS_UNKNOWN */
+};
+
+#endif
