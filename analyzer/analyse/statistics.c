@@ -2,6 +2,7 @@
 #include "statistics.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 double mean_of(const double *values, size_t n) {
   double sum = 0;
@@ -100,4 +101,45 @@ double binomial_tail(u32 k, u32 n, double p) {
     tail += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) + i * log(p) +
                 (n - i) * log1p(-p));
   return tail < 1 ? tail : 1;
+}
+
+static int by_ranked_value(const void *left, const void *right) {
+  const struct ranked_value *a = left, *b = right;
+  return (a->value > b->value) - (a->value < b->value);
+}
+
+u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability) {
+  *probability = 1;
+  if (n < 4)
+    return 0;
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = (struct ranked_value){values[i], i};
+  qsort(scratch, n, sizeof(*scratch), by_ranked_value);
+  /* Each value's rank, the mean of their ranks where several are equal, in the place of its index.
+   */
+  for (u32 i = 0, next; i < n; i = next) {
+    for (next = i; next < n && scratch[next].value == scratch[i].value; next++)
+      ;
+    double rank = (i + 1 + next) / 2.0;
+    for (u32 k = i; k < next; k++)
+      scratch[k].value = rank;
+  }
+  double statistic = 0, most = 0;
+  u32 at = 0;
+  for (u32 wanted = 0; wanted + 1 < n; wanted++) {
+    u32 i = wanted; /* follow the permutation until this index holds its own rank */
+    while (scratch[i].index != wanted) {
+      struct ranked_value other = scratch[scratch[i].index];
+      scratch[scratch[i].index] = scratch[i];
+      scratch[i] = other;
+    }
+    statistic += 2 * scratch[wanted].value - (n + 1.0);
+    if (fabs(statistic) > most) {
+      most = fabs(statistic);
+      at = wanted + 1;
+    }
+  }
+  double size = n;
+  *probability = fmin(1, 2 * exp(-6 * most * most / (size * size * size + size * size)));
+  return at;
 }

@@ -27,4 +27,14 @@ int compare_doubles(const void *left, const void *right); /* for qsort() */
 /* P(X >= k) of X ~ Binomial(n, p), summed exactly in the log domain. */
 double binomial_tail(u32 k, u32 n, double p);
 
+/* Where a series changes for good: the index k at which values[k ..] differ most from values[.. k),
+ * and the probability that a series without a change looks as changed anywhere (Pettitt's test, by
+ * ranks: no outlier and no shape of the noise matters). `scratch` holds n of struct ranked_value.
+ * k is 0 and the probability 1 below 4 values. */
+struct ranked_value {
+  double value;
+  u32 index;
+};
+u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability);
+
 #endif

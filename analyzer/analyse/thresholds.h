@@ -28,6 +28,18 @@
 #define JITTER_VARIATION 0.10
 #define JITTER_MIN_STEPS 20 /* below that the 95th percentile is one step's luck */
 
+/* A step that is a tenth longer from some moment on. Slower drifts are those of clocks and sequence
+ * lengths; and a change must last longer than a checkpoint or an evaluation does. */
+#define FAIL_SLOW_RATIO 0.10
+#define FAIL_SLOW_MIN_STEPS 20
+#define FAIL_SLOW_SIDE 5
+
+/* Backward is about twice forward, thrice where activations are recomputed; an optimizer that reads
+ * and writes each parameter once is far below a fifth of the step unless batches are tiny. */
+#define BACKWARD_OVER_FORWARD 4.0
+#define BACKWARD_OF_STEP 0.5
+#define OPTIMIZER_OF_STEP 0.20
+
 /* Tuned dense transformers reach 0.40 to 0.55 of dense BF16 peak (PaLM 0.46, Llama 3 405B 0.38 to
  * 0.43 at 8,192 to 16,384 GPUs); below 0.30 something is left. */
 #define MFU_LOW 0.30

@@ -116,6 +116,31 @@ static void tails_are_exact(void **state) {
   assert_true(fabs(binomial_tail(1, 20, 0.25) - (1 - pow(0.75, 20))) < 1e-12);
 }
 
+/* Against the definition: the sum over pairs of the sign of their difference. */
+static void change_points_agree_with_pairs(void **state) {
+  (void)state;
+  for (u32 round = 0; round < 200; round++) {
+    u32 n = 4 + random_below(40), wanted = 0;
+    double values[64], most = 0, probability;
+    struct ranked_value scratch[64];
+    for (u32 i = 0; i < n; i++)
+      values[i] = random_below(12) + (i > n / 2 ? random_below(20) : 0);
+    for (u32 k = 1; k < n; k++) {
+      double sum = 0;
+      for (u32 i = 0; i < k; i++)
+        for (u32 j = k; j < n; j++)
+          sum += (values[i] > values[j]) - (values[i] < values[j]);
+      if (fabs(sum) > most) {
+        most = fabs(sum);
+        wanted = k;
+      }
+    }
+    assert_int_equal(change_point(values, n, scratch, &probability), wanted);
+    double p = 2 * exp(-6 * most * most / ((double)n * n * n + (double)n * n));
+    assert_true(fabs(probability - fmin(1, p)) < 1e-12);
+  }
+}
+
 static void variation_is_sample_deviation_over_mean(void **state) {
   (void)state;
   const double values[] = {2, 4, 4, 4, 5, 5, 7, 9}; /* mean 5, squares 32 */
@@ -126,6 +151,7 @@ static void variation_is_sample_deviation_over_mean(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sets_agree_with_a_bitmap), cmocka_unit_test(quantiles_agree_with_sorting),
-      cmocka_unit_test(tails_are_exact), cmocka_unit_test(variation_is_sample_deviation_over_mean)};
+      cmocka_unit_test(tails_are_exact), cmocka_unit_test(change_points_agree_with_pairs),
+      cmocka_unit_test(variation_is_sample_deviation_over_mean)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

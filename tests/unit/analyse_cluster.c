@@ -28,7 +28,7 @@ static double uniform(u32 *seed) {
 struct actor {
   struct cluster *c;
   struct timeline *t;
-  u32 rank, seed;
+  u32 rank, seed, step;
   i64 now; /* host */
   /* of the current step */
   i64 b1_end, b2_end, b1_call, b2_call, a1_start, a2_start, step_begin;
@@ -66,7 +66,8 @@ static u32 launch(struct actor *a, u32 name) {
 
 static i64 work(struct actor *a, i64 ns) {
   const struct cluster_options *o = &a->c->options;
-  double factor = 1 + o->slow[a->rank] + o->noise * uniform(&a->seed);
+  double slow = a->step >= o->slow_from ? o->slow[a->rank] : 0;
+  double factor = 1 + slow + o->noise * uniform(&a->seed);
   return (i64)((double)ns * factor);
 }
 
@@ -354,8 +355,10 @@ struct cluster *cluster_new(const struct cluster_options *options) {
   lay_out_model(c);
   lay_out_timelines(c, actors);
   for (u32 step = 0; step < options->steps; step++) {
-    for (u32 r = 0; r < options->ranks; r++)
+    for (u32 r = 0; r < options->ranks; r++) {
+      actors[r].step = step;
       (options->on_gpu ? begin_step_gpu : begin_step_cpu)(&actors[r], step);
+    }
     meet(c, actors, step);
   }
   c->model.begin = 0;

@@ -152,6 +152,82 @@ static void dataloader_bound(void **state) {
   assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
 }
 
+static void fail_slow(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[6] = 0.2;
+  s.options.slow_from = 30;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 6);
+  assert_non_null(strstr(finding->title, "step 30"));
+  results_free(r);
+  cluster_free(c);
+  s.options.slow[6] = 0.08; /* the step grows by 7.7 % */
+  assert_false(fires(&s, "DIST.FAIL_SLOW"));
+  s.options.slow[6] = 0.2;
+  s.options.slow_from = 0; /* slow all along: a straggler, but nothing changed */
+  assert_false(fires(&s, "DIST.FAIL_SLOW"));
+  s.options.slow_from = 47; /* three steps are an event */
+  assert_false(fires(&s, "DIST.FAIL_SLOW"));
+}
+
+/* All ranks alike, or none by what it computes: the change is told, and nobody is named. */
+static void fail_slow_of_everybody(void **state) {
+  (void)state;
+  struct scenario s = well();
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.slow[i] = 0.3;
+  s.options.slow_from = 25;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 0);
+  assert_non_null(strstr(finding->evidence, "all ranks"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* Phases as PyTorch's ranges would tell them. */
+static double forward_ms, backward_ms, optimizer_ms;
+static void name_phases(struct cluster *c) {
+  static struct phase_times phases[100 * CLUSTER_RANKS];
+  u32 n = c->model.steps.n * c->model.n_ranks;
+  assert_true(n <= sizeof(phases) / sizeof(phases[0]));
+  for (u32 i = 0; i < n; i++)
+    phases[i] = (struct phase_times){.forward = (i64)(forward_ms * (double)MS),
+                                     .backward = (i64)(backward_ms * (double)MS),
+                                     .optimizer = (i64)(optimizer_ms * (double)MS)};
+  c->model.phases = phases;
+}
+
+static void backward_heavy(void **state) {
+  (void)state;
+  struct scenario s = {.options = healthy_cpu(), .given = no_options(), .spoil = name_phases};
+  forward_ms = 50;
+  backward_ms = 230; /* of 310, of which 10 are communication that nothing hides */
+  assert_true(fires(&s, "TIMING.BACKWARD_HEAVY"));
+  backward_ms = 190;
+  assert_false(fires(&s, "TIMING.BACKWARD_HEAVY"));
+  backward_ms = 230;
+  s.options = healthy_gpu(); /* there the host's phases are not the work's */
+  assert_false(fires(&s, "TIMING.BACKWARD_HEAVY"));
+}
+
+static void optimizer_heavy(void **state) {
+  (void)state;
+  struct scenario s = {.options = healthy_cpu(), .given = no_options(), .spoil = name_phases};
+  forward_ms = backward_ms = 100;
+  optimizer_ms = 70; /* of 310 */
+  assert_true(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+  optimizer_ms = 55;
+  assert_false(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+}
+
 static void jitter(void **state) {
   (void)state;
   struct scenario s = well();
@@ -289,6 +365,10 @@ int main(void) {
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(slow_link),
                                      cmocka_unit_test(dataloader_bound),
+                                     cmocka_unit_test(fail_slow),
+                                     cmocka_unit_test(fail_slow_of_everybody),
+                                     cmocka_unit_test(backward_heavy),
+                                     cmocka_unit_test(optimizer_heavy),
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(low_mfu),
                                      cmocka_unit_test(recoverable),

@@ -3,6 +3,7 @@
  * Training that waits for its input, and steps that are not like the others.
  */
 #include <math.h>
+#include <string.h>
 
 #include "findings.h"
 
@@ -84,5 +85,65 @@ int rule_jitter(struct findings *f) {
                  "Look at what happens in those steps only: checkpoints, evaluation, logging, "
                  "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
                  "length, other jobs on the machine or network."),
+      NULL, 0);
+}
+
+/* Whether phases, which are the host's time, are the time of the work itself. */
+static bool host_computes(const struct findings *f) {
+  for (u32 i = 0; i < f->r->n_ranks; i++)
+    if (!f->a->ranks[i].loaded || f->a->ranks[i].on_gpu)
+      return false;
+  return f->r->n_ranks > 0;
+}
+
+int rule_backward_heavy(struct findings *f) {
+  const struct results *r = f->r;
+  double exposed = r->ov_exposed_ms > 0 ? r->ov_exposed_ms : 0, own = r->backward_ms - exposed;
+  if (!host_computes(f) || !(own >= BACKWARD_OVER_FORWARD * r->forward_ms) ||
+      !(own >= BACKWARD_OF_STEP * f->step_ms) || !(r->forward_ms > 0))
+    return 0;
+  double usual = own - BACKWARD_OVER_FORWARD / 2 * r->forward_ms;
+  return finding_add(
+      f, SEVERITY_WARNING, run_seconds(f, usual),
+      arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
+                   own / r->forward_ms),
+      arena_printf(f->a->arena,
+                   "Backward %.3g ms without exposed communication, forward %.3g ms, step %.3g ms. "
+                   "Twice forward is usual, three times with recomputed activations.",
+                   own, r->forward_ms, f->step_ms),
+      arena_text(
+          f->a->arena,
+          "Profile the operators of one backward: custom autograd functions, anomaly "
+          "detection left on, find_unused_parameters, more recomputation than memory needs."),
+      NULL, 0);
+}
+
+/* The optimizer's share of the step, and of what; NAN if it cannot be told. */
+static double optimizer_share(const struct findings *f, const char **of) {
+  const struct results *r = f->r;
+  *of = "of the step is in the optimizer's phase";
+  if (host_computes(f))
+    return r->optimizer_ms / f->step_ms;
+  *of = "of the time of all kernels is in the optimizer's";
+  for (u32 i = 0; i < r->n_kernel_categories; i++)
+    if (!strcmp(r->kernel_categories[i].category, "optimizer"))
+      return r->kernel_categories[i].share;
+  return NAN;
+}
+
+int rule_optimizer_heavy(struct findings *f) {
+  const char *of;
+  double share = optimizer_share(f, &of);
+  if (!(share >= OPTIMIZER_OF_STEP))
+    return 0;
+  double ms = share * (host_computes(f) ? f->step_ms : f->r->ov_compute_ms);
+  return finding_add(
+      f, severity_of(f, 0), isnan(ms) ? NAN : run_seconds(f, ms) / 2,
+      arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
+      arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its worth here is half of that.",
+                   100 * share, of, ms),
+      arena_text(f->a->arena,
+                 "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "
+                 "accumulate gradients over more micro-batches so that it runs less often."),
       NULL, 0);
 }
