@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "families.h"
+#include "gpu/gpu_steps.h"
+
+/* A program may link the core without the GPU clock. */
+#pragma weak gpu_step_ended
 
 /* Deeper ranges are counted, so that pops match their pushes, but not recorded. */
 enum { RANGES_MAX = 64 };
@@ -37,6 +41,8 @@ TSCOPE_EXPORT void tscope_step(uint64_t step) {
     return;
   struct tscope_step_record record = {.step = step};
   tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof record);
+  if (gpu_step_ended)
+    gpu_step_ended(thread, true);
   tscope_leave(thread);
 }
 

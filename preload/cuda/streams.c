@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 
 HANDLE_MAP(by_key, 4096);
@@ -88,6 +89,8 @@ u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream
 void stream_forget(cudaStream_t stream) {
   u64 index;
   if ((uintptr_t)stream > TSCOPE_STREAM_PER_THREAD &&
-      handle_map_take(&by_key, (u64)(uintptr_t)stream, &index))
+      handle_map_take(&by_key, (u64)(uintptr_t)stream, &index)) {
     __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
+    event_pairs_forget((u16)index);
+  }
 }

@@ -4,9 +4,18 @@
 #include <string.h>
 
 /* CUPTI_ACTIVITY_KIND_* */
-enum { KIND_MEMCPY = 1, KIND_MEMSET = 2, KIND_CONCURRENT_KERNEL = 10, KIND_MEMCPY2 = 22 };
+enum {
+  KIND_MEMCPY = 1,
+  KIND_MEMSET = 2,
+  KIND_CONCURRENT_KERNEL = 10,
+  KIND_OVERHEAD = 17,
+  KIND_MEMCPY2 = 22,
+  KIND_CUDA_EVENT = 36,
+  KIND_SYNCHRONIZATION = 38,
+  KIND_GRAPH_TRACE = 51,
+};
 
-/* Offsets that all kinds and versions share. */
+/* Offsets that all kinds of work and versions share. */
 enum { COPY_KIND_AT = 4, START_AT = 16, END_AT = 24 };
 
 /* The other offsets, 0 where a kind has no such field; the length of the kind's first version; and
@@ -49,33 +58,109 @@ static enum tscope_copy direction(u32 kind, u8 copy_kind) {
   return copy_kind < sizeof directions ? directions[copy_kind] : TSCOPE_COPY_UNKNOWN;
 }
 
-bool cupti_decode(const void *record, size_t length, struct gpu_span *span) {
+static bool decode_work(const u8 *at, size_t length, const struct layout *layout,
+                        struct gpu_span *span) {
+  if (length < layout->shortest)
+    return false;
+  *span = (struct gpu_span){
+      .kind = layout->span,
+      .start = read_u64(at + START_AT),
+      .end = read_u64(at + END_AT),
+      .device = read_u32(at + layout->device),
+      .stream = read_u32(at + layout->stream),
+      .correlation = read_u32(at + layout->correlation),
+      .graph = length >= layout->with_graph ? read_u32(at + layout->graph) : 0,
+  };
+  if (layout->bytes)
+    span->bytes = read_u64(at + layout->bytes);
+  if (layout->span == GPU_SPAN_COPY)
+    span->copy = direction(layout->kind, at[COPY_KIND_AT]);
+  if (layout->name)
+    span->name = (const char *)(uintptr_t)read_u64(at + layout->name);
+  return true;
+}
+
+/* A graph's replay as one piece of work: CUpti_ActivityGraphTrace and later ones. */
+static bool decode_graph(const u8 *at, size_t length, struct cupti_record *out) {
+  if (length < 40)
+    return false;
+  *out = (struct cupti_record){.kind = CUPTI_WORK,
+                               .span = {.kind = GPU_SPAN_KERNEL,
+                                        .correlation = read_u32(at + 4),
+                                        .start = read_u64(at + 8),
+                                        .end = read_u64(at + 16),
+                                        .device = read_u32(at + 24),
+                                        .graph = read_u32(at + 28),
+                                        .stream = read_u32(at + 36),
+                                        .name = "CUDA graph"}};
+  return true;
+}
+
+/* What is no event or stream is all ones. */
+static u32 known(u32 id) {
+  return id == UINT32_MAX ? TSCOPE_UNKNOWN : id;
+}
+
+/* CUpti_ActivitySynchronization, and 2, which says which record of the event is waited for. */
+static bool decode_wait(const u8 *at, size_t length, struct cupti_record *out) {
+  if (length < 40)
+    return false;
+  *out = (struct cupti_record){.kind = CUPTI_WAIT,
+                               .type = read_u32(at + 4),
+                               .span = {.start = read_u64(at + 8), .end = read_u64(at + 16)},
+                               .correlation = read_u32(at + 24),
+                               .stream = known(read_u32(at + 32)),
+                               .event = known(read_u32(at + 36)),
+                               .record_id = length >= 48 ? read_u64(at + 40) : 0};
+  return true;
+}
+
+/* CUpti_ActivityCudaEvent, and 2 likewise. */
+static bool decode_event(const u8 *at, size_t length, struct cupti_record *out) {
+  if (length < 20)
+    return false;
+  *out = (struct cupti_record){.kind = CUPTI_EVENT,
+                               .correlation = read_u32(at + 4),
+                               .stream = known(read_u32(at + 12)),
+                               .event = known(read_u32(at + 16)),
+                               .record_id = length >= 56 ? read_u64(at + 48) : 0};
+  return true;
+}
+
+/* CUpti_ActivityOverhead and later ones. CUPTI's own kinds are numbered in the upper half, among
+ * some that the job would have without it. */
+static bool decode_overhead(const u8 *at, size_t length, struct cupti_record *out) {
+  if (length < 40)
+    return false;
+  u32 own = read_u32(at + 4) >> 16;
+  bool ours = own == TSCOPE_GPU_OVERHEAD_FLUSH || own == TSCOPE_GPU_OVERHEAD_INSTRUMENTATION ||
+               own == TSCOPE_GPU_OVERHEAD_RESOURCE || own == TSCOPE_GPU_OVERHEAD_BUFFER;
+  *out = (struct cupti_record){.kind = CUPTI_OVERHEAD,
+                               .type = own,
+                               .span = {.start = read_u64(at + 24), .end = read_u64(at + 32)}};
+  return ours;
+}
+
+bool cupti_decode(const void *record, size_t length, struct cupti_record *out) {
   const u8 *at = record;
   if (length < sizeof(u32))
     return false;
   u32 kind = read_u32(at);
-  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-    const struct layout *layout = &layouts[i];
-    if (layout->kind != kind)
-      continue;
-    if (length < layout->shortest)
-      return false;
-    *span = (struct gpu_span){
-        .kind = layout->span,
-        .start = read_u64(at + START_AT),
-        .end = read_u64(at + END_AT),
-        .device = read_u32(at + layout->device),
-        .stream = read_u32(at + layout->stream),
-        .correlation = read_u32(at + layout->correlation),
-        .graph = length >= layout->with_graph ? read_u32(at + layout->graph) : 0,
-    };
-    if (layout->bytes)
-      span->bytes = read_u64(at + layout->bytes);
-    if (layout->span == GPU_SPAN_COPY)
-      span->copy = direction(kind, at[COPY_KIND_AT]);
-    if (layout->name)
-      span->name = (const char *)(uintptr_t)read_u64(at + layout->name);
-    return true;
+  switch (kind) {
+  case KIND_GRAPH_TRACE:
+    return decode_graph(at, length, out);
+  case KIND_SYNCHRONIZATION:
+    return decode_wait(at, length, out);
+  case KIND_CUDA_EVENT:
+    return decode_event(at, length, out);
+  case KIND_OVERHEAD:
+    return decode_overhead(at, length, out);
+  default:
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+      if (layouts[i].kind == kind) {
+        *out = (struct cupti_record){.kind = CUPTI_WORK};
+        return decode_work(at, length, &layouts[i], &out->span);
+      }
+    return false;
   }
-  return false;
 }

@@ -8,8 +8,24 @@
 
 #include "gpu_clock.h"
 
+enum cupti_kind {
+  CUPTI_WORK,     /* the GPU did something: see `span` */
+  CUPTI_WAIT,     /* somebody waited for it */
+  CUPTI_EVENT,    /* an event was recorded */
+  CUPTI_OVERHEAD, /* CUPTI worked for itself */
+};
+
+struct cupti_record {
+  enum cupti_kind kind;
+  struct gpu_span span; /* of all but events: when; of work: what */
+  u32 type;             /* of a wait: enum tscope_gpu_wait; of overhead: tscope_gpu_overhead */
+  u32 event, stream;    /* the source's ids, TSCOPE_UNKNOWN if none */
+  u32 correlation;
+  u64 record_id; /* which record of the event, 0 if not told (before CUPTI 12.8) */
+};
+
 /* Reads one record of `bytes` bytes. False when it is of a kind that is not asked for, or too
  * short. Names point into CUPTI's memory. */
-bool cupti_decode(const void *record, size_t bytes, struct gpu_span *span);
+bool cupti_decode(const void *record, size_t bytes, struct cupti_record *out);
 
 #endif

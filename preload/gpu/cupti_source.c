@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
  * GPU times from CUPTI's activity records. No subscription is made, so that a profiler of the
- * job's own can make its. CUPTI delivers buffers on whatever thread it likes, also on the job's.
+ * job's own can make its; what happens when one comes is in cupti_clients.c. CUPTI delivers buffers on whatever thread it likes, also on the job's.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cupti_buffers.h"
+#include "cupti_clients.h"
 #include "cupti_decode.h"
 #include "cupti_library.h"
-#include "gpu_clock.h"
+#include "env.h"
+#include "gpu_spans.h"
 
 enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };
 
-/* Kernels, copies, copies between devices, fills. Never KIND_KERNEL (3): it makes kernels run one
- * after another. The first is the one that matters. */
-static const int kinds[] = {10, 1, 22, 2};
+/* Kernels, copies, copies between devices, fills; what waits for what, and event records, which say
+ * what streams wait for; what CUPTI costs. Never KIND_KERNEL (3): it makes kernels run one after
+ * another. The first is the one that matters. */
+static const int kinds[] = {10, 1, 22, 2, 38, 36, 17};
+enum { KINDS = sizeof kinds / sizeof *kinds, GRAPH_TRACE = 51 };
 
 static struct cupti cupti;
 static struct gpu_clock_counts totals;
+static struct {
+  u64 ns, times;
+} overhead[8]; /* by enum tscope_gpu_overhead */
 static bool closed;
 
-/* CUPTI's notion of now, in which it says all times: while it works for tscope, and as it is
- * without any client's say (cupti_activity.h). */
-static uint64_t read_clock(clockid_t clock) {
-  struct timespec time;
-  clock_gettime(clock, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
+/* CUPTI's notion of now, in which it says all times while it works for tscope. */
 static uint64_t now(void) {
-  return read_clock(CLOCK_MONOTONIC);
-}
-static uint64_t usual_now(void) {
-  return read_clock(CLOCK_REALTIME);
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
@@ -49,16 +49,36 @@ static void count_dropped(u64 more) {
   tscope_lose(TSCOPE_LOSS_GPU, more);
 }
 
-static void record_one(struct tscope_thread *thread, const uint8_t *record, size_t bytes) {
-  struct gpu_span span;
-  if (!cupti_decode(record, bytes, &span))
+static void take_overhead(const struct cupti_record *record) {
+  if (record->type >= sizeof overhead / sizeof *overhead || record->span.end < record->span.start)
     return;
-  if (!span.start || span.end <= span.start) {
-    count(&totals.invalid, 1);
+  count(&overhead[record->type].ns, record->span.end - record->span.start);
+  count(&overhead[record->type].times, 1);
+}
+
+static void record_one(struct tscope_thread *thread, const uint8_t *bytes, size_t length) {
+  struct cupti_record record;
+  if (!cupti_decode(bytes, length, &record))
     return;
+  switch (record.kind) {
+  case CUPTI_WORK:
+    if (!record.span.start || record.span.end <= record.span.start) {
+      count(&totals.invalid, 1);
+      return;
+    }
+    count(&totals.seen, 1);
+    gpu_span_record(thread, &record.span);
+    break;
+  case CUPTI_WAIT:
+    if (record.span.start && record.span.end >= record.span.start)
+      gpu_wait_record(thread, &record);
+    break;
+  case CUPTI_EVENT:
+    gpu_event_record(thread, &record);
+    break;
+  case CUPTI_OVERHEAD:
+    take_overhead(&record);
   }
-  count(&totals.seen, 1);
-  gpu_span_record(thread, &span);
 }
 
 /* The next record after `record` (NULL: the first), NULL after the last. */
@@ -100,16 +120,38 @@ static bool refused(const char *what, int result, char *why, size_t why_bytes) {
   return false;
 }
 
-static bool open_cupti(char *why, size_t why_bytes) {
-  if (!cupti_find(&cupti, why, why_bytes))
-    return false;
-  if (cupti_buffers_map() < 0) {
-    snprintf(why, why_bytes, "no memory for CUPTI's buffers");
-    return false;
+/* Enables all kinds; false, with the reason, if kernels are refused. A kind that this version does
+ * not know is done without. */
+static bool enable_kinds(char *why, size_t why_bytes) {
+  for (size_t i = 0; i < KINDS; i++) {
+    int result = cupti.cuptiActivityEnable(kinds[i]);
+    if (result && i == 0)
+      return refused("to record kernels", result, why, why_bytes);
   }
-  closed = false;
+  if (!strcmp(tscope_env.gpu_graphs, "whole"))
+    cupti.cuptiActivityEnable(GRAPH_TRACE);
+  return true;
+}
+
+static void disable_kinds(void) {
+  for (size_t i = 0; i < KINDS; i++)
+    if (!cupti_client_wants(kinds[i]))
+      cupti.cuptiActivityDisable(kinds[i]);
+  if (!strcmp(tscope_env.gpu_graphs, "whole") && !cupti_client_wants(GRAPH_TRACE))
+    cupti.cuptiActivityDisable(GRAPH_TRACE);
+}
+
+bool cupti_source_wants(int kind) {
+  for (size_t i = 0; i < KINDS; i++)
+    if (kinds[i] == kind)
+      return true;
+  return kind == GRAPH_TRACE && !strcmp(tscope_env.gpu_graphs, "whole");
+}
+
+static bool take_over(char *why, size_t why_bytes) {
   uint8_t yes = 1;
   size_t yes_bytes = sizeof yes;
+  cupti_client_collect(&cupti); /* what is another client's goes to it, before ours come */
   if (cupti.cuptiActivitySetAttribute) /* else it clears them itself, on the job's thread */
     cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
   int result = cupti.cuptiActivityRegisterTimestampCallback(now);
@@ -118,26 +160,57 @@ static bool open_cupti(char *why, size_t why_bytes) {
   result = cupti.cuptiActivityRegisterCallbacks(requested, completed);
   if (result)
     return refused("buffers", result, why, why_bytes);
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    result = cupti.cuptiActivityEnable(kinds[i]);
-    if (result && i == 0) {
-      cupti.cuptiActivityRegisterTimestampCallback(usual_now);
-      return refused("to record kernels", result, why, why_bytes);
-    }
+  return enable_kinds(why, why_bytes);
+}
+
+static bool open_cupti(char *why, size_t why_bytes) {
+  if (!cupti_find(&cupti, why, why_bytes))
+    return false;
+  if (cupti_buffers_map() < 0) {
+    snprintf(why, why_bytes, "no memory for CUPTI's buffers");
+    return false;
   }
-  return true;
-}
-
-static void poll(void) {
-  cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
-}
-
-static void close_cupti(void) {
-  cupti.cuptiActivityFlushAll(FLUSH_ALL);
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    cupti.cuptiActivityDisable(kinds[i]);
-  cupti.cuptiActivityRegisterTimestampCallback(usual_now);
+  __atomic_store_n(&closed, false, __ATOMIC_RELEASE);
+  if (take_over(why, why_bytes))
+    return true;
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
+  cupti_client_restore(&cupti);
+  return false;
+}
+
+/* Records come by the thousand, what they cost by the dozen: it is told as totals. */
+static void tell_overhead(struct tscope_thread *thread) {
+  static u64 told[sizeof overhead / sizeof *overhead];
+  for (u16 i = 0; i < sizeof overhead / sizeof *overhead; i++) {
+    u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
+    struct tscope_gpu_overhead_record record = {
+        .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};
+    if (times != told[i] && tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i,
+                                         &record, sizeof record))
+      told[i] = times;
+  }
+}
+
+static void poll(struct tscope_thread *thread) {
+  cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
+  if (thread)
+    tell_overhead(thread);
+}
+
+/* What is still running is given up: told later, it would be told to another client. */
+static void close_cupti(void) {
+  disable_kinds();
+  cupti.cuptiActivityFlushAll(FLUSH_ALL);
+  __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
+  cupti_client_restore(&cupti);
+}
+
+static void rest(bool resting) {
+  char why[128];
+  if (resting)
+    disable_kinds();
+  else
+    enable_kinds(why, sizeof why);
 }
 
 static u32 stream_id(void *stream, bool per_thread) {
@@ -157,6 +230,8 @@ const struct gpu_clock_source gpu_clock_cupti = {
     .id = TSCOPE_GPU_CLOCK_CUPTI,
     .open = open_cupti,
     .poll = poll,
+    .ticks_per_poll = 5, /* half-empty buffers have their price; a killed process loses so much */
+    .rest = rest,
     .close = close_cupti,
     .stream_id = stream_id,
     .counts = counts,

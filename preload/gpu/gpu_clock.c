@@ -1,34 +1,91 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Which source of GPU time is open, and every change of that, written into the trace.
+ */
 #include "gpu_clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "cupti_clients.h"
 #include "env.h"
 #include "gpu_spans.h"
 
 /* In the order in which they are tried. */
-static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti};
+static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti, &gpu_clock_events};
+enum { SOURCES = sizeof sources / sizeof *sources };
 
 u32 gpu_clock_tried;
-static const char *wanted_elsewhere;          /* why no source may be open */
 static const struct gpu_clock_source *source; /* the one that is open */
-static bool polling;                          /* the helper is inside the source */
-static struct gpu_clock_counts said;          /* what the trace knows of its counts */
+static bool resting;                          /* it is open, but measures nothing for now */
+static bool polling;                          /* the ticker is inside the source */
+static struct gpu_clock_counts said;          /* what the trace knows of the counts */
+static const char *forsaken;                  /* why CUPTI is not to be used again */
+static u64 owner;                             /* of the lock: process and thread, 0 for none */
+
+/* --- one change at a time --- */
+
+static bool is_of_this_process(u64 holder) {
+  return holder >> 32 == (u64)getpid();
+}
+
+static bool lock(int tries) {
+  const struct timespec pause = {.tv_nsec = 100000};
+  const u64 self = (u64)getpid() << 32 | (u32)syscall(SYS_gettid);
+  for (int i = 0; i < tries; i++) {
+    if (i)
+      nanosleep(&pause, NULL);
+    u64 holder = __atomic_load_n(&owner, __ATOMIC_RELAXED);
+    if (holder == self)
+      return false;
+    if ((!holder || !is_of_this_process(holder)) && /* a fork child's parent had it */
+        __atomic_compare_exchange_n(&owner, &holder, self, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED))
+      return true;
+  }
+  return false;
+}
+
+bool gpu_clock_lock(void) {
+  return lock(20000); /* two seconds: a flush can take long, but not for ever */
+}
+
+void gpu_clock_unlock(bool locked) {
+  if (locked)
+    __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+}
+
+/* --- what the trace is told --- */
+
+static struct gpu_clock_counts count_all(void) {
+  struct gpu_clock_counts sum = {0};
+  for (int i = 0; i < SOURCES; i++) {
+    struct gpu_clock_counts counts = sources[i]->counts();
+    sum.seen += counts.seen;
+    sum.dropped += counts.dropped;
+    sum.invalid += counts.invalid;
+  }
+  return sum;
+}
+
+static u32 at_most_u32(u64 value) {
+  return (u32)(value < UINT32_MAX ? value : UINT32_MAX);
+}
 
 static void tell(struct tscope_thread *thread, enum tscope_gpu_clock id, const char *reason) {
-  if (source)
-    said = source->counts();
-  struct tscope_gpu_clock_record record = {
-      .reason = tscope_string(thread, reason),
-      .dropped = (u32)(said.dropped < UINT32_MAX ? said.dropped : UINT32_MAX),
-      .invalid = (u32)(said.invalid < UINT32_MAX ? said.invalid : UINT32_MAX),
-      .seen = (u32)(said.seen < UINT32_MAX ? said.seen : UINT32_MAX),
-  };
+  said = count_all();
+  struct tscope_gpu_clock_record record = {.reason = tscope_string(thread, reason),
+                                           .dropped = at_most_u32(said.dropped),
+                                           .invalid = at_most_u32(said.invalid),
+                                           .seen = at_most_u32(said.seen)};
   tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof record);
 }
+
+/* --- closing --- */
 
 /* A poll must not run into the end of the driver; it is waited for, but not for ever. */
 static void wait_for_poll(void) {
@@ -44,13 +101,17 @@ static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id,
     return;
   wait_for_poll();
   closing->close();
-  said = closing->counts();
+  __atomic_store_n(&resting, false, __ATOMIC_RELAXED);
   if (thread)
     tell(thread, id, why);
 }
 
 static void end(struct tscope_thread *thread) {
-  close_source(thread, TSCOPE_GPU_CLOCK_CUPTI, "closed at the end of the process");
+  const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
+  bool locked = gpu_clock_lock();
+  if (open)
+    close_source(thread, open->id, "closed at the end of the process");
+  gpu_clock_unlock(locked);
 }
 
 static void close_at_exit(void) {
@@ -61,9 +122,14 @@ static void close_at_exit(void) {
   tscope_leave(thread);
 }
 
-void gpu_clock_stand_aside(const char *why) {
-  __atomic_store_n(&wanted_elsewhere, why, __ATOMIC_RELEASE);
-  if (!__atomic_load_n(&source, __ATOMIC_ACQUIRE))
+static bool wanted(const char *setting) {
+  return !strcmp(tscope_env.gpu, setting);
+}
+
+void gpu_clock_step_aside(const char *why, bool for_good) {
+  if (for_good && !forsaken)
+    __atomic_store_n(&forsaken, why, __ATOMIC_RELEASE);
+  if (!__atomic_load_n(&source, __ATOMIC_ACQUIRE) || wanted("events"))
     return;
   int saved = errno;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
@@ -73,66 +139,145 @@ void gpu_clock_stand_aside(const char *why) {
   errno = saved;
 }
 
-/* Opens the first source that can be had; NULL, and why there is none. */
-static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
-  const char *taken = __atomic_load_n(&wanted_elsewhere, __ATOMIC_ACQUIRE);
+/* --- opening --- */
+
+bool gpu_clock_is_open(const struct gpu_clock_source *which) {
+  return __atomic_load_n(&source, __ATOMIC_ACQUIRE) == which;
+}
+
+static bool asked_for(const struct gpu_clock_source *which) {
+  return wanted("auto") || wanted(which == &gpu_clock_events ? "events" : "cupti");
+}
+
+/* Why this source may not be used as things are; NULL if it may. Who asks for events gets them
+ * beside another tool too, where they will be in what that tool records. */
+static const char *forbidden(const struct gpu_clock_source *which) {
+  bool events = which == &gpu_clock_events;
+  const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (events && connections && !strcmp(connections, "1"))
+    return "timing events would undo the overlap that CUDA_DEVICE_MAX_CONNECTIONS=1 is set for";
+  if (wanted("events"))
+    return NULL;
   const char *injected = getenv("CUDA_INJECTION64_PATH");
-  if (!strcmp(tscope_env.gpu, "off"))
-    snprintf(why, why_bytes, "TSCOPE_GPU=off");
-  else if (taken)
-    snprintf(why, why_bytes, "%s", taken);
-  else if (injected && *injected)
-    snprintf(why, why_bytes, "another tool is injected into CUDA (CUDA_INJECTION64_PATH)");
-  else
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-      if (sources[i]->open(why, why_bytes))
-        return sources[i];
+  if (injected && *injected)
+    return "another tool is injected into CUDA (CUDA_INJECTION64_PATH)";
+  const char *client = cupti_client_at_work();
+  return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);
+}
+
+/* Opens the first source that can be had; NULL if none. `why` says what kept earlier ones. */
+static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
+  char own[256];
+  snprintf(why, why_bytes, "TSCOPE_GPU=%.16s", tscope_env.gpu);
+  for (int i = 0, refused = 0; i < SOURCES; i++) {
+    if (!asked_for(sources[i]))
+      continue;
+    const char *not_now = forbidden(sources[i]);
+    if (!not_now && sources[i]->open(own, sizeof own)) {
+      if (!refused)
+        snprintf(why, why_bytes, "opened");
+      return sources[i];
+    }
+    not_now = not_now ? not_now : own;
+    size_t used = refused++ ? strlen(why) : 0;
+    if (!used || !strstr(why, not_now))
+      snprintf(why + used, why_bytes - used, "%s%s", used ? "; " : "", not_now);
+  }
   return NULL;
+}
+
+/* Opens what can be had, and tells; `again` is why there is something to try anew. */
+static void open_and_tell(struct tscope_thread *thread, const char *again) {
+  char why[512];
+  const struct gpu_clock_source *opened = open_first(why, sizeof why);
+  if (opened)
+    __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
+  else
+    tscope_say(2, "GPU times are not to be had: %s", why);
+  if (opened && again)
+    snprintf(why, sizeof why, "%s", again);
+  tell(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
 }
 
 void gpu_clock_start(struct tscope_thread *thread) {
   if (__atomic_exchange_n(&gpu_clock_tried, 1, __ATOMIC_ACQ_REL))
     return;
   int saved = errno;
-  char why[256] = "opened";
-  const struct gpu_clock_source *opened = open_first(why, sizeof why);
-  if (opened)
-    __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
-  else
-    tscope_say(2, "GPU times are not to be had: %s", why);
-  tell(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
+  bool locked = gpu_clock_lock();
+  open_and_tell(thread, NULL);
+  gpu_clock_unlock(locked);
   errno = saved;
+}
+
+/* Another client has finished, or CUPTI has left the process. */
+void gpu_clock_resume(struct tscope_thread *thread) {
+  static bool tried_without;
+  if (!__atomic_load_n(&gpu_clock_tried, __ATOMIC_ACQUIRE) ||
+      __atomic_load_n(&source, __ATOMIC_ACQUIRE) || !cupti_client_has_left())
+    return;
+  if (forsaken && tried_without)
+    return;
+  bool locked = gpu_clock_lock();
+  if (!source && cupti_client_has_left()) {
+    tried_without = forsaken != NULL;
+    cupti_client_taken_note_of();
+    open_and_tell(thread, forsaken ? NULL : "opened again: the job's CUPTI client has finished");
+  }
+  gpu_clock_unlock(locked);
 }
 
 /* Exit handlers run last come, first served: one that is registered after the driver's runs before
  * the driver is gone. */
 void gpu_clock_context_exists(void) {
-  if (__atomic_load_n(&source, __ATOMIC_ACQUIRE))
-    atexit(close_at_exit);
+  atexit(close_at_exit);
 }
 
 u32 gpu_clock_stream_id(void *stream, bool per_thread) {
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
-  return open ? open->stream_id(stream, per_thread) : TSCOPE_UNKNOWN;
+  return open && open->stream_id ? open->stream_id(stream, per_thread) : TSCOPE_UNKNOWN;
 }
 
-/* Delivering half-empty buffers has its price, and a killed process loses at most this much. */
-enum { TICKS_PER_POLL = 5 };
+/* --- duty cycle --- */
+
+/* On the job's thread: where somebody else is at work here, the turn is put off to the next step. */
+void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
+  if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) || !lock(1))
+    return;
+  int saved = errno;
+  const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
+  if (open && open->rest) {
+    __atomic_store_n(&resting, rest, __ATOMIC_RELAXED);
+    /* Work launched while it is off is not seen, so it is off before it is said to be and on
+     * before it is said to be. */
+    if (rest)
+      tell(thread, TSCOPE_GPU_CLOCK_HOST, "resting until its next turn (TSCOPE_GPU_STEPS)");
+    open->rest(rest);
+    if (!rest)
+      tell(thread, open->id, "its turn (TSCOPE_GPU_STEPS)");
+  }
+  errno = saved;
+  gpu_clock_unlock(true);
+}
+
+/* --- the ticker's part --- */
+
+enum { TICKS_PER_COUNT = 5 };
 
 static void tick(struct tscope_thread *thread) {
   static u32 ticks;
-  if (++ticks % TICKS_PER_POLL)
-    return;
+  gpu_clock_resume(thread);
   __atomic_store_n(&polling, true, __ATOMIC_SEQ_CST);
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_SEQ_CST);
-  if (open)
-    open->poll();
+  bool due = open && ++ticks % open->ticks_per_poll == 0;
+  if (due)
+    open->poll(thread);
   __atomic_store_n(&polling, false, __ATOMIC_SEQ_CST);
-  if (!open)
-    return;
-  struct gpu_clock_counts now = open->counts();
-  if (memcmp(&now, &said, sizeof now))
-    tell(thread, open->id, "open");
+  struct gpu_clock_counts now = count_all();
+  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof now) && lock(1)) {
+    if (source == open && !resting)
+      tell(thread, open->id, "open");
+    gpu_clock_unlock(true);
+  }
 }
 
 const struct tscope_family tscope_gpu_family = {

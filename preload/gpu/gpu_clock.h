@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the times at which the GPU really worked come from. A source is opened once, before the
- * first call that gives the GPU work, is polled from tscope's helper thread, and hands each span to
- * gpu_span_record(). The sources, in the order in which they are tried, are in gpu_clock.c; when
- * none can be opened the trace says so and why, and the host's side is all there is.
+ * Where the times at which the GPU really worked come from. The first source that can be had is
+ * opened before the first call that gives the GPU work, and polled from tscope's ticker thread. The
+ * sources, in the order in which they are tried, and when none may be used, are in gpu_clock.c. It
+ * writes a GPU_CLOCK record at every change: from a record that names a source until the next that
+ * does not, all work launched is seen by that source; otherwise the host's side is all there is.
  */
 #ifndef TSCOPE_GPU_CLOCK_H
 #define TSCOPE_GPU_CLOCK_H
@@ -21,16 +22,20 @@ struct gpu_clock_source {
   enum tscope_gpu_clock id;
   /* Starts it. On failure says why and leaves nothing behind. */
   bool (*open)(char *why, size_t why_bytes);
-  /* Makes it deliver what it has. May block; called with no lock held. */
-  void (*poll)(void);
+  /* Makes it deliver what it has, every so many ticks. May block; called with no lock held. */
+  void (*poll)(struct tscope_thread *thread);
+  u32 ticks_per_poll;
+  /* Stops measuring for a while, or goes on; NULL if it cannot. */
+  void (*rest)(bool rest);
   /* Delivers everything and leaves things as it found them. Nothing of it is called after that. */
   void (*close)(void);
-  /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. */
+  /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. May be NULL. */
   u32 (*stream_id)(void *stream, bool per_thread);
   struct gpu_clock_counts (*counts)(void);
 };
 
-extern const struct gpu_clock_source gpu_clock_cupti;
+extern const struct gpu_clock_source gpu_clock_cupti;  /* every kernel, copy and fill */
+extern const struct gpu_clock_source gpu_clock_events; /* collectives, and a sample of GEMMs */
 
 enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_COPY, GPU_SPAN_FILL };
 
@@ -67,9 +72,23 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
  */
 void gpu_clock_context_exists(void);
 
-/* Closes the source for good, or keeps one from being opened, because somebody else needs what it
- * stands on. `why` is kept. Called from any thread, also of a dormant process. */
-void gpu_clock_stand_aside(const char *why);
+/* One change of source at a time, and none while another client of CUPTI comes. False, and nothing
+ * to unlock, when the calling thread has it already or it was not to be had in two seconds. */
+bool gpu_clock_lock(void);
+void gpu_clock_unlock(bool locked);
+
+/* Closes CUPTI because somebody else needs it; `for_good` also keeps it from being opened again.
+ * `why` is kept. Called from any thread, also of a dormant process. */
+void gpu_clock_step_aside(const char *why, bool for_good);
+
+/* Whether this source is the one that is open. */
+bool gpu_clock_is_open(const struct gpu_clock_source *which);
+
+/* Opens a source again if nobody needs CUPTI any more. Called by the ticker. */
+void gpu_clock_resume(struct tscope_thread *thread);
+
+/* Lets the source rest, or work again: see gpu_steps.h. */
+void gpu_clock_rest(struct tscope_thread *thread, bool rest);
 
 /* The open source's id for a stream of the calling thread's context, TSCOPE_UNKNOWN if there is no
  * source or it cannot tell. */

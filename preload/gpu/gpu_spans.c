@@ -24,74 +24,110 @@ static struct tscope_writer *writer(struct tscope_writer *writer, enum tscope_ho
   return writer;
 }
 
-static void record_collective(struct tscope_thread *thread, const struct gpu_span *span,
-                              u16 stream) {
+void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *from) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
   struct tscope_writer *spine = writer(&gpu->spine, TSCOPE_SPINE);
-  u32 name = tscope_string(thread, span->name);
-  struct tscope_collective_run_record *run =
-      tscope_reserve(thread, spine, span->start, TSCOPE_REC_COLLECTIVE_RUN, stream, sizeof *run);
+  struct tscope_collective_run_record *run = tscope_reserve(
+      thread, spine, from->start, TSCOPE_REC_COLLECTIVE_RUN, from->stream, sizeof *run);
   if (!run)
     return;
-  run->dur = span->end - span->start;
-  run->comm = run->seq = TSCOPE_UNKNOWN;
-  run->name = name;
-  run->correlation = span->correlation;
+  run->dur = from->end - from->start;
+  run->comm = from->comm;
+  run->seq = from->seq;
+  run->name = from->name;
+  run->correlation = from->correlation;
   tscope_commit(spine, sizeof *run);
 }
 
-/* Fills in what follows the header; the duration comes first in all of them. */
-static void fill(void *at, const struct gpu_span *span, u32 dur, u32 name) {
-  struct tscope_gpu_kernel_record *kernel = at;
-  struct tscope_gpu_copy_record *copy = at;
-  struct tscope_gpu_fill_record *set = at;
-  switch (span->kind) {
-  case GPU_SPAN_KERNEL:
-    *kernel = (struct tscope_gpu_kernel_record){.header = kernel->header,
-                                                .dur = dur,
-                                                .name = name,
-                                                .correlation = span->correlation,
-                                                .graph = span->graph};
-    break;
-  case GPU_SPAN_COPY:
-    *copy = (struct tscope_gpu_copy_record){.header = copy->header,
-                                            .dur = dur,
-                                            .kind = span->copy,
-                                            .bytes = span->bytes,
-                                            .correlation = span->correlation,
-                                            .graph = span->graph};
-    break;
-  case GPU_SPAN_FILL:
-    *set = (struct tscope_gpu_fill_record){
-        .header = set->header, .dur = dur, .correlation = span->correlation, .bytes = span->bytes};
-    break;
-  }
-}
-
-void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) {
-  static const struct {
-    u8 type, bytes;
-  } records[] = {
-      [GPU_SPAN_KERNEL] = {TSCOPE_REC_GPU_KERNEL, sizeof(struct tscope_gpu_kernel_record)},
-      [GPU_SPAN_COPY] = {TSCOPE_REC_GPU_COPY, sizeof(struct tscope_gpu_copy_record)},
-      [GPU_SPAN_FILL] = {TSCOPE_REC_GPU_FILL, sizeof(struct tscope_gpu_fill_record)},
-  };
-  u16 stream = stream_index_of_gpu(thread, span->device, span->stream);
-  if (gpu_kernel_is_collective(span->name)) {
-    record_collective(thread, span, stream);
-    return;
-  }
+/* A detail record in nanoseconds whose u32 duration follows its header. `fields` is the whole
+ * record, with its header and duration to be filled in. */
+static void record_detail(struct tscope_thread *thread, u64 start, u64 dur, u8 type, u16 tag,
+                          const void *fields, u32 bytes) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
   struct tscope_writer *detail = writer(&gpu->detail, TSCOPE_DETAIL);
-  u32 name = tscope_string(thread, span->name), bytes = records[span->kind].bytes;
-  u64 dur = span->end - span->start;
-  void *record =
-      tscope_reserve(thread, detail, span->start, records[span->kind].type, stream, bytes);
+  struct tscope_record *record = tscope_reserve(thread, detail, start, type, tag, bytes);
   if (!record)
     return;
-  fill(record, span, dur < TSCOPE_DUR_LONG ? (u32)dur : TSCOPE_DUR_LONG, name);
+  u32 *short_dur = (u32 *)(void *)(record + 1);
+  memcpy(record + 1, (const struct tscope_record *)fields + 1, bytes - sizeof *record);
+  *short_dur = dur < TSCOPE_DUR_LONG ? (u32)dur : TSCOPE_DUR_LONG;
   if (dur < TSCOPE_DUR_LONG)
     tscope_commit(detail, bytes);
   else
     tscope_commit_long(detail, bytes, dur);
+}
+
+void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work) {
+  struct tscope_gpu_work_record record = {.name = work->name, .one_in = work->one_in};
+  record_detail(thread, work->start, work->end - work->start, TSCOPE_REC_GPU_WORK, work->stream,
+                &record, sizeof record);
+}
+
+void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wait) {
+  struct tscope_gpu_sync_record record = {.correlation = wait->correlation,
+                                          .gpu_event = wait->event,
+                                          .gpu_stream = wait->stream,
+                                          .record_id = wait->record_id};
+  record_detail(thread, wait->span.start, wait->span.end - wait->span.start, TSCOPE_REC_GPU_SYNC,
+                (u16)wait->type, &record, sizeof record);
+}
+
+void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event) {
+  struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
+  struct tscope_writer *detail = writer(&gpu->detail, TSCOPE_DETAIL);
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  struct tscope_gpu_event_record *record = tscope_reserve(
+      thread, detail, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec, TSCOPE_REC_GPU_EVENT, 0,
+      sizeof *record);
+  if (!record)
+    return;
+  *record = (struct tscope_gpu_event_record){.header = record->header,
+                                             .gpu_event = event->event,
+                                             .correlation = event->correlation,
+                                             .gpu_stream = event->stream,
+                                             .record_id = event->record_id};
+  tscope_commit(detail, sizeof *record);
+}
+
+static void record_collective(struct tscope_thread *thread, const struct gpu_span *span,
+                              u16 stream) {
+  gpu_run_record(thread, &(struct gpu_run){.start = span->start,
+                                           .end = span->end,
+                                           .comm = TSCOPE_UNKNOWN,
+                                           .seq = TSCOPE_UNKNOWN,
+                                           .name = tscope_string(thread, span->name),
+                                           .correlation = span->correlation,
+                                           .stream = stream});
+}
+
+void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) {
+  u16 stream = stream_index_of_gpu(thread, span->device, span->stream);
+  u64 dur = span->end - span->start;
+  switch (span->kind) {
+  case GPU_SPAN_KERNEL: {
+    if (gpu_kernel_is_collective(span->name)) {
+      record_collective(thread, span, stream);
+      return;
+    }
+    struct tscope_gpu_kernel_record kernel = {.name = tscope_string(thread, span->name),
+                                              .correlation = span->correlation,
+                                              .graph = span->graph};
+    record_detail(thread, span->start, dur, TSCOPE_REC_GPU_KERNEL, stream, &kernel, sizeof kernel);
+    return;
+  }
+  case GPU_SPAN_COPY: {
+    struct tscope_gpu_copy_record copy = {.kind = span->copy,
+                                          .bytes = span->bytes,
+                                          .correlation = span->correlation,
+                                          .graph = span->graph};
+    record_detail(thread, span->start, dur, TSCOPE_REC_GPU_COPY, stream, &copy, sizeof copy);
+    return;
+  }
+  case GPU_SPAN_FILL: {
+    struct tscope_gpu_fill_record fill = {.correlation = span->correlation, .bytes = span->bytes};
+    record_detail(thread, span->start, dur, TSCOPE_REC_GPU_FILL, stream, &fill, sizeof fill);
+    return;
+  }
+  }
 }

@@ -2,12 +2,33 @@
 #ifndef TSCOPE_GPU_SPANS_H
 #define TSCOPE_GPU_SPANS_H
 
-#include "gpu_clock.h"
+#include "cupti_decode.h"
 
 /* Spans are in nanoseconds, so the threads that deliver them have writers beside their own two. */
 struct gpu_thread {
   struct tscope_writer spine;
   struct tscope_writer detail;
 };
+
+/* Records what was waited for, and event records: what streams wait for. */
+void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wait);
+void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event);
+
+/* Where a collective ran, for a source that knows which; or TSCOPE_UNKNOWN twice. `name` is a
+ * string's number. Times are nanoseconds of CLOCK_MONOTONIC. */
+struct gpu_run {
+  u64 start, end;
+  u32 comm, seq, name, correlation;
+  u16 stream;
+};
+void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *run);
+
+/* Work that is no collective, timed from outside: one of `one_in` calls. */
+struct gpu_work {
+  u64 start, end;
+  u32 name, one_in;
+  u16 stream;
+};
+void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work);
 
 #endif

@@ -46,6 +46,28 @@ u32 nccl_group_open(struct nccl_thread *nccl) {
   return nccl->group;
 }
 
+#define X(NAME, value, text) [value] = text,
+static const char *const op_names[] = {TSCOPE_OPS(X)};
+#undef X
+
+/* What a call is to whoever times it. */
+static struct event_subject subject_of(u16 op, const struct tscope_collective_record *record) {
+  return (struct event_subject){.name = op_names[op], .comm = record->comm, .seq = record->seq};
+}
+
+/* A call inside a group is launched when the group ends, with all others of its communicator and
+ * stream. */
+static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
+                      const struct tscope_collective_record *record) {
+  for (u32 i = 0; i < nccl->n_units; i++)
+    if (nccl->units[i].subject.comm == record->comm &&
+        nccl->units[i].stream_index == record->stream)
+      return;
+  if (nccl->n_units < MAX_UNITS)
+    nccl->units[nccl->n_units++] =
+        (struct nccl_unit){NULL, subject_of(op, record), stream, record->stream};
+}
+
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
                                         size_t count, ncclDataType_t datatype, int redop, int peer,
                                         ncclComm_t comm, cudaStream_t stream) {
@@ -71,11 +93,20 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   nccl->calls += nccl->depth > 0;
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                    sizeof record);
+  if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
+    return call;
+  if (nccl->depth) {
+    join_unit(nccl, op, stream, &record);
+  } else {
+    call.subject = subject_of(op, &record);
+    call.pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY, record.stream);
+  }
   return call;
 }
 
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result) {
+  event_pair_end(call->pair, result == ncclSuccess ? &call->subject : NULL);
   if (call->span.dur && TSCOPE_UNLIKELY(result != ncclSuccess)) {
     struct tscope_collective_record *record =
         (void *)((u8 *)call->span.dur - offsetof(struct tscope_collective_record, dur));
@@ -104,6 +135,9 @@ struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread) {
     call.span.dur =
         tscope_span_open(thread, call.span.start, TSCOPE_REC_GROUP, 0, &record, sizeof record);
   }
+  for (u32 i = 0; nccl->depth == 1 && i < nccl->n_units; i++)
+    nccl->units[i].pair = event_pair_begin(nccl->units[i].stream, TSCOPE_STREAM_LEGACY,
+                                           nccl->units[i].stream_index);
   return call;
 }
 
@@ -118,6 +152,9 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
   struct nccl_thread *nccl = nccl_thread(thread);
   if (!nccl->depth || --nccl->depth)
     return;
+  for (u32 i = 0; i < nccl->n_units; i++)
+    event_pair_end(nccl->units[i].pair, result == ncclSuccess ? &nccl->units[i].subject : NULL);
+  nccl->n_units = 0;
   int saved = errno;
   for (u32 i = 0; i < nccl->n_births; i++)
     communicator_born(thread, &nccl->births[i], result);

@@ -13,12 +13,22 @@
 
 #include "communicator.h"
 #include "cuda/streams.h"
+#include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 
 enum {
   TSCOPE_NO_PEER = -1,
   TSCOPE_NO_REDOP = -1,
   MAX_BIRTHS = 32, /* communicators made in one group; further ones are found at their first use */
+  MAX_UNITS = 32,  /* communicators and streams of one group that are timed; further ones are not */
+};
+
+/* What a group launches together: its calls on one communicator and stream. Known by its first. */
+struct nccl_unit {
+  struct event_pair *pair;
+  struct event_subject subject;
+  cudaStream_t stream;
+  u16 stream_index;
 };
 
 /* A thread's NCCL state, in its family slot. */
@@ -27,6 +37,8 @@ struct nccl_thread {
   u32 group; /* number of the open group, 0 while it has no calls */
   u32 calls;
   u32 n_births;
+  u32 n_units;
+  struct nccl_unit units[MAX_UNITS];
   struct birth births[MAX_BIRTHS];
 };
 
@@ -49,6 +61,8 @@ struct nccl_span {
 enum { collective_wakes = TSCOPE_WAKES };
 struct collective_call {
   struct nccl_span span;
+  struct event_pair *pair; /* NULL inside a group, and where events are not the source */
+  struct event_subject subject;
 };
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
                                         size_t count, ncclDataType_t datatype, int redop, int peer,

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "gpu/gpu_steps.h"
 #include "torch_family.h"
 #include "torch_hooks.def"
 #include "torch_version.h"
@@ -85,6 +86,7 @@ static void range_open(struct tscope_thread *thread, const void *range, enum tsc
       .range = range,
       .dur = phase_open(thread, start, phase, tscope_string(thread, name)),
       .start = start,
+      .phase = phase,
   };
   mine->ranges[mine->n_ranges++] = open;
 }
@@ -111,6 +113,8 @@ static void range_end(const void *range, void *context) {
   for (u32 i = mine->n_ranges; i-- > 0;)
     if (mine->ranges[i].range == range) {
       tscope_span_close(thread, mine->ranges[i].dur, mine->ranges[i].start);
+      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
+        gpu_step_ended(thread, false);
       mine->n_ranges--;
       memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof *mine->ranges);
       return;

@@ -16,6 +16,7 @@ struct torch_range {
   const void *range; /* the at::RecordFunction */
   u64 *dur;
   u64 start;
+  enum tscope_phase phase;
 };
 
 struct torch_collective {

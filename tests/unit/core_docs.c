@@ -80,6 +80,10 @@ static void each_value(take_row take, void *more) {
   TSCOPE_SYNCS(X)
   TITLE("GPU clock");
   TSCOPE_GPU_CLOCKS(X)
+  TITLE("GPU wait");
+  TSCOPE_GPU_WAITS(X)
+  TITLE("GPU overhead");
+  TSCOPE_GPU_OVERHEADS(X)
   TITLE("Loss");
   TSCOPE_LOSSES(X)
   TITLE("Info");

@@ -18,7 +18,9 @@
 
 static const char name[] = "_Z6kernelv";
 
-static void assert_common(const struct gpu_span *span, enum gpu_span_kind kind) {
+static void assert_common(const struct cupti_record *out, enum gpu_span_kind kind) {
+  const struct gpu_span *span = &out->span;
+  assert_int_equal(out->kind, CUPTI_WORK);
   assert_int_equal(span->kind, kind);
   assert_int_equal(span->start, 1000000000007);
   assert_int_equal(span->end, 1000000000107);
@@ -30,7 +32,8 @@ static void assert_common(const struct gpu_span *span, enum gpu_span_kind kind) 
 /* A record of a type, every byte of it set, so that a field read from the wrong place shows. */
 #define RECORD(type, kind_)                                                                        \
   type record;                                                                                     \
-  struct gpu_span span;                                                                            \
+  struct cupti_record out;                                                                         \
+  const struct gpu_span *span = &out.span;                                                         \
   memset(&record, 0x5a, sizeof record);                                                            \
   record.kind = (kind_);                                                                           \
   record.start = 1000000000007;                                                                    \
@@ -45,11 +48,11 @@ static void assert_common(const struct gpu_span *span, enum gpu_span_kind kind) 
     RECORD(type, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)                                            \
     record.name = name;                                                                            \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &span));                                      \
-    assert_common(&span, GPU_SPAN_KERNEL);                                                         \
-    assert_ptr_equal(span.name, name);                                                             \
-    assert_int_equal(span.graph, graph_);                                                          \
-    assert_false(cupti_decode(&record, 111, &span)); /* cut before the end of the name */          \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                      \
+    assert_common(&out, GPU_SPAN_KERNEL);                                                         \
+    assert_ptr_equal(span->name, name);                                                             \
+    assert_int_equal(span->graph, graph_);                                                          \
+    assert_false(cupti_decode(&record, 111, &out)); /* cut before the end of the name */          \
   } while (0)
 
 static void kernels_of_every_version(void **state) {
@@ -71,13 +74,13 @@ static void kernels_of_every_version(void **state) {
     record.bytes = 1234567890123;                                                                  \
     record.copyKind = (copy_kind);                                                                 \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &span));                                      \
-    assert_common(&span, GPU_SPAN_COPY);                                                           \
-    assert_int_equal(span.bytes, 1234567890123);                                                   \
-    assert_int_equal(span.copy, copy_);                                                            \
-    assert_int_equal(span.graph, graph_);                                                          \
-    assert_null(span.name);                                                                        \
-    assert_false(cupti_decode(&record, 63, &span));                                                \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                      \
+    assert_common(&out, GPU_SPAN_COPY);                                                           \
+    assert_int_equal(span->bytes, 1234567890123);                                                   \
+    assert_int_equal(span->copy, copy_);                                                            \
+    assert_int_equal(span->graph, graph_);                                                          \
+    assert_null(span->name);                                                                        \
+    assert_false(cupti_decode(&record, 63, &out));                                                \
   } while (0)
 
 #define MEMCPY(type, ...) COPY(type, CUPTI_ACTIVITY_KIND_MEMCPY, __VA_ARGS__)
@@ -107,11 +110,11 @@ static void copies_of_every_version(void **state) {
     RECORD(type, CUPTI_ACTIVITY_KIND_MEMSET)                                                       \
     record.bytes = 1234567890123;                                                                  \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &span));                                      \
-    assert_common(&span, GPU_SPAN_FILL);                                                           \
-    assert_int_equal(span.bytes, 1234567890123);                                                   \
-    assert_int_equal(span.graph, graph_);                                                          \
-    assert_false(cupti_decode(&record, 63, &span));                                                \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                      \
+    assert_common(&out, GPU_SPAN_FILL);                                                           \
+    assert_int_equal(span->bytes, 1234567890123);                                                   \
+    assert_int_equal(span->graph, graph_);                                                          \
+    assert_false(cupti_decode(&record, 63, &out));                                                \
   } while (0)
 
 static void fills_of_every_version(void **state) {
@@ -122,14 +125,119 @@ static void fills_of_every_version(void **state) {
   FILL(CUpti_ActivityMemset4, record.graphId = 9, 9);
 }
 
+static void a_graph_replay_is_one_piece_of_work(void **state) {
+  (void)state;
+#define GRAPH(type)                                                                                \
+  do {                                                                                             \
+    RECORD(type, CUPTI_ACTIVITY_KIND_GRAPH_TRACE)                                                  \
+    record.graphId = 77;                                                                           \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_common(&out, GPU_SPAN_KERNEL);                                                          \
+    assert_int_equal(span->graph, 77);                                                             \
+    assert_string_equal(span->name, "CUDA graph");                                                 \
+    assert_false(cupti_decode(&record, 39, &out));                                                 \
+  } while (0)
+  GRAPH(CUpti_ActivityGraphTrace);
+  GRAPH(CUpti_ActivityGraphTrace2);
+}
+
+/* A record of a type whose fields differ from those of work, every byte of it set. */
+#define FILLED(type, kind_)                                                                        \
+  type record;                                                                                     \
+  struct cupti_record out;                                                                         \
+  memset(&record, 0x5a, sizeof record);                                                            \
+  record.kind = (kind_);
+
+static void waits_of_every_version(void **state) {
+  (void)state;
+#define WAIT(version, set_id, id)                                                                  \
+  do {                                                                                             \
+    FILLED(version, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)                                           \
+    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;                           \
+    record.start = 1000000000007;                                                                  \
+    record.end = 1000000000107;                                                                    \
+    record.correlationId = 4242;                                                                   \
+    record.streamId = 21;                                                                          \
+    record.cudaEventId = 9;                                                                        \
+    set_id;                                                                                        \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_int_equal(out.kind, CUPTI_WAIT);                                                        \
+    assert_int_equal(out.type, TSCOPE_GPU_WAIT_STREAM_EVENT);                                      \
+    assert_int_equal(out.span.start, 1000000000007);                                               \
+    assert_int_equal(out.span.end, 1000000000107);                                                 \
+    assert_int_equal(out.correlation, 4242);                                                       \
+    assert_int_equal(out.stream, 21);                                                              \
+    assert_int_equal(out.event, 9);                                                                \
+    assert_int_equal(out.record_id, id);                                                           \
+    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;                         \
+    record.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;                                         \
+    record.cudaEventId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;                                      \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_int_equal(out.type, TSCOPE_GPU_WAIT_CONTEXT);                                           \
+    assert_int_equal(out.stream, TSCOPE_UNKNOWN);                                                  \
+    assert_int_equal(out.event, TSCOPE_UNKNOWN);                                                   \
+    assert_false(cupti_decode(&record, 39, &out));                                                 \
+  } while (0)
+  WAIT(CUpti_ActivitySynchronization, , 0);
+#if CUPTI_API_VERSION >= 26
+  WAIT(CUpti_ActivitySynchronization2, record.cudaEventSyncId = 123456789012, 123456789012);
+#endif
+}
+
+static void events_of_every_version(void **state) {
+  (void)state;
+#define EVENT(type, set_id, id)                                                                    \
+  do {                                                                                             \
+    FILLED(type, CUPTI_ACTIVITY_KIND_CUDA_EVENT)                                                   \
+    record.correlationId = 4242;                                                                   \
+    record.streamId = 21;                                                                          \
+    record.eventId = 9;                                                                            \
+    set_id;                                                                                        \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_int_equal(out.kind, CUPTI_EVENT);                                                       \
+    assert_int_equal(out.correlation, 4242);                                                       \
+    assert_int_equal(out.stream, 21);                                                              \
+    assert_int_equal(out.event, 9);                                                                \
+    assert_int_equal(out.record_id, id);                                                           \
+    assert_false(cupti_decode(&record, 19, &out));                                                 \
+  } while (0)
+  EVENT(CUpti_ActivityCudaEvent, , 0);
+#if CUPTI_API_VERSION >= 26
+  EVENT(CUpti_ActivityCudaEvent2, record.cudaEventSyncId = 123456789012, 123456789012);
+#endif
+}
+
+static void only_cuptis_own_overhead_is_its_cost(void **state) {
+  (void)state;
+#define OVERHEAD(type_)                                                                            \
+  do {                                                                                             \
+    FILLED(type_, CUPTI_ACTIVITY_KIND_OVERHEAD)                                                    \
+    record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;                              \
+    record.start = 1000000000007;                                                                  \
+    record.end = 1000000000107;                                                                    \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_int_equal(out.kind, CUPTI_OVERHEAD);                                                    \
+    assert_int_equal(out.type, TSCOPE_GPU_OVERHEAD_FLUSH);                                         \
+    assert_int_equal(out.span.start, 1000000000007);                                               \
+    assert_int_equal(out.span.end, 1000000000107);                                                 \
+    record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER; /* the job's, with or without */ \
+    assert_false(cupti_decode(&record, sizeof record, &out));                                      \
+  } while (0)
+  OVERHEAD(CUpti_ActivityOverhead);
+  OVERHEAD(CUpti_ActivityOverhead2);
+#if CUPTI_API_VERSION >= 24
+  OVERHEAD(CUpti_ActivityOverhead3);
+#endif
+}
+
 static void other_records_are_passed_over(void **state) {
   (void)state;
-  struct gpu_span span;
+  struct cupti_record out;
   u32 record[64] = {CUPTI_ACTIVITY_KIND_RUNTIME};
-  assert_false(cupti_decode(record, sizeof record, &span));
+  assert_false(cupti_decode(record, sizeof record, &out));
   record[0] = CUPTI_ACTIVITY_KIND_KERNEL;
-  assert_false(cupti_decode(record, sizeof record, &span));
-  assert_false(cupti_decode(record, 3, &span));
+  assert_false(cupti_decode(record, sizeof record, &out));
+  assert_false(cupti_decode(record, 3, &out));
 }
 
 static void collective_kernels_are_known_by_name(void **state) {
@@ -158,6 +266,10 @@ int main(void) {
       cmocka_unit_test(kernels_of_every_version),
       cmocka_unit_test(copies_of_every_version),
       cmocka_unit_test(fills_of_every_version),
+      cmocka_unit_test(a_graph_replay_is_one_piece_of_work),
+      cmocka_unit_test(waits_of_every_version),
+      cmocka_unit_test(events_of_every_version),
+      cmocka_unit_test(only_cuptis_own_overhead_is_its_cost),
       cmocka_unit_test(other_records_are_passed_over),
       cmocka_unit_test(collective_kernels_are_known_by_name),
   };

@@ -61,7 +61,7 @@ static void assert_lasted(u64 dur, u64 ns) {
 /* What the helper does, now. */
 static void deliver(void) {
   cudaDeviceSynchronize();
-  gpu_clock_cupti.poll();
+  gpu_clock_cupti.poll(NULL);
 }
 
 static void kernels_copies_and_fills_are_timed(void **state) {
@@ -191,7 +191,7 @@ static void a_client_of_the_jobs_own_comes_first(void **state) {
   struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
   assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
   assert_string(clock.reason,
-                "the job has a CUPTI client of its own (cuptiActivityRegisterCallbacks)");
+                "the job's own CUPTI client is at work (cuptiActivityRegisterCallbacks)");
   launch(&plain, 1000);
   launch(&plain, 1000);
   cudaDeviceSynchronize();

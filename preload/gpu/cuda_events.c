@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda_events.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "cuda/cuda_thread.h"
+
+TSCOPE_OLD_SYMBOL(dlerror);
+TSCOPE_OLD_SYMBOL(dlopen);
+TSCOPE_OLD_SYMBOL(dlsym);
+
+struct cuda_events cuda_events;
+
+bool cuda_events_find(char *why, size_t why_bytes) {
+  void *driver = dlopen(tscope_driver_sonames[0], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  dlerror(); /* what was not there is no news to the job */
+  if (!driver) {
+    snprintf(why, why_bytes, "there is no CUDA driver to record events with");
+    return false;
+  }
+#define X(name_, symbol, params)                                                                   \
+  cuda_events.name_ = (int(*) params)dlsym(driver, symbol);                                        \
+  if (!cuda_events.name_) {                                                                        \
+    snprintf(why, why_bytes, "this CUDA driver has no %s", symbol);                                \
+    dlerror();                                                                                     \
+    return false;                                                                                  \
+  }
+  CUDA_EVENT_FUNCTIONS(X)
+#undef X
+  dlerror();
+  return true;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The driver's functions for events, found at run time. The driver is there whatever runtime the
+ * job has (shared, static, several), its calls leave the runtime's last error alone, and with a
+ * context pushed none of them makes one. Streams of the runtime are the driver's own handles.
+ */
+#ifndef TSCOPE_CUDA_EVENTS_H
+#define TSCOPE_CUDA_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CUDA_NOT_READY = 600, CAPTURE_RELAXED = 2, STREAM_NON_BLOCKING = 1 };
+
+#define CUDA_EVENT_FUNCTIONS(X)                                                                    \
+  X(cuCtxGetDevice, "cuCtxGetDevice", (int *device))                                               \
+  X(cuCtxPopCurrent, "cuCtxPopCurrent_v2", (void **context))                                       \
+  X(cuCtxPushCurrent, "cuCtxPushCurrent_v2", (void *context))                                      \
+  X(cuEventCreate, "cuEventCreate", (void **event, unsigned flags))                                \
+  X(cuEventElapsedTime, "cuEventElapsedTime", (float *ms, void *start, void *end))                 \
+  X(cuEventQuery, "cuEventQuery", (void *event))                                                   \
+  X(cuEventRecord, "cuEventRecord", (void *event, void *stream))                                   \
+  X(cuStreamCreate, "cuStreamCreate", (void **stream, unsigned flags))                             \
+  X(cuStreamGetCtx, "cuStreamGetCtx", (void *stream, void **context))                              \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", (void *stream, int *status))                       \
+  X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))
+
+struct cuda_events {
+#define X(name, symbol, params) int(*name) params;
+  CUDA_EVENT_FUNCTIONS(X)
+#undef X
+};
+
+extern struct cuda_events cuda_events;
+
+/* Fills cuda_events in, bringing the driver in as the runtime is about to. False, with a reason in
+ * words, if there is none that will do. */
+bool cuda_events_find(char *why, size_t why_bytes);
+
+#endif

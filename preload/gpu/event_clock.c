@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "event_clock.h"
+
+#include <math.h>
+
+#include "cuda_events.h"
+
+enum {
+  CLOCKS = 16,
+  TRIES = 3,
+  GOOD_BRACKET_NS = 30000,
+  GIVE_UP_NS = 1000000,
+  RESOLUTION_NS = 500, /* of events (CUDA runtime API, event management) */
+};
+static const u64 second_ns = 1000000000;
+
+static struct event_clock clocks[CLOCKS];
+static u32 n_clocks;
+
+static u64 now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (u64)time.tv_sec * second_ns + (u64)time.tv_nsec;
+}
+
+struct event_clock *event_clock_of(void *context) {
+  for (u32 i = 0; i < n_clocks; i++)
+    if (clocks[i].context == context)
+      return &clocks[i];
+  if (n_clocks == CLOCKS)
+    return NULL;
+  struct event_clock *clock = &clocks[n_clocks];
+  *clock = (struct event_clock){.context = context, .rate = 1, .rate_error = 1e-4};
+  if (cuda_events.cuCtxGetDevice(&clock->device) ||
+      cuda_events.cuStreamCreate(&clock->stream, STREAM_NON_BLOCKING))
+    return NULL;
+  for (int i = 0; i < EVENT_ANCHORS; i++)
+    if (cuda_events.cuEventCreate(&clock->anchors[i].event, 0))
+      return NULL;
+  n_clocks++;
+  return clock;
+}
+
+/* Records the event and waits for it, not for long: the stream is idle, but the GPU's queues may be
+ * shared. The host saw it happen between two looks at its clock. */
+static bool bracket(const struct event_clock *clock, struct event_anchor *anchor) {
+  u64 before = now_ns(), after;
+  if (cuda_events.cuEventRecord(anchor->event, clock->stream))
+    return false;
+  int state;
+  do {
+    state = cuda_events.cuEventQuery(anchor->event);
+    after = now_ns();
+  } while (state == CUDA_NOT_READY && after - before < GIVE_UP_NS);
+  anchor->host_ns = before + (after - before) / 2;
+  anchor->bracket_ns = after - before;
+  return state == 0;
+}
+
+static const struct event_anchor *newest(const struct event_clock *clock) {
+  return &clock->anchors[(clock->n_anchors - 1) % EVENT_ANCHORS];
+}
+
+/* From the oldest anchor that is kept to the newest; seconds apart, so that brackets of
+ * microseconds leave it good to parts in a million. */
+static void find_rate(struct event_clock *clock) {
+  u32 kept = clock->n_anchors < EVENT_ANCHORS ? clock->n_anchors : EVENT_ANCHORS;
+  const struct event_anchor *last = newest(clock);
+  const struct event_anchor *first = &clock->anchors[(clock->n_anchors - kept) % EVENT_ANCHORS];
+  float ms;
+  if (kept < 2 || cuda_events.cuEventElapsedTime(&ms, first->event, last->event) || ms < 500)
+    return;
+  double host = (double)(last->host_ns - first->host_ns);
+  clock->rate = host / ((double)ms * 1e6);
+  clock->rate_error = (double)(first->bracket_ns + last->bracket_ns) / 2 / host;
+}
+
+/* Every second at first, so that a short run can be told, later every ten. */
+static u64 interval_ns(const struct event_clock *clock, u64 now) {
+  return now - clock->first_ns < 60 * second_ns ? second_ns : 10 * second_ns;
+}
+
+static void write_anchor(const struct event_clock *clock, struct tscope_thread *thread, u64 now) {
+  double reach = (double)interval_ns(clock, now);
+  double error = (double)newest(clock)->bracket_ns / 2 + RESOLUTION_NS + reach * clock->rate_error;
+  double drift = (clock->rate - 1) * 1e9;
+  struct tscope_gpu_anchor_record record = {
+      .monotonic_ns = newest(clock)->host_ns,
+      .error_ns = error < UINT32_MAX ? (u32)error : UINT32_MAX,
+      .drift_ppb = (i32)(drift > INT32_MAX   ? INT32_MAX
+                         : drift < INT32_MIN ? INT32_MIN
+                                             : (i32)drift)};
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_ANCHOR, (u16)clock->device, &record,
+               sizeof record);
+}
+
+void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread) {
+  u64 now = now_ns();
+  if (now < clock->next_ns)
+    return;
+  /* One place of the ring is for trying; the tightest try stays in it. */
+  struct event_anchor *place = &clock->anchors[clock->n_anchors % EVENT_ANCHORS];
+  bool taken = false;
+  for (int i = 0; i < TRIES && !(taken && place->bracket_ns < GOOD_BRACKET_NS); i++)
+    taken = bracket(clock, place); /* the event holds its latest record: so must the bracket */
+  if (!clock->first_ns)
+    clock->first_ns = now;
+  clock->next_ns = now + (taken ? interval_ns(clock, now) : second_ns);
+  if (!taken)
+    return;
+  clock->n_anchors++;
+  find_rate(clock);
+  write_anchor(clock, thread, now);
+}
+
+u64 event_clock_ns(const struct event_clock *clock, void *event) {
+  float ms;
+  if (!clock->n_anchors ||
+      cuda_events.cuEventElapsedTime(&ms, newest(clock)->event, event))
+    return 0;
+  i64 ns = (i64)newest(clock)->host_ns + (i64)((double)ms * 1e6 * clock->rate);
+  return ns > 0 ? (u64)ns : 0;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "event_pairs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cuda_events.h"
+#include "event_clock.h"
+#include "gpu_clock.h"
+#include "gpu_spans.h"
+
+enum { POOLS = 64, PAIRS = 256 };
+
+enum pair_state { PAIR_FREE, PAIR_BEGUN, PAIR_ENDED, PAIR_VOID };
+
+struct event_pair {
+  void *start, *end;
+  void *stream;
+  struct event_subject subject;
+  u64 begun_ns; /* when it was begun, to tell one that never ends */
+  u8 state;     /* enum pair_state; release-stored by whoever is done with the rest */
+};
+
+/* One stream's. Pairs are begun at `head` and taken at `tail`, in the stream's order. */
+struct pool {
+  struct event_pair pairs[PAIRS];
+  void *context;
+  u32 head, tail;
+  u16 index;     /* of the stream */
+  u8 in_use;     /* 0: the context's next stream may have it, events and all */
+  u8 forgotten;  /* its stream is gone; free once it is drained */
+  u8 busy;       /* a thread is beginning a pair */
+  u8 broken;     /* the driver refused an event: no more are recorded */
+};
+
+static struct pool pools[POOLS]; /* untouched ones take no memory */
+static u32 n_pools;
+static u32 making; /* one thread at a time makes or reassigns a pool */
+static struct gpu_clock_counts totals;
+
+u8 event_pairs_wanted;
+
+static u64 now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
+}
+
+static void count(u64 *total, u64 more) {
+  __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
+}
+
+static void drop(u64 more) {
+  count(&totals.dropped, more);
+  tscope_lose(TSCOPE_LOSS_GPU, more);
+}
+
+/* --- on the job's threads --- */
+
+static struct pool *find_pool(u16 index) {
+  u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
+  for (u32 i = 0; i < n; i++)
+    if (__atomic_load_n(&pools[i].index, __ATOMIC_RELAXED) == index &&
+        __atomic_load_n(&pools[i].in_use, __ATOMIC_ACQUIRE) &&
+        !__atomic_load_n(&pools[i].forgotten, __ATOMIC_ACQUIRE))
+      return &pools[i];
+  return NULL;
+}
+
+static bool is_broken(const struct pool *pool) {
+  return __atomic_load_n(&pool->broken, __ATOMIC_RELAXED);
+}
+
+/* Events belong to the context that is current when they are made. */
+static bool make_events(struct pool *pool, void *context) {
+  bool made = true;
+  int mode = CAPTURE_RELAXED;
+  void *popped;
+  if (cuda_events.cuCtxPushCurrent(context))
+    return false;
+  cuda_events.cuThreadExchangeStreamCaptureMode(&mode); /* another thread may be capturing */
+  for (u32 i = 0; i < PAIRS && made; i++)
+    made = !cuda_events.cuEventCreate(&pool->pairs[i].start, 0) &&
+           !cuda_events.cuEventCreate(&pool->pairs[i].end, 0);
+  cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
+  cuda_events.cuCtxPopCurrent(&popped);
+  return made;
+}
+
+/* A pool whose stream is gone, or a new one. NULL when there is none, or not now. */
+static struct pool *assign_pool(void *stream, u16 index) {
+  void *context;
+  if (cuda_events.cuStreamGetCtx(stream, &context) ||
+      __atomic_exchange_n(&making, 1, __ATOMIC_ACQUIRE))
+    return NULL;
+  struct pool *pool = find_pool(index);
+  for (u32 i = 0; i < n_pools && !pool; i++)
+    if (!__atomic_load_n(&pools[i].in_use, __ATOMIC_ACQUIRE) && pools[i].context == context)
+      pool = &pools[i];
+  bool fresh = !pool && n_pools < POOLS;
+  if (fresh) {
+    pool = &pools[n_pools];
+    pool->context = context;
+    __atomic_store_n(&pool->broken, !make_events(pool, context), __ATOMIC_RELAXED);
+  }
+  if (pool) {
+    __atomic_store_n(&pool->index, index, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->in_use, 1, __ATOMIC_RELEASE);
+  }
+  if (fresh)
+    __atomic_store_n(&n_pools, n_pools + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&making, 0, __ATOMIC_RELEASE);
+  return pool;
+}
+
+/* The next pair of the pool, begun; NULL when all are in use. */
+static struct event_pair *take_pair(struct pool *pool) {
+  struct event_pair *pair = NULL;
+  for (int i = 0; i < 1000 && __atomic_exchange_n(&pool->busy, 1, __ATOMIC_ACQUIRE); i++)
+    if (i == 999)
+      return NULL; /* two threads on one stream, and the other was interrupted */
+  if (pool->head - __atomic_load_n(&pool->tail, __ATOMIC_ACQUIRE) < PAIRS) {
+    pair = &pool->pairs[pool->head % PAIRS];
+    pair->begun_ns = now_ns();
+    __atomic_store_n(&pair->state, PAIR_BEGUN, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->head, pool->head + 1, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&pool->busy, 0, __ATOMIC_RELEASE);
+  return pair;
+}
+
+static struct event_pair *open_pair(void *stream, u16 index) {
+  int capturing;
+  if (cuda_events.cuStreamIsCapturing(stream, &capturing) || capturing)
+    return NULL; /* an error too says that somebody captures (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) */
+  struct pool *pool = find_pool(index);
+  if (!pool)
+    pool = assign_pool(stream, index);
+  struct event_pair *pair = pool && !is_broken(pool) ? take_pair(pool) : NULL;
+  if (!pair) {
+    drop(1);
+    return NULL;
+  }
+  pair->stream = stream;
+  if (!cuda_events.cuEventRecord(pair->start, stream))
+    return pair;
+  __atomic_store_n(&pool->broken, 1, __ATOMIC_RELAXED);
+  drop(1);
+  __atomic_store_n(&pair->state, PAIR_VOID, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+struct event_pair *event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream,
+                                   u16 index) {
+  int saved = errno;
+  void *handle = stream ? (void *)stream : (void *)(uintptr_t)default_stream;
+  struct event_pair *pair = index == TSCOPE_NO_STREAM ? NULL : open_pair(handle, index);
+  errno = saved;
+  return pair;
+}
+
+void event_pair_close(struct event_pair *pair, const struct event_subject *subject) {
+  int saved = errno;
+  u8 state = PAIR_VOID;
+  if (subject) {
+    pair->subject = *subject;
+    if (!cuda_events.cuEventRecord(pair->end, pair->stream))
+      state = PAIR_ENDED;
+    else
+      drop(1);
+  }
+  __atomic_store_n(&pair->state, state, __ATOMIC_RELEASE);
+  errno = saved;
+}
+
+void event_pairs_forget(u16 index) {
+  struct pool *pool = find_pool(index);
+  if (pool)
+    __atomic_store_n(&pool->forgotten, 1, __ATOMIC_RELEASE);
+}
+
+/* --- on the ticker --- */
+
+/* Names are few, and interned once each. */
+static u32 name_number(struct tscope_thread *thread, const char *name) {
+  static struct {
+    const char *name;
+    u32 number;
+  } known[32];
+  u32 i = 0;
+  while (i < 32 && known[i].name && known[i].name != name)
+    i++;
+  if (i == 32)
+    return tscope_string(thread, name);
+  if (!known[i].name) {
+    known[i].number = tscope_string(thread, name);
+    known[i].name = name;
+  }
+  return known[i].number;
+}
+
+static void record(struct tscope_thread *thread, const struct event_clock *clock,
+                   const struct pool *pool, const struct event_pair *pair) {
+  float ms;
+  u64 start = event_clock_ns(clock, pair->start);
+  if (!start || cuda_events.cuEventElapsedTime(&ms, pair->start, pair->end) || ms < 0) {
+    count(&totals.invalid, 1);
+    return;
+  }
+  u64 end = start + (u64)((double)ms * 1e6);
+  count(&totals.seen, 1);
+  if (pair->subject.one_in)
+    gpu_work_record(thread, &(struct gpu_work){.start = start,
+                                               .end = end,
+                                               .name = name_number(thread, pair->subject.name),
+                                               .one_in = pair->subject.one_in,
+                                               .stream = pool->index});
+  else
+    gpu_run_record(thread, &(struct gpu_run){.start = start,
+                                             .end = end,
+                                             .comm = pair->subject.comm,
+                                             .seq = pair->subject.seq,
+                                             .name = name_number(thread, pair->subject.name),
+                                             .stream = pool->index});
+}
+
+/* Whether the oldest pair is done with, one way or the other. */
+static bool take_oldest(struct tscope_thread *thread, const struct event_clock *clock,
+                        struct pool *pool, struct event_pair *pair) {
+  const u64 forever_ns = 60000000000ull; /* no call takes a minute to put work on a stream */
+  switch (__atomic_load_n(&pair->state, __ATOMIC_ACQUIRE)) {
+  case PAIR_ENDED: {
+    int state = cuda_events.cuEventQuery(pair->end);
+    if (state == CUDA_NOT_READY)
+      return false;
+    if (state == 0)
+      record(thread, clock, pool, pair);
+    else /* an error is not an end */
+      count(&totals.invalid, 1);
+    return true;
+  }
+  case PAIR_BEGUN:
+    if (now_ns() - pair->begun_ns < forever_ns)
+      return false;
+    drop(1);
+    return true;
+  default:
+    return true;
+  }
+}
+
+static void drain(struct tscope_thread *thread, const struct event_clock *clock,
+                  struct pool *pool) {
+  while (pool->tail != __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE)) {
+    struct event_pair *pair = &pool->pairs[pool->tail % PAIRS];
+    if (!take_oldest(thread, clock, pool, pair))
+      return;
+    __atomic_store_n(&pair->state, PAIR_FREE, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->tail, pool->tail + 1, __ATOMIC_RELEASE);
+  }
+  if (__atomic_load_n(&pool->forgotten, __ATOMIC_ACQUIRE)) {
+    __atomic_store_n(&pool->in_use, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->forgotten, 0, __ATOMIC_RELEASE);
+  }
+}
+
+static void poll(struct tscope_thread *thread) {
+  u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
+  int mode = CAPTURE_RELAXED; /* asking for an event would end another thread's capture */
+  if (!n || !thread)
+    return;
+  cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
+  for (u32 i = 0; i < n; i++) {
+    void *popped;
+    if (is_broken(&pools[i]) || cuda_events.cuCtxPushCurrent(pools[i].context))
+      continue;
+    struct event_clock *clock = event_clock_of(pools[i].context);
+    if (clock) {
+      event_clock_keep(clock, thread);
+      if (clock->n_anchors)
+        drain(thread, clock, &pools[i]);
+    }
+    cuda_events.cuCtxPopCurrent(&popped);
+  }
+  cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static bool open_events(char *why, size_t why_bytes) {
+  if (!cuda_events_find(why, why_bytes))
+    return false;
+  __atomic_store_n(&event_pairs_wanted, 1, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* What is not done by now is never told. */
+static void close_events(void) {
+  __atomic_store_n(&event_pairs_wanted, 0, __ATOMIC_RELEASE);
+  poll(tscope_self);
+  u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
+  for (u32 i = 0; i < n; i++) {
+    u32 head = __atomic_load_n(&pools[i].head, __ATOMIC_ACQUIRE);
+    if (head != pools[i].tail)
+      drop(head - pools[i].tail);
+    __atomic_store_n(&pools[i].tail, head, __ATOMIC_RELEASE);
+  }
+}
+
+static struct gpu_clock_counts counts(void) {
+  return (struct gpu_clock_counts){.seen = __atomic_load_n(&totals.seen, __ATOMIC_RELAXED),
+                                   .dropped = __atomic_load_n(&totals.dropped, __ATOMIC_RELAXED),
+                                   .invalid = __atomic_load_n(&totals.invalid, __ATOMIC_RELAXED)};
+}
+
+const struct gpu_clock_source gpu_clock_events = {
+    .id = TSCOPE_GPU_CLOCK_EVENTS,
+    .open = open_events,
+    .poll = poll,
+    .ticks_per_poll = 1, /* a pool must not be used up in between */
+    .close = close_events,
+    .counts = counts,
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pairs of events around work that is being put on a stream, for a process without CUPTI. Each
+ * stream has a pool of its own, made at its first use and never larger, so that a stream that
+ * stands still holds up no other: when its pool is used up, what comes is dropped and counted.
+ * Nothing is recorded on a stream that is being captured, where it would become part of the graph.
+ *
+ *   struct event_pair *pair = event_pair_begin(thread, stream, default_stream, index);
+ *   result = real(...);                               // puts the work on the stream
+ *   event_pair_end(pair, result == ok ? &subject : NULL);
+ */
+#ifndef TSCOPE_EVENT_PAIRS_H
+#define TSCOPE_EVENT_PAIRS_H
+
+#include "cuda/streams.h"
+
+struct event_pair;
+
+/* What the work is: a collective, or a function of which one in so many calls is timed. */
+struct event_subject {
+  const char *name; /* lives for ever */
+  u32 comm, seq;    /* of a collective */
+  u32 one_in;       /* 0: a collective */
+};
+
+extern u8 event_pairs_wanted;
+
+TSCOPE_NOINLINE struct event_pair *event_pair_open(cudaStream_t stream,
+                                                   enum tscope_default_stream default_stream,
+                                                   u16 index);
+TSCOPE_NOINLINE void event_pair_close(struct event_pair *pair, const struct event_subject *subject);
+
+/* NULL when events are not the source, or the pair cannot be had. `index` is the stream's. */
+static inline struct event_pair *event_pair_begin(cudaStream_t stream,
+                                                  enum tscope_default_stream default_stream,
+                                                  u16 index) {
+  if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
+    return NULL;
+  return event_pair_open(stream, default_stream, index);
+}
+
+/* `subject` NULL: the work was not put on the stream after all. */
+static inline void event_pair_end(struct event_pair *pair, const struct event_subject *subject) {
+  if (TSCOPE_UNLIKELY(pair != NULL))
+    event_pair_close(pair, subject);
+}
+
+/* The stream of this index is about to be gone. */
+void event_pairs_forget(u16 index);
+
+#endif

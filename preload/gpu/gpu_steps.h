@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The duty cycle: with TSCOPE_GPU_STEPS=N/M the source of GPU time works for N of every M steps of
+ * the job and rests for the others.
+ */
+#ifndef TSCOPE_GPU_STEPS_H
+#define TSCOPE_GPU_STEPS_H
+
+#include "hook.h"
+
+/* A step has ended on the host: an optimizer was done, or, if `marked`, the user began another one.
+ * Marks count alone as soon as there is one. */
+void gpu_step_ended(struct tscope_thread *thread, bool marked);
+
+#endif
