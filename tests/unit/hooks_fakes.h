@@ -6,12 +6,14 @@
 #ifndef HOOKS_FAKES_H
 #define HOOKS_FAKES_H
 
+#include "blas/blas_types.h"
+
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { FAKE_MAX_ARGS = 10, FAKE_ARG_BYTES = 128 };
+enum { FAKE_MAX_ARGS = 24, FAKE_ARG_BYTES = 128 };
 
 struct fake_call {
   const char *name;
@@ -26,7 +28,7 @@ struct fake_call {
 /* What the next calls do and return; NULL: nothing, and 0. */
 extern int (*fake_behaviour)(const struct fake_call *call);
 
-extern __thread struct fake_call fake_last; /* of this thread */
+extern __thread struct fake_call fake_last; /* of this thread, questions left out */
 
 /* Functions that are asked but not hooked, in the form of the registries. */
 #define FAKE_QUESTIONS(HOOK)                                                                       \
@@ -34,6 +36,16 @@ extern __thread struct fake_call fake_last; /* of this thread */
   HOOK(ncclCommUserRank, 0, ncclResult_t, (ncclComm_t comm, int *rank), (comm, rank), 0, 0, ())    \
   HOOK(ncclCommCuDevice, 0, ncclResult_t, (ncclComm_t comm, int *device), (comm, device), 0, 0,    \
        ())                                                                                         \
+  HOOK(cublasGetStream_v2, 0, cublasStatus_t, (cublasHandle_t handle, cudaStream_t * stream),      \
+       (handle, stream), 0, 0, ())                                                                 \
+  HOOK(cublasLtMatrixLayoutGetAttribute, 0, cublasStatus_t,                                        \
+       (cublasLtMatrixLayout_t layout, int attribute, void *value, size_t bytes, size_t *written), \
+       (layout, attribute, value, bytes, written), 0, 0, ())                                       \
+  HOOK(cublasLtMatmulDescGetAttribute, 0, cublasStatus_t,                                          \
+       (cublasLtMatmulDesc_t desc, int attribute, void *value, size_t bytes, size_t *written),     \
+       (desc, attribute, value, bytes, written), 0, 0, ())                                         \
+  HOOK(cudaStreamIsCapturing, 0, cudaError_t, (cudaStream_t stream, int *status),                  \
+       (stream, status), 0, 0, ())                                                                 \
   HOOK(ncclGetVersion, 0, ncclResult_t, (int *version), (version), 0, 0, ())                       \
   HOOK(cudaDriverGetVersion, 0, cudaError_t, (int *version), (version), 0, 0, ())                  \
   HOOK(cudaRuntimeGetVersion, 0, cudaError_t, (int *version), (version), 0, 0, ())                 \

@@ -3,6 +3,7 @@
  * Every hooked function, taken from the registries: what the job passes reaches the real function
  * bit for bit, what that returns reaches the job, and errno is the real function's.
  */
+#include "blas/blas_hooks.def"
 #include "cuda/cuda_hooks.def"
 #include "nccl/nccl_hooks.def"
 
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -22,6 +24,7 @@
   type wrapper_##name_ params __asm__(#name_);
 TSCOPE_CUDA_HOOKS(HOOK)
 TSCOPE_NCCL_HOOKS(HOOK)
+TSCOPE_BLAS_HOOKS(HOOK)
 #undef HOOK
 
 /* Registers and stack filled with arguments, whatever the function makes of them. Each is an
@@ -48,10 +51,12 @@ struct hooked {
 
 #define SIZE_void 0
 #define SIZE_cudaError_t sizeof(cudaError_t)
+#define SIZE_cublasStatus_t sizeof(cublasStatus_t)
 #define SIZE_ncclResult_t sizeof(ncclResult_t)
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   {#name_, (any_function *)(void *)wrapper_##name_, SIZE_##type},
-static const struct hooked hooked[] = {TSCOPE_CUDA_HOOKS(HOOK) TSCOPE_NCCL_HOOKS(HOOK)};
+static const struct hooked hooked[] = {TSCOPE_CUDA_HOOKS(HOOK) TSCOPE_NCCL_HOOKS(HOOK)
+                                           TSCOPE_BLAS_HOOKS(HOOK)};
 #undef HOOK
 
 static const char *expected_name;
@@ -61,7 +66,9 @@ static int behave(const struct fake_call *made) {
   if (strcmp(made->name, expected_name))
     return 0; /* a question of tscope's own */
   errno = errno_wanted;
-  return result_wanted;
+  /* An address for the number of groups is more than any library takes. */
+  bool refused = strstr(made->name, "Grouped") && strstr(made->name, "_64");
+  return refused ? CUBLAS_STATUS_NOT_INITIALIZED : result_wanted;
 }
 
 static struct fake_call made_by(const char *name, any_function *function, word *result) {
@@ -85,14 +92,11 @@ static int set_up(void **state) {
   return arena == MAP_FAILED ? -1 : trace_set_up(state);
 }
 
-/* The first call through tscope may ask the real library further questions; the last call that the
- * fake library notes is then one of those. A second call asks nothing new. */
 static void forwards(const char *name, any_function *wrapper, size_t result_bytes) {
   any_function *real = (any_function *)dlsym(RTLD_NEXT, name);
   assert_non_null(real);
   word direct_result, result;
   struct fake_call direct = made_by(name, real, &direct_result);
-  made_by(name, wrapper, &result);
   errno_wanted = 77;
   struct fake_call through = made_by(name, wrapper, &result);
   assert_int_equal(errno, 77);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * This program has the hooks, but no CUDA and no NCCL behind them: each hooked call fails with an
+ * This program has the hooks, but no CUDA, no NCCL and no cuBLAS behind them: each hooked call fails with an
  * error of its own API.
  */
+#include "blas/blas_hooks.def"
 #include "cuda/cuda_hooks.def"
 #include "nccl/nccl_hooks.def"
 
@@ -19,6 +20,7 @@
   type wrapper_##name_ params __asm__(#name_);
 TSCOPE_CUDA_HOOKS(HOOK)
 TSCOPE_NCCL_HOOKS(HOOK)
+TSCOPE_BLAS_HOOKS(HOOK)
 #undef HOOK
 
 static void every_call_fails_with_its_apis_own_error(void **state) {
@@ -26,6 +28,7 @@ static void every_call_fails_with_its_apis_own_error(void **state) {
   uintptr_t none = 0;
 #define TYPE_IS_void(...)
 #define TYPE_IS_cudaError_t(...) __VA_ARGS__
+#define TYPE_IS_cublasStatus_t(...) __VA_ARGS__
 #define TYPE_IS_ncclResult_t(...) __VA_ARGS__
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   TYPE_IS_##type({                                                                                 \
@@ -38,6 +41,7 @@ static void every_call_fails_with_its_apis_own_error(void **state) {
   })
   TSCOPE_CUDA_HOOKS(HOOK)
   TSCOPE_NCCL_HOOKS(HOOK)
+  TSCOPE_BLAS_HOOKS(HOOK)
 }
 
 /* A program that gets nothing done is not a training job. */

@@ -11,12 +11,16 @@
 
 #include <cmocka.h>
 
+#include "blas_hooks.def"
 #include "cuda_hooks.def"
 #include "nccl_hooks.def"
 
 #define NAME(name, since, type, params, args, failure, recorder, what) #name,
 static const char *const cuda_names[] = {TSCOPE_CUDA_HOOKS(NAME)};
 static const char *const nccl_names[] = {TSCOPE_NCCL_HOOKS(NAME)};
+static const char *const cublas_names[] = {TSCOPE_CUBLAS_HOOKS(NAME)
+                                               TSCOPE_CUBLAS_HALF_HOOKS(NAME)};
+static const char *const cublaslt_names[] = {TSCOPE_CUBLASLT_HOOKS(NAME)};
 
 static void all_there(const char *library, const char *const *names, size_t n) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -42,11 +46,21 @@ static void nccl_has_every_hooked_function(void **state) {
   all_there("libnccl.so.2", nccl_names, sizeof nccl_names / sizeof *nccl_names);
 }
 
+static void cublas_has_every_hooked_function(void **state) {
+  (void)state;
+  static const char *const libraries[] = {"libcublas.so.12", "libcublas.so.13"};
+  for (size_t i = 0; i < 2; i++)
+    all_there(libraries[i], cublas_names, sizeof cublas_names / sizeof *cublas_names);
+  all_there("libcublasLt.so.12", cublaslt_names, sizeof cublaslt_names / sizeof *cublaslt_names);
+  all_there("libcublasLt.so.13", cublaslt_names, sizeof cublaslt_names / sizeof *cublaslt_names);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cudart_12_has_every_hooked_function),
       cmocka_unit_test(cudart_13_has_every_hooked_function),
       cmocka_unit_test(nccl_has_every_hooked_function),
+      cmocka_unit_test(cublas_has_every_hooked_function),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

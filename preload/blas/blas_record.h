@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is recorded of each matrix product: the recorders that blas_hooks.def names. See
+ * core/wrapper.h for their shape; wrappers.c says how these differ. A call that failed launched
+ * nothing and is not recorded.
+ */
+#ifndef TSCOPE_BLAS_RECORD_H
+#define TSCOPE_BLAS_RECORD_H
+
+#include "blas_types.h"
+#include "gpu/gpu_clock.h"
+
+/* How complex numbers are multiplied: by four real products, or by Gauss's three. */
+enum gemm_method { GEMM_PLAIN, GEMM_3M };
+
+/* Real operations of one multiply-add of elements of a type. */
+static inline u64 gemm_operations(cudaDataType type, enum gemm_method method) {
+  switch ((int)type) {
+  case CUDA_C_16F:
+  case CUDA_C_16BF:
+  case CUDA_C_32F:
+  case CUDA_C_64F:
+    return method == GEMM_3M ? 6 : 8;
+  default:
+    return 2;
+  }
+}
+
+u8 gemm_dtype(cudaDataType type);
+
+#define GEMM_FLOPS_UNKNOWN UINT64_MAX
+
+/* operations x m x n x k x batch, GEMM_FLOPS_UNKNOWN if any is negative or all is beyond 64 bits.
+ */
+u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch);
+
+/* What the products of one call are. */
+struct gemm_facts {
+  u64 start;
+  i64 m, n, k, batch; /* -1 where it is not one number */
+  u64 flops;
+  u8 a, b, c, compute;
+};
+
+/* Writes the record; `handle` is a cublasHandle_t that knows the stream, or NULL: then it is
+ * `stream`. Preserves errno. */
+void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
+                cudaStream_t stream);
+
+enum { gemm_wakes = TSCOPE_WAKES };
+struct gemm_call {
+  u64 start;
+  cublasHandle_t handle;
+  i64 m, n, k, batch;
+  cudaDataType a, b, c;
+  int compute;
+  enum gemm_method method;
+};
+static inline struct gemm_call gemm_begin(struct tscope_thread *thread, cublasHandle_t handle,
+                                          i64 m, i64 n, i64 k, i64 batch, cudaDataType a,
+                                          cudaDataType b, cudaDataType c, int compute,
+                                          enum gemm_method method) {
+  gpu_clock_start_once(thread);
+  return (struct gemm_call){tscope_ticks(), handle, m, n, k, batch, a, b, c, compute, method};
+}
+void gemm_end(struct tscope_thread *thread, const struct gemm_call *call, cublasStatus_t result);
+
+/* gemm_grouped: the numbers are in the job's arrays, ints or int64_ts. */
+enum { gemm_grouped_wakes = TSCOPE_WAKES };
+struct gemm_grouped_call {
+  u64 start;
+  cublasHandle_t handle;
+  const void *m, *n, *k, *sizes;
+  i64 groups;
+  size_t number_bytes;
+  cudaDataType a, b, c;
+  int compute;
+};
+static inline struct gemm_grouped_call
+gemm_grouped_begin(struct tscope_thread *thread, cublasHandle_t handle, const void *m,
+                   const void *n, const void *k, i64 groups, const void *sizes, size_t number_bytes,
+                   cudaDataType a, cudaDataType b, cudaDataType c, int compute) {
+  gpu_clock_start_once(thread);
+  return (struct gemm_grouped_call){tscope_ticks(), handle,       m, n, k, sizes,
+                                    groups,         number_bytes, a, b, c, compute};
+}
+void gemm_grouped_end(struct tscope_thread *thread, const struct gemm_grouped_call *call,
+                      cublasStatus_t result);
+
+/* lt_matmul: all is said by descriptors, which the library is asked about. */
+enum { lt_matmul_wakes = TSCOPE_WAKES };
+struct lt_matmul_call {
+  u64 start;
+  cublasLtMatmulDesc_t desc;
+  cublasLtMatrixLayout_t a, b, d;
+  cudaStream_t stream;
+};
+static inline struct lt_matmul_call
+lt_matmul_begin(struct tscope_thread *thread, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d, cudaStream_t stream) {
+  gpu_clock_start_once(thread);
+  return (struct lt_matmul_call){tscope_ticks(), desc, a, b, d, stream};
+}
+void lt_matmul_end(struct tscope_thread *thread, const struct lt_matmul_call *call,
+                   cublasStatus_t result);
+
+/* The facts of a matmul by its descriptors, as any cuBLASLt tells them. */
+struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d);
+
+extern const char *const tscope_cublas_sonames[];
+extern const char *const tscope_cublaslt_sonames[];
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The wrappers of blas_hooks.def. They differ from core/wrapper.h in one thing: the kernels that a
+ * product launches are to be recorded, so that their time on the GPU can be held against its
+ * arithmetic. So no hook is in progress while the real function runs; only a product inside a
+ * product (cuBLAS calls cuBLASLt through the linker) is left out, by a guard of this family's own.
+ */
+#include "blas_hooks.def"
+
+#include "blas_record.h"
+#include "wrapper.h"
+
+/* Frame of the product in progress on this thread; as in tscope_enter(), a frame above it proves
+ * that it is gone. */
+static __thread const char *product __attribute__((tls_model("initial-exec")));
+
+#define BLAS_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)          \
+  type tscope_hook_##name_ params __asm__(#name_);                                                 \
+  TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
+    static struct tscope_symbol symbol = {.name = #name_, .sonames = (sonames_)};                  \
+    const char *frame = __builtin_frame_address(0);                                                \
+    type(*real) params = tscope_resolve(&symbol, __builtin_return_address(0));                     \
+    if (TSCOPE_UNLIKELY(!real))                                                                    \
+      return failure;                                                                              \
+    if (product && frame < product)                                                                \
+      return real args;                                                                            \
+    struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
+    if (TSCOPE_UNLIKELY(!thread))                                                                  \
+      return real args;                                                                            \
+    struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
+    tscope_leave(thread);                                                                          \
+    product = frame;                                                                               \
+    type result = real args;                                                                       \
+    product = NULL;                                                                                \
+    thread = tscope_enter(TSCOPE_QUIET);                                                           \
+    if (TSCOPE_LIKELY(thread != NULL)) {                                                           \
+      recorder##_end(thread, &call, result);                                                       \
+      tscope_leave(thread);                                                                        \
+    }                                                                                              \
+    return result;                                                                                 \
+  }
+
+#define HOOK(...) BLAS_WRAPPER(tscope_cublas_sonames, __VA_ARGS__)
+TSCOPE_CUBLAS_HOOKS(HOOK)
+TSCOPE_CUBLAS_HALF_HOOKS(HOOK)
+#undef HOOK
+#define HOOK(...) BLAS_WRAPPER(tscope_cublaslt_sonames, __VA_ARGS__)
+TSCOPE_CUBLASLT_HOOKS(HOOK)

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is recorded of matrix products: sizes, types and arithmetic by closed forms, the stream,
+ * the launches inside, and nothing twice.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "blas/blas_hooks.def"
+#include "blas/blas_record.h"
+#include "hooks_fakes.h"
+#include "hooks_trace.h"
+
+#define HOOK(name, since, type, params, args, failure, recorder, what) type name params;
+TSCOPE_BLAS_HOOKS(HOOK)
+#undef HOOK
+
+static const cudaStream_t a_stream = (cudaStream_t)0x20000;
+static const cublasHandle_t a_handle = (cublasHandle_t)0x30000;
+
+/* Descriptors of the fake cuBLASLt: values by attribute. */
+struct layout {
+  u32 type;
+  u64 rows, cols;
+  i32 batch;
+};
+struct matmul {
+  i32 compute, transposed_a;
+};
+
+static struct {
+  cublasStatus_t result;
+  bool capturing;
+  bool calls_lt;    /* every cuBLAS product calls cuBLASLt's */
+  int kernels;      /* that a product launches through the runtime */
+  int lt_attribute; /* that cuBLASLt does not know, -1 for none */
+} blas;
+
+static void put(const struct fake_call *call, const void *value, size_t bytes) {
+  memcpy(FAKE_ARG(call, 2, void *), value, bytes);
+  *FAKE_ARG(call, 4, size_t *) = bytes;
+}
+
+static int tell_layout(const struct fake_call *call) {
+  const struct layout *layout = FAKE_ARG(call, 0, const struct layout *);
+  int attribute = FAKE_ARG(call, 1, int);
+  if (attribute == blas.lt_attribute)
+    return 7;
+  if (attribute == 0)
+    put(call, &layout->type, sizeof layout->type);
+  else if (attribute == 2)
+    put(call, &layout->rows, sizeof layout->rows);
+  else if (attribute == 3)
+    put(call, &layout->cols, sizeof layout->cols);
+  else
+    put(call, &layout->batch, sizeof layout->batch);
+  return 0;
+}
+
+static int tell_matmul(const struct fake_call *call) {
+  const struct matmul *matmul = FAKE_ARG(call, 0, const struct matmul *);
+  put(call, FAKE_ARG(call, 1, int) ? &matmul->transposed_a : &matmul->compute, sizeof(i32));
+  return 0;
+}
+
+static const struct layout inner = {CUDA_R_32F, 2, 3, 1};
+static const struct matmul plain = {68, 0};
+
+static int lt(const struct matmul *desc, const struct layout *a, const struct layout *b,
+              const struct layout *d) {
+  return cublasLtMatmul(NULL, (cublasLtMatmulDesc_t)desc, NULL, NULL, (cublasLtMatrixLayout_t)a,
+                        NULL, (cublasLtMatrixLayout_t)b, NULL, NULL, (cublasLtMatrixLayout_t)d,
+                        NULL, (cublasLtMatrixLayout_t)d, NULL, NULL, 0, a_stream);
+}
+
+static int behave(const struct fake_call *call) {
+  static char kernel;
+  const char *name = call->name;
+  if (!strcmp(name, "cublasGetStream_v2"))
+    *FAKE_ARG(call, 1, cudaStream_t *) = a_stream;
+  else if (!strcmp(name, "cudaStreamIsCapturing"))
+    *FAKE_ARG(call, 1, int *) = blas.capturing;
+  else if (!strcmp(name, "cublasLtMatrixLayoutGetAttribute"))
+    return tell_layout(call);
+  else if (!strcmp(name, "cublasLtMatmulDescGetAttribute"))
+    return tell_matmul(call);
+  else if (!strncmp(name, "cublas", 6)) {
+    for (int i = 0; i < blas.kernels; i++)
+      cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, a_stream);
+    if (blas.calls_lt && strcmp(name, "cublasLtMatmul"))
+      lt(&plain, &inner, &inner, &inner);
+    return blas.result;
+  }
+  return 0;
+}
+
+static int fresh(void **state) {
+  (void)state;
+  memset(&blas, 0, sizeof blas);
+  blas.lt_attribute = -1;
+  fake_behaviour = behave;
+  return 0;
+}
+
+static void expect(struct tscope_gemm_record got, u32 m, u32 n, u32 k, u32 batch, double flops,
+                   enum tscope_dtype dtype) {
+  assert_int_equal(got.m, m);
+  assert_int_equal(got.n, n);
+  assert_int_equal(got.k, k);
+  assert_int_equal(got.batch, batch);
+  assert_true((double)got.flops == flops);
+  assert_int_equal(got.a, dtype);
+  assert_int_equal(got.captured, 0);
+}
+
+static void every_plain_product_is_2mnk(void **state) {
+  (void)state;
+  assert_int_equal(cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3),
+                   0);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 1, 2.0 * 3 * 5 * 7, TSCOPE_DTYPE_F32);
+  cublasDgemm_v2_64(a_handle, 0, 0, 3, 5, 11, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  expect(LAST(GEMM, gemm), 3, 5, 11, 1, 2.0 * 3 * 5 * 11, TSCOPE_DTYPE_F64);
+  cublasHgemm(a_handle, 0, 0, 13, 5, 11, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  expect(LAST(GEMM, gemm), 13, 5, 11, 1, 2.0 * 13 * 5 * 11, TSCOPE_DTYPE_F16);
+}
+
+/* (a + bi)(c + di) is four real products and two sums, and adding it two more: 8 operations; by
+ * Gauss's method three real products, each in a real matrix product: 3 x 2. */
+static void complex_products_are_counted_in_real_operations(void **state) {
+  (void)state;
+  cublasCgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 1, 8.0 * 3 * 5 * 7, TSCOPE_DTYPE_C64);
+  cublasZgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 1, 8.0 * 3 * 5 * 7, TSCOPE_DTYPE_C128);
+  cublasZgemm3m(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 1, 6.0 * 3 * 5 * 7, TSCOPE_DTYPE_C128);
+}
+
+static void batches_multiply(void **state) {
+  (void)state;
+  cublasSgemmStridedBatched(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, 0, NULL, 7, 0, NULL, NULL, 3, 0,
+                            9);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 9, 2.0 * 3 * 5 * 7 * 9, TSCOPE_DTYPE_F32);
+  cublasDgemmBatched_64(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3, 10);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 10, 2.0 * 3 * 5 * 7 * 10, TSCOPE_DTYPE_F64);
+  cublasGemmStridedBatchedEx(a_handle, 0, 0, 64, 128, 256, NULL, NULL, CUDA_R_16BF, 3, 0, NULL,
+                             CUDA_R_16BF, 7, 0, NULL, NULL, CUDA_R_32F, 3, 0, 12, 68, -1);
+  struct tscope_gemm_record got = LAST(GEMM, gemm);
+  expect(got, 64, 128, 256, 12, 2.0 * 64 * 128 * 256 * 12, TSCOPE_DTYPE_BF16);
+  assert_int_equal(got.b, TSCOPE_DTYPE_BF16);
+  assert_int_equal(got.c, TSCOPE_DTYPE_F32);
+  assert_int_equal(got.compute, 68);
+  cublasGemmBatchedEx_64(a_handle, 0, 0, 4, 4, 4, NULL, NULL, CUDA_C_32F, 3, NULL, CUDA_C_32F, 7,
+                         NULL, NULL, CUDA_C_32F, 3, 2, 68, -1);
+  expect(LAST(GEMM, gemm), 4, 4, 4, 2, 8.0 * 4 * 4 * 4 * 2, TSCOPE_DTYPE_C64);
+}
+
+static void groups_add_up(void **state) {
+  (void)state;
+  const int m[] = {2, 2, 2}, n[] = {3, 5, 7}, k[] = {11, 11, 11}, sizes[] = {1, 4, 2};
+  double flops = 2.0 * 2 * 3 * 11 * 1 + 2.0 * 2 * 5 * 11 * 4 + 2.0 * 2 * 7 * 11 * 2;
+  cublasSgemmGroupedBatched(a_handle, NULL, NULL, m, n, k, NULL, NULL, m, NULL, m, NULL, NULL, m, 3,
+                            sizes);
+  expect(LAST(GEMM, gemm), 2, TSCOPE_UNKNOWN, 11, 7, flops, TSCOPE_DTYPE_F32);
+  const int64_t m64[] = {1ll << 33}, n64[] = {1}, k64[] = {2}, sizes64[] = {3};
+  cublasGemmGroupedBatchedEx_64(a_handle, NULL, NULL, m64, n64, k64, NULL, NULL, CUDA_R_16F, m64,
+                                NULL, CUDA_R_16F, m64, NULL, NULL, CUDA_R_16F, m64, 1, sizes64, 68);
+  expect(LAST(GEMM, gemm), TSCOPE_UNKNOWN, 1, 2, 3, 2.0 * (double)(1ll << 33) * 2 * 3,
+         TSCOPE_DTYPE_F16);
+}
+
+static void lt_shapes_come_from_the_descriptors(void **state) {
+  (void)state;
+  enum { E4M3 = 28, E5M2 = 29 };
+  struct layout a = {E4M3, 4096, 512, 6}, b = {E5M2, 4096, 1024, 6},
+                d = {CUDA_R_16BF, 512, 1024, 6};
+  const struct matmul transposed = {68, 1};
+  assert_int_equal(lt(&transposed, &a, &b, &d), 0);
+  struct tscope_gemm_record got = LAST(GEMM, gemm);
+  expect(got, 512, 1024, 4096, 6, 2.0 * 512 * 1024 * 4096 * 6, TSCOPE_DTYPE_F8E4M3);
+  assert_int_equal(got.b, TSCOPE_DTYPE_F8E5M2);
+  assert_int_equal(got.c, TSCOPE_DTYPE_BF16);
+  a = (struct layout){CUDA_R_16F, 512, 4096, 6};
+  lt(&plain, &a, &b, &d);
+  expect(LAST(GEMM, gemm), 512, 1024, 4096, 6, 2.0 * 512 * 1024 * 4096 * 6, TSCOPE_DTYPE_F16);
+}
+
+static void what_is_not_told_is_unknown(void **state) {
+  (void)state;
+  struct layout a = {CUDA_R_16F, 8, 16, 1}, d = {CUDA_R_16F, 8, 4, 1};
+  blas.lt_attribute = 3;
+  lt(&plain, &a, &a, &d);
+  struct tscope_gemm_record got = LAST(GEMM, gemm);
+  assert_int_equal(got.m, 8);
+  assert_int_equal(got.n, TSCOPE_UNKNOWN);
+  assert_int_equal(got.k, TSCOPE_UNKNOWN);
+  assert_true(got.flops == GEMM_FLOPS_UNKNOWN);
+  int64_t huge = 1ll << 40;
+  cublasSgemm_v2_64(a_handle, 0, 0, huge, huge, huge, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  assert_true(LAST(GEMM, gemm).flops == GEMM_FLOPS_UNKNOWN);
+}
+
+static void a_product_inside_a_product_counts_once(void **state) {
+  (void)state;
+  u32 before = count(TSCOPE_REC_GEMM);
+  blas.calls_lt = true;
+  cublasGemmEx(a_handle, 0, 0, 3, 5, 7, NULL, NULL, CUDA_R_16F, 3, NULL, CUDA_R_16F, 7, NULL, NULL,
+               CUDA_R_16F, 3, 68, -1);
+  assert_int_equal(count(TSCOPE_REC_GEMM), before + 1);
+  expect(LAST(GEMM, gemm), 3, 5, 7, 1, 2.0 * 3 * 5 * 7, TSCOPE_DTYPE_F16);
+}
+
+static void launches_inside_are_recorded_within_its_time(void **state) {
+  (void)state;
+  u32 before = count(TSCOPE_REC_LAUNCH);
+  blas.kernels = 2;
+  cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), before + 2);
+  struct trace trace = trace_read();
+  struct trace_cursor at = {0};
+  u64 gemm_begin = 0, gemm_end = 0, launched = 0;
+  u16 gemm_stream = 0, launch_stream = 1;
+  while (trace_next(&trace, &at, TSCOPE_REC_GEMM)) {
+    gemm_begin = at.base + at.record->time;
+    gemm_end = gemm_begin + ((const struct tscope_gemm_record *)(const void *)at.record)->dur;
+    gemm_stream = at.record->tag;
+  }
+  at = (struct trace_cursor){0};
+  while (trace_next(&trace, &at, TSCOPE_REC_LAUNCH)) {
+    launched = at.base + at.record->time;
+    launch_stream = at.record->tag;
+  }
+  trace_free(&trace);
+  assert_true(gemm_begin <= launched && launched <= gemm_end);
+  assert_int_equal(gemm_stream, launch_stream);
+}
+
+static void captured_products_say_so(void **state) {
+  (void)state;
+  blas.capturing = true;
+  cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  assert_int_equal(LAST(GEMM, gemm).captured, 1);
+}
+
+static void failed_products_are_not_recorded(void **state) {
+  (void)state;
+  u32 before = count(TSCOPE_REC_GEMM);
+  blas.result = (cublasStatus_t)7;
+  assert_int_equal(cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3),
+                   7);
+  assert_int_equal(lt(&plain, &inner, &inner, &inner), 7);
+  int many[] = {1};
+  cublasSgemmGroupedBatched(a_handle, NULL, NULL, many, many, many, NULL, NULL, many, NULL, many,
+                            NULL, NULL, many, 1000000000, many);
+  assert_int_equal(count(TSCOPE_REC_GEMM), before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(every_plain_product_is_2mnk, fresh),
+      cmocka_unit_test_setup(complex_products_are_counted_in_real_operations, fresh),
+      cmocka_unit_test_setup(batches_multiply, fresh),
+      cmocka_unit_test_setup(groups_add_up, fresh),
+      cmocka_unit_test_setup(lt_shapes_come_from_the_descriptors, fresh),
+      cmocka_unit_test_setup(what_is_not_told_is_unknown, fresh),
+      cmocka_unit_test_setup(a_product_inside_a_product_counts_once, fresh),
+      cmocka_unit_test_setup(launches_inside_are_recorded_within_its_time, fresh),
+      cmocka_unit_test_setup(captured_products_say_so, fresh),
+      cmocka_unit_test_setup(failed_products_are_not_recorded, fresh),
+  };
+  return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
+}
