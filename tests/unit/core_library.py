@@ -18,7 +18,7 @@ def hooked_names(root):
     """Every name that some registry of hooks mentions."""
     text = "".join(path.read_text() for path in sorted((root / "preload").rglob("*.def")))
     names = set(re.findall(r"\b_?\w+", text))
-    twins = {name + suffix for name in names for suffix in ("_ptsz", "_ptds")}
+    twins = {name + suffix for name in names for suffix in ("_ptsz", "_ptds", "_64")}
     return names | twins
 
 
