@@ -107,7 +107,8 @@ struct steps {
   u32 first;               /* number in the run of the first one here: 0, or a of --steps a:b */
   u32 warmup;              /* the first so many are left out of all statistics */
   const char *warmup_rule; /* how they were told, in words; NULL if none is applied */
-  const char *method;      /* "optimizer phases", "step marks", "collective period", "none" */
+  const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
+                              "none": the first for which there is evidence */
   double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
   i64 *begin, *end;        /* NS_UNKNOWN where a rank does not have the step */
 };

@@ -135,6 +135,13 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return VECTOR_PUSH(&spine->waits, (struct spine_wait){span.start, span.end, wait->comm,
                                                           wait->seq, INDEX_NONE, reading->thread});
   }
+  case TSCOPE_REC_STEP_RANGE: {
+    const struct tscope_step_range_record *range = (const void *)record;
+    struct interval span = span_of(reading, record, time);
+    return VECTOR_PUSH(
+        &spine->step_ranges,
+        (struct spine_step_range){span.start, span.end, range->number, reading->thread});
+  }
   case TSCOPE_REC_STEP: {
     const struct tscope_step_record *mark = (const void *)record;
     return VECTOR_PUSH(&spine->marks,
@@ -214,6 +221,7 @@ static void sort_lists(struct spine *spine) {
   SORT_BY_TIME(&spine->waits);
   SORT_BY_TIME(&spine->phases);
   SORT_BY_TIME(&spine->marks);
+  SORT_BY_TIME(&spine->step_ranges);
   SORT_BY_TIME(&spine->scalars);
 }
 
@@ -252,6 +260,7 @@ void spine_release(struct spine *spine) {
   free(spine->waits.at);
   free(spine->phases.at);
   free(spine->marks.at);
+  free(spine->step_ranges.at);
   free(spine->scalars.at);
   arena_release(&spine->arena);
   *spine = (struct spine){0};

@@ -61,6 +61,12 @@ struct spine_mark {
   u64 step;
 };
 
+struct spine_step_range {
+  i64 start, end; /* end NS_UNKNOWN while it is open */
+  u32 number;     /* the program's own; TSCOPE_UNKNOWN */
+  u32 thread;
+};
+
 struct spine_scalar {
   i64 time;
   double value;
@@ -78,6 +84,7 @@ struct spine {
   VECTOR(struct spine_wait) waits;
   VECTOR(struct spine_phase) phases;
   VECTOR(struct spine_mark) marks;
+  VECTOR(struct spine_step_range) step_ranges;
   VECTOR(struct spine_scalar) scalars;
   i64 begin, end; /* first and last instant in the file; NS_UNKNOWN if it has none */
   u64 launches, gpu_kernels;

@@ -137,6 +137,8 @@ int find_steps(struct model *model, const struct model_options *options) {
   model->steps = (struct steps){.method = "none", .confidence = NAN};
   if (bounds_by_marks(model, bounds, &model->steps.confidence))
     model->steps.method = "step marks";
+  else if (bounds_by_ranges(model, bounds, &model->steps.confidence))
+    model->steps.method = "NVTX ranges";
   else if (bounds_by_optimizer(model, bounds, &model->steps.confidence))
     model->steps.method = "optimizer phases";
   else if (bounds_by_period(model, bounds, &model->steps.confidence, options->threads))

@@ -48,8 +48,7 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
   return true;
 }
 
-/* The outermost optimizer ranges of a rank that are over, in order of time. */
-static u32 list_optimizer(const struct spine *spine, u32 *phases) {
+u32 list_optimizer_phases(const struct spine *spine, u32 *phases) {
   u32 n = 0;
   i64 covered = INT64_MIN;
   for (u32 i = 0; i < spine->phases.n; i++) {
@@ -97,7 +96,7 @@ bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
     const struct spine *spine = &spines[r];
     u32 *phases = malloc((spine->phases.n + 1) * sizeof *phases);
     room = phases != NULL;
-    u32 n = room ? list_optimizer(spine, phases) : 0;
+    u32 n = room ? list_optimizer_phases(spine, phases) : 0;
     u32 per_step = n ? ranges_per_step(spine, phases, n) : 1;
     if (n >= per_step && n > 0)
       room = push(&bounds[r], first_begin(spine, phases[0]));

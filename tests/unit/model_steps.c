@@ -146,6 +146,72 @@ static void test_steps_from_optimizer_ranges(void **state) {
   tracegen_truth_free(&truth);
 }
 
+/* Two ranks, the second awake from step 2 on; `ranges` a step, each with a range inside it; the
+ * optimizer runs once a step. */
+static struct model *model_of_ranges(struct fixture *fixture, u32 ranges, bool optimizer,
+                                     bool marks) {
+  enum { STEPS = 12, STEP_NS = 1000000 };
+  for (u32 r = 0; r < 2; r++) {
+    struct trace_writer *writer = new_rank(r, 2);
+    u32 name = trace_string(writer, "iteration");
+    for (u32 i = r == 0 ? 0 : 2 * ranges; i < STEPS * ranges; i++) {
+      u64 dur = STEP_NS / ranges, at = AT(5000000 + i * dur);
+      struct tscope_step_range_record *range =
+          trace_add(writer, on_spine, at, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
+      range->dur = dur * 3 / 4; /* then data is loaded */
+      range->name = name;
+      range->number = 100 + i;
+      range = trace_add(writer, on_spine, at + 10, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
+      range->dur = dur / 2; /* "train_step" inside "iteration" */
+      range->number = TSCOPE_UNKNOWN;
+      if (marks) {
+        struct tscope_step_record *mark =
+            trace_add(writer, on_spine, at + 20, TSCOPE_REC_STEP, 0, sizeof *mark);
+        mark->step = i;
+      }
+      if (optimizer && i % ranges == ranges - 1) {
+        struct tscope_phase_record *phase =
+            trace_add(writer, on_spine, at + dur / 2, TSCOPE_REC_PHASE, TSCOPE_PHASE_OPTIMIZER,
+                      sizeof *phase);
+        phase->dur = dur / 8;
+      }
+    }
+    save_rank(fixture, writer);
+  }
+  return load(fixture->directory, NULL);
+}
+
+static void test_ranges_that_the_program_calls_steps(void **state) {
+  struct model *model = model_of_ranges(*state, 1, true, false);
+  assert_string_equal(model->steps.method, "NVTX ranges");
+  assert_int_equal(model->steps.n, 12);
+  assert_true(model->steps.begin[1 * 2 + 1] == NS_UNKNOWN); /* by its own number it began later */
+  for (u32 s = 2; s + 1 < 12; s++)
+    for (u32 r = 0; r < 2; r++)
+      assert_int_equal(model->steps.end[s * 2 + r] - model->steps.begin[s * 2 + r], 1000000);
+  assert_int_equal(model->steps.end[11 * 2] - model->steps.begin[11 * 2], 750000);
+  model_free(model);
+}
+
+static void test_ranges_of_micro_batches_are_no_steps(void **state) {
+  struct model *model = model_of_ranges(*state, 4, true, false);
+  assert_string_equal(model->steps.method, "optimizer phases");
+  model_free(model);
+}
+
+static void test_ranges_without_an_optimizer_are_believed(void **state) {
+  struct model *model = model_of_ranges(*state, 4, false, false);
+  assert_string_equal(model->steps.method, "NVTX ranges");
+  assert_int_equal(model->steps.n, 48);
+  model_free(model);
+}
+
+static void test_marks_win_over_ranges(void **state) {
+  struct model *model = model_of_ranges(*state, 1, true, true);
+  assert_string_equal(model->steps.method, "step marks");
+  model_free(model);
+}
+
 static void test_the_users_marks_win(void **state) {
   struct tracegen_options options = tracegen_defaults();
   struct tracegen_truth truth;
@@ -260,6 +326,10 @@ int main(void) {
       cmocka_unit_test(test_pauses_tell_equal_collectives_apart),
       ON_DISK(test_steps_of_a_gpu_job_without_annotation),
       ON_DISK(test_steps_from_optimizer_ranges),
+      ON_DISK(test_ranges_that_the_program_calls_steps),
+      ON_DISK(test_ranges_of_micro_batches_are_no_steps),
+      ON_DISK(test_ranges_without_an_optimizer_are_believed),
+      ON_DISK(test_marks_win_over_ranges),
       ON_DISK(test_the_users_marks_win),
       ON_DISK(test_several_optimizers_are_one_step),
       ON_DISK(test_recomputed_forward_is_backward),

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps from ranges that the program itself calls so ("iteration 12"), see
+ * preload/nvtx/nvtx_names.def. A step lasts until the next one begins.
+ *
+ * Some programs call each micro-batch an iteration. Where the optimizer's ranges say that there are
+ * clearly fewer steps than ranges, the ranges are not believed.
+ */
+#include "steps.h"
+
+/* Ranges that lie in no other, on one thread. */
+struct outer_ranges {
+  VECTOR(struct spine_step_range) at;
+};
+
+/* The thread with most step ranges is the one that trains: another may prefetch or evaluate. */
+static u32 busiest_thread(const struct spine *spine) {
+  u32 best = INDEX_NONE, most = 0;
+  for (u32 i = 0; i < spine->step_ranges.n; i++) {
+    u32 thread = spine->step_ranges.at[i].thread, n = 0;
+    if (thread == best)
+      continue;
+    for (u32 j = i; j < spine->step_ranges.n; j++)
+      n += spine->step_ranges.at[j].thread == thread;
+    if (n > most) {
+      most = n;
+      best = thread;
+    }
+    if (most >= spine->step_ranges.n - i)
+      break;
+  }
+  return best;
+}
+
+static bool find_outer(const struct spine *spine, struct outer_ranges *outer) {
+  u32 thread = busiest_thread(spine);
+  i64 covered = INT64_MIN;
+  for (u32 i = 0; i < spine->step_ranges.n; i++) {
+    const struct spine_step_range *range = &spine->step_ranges.at[i];
+    if (range->thread != thread || range->start < covered)
+      continue;
+    if (range->end != NS_UNKNOWN)
+      covered = range->end;
+    if (!VECTOR_PUSH(&outer->at, *range))
+      return false;
+  }
+  return true;
+}
+
+/* False where the rank's optimizer ran at least once for every one and a half ranges or not at all.
+ */
+static bool are_micro_batches(const struct spine *spine, u32 ranges) {
+  u32 *phases = malloc((spine->phases.n + 1) * sizeof *phases);
+  u32 optimizer = phases ? list_optimizer_phases(spine, phases) : 0;
+  free(phases);
+  return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
+}
+
+/* The number of the first range where all follow each other, else TSCOPE_UNKNOWN. */
+static u32 first_number(const struct outer_ranges *outer) {
+  for (u32 i = 0; i < outer->at.n; i++)
+    if (outer->at.at[i].number == TSCOPE_UNKNOWN ||
+        outer->at.at[i].number != outer->at.at[0].number + i)
+      return TSCOPE_UNKNOWN;
+  return outer->at.n ? outer->at.at[0].number : TSCOPE_UNKNOWN;
+}
+
+static bool add_bounds(const struct spine *spine, const struct outer_ranges *outer,
+                       struct rank_bounds *bounds) {
+  for (u32 i = 0; i < outer->at.n; i++)
+    if (!VECTOR_PUSH(&bounds->at, outer->at.at[i].start))
+      return false;
+  i64 last = outer->at.at[outer->at.n - 1].end;
+  if (last == NS_UNKNOWN) /* killed in it: it ends with the last that is known of the rank */
+    last = spine->end;
+  return VECTOR_PUSH(&bounds->at, last);
+}
+
+static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_ranks) {
+  u32 least = TSCOPE_UNKNOWN;
+  for (u32 r = 0; r < n_ranks; r++) {
+    if (bounds[r].at.n && numbers[r] == TSCOPE_UNKNOWN)
+      return;
+    least = numbers[r] < least ? numbers[r] : least;
+  }
+  for (u32 r = 0; r < n_ranks; r++)
+    if (bounds[r].at.n)
+      bounds[r].first = numbers[r] - least;
+}
+
+bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence) {
+  const struct spine *spines = internal_of(model)->spines;
+  u32 *numbers = malloc((model->n_ranks + 1) * sizeof *numbers);
+  u32 with = 0, most = 0, agreeing = 0;
+  bool believed = numbers != NULL;
+  for (u32 r = 0; r < model->n_ranks && believed; r++) {
+    struct outer_ranges outer = {0};
+    believed = find_outer(&spines[r], &outer) && !are_micro_batches(&spines[r], outer.at.n);
+    numbers[r] = first_number(&outer);
+    if (believed && outer.at.n)
+      believed = add_bounds(&spines[r], &outer, &bounds[r]);
+    free(outer.at.at);
+    with += bounds[r].at.n > 1;
+    most = bounds[r].at.n > most ? bounds[r].at.n : most;
+  }
+  believed = believed && 2 * with >= model->n_ranks && most > 2;
+  if (believed)
+    number_ranks(bounds, numbers, model->n_ranks);
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    agreeing += bounds[r].at.n == most;
+    if (!believed)
+      bounds[r].at.n = 0;
+  }
+  if (believed)
+    *confidence = (double)agreeing / model->n_ranks;
+  free(numbers);
+  return believed;
+}
