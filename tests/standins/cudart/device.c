@@ -15,10 +15,23 @@ CUDART_API cudaError_t cudaGetDeviceCount(int *count) {
   return cudaSuccess;
 }
 
+static void set_context(void) {
+  CUcontext context;
+  if (cuDevicePrimaryCtxRetain(&context, *sim_device()) == CUDA_SUCCESS)
+    cuCtxSetCurrent(context);
+}
+
+void have_context(void) {
+  CUcontext current = NULL;
+  if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current)
+    set_context();
+}
+
 CUDART_API cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= SIM_DEVICES)
     return remember(cudaErrorInvalidDevice);
   *sim_device() = device;
+  set_context();
   return cudaSuccess;
 }
 

@@ -37,6 +37,32 @@ static __thread struct {
   unsigned depth;
 } external[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
 
+/* One buffer of the client's and what is in it. */
+struct buffer {
+  uint8_t *start;
+  size_t size, used, most;
+};
+
+static bool buffer_open(struct buffer *buffer) {
+  size_t most = 0;
+  *buffer = (struct buffer){0};
+  client.request(&buffer->start, &buffer->size, &most);
+  buffer->most = most ? most : SIZE_MAX;
+  if (!buffer->start || !buffer->size)
+    buffer->start = NULL;
+  return buffer->start != NULL;
+}
+
+static void buffer_close(struct buffer *buffer) {
+  if (buffer->start)
+    client.complete(NULL, 0, buffer->start, buffer->size, buffer->used);
+  buffer->start = NULL;
+}
+
+/* Asked for with the first work after the one before was handed back, as the real library does: a
+ * client that has given none out does not trouble to flush. Guarded by the engine's lock. */
+static struct buffer ahead;
+
 static struct standin_record *append(CUpti_ActivityKind kind) {
   struct pending *pending = calloc(1, sizeof *pending);
   if (!pending) {
@@ -66,8 +92,17 @@ static void on_op(const struct sim_op *op) {
     record_fill(record, op);
 }
 
+static bool anything_enabled(void) {
+  for (unsigned kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++)
+    if (enabled[kind])
+      return true;
+  return false;
+}
+
 static uint32_t on_launch(void) {
   uint32_t correlation = ++last_correlation;
+  if (!ahead.start && anything_enabled())
+    buffer_open(&ahead);
   if (!enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
     return correlation;
   for (unsigned kind = 0; kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE; kind++) {
@@ -82,28 +117,6 @@ static uint32_t on_launch(void) {
   return correlation;
 }
 
-/* One buffer of the client's and what is in it. */
-struct buffer {
-  uint8_t *start;
-  size_t size, used, most;
-};
-
-static bool buffer_open(struct buffer *buffer) {
-  size_t most = 0;
-  *buffer = (struct buffer){0};
-  client.request(&buffer->start, &buffer->size, &most);
-  buffer->most = most ? most : SIZE_MAX;
-  if (!buffer->start || !buffer->size)
-    buffer->start = NULL;
-  return buffer->start != NULL;
-}
-
-static void buffer_close(struct buffer *buffer) {
-  if (buffer->start)
-    client.complete(NULL, 0, buffer->start, buffer->size, buffer->used);
-  buffer->start = NULL;
-}
-
 /* The client's lock is held, the engine's is not: the client may do as it likes in its callbacks.
  */
 static void deliver(void) {
@@ -113,9 +126,13 @@ static void deliver(void) {
   first = NULL;
   end = &first;
   n_pending = 0;
+  struct buffer buffer = {0};
+  if (at) {
+    buffer = ahead;
+    ahead.start = NULL;
+  }
   sim_unlock();
   struct clock_map map = clock_map_now();
-  struct buffer buffer = {0};
   size_t records = 0, lost = 0;
   while (at) {
     struct pending *next = at->next;

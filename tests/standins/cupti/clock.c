@@ -34,7 +34,8 @@ static struct clock_map look(void) {
   return best;
 }
 
-/* A rate over less than 100 ms would be more noise than rate. */
+/* A rate near 1 over less than 100 ms would be more noise than rate; another is that of a clock that
+ * counts something else than nanoseconds. */
 struct clock_map clock_map_now(void) {
   pthread_mutex_lock(&lock);
   struct clock_map map = look();
@@ -43,7 +44,8 @@ struct clock_map clock_map_now(void) {
     first_client = map.client;
   }
   double elapsed = (double)(map.raw - first_raw);
-  map.slope = elapsed > 1e8 ? (double)(map.client - first_client) / elapsed : 1;
+  double rate = elapsed > 1e5 ? (double)(map.client - first_client) / elapsed : 1;
+  map.slope = elapsed > 1e8 || rate < 0.99 || rate > 1.01 ? rate : 1;
   pthread_mutex_unlock(&lock);
   return map;
 }
