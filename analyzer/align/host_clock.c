@@ -12,6 +12,8 @@
 #define LEAST_TOLERANCE_NS 50e3
 
 static bool same_host(const struct model *model, const struct clock_facts *facts, u32 a, u32 b) {
+  if (!model->ranks[a].host || !model->ranks[b].host)
+    return false;
   i64 apart = facts[a].realtime_minus_monotonic - facts[b].realtime_minus_monotonic;
   return strcmp(model->ranks[a].host, model->ranks[b].host) == 0 && apart > -SAME_BOOT_NS &&
          apart < SAME_BOOT_NS;

@@ -34,6 +34,7 @@ static u8 node_kind(u8 kind) {
   case SPAN_COMM_WAIT:
     return NODE_BLOCKED;
   case SPAN_PHASE:
+  case SPAN_OP:
     return NODE_HOST;
   case SPAN_COPY:
   case SPAN_FILL:
@@ -64,7 +65,7 @@ static void emit_own_time(struct cutter *c, struct lane_state *lane, i64 until) 
        (struct node){.start = lane->covered,
                      .end = until,
                      .kind = NODE_HOST,
-                     .key = phase,
+                     .key = lane->open[lane->depth - 1].key,
                      .phase = phase,
                      .launch = INDEX_NONE,
                      .arrival = INDEX_NONE});
@@ -90,19 +91,30 @@ static bool ends_input_pause(const struct cutter *c, const struct span *span) {
   return low < c->n_pauses && c->pauses[low].span == index;
 }
 
+/* A phase or an operator: what is inside it takes from its own time. An operator belongs to the
+ * phase it is in; one outside all phases is the user's. */
+static void open_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+                           i64 start, i64 end) {
+  bool op = span->kind == SPAN_OP;
+  u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
+  emit_own_time(c, lane, start);
+  if (op && lane->covered < start)
+    lane->covered = start; /* time between operators is of none */
+  if (lane->depth == MAX_DEPTH)
+    return;
+  /* A user's range inside a phase says nothing about the phase. */
+  if (phase == TSCOPE_PHASE_USER && lane->depth)
+    phase = top_phase(lane);
+  lane->open[lane->depth].end = end;
+  lane->open[lane->depth].key = op ? key_of(c, span) : phase;
+  lane->open[lane->depth++].phase = phase;
+}
+
 static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
                           i64 start, i64 end) {
   close_phases(c, lane, start);
-  if (span->kind == SPAN_PHASE) {
-    emit_own_time(c, lane, start);
-    if (lane->depth < MAX_DEPTH) {
-      u8 phase = span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
-      /* A user's range inside a phase says nothing about the phase. */
-      if (phase == TSCOPE_PHASE_USER && lane->depth)
-        phase = top_phase(lane);
-      lane->open[lane->depth].end = end;
-      lane->open[lane->depth++].phase = phase;
-    }
+  if (span->kind == SPAN_PHASE || span->kind == SPAN_OP) {
+    open_host_span(c, lane, span, start, end);
     return INDEX_NONE;
   }
   /* A call made inside another is part of it. */
@@ -140,7 +152,7 @@ static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
     c->lanes[i] = (struct lane_state){.covered = c->slice->begin, .leaf = INDEX_NONE};
   for (u32 i = 0; i < n_spans; i++) {
     const struct span *span = &c->t->spans[span_at(c, i)];
-    c->lanes[span->lane].next += span->kind == SPAN_PHASE ? 2 : 1;
+    c->lanes[span->lane].next += span->kind == SPAN_PHASE || span->kind == SPAN_OP ? 2 : 1;
   }
   u32 total = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++) {

@@ -19,6 +19,7 @@ struct lane_state {
   u32 depth;
   struct {
     i64 end;
+    u32 key; /* of its own time */
     u8 phase;
   } open[MAX_DEPTH];
 };

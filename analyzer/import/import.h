@@ -11,7 +11,7 @@
 #include "inputs.def"
 #include "model.h"
 
-#define INPUT_HEAD_BYTES 4096u
+#define INPUT_HEAD_BYTES 65536u
 
 /* One file. Strings live in the model's arena. */
 struct input {

@@ -14,6 +14,7 @@ struct model_internal {
   u32 **comm_of;             /* [n_ranks][spine.definitions.n_comms] index into model.comms */
   struct rank_clock *clocks; /* [n_ranks] local CLOCK_MONOTONIC -> the model's axis */
   u32 n_spines;              /* of which have been read, for clean-up */
+  const char *marks_are; /* what the marks of steps are, where they are no calls of tscope_step() */
   VECTOR(const char *) notes;
   void *imported; /* an importer's own, freed by free_imported(); NULL */
   void (*free_imported)(void *imported);

@@ -179,6 +179,7 @@ enum span_kind {
   SPAN_SYNC,       /* blocked on the GPU */
   SPAN_COMM_WAIT,  /* blocked on a collective (gloo, PyTorch Work::wait) */
   SPAN_PHASE,      /* a training phase; category = enum tscope_phase */
+  SPAN_OP,         /* an operator of the framework, or a call that puts nothing on the GPU */
   /* on the device (GPU stream, or a gloo worker lane) */
   SPAN_KERNEL = 16,
   SPAN_COPY, /* category = enum tscope_copy */
@@ -256,7 +257,8 @@ struct model_options {
   const char *run;   /* which run of the directory, NULL for the newest */
   const char *steps; /* --steps a:b, NULL for all */
   bool include_warmup;
-  unsigned threads;                                                /* 0: one per core */
+  u64 quick;        /* of recordings that are one text, read only so many events; 0 for all */
+  unsigned threads; /* 0: one per core */
   void (*progress)(void *user, const char *what, double fraction); /* may be NULL */
   void *user;
 };

@@ -59,6 +59,7 @@ struct spine_phase {
 struct spine_mark {
   i64 time;
   u64 step;
+  bool ends; /* the last step ends here and no other begins */
 };
 
 struct spine_step_range {

@@ -136,7 +136,8 @@ int find_steps(struct model *model, const struct model_options *options) {
     return -ENOMEM;
   model->steps = (struct steps){.method = "none", .confidence = NAN};
   if (bounds_by_marks(model, bounds, &model->steps.confidence))
-    model->steps.method = "step marks";
+    model->steps.method =
+        internal_of(model)->marks_are ? internal_of(model)->marks_are : "step marks";
   else if (bounds_by_ranges(model, bounds, &model->steps.confidence))
     model->steps.method = "NVTX ranges";
   else if (bounds_by_optimizer(model, bounds, &model->steps.confidence))

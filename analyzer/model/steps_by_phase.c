@@ -39,7 +39,8 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
       if (!push(&bounds[r], spine->marks.at[i].time))
         return false;
     i64 last = last_activity(spine);
-    if (spine->marks.n && last > spine->marks.at[spine->marks.n - 1].time &&
+    bool ended = spine->marks.n && spine->marks.at[spine->marks.n - 1].ends;
+    if (spine->marks.n && !ended && last > spine->marks.at[spine->marks.n - 1].time &&
         !push(&bounds[r], last))
       return false;
     agreeing += spine->marks.n == most;

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "json_scan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool ends_scalar(char c) {
+  return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
+         c == ':' || c == '{' || c == '[' || c == '"';
+}
+
+const char *scan_scalar(const char *p, const char *end, struct json_text *text) {
+  if (*p == '"')
+    return scan_string(p + 1, end, text);
+  text->at = p;
+  text->escaped = false;
+  while (p < end && !ends_scalar(*p))
+    p++;
+  text->n = (u32)(p - text->at);
+  return p < end ? p : NULL;
+}
+
+const char *scan_value(const char *p, const char *end) {
+  struct json_text text;
+  u64 depth = 0;
+  do {
+    while (depth && (*p == ',' || *p == ':'))
+      p++;
+    p = scan_space(p);
+    if (p >= end)
+      return NULL;
+    switch (*p) {
+    case '{':
+    case '[':
+      depth++;
+      p++;
+      break;
+    case '}':
+    case ']':
+      if (depth == 0)
+        return p; /* no value here */
+      depth--;
+      p++;
+      break;
+    case ',':
+    case ':':
+      if (depth == 0)
+        return p;
+      p++;
+      break;
+    default:
+      p = scan_scalar(p, end, &text);
+      if (!p)
+        return NULL;
+    }
+  } while (depth);
+  return p;
+}
+
+/* Digits with up to three behind the point; false where it takes more than that to tell. */
+static bool parse_plain(const char *p, const char *end, u64 *whole, u32 *thousandths) {
+  const char *digits = p;
+  u64 value = 0;
+  for (; p < end && *p >= '0' && *p <= '9'; p++) {
+    if (p - digits >= 18)
+      return false;
+    value = value * 10 + (u64)(*p - '0');
+  }
+  bool any = p > digits;
+  u32 fraction = 0, scale = 1000;
+  if (p < end && *p == '.')
+    for (p++; p < end && *p >= '0' && *p <= '9'; p++) {
+      any = true;
+      if (scale > 1) {
+        scale /= 10;
+        fraction += (u32)(*p - '0') * scale;
+      } else if (scale == 1) {
+        fraction += *p >= '5';
+        scale = 0;
+      }
+    }
+  *whole = value;
+  *thousandths = fraction;
+  return any && p == end;
+}
+
+static long double parse_other(struct json_text text) {
+  char copy[64], *end;
+  if (text.n == 0 || text.n >= sizeof copy)
+    return NAN;
+  memcpy(copy, text.at, text.n);
+  copy[text.n] = 0;
+  long double value = strtold(copy, &end);
+  return *end ? NAN : value;
+}
+
+static i64 saturate(long double value, i64 otherwise) {
+  if (isnan(value) || isinf(value))
+    return otherwise;
+  if (value >= 9.2e18L)
+    return INT64_MAX;
+  return value <= -9.2e18L ? -INT64_MAX : (i64)llroundl(value);
+}
+
+i64 scan_integer(struct json_text text, i64 otherwise) {
+  const char *p = text.at, *end = text.at + text.n;
+  bool negative = text.n && *p == '-';
+  u64 whole;
+  u32 thousandths;
+  if (parse_plain(p + negative, end, &whole, &thousandths))
+    return negative ? -(i64)whole : (i64)whole;
+  return saturate(parse_other(text), otherwise);
+}
+
+i64 scan_thousandths(struct json_text text, i64 otherwise) {
+  const char *p = text.at, *end = text.at + text.n;
+  bool negative = text.n && *p == '-';
+  u64 whole;
+  u32 thousandths;
+  if (parse_plain(p + negative, end, &whole, &thousandths) && whole < INT64_MAX / 1000) {
+    i64 value = (i64)(whole * 1000 + thousandths);
+    return negative ? -value : value;
+  }
+  return saturate(parse_other(text) * 1000, otherwise);
+}
+
+static u32 hex4(const char *p, const char *end) {
+  u32 value = 0;
+  for (int i = 0; i < 4; i++, p++) {
+    if (p >= end)
+      return UINT32_MAX;
+    u32 digit = *p >= '0' && *p <= '9'   ? (u32)(*p - '0')
+                : *p >= 'a' && *p <= 'f' ? (u32)(*p - 'a') + 10
+                : *p >= 'A' && *p <= 'F' ? (u32)(*p - 'A') + 10
+                                         : UINT32_MAX;
+    if (digit == UINT32_MAX)
+      return digit;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+/* UTF-8 of a code point takes no more bytes than its escape. */
+static char *put_code_point(char *out, u32 code) {
+  if (code < 0x80) {
+    *out++ = code ? (char)code : '?';
+  } else if (code < 0x800) {
+    *out++ = (char)(0xc0 | code >> 6);
+    *out++ = (char)(0x80 | (code & 63));
+  } else {
+    *out++ = (char)(0xe0 | code >> 12);
+    *out++ = (char)(0x80 | (code >> 6 & 63));
+    *out++ = (char)(0x80 | (code & 63));
+  }
+  return out;
+}
+
+u32 scan_unescape(struct json_text text, char *out) {
+  const char *p = text.at, *end = text.at + text.n;
+  char *start = out;
+  while (p < end) {
+    if (*p != '\\') {
+      *out++ = *p++;
+      continue;
+    }
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char *known = p + 1 < end && p[1] ? strchr(from, p[1]) : NULL;
+    u32 code = p + 1 < end && p[1] == 'u' ? hex4(p + 2, end) : UINT32_MAX;
+    if (known) {
+      *out++ = to[known - from];
+      p += 2;
+    } else if (code != UINT32_MAX && (code < 0xd800 || code > 0xdfff)) {
+      out = put_code_point(out, code);
+      p += 6;
+    } else {
+      *out++ = '?';
+      p += code != UINT32_MAX ? 6 : p + 1 < end ? 2 : 1;
+    }
+  }
+  *out = 0;
+  return (u32)(out - start);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Traces of PyTorch's profiler (Kineto), one file for each rank.
+ */
+#include "kineto.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "parallel.h"
+
+/* A document of PyTorch's profiler, or a bare list of events; by its first bytes. */
+bool probe_kineto(const struct input *input) {
+  if (input->head_bytes == 0)
+    return false;
+  const char *head = (const char *)input->head;
+  if ((u8)*head == 0xef)
+    head += 3;
+  head = scan_space(head);
+  if (*head == '[') {
+    head = scan_space(head + 1);
+    if (*head == '{' && strcasestr(input->name, "trace") && strcasestr(input->name, ".json") &&
+        !head_has(input, "\"pg_config\"") && !head_has(input, "\"entries\""))
+      return true; /* whatever the exporter put in front of the events */
+    return *head == '{' && head_has(input, "\"ph\"") && head_has(input, "\"ts\"");
+  }
+  return *head == '{' &&
+         (head_has(input, "\"traceEvents\"") || head_has(input, "\"schemaVersion\"") ||
+          head_has(input, "\"deviceProperties\"") || head_has(input, "\"baseTimeNanoseconds\""));
+}
+
+struct reading {
+  struct import *import;
+  const struct input *inputs;
+  struct kineto_trace *traces;
+  char (*why)[256];
+  int *errors;
+  u32 n;
+  atomic_uint done;
+};
+
+static int read_one(void *user, u32 index, unsigned worker) {
+  struct reading *reading = user;
+  const struct model_options *options = reading->import->options;
+  reading->errors[index] =
+      kineto_trace_read(&reading->traces[index], reading->inputs[index].path, options->quick,
+                        reading->why[index], sizeof reading->why[index]);
+  u32 done = atomic_fetch_add(&reading->done, 1) + 1;
+  if (worker == 0 && options->progress)
+    options->progress(options->user, "reading", (double)done / reading->n);
+  return reading->errors[index] == -ENOMEM ? -ENOMEM : 0;
+}
+
+static void free_traces(void *imported) {
+  struct kineto_traces *traces = imported;
+  for (u32 i = 0; i < traces->n; i++)
+    kineto_trace_free(&traces->at[i]);
+  free(traces->at);
+  free(traces);
+}
+
+/* Keeps what could be read. */
+static int collect(struct reading *reading, struct kineto_traces *traces) {
+  int error = 0;
+  for (u32 i = 0; i < reading->n; i++) {
+    if (reading->errors[i] == 0)
+      traces->at[traces->n++] = reading->traces[i];
+    else if (!error)
+      error = model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
+  }
+  if (!error && traces->n == 0) {
+    snprintf(reading->import->why, reading->import->why_bytes, "%s %s", reading->inputs[0].path,
+             reading->why[0]);
+    error = -ENODATA;
+  }
+  return error;
+}
+
+static int read_all(struct import *import, const struct input *inputs, u32 n,
+                    struct kineto_traces *traces) {
+  struct reading reading = {.import = import,
+                            .inputs = inputs,
+                            .traces = calloc(n, sizeof *reading.traces),
+                            .why = calloc(n, sizeof *reading.why),
+                            .errors = calloc(n, sizeof *reading.errors),
+                            .n = n};
+  traces->at = calloc(n, sizeof *traces->at);
+  int error = -ENOMEM;
+  if (reading.traces && reading.why && reading.errors && traces->at) {
+    for (u32 i = 0; i < n; i++)
+      reading.errors[i] = -ECANCELED;
+    error = parallel_for(n, import->options->threads, read_one, &reading);
+    if (!error)
+      error = collect(&reading, traces);
+    else
+      for (u32 i = 0; i < n; i++)
+        if (reading.errors[i] == 0)
+          kineto_trace_free(&reading.traces[i]);
+  }
+  free(reading.traces);
+  free(reading.why);
+  free(reading.errors);
+  return error;
+}
+
+static const char *number_text(struct arena *arena, u64 number) {
+  return number ? arena_printf(arena, "%llu", (unsigned long long)number) : NULL;
+}
+
+static struct rank describe(const struct kineto_trace *trace, const struct spine *spine,
+                            struct arena *arena) {
+  struct rank rank = {.rank = trace->rank,
+                      .local_rank = INDEX_NONE,
+                      .path = trace->path,
+                      .closed = trace->damage == NULL,
+                      .damage = trace->damage,
+                      .records = trace->events,
+                      .launches = spine->launches,
+                      .gpu_kernels = spine->gpu_kernels,
+                      .collective_calls = spine->calls.n,
+                      .collective_runs = spine->calls.n - spine->unpaired_calls,
+                      .gpu_clock = spine->definitions.gpu_clock,
+                      .gpu_clock_reason = spine->definitions.gpu_clock_reason,
+                      .file_bytes = trace->file_bytes};
+  rank.info[TSCOPE_INFO_GPU_NAME] = trace->gpu_name;
+  rank.info[TSCOPE_INFO_GPU_MEMORY] = number_text(arena, trace->gpu_memory);
+  rank.info[TSCOPE_INFO_NCCL] = trace->nccl;
+  return rank;
+}
+
+static int make_spines(struct import *import, const struct kineto_traces *traces) {
+  struct model *model = import->model;
+  struct model_internal *internal = internal_of(model);
+  u32 world = 0;
+  for (u32 r = 0; r < traces->n; r++)
+    world = traces->at[r].world_size > world ? traces->at[r].world_size : world;
+  model->world_size = world;
+  int error = model_make_ranks(model, traces->n);
+  for (u32 r = 0; r < traces->n && !error; r++) {
+    const struct kineto_trace *trace = &traces->at[r];
+    error = kineto_spine(trace, trace->rank, world ? world : traces->n, &internal->spines[r]);
+    if (error)
+      break;
+    internal->n_spines++;
+    model->ranks[r] = describe(trace, &internal->spines[r], import->arena);
+  }
+  return error;
+}
+
+int load_kineto(struct import *import, const struct input *inputs, u32 n) {
+  struct model *model = import->model;
+  if (model->timelines)
+    return model_note(model,
+                      "PyTorch profiler traces are left out: tscope's own say when things ran");
+  struct kineto_traces *traces = calloc(1, sizeof *traces);
+  if (!traces)
+    return -ENOMEM;
+  internal_of(model)->imported = traces;
+  internal_of(model)->free_imported = free_traces;
+  int error = read_all(import, inputs, n, traces);
+  if (!error)
+    error = kineto_find_ranks(import, traces);
+  if (!error)
+    error = make_spines(import, traces);
+  if (!error)
+    error = kineto_number_collectives(model);
+  if (error)
+    return error;
+  model->timelines = &kineto_timelines;
+  internal_of(model)->marks_are = "ProfilerStep annotations";
+  return model_join_ranks(model, import->options);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the traces of all ranks to a model: spines, collectives matched by order, timelines.
+ */
+#ifndef TSCOPE_KINETO_H
+#define TSCOPE_KINETO_H
+
+#include "internal.h"
+#include "trace.h"
+
+/* All traces, by rank of the model: what the timelines are made from. */
+struct kineto_traces {
+  struct kineto_trace *at;
+  u32 n;
+};
+
+/* Which call of the runtime has which correlation id. Freed with free(calls.at). */
+struct kineto_correlation {
+  u32 number, item;
+};
+
+struct kineto_calls {
+  struct kineto_correlation *at;
+  u32 n;
+};
+
+int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls);
+u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation);
+
+/* Whether an item is a collective as it ran; the k-th of them is spine.runs.at[k]. */
+bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *item);
+
+/* Whether an item is the host calling a collective. */
+bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_item *item);
+
+/* Makes the spine of one rank. 0, or -ENOMEM. */
+int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, struct spine *spine);
+
+/* Numbers the collectives of all ranks where the traces do not, so that the same one has the same
+ * number in each process group. Says how well they agree. 0, or -ENOMEM. */
+int kineto_number_collectives(struct model *model);
+
+/* Tells the ranks of traces that do not say theirs, from the process groups they are in and from
+ * file names; traces that have none left get numbers that are free, with a note. Sorts the traces
+ * by rank. 0, or -ENOMEM. */
+int kineto_find_ranks(struct import *import, struct kineto_traces *traces);
+
+extern const struct timeline_source kineto_timelines;
+
+#endif
