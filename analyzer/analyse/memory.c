@@ -188,11 +188,14 @@ static int look_at_device(void *user, u32 index, unsigned worker) {
   return error;
 }
 
-/* Where memory ran out first, then where most was allocated. */
+/* Where memory ran out first, then a GPU, then where most was allocated. */
 static bool worse(const struct memory_device *one, const struct memory_device *other) {
   bool out = one->out_of_memory > 0, other_out = other->out_of_memory > 0;
+  bool gpu = !isnan(one->device), other_gpu = !isnan(other->device);
   if (out != other_out)
     return out;
+  if (gpu != other_gpu)
+    return gpu;
   return one->peak_allocated_bytes > other->peak_allocated_bytes ||
          isnan(other->peak_allocated_bytes);
 }

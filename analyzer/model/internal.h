@@ -52,6 +52,9 @@ int find_steps(struct model *model, const struct model_options *options);
  * first host-to-device copy of each step. */
 int measure_phases(struct model *model, const struct model_options *options);
 
+/* Fills model.memories with what tscope's own records tell of memory. */
+int list_memories(struct model *model);
+
 /* Training phases of one rank and kind, united over threads. `out` lives in the arena. */
 int unite_phases(const struct spine *spine, u8 kind, struct arena *arena, struct intervals *out);
 

@@ -183,6 +183,8 @@ int model_join_ranks(struct model *model, const struct model_options *options) {
     result = measure_phases(model, options);
   if (result == 0)
     result = list_scalars(model);
+  if (result == 0)
+    result = list_memories(model);
   find_world_size(model);
   return result;
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#define MOST_MEMORY_DEVICES 64u
+
 struct reading {
   struct spine *spine;
   struct chunk_clock clock;
@@ -112,6 +114,14 @@ static bool take_scalar(struct reading *reading, const struct tscope_record *rec
   return VECTOR_PUSH(&spine->scalars, item);
 }
 
+static bool note_memory(struct spine *spine, u16 device) {
+  for (u32 i = 0; i < spine->memory_devices.n; i++)
+    if (spine->memory_devices.at[i] == device)
+      return true;
+  return spine->memory_devices.n >= MOST_MEMORY_DEVICES ||
+         VECTOR_PUSH(&spine->memory_devices, device);
+}
+
 static bool take(struct reading *reading, const struct tscope_record *record, u64 time) {
   struct spine *spine = reading->spine;
   switch (record->type) {
@@ -147,6 +157,8 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return VECTOR_PUSH(&spine->marks,
                        (struct spine_mark){chunk_ns(&reading->clock, time), mark->step});
   }
+  case TSCOPE_REC_MEMORY:
+    return note_memory(spine, record->tag);
   default:
     return true;
   }
@@ -166,7 +178,7 @@ static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *
 }
 
 /* Counts only; the first and the last record's times bound what lies between. */
-static void count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+static bool count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   u64 earliest = UINT64_MAX, latest = 0, counts[256] = {0};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
@@ -174,6 +186,9 @@ static void count_detail_chunk(struct reading *reading, const struct trace_chunk
     earliest = time < earliest ? time : earliest;
     latest = time > latest ? time : latest;
     counts[record->type]++;
+    if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
+        !note_memory(reading->spine, record->tag))
+      return false;
   }
   struct spine *spine = reading->spine;
   spine->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
@@ -182,6 +197,7 @@ static void count_detail_chunk(struct reading *reading, const struct trace_chunk
     seen(spine, chunk_ns(&reading->clock, earliest));
     seen(spine, chunk_ns(&reading->clock, latest));
   }
+  return true;
 }
 
 static int read_chunks(struct reading *reading, const struct trace_file *file, u8 *buffer) {
@@ -191,9 +207,8 @@ static int read_chunks(struct reading *reading, const struct trace_file *file, u
       continue;
     reading->thread = chunk.header.thread;
     reading->clock = chunk_clock(&reading->spine->definitions.ticks, &chunk.header);
-    if (chunk.header.home == TSCOPE_DETAIL)
-      count_detail_chunk(reading, &chunk);
-    else if (!read_spine_chunk(reading, &chunk))
+    bool detail = chunk.header.home == TSCOPE_DETAIL;
+    if (!(detail ? count_detail_chunk(reading, &chunk) : read_spine_chunk(reading, &chunk)))
       return -ENOMEM;
   }
   return 0;
@@ -262,6 +277,7 @@ void spine_release(struct spine *spine) {
   free(spine->marks.at);
   free(spine->step_ranges.at);
   free(spine->scalars.at);
+  free(spine->memory_devices.at);
   arena_release(&spine->arena);
   *spine = (struct spine){0};
 }

@@ -87,7 +87,8 @@ struct spine {
   VECTOR(struct spine_mark) marks;
   VECTOR(struct spine_step_range) step_ranges;
   VECTOR(struct spine_scalar) scalars;
-  i64 begin, end; /* first and last instant in the file; NS_UNKNOWN if it has none */
+  VECTOR(u16) memory_devices; /* tags of TENSOR records: what memory is recorded of */
+  i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
   u64 launches, gpu_kernels;
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
 };

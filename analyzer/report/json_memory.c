@@ -97,7 +97,7 @@ static const struct json_field segment_fields[] = {
 
 static const struct json_field device_fields[] = {
     NUMBER(memory_device, "rank", rank, "integer", "global rank, if the input tells"),
-    NUMBER(memory_device, "device", device, "integer", "its device"),
+    NUMBER(memory_device, "device", device, "integer", "its GPU; null is the CPU"),
     NUMBER(memory_device, "peak_allocated_bytes", peak_allocated_bytes, "bytes", "as above"),
     NUMBER(memory_device, "peak_reserved_bytes", peak_reserved_bytes, "bytes", "as above"),
     NUMBER(memory_device, "allocated_bytes", allocated_bytes, "bytes", "as above"),
@@ -113,7 +113,7 @@ const struct json_field json_memory_fields[] = {
     TEXT(results, "reason", memory.reason, "why nothing is known"),
     TEXT(results, "origin", memory.origin, "what the figures are from"),
     NUMBER(results, "rank", memory.rank, "integer", "of the device that is told in full"),
-    NUMBER(results, "device", memory.device, "integer", "which of that rank's devices"),
+    NUMBER(results, "device", memory.device, "integer", "which of that rank's GPUs; null is the CPU"),
     NUMBER(results, "events", memory.events, "integer", "allocations, frees and others seen"),
     NUMBER(results, "lost", memory.lost, "integer", "of them, known to be missing"),
     NUMBER(results, "peak_allocated_bytes", memory.peak_allocated_bytes, "bytes",

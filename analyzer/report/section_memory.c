@@ -39,8 +39,10 @@ static void put_which(struct pen *pen, const struct memory_result *memory) {
                     memory->n_devices);
   if (!isnan(memory->rank))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %.0f", memory->rank);
-  if (!isnan(memory->device))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "device %.0f", memory->device);
+  if (isnan(memory->device))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "CPU");
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "GPU %.0f", memory->device);
   pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(memory->events, "event").text);
   if (memory->lost > 0)
     pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s more are lost",

@@ -35,7 +35,7 @@ class Allocator:
         self.device, self.segment, self.expandable = device, segment, expandable
         self.segments = {}  # address: size
         self.blocks = {}  # address: (size, requested, state, frames)
-        self.next, self.now = 1 << 32, 1_000_000
+        self.next, self.now = 0x7f1234000000, 1_000_000
         self.trace, self.annotations = [], []
         self.recording = True
         self.requested_peak = 0

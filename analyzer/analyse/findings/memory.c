@@ -128,12 +128,14 @@ int rule_memory_oom_risk(struct findings *f) {
     snprintf(grows, sizeof(grows), " It grows by %.3g MiB a step.",
              mib(memory->growth_bytes_per_step));
   if (happened)
-    snprintf(asked, sizeof(asked), "Memory ran out %.0f times, the last time for %.4g MiB. ",
-             memory->out_of_memory, mib(memory->oom_requested_bytes));
+    snprintf(asked, sizeof(asked), "Memory ran out %.0f time%s, the last time for %.4g MiB. ",
+             memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
+             mib(memory->oom_requested_bytes));
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      happened ? arena_printf(f->a->arena, "Memory ran out %.0f times", memory->out_of_memory)
+      happened ? arena_printf(f->a->arena, "Memory ran out: %.4g MiB could not be had",
+                              mib(memory->oom_requested_bytes))
                : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
                               100 * memory->peak_reserved_bytes / memory->capacity_bytes),
       arena_printf(f->a->arena,

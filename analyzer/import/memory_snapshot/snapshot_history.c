@@ -48,6 +48,12 @@ static i64 size_of(const struct value *value, const char *key) {
   return size < 0 || size > MOST_BYTES ? 0 : size;
 }
 
+static u64 address_of(const struct value *value, const char *key) {
+  i64 address = 0;
+  value_integer(value_get(value, key), &address);
+  return (u64)address;
+}
+
 u32 snapshot_devices(const struct value *root) {
   const struct value *segments = segments_of(root);
   u32 devices = value_count(value_get(root, "device_traces"));
@@ -158,9 +164,9 @@ static void read_segments(struct reading *reading) {
     const char *type = value_text(value_get(value, "segment_type"));
     struct memory_segment *segment = &history->segments[history->n_segments++];
     *segment =
-        (struct memory_segment){.address = (u64)size_of(value, "address"),
+        (struct memory_segment){.address = address_of(value, "address"),
                                 .bytes = size_of(value, "total_size"),
-                                .stream = (u64)size_of(value, "stream"),
+                                .stream = address_of(value, "stream"),
                                 .small = type && strcmp(type, "small") == 0,
                                 .expandable = value_is_true(value_get(value, "is_expandable")),
                                 .private_pool = in_private_pool(value)};

@@ -26,7 +26,7 @@ static const struct pattern {
 #define THIN_OUT (1u << 20)
 
 /* How well a frame says where in the user's program one is. */
-enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_PROGRAM };
+enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_STRING, MERIT_PROGRAM };
 
 struct frame {
   const struct value_items *of;
@@ -71,18 +71,33 @@ static const char *node_part(const char *name, size_t *length) {
   return NULL;
 }
 
+/* PyTorch, installed or built from its sources, and what Python itself puts between. */
+static bool is_machinery(const char *file) {
+  static const char *const parts[] = {"-packages/torch/", "/torch/nn/",    "/torch/autograd/",
+                                      "/torch/optim/",    "/torch/utils/", "/torch/cuda/",
+                                      "/torch/_",         "/torch/fx/",    "/torch/distributed/",
+                                      "/contextlib.py",   "/functools.py", "/threading.py"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strstr(file, parts[i]))
+      return true;
+  return false;
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), part = strlen(end);
+  return length >= part && strcmp(text + length - part, end) == 0;
+}
+
 static enum merit merit_of(const struct frame *frame) {
-  static const char *const machinery[] = {"/torch/",       "/contextlib.py", "/functools.py",
-                                          "/threading.py", "<frozen",        "<string>"};
-  size_t length = strlen(frame->file), ignored;
-  if (length < 3 || strcmp(frame->file + length - 3, ".py") != 0)
-    return node_part(frame->name, &ignored)                        ? MERIT_NODE
-           : strncmp(frame->name, operator, strlen(operator)) == 0 ? MERIT_NATIVE
-                                                                   : MERIT_NONE;
-  for (size_t i = 0; i < sizeof machinery / sizeof *machinery; i++)
-    if (strstr(frame->file, machinery[i]))
-      return MERIT_TORCH;
-  return MERIT_PROGRAM;
+  size_t ignored;
+  if (ends_with(frame->file, ".py"))
+    return is_machinery(frame->file) ? MERIT_TORCH : MERIT_PROGRAM;
+  /* Programs given on the command line or to a notebook, and code that Python made. */
+  if (frame->file[0] == '<' && strncmp(frame->file, "<frozen", 7) != 0)
+    return MERIT_STRING;
+  return node_part(frame->name, &ignored)                        ? MERIT_NODE
+         : strncmp(frame->name, operator, strlen(operator)) == 0 ? MERIT_NATIVE
+                                                                 : MERIT_NONE;
 }
 
 static struct frame frame_of(const struct value *value) {

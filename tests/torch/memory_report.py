@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Reports of memory against the allocator's own counts: memory_report.py LIBTSCOPE ONE_GPU REPORT.
+
+PyTorch's CUDA caching allocator works on a GPU that is addresses only (one_gpu.c). What tscope
+recorded of it, and the snapshot that PyTorch wrote of it, must both give what memory_stats() says.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from training import SKIPPED, expect, python_with_torch
+
+# Sizes that the allocator does not round up: it counts blocks, its history what was asked for.
+PROGRAM = """
+import json, random, sys, torch
+from torch.cuda import caching_allocator_alloc as obtain, caching_allocator_delete as give_back
+if not torch.version.cuda:
+    raise SystemExit(77)
+torch.cuda.init()
+random.seed(7)
+kept = [obtain(512 << i, 0, 0) for i in range(12)]
+torch.cuda.memory._record_memory_history()
+live = []
+def forward():
+    live.append(obtain(random.choice([512, 4096, 2 << 20, 4 << 20, 20 << 20]), 0, 0))
+for turn in range(400):
+    forward()
+    while len(live) > random.randrange(5, 30):
+        give_back(live.pop(random.randrange(len(live))))
+    if turn == 200:
+        give_back(kept.pop())
+        torch.cuda.empty_cache()
+try:
+    obtain(2 << 30, 0, 0)
+    raise SystemExit("2 GiB of 1 GiB")
+except torch.OutOfMemoryError:
+    pass
+torch.cuda.memory._dump_snapshot(sys.argv[1])
+print(json.dumps(torch.cuda.memory_stats()))
+"""
+
+
+def report(program, path, *options):
+    done = subprocess.run([program, "--format", "json", *options, path], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+    return json.loads(done.stdout)["memory"]
+
+
+def check(memory, stats, what):
+    for name, wanted in (
+            ("peak_allocated_bytes", stats["allocated_bytes.all.peak"]),
+            ("peak_reserved_bytes", stats["reserved_bytes.all.peak"]),
+            ("allocated_bytes", stats["allocated_bytes.all.current"]),
+            ("reserved_bytes", stats["reserved_bytes.all.current"]),
+            ("out_of_memory", stats["num_ooms"])):
+        expect(memory[name] == wanted, f"{what}: {name} {memory[name]}, the allocator says {wanted}")
+    expect(memory["inactive_bytes"] + memory["allocated_bytes"] == memory["reserved_bytes"], what)
+    expect(sum(row["bytes"] for row in memory["live_at_peak"]) == memory["peak_allocated_bytes"],
+           f"{what}: what was live adds up to the peak: {memory['live_at_peak']}")
+    expect(memory["oom_risk"] == "happened" and memory["notes"] is not None, what)
+
+
+def main():
+    library, one_gpu, program = sys.argv[1:4]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-memory-")
+    try:
+        snapshot, traces = os.path.join(scratch, "snapshot.pickle"), os.path.join(scratch, "traces")
+        done = subprocess.run([python, "-c", PROGRAM, snapshot], capture_output=True, text=True,
+                              env=dict(os.environ, TSCOPE_DIR=traces, LD_PRELOAD=f"{library} {one_gpu}"))
+        if done.returncode == SKIPPED:
+            print("skipped: this PyTorch is not built for CUDA")
+            return SKIPPED
+        expect(done.returncode == 0, done.stderr[-2000:])
+        stats = json.loads(done.stdout)
+        recorded, dumped = report(program, traces), report(program, snapshot)
+        check(recorded, stats, "records")
+        check(dumped, stats, "snapshot")
+        expect(dumped["slack_bytes"] == 0 and dumped["before_recording_bytes"] == (512 << 12) - 512,
+               f"before recording: {dumped['before_recording_bytes']}")
+        expect(recorded["capacity_bytes"] == 1 << 30, "the device's memory")
+        expect(recorded["churn_allocations"] == stats["allocation.all.allocated"], "allocations")
+        expect(dumped["churn_allocations"] == 400, "allocations in the history")
+        expect(any("forward (" in (row["source"] or "") for row in dumped["churn"]), "the source")
+        return 0
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
