@@ -122,6 +122,15 @@ struct tscope_record {
 TSCOPE_RECORDS(X)
 #undef X
 
+/* Behind a GRAPH_REPLAY: from which number on its collectives count on one communicator. */
+struct tscope_graph_comm {
+  u32 comm;
+  u32 first_collective; /* seq of the graph's collective 0 on it in this replay */
+  u32 first_transfer;   /* likewise of the point-to-point calls */
+  u32 reserved;
+};
+_Static_assert(sizeof(struct tscope_graph_comm) == 16, "graph comm");
+
 /* Sizes on disk, pinned: a change here is a new format version. */
 _Static_assert(sizeof(struct tscope_record) == 8, "record header");
 _Static_assert(sizeof(struct tscope_launch_record) == 16, "launch");

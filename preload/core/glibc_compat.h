@@ -5,7 +5,7 @@
  * that newer glibc moved into libc.so.6 are asked for under their oldest version, and weakly: a
  * program in which one is missing still starts, and tscope stays dormant in it.
  */
-#ifndef TSCOPE_GLIBC_COMPAT_H
+#if !defined(TSCOPE_GLIBC_COMPAT_H) && !defined(__ASSEMBLER__)
 #define TSCOPE_GLIBC_COMPAT_H
 
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ TSCOPE_OLD_SYMBOL(dladdr);
 TSCOPE_OLD_SYMBOL(dlclose);
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);
-TSCOPE_OLD_SYMBOL(dlsym);
+TSCOPE_OLD_SYMBOL(dlvsym);
 TSCOPE_OLD_SYMBOL(pthread_attr_setstacksize);
 TSCOPE_OLD_SYMBOL(pthread_create);
 TSCOPE_OLD_SYMBOL(pthread_getspecific);

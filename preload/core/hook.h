@@ -63,6 +63,8 @@ struct tscope_thread {
   u32 number;
   struct tscope_writer detail;
   struct tscope_writer spine;
+  bool launches_inside; /* in a hooked call of a library that launches kernels past every other
+                           hook: those are recorded although the guard is set */
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
   u32 chunks[2];   /* chunks begun so far, spine and detail */
   struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
@@ -121,6 +123,13 @@ tscope_enter(enum tscope_wake wake) {
     return NULL;
   thread->guard = frame;
   return thread;
+}
+
+/* The thread's state for a kernel launched from inside a hooked call that lets them be recorded;
+ * else NULL. The guard stays as it is: do not leave. */
+__attribute__((always_inline)) static inline struct tscope_thread *tscope_enter_inside(void) {
+  struct tscope_thread *thread = tscope_self;
+  return thread && thread->launches_inside && tscope_is_live() ? thread : NULL;
 }
 
 static inline void tscope_leave(struct tscope_thread *thread) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "identity.h"
+#include "real_dlsym.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
@@ -222,7 +223,7 @@ void tscope_provenance_write(const struct tscope_identity *identity) {
 
 void tscope_provenance_write_python(void) {
   const char *(*get_version)(void) =
-      dlsym ? (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion") : NULL;
+      (const char *(*)(void))tscope_dlsym(RTLD_DEFAULT, "Py_GetVersion");
   if (!get_version)
     return;
   const char *whole = get_version(); /* "3.11.7 (main, ...) [GCC ...]" */

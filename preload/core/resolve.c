@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "hook.h"
+#include "real_dlsym.h"
 
 /* The object that an address lies in; NULL if none. */
 static const void *object_of(const void *address, const char **file) {
@@ -35,13 +36,13 @@ static void *find_in(const char *file, const char *name) {
   void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
   if (!handle)
     return NULL;
-  void *address = dlsym(handle, name);
+  void *address = tscope_dlsym(handle, name);
   dlclose(handle);
   return address && !is_ours(address) ? address : NULL;
 }
 
 static void *find(const struct tscope_symbol *symbol, const void *return_address) {
-  void *address = dlsym(RTLD_NEXT, symbol->name);
+  void *address = tscope_dlsym(RTLD_NEXT, symbol->name);
   if (address && !is_ours(address))
     return address;
   const char *caller = NULL;
@@ -52,7 +53,7 @@ static void *find(const struct tscope_symbol *symbol, const void *return_address
 }
 
 void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address) {
-  if (!dlsym || !dladdr || !dlopen || !dlclose)
+  if (!dladdr || !dlopen || !dlclose)
     return NULL;
   int saved = errno;
   void *address = find(symbol, return_address);

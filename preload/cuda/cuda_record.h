@@ -7,38 +7,16 @@
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
 
+#include "detail.h"
 #include "gpu/gpu_clock.h"
 #include "gpu_facts.h"
+#include "graph_record.h"
 #include "out_of_memory.h"
 #include "shapes.h"
 #include "streams.h"
 
 /* Launches are the calls that there are most of: their recorders leave nothing to the compiler. */
 #define HOT __attribute__((always_inline)) static inline
-
-/* Elapsed chunk units. */
-static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
-  return (tscope_ticks() - start) >> thread->tick_shift;
-}
-
-/* Records a detail record whose further fields are given as initialisers. */
-#define DETAIL(NAME, name_, start_, dur_, tag_, ...)                                               \
-  do {                                                                                             \
-    const u64 long_dur_ = (dur_);                                                                  \
-    const bool is_long_ = TSCOPE_UNLIKELY(long_dur_ >= TSCOPE_DUR_LONG);                           \
-    struct tscope_##name_##_record *record_ = tscope_reserve(                                      \
-        thread, &thread->detail, (start_), TSCOPE_REC_##NAME, (tag_), sizeof *record_);            \
-    if (TSCOPE_LIKELY(record_ != NULL)) {                                                          \
-      *record_ =                                                                                   \
-          (struct tscope_##name_##_record){.header = record_->header,                              \
-                                           .dur = is_long_ ? TSCOPE_DUR_LONG : (u32)long_dur_,     \
-                                           __VA_ARGS__};                                           \
-      if (is_long_)                                                                                \
-        tscope_commit_long(&thread->detail, sizeof *record_, long_dur_);                           \
-      else                                                                                         \
-        tscope_commit(&thread->detail, sizeof *record_);                                           \
-    }                                                                                              \
-  } while (0)
 
 /* launch: every kernel launch that says grid, block and stream. `function` may be a host function
  * or a kernel handle. */
@@ -59,7 +37,8 @@ HOT struct launch_call launch_begin(struct tscope_thread *thread,
 HOT void launch_end(struct tscope_thread *thread, const struct launch_call *call,
                     cudaError_t result) {
   u64 dur = elapsed(thread, call->start);
-  if (TSCOPE_UNLIKELY(result != cudaSuccess))
+  if (TSCOPE_UNLIKELY(result != cudaSuccess) ||
+      graph_captured(call->default_stream, call->stream, GRAPH_KERNEL))
     return;
   u32 shape = shape_number(thread, call->function, call->grid, call->block);
   u16 stream = stream_index(thread, call->default_stream, call->stream);
@@ -84,41 +63,13 @@ HOT struct launch_config_call launch_config_begin(struct tscope_thread *thread,
 HOT void launch_config_end(struct tscope_thread *thread, const struct launch_config_call *call,
                            cudaError_t result) {
   u64 dur = elapsed(thread, call->start);
-  if (TSCOPE_UNLIKELY(result != cudaSuccess))
-    return;
   const cudaLaunchConfig_t *config = call->config;
+  if (TSCOPE_UNLIKELY(result != cudaSuccess) ||
+      graph_captured(call->default_stream, config->stream, GRAPH_KERNEL))
+    return;
   u32 shape = shape_number(thread, call->function, config->gridDim, config->blockDim);
   u16 stream = stream_index(thread, call->default_stream, config->stream);
   DETAIL(LAUNCH, launch, call->start, dur, stream, .shape = shape);
-}
-
-/* What the calls below have in common: when, and on which stream. */
-struct stream_call {
-  u64 start;
-  cudaStream_t stream;
-  enum tscope_default_stream default_stream;
-};
-
-enum { graph_launch_wakes = TSCOPE_WAKES };
-struct graph_launch_call {
-  struct stream_call on;
-  cudaGraphExec_t graph;
-};
-static inline struct graph_launch_call graph_launch_begin(struct tscope_thread *thread,
-                                                          enum tscope_default_stream default_stream,
-                                                          cudaGraphExec_t graph,
-                                                          cudaStream_t stream) {
-  gpu_clock_start_once(thread);
-  return (struct graph_launch_call){{tscope_ticks(), stream, default_stream}, graph};
-}
-static inline void graph_launch_end(struct tscope_thread *thread,
-                                    const struct graph_launch_call *call, cudaError_t result) {
-  u64 dur = elapsed(thread, call->on.start);
-  if (result != cudaSuccess)
-    return;
-  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
-  DETAIL(GRAPH_LAUNCH, graph_launch, call->on.start, dur, stream,
-         .graph = (u32)(uintptr_t)call->graph);
 }
 
 /* alloc_device, alloc_async, alloc_host: memory obtained; `where` holds its address afterwards. */
@@ -237,7 +188,7 @@ static inline struct copy_call copy_begin(struct tscope_thread *thread,
 static inline void copy_end(struct tscope_thread *thread, const struct copy_call *call,
                             cudaError_t result) {
   u64 dur = elapsed(thread, call->on.start);
-  if (result != cudaSuccess)
+  if (result != cudaSuccess || graph_captured(call->on.default_stream, call->on.stream, GRAPH_COPY))
     return;
   u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
   DETAIL(COPY, copy, call->on.start, dur, stream, .kind = call->kind, .bytes = call->bytes);
@@ -262,7 +213,7 @@ static inline struct copy_call fill_begin(struct tscope_thread *thread,
 static inline void fill_end(struct tscope_thread *thread, const struct copy_call *call,
                             cudaError_t result) {
   u64 dur = elapsed(thread, call->on.start);
-  if (result != cudaSuccess)
+  if (result != cudaSuccess || graph_captured(call->on.default_stream, call->on.stream, GRAPH_FILL))
     return;
   u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
   DETAIL(FILL, fill, call->on.start, dur, stream, .kind = call->kind, .bytes = call->bytes);
@@ -334,7 +285,7 @@ static inline struct event_call event_record_begin(struct tscope_thread *thread,
 static inline void event_record_end(struct tscope_thread *thread, const struct event_call *call,
                                     cudaError_t result) {
   u64 dur = elapsed(thread, call->on.start);
-  if (result != cudaSuccess)
+  if (result != cudaSuccess || graph_captured(call->on.default_stream, call->on.stream, GRAPH_MARK))
     return;
   u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
   DETAIL(EVENT_RECORD, event_record, call->on.start, dur, stream, .event = event_bits(call->event));
@@ -347,7 +298,7 @@ static inline struct event_call event_wait_begin(struct tscope_thread *thread,
 static inline void event_wait_end(struct tscope_thread *thread, const struct event_call *call,
                                   cudaError_t result) {
   u64 dur = elapsed(thread, call->on.start);
-  if (result != cudaSuccess)
+  if (result != cudaSuccess || graph_captured(call->on.default_stream, call->on.stream, GRAPH_MARK))
     return;
   u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
   DETAIL(EVENT_WAIT, event_wait, call->on.start, dur, stream, .event = event_bits(call->event));

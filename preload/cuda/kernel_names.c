@@ -2,6 +2,7 @@
 #include "kernel_names.h"
 
 #include <cuda_runtime_api.h>
+#include <string.h>
 
 #include "cuda_thread.h"
 #include "handle_map.h"
@@ -9,6 +10,7 @@
 
 /* A training framework brings some ten thousand kernels; pages of the table that are not used are
  * never touched. */
+enum { COPIES_BYTES = 8 << 20, LONGEST_COPY = 64 << 10 };
 HANDLE_MAP(names, 1 << 17);
 
 void kernel_name_register(const void *function, const char *name) {
@@ -22,10 +24,48 @@ void kernel_name_alias(const void *kernel, const void *function) {
     handle_map_put(&names, (u64)(uintptr_t)kernel, name);
 }
 
+void kernel_name_of_driver(const void *handle, const char *name) {
+  static char copies[COPIES_BYTES];
+  static u32 used;
+  size_t bytes = name ? strlen(name) + 1 : COPIES_BYTES;
+  u64 key = (u64)(uintptr_t)handle | KERNEL_OF_DRIVER, known;
+  if (!handle || bytes > LONGEST_COPY)
+    return;
+  if (handle_map_get(&names, key, &known) && !strcmp((const char *)(uintptr_t)known, name))
+    return;
+  u32 place = __atomic_load_n(&used, __ATOMIC_RELAXED);
+  do {
+    if (place + bytes > COPIES_BYTES)
+      return;
+  } while (!__atomic_compare_exchange_n(&used, &place, place + (u32)bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  memcpy(&copies[place], name, bytes);
+  handle_map_put(&names, key, (u64)(uintptr_t)&copies[place]);
+}
+
+/* The driver's functions leave the job's last error alone. A kernel handle may be launched in place
+ * of a function's. */
+static const char *ask_driver(const void *handle) {
+  static struct tscope_symbol of_function = {.name = "cuFuncGetName",
+                                             .sonames = tscope_driver_sonames};
+  static struct tscope_symbol of_kernel = {.name = "cuKernelGetName",
+                                           .sonames = tscope_driver_sonames};
+  int (*get_function_name)(const char **, const void *) = tscope_resolve(&of_function, NULL);
+  int (*get_kernel_name)(const char **, const void *) = tscope_resolve(&of_kernel, NULL);
+  const char *name = NULL;
+  if (get_function_name && !get_function_name(&name, handle) && name)
+    return name;
+  if (get_kernel_name && !get_kernel_name(&name, handle))
+    return name;
+  return NULL;
+}
+
 const char *kernel_name(const void *function) {
   u64 known;
   if (handle_map_get(&names, (u64)(uintptr_t)function, &known))
     return (const char *)(uintptr_t)known;
+  if ((u64)(uintptr_t)function & KERNEL_OF_DRIVER)
+    return ask_driver((const void *)((uintptr_t)function & ~(uintptr_t)KERNEL_OF_DRIVER));
   static struct tscope_symbol symbol = {.name = "cudaFuncGetName", .sonames = tscope_cuda_sonames};
   cudaError_t (*get_name)(const char **, const void *) = tscope_resolve(&symbol, NULL);
   const char *name = NULL;

@@ -12,6 +12,14 @@ void kernel_name_register(const void *function, const char *name);
 /* A kernel handle stands for a registered function. */
 void kernel_name_alias(const void *kernel, const void *function);
 
+/* Set in the address of what a driver's launch launches (a CUfunction or CUkernel), to tell it from
+ * a host function or the runtime's handle; no address has it. */
+#define KERNEL_OF_DRIVER (1ull << 63)
+
+/* The driver gave this handle for a name, of which a copy is kept; there is room for some megabytes
+ * of them. */
+void kernel_name_of_driver(const void *handle, const char *name);
+
 /* Mangled name, NULL if nobody knows. Call it after a launch of the function succeeded: the CUDA
  * runtime may be asked, which is harmless only then. */
 const char *kernel_name(const void *function);

@@ -36,7 +36,7 @@ static u32 announce(struct tscope_thread *thread, u64 key, const void *function,
         .block_x = block.x,
         .block_y = block.y,
         .block_z = block.z,
-        .function = (u64)(uintptr_t)function,
+        .function = (u64)(uintptr_t)function & ~(u64)KERNEL_OF_DRIVER,
     };
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SHAPE, 0, &record, sizeof record);
     __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "cuda/cuda_thread.h"
+#include "real_dlsym.h"
 
 TSCOPE_OLD_SYMBOL(dladdr);
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);
-TSCOPE_OLD_SYMBOL(dlsym);
 
 const char *const cupti_sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 
@@ -72,7 +72,7 @@ bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
     return false;
   }
 #define X(name_, needed, params)                                                                   \
-  cupti->name_ = (int(*) params)dlsym(library, #name_);                                            \
+  cupti->name_ = (int(*) params)tscope_dlsym(library, #name_);                                            \
   if (!cupti->name_ && (needed)) {                                                                 \
     snprintf(why, why_bytes, "this CUPTI has no %s", #name_);                                      \
     dlerror();                                                                                     \

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "cuda/graphs.h"
 #include "families.h"
 #include "nccl_record.h"
 
@@ -75,10 +76,31 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   gpu_clock_start_once(thread);
   struct nccl_thread *nccl = nccl_thread(thread);
   struct communicator *communicator = communicator_get(thread, comm);
+  u8 dtype = nccl_dtype(datatype);
+  u32 captured, index;
+  thread->launches_inside = true;
+  if (graph_capture_collective(stream, communicator ? communicator->number : TSCOPE_UNKNOWN,
+                               communicator ? &communicator->collectives : NULL,
+                               communicator ? &communicator->transfers : NULL, op >= TSCOPE_OP_SEND,
+                               &captured, &index)) {
+    struct tscope_graph_collective_record record = {
+        .count = count,
+        .bytes = count * dtype_bytes[dtype],
+        .captured = captured,
+        .comm = communicator ? communicator->number : TSCOPE_UNKNOWN,
+        .index = index,
+        .peer = peer,
+        .stream = stream_index(thread, TSCOPE_STREAM_LEGACY, stream),
+        .dtype = dtype,
+        .redop = nccl_redop(redop),
+    };
+    tscope_spine(thread, call.span.start, TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, &record,
+                 sizeof record);
+    return call;
+  }
   u32 *next = !communicator          ? NULL
               : op >= TSCOPE_OP_SEND ? &communicator->transfers
                                      : &communicator->collectives;
-  u8 dtype = nccl_dtype(datatype);
   struct tscope_collective_record record = {
       .count = count,
       .bytes = count * dtype_bytes[dtype],
@@ -113,6 +135,7 @@ void collective_end(struct tscope_thread *thread, struct collective_call *call,
     __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
   }
   tscope_span_close(thread, call->span.dur, call->span.start);
+  thread->launches_inside = false;
 }
 
 struct nccl_group_start_call nccl_group_start_begin(struct tscope_thread *thread) {
@@ -130,6 +153,7 @@ void nccl_group_start_end(struct tscope_thread *thread, struct nccl_group_start_
 struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread) {
   struct nccl_group_end_call call = {.span.start = tscope_ticks()};
   struct nccl_thread *nccl = nccl_thread(thread);
+  thread->launches_inside = true;
   if (nccl->depth == 1 && (nccl->calls || nccl->n_births)) {
     struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
     call.span.dur =
@@ -150,6 +174,7 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
     tscope_span_close(thread, call->span.dur, call->span.start);
   }
   struct nccl_thread *nccl = nccl_thread(thread);
+  thread->launches_inside = false;
   if (!nccl->depth || --nccl->depth)
     return;
   for (u32 i = 0; i < nccl->n_units; i++)

@@ -9,25 +9,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "real_dlsym.h"
+
 /* May be missing, see glibc_compat.h. */
 #pragma weak dladdr
 #pragma weak dlclose
 #pragma weak dlopen
-#pragma weak dlsym
 TSCOPE_OLD_SYMBOL(dladdr);
 TSCOPE_OLD_SYMBOL(dlclose);
 TSCOPE_OLD_SYMBOL(dlopen);
-TSCOPE_OLD_SYMBOL(dlsym);
 
 u32 torch_version;
 
 void *torch_function(const char *name) {
-  if (!dlopen || !dlsym || !dlclose)
+  if (!dlopen || !dlclose)
     return NULL;
   void *library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
   if (!library)
     return NULL;
-  void *address = dlsym(library, name);
+  void *address = tscope_dlsym(library, name);
   dlclose(library); /* gives back the reference; the library stays */
   return address;
 }

@@ -103,3 +103,16 @@ CUDART_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *pat
   (void)graph, (void)path, (void)flags;
   return remember(cudaErrorNotSupported);
 }
+
+/* The executable takes over the graph's work. */
+CUDART_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
+                                           cudaGraphExecUpdateResultInfo *result) {
+  if (result)
+    result->result = cudaGraphExecUpdateSuccess;
+  return remember(
+      sim_graph_replace((struct sim_graph *)executable, (const struct sim_graph *)graph));
+}
+
+CUDART_API cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
+  return instantiate((cudaGraphExec_t *)clone, graph);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The C half of dlsym(): which look-ups are answered with a wrapper of tscope's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "allow_list.h"
+#include "real_dlsym.h"
+
+/* What the trampoline finds in two registers. */
+struct answer {
+  u64 given;
+  void *address;
+};
+
+struct answer tscope_dlsym_instead(void *handle, const char *name);
+
+/* A look-up in a library's handle alone is answered: with RTLD_DEFAULT and RTLD_NEXT the search
+ * order decides, in which a preloaded library has its place already. Whatever the real dlsym()
+ * leaves behind, dlerror()'s state included, is left as it is. */
+struct answer tscope_dlsym_instead(void *handle, const char *name) {
+  const struct answer pass_on = {0, NULL};
+  int saved = errno;
+  void *(*real)(void *, const char *) = tscope_dlsym_find();
+  const struct allowed *allowed =
+      handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || !real ? NULL : allowed_find(name);
+  errno = saved;
+  if (!allowed || !driver_is_wanted())
+    return pass_on;
+  void *address = real(handle, name);
+  return (struct answer){1, allowed_wrapper(allowed, address)};
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * dlsym() for aarch64; dlsym_x86_64.S says why it is what it is.
+ */
+  .text
+  .globl dlsym
+  .type dlsym, %function
+dlsym:
+  .cfi_startproc
+  hint #34 /* bti c */
+  adrp x16, tscope_dlsym_real
+  ldr x16, [x16, #:lo12:tscope_dlsym_real]
+  cbz x16, 1f
+  cbz x1, 2f
+  ldrb w9, [x1]
+  cmp w9, #'c'
+  b.ne 2f
+  ldrb w9, [x1, #1]
+  cmp w9, #'u'
+  b.ne 2f
+1:
+  stp x29, x30, [sp, #-32]!
+  .cfi_def_cfa_offset 32
+  .cfi_offset 29, -32
+  .cfi_offset 30, -24
+  mov x29, sp
+  stp x0, x1, [sp, #16]
+  bl tscope_dlsym_instead
+  mov x9, x0
+  mov x10, x1
+  ldp x0, x1, [sp, #16]
+  ldp x29, x30, [sp], #32
+  .cfi_def_cfa_offset 0
+  .cfi_restore 29
+  .cfi_restore 30
+  cbnz x9, 3f
+  adrp x16, tscope_dlsym_real
+  ldr x16, [x16, #:lo12:tscope_dlsym_real]
+  cbz x16, 4f
+2:
+  br x16
+3:
+  mov x0, x10
+  ret
+4:
+  mov x0, #0
+  ret
+  .cfi_endproc
+  .size dlsym, . - dlsym
+
+  .section .note.GNU-stack, "", %progbits

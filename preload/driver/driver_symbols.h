@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A number for each hooked function of the driver: DRIVER_cuLaunchKernel and so on.
+ */
+#ifndef TSCOPE_DRIVER_SYMBOLS_H
+#define TSCOPE_DRIVER_SYMBOLS_H
+
+#include "allow_list.h"
+#include "driver_hooks.def"
+
+#define DRIVER_SYMBOL(name, since, type, params, args, failure, recorder, what) DRIVER_##name,
+enum driver_symbol { TSCOPE_DRIVER_HOOKS(DRIVER_SYMBOL) DRIVER_SYMBOLS };
+#undef DRIVER_SYMBOL
+
+#endif

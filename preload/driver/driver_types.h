@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cuda.h without the macros that give functions the name of their newest version.
+ */
+#ifndef TSCOPE_DRIVER_TYPES_H
+#define TSCOPE_DRIVER_TYPES_H
+
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#undef cuGetProcAddress
+#undef cuGetProcAddress_v2
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cuGetProcAddress(), by which the CUDA runtime, also where it is linked into NCCL, cuBLAS and
+ * cuDNN, finds all of the driver; and the calls that give kernels their names.
+ */
+#include "driver_types.h"
+
+#include "driver_symbols.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/kernel_names.h"
+#include "cuda/streams.h"
+#include "real_dlsym.h"
+
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  type tscope_hook_##name_ params __asm__(#name_);                                                 \
+  typedef type(*real_##name_) params;
+TSCOPE_DRIVER_SPECIALS(HOOK)
+#undef HOOK
+
+#define REAL(name_)                                                                                \
+  ((real_##name_)tscope_resolve(&driver_symbols[DRIVER_##name_], __builtin_return_address(0)))
+
+enum { NAME_BYTES = 96 };
+
+/* Of a function's versions, newest first, and of its forms for a thread's own default stream. */
+static const char *const versions[] = {"_v5", "_v4", "_v3", "_v2", ""};
+static const char *const forms[] = {"", "_ptsz", "_ptds"};
+
+/* Whether any version or form of the function is hooked. */
+static bool is_hooked(const char *base, char name[NAME_BYTES]) {
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+    snprintf(name, NAME_BYTES, "%s%s", base, versions[i]);
+    if (allowed_find(name))
+      return true;
+  }
+  return false;
+}
+
+/* Which function `real`, which the driver gave for `base`, is by name. Where the driver's own
+ * look-up leads elsewhere than its exported names do, the newest it has: that is what it gives to
+ * whoever asks with its own version, and an older version asked for is left alone. */
+static const struct allowed *identify(const char *base, const void *real, int version,
+                                      bool per_thread) {
+  char name[NAME_BYTES];
+  Dl_info driver;
+  void *library = strlen(base) < NAME_BYTES - 16 && is_hooked(base, name) && dladdr(real, &driver)
+                      ? dlopen(driver.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                      : NULL;
+  if (!library)
+    return NULL;
+  const struct allowed *found = NULL, *newest = NULL;
+  bool is_newest = true, is_exported = false;
+  for (size_t i = 0; i < sizeof versions / sizeof *versions && !is_exported; i++) {
+    bool has_version = false;
+    for (size_t j = 0; j < sizeof forms / sizeof *forms && !is_exported; j++) {
+      snprintf(name, sizeof name, "%s%s%s", base, versions[i], forms[j]);
+      const void *address = tscope_dlsym(library, name);
+      has_version |= address != NULL;
+      is_exported = address == real;
+      if (is_exported)
+        found = allowed_find(name);
+      else if (address && is_newest && (j > 0) == per_thread)
+        newest = allowed_find(name);
+    }
+    is_newest &= !has_version;
+  }
+  dlclose(library);
+  if (is_exported)
+    return found;
+  return newest && newest->since <= version ? newest : NULL;
+}
+
+/* What the job is given in place of `real`. */
+static void *instead_of(const char *base, void *real, int version, cuuint64_t flags) {
+  int saved = errno;
+  const struct allowed *allowed =
+      identify(base, real, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+  if (dlerror)
+    dlerror();
+  errno = saved;
+  return allowed ? allowed_wrapper(allowed, real) : real;
+}
+
+static bool may_answer(const char *symbol, void *const *function, CUresult result) {
+  return result == CUDA_SUCCESS && symbol && function && *function && driver_is_wanted() &&
+         dladdr && dlopen && dlclose;
+}
+
+TSCOPE_EXPORT CUresult tscope_hook_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+                                                    cuuint64_t flags) {
+  real_cuGetProcAddress real = REAL(cuGetProcAddress);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  CUresult result = real(symbol, pfn, cudaVersion, flags);
+  if (may_answer(symbol, pfn, result))
+    *pfn = instead_of(symbol, *pfn, cudaVersion, flags);
+  return result;
+}
+
+#define GET_PROC_ADDRESS_V2(name)                                                                  \
+  TSCOPE_EXPORT CUresult tscope_hook_##name(const char *symbol, void **pfn, int cudaVersion,       \
+                                            cuuint64_t flags, void *symbolStatus) {                \
+    real_##name real = REAL(name);                                                                 \
+    if (!real)                                                                                     \
+      return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;                                                 \
+    CUresult result = real(symbol, pfn, cudaVersion, flags, symbolStatus);                         \
+    if (may_answer(symbol, pfn, result))                                                           \
+      *pfn = instead_of(symbol, *pfn, cudaVersion, flags);                                         \
+    return result;                                                                                 \
+  }
+GET_PROC_ADDRESS_V2(cuGetProcAddress_v2)
+GET_PROC_ADDRESS_V2(cuGetProcAddress_v2_ptsz)
+
+TSCOPE_EXPORT CUresult tscope_hook_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod,
+                                                       const char *name) {
+  real_cuModuleGetFunction real = REAL(cuModuleGetFunction);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  CUresult result = real(hfunc, hmod, name);
+  if (result == CUDA_SUCCESS && hfunc)
+    kernel_name_of_driver(*hfunc, name);
+  return result;
+}
+
+TSCOPE_EXPORT CUresult tscope_hook_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library,
+                                                      const char *name) {
+  real_cuLibraryGetKernel real = REAL(cuLibraryGetKernel);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  CUresult result = real(pKernel, library, name);
+  if (result == CUDA_SUCCESS && pKernel)
+    kernel_name_of_driver(*pKernel, name);
+  return result;
+}
+
+TSCOPE_EXPORT CUresult tscope_hook_cuStreamDestroy_v2(CUstream hStream) {
+  real_cuStreamDestroy_v2 real = REAL(cuStreamDestroy_v2);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  stream_forget(hStream); /* first: another thread may be given the handle before this returns */
+  return real(hStream);
+}
