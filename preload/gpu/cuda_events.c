@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 #include "cuda/cuda_thread.h"
+#include "real_dlsym.h"
 
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);
-TSCOPE_OLD_SYMBOL(dlsym);
 
 struct cuda_events cuda_events;
 
@@ -20,7 +20,7 @@ bool cuda_events_find(char *why, size_t why_bytes) {
     return false;
   }
 #define X(name_, symbol, params)                                                                   \
-  cuda_events.name_ = (int(*) params)dlsym(driver, symbol);                                        \
+  cuda_events.name_ = (int(*) params)tscope_dlsym(driver, symbol);                                        \
   if (!cuda_events.name_) {                                                                        \
     snprintf(why, why_bytes, "this CUDA driver has no %s", symbol);                                \
     dlerror();                                                                                     \
