@@ -110,6 +110,7 @@ int stragglers_analyse(struct analysis *a);
 int pipeline_analyse(struct analysis *a);
 int budget_analyse(struct analysis *a);
 int memory_analyse(struct analysis *a);
+int verdict_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);
 int findings_analyse(struct analysis *a);
 

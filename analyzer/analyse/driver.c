@@ -72,7 +72,7 @@ static int run_all(struct analysis *a) {
   int (*const after[])(struct analysis *) = {
       overlap_summarise,     phases_analyse,         collectives_analyse, stragglers_analyse,
       critical_path_analyse, kernel_times_summarise, pipeline_analyse,    budget_analyse,
-      memory_analyse,        quality_analyse,        findings_analyse};
+      memory_analyse,        verdict_analyse,        quality_analyse,    findings_analyse};
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);
   return error;

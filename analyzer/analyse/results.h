@@ -7,6 +7,7 @@
 #ifndef TSCOPE_RESULTS_H
 #define TSCOPE_RESULTS_H
 
+#include "check_result.h"
 #include "memory_result.h"
 #include "model.h"
 
@@ -180,6 +181,7 @@ struct results {
   const char *mfu_reason; /* why mfu is unknown, NULL if known */
   const char *hfu_reason;
   struct memory_result memory;
+  struct collective_check check;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;

@@ -403,6 +403,8 @@ const struct json_field json_report_fields[] = {
            "what ran on the GPUs, summed over the whole input and all ranks"),
     OBJECT("pipeline", pipeline_fields, "pipeline parallelism, found from who sends to whom"),
     OBJECT("budget", budget_fields, "where the wall time went"),
+    OBJECT("collective_check", json_check_fields,
+           "whether all ranks called the same collectives, and who holds up the job"),
     OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),
     LIST("findings", findings, n_findings, finding, finding_fields, "most worth first"),
     END,

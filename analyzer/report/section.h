@@ -27,6 +27,7 @@ struct section {
 /* In the order of the report. */
 #define REPORT_SECTIONS(S)                                                                         \
   S(trust)                                                                                         \
+  S(hang)                                                                                          \
   S(verdict)                                                                                       \
   S(steps)                                                                                         \
   S(phases)                                                                                        \

@@ -25,6 +25,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   *model = arena_alloc(*arena, sizeof(**model));
   results->internal = *arena;
   results->memory = memory_result_unknown();
+  results->check = collective_check_unknown();
   results->memory.reason = "nothing says what was allocated";
   results->model = *model;
   results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
