@@ -62,6 +62,10 @@ static void record_one(struct tscope_thread *thread, const uint8_t *bytes, size_
     return;
   switch (record.kind) {
   case CUPTI_WORK:
+    if (!record.span.start && !record.span.end) { /* given up before it was done */
+      count_dropped(1);
+      return;
+    }
     if (!record.span.start || record.span.end <= record.span.start) {
       count(&totals.invalid, 1);
       return;

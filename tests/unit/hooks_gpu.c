@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * GPU times through CUPTI, on the stand-in GPU, whose kernels run as long as they are told: what is
- * recorded of them, in captures, and when the job brings a CUPTI client of its own.
+ * recorded of them, also in captures.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,46 +9,20 @@
 
 #include <cmocka.h>
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-#include <cupti.h>
-
-#include "../standins/standin.h"
-#include "gpu/gpu_clock.h"
-#include "hooks_trace.h"
-
-void **__cudaRegisterFatBinary(void *);
-void __cudaRegisterFatBinaryEnd(void **);
-void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
-                            dim3 *, dim3 *, int *);
+#include "hooks_gpu.h"
 
 static char plain, collective, unseen;
-static cudaStream_t stream;
-
-static void register_kernel(void **module, char *kernel, const char *name) {
-  __cudaRegisterFunction(module, kernel, (char *)(uintptr_t)name, name, -1, NULL, NULL, NULL, NULL,
-                         NULL);
-}
 
 static int set_up(void **state) {
-  static int fatbin;
-  void **module = __cudaRegisterFatBinary(&fatbin);
-  register_kernel(module, &plain, "_Z5plainv");
-  register_kernel(module, &collective, "_Z22ncclDevKernel_SendRecvv");
-  register_kernel(module, &unseen, "_Z6unseenv");
-  __cudaRegisterFatBinaryEnd(module);
+  register_kernel(&plain, "_Z5plainv");
+  register_kernel(&collective, "_Z22ncclDevKernel_SendRecvv");
+  register_kernel(&unseen, "_Z6unseenv");
   return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
 }
 
 static int tear_down(void **state) {
   cudaStreamDestroy(stream);
   return trace_tear_down(state);
-}
-
-static void launch(char *kernel, int64_t ns) {
-  standin_next_kernel_ns(ns);
-  assert_int_equal(cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream),
-                   cudaSuccess);
 }
 
 /* CUPTI tells times on a clock that it follows by looking at it now and then. */
@@ -159,47 +133,6 @@ static void a_capture_comes_out_as_it_would(void **state) {
   cudaGraphDestroy(graph);
 }
 
-/* A client such as torch.profiler. */
-static struct {
-  u64 buffer[8192];
-  size_t kernels;
-} client;
-
-static void CUPTIAPI requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
-  *buffer = (uint8_t *)client.buffer;
-  *bytes = sizeof client.buffer;
-  *max_records = 0;
-}
-
-static void CUPTIAPI completed(CUcontext context, uint32_t stream_id, uint8_t *buffer, size_t size,
-                               size_t valid) {
-  (void)context, (void)stream_id, (void)size;
-  assert_ptr_equal(buffer, client.buffer); /* and not one of tscope's */
-  CUpti_Activity *record = NULL;
-  while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-    client.kernels += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-}
-
-static void a_client_of_the_jobs_own_comes_first(void **state) {
-  (void)state;
-  launch(&plain, 1000);
-  cudaDeviceSynchronize();
-  u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
-  assert_int_equal(cuptiActivityRegisterCallbacks(requested, completed), CUPTI_SUCCESS);
-  assert_int_equal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
-  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1); /* what there was is kept */
-  struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
-  assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_HOST);
-  assert_string(clock.reason,
-                "the job's own CUPTI client is at work (cuptiActivityRegisterCallbacks)");
-  launch(&plain, 1000);
-  launch(&plain, 1000);
-  cudaDeviceSynchronize();
-  assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
-  assert_int_equal(client.kernels, 2);
-  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), kernels + 1);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_copies_and_fills_are_timed),
@@ -207,7 +140,6 @@ int main(void) {
       cmocka_unit_test(collective_kernels_are_runs_on_the_spine),
       cmocka_unit_test(long_spans_keep_their_length),
       cmocka_unit_test(a_capture_comes_out_as_it_would),
-      cmocka_unit_test(a_client_of_the_jobs_own_comes_first),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -5,7 +5,7 @@
 #include "cudart.h"
 
 TWINS(cudaStreamBeginCapture, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
-      ((void)mode, remember(sim_capture_begin(stream, own))))
+      remember(sim_capture_begin(stream, own, (int)mode)))
 
 TWINS(cudaStreamEndCapture, _ptsz, (cudaStream_t stream, cudaGraph_t *graph),
       remember(sim_capture_end(stream, own, (struct sim_graph **)graph)))
@@ -49,10 +49,7 @@ CUDART_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 }
 
 CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
-  static __thread enum cudaStreamCaptureMode current;
-  enum cudaStreamCaptureMode before = current;
-  current = *mode;
-  *mode = before;
+  *mode = (enum cudaStreamCaptureMode)sim_capture_exchange_mode((int)*mode);
   return cudaSuccess;
 }
 

@@ -30,7 +30,20 @@ static _Atomic size_t n_pending;
 static size_t dropped;
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
 static uint32_t last_correlation;
+static uint32_t given_up; /* work launched until then was told as incomplete, and is not told again */
 static bool worker;
+
+/* From which to which correlation id kernels were asked for: what counts is when work is launched. */
+static struct {
+  uint32_t first, last;
+} asked[1024];
+static size_t n_asked;
+
+/* The replay that is under way, when graphs are told as a whole. */
+static struct {
+  struct standin_record record;
+  bool open;
+} replay;
 
 static __thread struct {
   uint64_t ids[16];
@@ -77,10 +90,47 @@ static struct standin_record *append(CUpti_ActivityKind kind) {
   return &pending->record;
 }
 
+static bool was_asked_for(uint32_t correlation) {
+  for (size_t i = 0; i < n_asked; i++)
+    if (correlation >= asked[i].first && correlation <= asked[i].last)
+      return true;
+  return false;
+}
+
+static void end_replay(void) {
+  struct standin_record *record =
+      replay.open ? append(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) : NULL;
+  if (record)
+    record->graph = replay.record.graph;
+  replay.open = false;
+}
+
+static void replay_op(const struct sim_op *op) {
+  CUpti_ActivityGraphTrace2 *graph = &replay.record.graph;
+  if (replay.open && graph->correlationId != op->correlation)
+    end_replay();
+  if (!replay.open)
+    *graph = (CUpti_ActivityGraphTrace2){.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
+                                         .correlationId = op->correlation,
+                                         .start = (uint64_t)op->start,
+                                         .deviceId = (uint32_t)op->stream->device,
+                                         .graphId = (uint32_t)op->graph,
+                                         .contextId = 1,
+                                         .streamId = op->stream->id};
+  replay.open = true;
+  graph->end = (uint64_t)op->end;
+}
+
 static void on_op(const struct sim_op *op) {
   bool kernel = op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE;
   struct standin_record *record = NULL;
-  if (kernel && enabled[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL])
+  if (op->correlation && op->correlation <= given_up)
+    return;
+  if (op->graph && enabled[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]) {
+    replay_op(op);
+    return;
+  }
+  if (kernel && was_asked_for(op->correlation))
     record = append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   else if (kernel && enabled[CUPTI_ACTIVITY_KIND_KERNEL])
     record = append(CUPTI_ACTIVITY_KIND_KERNEL);
@@ -97,6 +147,48 @@ static bool anything_enabled(void) {
     if (enabled[kind])
       return true;
   return false;
+}
+
+static uint32_t event_id(const struct CUevent_st *event) {
+  return (uint32_t)((uintptr_t)event >> 4);
+}
+
+static void on_record(const struct CUevent_st *event, const struct CUstream_st *stream) {
+  uint32_t correlation = ++last_correlation;
+  struct standin_record *record =
+      enabled[CUPTI_ACTIVITY_KIND_CUDA_EVENT] ? append(CUPTI_ACTIVITY_KIND_CUDA_EVENT) : NULL;
+  if (!record)
+    return;
+  record->event.correlationId = correlation;
+  record->event.contextId = 1;
+  record->event.streamId = stream->id;
+  record->event.eventId = event_id(event);
+#if STANDIN_CUDA_MAJOR > 12
+  record->event.cudaEventSyncId = event->op->id;
+#endif
+}
+
+static void on_wait(const struct CUevent_st *event, const struct CUstream_st *stream, bool host,
+                    int64_t from, int64_t to) {
+  uint32_t correlation = ++last_correlation;
+  struct standin_record *record = enabled[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION]
+                                      ? append(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)
+                                      : NULL;
+  if (!record)
+    return;
+  record->wait.type = !event ? stream ? CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE
+                                      : CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE
+                      : host ? CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE
+                             : CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+  record->wait.start = (uint64_t)from;
+  record->wait.end = (uint64_t)to + 1; /* it took some time */
+  record->wait.correlationId = correlation;
+  record->wait.contextId = 1;
+  record->wait.streamId = stream ? stream->id : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  record->wait.cudaEventId = event ? event_id(event) : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+#if STANDIN_CUDA_MAJOR > 12
+  record->wait.cudaEventSyncId = event && event->op ? event->op->id : 0;
+#endif
 }
 
 static uint32_t on_launch(void) {
@@ -117,17 +209,49 @@ static uint32_t on_launch(void) {
   return correlation;
 }
 
+/* Work under way is told as it is, without times, and never again. */
+static void give_up_what_runs(void) {
+  for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
+    for (const struct sim_op *op = stream->head; op; op = op->next) {
+      struct standin_record *record =
+          (op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE) && op->correlation > given_up &&
+                  was_asked_for(op->correlation)
+              ? append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+              : NULL;
+      if (record) {
+        record_fill(record, op);
+        record->kernel.start = record->kernel.end = 0;
+      }
+    }
+  given_up = last_correlation;
+}
+
+/* What delivering costs is told with the next delivery. */
+static void tell_cost(int64_t from) {
+  struct standin_record *record =
+      enabled[CUPTI_ACTIVITY_KIND_OVERHEAD] ? append(CUPTI_ACTIVITY_KIND_OVERHEAD) : NULL;
+  if (!record)
+    return;
+  record->overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+  record->overhead.start = (uint64_t)from;
+  record->overhead.end = (uint64_t)clock_now();
+}
+
 /* The client's lock is held, the engine's is not: the client may do as it likes in its callbacks.
  */
-static void deliver(void) {
+static void deliver(bool forced) {
+  int64_t from = clock_now();
   sim_lock();
   sim_progress();
+  if (forced)
+    give_up_what_runs();
+  end_replay();
   struct pending *at = first;
   first = NULL;
   end = &first;
   n_pending = 0;
   struct buffer buffer = {0};
-  if (at) {
+  if (at || forced) { /* forced, all buffers go back */
     buffer = ahead;
     ahead.start = NULL;
   }
@@ -158,6 +282,8 @@ static void deliver(void) {
   buffer_close(&buffer);
   sim_lock();
   dropped += lost;
+  if (records)
+    tell_cost(from);
   sim_unlock();
 }
 
@@ -167,7 +293,7 @@ static void *deliver_when_many(void *unused) {
     pthread_mutex_lock(&client.lock);
     while (n_pending < FLUSH_AT)
       pthread_cond_wait(&client.many, &client.lock);
-    deliver();
+    deliver(false);
     pthread_mutex_unlock(&client.lock);
   }
   return NULL;
@@ -175,7 +301,7 @@ static void *deliver_when_many(void *unused) {
 
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                                     CUpti_BuffersCallbackCompleteFunc complete) {
-  static const struct sim_activity activity = {on_op, on_launch};
+  static const struct sim_activity activity = {on_op, on_launch, on_record, on_wait};
   pthread_t thread;
   if (!request || !complete)
     return CUPTI_ERROR_INVALID_PARAMETER;
@@ -199,9 +325,25 @@ static CUptiResult enable(CUpti_ActivityKind kind, bool on) {
     return CUPTI_ERROR_INVALID_KIND;
   sim_lock();
   sim_progress(); /* what ended before belongs to the setting before */
+  bool kernels = kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && on != enabled[kind];
+  if (kernels && on && n_asked < sizeof asked / sizeof *asked) {
+    asked[n_asked].first = last_correlation + 1;
+    asked[n_asked++].last = UINT32_MAX;
+  } else if (kernels && !on && n_asked) {
+    asked[n_asked - 1].last = last_correlation;
+  }
   enabled[kind] = on;
   sim_unlock();
   return CUPTI_SUCCESS;
+}
+
+void activity_forget(void) {
+  for (int kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++)
+    enable((CUpti_ActivityKind)kind, false);
+  pthread_mutex_lock(&client.lock);
+  client.request = NULL;
+  client.complete = NULL;
+  pthread_mutex_unlock(&client.lock);
 }
 
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
@@ -222,11 +364,10 @@ CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_Activi
 }
 
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
-  (void)flag;
   if (!client.request)
     return CUPTI_ERROR_INVALID_OPERATION;
   pthread_mutex_lock(&client.lock);
-  deliver();
+  deliver(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   pthread_mutex_unlock(&client.lock);
   return CUPTI_SUCCESS;
 }

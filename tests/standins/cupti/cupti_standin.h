@@ -16,9 +16,13 @@
 #if STANDIN_CUDA_MAJOR == 12
 typedef CUpti_ActivityKernel9 kernel_record;
 typedef CUpti_ActivityMemcpy5 copy_record;
+typedef CUpti_ActivitySynchronization wait_record;
+typedef CUpti_ActivityCudaEvent event_record;
 #else
 typedef CUpti_ActivityKernel10 kernel_record;
 typedef CUpti_ActivityMemcpy6 copy_record;
+typedef CUpti_ActivitySynchronization2 wait_record;
+typedef CUpti_ActivityCudaEvent2 event_record;
 #endif
 
 struct standin_record {
@@ -28,6 +32,10 @@ struct standin_record {
     copy_record copy;
     CUpti_ActivityMemset4 fill;
     CUpti_ActivityExternalCorrelation external;
+    CUpti_ActivityGraphTrace2 graph;
+    CUpti_ActivityOverhead2 overhead;
+    wait_record wait;
+    event_record event;
   };
 };
 
@@ -40,6 +48,9 @@ struct clock_map {
 void record_fill(struct standin_record *record, const struct sim_op *op);
 size_t record_bytes(CUpti_ActivityKind kind);
 void record_on_client_clock(struct standin_record *record, const struct clock_map *map);
+
+/* All that clients asked for is undone. */
+void activity_forget(void);
 
 /* Looks at both clocks again. Not while the engine's lock is held. */
 struct clock_map clock_map_now(void);

@@ -17,6 +17,14 @@ size_t record_bytes(CUpti_ActivityKind kind) {
     return sizeof(CUpti_ActivityMemset4);
   case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
     return sizeof(CUpti_ActivityExternalCorrelation);
+  case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+    return sizeof(CUpti_ActivityGraphTrace2);
+  case CUPTI_ACTIVITY_KIND_OVERHEAD:
+    return sizeof(CUpti_ActivityOverhead2);
+  case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+    return sizeof(wait_record);
+  case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+    return sizeof(event_record);
   default:
     return sizeof(struct standin_record);
   }
@@ -80,7 +88,10 @@ void record_fill(struct standin_record *record, const struct sim_op *op) {
   }
 }
 
+/* 0 stands for a time that is not known. */
 static uint64_t on_client_clock(uint64_t raw, const struct clock_map *map) {
+  if (!raw)
+    return 0;
   return (uint64_t)(map->client + (int64_t)((double)((int64_t)raw - map->raw) * map->slope));
 }
 
@@ -102,6 +113,15 @@ void record_on_client_clock(struct standin_record *record, const struct clock_ma
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
     CARRY_OVER(record->fill);
+    break;
+  case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+    CARRY_OVER(record->graph);
+    break;
+  case CUPTI_ACTIVITY_KIND_OVERHEAD:
+    CARRY_OVER(record->overhead);
+    break;
+  case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+    CARRY_OVER(record->wait);
     break;
   default:
     break;

@@ -116,6 +116,7 @@ CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t on, CUpti_SubscriberHandle subsc
 }
 
 CUptiResult CUPTIAPI cuptiFinalize(void) {
+  activity_forget();
   sim_lock();
   sim_activity_set(NULL);
   sim_unlock();

@@ -57,7 +57,7 @@ static struct sim_graph *as_graph(void *handle) {
 }
 
 TWINS(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode),
-      ((void)mode, sim_capture_begin(stream, own)))
+      sim_capture_begin(stream, own, (int)mode))
 
 TWINS(cuStreamEndCapture, _ptsz, (CUstream stream, CUgraph *graph),
       sim_capture_end(stream, own, (struct sim_graph **)graph))
@@ -102,10 +102,7 @@ TWINS(cuStreamGetCaptureInfo_v3, _ptsz,
       ((void)(edges && (*edges = NULL)), capture_info(stream, status, id, graph, nodes, n, own)))
 
 ENTRY(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode)) {
-  static __thread CUstreamCaptureMode current;
-  CUstreamCaptureMode before = current;
-  current = *mode;
-  *mode = before;
+  *mode = (CUstreamCaptureMode)sim_capture_exchange_mode((int)*mode);
   return CUDA_SUCCESS;
 }
 

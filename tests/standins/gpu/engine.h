@@ -87,6 +87,9 @@ struct CUstream_st {
   bool busy;               /* its head runs without the lock */
   struct sim_graph *graph; /* being captured, else NULL */
   bool captures;           /* the capture began here; else the stream joined it through an event */
+  int capture_mode;        /* enum sim_capture_mode, where it began */
+  uint64_t capture_thread; /* that began it */
+  bool capture_lost;       /* somebody made a call that upset it */
 };
 
 struct CUevent_st {
@@ -116,6 +119,16 @@ SIM_API struct CUstream_st *sim_stream(cudaStream_t handle, bool per_thread);
 SIM_API bool sim_stream_is(const struct CUstream_st *stream);
 SIM_API struct CUstream_st *sim_streams(void);
 SIM_API int *sim_device(void); /* the calling thread's current device */
+
+/* captures.c: who may do what while streams are captured; the numbers are both APIs'. */
+enum sim_capture_mode { SIM_CAPTURE_GLOBAL, SIM_CAPTURE_THREAD, SIM_CAPTURE_RELAXED };
+/* The calling thread's mode; returns the one before. */
+SIM_API int sim_capture_exchange_mode(int mode);
+/* Whether the calling thread may not make a call that could upset a capture. If so, those captures
+ * are lost. */
+SIM_API bool sim_capture_forbids(void);
+/* Whether work on the stream would have to wait for one that is being captured. */
+SIM_API bool sim_capture_implied(const struct CUstream_st *stream);
 
 /* kernels.c: how long a kernel runs that this thread launches now. */
 SIM_API int64_t sim_kernel_duration(const char *mangled_name);
@@ -155,6 +168,10 @@ void sim_log_sync(struct sim_op *const *ops, unsigned n, int64_t from, int64_t t
 struct sim_activity {
   void (*op)(const struct sim_op *op); /* done, lock held */
   uint32_t (*launch)(void);            /* correlation id for work being launched */
+  void (*record)(const struct CUevent_st *event, const struct CUstream_st *stream);
+  /* `stream` NULL: the host waited, for `event`, or for all of a device if that is NULL too */
+  void (*wait)(const struct CUevent_st *event, const struct CUstream_st *stream, bool host,
+               int64_t from, int64_t to);
 };
 SIM_API void sim_activity_set(const struct sim_activity *activity);
 SIM_API const struct sim_activity *sim_activity(void);

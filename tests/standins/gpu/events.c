@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "clock.h"
 #include "order.h"
 
 /* Looks a stream up with the lock taken; NULL with the lock released when there is none. */
@@ -39,12 +40,18 @@ cudaError_t sim_event_record(struct CUevent_st *event, cudaStream_t handle, bool
   struct CUstream_st *stream = event ? sim_lock_stream(handle, own) : NULL;
   if (!stream)
     return cudaErrorInvalidResourceHandle;
+  if (sim_capture_implied(stream)) {
+    sim_unlock();
+    return cudaErrorStreamCaptureImplicit;
+  }
   event->graph = stream->graph;
   if (!stream->graph) {
     struct order order = {.kind = SIM_EVENT};
     struct sim_op *op = sim_op_keep(sim_put(stream, &order, 0, 0));
     sim_op_release(event->op);
     event->op = op;
+    if (sim_activity() && sim_activity()->record)
+      sim_activity()->record(event, stream);
   }
   sim_unlock();
   return cudaSuccess;
@@ -63,6 +70,8 @@ cudaError_t sim_event_wait(cudaStream_t handle, bool own, struct CUevent_st *eve
     struct sim_op *op = sim_op_new(stream, SIM_WAIT, NULL);
     sim_op_after(op, event->op);
     sim_enqueue(op);
+    if (sim_activity() && sim_activity()->wait)
+      sim_activity()->wait(event, stream, false, op->launched, op->launched);
   }
   sim_unlock();
   return error;
@@ -73,8 +82,10 @@ cudaError_t sim_event_query(struct CUevent_st *event) {
   if (!event)
     return cudaErrorInvalidResourceHandle;
   sim_lock();
+  bool forbidden = sim_capture_forbids();
   sim_progress();
-  cudaError_t error = event->graph                    ? cudaErrorCapturedEvent
+  cudaError_t error = forbidden                       ? cudaErrorStreamCaptureUnsupported
+                      : event->graph                  ? cudaErrorCapturedEvent
                       : event->op && !event->op->done ? cudaErrorNotReady
                                                       : cudaSuccess;
   sim_unlock();
@@ -85,9 +96,14 @@ cudaError_t sim_event_sync(struct CUevent_st *event) {
   if (!event)
     return cudaErrorInvalidResourceHandle;
   sim_lock();
-  cudaError_t error = event->graph ? cudaErrorCapturedEvent : cudaSuccess;
+  cudaError_t error = sim_capture_forbids() ? cudaErrorStreamCaptureUnsupported
+                      : event->graph        ? cudaErrorCapturedEvent
+                                            : cudaSuccess;
+  int64_t from = clock_now();
   if (!error && event->op)
     sim_wait(event->op);
+  if (!error && sim_activity() && sim_activity()->wait)
+    sim_activity()->wait(event, NULL, true, from, clock_now());
   sim_unlock();
   return error;
 }

@@ -3,6 +3,7 @@
  * CUDA graphs, as far as capturing streams and launching the result goes: the captured work is
  * replayed on the launching stream, in the order in which it was captured.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "order.h"
@@ -28,7 +29,7 @@ void sim_graph_add(struct sim_graph *graph, const struct order *order) {
   add(graph, order);
 }
 
-cudaError_t sim_capture_begin(cudaStream_t handle, bool own) {
+cudaError_t sim_capture_begin(cudaStream_t handle, bool own, int mode) {
   cudaError_t error = cudaErrorStreamCaptureUnsupported;
   sim_lock();
   struct CUstream_st *stream = sim_stream(handle, own);
@@ -37,6 +38,9 @@ cudaError_t sim_capture_begin(cudaStream_t handle, bool own) {
   if (!error) {
     stream->graph = graph_new();
     stream->captures = true;
+    stream->capture_mode = mode;
+    stream->capture_thread = (uint64_t)pthread_self();
+    stream->capture_lost = false;
   }
   sim_unlock();
   return error;
@@ -48,13 +52,16 @@ cudaError_t sim_capture_end(cudaStream_t handle, bool own, struct sim_graph **gr
   sim_lock();
   struct CUstream_st *stream = sim_stream(handle, own);
   if (sim_stream_is(stream) && stream->graph && stream->captures) {
-    *graph = stream->graph;
+    struct sim_graph *captured = stream->graph;
     for (struct CUstream_st *each = sim_streams(); each; each = each->next)
-      if (each->graph == *graph) {
+      if (each->graph == captured) {
         each->graph = NULL;
         each->captures = false;
       }
-    error = cudaSuccess;
+    error = stream->capture_lost ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    *graph = error ? NULL : captured;
+    if (error)
+      sim_graph_free(captured);
   }
   sim_unlock();
   return error;
@@ -65,8 +72,11 @@ cudaError_t sim_capture_id(cudaStream_t handle, bool own, unsigned long long *id
   struct CUstream_st *stream = sim_stream(handle, own);
   bool known = sim_stream_is(stream);
   *id = known && stream->graph ? stream->graph->id : 0;
+  bool implied = known && sim_capture_implied(stream);
   sim_unlock();
-  return known ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  return !known ? cudaErrorInvalidResourceHandle
+         : implied ? cudaErrorStreamCaptureImplicit
+                   : cudaSuccess;
 }
 
 static void add_all(struct sim_graph *graph, const struct sim_graph *from) {

@@ -40,7 +40,7 @@ struct sim_graph {
   size_t n;
 };
 SIM_API void sim_graph_add(struct sim_graph *graph, const struct order *order); /* lock held */
-SIM_API cudaError_t sim_capture_begin(cudaStream_t stream, bool own);
+SIM_API cudaError_t sim_capture_begin(cudaStream_t stream, bool own, int mode);
 SIM_API cudaError_t sim_capture_end(cudaStream_t stream, bool own, struct sim_graph **graph);
 /* The capture that the stream is in, 0 if none. */
 SIM_API cudaError_t sim_capture_id(cudaStream_t stream, bool own, unsigned long long *id);

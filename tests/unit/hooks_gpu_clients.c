@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A job with a CUPTI client of its own, as torch.profiler is one: it gets its records, all of them
+ * and no others, on its own clock and in its own buffers, and tscope goes on when it has finished.
+ * CUPTI here has, like the real one, one set of callbacks and of enabled kinds for all.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "hooks_gpu.h"
+
+static char kernel;
+static const int64_t us = 1000, ms = 1000000;
+
+/* --- the job's client --- */
+
+static struct {
+  u64 buffers[2][65536];
+  int next;
+  size_t kernels, others, unfinished;
+  u64 earliest, latest;
+} client;
+
+static void CUPTIAPI requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
+  *buffer = (uint8_t *)client.buffers[client.next ^= 1];
+  *bytes = sizeof client.buffers[0];
+  *max_records = 0;
+}
+
+static void CUPTIAPI completed(CUcontext context, uint32_t stream_id, uint8_t *buffer, size_t size,
+                               size_t valid) {
+  (void)context, (void)stream_id, (void)size;
+  assert_true(buffer == (uint8_t *)client.buffers[0] || buffer == (uint8_t *)client.buffers[1]);
+  CUpti_Activity *record = NULL;
+  while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    const CUpti_ActivityKernel9 *work = (const void *)record;
+    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      client.others++;
+      continue;
+    }
+    client.kernels++;
+    client.unfinished += work->start == 0;
+    client.earliest = work->start < client.earliest ? work->start : client.earliest;
+    client.latest = work->end > client.latest ? work->end : client.latest;
+  }
+}
+
+/* Its clock is nobody else's. */
+enum { CLIENT_EPOCH = 1000000 };
+static uint64_t CUPTIAPI client_now(void) {
+  return (uint64_t)standin_now_ns() + CLIENT_EPOCH * (uint64_t)1000000000;
+}
+
+static void begin_session(bool registers) {
+  client.kernels = client.others = client.unfinished = client.latest = 0;
+  client.earliest = UINT64_MAX;
+  if (registers)
+    assert_int_equal(cuptiActivityRegisterCallbacks(requested, completed), CUPTI_SUCCESS);
+  assert_int_equal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+}
+
+static void end_session(void) {
+  assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+  assert_int_equal(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), CUPTI_SUCCESS);
+}
+
+/* --- tscope --- */
+
+static u32 kernels_seen(void) {
+  cudaDeviceSynchronize();
+  ticker_part(gpu_clock_cupti.poll);
+  return count(TSCOPE_REC_GPU_KERNEL);
+}
+
+static void assert_source(enum tscope_gpu_clock id, const char *reason) {
+  struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
+  assert_int_equal(clock.header.tag, id);
+  assert_string(clock.reason, reason);
+}
+
+static void assert_resumes(void) {
+  ticker_part(gpu_clock_resume);
+  assert_source(TSCOPE_GPU_CLOCK_CUPTI, "opened again: the job's CUPTI client has finished");
+}
+
+static int set_up(void **state) {
+  register_kernel(&kernel, "_Z6kernelv");
+  return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
+}
+
+/* A client whose session is over, and tscope's source open again. */
+static int alone(void **state) {
+  (void)state;
+  launch(&kernel, us);
+  cudaDeviceSynchronize();
+  ticker_part(gpu_clock_resume);
+  return LAST(GPU_CLOCK, gpu_clock).header.tag == TSCOPE_GPU_CLOCK_CUPTI ? 0 : -1;
+}
+
+static void a_client_gets_its_records_and_no_others(void **state) {
+  (void)state;
+  launch(&kernel, us);
+  u32 before = kernels_seen();
+  launch(&kernel, 30 * ms); /* runs on into the session */
+  begin_session(true);
+  assert_source(TSCOPE_GPU_CLOCK_HOST,
+                "the job's own CUPTI client is at work (cuptiActivityRegisterCallbacks)");
+  for (int i = 0; i < 3; i++)
+    launch(&kernel, us);
+  cudaDeviceSynchronize();
+  end_session();
+  assert_int_equal(client.kernels, 3);
+  assert_int_equal(client.unfinished, 0);
+  assert_int_equal(client.others, 0); /* kinds that tscope had enabled */
+  /* tscope lost the one that was running, and says so. */
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before);
+  assert_true(LAST(GPU_CLOCK, gpu_clock).dropped > 0);
+  assert_resumes();
+  launch(&kernel, us);
+  assert_int_equal(kernels_seen(), before + 1);
+  assert_int_equal(client.kernels, 3);
+}
+
+/* Work of a session that is not done when the client collects is told without times, as ever. */
+static void what_a_client_gives_up_is_not_told_to_tscope(void **state) {
+  (void)state;
+  begin_session(true);
+  launch(&kernel, 30 * ms);
+  end_session();
+  assert_int_equal(client.kernels, 1);
+  assert_int_equal(client.unfinished, 1);
+  assert_resumes();
+  u32 before = count(TSCOPE_REC_GPU_KERNEL);
+  assert_int_equal(kernels_seen(), before);
+}
+
+static void a_clients_clock_is_its_own(void **state) {
+  (void)state;
+  assert_int_equal(cuptiActivityRegisterTimestampCallback(client_now), CUPTI_SUCCESS);
+  launch(&kernel, us); /* tscope's source is open: its clock must not change */
+  u32 before = kernels_seen();
+  struct tscope_gpu_kernel_record seen = LAST(GPU_KERNEL, gpu_kernel);
+  assert_in_range(seen.dur, 0, ms);
+  u64 begin = client_now();
+  begin_session(true);
+  launch(&kernel, us);
+  cudaDeviceSynchronize();
+  end_session();
+  assert_in_range(client.earliest, begin, client_now());
+  assert_in_range(client.latest, begin, client_now());
+  assert_resumes();
+  u64 from = (u64)standin_now_ns();
+  launch(&kernel, us);
+  assert_int_equal(kernels_seen(), before + 1);
+  struct trace trace = trace_read();
+  struct trace_cursor at = {0}, last = {0};
+  while (trace_next(&trace, &at, TSCOPE_REC_GPU_KERNEL))
+    if (!last.record || at.base + at.record->time > last.base + last.record->time)
+      last = at;
+  assert_in_range(last.base + last.record->time, from, (u64)standin_now_ns());
+  trace_free(&trace);
+}
+
+static void a_second_session_needs_no_second_registration(void **state) {
+  (void)state;
+  begin_session(false);
+  assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_HOST);
+  launch(&kernel, us);
+  launch(&kernel, us);
+  cudaDeviceSynchronize();
+  end_session();
+  assert_int_equal(client.kernels, 2);
+  assert_resumes();
+}
+
+static void tscope_waits_until_the_client_has_collected(void **state) {
+  (void)state;
+  begin_session(true);
+  launch(&kernel, us);
+  cudaDeviceSynchronize();
+  assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+  ticker_part(gpu_clock_resume);
+  assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_HOST);
+  assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
+  assert_int_equal(client.kernels, 1);
+  assert_resumes();
+}
+
+/* A client that never asks for its last records gets them all the same before tscope goes on. */
+static void what_a_client_forgot_to_collect_is_its_own(void **state) {
+  (void)state;
+  const struct timespec pause = {.tv_nsec = 10000000};
+  begin_session(true);
+  launch(&kernel, us);
+  cudaDeviceSynchronize();
+  assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+  u32 before = count(TSCOPE_REC_GPU_KERNEL);
+  for (int64_t until = standin_now_ns() + 20000 * ms;
+       LAST(GPU_CLOCK, gpu_clock).header.tag != TSCOPE_GPU_CLOCK_CUPTI &&
+       standin_now_ns() < until;) {
+    ticker_part(gpu_clock_resume);
+    nanosleep(&pause, NULL);
+  }
+  assert_source(TSCOPE_GPU_CLOCK_CUPTI, "opened again: the job's CUPTI client has finished");
+  assert_int_equal(client.kernels, 1);
+  assert_int_equal(kernels_seen(), before);
+}
+
+/* While tscope's source is open, a client that tidies up once more must not switch it off. */
+static void disabling_again_disables_nothing_of_tscopes(void **state) {
+  (void)state;
+  u32 before = kernels_seen();
+  assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), CUPTI_SUCCESS);
+  launch(&kernel, us);
+  assert_int_equal(kernels_seen(), before + 1);
+}
+
+/* libtorch may enable kernels when it is loaded, long before it has anywhere to put them. */
+static void a_kind_enabled_early_stays_enabled(void **state) {
+  (void)state;
+  u32 before = kernels_seen();
+  assert_int_equal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME), CUPTI_SUCCESS);
+  assert_int_equal(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME), CUPTI_SUCCESS);
+  assert_int_equal(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
+  ticker_part(gpu_clock_resume);
+  launch(&kernel, us);
+  assert_int_equal(kernels_seen(), before + 1);
+}
+
+static void a_subscriber_is_no_rival(void **state) {
+  (void)state;
+  CUpti_SubscriberHandle subscriber;
+  u32 before = kernels_seen();
+  assert_int_equal(cuptiSubscribe(&subscriber, NULL, NULL), CUPTI_SUCCESS); /* the only one */
+  launch(&kernel, us);
+  assert_int_equal(kernels_seen(), before + 1);
+  assert_int_equal(cuptiUnsubscribe(subscriber), CUPTI_SUCCESS);
+}
+
+static bool enough;
+
+static void *launch_all_the_time(void *launched) {
+  cudaStream_t own;
+  assert_int_equal(cudaStreamCreate(&own), cudaSuccess);
+  while (!__atomic_load_n(&enough, __ATOMIC_ACQUIRE)) {
+    launch_on(own, &kernel, us);
+    ++*(size_t *)launched;
+    cudaStreamSynchronize(own);
+  }
+  cudaStreamDestroy(own);
+  return NULL;
+}
+
+static void sessions_come_and_go_while_work_is_launched(void **state) {
+  (void)state;
+  pthread_t thread;
+  size_t launched = 0, told = 0;
+  cudaDeviceSynchronize();
+  u32 before = kernels_seen();
+  assert_int_equal(pthread_create(&thread, NULL, launch_all_the_time, &launched), 0);
+  for (int i = 0; i < 20; i++) {
+    begin_session(i % 2);
+    launch(&kernel, us);
+    cudaStreamSynchronize(stream);
+    end_session();
+    assert_true(client.kernels >= 1);
+    told += client.kernels;
+    assert_resumes();
+  }
+  __atomic_store_n(&enough, true, __ATOMIC_RELEASE);
+  pthread_join(thread, NULL);
+  assert_true(told + kernels_seen() - before <= launched + 20);
+}
+
+/* Last: CUPTI does not come back to a process that detached it. */
+static void after_finalize_collectives_are_timed_by_events(void **state) {
+  (void)state;
+  assert_int_equal(cuptiFinalize(), CUPTI_SUCCESS);
+  assert_source(TSCOPE_GPU_CLOCK_HOST, "the job has detached CUPTI (cuptiFinalize)");
+  ticker_part(gpu_clock_resume);
+  assert_source(TSCOPE_GPU_CLOCK_EVENTS, "the job has detached CUPTI (cuptiFinalize)");
+  begin_session(true);
+  assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_HOST);
+  launch(&kernel, us);
+  cudaDeviceSynchronize();
+  end_session();
+  assert_int_equal(client.kernels, 1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, alone)
+  const struct CMUnitTest tests[] = {
+      TEST(a_client_gets_its_records_and_no_others),
+      TEST(what_a_client_gives_up_is_not_told_to_tscope),
+      TEST(a_second_session_needs_no_second_registration),
+      TEST(tscope_waits_until_the_client_has_collected),
+      TEST(what_a_client_forgot_to_collect_is_its_own),
+      TEST(disabling_again_disables_nothing_of_tscopes),
+      TEST(a_kind_enabled_early_stays_enabled),
+      TEST(a_subscriber_is_no_rival),
+      TEST(sessions_come_and_go_while_work_is_launched),
+      TEST(a_clients_clock_is_its_own),
+      TEST(after_finalize_collectives_are_timed_by_events),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}
