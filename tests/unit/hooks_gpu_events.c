@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GPU times from pairs of events, on the stand-in GPU: collectives with their number and as long as
+ * they took, bounded pools, and captures that come out as they would.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <nccl.h>
+
+#include "gpu/cuda_events.h"
+#include "gpu/event_pairs.h"
+#include "hooks_gpu.h"
+
+static char kernel;
+static const int64_t us = 1000, ms = 1000000;
+static ncclComm_t comm;
+static void *memory;
+
+static int set_up(void **state) {
+  ncclUniqueId id;
+  register_kernel(&kernel, "_Z6kernelv");
+  return setenv("TSCOPE_GPU", "events", 1) || trace_set_up(state) ||
+         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
+         cudaMalloc(&memory, 1 << 20) != cudaSuccess || ncclGetUniqueId(&id) != ncclSuccess ||
+         ncclCommInitRank(&comm, 1, id, 0) != ncclSuccess;
+}
+
+static int tear_down(void **state) {
+  ncclCommDestroy(comm);
+  return trace_tear_down(state);
+}
+
+static void deliver(void) {
+  cudaDeviceSynchronize();
+  ticker_part(gpu_clock_events.poll);
+}
+
+static u32 runs(void) {
+  deliver();
+  return count(TSCOPE_REC_COLLECTIVE_RUN);
+}
+
+static const struct event_subject subject = {.name = "all_reduce", .comm = 7, .seq = 11};
+
+static struct event_pair *begin_on(cudaStream_t on, u16 index) {
+  return event_pair_begin(on, TSCOPE_STREAM_LEGACY, index);
+}
+
+/* The stand-in's events are exact; what CUDA says of the time between two is a float of
+ * milliseconds, and the clocks meet within the error that the trace states. */
+static void a_pair_tells_when_and_how_long(void **state) {
+  (void)state;
+  assert_int_equal(LAST(GPU_CLOCK, gpu_clock).header.tag, TSCOPE_GPU_CLOCK_EVENTS);
+  deliver();
+  int64_t from = standin_now_ns();
+  struct event_pair *pair = begin_on(stream, 100);
+  assert_non_null(pair);
+  launch(&kernel, 5 * ms);
+  event_pair_end(pair, &subject);
+  deliver();
+  int64_t to = standin_now_ns();
+  struct trace trace = trace_read();
+  struct trace_cursor at = {0}, last = {0};
+  while (trace_next(&trace, &at, TSCOPE_REC_COLLECTIVE_RUN))
+    last = at;
+  assert_non_null(last.record);
+  const struct tscope_collective_run_record *run = (const void *)last.record;
+  u64 error = LAST(GPU_ANCHOR, gpu_anchor).error_ns;
+  assert_in_range(error, 1, 10 * ms);
+  assert_int_equal(last.chunk->clock, TSCOPE_CLOCK_MONOTONIC);
+  assert_in_range(last.base + run->header.time, from - (int64_t)error, to - 5 * ms + (int64_t)error);
+  assert_in_range(run->dur, 5 * ms, 5 * ms + 100 * us); /* and the launch latency before it */
+  assert_int_equal(run->header.tag, 100);
+  assert_int_equal(run->comm, 7);
+  assert_int_equal(run->seq, 11);
+  trace_free(&trace);
+  assert_string(LAST(COLLECTIVE_RUN, collective_run).name, "all_reduce");
+}
+
+static void work_that_was_not_launched_is_not_told(void **state) {
+  (void)state;
+  u32 before = runs();
+  event_pair_end(begin_on(stream, 100), NULL);
+  assert_int_equal(runs(), before);
+}
+
+static void a_sampled_function_says_how_many_it_stands_for(void **state) {
+  (void)state;
+  struct event_pair *pair = begin_on(stream, 100);
+  launch(&kernel, 2 * ms);
+  event_pair_end(pair, &(struct event_subject){.name = "cublasGemmEx", .one_in = 16});
+  deliver();
+  struct tscope_gpu_work_record work = LAST(GPU_WORK, gpu_work);
+  assert_int_equal(work.one_in, 16);
+  assert_in_range(work.dur, 2 * ms, 2 * ms + 100 * us);
+  assert_string(work.name, "cublasGemmEx");
+}
+
+/* A stream that stands still uses up its own pool and holds up no other. */
+static void a_pool_is_bounded_and_a_streams_own(void **state) {
+  (void)state;
+  cudaStream_t other;
+  assert_int_equal(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+  u32 before = runs(), had = 0, got = 0;
+  u64 dropped = gpu_clock_events.counts().dropped;
+  launch(&kernel, 200 * ms);
+  for (; had < 1000; had++) {
+    struct event_pair *pair = begin_on(stream, 100);
+    got += pair != NULL;
+    event_pair_end(pair, &subject);
+  }
+  assert_in_range(got, 1, 999);
+  assert_true(gpu_clock_events.counts().dropped == dropped + had - got);
+  struct event_pair *pair = begin_on(other, 101);
+  assert_non_null(pair);
+  event_pair_end(pair, &subject);
+  cudaStreamSynchronize(other);
+  ticker_part(gpu_clock_events.poll);
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE_RUN), before + 1); /* the other's alone */
+  assert_int_equal(runs(), before + 1 + got);
+  cudaStreamDestroy(other);
+}
+
+static int query_fails(void *event) {
+  (void)event;
+  return 700; /* CUDA_ERROR_ILLEGAL_ADDRESS */
+}
+
+static void an_error_is_not_an_end(void **state) {
+  (void)state;
+  int (*real)(void *) = cuda_events.cuEventQuery;
+  u32 before = runs();
+  u64 invalid = gpu_clock_events.counts().invalid;
+  struct event_pair *pair = begin_on(stream, 100);
+  event_pair_end(pair, &subject);
+  cuda_events.cuEventQuery = query_fails;
+  deliver();
+  cuda_events.cuEventQuery = real;
+  assert_int_equal(runs(), before);
+  assert_true(gpu_clock_events.counts().invalid == invalid + 1);
+}
+
+static void a_stream_that_is_gone_leaves_its_pool_to_the_next(void **state) {
+  (void)state;
+  for (u16 i = 0; i < 300; i++) { /* more streams than there can be pools */
+    cudaStream_t brief;
+    u32 before = runs();
+    assert_int_equal(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking), cudaSuccess);
+    struct event_pair *pair = begin_on(brief, 1000 + i);
+    assert_non_null(pair);
+    launch_on(brief, &kernel, us);
+    event_pair_end(pair, &subject);
+    event_pairs_forget(1000 + i);
+    cudaStreamDestroy(brief);
+    assert_int_equal(runs(), before + 1);
+  }
+}
+
+/* --- captures --- */
+
+static void nothing_is_recorded_on_a_captured_stream(void **state) {
+  (void)state;
+  cudaGraph_t graph;
+  u32 before = runs();
+  assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  assert_null(begin_on(stream, 100));
+  launch(&kernel, us);
+  assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  assert_int_equal(cudaPeekAtLastError(), cudaSuccess);
+  assert_int_equal(runs(), before);
+  cudaGraphDestroy(graph);
+}
+
+static void the_default_stream_is_left_alone_while_others_are_captured(void **state) {
+  (void)state;
+  cudaStream_t blocking;
+  cudaGraph_t graph;
+  assert_int_equal(cudaStreamCreate(&blocking), cudaSuccess);
+  assert_int_equal(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal), cudaSuccess);
+  assert_null(begin_on(NULL, 102));
+  launch_on(blocking, &kernel, us);
+  assert_int_equal(cudaStreamEndCapture(blocking, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  struct event_pair *pair = begin_on(NULL, 102);
+  assert_non_null(pair);
+  event_pair_end(pair, &subject);
+  cudaStreamDestroy(blocking);
+}
+
+/* Pools, anchors and questions while another stream is captured: all that would end the capture of
+ * a thread that has not said it is careful. */
+static void asking_ends_no_capture(void **state) {
+  (void)state;
+  cudaStream_t captured, fresh;
+  cudaGraph_t graph;
+  u32 before = runs();
+  assert_int_equal(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking), cudaSuccess);
+  assert_int_equal(cudaStreamCreateWithFlags(&fresh, cudaStreamNonBlocking), cudaSuccess);
+  assert_int_equal(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), cudaSuccess);
+  struct event_pair *pair = begin_on(stream, 100), *first = begin_on(fresh, 103);
+  assert_non_null(pair);
+  assert_non_null(first);
+  launch(&kernel, us);
+  event_pair_end(pair, &subject);
+  event_pair_end(first, &subject);
+  for (int64_t until = standin_now_ns() + 2000 * ms;
+       count(TSCOPE_REC_COLLECTIVE_RUN) < before + 2 && standin_now_ns() < until;)
+    ticker_part(gpu_clock_events.poll);
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE_RUN), before + 2);
+  assert_int_equal(cudaStreamEndCapture(captured, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(captured);
+  cudaStreamDestroy(fresh);
+}
+
+/* --- what NCCL is called for --- */
+
+static void a_collective_has_its_own_number(void **state) {
+  (void)state;
+  u32 before = runs();
+  assert_int_equal(ncclAllReduce(memory, memory, 16, ncclInt32, ncclSum, comm, stream),
+                   ncclSuccess);
+  assert_int_equal(runs(), before + 1);
+  struct tscope_collective_record call = LAST(COLLECTIVE, collective);
+  struct tscope_collective_run_record run = LAST(COLLECTIVE_RUN, collective_run);
+  assert_int_equal(run.comm, call.comm);
+  assert_int_equal(run.seq, call.seq);
+  assert_int_equal(run.header.tag, call.stream);
+  assert_string(run.name, "all_reduce");
+}
+
+static void a_group_is_timed_where_it_is_launched(void **state) {
+  (void)state;
+  u32 before = runs();
+  assert_int_equal(ncclGroupStart(), ncclSuccess);
+  assert_int_equal(ncclGroupStart(), ncclSuccess);
+  assert_int_equal(ncclSend(memory, 16, ncclInt32, 0, comm, stream), ncclSuccess);
+  struct tscope_collective_record first = LAST(COLLECTIVE, collective);
+  assert_int_equal(ncclRecv((char *)memory + 4096, 16, ncclInt32, 0, comm, stream), ncclSuccess);
+  assert_int_equal(ncclGroupEnd(), ncclSuccess);
+  assert_int_equal(ncclGroupEnd(), ncclSuccess);
+  assert_int_equal(runs(), before + 1);
+  struct tscope_collective_run_record run = LAST(COLLECTIVE_RUN, collective_run);
+  assert_int_equal(run.seq, first.seq);
+  assert_string(run.name, "send");
+}
+
+static void a_call_that_failed_did_not_run(void **state) {
+  (void)state;
+  u32 before = runs();
+  assert_int_not_equal(ncclAllReduce(memory, memory, 16, (ncclDataType_t)99, ncclSum, comm, stream),
+                       ncclSuccess);
+  assert_int_equal(runs(), before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_pair_tells_when_and_how_long),
+      cmocka_unit_test(work_that_was_not_launched_is_not_told),
+      cmocka_unit_test(a_sampled_function_says_how_many_it_stands_for),
+      cmocka_unit_test(a_pool_is_bounded_and_a_streams_own),
+      cmocka_unit_test(an_error_is_not_an_end),
+      cmocka_unit_test(a_stream_that_is_gone_leaves_its_pool_to_the_next),
+      cmocka_unit_test(nothing_is_recorded_on_a_captured_stream),
+      cmocka_unit_test(the_default_stream_is_left_alone_while_others_are_captured),
+      cmocka_unit_test(asking_ends_no_capture),
+      cmocka_unit_test(a_collective_has_its_own_number),
+      cmocka_unit_test(a_group_is_timed_where_it_is_launched),
+      cmocka_unit_test(a_call_that_failed_did_not_run),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
