@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: MIT
+"""What scripts/gpu-check checks: one function a row. A row returns what it measured as text, raises
+Failed when it does not hold, and NotHere when this machine cannot tell."""
+import statistics
+import time
+
+import work_parts
+from machine import AUTO, BARE, CUPTI, EVENTS, HOST, OFF, Failed, NotHere, demangled
+from read_trace import ENUMS, LAYOUTS, PENDING
+
+STEPS = 10
+WITHIN = 0.01  # of the time that torch.profiler says
+GPU_CLOCKS = ENUMS["GPU_CLOCKS"]
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def modes(machine):
+    """Those in which work is compared; the stand-ins rehearse two."""
+    return (OFF, CUPTI, EVENTS, HOST) if machine.real else (CUPTI, EVENTS)
+
+
+def clock_sources(trace):
+    """The sources of GPU time that a trace names, in their order, with the reasons."""
+    names = {value: name for name, value in GPU_CLOCKS.items()}
+    told = []
+    for record in trace.records["GpuClock"]:
+        told.append((names[record.tag], trace.strings[record.reason]))
+    return told
+
+
+def gpu_parts(trace):
+    """What ran on the GPU, cut at the markers like torch.profiler's (work_parts.py)."""
+    spans = [(span.time, demangled(trace.strings[span.name]), span.dur * 1e-9, "kernels")
+             for span in trace.records["GpuKernel"]]
+    for record, kind in (("GpuCopy", "copies"), ("GpuFill", "fills")):
+        spans += [(span.time, kind, span.dur * 1e-9, kind) for span in trace.records[record]]
+    parts = work_parts.cut([span[1:] for span in sorted(spans)])
+    expect(parts, f"no kernels of the work in the trace; GPU time was had so: {clock_sources(trace)}")
+    return parts
+
+
+def losses_are_the_same(machine):
+    """Losses bit for bit as without the shim, in every mode, with deterministic algorithms"""
+    bare = machine.work("train", mode=BARE).said
+    for mode in modes(machine):
+        said = machine.work("train", mode=mode).said
+        expect(said["losses"] == bare["losses"], f"{mode}: losses {said['losses']}, without the "
+               f"shim {bare['losses']}")
+        expect(said["peak_allocated"] == bare["peak_allocated"], f"{mode}: tensor memory differs")
+    return f"{len(bare['losses'])} losses in each of {len(modes(machine))} modes; the last is {bare['losses'][-1]}"
+
+
+def says_nothing(machine):
+    """Nothing of ours on the job's standard error, and its standard output as it was"""
+    for mode in modes(machine):
+        run = machine.work("train", mode=mode)
+        ours = [line for line in run.errors.splitlines() if "tscope" in line.lower()]
+        expect(not ours, f"{mode}: {ours}")
+        expect(len(run.lines) == 1, f"{mode}: {run.lines}")
+        expect(bool(run.traces) == (mode != OFF), f"{mode}: {len(run.traces)} traces")
+    return ", ".join(modes(machine))
+
+
+def torch_profiler_alone(machine):
+    said = machine.work("train", "--profiler", mode=BARE).said["profiler"]
+    if not said:
+        raise NotHere("torch.profiler sees no kernels on this machine")
+    return said
+
+
+def kernels_as_torch_profiler(machine):
+    """The same kernels as torch.profiler sees, as often; their time within 1 %"""
+    said = torch_profiler_alone(machine)
+    seen = gpu_parts(machine.work("train", mode=CUPTI).trace)
+    expect(len(said) == len(seen) == 2, f"{len(said)} and {len(seen)} parts")
+    total, apart = 0, []
+    for theirs, ours in zip(said, seen):
+        theirs, ours = theirs["kernels"], ours["kernels"]
+        expect(ours["names"] == theirs["names"],
+               "kernels differ: " + work_parts.difference(ours["names"], theirs["names"]))
+        total += sum(ours["names"].values())
+        apart.append(ours["seconds"] / theirs["seconds"] - 1)
+    expect(abs(apart[0]) <= WITHIN, f"time of the training's kernels: {apart[0]:+.2%}")
+    return f"{total} kernels; time in training {apart[0]:+.3%}, in products {apart[1]:+.3%}"
+
+
+def copies_as_torch_profiler(machine):
+    """The same numbers of copies and fills as torch.profiler sees"""
+    said = torch_profiler_alone(machine)
+    seen = gpu_parts(machine.work("train", mode=CUPTI).trace)
+    numbers = []
+    for kind in ("copies", "fills"):
+        theirs, ours = (sum(sum(part.get(kind, {"names": {}})["names"].values()) for part in parts)
+                        for parts in (said, seen))
+        expect(ours == theirs, f"{ours} {kind}, torch.profiler saw {theirs}")
+        numbers.append(f"{ours} {kind}")
+    return ", ".join(numbers)
+
+
+def beside_torch_profiler(machine):
+    """torch.profiler beside us sees what it sees alone; we step aside, say so, and come back"""
+    alone = torch_profiler_alone(machine)
+    run = machine.work("train", "--profiler", mode=AUTO)
+    beside = run.said["profiler"]
+    for one, other in zip(alone, beside):
+        for kind in one:
+            expect(other.get(kind, {}).get("names") == one[kind]["names"], f"{kind} differ: "
+                   + work_parts.difference(other.get(kind, {}).get("names", {}), one[kind]["names"]))
+    expect(run.said["losses"] == machine.work("train").said["losses"], "losses differ")
+    told = clock_sources(run.trace)
+    sources = [source for source, _ in told]
+    aside = next((reason for source, reason in told[1:] if source != "CUPTI"), None)
+    expect(aside is not None, f"we do not say that we stepped aside: {told}")
+    expect(sources[-1] == "CUPTI" or "CUPTI" in sources[sources.index("CUPTI") + 1:],
+           f"we did not come back: {told}")
+    return f"{sum(sum(p['kernels']['names'].values()) for p in alone)} kernels each; “{aside}”"
+
+
+def products_of_known_shape(machine):
+    """The floating-point operations of cuBLAS's products are counted right"""
+    run = machine.work("train", mode=CUPTI)
+    trace, wanted = run.trace, run.said["flops"]
+    if not any(make.__name__ == "Gemm" for _, make in LAYOUTS.values()):
+        raise NotHere("this build records no products")
+    spins = {shape.shape for shape in trace.records["Shape"]
+             if work_parts.MARKER in trace.strings[shape.kernel]}
+    marks = [launch.time for launch in trace.records["Launch"] if launch.shape in spins]
+    expect(len(marks) == 3, f"{len(marks)} markers launched, not 3")
+    counted = sum(2 * gemm.batch * gemm.m * gemm.n * gemm.k for gemm in trace.records["Gemm"]
+                  if marks[1] < gemm.time < marks[2])
+    expect(counted == wanted, f"{counted} operations counted, {wanted} made")
+    return f"{counted} operations in both"
+
+
+def tensor_memory(machine):
+    """The peaks of tensor memory are those that PyTorch reports"""
+    run = machine.work("train", mode=CUPTI)
+    records = [record for record in run.trace.records["Memory"] if record.tag & 0xff == 1]
+    if not records:
+        raise NotHere("this build records no totals of tensor memory")
+    for name in ("peak_allocated", "peak_reserved"):
+        seen = max(getattr(record, name) for record in records)
+        expect(seen == run.said[name], f"{name}: {seen}, PyTorch says {run.said[name]}")
+    return f"{run.said['peak_allocated']} B allocated, {run.said['peak_reserved']} B reserved"
+
+
+def nvtx_ranges(machine):
+    """Ranges that the program marks through NVTX are there, each once"""
+    trace = machine.work("train", mode=CUPTI).trace
+    ranges = trace.records["Range"] + trace.records["StepRange"]
+    named = [span for span in ranges if trace.strings[span.name].startswith("gpu-check step")]
+    expect(len(named) == STEPS, f"{len(named)} ranges, {STEPS} were marked")
+    return f"{len(named)} ranges"
+
+
+def graphs(machine):
+    """A captured training step, replayed: each kernel of each replay, as torch.profiler sees it"""
+    said = machine.work("graph", "--profiler", mode=BARE).said
+    run = machine.work("graph", mode=CUPTI)
+    expect(run.said["losses"] == said["losses"], "losses differ")
+    theirs = said["profiler"][0]["kernels"]["names"]
+    ours = gpu_parts(run.trace)[0]["kernels"]["names"]
+    expect(ours == theirs, "kernels differ: " + work_parts.difference(ours, theirs))
+    expect(ours and all(count % STEPS == 0 for count in ours.values()), f"not {STEPS} times each")
+    launched = len(run.trace.records["GraphLaunch"])
+    expect(launched == said["replays"], f"{launched} replays, {said['replays']} were made")
+    return f"{launched} replays of {sum(ours.values()) // STEPS} kernels"
+
+
+def one_queue(machine):
+    """CUDA_DEVICE_MAX_CONNECTIONS=1: no timing event enters the program, and the trace says so"""
+    run = machine.work("train", mode=AUTO, CUDA_DEVICE_MAX_CONNECTIONS="1")
+    expect(run.said["losses"] == machine.work("train").said["losses"], "losses differ")
+    told = clock_sources(run.trace)
+    expect(told and all(source != "EVENTS" for source, _ in told), f"{told}")
+    return f"{told[0][0]}: “{told[0][1]}”"
+
+
+def collectives_seen(machine, ranks, mode, *arguments, **settings):
+    """Runs train_nccl.py, whose integer collectives check themselves, on one GPU."""
+    steps = 6
+    if machine.real:
+        arguments += ("--one-gpu",)
+    run = machine.run("../torch/train_nccl.py", "--steps", str(steps), *arguments, mode=mode,
+                      ranks=ranks, **settings)
+    expect(len(run.traces) == ranks, f"{len(run.traces)} traces of {ranks} ranks")
+    calls = runs = 0
+    for trace in run.traces:
+        expect(not any(trace.lost), f"rank {trace.rank} lost records: {trace.lost}")
+        expect(all(call.dur != PENDING and call.result == 0
+                   for call in trace.records["Collective"]), "calls that did not return well")
+        calls += len(trace.records["Collective"])
+        runs += len(trace.records["CollectiveRun"])
+    if ranks > 1:
+        quality = machine.report(run)["quality"]["coverage"]
+        for name in ("matched collectives", "collective times"):
+            expect(quality[name]["share"] == 1, f"{name}: {quality[name]}")
+    return run, f"{calls} calls, {runs} runs on the GPU"
+
+
+def nccl_one_rank(machine):
+    """NCCL, one rank"""
+    return collectives_seen(machine, 1, CUPTI)[1]
+
+
+def nccl_ranks(machine):
+    """NCCL, two and four ranks on one GPU: every collective matched, and its time known"""
+    told = [f"{ranks} ranks: {collectives_seen(machine, ranks, CUPTI)[1]}"
+            for ranks in ((2, 4) if machine.real else (2,))]
+    return "; ".join(told)
+
+
+def nccl_event_pairs(machine):
+    """The same with event pairs instead of CUPTI"""
+    run, told = collectives_seen(machine, 2, EVENTS)
+    sources = {source for trace in run.traces for source, _ in clock_sources(trace)}
+    expect(sources == {"EVENTS"}, f"{sources}")
+    return told
+
+
+def report_reads(machine):
+    """The report on a training run: steps counted right, GPU time's origin told"""
+    found = machine.report(machine.run("../torch/train_nccl.py", "--steps", "6",
+                                       *(("--one-gpu",) if machine.real else ()),
+                                       mode=CUPTI, ranks=2))
+    expect(found["steps"]["count"] == 6, f"{found['steps']}")
+    expect("CUPTI" in found["quality"]["gpu_timing"], f"{found['quality']['gpu_timing']}")
+    return f"{len(found['findings'])} findings"
+
+
+def overhead(machine):
+    """What each mode costs, beside torch.profiler: median of the ratios of paired runs"""
+    if not machine.real:
+        machine.work("pace", "--steps", "2", mode=HOST)  # rehearsed, not measured
+        raise NotHere("needs a GPU: the time of work that is not done says nothing")
+    modes = [BARE, OFF, HOST, EVENTS, CUPTI, "torch.profiler"]
+    began, rounds = time.monotonic(), []
+    while len(rounds) < 5 or (len(rounds) < 9 and time.monotonic() - began < machine.patience):
+        order = modes[len(rounds) % len(modes):] + modes[:len(rounds) % len(modes)]
+        of_round = {}
+        for mode in order:
+            profiler = ("--profiler",) if mode == "torch.profiler" else ()
+            of_round[mode] = machine.work("pace", "--steps", "20", *profiler,
+                                          mode=BARE if profiler else mode,
+                                          name=f"round {len(rounds)}").said
+        rounds.append(of_round)
+    told = [f"{len(rounds)} rounds; without: step "
+            f"{statistics.median(r[BARE]['step_ms'] for r in rounds):.3f} ms, launch "
+            f"{statistics.median(r[BARE]['launch_us'] for r in rounds):.3f} µs"]
+    for mode in modes[1:]:
+        for what, name in (("step_ms", "step"), ("launch_us", "launch")):
+            ratios = sorted(r[mode][what] / r[BARE][what] for r in rounds)
+            told.append(f"{mode}, {name}: ×{statistics.median(ratios):.4f} "
+                        f"({ratios[0]:.4f} to {ratios[-1]:.4f})")
+    return "; ".join(told)
+
+
+ROWS = (losses_are_the_same, says_nothing, kernels_as_torch_profiler, copies_as_torch_profiler,
+        beside_torch_profiler, products_of_known_shape, tensor_memory, nvtx_ranges, graphs,
+        one_queue, nccl_one_rank, nccl_ranks, nccl_event_pairs, report_reads, overhead)

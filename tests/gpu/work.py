@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Work for one GPU, of which it is known what the GPU has to do; scripts/gpu-check runs it.
+
+    work.py train|graph|pace [--profiler] [--small]
+
+Between the parts of the work stands a kernel that nothing else launches (`torch.cuda._sleep`), so
+that any recording of the GPU's kernels can be cut into the same parts. Prints one JSON object; with
+--profiler also what torch.profiler recorded, of each part.
+"""
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import work_parts
+from train_nccl import Transformer
+
+# Products of known shape: (batch, m, n, k, type). The first in FP32 by cuBLAS, one by cuBLASLt.
+PRODUCTS = [(1, 256, 384, 512, torch.float32), (1, 512, 512, 1024, torch.bfloat16),
+            (1, 128, 640, 256, torch.float16), (6, 64, 96, 128, torch.float32)]
+
+
+def mark():
+    torch.cuda._sleep(1000)
+
+
+@contextlib.contextmanager
+def profiled(wanted, found):
+    """Puts into `found` the kernels, copies and fills that torch.profiler recorded."""
+    if not wanted:
+        yield
+        return
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiler:
+        yield
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        profiler.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    kinds = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "fills"}
+    spans = sorted((event["ts"], event["dur"], event["name"], kinds[event["cat"]])
+                   for event in events if event.get("cat") in kinds)
+    found["profiler"] = work_parts.cut([(name, duration * 1e-6, kind)
+                                        for _, duration, name, kind in spans])
+
+
+class Training:
+    def __init__(self, options):
+        torch.manual_seed(7)
+        if options.small:
+            batch, length, width, blocks, vocabulary = 2, 32, 64, 2, 256
+        else:
+            batch, length, width, blocks, vocabulary = 8, 1024, 1024, 8, 8192
+        self.model = Transformer(width, blocks, vocabulary).cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, capturable=True,
+                                           foreach=True)
+        tokens = (torch.arange(batch * (length + 1)) * 7 % vocabulary).view(batch, -1)
+        self.tokens = tokens.cuda()
+
+    def step(self, attention=SDPBackend.MATH):
+        with torch.autocast("cuda", dtype=torch.bfloat16), sdpa_kernel(attention):
+            logits = self.model(self.tokens[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), self.tokens[:, 1:].flatten())
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
+        return loss.detach()
+
+
+def products():
+    """Runs PRODUCTS, and a copy each way; returns their floating-point operations."""
+    operations = 0
+    torch.ones(5000).cuda().clone().cpu()
+    for batch, m, n, k, dtype in PRODUCTS:
+        a = torch.full((batch, m, k), 0.5, dtype=dtype, device="cuda")
+        b = torch.full((batch, k, n), 0.25, dtype=dtype, device="cuda")
+        if batch > 1:
+            torch.bmm(a, b)
+        else:
+            torch.mm(a[0], b[0])
+            F.linear(a[0], b[0].t().contiguous(), torch.zeros(n, dtype=dtype, device="cuda"))
+            operations += 2 * m * n * k
+        operations += 2 * batch * m * n * k
+    return operations
+
+
+def train(options):
+    """Part 0: training steps. Part 1: products of known shape."""
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    training, found, losses = Training(options), {}, []
+    for _ in range(3):
+        losses.append(training.step())
+    torch.cuda.synchronize()
+    with profiled(options.profiler, found):
+        mark()
+        for step in range(options.steps):
+            torch.cuda.nvtx.range_push(f"gpu-check step {step}")
+            losses.append(training.step())
+            torch.cuda.nvtx.range_pop()
+        mark()
+        found["flops"] = products()
+        mark()
+        torch.cuda.synchronize()
+    for _ in range(2):  # after a profiler has gone, the shim is to see again
+        losses.append(training.step())
+    found["losses"] = [loss.item().hex() for loss in losses]
+    found["peak_allocated"] = torch.cuda.max_memory_allocated()
+    found["peak_reserved"] = torch.cuda.max_memory_reserved()
+    return found
+
+
+def graph(options):
+    """Part 0: a training step captured into a graph, replayed."""
+    training, found = Training(options), {}
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            training.step()
+    torch.cuda.current_stream().wait_stream(side)
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        loss = training.step()
+    torch.cuda.synchronize()
+    with profiled(options.profiler, found):
+        mark()
+        for _ in range(options.steps):
+            captured.replay()
+        mark()
+        torch.cuda.synchronize()
+    found["losses"] = [loss.item().hex()]
+    found["replays"] = options.steps
+    return found
+
+
+def median_time(work, times):
+    taken = []
+    for _ in range(times):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def tiny_kernels(numbers, count):
+    for _ in range(count):
+        numbers.add_(1)
+
+
+def pace(options):
+    """The time of a training step, and of a launch in a loop of kernels that do next to nothing."""
+    training = Training(options)
+    numbers = torch.zeros(16, device="cuda")
+    launches = 200 if options.small else 5000
+    for _ in range(3):
+        training.step()
+        tiny_kernels(numbers, launches)
+    torch.cuda.synchronize()
+    if options.profiler:
+        both = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        profiler = torch.profiler.profile(activities=both)
+    else:
+        profiler = contextlib.nullcontext()
+    with profiler:
+        step = median_time(lambda: training.step(SDPBackend.FLASH_ATTENTION), options.steps)
+        loop = median_time(lambda: tiny_kernels(numbers, launches), 3 if options.small else 7)
+    return {"step_ms": 1e3 * step, "launch_us": 1e6 * loop / launches}
+
+
+def main():
+    works = {work.__name__: work for work in (train, graph, pace)}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", choices=works)
+    parser.add_argument("--profiler", action="store_true", help="under torch.profiler")
+    parser.add_argument("--small", action="store_true", help="sizes for a GPU that is none")
+    parser.add_argument("--steps", type=int, default=10)
+    options = parser.parse_args()
+    found = works[options.work](options)
+    found.update(device=torch.cuda.get_device_name(), torch=torch.__version__,
+                 cuda=torch.version.cuda, nccl=".".join(map(str, torch.cuda.nccl.version())))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
