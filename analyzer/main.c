@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diff.h"
 #include "import.h"
 #include "kernels.h"
 #include "options.h"
@@ -33,9 +34,9 @@ __attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
   return STATUS_BAD;
 }
 
-static bool fails(const struct results *results, int fail_on) {
-  for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < results->n_findings; i++)
-    if ((int)results->findings[i].severity >= fail_on)
+static bool fails(const struct finding *findings, u32 n, int fail_on) {
+  for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < n; i++)
+    if ((int)findings[i].severity >= fail_on)
       return true;
   return false;
 }
@@ -46,7 +47,8 @@ static int write_report(const struct options *options, const struct results *res
     return bad("cannot write %s: %s; give --output another file", options->output, strerror(errno));
   struct report_view view = {.tokens_per_step = options->tokens_per_step};
   terminal_look(options, fileno(out), &view);
-  int error = options->backend->write(results, &view, out);
+  const struct report_backend *backend = options->backend;
+  int error = (options->diff ? backend->write_diff : backend->write)(results, &view, out);
   bool failed = error || ferror(out);
   int cause = error ? -error : errno;
   if ((options->output ? fclose(out) : fflush(out)) != 0) {
@@ -56,7 +58,10 @@ static int write_report(const struct options *options, const struct results *res
   if (failed)
     return bad("the report could not be written to %s: %s",
                options->output ? options->output : "standard output", strerror(cause));
-  return fails(results, options->fail_on) ? STATUS_FINDINGS : STATUS_OK;
+  bool met = options->diff
+                 ? fails(results->diff.findings, results->diff.n_findings, options->fail_on)
+                 : fails(results->findings, results->n_findings, options->fail_on);
+  return met ? STATUS_FINDINGS : STATUS_OK;
 }
 
 /* Figures for the whole run would not be what --steps asked for. */
@@ -64,48 +69,79 @@ static bool selects_nothing(const struct options *options, const struct model *m
   return options->steps && model->timelines && model->steps.n == 0;
 }
 
+/* One input, read and analysed. */
+struct reading {
+  struct model *model;
+  struct results *results;
+};
+
+static void reading_free(struct reading *reading) {
+  results_free(reading->results);
+  model_free(reading->model);
+}
+
+/* 0, or negative errno with a line in `why`. */
+static int read_and_analyse(const struct options *options, const char *const *paths, u32 n_paths,
+                            struct kernel_names *names, struct progress *progress,
+                            struct reading *reading, char *why, size_t why_bytes) {
+  const struct model_options wanted = {.run = options->run,
+                                       .steps = options->steps,
+                                       .include_warmup = options->include_warmup,
+                                       .threads = options->threads,
+                                       .progress = progress_report,
+                                       .user = progress};
+  int error = import_load(paths, n_paths, &wanted, &reading->model, why, why_bytes);
+  if (error)
+    return error;
+  if (selects_nothing(options, reading->model)) {
+    snprintf(why, why_bytes,
+             "--steps %s leaves no step of this run; without it the report "
+             "says how many there are",
+             options->steps);
+    return -EINVAL;
+  }
+  const struct analyse_options analysing = {.kernel_names = names,
+                                            .flops_per_step = options->flops_per_step,
+                                            .params = options->params,
+                                            .tokens_per_step = options->tokens_per_step,
+                                            .peak_tflops = options->peak_tflops,
+                                            .gpu_bytes = options->gpu_gib * GIB,
+                                            .threads = options->threads,
+                                            .progress = progress_report,
+                                            .user = progress};
+  error = analyse(reading->model, &analysing, &reading->results);
+  if (error)
+    snprintf(why, why_bytes, "%s could not be analysed: %s", paths[0], strerror(-error));
+  return error;
+}
+
 static int report(const struct options *options) {
   char why[512] = "";
-  struct model *model = NULL;
-  struct results *results = NULL;
+  struct reading before = {NULL, NULL}, now = {NULL, NULL};
   struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
   if (!names)
     return bad("%s", why);
   struct progress progress = progress_begin(stderr);
-
-  const struct model_options reading = {.run = options->run,
-                                        .steps = options->steps,
-                                        .include_warmup = options->include_warmup,
-                                        .threads = options->threads,
-                                        .progress = progress_report,
-                                        .user = &progress};
-  int error = import_load(options->paths, options->n_paths, &reading, &model, why, sizeof(why));
-  if (!error && selects_nothing(options, model)) {
-    error = -EINVAL;
-    snprintf(why, sizeof(why),
-             "--steps %s leaves no step of this run; without it the report "
-             "says how many there are",
-             options->steps);
-  }
-  if (!error) {
-    const struct analyse_options analysing = {.kernel_names = names,
-                                              .flops_per_step = options->flops_per_step,
-                                              .params = options->params,
-                                              .tokens_per_step = options->tokens_per_step,
-                                              .peak_tflops = options->peak_tflops,
-                                              .gpu_bytes = options->gpu_gib * GIB,
-                                              .threads = options->threads,
-                                              .progress = progress_report,
-                                              .user = &progress};
-    error = analyse(model, &analysing, &results);
-    if (error)
-      snprintf(why, sizeof(why), "%s could not be analysed: %s", options->paths[0],
-               strerror(-error));
+  int error = 0;
+  if (options->diff) {
+    error =
+        read_and_analyse(options, options->paths, 1, names, &progress, &before, why, sizeof(why));
+    if (!error)
+      error = read_and_analyse(options, options->paths + 1, 1, names, &progress, &now, why,
+                               sizeof(why));
+    if (!error) {
+      error = diff_results(before.results, now.results);
+      if (error)
+        snprintf(why, sizeof(why), "the runs could not be compared: %s", strerror(-error));
+    }
+  } else {
+    error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, &now, why,
+                             sizeof(why));
   }
   progress_end(&progress);
-  int status = error ? bad("%s", why) : write_report(options, results);
-  results_free(results);
-  model_free(model);
+  int status = error ? bad("%s", why) : write_report(options, now.results);
+  reading_free(&now);
+  reading_free(&before);
   kernel_names_free(names);
   return status;
 }

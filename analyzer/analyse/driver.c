@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../diff/diff.h"
 #include "analysis.h"
 #include "graph.h"
 #include "parallel.h"
@@ -89,6 +90,7 @@ int analyse_with(const struct model *model, const struct analyse_options *option
     return -ENOMEM;
   }
   out->model = model;
+  out->diff = diff_result_none();
   out->internal = arena;
   struct analysis a = {
       .model = model, .options = options, .source = *source, .results = out, .arena = arena};

@@ -8,6 +8,7 @@
 #define TSCOPE_RESULTS_H
 
 #include "check_result.h"
+#include "../diff/diff_result.h"
 #include "memory_result.h"
 #include "model.h"
 
@@ -182,6 +183,7 @@ struct results {
   const char *hfu_reason;
   struct memory_result memory;
   struct collective_check check;
+  struct diff_result diff; /* against an earlier run; see diff/ */
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;

@@ -143,3 +143,51 @@ u32 change_point(const double *values, u32 n, struct ranked_value *scratch, doub
   *probability = fmin(1, 2 * exp(-6 * most * most / (size * size * size + size * size)));
   return at;
 }
+
+/* The continued fraction of the incomplete beta function, evaluated from the front (Lentz). */
+static double beta_fraction(double a, double b, double x) {
+  const double tiny = 1e-300;
+  double c = 1, d = 1 - (a + b) * x / (a + 1);
+  d = 1 / (fabs(d) < tiny ? tiny : d);
+  double value = d;
+  for (int m = 1; m < 500; m++) {
+    double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    const double steps[] = {even, odd};
+    double change = 1;
+    for (int i = 0; i < 2; i++) {
+      d = 1 + steps[i] * d;
+      c = 1 + steps[i] / c;
+      d = 1 / (fabs(d) < tiny ? tiny : d);
+      c = fabs(c) < tiny ? tiny : c;
+      change = c * d;
+      value *= change;
+    }
+    if (fabs(change - 1) < 1e-15)
+      break;
+  }
+  return value;
+}
+
+static double incomplete_beta(double a, double b, double x) {
+  if (x <= 0 || x >= 1)
+    return x <= 0 ? 0 : 1;
+  double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
+                                   : 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+double student_tails(double t, double freedom) {
+  return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t));
+}
+
+double student_quantile(double q, double freedom) {
+  double low = 0, high = 1;
+  while (student_tails(high, freedom) > 1 - q && high < 1e12)
+    high *= 2;
+  for (int i = 0; i < 80; i++) {
+    double middle = (low + high) / 2;
+    *(student_tails(middle, freedom) > 1 - q ? &low : &high) = middle;
+  }
+  return (low + high) / 2;
+}

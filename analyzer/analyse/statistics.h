@@ -27,6 +27,11 @@ int compare_doubles(const void *left, const void *right); /* for qsort() */
 /* P(X >= k) of X ~ Binomial(n, p), summed exactly in the log domain. */
 double binomial_tail(u32 k, u32 n, double p);
 
+/* P(|T| >= |t|) of Student's t with so many degrees of freedom, and the value that |T| stays below
+ * with probability q; by the incomplete beta function [Abramowitz and Stegun 26.5.8, 26.7.1]. */
+double student_tails(double t, double freedom);
+double student_quantile(double q, double freedom);
+
 /* Where a series changes for good: the index k at which values[k ..] differ most from values[.. k),
  * and the probability that a series without a change looks as changed anywhere (Pettitt's test, by
  * ranks: no outlier and no shape of the noise matters). `scratch` holds n of struct ranked_value.

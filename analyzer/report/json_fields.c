@@ -376,7 +376,7 @@ static const struct json_field pipeline_fields[] = {
     END,
 };
 
-static const struct json_field finding_fields[] = {
+const struct json_field json_finding_fields[] = {
     TEXT(finding, "id", id, "see findings.md"),
     {"severity", JSON_FIELD_SEVERITY, "string", "\"info\", \"warning\" or \"critical\"",
      offsetof(struct finding, severity), 0, 0, 0, NULL, NULL},
@@ -406,7 +406,8 @@ const struct json_field json_report_fields[] = {
     OBJECT("collective_check", json_check_fields,
            "whether all ranks called the same collectives, and who holds up the job"),
     OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),
-    LIST("findings", findings, n_findings, finding, finding_fields, "most worth first"),
+    OBJECT("diff", json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
+    LIST("findings", findings, n_findings, finding, json_finding_fields, "most worth first"),
     END,
 };
 

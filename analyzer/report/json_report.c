@@ -147,4 +147,4 @@ static int write_json(const struct results *results, const struct report_view *v
 }
 
 const struct report_backend report_json = {"json", "the document of docs/report-json.md",
-                                           write_json};
+                                           write_json, write_json};

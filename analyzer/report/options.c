@@ -208,6 +208,11 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .fail_on = FAIL_ON_NOTHING};
   struct option table[N_ROWS + 1];
   getopt_table(table);
+  options->diff = argc > 1 && strcmp(argv[1], "diff") == 0;
+  if (options->diff) { /* the word takes the program's place */
+    argc--;
+    argv++;
+  }
   opterr = 0;
   optind = 0; /* GNU: start over, for callers that parse more than once */
   int code;
@@ -236,6 +241,11 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   }
   options->paths = (const char *const *)argv + optind;
   options->n_paths = (u32)(argc - optind);
+  if (options->diff && options->n_paths != 2) {
+    snprintf(why, why_bytes,
+             "diff wants two runs, for example: tscope-report diff /tmp/before /tmp/after");
+    return false;
+  }
   return true;
 }
 
@@ -256,6 +266,7 @@ static void print_kinds(FILE *out) {
 void options_print_help(FILE *out) {
   fputs(
       "usage: tscope-report [OPTION]... PATH...\n"
+      "       tscope-report diff [OPTION]... BEFORE AFTER\n"
       "\n"
       "Says where the time of a training run went and what to do about it. PATH is the directory\n"
       "that libtscope.so wrote to, one run in it, or one rank's file; or files of other tools, or\n"
@@ -280,6 +291,7 @@ void options_print_help(FILE *out) {
         "                                                 with utilisation (MFU)\n"
         "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
         "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
+        "  tscope-report diff /tmp/before /tmp/after      what changed, and whether it is noise\n"
         "\n"
         "exit status: 0; 1 when --fail-on is met; 2 when the input or the command line is bad.\n",
         out);

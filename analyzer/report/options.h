@@ -20,11 +20,12 @@ struct options {
   const char *run, *steps, *output, *kernel_categories; /* NULL if not given */
   const struct report_backend *backend;
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
-  unsigned width;                                              /* 0 if not given */
-  unsigned threads;                                            /* 0: one per core */
+  unsigned width;                                                       /* 0 if not given */
+  unsigned threads;                                                     /* 0: one per core */
   enum color_when color;
   int fail_on; /* enum severity, or FAIL_ON_NOTHING */
   bool list, include_warmup, ascii, version, help;
+  bool diff; /* paths[0] is the earlier run, paths[1] the later */
 };
 
 /* False when the command line makes no sense; `why` then says so in one line, with what to do. The

@@ -29,6 +29,8 @@ struct report_backend {
   /* Writes the whole report. 0, or negative errno; errors of `out` itself are the caller's to
    * find with ferror(). */
   int (*write)(const struct results *results, const struct report_view *view, FILE *out);
+  /* Likewise, of results that were compared with an earlier run's. */
+  int (*write_diff)(const struct results *results, const struct report_view *view, FILE *out);
 };
 
 extern const struct report_backend report_text, report_json;

@@ -41,8 +41,18 @@ struct section {
   S(memory)                                                                                        \
   S(findings)
 
+#define DIFF_SECTIONS(S)                                                                           \
+  S(diff_steps)                                                                                    \
+  S(diff_times)                                                                                    \
+  S(diff_memory)                                                                                   \
+  S(diff_collectives)                                                                              \
+  S(diff_scalars)                                                                                  \
+  S(diff_provenance)                                                                               \
+  S(findings)
+
 #define S(name) extern const struct section section_##name;
 REPORT_SECTIONS(S)
+DIFF_SECTIONS(S)
 #undef S
 
 /* Columns of every section's body. */

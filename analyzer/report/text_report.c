@@ -10,9 +10,10 @@
 
 static const struct section *const sections[] = {
 #define S(name) &section_##name,
-    REPORT_SECTIONS(S)
+    REPORT_SECTIONS(S)};
+
+static const struct section *const diff_sections[] = {DIFF_SECTIONS(S)};
 #undef S
-};
 
 static const struct {
   const char *glyph, *word;
@@ -137,4 +138,21 @@ static int write_text(const struct results *results, const struct report_view *v
   return 0;
 }
 
-const struct report_backend report_text = {"text", "panels for people", write_text};
+/* The findings of the comparison take the place of the later run's own. */
+static int write_diff_text(const struct results *results, const struct report_view *view,
+                           FILE *out) {
+  struct pen pen = pen_begin(view, out);
+  struct results compared = *results;
+  compared.findings = results->diff.findings;
+  compared.n_findings = results->diff.n_findings;
+  pen_put(&pen, STYLE_BOLD, "tscope");
+  pen_blank(&pen, 1);
+  pen_put(&pen, STYLE_PLAIN, "two runs against each other");
+  pen_newline(&pen);
+  for (size_t i = 0; i < sizeof(diff_sections) / sizeof(diff_sections[0]); i++)
+    put_section(&pen, diff_sections[i], &compared, view);
+  return 0;
+}
+
+const struct report_backend report_text = {"text", "panels for people", write_text,
+                                           write_diff_text};

@@ -122,6 +122,22 @@ class Cli(unittest.TestCase):
         self.assertEqual((some["steps"]["count"], some["steps"]["warmup_excluded"]), (10, 0))
         self.assertIn("leaves no step", self.refused("--steps", "500:600", self.traces))
 
+    def test_two_runs_against_each_other(self):
+        even = os.path.join(self.traces, "even")
+        slow = os.path.join(self.traces, "slow")
+        text = self.ok("diff", even, slow)
+        self.assertIn("slower", text)
+        self.assertIn("DIFF.SLOWER", text)
+        self.assertEqual(report("diff", "--fail-on", "warning", even, slow).returncode, 1)
+        self.assertEqual(report("diff", "--fail-on", "warning", slow, slow).returncode, 0)
+        same = json.loads(self.ok("diff", "--format", "json", slow, slow))
+        self.assertEqual(same["diff"]["verdict"], "no change beyond noise")
+        self.assertEqual(same["diff"]["provenance"], [])
+        self.assertEqual(same["distributed"]["stragglers"], [2])
+        alone = json.loads(self.ok("--format", "json", slow))
+        self.assertIsNone(alone["diff"]["verdict"])
+        self.assertIn("two runs", self.refused("diff", slow))
+
     def test_bad_input_says_what_to_do(self):
         os.makedirs(self.path("empty"), exist_ok=True)
         self.assertIn("LD_PRELOAD", self.refused(self.path("empty")))

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "diff_findings.def"
 #include "findings/findings.def"
 
 struct scenario {
@@ -311,12 +312,30 @@ static void missing_times_are_said_loudly(void **state) {
   cluster_free(c);
 }
 
+static void set_version(struct cluster *c) {
+  for (u32 i = 0; i < c->model.n_ranks; i++)
+    c->model.ranks[i].info[TSCOPE_INFO_TORCH] = "2.11.0";
+}
+static void set_versions(struct cluster *c) {
+  set_version(c);
+  c->model.ranks[4].info[TSCOPE_INFO_TORCH] = "2.10.1";
+}
+
+static void drift(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.spoil = set_versions;
+  assert_true(fires(&s, "REPRO.DRIFT"));
+  s.spoil = set_version; /* all alike; and nobody tells the others */
+  assert_false(fires(&s, "REPRO.DRIFT"));
+}
+
 /* Each id has a section that gives its cause, evidence and fix, with the table's own words. */
 static void document_agrees_with_table(void **state) {
   (void)state;
   static const char *const rows[][3] = {
 #define F(id, rule, cause, fix) {id, cause, fix},
-      TSCOPE_FINDINGS(F)
+      TSCOPE_FINDINGS(F) TSCOPE_DIFF_FINDINGS(F)
 #undef F
   };
   const char *path = getenv("FINDINGS_MD");
@@ -372,6 +391,7 @@ int main(void) {
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(low_mfu),
                                      cmocka_unit_test(recoverable),
+                                     cmocka_unit_test(drift),
                                      cmocka_unit_test(partial_data),
                                      cmocka_unit_test(missing_times_are_said_loudly),
                                      cmocka_unit_test(document_agrees_with_table)};

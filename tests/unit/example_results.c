@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "diff.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -26,6 +27,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->internal = *arena;
   results->memory = memory_result_unknown();
   results->check = collective_check_unknown();
+  results->diff = diff_result_none();
   results->memory.reason = "nothing says what was allocated";
   results->model = *model;
   results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
