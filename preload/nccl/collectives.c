@@ -8,6 +8,7 @@
 #include "cuda/graphs.h"
 #include "families.h"
 #include "nccl_record.h"
+#include "profiler_calls.h"
 
 static u32 last_group; /* numbers count from 1 over all threads */
 
@@ -70,8 +71,8 @@ static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
 }
 
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
-                                        size_t count, ncclDataType_t datatype, int redop, int peer,
-                                        ncclComm_t comm, cudaStream_t stream) {
+                                        const void *buffer, size_t count, ncclDataType_t datatype,
+                                        int redop, int peer, ncclComm_t comm, cudaStream_t stream) {
   struct collective_call call = {.span.start = tscope_ticks()};
   gpu_clock_start_once(thread);
   struct nccl_thread *nccl = nccl_thread(thread);
@@ -115,6 +116,10 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   nccl->calls += nccl->depth > 0;
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                    sizeof record);
+  if (TSCOPE_UNLIKELY(__atomic_load_n(&profiler_attached, __ATOMIC_RELAXED)) && communicator &&
+      communicator->size != 1)
+    profiler_expect(&(struct profiler_call){
+        .buffer = buffer, .bytes = record.bytes, .comm = record.comm, .seq = record.seq, .op = op});
   if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
     return call;
   if (nccl->depth) {
@@ -160,8 +165,8 @@ struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread) {
         tscope_span_open(thread, call.span.start, TSCOPE_REC_GROUP, 0, &record, sizeof record);
   }
   for (u32 i = 0; nccl->depth == 1 && i < nccl->n_units; i++)
-    nccl->units[i].pair = event_pair_begin(nccl->units[i].stream, TSCOPE_STREAM_LEGACY,
-                                           nccl->units[i].stream_index);
+    nccl->units[i].pair =
+        event_pair_begin(nccl->units[i].stream, TSCOPE_STREAM_LEGACY, nccl->units[i].stream_index);
   return call;
 }
 

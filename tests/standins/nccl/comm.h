@@ -101,6 +101,7 @@ struct ncclComm {
   char identity[33];
   int rank, nranks, device;
   unsigned references;
+  void *profiler; /* the plugin's */
   bool aborted;
   ncclResult_t error;
   double scales[MAX_SCALES]; /* of ncclRedOpCreatePreMulSum */
@@ -121,6 +122,7 @@ struct call {
   uint64_t sequence;
   int64_t arrival, end;
   bool said, staged;
+  void *profiled; /* the plugin's */
 };
 
 /* segment.c */
@@ -140,6 +142,12 @@ int64_t law_transfer_ns(const struct call *call);
 
 /* kernel.c */
 ncclResult_t kernel_launch(struct call *calls, size_t n);
+
+/* profiler.c */
+void profiler_comm_begins(struct ncclComm *comm);
+void profiler_comm_ends(struct ncclComm *comm);
+void profiler_calls_launched(struct call *calls, size_t n);
+void profiler_call_ran(const struct call *call);
 
 /* group.c */
 ncclResult_t group_call(const struct call *call);

@@ -263,6 +263,7 @@ static bool finish(struct sim_op *op) {
   for (size_t i = 0; i < kernel->n; i++) {
     struct call *call = &kernel->calls[i];
     deliver(call);
+    profiler_call_ran(call);
     if (is_message(call))
       done_with(comm, mate_cell(call), call->peer);
     else
@@ -360,6 +361,7 @@ ncclResult_t kernel_launch(struct call *calls, size_t n) {
   memcpy(kernel->calls, calls, n * sizeof *calls);
   for (size_t i = 0; i < n; i++)
     number(&kernel->calls[i]);
+  profiler_calls_launched(kernel->calls, n);
   comm->references++;
   struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
   op->user = kernel;

@@ -93,6 +93,7 @@ ncclResult_t comm_join(struct ncclComm **into, const char *identity, int nranks,
     unlink(path);
     futex_wake(&comm->segment->joined);
   }
+  profiler_comm_begins(comm);
   *into = comm;
   return ncclSuccess;
 }
@@ -112,6 +113,7 @@ void comm_release(struct ncclComm *comm) {
     free(block);
   }
   sim_op_release(comm->last);
+  profiler_comm_ends(comm);
   munmap(comm->segment, comm->mapped);
   free(comm);
 }

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What passes between NCCL and a profiler plugin, in the versions that NCCL 2.23 (v1) to 2.28 (v5)
+ * look for; later ones still take v5. The layouts are those of NCCL's src/include/plugin/profiler.
+ */
+#ifndef TSCOPE_NCCL_PROFILER_ABI_H
+#define TSCOPE_NCCL_PROFILER_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tscope_format.h"
+
+/* Kinds of event, bits of the activation mask. */
+enum {
+  PROFILE_COLL = 1 << 1,
+  PROFILE_P2P = 1 << 2,
+  PROFILE_KERNEL_CHANNEL = 1 << 6,
+  PROFILE_COLL_API = 1 << 9, /* v5 */
+  PROFILE_P2P_API = 1 << 10  /* v5 */
+};
+
+enum { PROFILER_KERNEL_CHANNEL_STOP = 22 }; /* a state, from v4 on */
+
+/* Every version starts with these; `type` is one byte up to v4 and eight in v5. */
+struct profiler_event_head {
+  u64 type;
+  void *parent;
+  int rank;
+};
+
+struct profiler_event_v1 {
+  struct profiler_event_head head;
+  union {
+    struct {
+      const char *name;
+      u64 comm_hash, sequence;
+      u8 func;
+      const void *send_buffer;
+      void *receive_buffer;
+      size_t count;
+      int root;
+      u8 datatype;
+      u32 op;
+      size_t traffic_bytes;
+      u8 most_channels, warps, algorithm, protocol;
+    } coll;
+    struct {
+      const char *name;
+      u64 comm_hash;
+      u8 func;
+      void *buffer;
+      u8 datatype;
+      size_t count;
+      int peer;
+    } p2p;
+  };
+};
+
+struct profiler_event_v2 {
+  struct profiler_event_head head;
+  union {
+    struct {
+      const char *name;
+      u64 comm_hash, sequence;
+      const char *func;
+      const void *send_buffer;
+      void *receive_buffer;
+      size_t count;
+      int root;
+      const char *datatype;
+      size_t traffic_bytes;
+      u8 most_channels, warps;
+      const char *algorithm, *protocol;
+    } coll;
+    struct {
+      const char *name;
+      u64 comm_hash;
+      const char *func;
+      void *buffer;
+      const char *datatype;
+      size_t count;
+      int peer;
+    } p2p;
+  };
+};
+
+/* The transfers of v2. */
+struct profiler_event_v3 {
+  struct profiler_event_head head;
+  union {
+    struct {
+      const char *name;
+      u64 comm_hash, sequence;
+      const char *func;
+      const void *send_buffer;
+      void *receive_buffer;
+      size_t count;
+      int root;
+      const char *datatype;
+      u8 most_channels, warps;
+      const char *algorithm, *protocol;
+    } coll;
+    struct {
+      u8 channel;
+    } kernel_channel;
+  };
+};
+
+/* v4, and what is read of v5: it appends to each. */
+struct profiler_event_v4 {
+  struct profiler_event_head head;
+  union {
+    struct {
+      u64 sequence;
+      const char *func;
+      const void *send_buffer;
+      void *receive_buffer;
+      size_t count;
+      int root;
+      const char *datatype;
+      u8 channels, warps;
+      const char *algorithm, *protocol;
+    } coll;
+    struct {
+      const char *func;
+      void *buffer;
+      const char *datatype;
+      size_t count;
+      int peer;
+      u8 channels;
+    } p2p;
+    struct {
+      u8 channel;
+      u64 timer; /* ns of the GPU's global timer */
+    } kernel_channel;
+  };
+};
+
+struct profiler_event_v5_api {
+  struct profiler_event_head head;
+  union {
+    struct {
+      const char *func;
+      size_t count;
+      const char *datatype;
+      int root;
+      void *stream;
+      bool captured;
+    } coll;
+    struct {
+      const char *func;
+      size_t count;
+      const char *datatype;
+      void *stream;
+      bool captured;
+    } p2p;
+  };
+};
+
+/* Arguments of a change of state; for the end of a kernel channel, v4 on. */
+struct profiler_state {
+  u64 timer;
+};
+
+/* All return 0: a profiler that fails must not be NCCL's concern. */
+struct profiler_plugin_v1 {
+  const char *name;
+  int (*init)(void **context, int *mask);
+  int (*start)(void *context, void **event, const void *description);
+  int (*stop)(void *event);
+  int (*state)(void *event, int state, const struct profiler_state *arguments);
+  int (*finalize)(void *context);
+};
+
+struct profiler_plugin_v4 {
+  const char *name;
+  int (*init)(void **context, int *mask, const char *comm_name, u64 comm_hash, int nodes, int ranks,
+              int rank, void *log);
+  int (*start)(void *context, void **event, const void *description);
+  int (*stop)(void *event);
+  int (*state)(void *event, int state, const struct profiler_state *arguments);
+  int (*finalize)(void *context);
+};
+
+struct profiler_plugin_v5 {
+  const char *name;
+  int (*init)(void **context, u64 comm_hash, int *mask, const char *comm_name, int nodes, int ranks,
+              int rank, void *log);
+  int (*start)(void *context, void **event, const void *description);
+  int (*stop)(void *event);
+  int (*state)(void *event, int state, const struct profiler_state *arguments);
+  int (*finalize)(void *context);
+};
+
+#endif

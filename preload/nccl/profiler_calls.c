@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "profiler_calls.h"
+
+#include <sched.h>
+#include <stddef.h>
+
+/* Calls between the job's hook and NCCL's word of them: those of the open groups. The older ones of
+ * a full table were never run as collectives (a communicator of one rank copies). */
+enum { EXPECTED = 1024, COMMS = 256, SPANS = 8192, CHANNELS = 16384 };
+
+u8 profiler_attached;
+
+static struct profiler_comm comms[COMMS];
+
+struct profiler_comm *profiler_comm_new(u64 hash) {
+  for (u32 i = 0; i < COMMS; i++) {
+    u32 none = 0;
+    if (__atomic_compare_exchange_n(&comms[i].taken, &none, 1, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED)) {
+      comms[i].number = TSCOPE_UNKNOWN;
+      __atomic_store_n(&comms[i].hash, hash, __ATOMIC_RELEASE);
+      return &comms[i];
+    }
+  }
+  return NULL;
+}
+
+struct profiler_comm *profiler_comm_by_hash(u64 hash) {
+  for (u32 i = 0; i < COMMS && __atomic_load_n(&comms[i].taken, __ATOMIC_RELAXED); i++)
+    if (__atomic_load_n(&comms[i].hash, __ATOMIC_ACQUIRE) == hash)
+      return &comms[i];
+  return profiler_comm_new(hash);
+}
+
+void profiler_comm_free(struct profiler_comm *comm) {
+  if (comm)
+    __atomic_store_n(&comm->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* A ring in the order of the calls; op 0 is a place whose call was joined. */
+static struct profiler_call expected[EXPECTED];
+static u32 n_expected; /* ever */
+static u32 oldest;     /* all before it were joined */
+static bool expected_locked;
+
+static void lock(void) {
+  while (__atomic_test_and_set(&expected_locked, __ATOMIC_ACQUIRE))
+    sched_yield();
+}
+
+static void unlock(void) {
+  __atomic_clear(&expected_locked, __ATOMIC_RELEASE);
+}
+
+void profiler_expect(const struct profiler_call *call) {
+  lock();
+  if (n_expected - oldest == EXPECTED)
+    oldest++;
+  expected[n_expected++ % EXPECTED] = *call;
+  unlock();
+}
+
+static bool is_of(const struct profiler_comm *comm, const struct profiler_call *wanted,
+                  const struct profiler_call *call) {
+  return call->op == wanted->op && call->buffer == wanted->buffer &&
+         (!call->bytes || !wanted->bytes || call->bytes == wanted->bytes) &&
+         (!comm || comm->number == TSCOPE_UNKNOWN || comm->number == call->comm);
+}
+
+/* Finds the oldest call that this may be, and so what the communicator's number is. NCCL runs the
+ * calls of a group in an order of its own; their buffers tell them apart. */
+static void join(struct profiler_comm *comm, struct profiler_call *call) {
+  call->comm = comm ? comm->number : TSCOPE_UNKNOWN;
+  call->seq = TSCOPE_UNKNOWN;
+  lock();
+  for (u32 i = oldest; i != n_expected; i++) {
+    struct profiler_call *found = &expected[i % EXPECTED];
+    if (!is_of(comm, call, found))
+      continue;
+    call->comm = found->comm;
+    call->seq = found->seq;
+    if (comm)
+      comm->number = found->comm;
+    found->op = 0;
+    break;
+  }
+  while (oldest != n_expected && !expected[oldest % EXPECTED].op)
+    oldest++;
+  unlock();
+}
+
+struct profiler_span {
+  struct tscope_collective_inside_record *record; /* in the spine, which is kept for good */
+  u64 start;
+};
+
+struct profiler_channel {
+  struct profiler_span *span;
+  u64 start;
+};
+
+/* Rings: NCCL itself has fewer than these under way. */
+static struct profiler_span spans[SPANS];
+static struct profiler_channel channels[CHANNELS];
+
+/* NCCL calls us from within hooked calls, where tscope_enter() has nobody record a second time, and
+ * from threads of its own. No reservation is open while a hook's real function runs. */
+static struct tscope_thread *thread_here(bool *entered) {
+  struct tscope_thread *thread = tscope_self;
+  *entered = !thread;
+  if (thread)
+    return tscope_is_live() ? thread : NULL;
+  return tscope_enter(TSCOPE_QUIET);
+}
+
+struct profiler_span *profiler_call_started(struct profiler_comm *comm, struct profiler_call call,
+                                            bool timed) {
+  static u32 next;
+  bool entered;
+  join(comm, &call);
+  if (call.op >= TSCOPE_OP_SEND && call.seq == TSCOPE_UNKNOWN && !call.captured)
+    return NULL;
+  struct tscope_thread *thread = thread_here(&entered);
+  if (!thread)
+    return NULL;
+  struct profiler_span *span = &spans[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % SPANS];
+  struct tscope_collective_inside_record record = {
+      .comm = call.comm,
+      .seq = call.seq,
+      .algorithm = tscope_string(thread, call.algorithm),
+      .protocol = tscope_string(thread, call.protocol),
+      .channels = call.channels,
+      .captured = call.captured,
+  };
+  span->start = tscope_ticks();
+  u64 *dur = tscope_span_open(thread, span->start, TSCOPE_REC_COLLECTIVE_INSIDE, call.op, &record,
+                              sizeof record);
+  span->record =
+      dur ? (void *)((u8 *)dur - offsetof(struct tscope_collective_inside_record, dur)) : NULL;
+  if (dur && !timed)
+    __atomic_store_n(dur, 0, __ATOMIC_RELEASE);
+  if (entered)
+    tscope_leave(thread);
+  return span->record ? span : NULL;
+}
+
+struct profiler_channel *profiler_channel_started(struct profiler_span *span, u64 timer) {
+  static u32 next;
+  if (span < spans || span >= spans + SPANS)
+    return NULL;
+  struct profiler_channel *channel =
+      &channels[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % CHANNELS];
+  *channel = (struct profiler_channel){.span = span, .start = timer};
+  return channel;
+}
+
+struct profiler_channel *profiler_channel_of(void *handle) {
+  struct profiler_channel *channel = handle;
+  return channel >= channels && channel < channels + CHANNELS ? channel : NULL;
+}
+
+static void lower_to(u64 *least, u64 value) {
+  u64 seen = __atomic_load_n(least, __ATOMIC_RELAXED);
+  while (
+      (!seen || value < seen) &&
+      !__atomic_compare_exchange_n(least, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+}
+
+static void raise_to(u64 *most, u64 value) {
+  u64 seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (value > seen &&
+         !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+}
+
+/* The span is over when its last channel is, which is not known before: each that is done writes
+ * the end so far. */
+void profiler_channel_timer(struct profiler_channel *channel, u64 timer) {
+  struct tscope_collective_inside_record *record = channel->span->record;
+  if (!record || !tscope_is_live())
+    return;
+  if (channel->start)
+    lower_to(&record->gpu_start, channel->start);
+  raise_to(&record->gpu_stop, timer);
+}
+
+void profiler_channel_stopped(struct profiler_channel *channel) {
+  struct tscope_collective_inside_record *record = channel->span->record;
+  if (!record || !tscope_is_live())
+    return;
+  u64 dur = (tscope_ticks() - channel->span->start) >> tscope_tick_shift;
+  __atomic_fetch_add(&record->channels_seen, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&record->dur, dur, __ATOMIC_RELEASE);
+}

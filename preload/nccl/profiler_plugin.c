@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * NCCL's profiler seat: NCCL looks in the process for ncclProfiler_v5, v4, ... when it is told to
+ * (profiler_seat.c), and tells what is found there of each collective: algorithm, protocol,
+ * channels, and when each channel ran by the GPU's own timer.
+ *
+ * The end of a collective's event is the end of putting it on its stream, not its end: that is told
+ * by its kernel channels alone, and only by NCCL 2.26 and later. These have their times from v4 on;
+ * in v3 they tell that a channel is done, not when.
+ */
+#include <string.h>
+
+#include "env.h"
+#include "profiler_abi.h"
+#include "profiler_calls.h"
+
+/* --- NCCL's words --- */
+
+static const char *const algorithms[] = {
+    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
+static const char *const protocols[] = {"LL", "LL128", "SIMPLE"};
+
+#define WORD(words, number) ((number) < sizeof(words) / sizeof *(words) ? (words)[number] : NULL)
+
+/* By ncclFunc_t of v1. */
+static const u8 ops_by_number[] = {TSCOPE_OP_BROADCAST, TSCOPE_OP_REDUCE,
+                                   TSCOPE_OP_ALLGATHER, TSCOPE_OP_REDUCE_SCATTER,
+                                   TSCOPE_OP_ALLREDUCE, 0,
+                                   TSCOPE_OP_SEND,      TSCOPE_OP_RECV};
+
+static u8 op_of_number(u8 func) {
+  return func < sizeof ops_by_number ? ops_by_number[func] : 0;
+}
+
+static u8 op_of(const char *func) {
+  static const struct {
+    const char *func;
+    u8 op;
+  } ops[] = {
+      {"AllReduce", TSCOPE_OP_ALLREDUCE},
+      {"Broadcast", TSCOPE_OP_BROADCAST},
+      {"Reduce", TSCOPE_OP_REDUCE},
+      {"AllGather", TSCOPE_OP_ALLGATHER},
+      {"ReduceScatter", TSCOPE_OP_REDUCE_SCATTER},
+      {"AlltoAll", TSCOPE_OP_ALLTOALL},
+      {"Gather", TSCOPE_OP_GATHER},
+      {"Scatter", TSCOPE_OP_SCATTER},
+      {"Send", TSCOPE_OP_SEND},
+      {"Recv", TSCOPE_OP_RECV},
+  };
+  for (size_t i = 0; func && i < sizeof ops / sizeof *ops; i++)
+    if (strcmp(func, ops[i].func) == 0)
+      return ops[i].op;
+  return 0;
+}
+
+static u32 bytes_of_number(u8 datatype) {
+  static const u8 bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return datatype < sizeof bytes ? bytes[datatype] : 0;
+}
+
+/* "ncclFloat32" and so on; 0 if not known. */
+static u32 bytes_of(const char *datatype) {
+  if (!datatype)
+    return 0;
+  if (strstr(datatype, "loat8") || strcmp(datatype, "ncclInt8") == 0 ||
+      strcmp(datatype, "ncclUint8") == 0)
+    return 1;
+  return strstr(datatype, "16") ? 2 : strstr(datatype, "32") ? 4 : strstr(datatype, "64") ? 8 : 0;
+}
+
+/* NCCL says "Unknown" for what has no name. */
+static const char *word(const char *text) {
+  return text && strcmp(text, "Unknown") != 0 ? text : NULL;
+}
+
+/* --- events --- */
+
+static bool with_times(void) {
+  return strcmp(tscope_env.nccl_inside, "times") == 0;
+}
+
+/* What an event of v5 is about: its parent is that of the call. */
+static char called, captured;
+
+static int start_call(struct profiler_comm *comm, void **event, const struct profiler_call *call) {
+  *event = call->op ? profiler_call_started(comm, *call, with_times()) : NULL;
+  return 0;
+}
+
+#define TYPE(description) (*(const u8 *)(description))
+
+static int start_v1(void *context, void **event, const void *description) {
+  const struct profiler_event_v1 *told = description;
+  (void)context;
+  *event = NULL;
+  if (TYPE(told) == PROFILE_COLL)
+    return start_call(
+        profiler_comm_by_hash(told->coll.comm_hash), event,
+        &(struct profiler_call){.buffer = told->coll.receive_buffer,
+                                .bytes = told->coll.count * bytes_of_number(told->coll.datatype),
+                                .op = op_of_number(told->coll.func),
+                                .algorithm = WORD(algorithms, told->coll.algorithm),
+                                .protocol = WORD(protocols, told->coll.protocol)});
+  if (TYPE(told) == PROFILE_P2P)
+    return start_call(
+        profiler_comm_by_hash(told->p2p.comm_hash), event,
+        &(struct profiler_call){.buffer = told->p2p.buffer,
+                                .bytes = told->p2p.count * bytes_of_number(told->p2p.datatype),
+                                .op = op_of_number(told->p2p.func)});
+  return 0;
+}
+
+static int start_channel(void **event, void *parent, u64 timer) {
+  *event = profiler_channel_started(parent, timer);
+  return 0;
+}
+
+static int start_p2p_v2(void **event, const struct profiler_event_v2 *told) {
+  return start_call(profiler_comm_by_hash(told->p2p.comm_hash), event,
+                    &(struct profiler_call){.buffer = told->p2p.buffer,
+                                            .bytes = told->p2p.count * bytes_of(told->p2p.datatype),
+                                            .op = op_of(told->p2p.func)});
+}
+
+static int start_v2(void *context, void **event, const void *description) {
+  const struct profiler_event_v2 *told = description;
+  (void)context;
+  *event = NULL;
+  if (TYPE(told) == PROFILE_COLL)
+    return start_call(
+        profiler_comm_by_hash(told->coll.comm_hash), event,
+        &(struct profiler_call){.buffer = told->coll.receive_buffer,
+                                .bytes = told->coll.count * bytes_of(told->coll.datatype),
+                                .op = op_of(told->coll.func),
+                                .algorithm = word(told->coll.algorithm),
+                                .protocol = word(told->coll.protocol)});
+  return TYPE(told) == PROFILE_P2P ? start_p2p_v2(event, told) : 0;
+}
+
+static int start_v3(void *context, void **event, const void *description) {
+  const struct profiler_event_v3 *told = description;
+  (void)context;
+  *event = NULL;
+  if (TYPE(told) == PROFILE_COLL)
+    return start_call(
+        profiler_comm_by_hash(told->coll.comm_hash), event,
+        &(struct profiler_call){.buffer = told->coll.receive_buffer,
+                                .bytes = told->coll.count * bytes_of(told->coll.datatype),
+                                .op = op_of(told->coll.func),
+                                .algorithm = word(told->coll.algorithm),
+                                .protocol = word(told->coll.protocol)});
+  if (TYPE(told) == PROFILE_KERNEL_CHANNEL)
+    return start_channel(event, told->head.parent, 0);
+  return TYPE(told) == PROFILE_P2P ? start_p2p_v2(event, description) : 0;
+}
+
+static int start_told_v4(struct profiler_comm *comm, void **event,
+                         const struct profiler_event_v4 *told, bool in_graph) {
+  if (TYPE(told) == PROFILE_COLL)
+    return start_call(
+        comm, event,
+        &(struct profiler_call){.buffer = told->coll.receive_buffer,
+                                .bytes = told->coll.count * bytes_of(told->coll.datatype),
+                                .op = op_of(told->coll.func),
+                                .captured = in_graph,
+                                .channels = told->coll.channels,
+                                .algorithm = word(told->coll.algorithm),
+                                .protocol = word(told->coll.protocol)});
+  if (TYPE(told) == PROFILE_P2P)
+    return start_call(
+        comm, event,
+        &(struct profiler_call){.buffer = told->p2p.buffer,
+                                .bytes = told->p2p.count * bytes_of(told->p2p.datatype),
+                                .op = op_of(told->p2p.func),
+                                .captured = in_graph,
+                                .channels = told->p2p.channels});
+  if (TYPE(told) == PROFILE_KERNEL_CHANNEL)
+    return start_channel(event, told->head.parent, told->kernel_channel.timer);
+  return 0;
+}
+
+static int start_v4(void *context, void **event, const void *description) {
+  *event = NULL;
+  return start_told_v4(context, event, description, false);
+}
+
+static int start_v5(void *context, void **event, const void *description) {
+  const struct profiler_event_v5_api *told = description;
+  *event = NULL;
+  if (told->head.type == PROFILE_COLL_API)
+    *event = told->coll.captured ? &captured : &called;
+  else if (told->head.type == PROFILE_P2P_API)
+    *event = told->p2p.captured ? &captured : &called;
+  else if (told->head.type <= UINT8_MAX)
+    start_told_v4(context, event, description, told->head.parent == &captured);
+  return 0;
+}
+
+/* Of a collective: it is on its stream, nothing more. */
+static int stop(void *event) {
+  struct profiler_channel *channel = profiler_channel_of(event);
+  if (channel)
+    profiler_channel_stopped(channel);
+  return 0;
+}
+
+static int state(void *event, int what, const struct profiler_state *arguments) {
+  struct profiler_channel *channel = profiler_channel_of(event);
+  if (channel && arguments && what == PROFILER_KERNEL_CHANNEL_STOP)
+    profiler_channel_timer(channel, arguments->timer);
+  return 0;
+}
+
+/* --- communicators --- */
+
+static int mask_of(int version) {
+  int mask = PROFILE_COLL | PROFILE_P2P;
+  if (version >= 3 && with_times())
+    mask |= PROFILE_KERNEL_CHANNEL;
+  if (version >= 5)
+    mask |= PROFILE_COLL_API | PROFILE_P2P_API;
+  return mask;
+}
+
+/* NCCL runs the communicator without us where the process does not record. */
+static int attach(void **context, int *mask, u64 hash, int version) {
+  *context = NULL;
+  *mask = 0;
+  if (!tscope_is_live() || strcmp(tscope_env.nccl_inside, "off") == 0)
+    return 0;
+  *context = version >= 4 ? profiler_comm_new(hash) : NULL;
+  *mask = mask_of(version);
+  __atomic_store_n(&profiler_attached, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+
+static int init_v1(void **context, int *mask) {
+  return attach(context, mask, 0, 1);
+}
+
+static int init_v3(void **context, int *mask) {
+  return attach(context, mask, 0, 3);
+}
+
+static int init_v4(void **context, int *mask, const char *comm_name, u64 comm_hash, int nodes,
+                   int ranks, int rank, void *log) {
+  (void)comm_name, (void)nodes, (void)ranks, (void)rank, (void)log;
+  return attach(context, mask, comm_hash, 4);
+}
+
+static int init_v5(void **context, u64 comm_hash, int *mask, const char *comm_name, int nodes,
+                   int ranks, int rank, void *log) {
+  (void)comm_name, (void)nodes, (void)ranks, (void)rank, (void)log;
+  return attach(context, mask, comm_hash, 5);
+}
+
+static int finalize(void *context) {
+  profiler_comm_free(context);
+  return 0;
+}
+
+extern struct profiler_plugin_v1 ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3;
+extern struct profiler_plugin_v4 ncclProfiler_v4;
+extern struct profiler_plugin_v5 ncclProfiler_v5;
+
+TSCOPE_EXPORT struct profiler_plugin_v1 ncclProfiler_v1 = {"tscope", init_v1, start_v1,
+                                                           stop,     state,   finalize};
+TSCOPE_EXPORT struct profiler_plugin_v1 ncclProfiler_v2 = {"tscope", init_v1, start_v2,
+                                                           stop,     state,   finalize};
+TSCOPE_EXPORT struct profiler_plugin_v1 ncclProfiler_v3 = {"tscope", init_v3, start_v3,
+                                                           stop,     state,   finalize};
+TSCOPE_EXPORT struct profiler_plugin_v4 ncclProfiler_v4 = {"tscope", init_v4, start_v4,
+                                                           stop,     state,   finalize};
+TSCOPE_EXPORT struct profiler_plugin_v5 ncclProfiler_v5 = {"tscope", init_v5, start_v5,
+                                                           stop,     state,   finalize};

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What NCCL says of its collectives, against what the stand-in ran: check_inside.py LIBTSCOPE
+OTHER_PROFILER TRAIN.
+
+Each call that the job made has its algorithm, protocol and channels, under the same communicator
+and sequence number, whatever version of the plugin interface this NCCL has; and from v4 on its start
+and stop on the GPU, to the nanosecond, on a timer of the GPU's own.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "torch")]
+import read_trace  # pylint: disable=wrong-import-position
+from truth import Truth  # pylint: disable=wrong-import-position
+
+OPS = read_trace.ENUMS["OPS"]
+NAMES = {"ALLREDUCE": "all_reduce", "BROADCAST": "broadcast", "REDUCE": "reduce",
+         "ALLGATHER": "all_gather", "REDUCE_SCATTER": "reduce_scatter", "SEND": "send",
+         "RECV": "recv"}
+GLOBAL_TIMER_AHEAD_NS = 1234567890123456
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(train, options, library=None, **more):
+    """What the job printed, its truth and its traces by rank."""
+    with tempfile.TemporaryDirectory(prefix="standin-inside-") as directory:
+        log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
+        env = {**os.environ, "TSCOPE_DIR": traces, **more}
+        if library:
+            env["LD_PRELOAD"] = library
+        done = subprocess.run([train, "--ranks", "4", "--steps", "6", "--log", log] + options,
+                              env=env, check=True, capture_output=True, text=True)
+        return done.stdout, Truth(log), read_trace.read_all(traces)
+
+
+def made_calls(rank):
+    """By kind and then in order, as they ran: (arrival, end, bytes)."""
+    made = {}
+    for op in rank.order:
+        for call in op.calls:
+            made.setdefault((op.comm, call["call"]), []).append(
+                (call["arrival"], call["end"], call["bytes"]))
+    return made
+
+
+def check_times(trace, rank):
+    """As many of each kind, with the same times: a rank's calls of a kind run in order."""
+    ran, told = {}, {}
+    for (_, name), calls in made_calls(rank).items():
+        ran.setdefault(name, []).extend(call[:2] for call in calls)
+    for inside in trace.records["CollectiveInside"]:
+        name = NAMES[next(op for op, value in OPS.items() if value == inside.tag)]
+        told.setdefault(name, []).append((inside.gpu_start - GLOBAL_TIMER_AHEAD_NS,
+                                          inside.gpu_stop - GLOBAL_TIMER_AHEAD_NS))
+    expect({name: sorted(times) for name, times in told.items()} ==
+           {name: sorted(times) for name, times in ran.items()}, f"rank {rank.number}: {told}")
+
+
+def check_rank(trace, rank, version):
+    calls = {(call.comm, call.seq, call.tag >= OPS["SEND"]): call
+             for call in trace.records["Collective"]}
+    inside = trace.records["CollectiveInside"]
+    told = {(one.comm, one.seq, one.tag >= OPS["SEND"]): one for one in inside}
+    expect(len(told) == len(inside), f"rank {rank.number}: a call told twice")
+    wanted = {key for key in calls if version >= 4 or not key[2]}
+    expect(set(told) == wanted, f"v{version}, rank {rank.number}: {set(told) ^ wanted}")
+    for key, one in told.items():
+        call = calls[key]
+        expect(one.tag == call.tag, f"{one} is not {call}")
+        expect(one.time >= call.time, "NCCL tells of it after the call")
+        words = trace.strings[one.algorithm], trace.strings[one.protocol]
+        if key[2]:
+            expect(words == ("", ""), f"a transfer has no algorithm: {words}")
+        else:
+            size = call.bytes * (4 if call.tag in (OPS["ALLGATHER"], OPS["REDUCE_SCATTER"]) else 1)
+            small = call.tag == OPS["ALLREDUCE"] and size < 4096
+            expect(words == ("TREE" if small else "RING", "LL" if size < 65536 else "SIMPLE"),
+                   f"{words} for {size} bytes of {call}")
+        expect(one.channels == (2 if version >= 4 else 0), f"channels: {one}")
+        expect(one.channels_seen == (2 if version >= 3 else 0), f"channels seen: {one}")
+        expect((one.dur == read_trace.PENDING) == (version < 3), f"done: {one}")
+        expect((one.gpu_start > 0) == (version >= 4), f"times: {one}")
+    if version >= 4:
+        check_times(trace, rank)
+    return len(inside)
+
+
+def main():
+    library, other, train = sys.argv[1:4]
+    bare, _, _ = run(train, [])
+    for version, options in ((5, []), (5, ["--pipeline", "2"]), (5, ["--tensor", "2"]), (4, []),
+                             (3, []), (2, []), (1, [])):
+        printed, truth, traces = run(train, options, library, TSCOPE_NCCL_INSIDE="times",
+                                     STANDIN_NCCL_PROFILER=str(version))
+        expect(options or printed == bare, "the job is the same")
+        expect(len(traces) == len(truth.ranks), f"{len(traces)} traces")
+        for trace, rank in zip(traces, truth.ranks):
+            told = check_rank(trace, rank, version)
+        print(f"v{version} {' '.join(options)}: {told} calls of each rank told")
+
+    _, _, traces = run(train, [], library, TSCOPE_NCCL_INSIDE="choices")
+    for trace in traces:
+        expect(trace.records["CollectiveInside"], "choices alone")
+        for one in trace.records["CollectiveInside"]:
+            expect(one.algorithm and one.dur == 0 and one.gpu_start == 0, f"without times: {one}")
+
+    for name, env in (("not asked for", {}),
+                      ("refused by the user", {"NCCL_PROFILER_PLUGIN": "none"}),
+                      ("another's", {"NCCL_PROFILER_PLUGIN": other})):
+        wanted = {} if name == "not asked for" else {"TSCOPE_NCCL_INSIDE": "times"}
+        printed, _, traces = run(train, [], library, **env, **wanted)
+        expect(not any(trace.records["CollectiveInside"] for trace in traces), name)
+        expect(("the other profiler" in printed) == (name == "another's"), name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
