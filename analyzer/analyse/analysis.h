@@ -43,6 +43,7 @@ struct rank_summary {
 
 struct graph;
 struct kernel_sums;
+struct launch_sums;
 
 struct analysis {
   const struct model *model;
@@ -62,6 +63,7 @@ struct analysis {
   struct graph *graph;
   struct kernel_names *kernel_names;
   struct kernel_sums *kernel_sums;
+  struct launch_sums *launch_sums; /* [n_ranks] */
 };
 
 /* The step on one rank; false where it does not have it. */
@@ -123,6 +125,17 @@ int kernel_times_prepare(struct analysis *a);
 int kernel_times_rank(struct analysis *a, const struct timeline *timeline);
 int kernel_times_summarise(struct analysis *a);
 void kernel_times_free(struct analysis *a);
+
+/* gpu_timeline.c: what each GPU did, and why it was idle. */
+int gpu_timeline_prepare(struct analysis *a);
+int gpu_timeline_rank(struct analysis *a, const struct timeline *timeline);
+int gpu_timeline_summarise(struct analysis *a);
+
+/* launches.c: how the hosts fed the GPUs. */
+int launches_prepare(struct analysis *a);
+int launches_rank(struct analysis *a, const struct timeline *timeline);
+int launches_summarise(struct analysis *a);
+void launches_free(struct analysis *a);
 
 /* graph.h: critical path and what-if. */
 int graph_plan(struct analysis *a);

@@ -29,6 +29,10 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
     if (error == 0)
       error = kernel_times_rank(a, &timeline);
     if (error == 0)
+      error = gpu_timeline_rank(a, &timeline);
+    if (error == 0)
+      error = launches_rank(a, &timeline);
+    if (error == 0)
       error = slice_cut(a, &timeline);
     a->source.release(&timeline);
     if (error)
@@ -56,24 +60,21 @@ static int prepare(struct analysis *a) {
 
 static int run_all(struct analysis *a) {
   struct rank_loop loop = {.a = a};
-  int error = steps_analyse(a);
-  if (!error)
-    error = prepare(a);
-  if (!error)
-    error = collectives_prepare(a);
-  if (!error)
-    error = group_calls_join(a);
-  if (!error)
-    error = graph_plan(a);
-  if (!error)
-    error = kernel_times_prepare(a);
+  int (*const before[])(struct analysis *) = {steps_analyse,        prepare,
+                                              collectives_prepare,  group_calls_join,
+                                              graph_plan,           kernel_times_prepare,
+                                              gpu_timeline_prepare, launches_prepare};
+  int error = 0;
+  for (size_t i = 0; i < sizeof(before) / sizeof(before[0]) && !error; i++)
+    error = before[i](a);
   if (!error)
     error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
 
   int (*const after[])(struct analysis *) = {
-      overlap_summarise,     phases_analyse,         collectives_analyse, stragglers_analyse,
-      critical_path_analyse, kernel_times_summarise, pipeline_analyse,    budget_analyse,
-      memory_analyse,        verdict_analyse,        quality_analyse,    findings_analyse};
+      overlap_summarise,     phases_analyse,         collectives_analyse,    stragglers_analyse,
+      critical_path_analyse, kernel_times_summarise, gpu_timeline_summarise, launches_summarise,
+      pipeline_analyse,      budget_analyse,         memory_analyse,         verdict_analyse,
+      quality_analyse,       findings_analyse};
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);
   return error;
@@ -97,6 +98,7 @@ int analyse_with(const struct model *model, const struct analyse_options *option
   int error = run_all(&a);
   graph_free(&a);
   kernel_times_free(&a);
+  launches_free(&a);
   if (error) {
     results_free(out);
     out = NULL;

@@ -109,6 +109,34 @@ struct kernel_result {
   double count, sum_ms, mean_ms, max_ms, share;
 };
 
+/* One GPU from its first work to its last: total_ms is the sum of the four before it. */
+struct gpu_timeline_result {
+  u32 rank; /* global */
+  double compute_ms, exposed_comm_ms, exposed_memcpy_ms, idle_ms, total_ms;
+  double busy_fraction;
+  double host_bound_ms, kernel_gap_ms, other_ms; /* idle_ms is their sum */
+};
+
+/* How the hosts fed the GPUs, all ranks together. */
+struct launch_result {
+  double kernels, short_kernels, short_ms;
+  double delay_median_us, delay_p95_us, delay_max_us; /* end of the call to start of the work */
+  double queue_mean, queue_max, queue_full_ms;        /* calls made, work not begun, by stream */
+  double syncs, sync_ms;
+  double fill_count, fill_ms; /* operators that fill, and their work on the GPU */
+  double recompute_ms;        /* on the GPU */
+};
+
+struct copy_result {
+  const char *direction;
+  double count, sum_ms, bytes, gbps; /* 1e9 bytes/s while copying */
+};
+
+struct fill_result {
+  const char *name; /* with the shape where it is recorded */
+  double count, sum_ms;
+};
+
 struct results {
   const struct model *model;
   /* quality */
@@ -164,6 +192,16 @@ struct results {
   u32 n_kernels;       /* KERNELS_LISTED at most */
   double kernel_names; /* how many there are */
   const char *kernels_reason;
+  /* the GPUs' time, whole input */
+  struct gpu_timeline_result gpu_timeline; /* mean over ranks */
+  struct gpu_timeline_result *gpu_timelines;
+  u32 n_gpu_timelines;
+  const char *gpu_timeline_reason; /* why unknown, NULL if known */
+  struct launch_result launch;
+  struct copy_result *copies; /* by direction */
+  u32 n_copies;
+  struct fill_result *fills; /* most time first */
+  u32 n_fills;
   /* pipeline.c; all NAN where there is none */
   double pipeline_stages, pipeline_micro_batches; /* micro-batches a step */
   double pipeline_chunks; /* model chunks a stage holds: 1, or more of an interleaved schedule */

@@ -224,6 +224,7 @@ struct timeline {
   u32 rank;                             /* index into model.ranks */
   struct span *spans;
   u32 n_spans;
+  float *bytes; /* [n_spans] of copies and fills, 0 unknown; NULL where no size is known */
   struct edge *edges; /* sorted by (to, from) */
   u32 n_edges;
   struct lane *lanes;

@@ -116,8 +116,13 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
                           .detail_begin = build->detail_begin,
                           .internal = internal};
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
+  made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof *made.bytes);
+  if (!made.bytes)
+    result = -ENOMEM;
   if (result < 0)
     return result;
+  for (u32 i = 0; i < build->spans.n; i++)
+    made.bytes[i] = build->facts.at[i].bytes;
   internal->definitions = build->definitions;
   internal->arena = build->arena;
   free(build->facts.at);

@@ -12,8 +12,9 @@ enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
 
 /* Beside each span. */
 struct span_facts {
-  u32 what;  /* name of the kernel (string), bytes of the copy: tells work of one kind apart */
-  u32 graph; /* graph launches: never 0; spans of a replay: correlation id, else 0 */
+  u32 what;    /* name of the kernel (string), bytes of the copy: tells work of one kind apart */
+  u32 graph;   /* graph launches: never 0; spans of a replay: correlation id, else 0 */
+  float bytes; /* of copies and fills */
   u16 stream;
   u8 work; /* enum work */
   u8 sync; /* SPAN_SYNC: enum tscope_sync, and `what` is its object */

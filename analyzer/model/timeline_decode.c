@@ -278,12 +278,14 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     span.category = (u8)copy->kind;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 3);
     facts.what = (u32)copy->bytes;
+    facts.bytes = (float)copy->bytes;
     facts.work = WORK_COPY;
     facts.graph = copy->graph ? copy->correlation : 0;
   } else {
     span.kind = SPAN_FILL;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 4);
     facts.what = (u32)((const struct tscope_gpu_fill_record *)record)->bytes;
+    facts.bytes = (float)((const struct tscope_gpu_fill_record *)record)->bytes;
     facts.work = WORK_FILL;
   }
   return stream_lane(build, record->tag, &span.lane) && add_span(build, &span, &facts);

@@ -34,6 +34,7 @@ struct section {
   S(distributed)                                                                                   \
   S(overlap)                                                                                       \
   S(collectives)                                                                                   \
+  S(gpu)                                                                                           \
   S(kernels)                                                                                       \
   S(path)                                                                                          \
   S(pipeline)                                                                                      \

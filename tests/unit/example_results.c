@@ -30,6 +30,10 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->diff = diff_result_none();
   results->memory.reason = "nothing says what was allocated";
   results->model = *model;
+  results->gpu_timeline =
+      (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  results->launch =
+      (struct launch_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
   results->pipeline_bubble = results->pipeline_inherent = NAN;
   results->pipeline_excess = results->pipeline_excess_ms = NAN;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis.h"
 #include "import.h"
 
 static char folder[4096];
@@ -30,6 +31,105 @@ static struct model *load(const char *path) {
   if (import_load(&path, 1, NULL, &model, why, sizeof why) != 0)
     fail_msg("%s: %s", path, why);
   return model;
+}
+
+static struct results *analyse_all(const struct model *model) {
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct results *results;
+  assert_int_equal(analyse(model, &options, &results), 0);
+  return results;
+}
+
+/* Another analyzer's table: "name,milliseconds,percent". */
+static double other_says(const char *what) {
+  char line[256];
+  FILE *table = fopen(at("h100_bert_small/gpu_timeline.csv"), "r");
+  assert_non_null(table);
+  double ms = NAN;
+  while (fgets(line, sizeof line, table))
+    if (strncmp(line, what, strlen(what)) == 0 && line[strlen(what)] == ',')
+      ms = strtod(line + strlen(what) + 1, NULL);
+  fclose(table);
+  assert_false(isnan(ms));
+  return ms;
+}
+
+static void agrees(double ours, const char *what) {
+  double other = other_says(what);
+  if (!(fabs(ours - other) <= 0.001 * other))
+    fail_msg("%s: %.7f ms, the other analyzer has %.7f", what, ours, other);
+}
+
+/* Sums of the other's table of kernels, in which a kernel has a line for each operator. The columns
+ * are counted from the end, since names have commas. */
+static void other_kernels(double *sum_ms, double *count) {
+  char line[8192];
+  FILE *table = fopen(at("h100_bert_small/kernel_summary.csv"), "r");
+  assert_non_null(table);
+  *sum_ms = *count = 0;
+  assert_non_null(fgets(line, sizeof line, table));
+  u32 columns = 1, of_sum = 0, of_count = 0;
+  for (char *column = strtok(line, ","); column; column = strtok(NULL, ","), columns++) {
+    of_sum = strstr(column, "_sum") ? columns : of_sum;
+    of_count = strstr(column, "_count") ? columns : of_count;
+  }
+  while (fgets(line, sizeof line, table)) {
+    char *at_column[64];
+    u32 n = 0;
+    bool quoted = false;
+    at_column[n++] = line;
+    for (char *c = line; *c && n < 64; c++) {
+      quoted ^= *c == '"';
+      if (*c == ',' && !quoted)
+        at_column[n++] = c + 1;
+    }
+    assert_int_equal(n, columns - 1);
+    *sum_ms += strtod(at_column[of_sum - 1], NULL) / 1e3;
+    *count += strtod(at_column[of_count - 1], NULL);
+  }
+  fclose(table);
+}
+
+static void gpu_time_is_what_another_analyzer_found(void **state) {
+  (void)state;
+  struct model *model = load(at("h100_bert_small/trace.json.gz"));
+  struct results *results = analyse_all(model);
+  const struct gpu_timeline_result *gpu = &results->gpu_timeline;
+  agrees(gpu->compute_ms, "computation_time");
+  agrees(gpu->exposed_memcpy_ms, "exposed_memcpy_time");
+  agrees(gpu->idle_ms, "idle_time");
+  agrees(gpu->total_ms, "total_time");
+  assert_true(gpu->exposed_comm_ms == 0);
+  assert_true(gpu->total_ms ==
+              gpu->compute_ms + gpu->exposed_comm_ms + gpu->exposed_memcpy_ms + gpu->idle_ms);
+  double sum_ms, count, ours_ms = 0, ours = 0;
+  other_kernels(&sum_ms, &count);
+  for (u32 i = 0; i < results->n_kernel_categories; i++)
+    if (strcmp(results->kernel_categories[i].category, "memcpy") != 0) {
+      ours_ms += results->kernel_categories[i].sum_ms;
+      ours += results->kernel_categories[i].count;
+    }
+  assert_true(ours == count);
+  assert_true(fabs(ours_ms - sum_ms) < 1e-6);
+  results_free(results);
+  model_free(model);
+}
+
+/* Jobs that have nothing to do with each other. */
+static void strangers_are_not_aligned(void **state) {
+  (void)state;
+  char why[512];
+  char first[8300], second[8300];
+  snprintf(first, sizeof first, "%s", at("hta/nccl_parser_config/nccl_data.json.gz"));
+  snprintf(second, sizeof second, "%s", at("hta/trace_compare/base/base.json.gz"));
+  const char *paths[] = {first, second}; /* ranks 0 and 1 */
+  struct model *model = NULL;
+  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof why), 0);
+  assert_int_equal(model->n_ranks, 2);
+  assert_false(model->clock_aligned);
+  assert_non_null(strstr(model->clock_method, "refused"));
+  model_free(model);
 }
 
 /* Eight ranks of one step: notes/analysis.md measured that each collective ends within 7 us. */
@@ -68,6 +168,8 @@ int main(int argc, char **argv) {
     return 77;
   }
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gpu_time_is_what_another_analyzer_found),
+      cmocka_unit_test(strangers_are_not_aligned),
       cmocka_unit_test(eight_ranks_are_put_on_one_axis),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

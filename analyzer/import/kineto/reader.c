@@ -361,7 +361,6 @@ void kineto_trace_free(struct kineto_trace *trace) {
   free(trace->groups.at);
   free(trace->syncs.at);
   free(trace->lanes.at);
-  free(trace->shapes.at);
   arena_release(&trace->arena);
   *trace = (struct kineto_trace){0};
 }

@@ -223,9 +223,14 @@ static int take_op(struct kineto_trace *trace, const struct kineto_event *event,
   }
   if (!name->fill || event->shapes.n == 0)
     return 0;
-  const char *shape = arena_copy(&trace->arena, event->shapes.at, event->shapes.n);
-  item->what = trace->shapes.n;
-  return shape && VECTOR_PUSH(&trace->shapes, shape) ? 0 : -ENOMEM;
+  /* what it fills is part of its name, so that fills are told apart by size */
+  char shaped[256];
+  int n = snprintf(shaped, sizeof shaped, "%s %.*s", name->text, (int)event->shapes.n,
+                   event->shapes.at);
+  if (n < 0 || (size_t)n >= sizeof shaped)
+    return 0;
+  item->name = kineto_name_of(&trace->names, (struct json_text){.at = shaped, .n = (u32)n});
+  return item->name == UINT32_MAX ? -ENOMEM : 0;
 }
 
 int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
@@ -242,6 +247,7 @@ int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
                              .correlation = event->correlation > 0 ? (u32)event->correlation : 0};
   if (event->length > 0 && __builtin_add_overflow(event->start, event->length, &item.end))
     return 0;
+  bool device = is_device(event->category) || name->comm_worker;
   int error = 0;
   switch (event->category) {
   case KINETO_KERNEL:
@@ -263,9 +269,7 @@ int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
   default:
     error = take_op(trace, event, name, &item);
   }
-  if (error ||
-      !lane_of(trace, event, is_device(event->category) || name->comm_worker, &item.lane) ||
-      !VECTOR_PUSH(&trace->items, item))
+  if (error || !lane_of(trace, event, device, &item.lane) || !VECTOR_PUSH(&trace->items, item))
     return -ENOMEM;
   return 0;
 }

@@ -15,7 +15,9 @@ struct making {
   const struct rank_clock *clock;
   struct arena *arena;
   struct timeline *timeline;
-  u32 *span_of; /* [items.n] the span of an item, INDEX_NONE */
+  u32 *span_of;      /* [items.n] the span of an item, INDEX_NONE */
+  u32 *on_stream;    /* see lay_out_streams() */
+  u32 *stream_begin; /* [lanes + 1] into on_stream */
   VECTOR(struct edge) edges;
 };
 
@@ -97,6 +99,8 @@ static void put_spans(struct making *m) {
     span.launch = INDEX_NONE;
     if (!is_run)
       span.link = INDEX_NONE;
+    bool sized = item->kind == KINETO_ITEM_COPY || item->kind == KINETO_ITEM_FILL;
+    t->bytes[t->n_spans] = sized ? item->bytes : 0;
     m->span_of[i] = t->n_spans;
     t->spans[t->n_spans++] = span;
   }
@@ -131,12 +135,6 @@ static bool add_edge(struct making *m, u32 from, u32 to, u8 kind) {
   return VECTOR_PUSH(&m->edges, (struct edge){.from = from, .to = to, .kind = kind});
 }
 
-/* What a lane of the device was given last, as the host's calls are gone through in order. */
-struct order {
-  u32 *last;    /* [lanes] the span put there last, INDEX_NONE */
-  u32 *pending; /* [lanes] item of the wait that the next span must heed, INDEX_NONE */
-};
-
 /* The device lane of a stream's number; INDEX_NONE. */
 static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
   for (u32 i = 0; i < trace->lanes.n; i++)
@@ -145,31 +143,50 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
   return INDEX_NONE;
 }
 
-/* The last span put on a stream by calls made before an instant: what an event recorded just then
+/* Device work whose launch is known, lane by lane, in order of start: a stream runs what it was
+ * given in the order it was given it. */
+static int lay_out_streams(struct making *m) {
+  const struct timeline *t = m->timeline;
+  u32 lanes = m->trace->lanes.n;
+  m->on_stream = malloc((t->n_spans + 1u) * sizeof(u32));
+  m->stream_begin = calloc(lanes + 2u, sizeof(u32));
+  if (!m->on_stream || !m->stream_begin)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
+      m->stream_begin[t->spans[i].lane + 2]++;
+  for (u32 lane = 0; lane < lanes; lane++)
+    m->stream_begin[lane + 2] += m->stream_begin[lane + 1];
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
+      m->on_stream[m->stream_begin[t->spans[i].lane + 1]++] = i;
+  return 0;
+}
+
+/* Position of the first work of a stream that was launched after an instant. */
+static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
+  const struct span *spans = m->timeline->spans;
+  u32 low = m->stream_begin[lane], high = m->stream_begin[lane + 1];
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (spans[spans[m->on_stream[middle]].launch].start > instant)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* The last work put on a stream by calls made before an instant: what an event recorded just then
  * stands for. */
 static u32 last_before(const struct making *m, u32 lane, i64 instant) {
-  const struct timeline *t = m->timeline;
-  u32 best = INDEX_NONE;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
-    if (span->lane != lane || !SPAN_ON_DEVICE(span->kind) || span->launch == INDEX_NONE)
-      continue;
-    if (t->spans[span->launch].start > instant)
-      break; /* a stream runs in the order of launches */
-    best = i;
-  }
-  return best;
+  u32 after = launched_after(m, lane, instant);
+  return after > m->stream_begin[lane] ? m->on_stream[after - 1] : INDEX_NONE;
 }
 
 static u32 first_after(const struct making *m, u32 lane, i64 instant) {
-  const struct timeline *t = m->timeline;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
-    if (span->lane == lane && SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE &&
-        t->spans[span->launch].start > instant)
-      return i;
-  }
-  return INDEX_NONE;
+  u32 after = launched_after(m, lane, instant);
+  return after < m->stream_begin[lane + 1] ? m->on_stream[after] : INDEX_NONE;
 }
 
 /* Without anything that says what a call waited for: the device work that ended last before it
@@ -298,6 +315,7 @@ static int make_lanes(const struct making *m) {
 static void kineto_release(struct timeline *timeline) {
   struct timeline_internal *internal = timeline->internal;
   free(timeline->spans);
+  free(timeline->bytes);
   free(timeline->edges);
   if (internal) {
     struct arena arena = internal->arena;
@@ -323,16 +341,19 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
     internal->arena = arena;
   *timeline = (struct timeline){.rank = rank,
                                 .spans = malloc((trace->items.n + 1u) * sizeof(struct span)),
+                                .bytes = malloc((trace->items.n + 1u) * sizeof(float)),
                                 .detail_begin = model->ranks[rank].begin,
                                 .internal = internal};
-  int error = internal && m.span_of && timeline->spans ? 0 : -ENOMEM;
+  int error = internal && m.span_of && timeline->spans && timeline->bytes ? 0 : -ENOMEM;
   if (!error)
     error = kineto_calls_index(trace, &calls);
   if (!error) {
     internal->trace = trace;
     put_spans(&m);
     link_launches(&m, &calls);
-    error = link_waits(&m, &calls);
+    error = lay_out_streams(&m);
+    if (!error)
+      error = link_waits(&m, &calls);
     timeline->edges = m.edges.at;
     timeline->n_edges = m.edges.n;
   }
@@ -342,6 +363,8 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
     error = unite_all(&m);
   free(calls.at);
   free(m.span_of);
+  free(m.on_stream);
+  free(m.stream_begin);
   if (error)
     kineto_release(timeline);
   return error;

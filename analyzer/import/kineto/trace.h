@@ -11,10 +11,10 @@
 #include "names.h"
 
 enum kineto_item_kind {
-  KINETO_ITEM_OP = 1, /* what = shape */
-  KINETO_ITEM_RANGE,  /* annotation; what = comm facts of nccl:all_reduce and the like */
-  KINETO_ITEM_CALL,   /* call of the runtime, by name */
-  KINETO_ITEM_COMMS,  /* record_param_comms; what = comm facts */
+  KINETO_ITEM_OP = 1,
+  KINETO_ITEM_RANGE, /* annotation; what = comm facts of nccl:all_reduce and the like */
+  KINETO_ITEM_CALL,  /* call of the runtime, by name */
+  KINETO_ITEM_COMMS, /* record_param_comms; what = comm facts */
   KINETO_ITEM_KERNEL,
   KINETO_ITEM_COLLECTIVE, /* a kernel that is one; what = comm facts, or none */
   KINETO_ITEM_COPY,       /* bytes */
@@ -71,14 +71,13 @@ struct kineto_trace {
   VECTOR(struct kineto_group) groups;
   VECTOR(struct kineto_sync) syncs;
   VECTOR(struct kineto_lane) lanes;
-  VECTOR(const char *) shapes; /* "Input Dims" of operators that fill */
-  i64 begin, end;              /* first and last instant of what is kept; NS_UNKNOWN */
-  u64 events;                  /* in the file */
-  u64 bytes;                   /* of text */
-  u64 file_bytes;              /* on disk */
-  u32 rank;                    /* INDEX_NONE if the file does not say */
-  u32 world_size;              /* 0 if not known */
-  u64 gpu_memory;              /* bytes of the first device, 0 */
+  i64 begin, end; /* first and last instant of what is kept; NS_UNKNOWN */
+  u64 events;     /* in the file */
+  u64 bytes;      /* of text */
+  u64 file_bytes; /* on disk */
+  u32 rank;       /* INDEX_NONE if the file does not say */
+  u32 world_size; /* 0 if not known */
+  u64 gpu_memory; /* bytes of the first device, 0 */
   const char *gpu_name, *backend, *nccl, *cuda;
   const char *damage; /* NULL if the file is whole */
 };
