@@ -113,6 +113,7 @@ int pipeline_analyse(struct analysis *a);
 int budget_analyse(struct analysis *a);
 int memory_analyse(struct analysis *a);
 int verdict_analyse(struct analysis *a);
+int modules_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);
 int findings_analyse(struct analysis *a);
 

@@ -10,6 +10,7 @@
 #include "check_result.h"
 #include "../diff/diff_result.h"
 #include "memory_result.h"
+#include "module_result.h"
 #include "model.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
@@ -222,6 +223,7 @@ struct results {
   struct memory_result memory;
   struct collective_check check;
   struct diff_result diff; /* against an earlier run; see diff/ */
+  struct module_result modules;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;

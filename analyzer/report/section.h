@@ -40,6 +40,7 @@ struct section {
   S(pipeline)                                                                                      \
   S(budget)                                                                                        \
   S(memory)                                                                                        \
+  S(modules)                                                                                       \
   S(findings)
 
 #define DIFF_SECTIONS(S)                                                                           \

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Module statistics as an input. They are of a model, not of a rank: one file is enough.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import.h"
+#include "internal.h"
+#include "modules.h"
+#include "value_json.h"
+#include "whole_file.h"
+
+bool probe_modules(const struct input *input) {
+  return strpbrk((const char *)input->head, "{[") &&
+         (head_has(input, "\"mod_stats\"") || head_has(input, "\"mod_order\"") ||
+          head_has(input, "\"param_per_module\""));
+}
+
+static int load_one(struct import *import, const struct input *input, struct module_tree *stats) {
+  struct arena values = {0};
+  struct value root;
+  char why[256] = "";
+  u8 *bytes = NULL;
+  size_t n = 0;
+  int error = whole_file_read(input->path, &bytes, &n);
+  if (error)
+    snprintf(why, sizeof why, "%s", strerror(-error));
+  else
+    error = value_read_json((const char *)bytes, n, &values, &root, why, sizeof why);
+  free(bytes);
+  if (!error)
+    error = modules_read(&root, import->arena, stats, why, sizeof why);
+  arena_release(&values);
+  if (error && error != -ENOMEM)
+    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
+  return error;
+}
+
+int load_modules(struct import *import, const struct input *inputs, u32 n) {
+  struct module_tree *stats = arena_alloc(import->arena, sizeof *stats);
+  int error = stats ? -ENODATA : -ENOMEM;
+  u32 i = 0;
+  for (; stats && error && error != -ENOMEM && i < n; i++) {
+    *stats = (struct module_tree){.path = inputs[i].path};
+    error = load_one(import, &inputs[i], stats);
+  }
+  if (error)
+    return error;
+  import->model->modules = stats;
+  return n == 1 ? 0
+                : model_note(import->model,
+                             "module statistics are those of %s; %u more files of "
+                             "them were passed over",
+                             stats->path, n - 1);
+}

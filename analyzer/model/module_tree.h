@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What each module of a model needs of memory and time, in one training step on one device without
+ * sharding or recomputation: as PyTorch's memory tracker and runtime estimator tell it, and
+ * scripts/export_modules.py writes it. Bytes and milliseconds, NAN where not told.
+ */
+#ifndef TSCOPE_MODULE_TREE_H
+#define TSCOPE_MODULE_TREE_H
+
+#include <stdbool.h>
+
+#include "tscope_format.h"
+
+struct module_stat {
+  const char *name; /* full, such as "Transformer.layers.0.attention" */
+  u32 parent;       /* index of the nearest module above that is told of; INDEX_NONE */
+  u32 depth;        /* modules above it */
+  bool leaf;        /* no module below it is told of */
+  double parameters, gradients;
+  double gradients_so_far;    /* of all modules whose backward pass came before, this one's apart */
+  double activations_forward; /* kept by its forward pass, input and output apart */
+  double activations_backward; /* live at the peak of its backward pass */
+  double activation_gradients; /* made in its backward pass, at the peak */
+  double activations_so_far;   /* when its forward pass is done */
+  double input, output;
+  double forward_ms, backward_ms; /* modules below it included */
+};
+
+/* In the order of the forward pass; the root first. */
+struct module_tree {
+  const char *path;
+  struct module_stat *at;
+  u32 n;
+};
+
+#endif

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Module statistics through tscope-report: modules_import.py TSCOPE-REPORT."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = sys.argv[1]
+
+
+def stat(name, **more):
+    return {"fqn": name, "param_per_module": 100, "grad_per_module": 100, "grad_total": 0,
+            "act_fw_per_module": 10, "act_bw_per_module": 10, "act_grad_per_module": 1, "act_total": 20,
+            "input_per_module": 4, "output_per_module": 4, "fw_runtime_per_module": 1.0,
+            "bw_runtime_per_module": 2.0, "is_leaf": True, **more}
+
+
+NET = {"mod_order": {"fw_pre_order": ["N", "N.a", "N.b", "N.b.c"]},
+       "mod_stats": [
+           stat("N.b", grad_total=40, act_grad_per_module=7, act_total=500),
+           stat("N", param_per_module=1000, act_total=600, fw_runtime_per_module=10.0,
+                bw_runtime_per_module=20.5),
+           stat("N.b.c", grad_total=300, act_grad_per_module=60, act_total=320),
+           stat("N.a", grad_total=500, act_grad_per_module=5, act_total=100)]}
+
+
+class Modules(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="tscope-modules-")
+        self.addCleanup(self.folder.cleanup)
+
+    def run_report(self, document, *options):
+        path = os.path.join(self.folder.name, "modules.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(document if isinstance(document, str) else json.dumps(document))
+        return subprocess.run([REPORT, *options, path], capture_output=True, text=True)
+
+    def modules(self, document):
+        done = self.run_report(document, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["modules"]
+
+    def test_plain_step(self):
+        modules = self.modules(NET)
+        # N: 1000+0+1+600, N.a: 1000+500+5+100, N.b: 1000+40+7+500, N.b.c: 1000+300+60+320
+        self.assertEqual(modules["plain_peak_bytes"], 1680)
+        self.assertEqual(modules["plain_peak_module"], "N.b.c")
+        self.assertEqual(modules["plain_time_ms"], 30.5)
+        self.assertEqual([row["plain_peak_bytes"] for row in modules["tree"]], [1601, 1605, 1547, 1680])
+
+    def test_tree_in_the_order_of_the_forward_pass(self):
+        rows = [(row["name"], row["parent"], row["depth"]) for row in self.modules(NET)["tree"]]
+        self.assertEqual(rows, [("N", None, 0), ("N.a", "N", 1), ("N.b", "N", 1), ("N.b.c", "N.b", 2)])
+
+    def test_modules_between_that_are_not_told(self):
+        rows = self.modules([stat("M"), stat("M.list.0"), stat("M.list.0.x.y"), stat("Mx")])["tree"]
+        self.assertEqual([(row["parent"], row["depth"]) for row in rows],
+                         [(None, 0), ("M", 1), ("M.list.0", 2), (None, 0)])
+
+    def test_what_is_not_told_is_null(self):
+        bare = {"mod_stats": [{"fqn": "M", "param_per_module": 8}, {"fqn": "M.a", "fw_runtime_per_module": 1}]}
+        modules = self.modules(bare)
+        self.assertEqual(modules["parameter_bytes"], 8)
+        for name in ("plain_peak_bytes", "plain_peak_module", "plain_time_ms", "forward_ms"):
+            self.assertIsNone(modules[name], name)
+        self.assertIsNone(modules["tree"][1]["parameter_bytes"])
+
+    def test_text(self):
+        text = self.run_report(NET).stdout
+        self.assertIn("Modules", text)
+        self.assertIn("no sharding", text)
+
+    def test_odd_documents(self):
+        wild = {"mod_order": {"fw_pre_order": ["N", "N", 5, "other"]},
+                "mod_stats": [stat("N"), stat("N"), 7, {"fqn": 3}, stat("."), stat("..a"), stat("")]}
+        self.assertEqual(self.modules(wild)["count"], 5)
+        for document in ({"mod_stats": []}, {"mod_stats": 5}, '{"mod_stats": [', "[" * 100000 + '"mod_stats"'):
+            done = self.run_report(document)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
