@@ -80,8 +80,41 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
   }
 }
 
-/* No instant counts twice: an optimizer run inside backward is optimizer, a forward recomputed
- * inside backward (activation checkpointing) is backward, what is left of data loading is data. */
+/* Takes out of `outer` what lies whole within one of its intervals. */
+static int take_nested_out(struct arena *arena, struct intervals *outer,
+                           const struct intervals *inner) {
+  struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof *nested.at)}, rest;
+  if (!nested.at)
+    return -ENOMEM;
+  for (u32 i = 0, k = 0; i < inner->n; i++) {
+    while (k < outer->n && outer->at[k].end < inner->at[i].end)
+      k++;
+    if (k < outer->n && outer->at[k].start <= inner->at[i].start)
+      intervals_append(&nested, inner->at[i].start, inner->at[i].end);
+  }
+  int result = intervals_subtract(arena, outer, &nested, &rest);
+  if (result == 0)
+    *outer = rest;
+  return result;
+}
+
+/* An optimizer's step that is handed a closure (LBFGS; Lightning always) runs the forward and the
+ * backward in it. */
+static int unite_optimizer(const struct spine *spine, struct arena *arena, struct intervals *out) {
+  static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
+  int result = unite_phases(spine, TSCOPE_PHASE_OPTIMIZER, arena, out);
+  for (u32 i = 0; i < sizeof closure && result == 0; i++) {
+    struct intervals inner;
+    result = unite_phases(spine, closure[i], arena, &inner);
+    if (result == 0)
+      result = take_nested_out(arena, out, &inner);
+  }
+  return result;
+}
+
+/* No instant counts twice: an optimizer run inside backward is optimizer, what an optimizer runs in
+ * its closure is not; a forward recomputed inside backward (activation checkpointing) is backward,
+ * what is left of data loading is data. */
 static int measure_rank(void *user, u32 r, unsigned worker) {
   static const u8 order[] = {TSCOPE_PHASE_OPTIMIZER, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD,
                              TSCOPE_PHASE_DATA};
@@ -93,7 +126,8 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
   int result = 0;
   (void)worker;
   for (u32 i = 0; i < sizeof order && result == 0; i++, taken = all) {
-    result = unite_phases(spine, order[i], &arena, &own);
+    result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(spine, &arena, &own)
+                                                : unite_phases(spine, order[i], &arena, &own);
     if (result == 0)
       result = intervals_subtract(&arena, &own, &taken, &rest);
     if (result == 0)

@@ -253,18 +253,16 @@ static void test_several_optimizers_are_one_step(void **state) {
   model_free(model);
 }
 
-/* Activation checkpointing runs forward again inside backward: that is backward's time. */
-static void test_recomputed_forward_is_backward(void **state) {
-  struct fixture *fixture = *state;
+struct range {
+  u8 kind;
+  u64 from, to; /* microseconds in a step of 1,000 */
+};
+
+/* Four steps of the same ranges. */
+static struct model *steps_of_ranges(struct fixture *fixture, const struct range *ranges, u32 n) {
   struct trace_writer *writer = new_rank(0, 1);
-  static const struct {
-    u8 kind;
-    u64 from, to; /* microseconds in a step of 1,000 */
-  } ranges[] = {{TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_FORWARD, 50, 300},
-                {TSCOPE_PHASE_FORWARD, 60, 200},  {TSCOPE_PHASE_BACKWARD, 300, 800},
-                {TSCOPE_PHASE_FORWARD, 400, 500}, {TSCOPE_PHASE_OPTIMIZER, 850, 1000}};
   for (u32 step = 0; step < 4; step++)
-    for (u32 i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    for (u32 i = 0; i < n; i++) {
       struct tscope_phase_record *phase =
           trace_add(writer, on_spine, AT(step * 1000000 + ranges[i].from * 1000), TSCOPE_REC_PHASE,
                     ranges[i].kind, sizeof *phase);
@@ -273,6 +271,16 @@ static void test_recomputed_forward_is_backward(void **state) {
   save_rank(fixture, writer);
   struct model *model = load(fixture->directory, NULL);
   assert_int_equal(model->steps.n, 4);
+  return model;
+}
+
+/* Activation checkpointing runs forward again inside backward: that is backward's time. */
+static void test_recomputed_forward_is_backward(void **state) {
+  static const struct range ranges[] = {
+      {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_FORWARD, 50, 300},
+      {TSCOPE_PHASE_FORWARD, 60, 200},  {TSCOPE_PHASE_BACKWARD, 300, 800},
+      {TSCOPE_PHASE_FORWARD, 400, 500}, {TSCOPE_PHASE_OPTIMIZER, 850, 1000}};
+  struct model *model = steps_of_ranges(*state, ranges, sizeof ranges / sizeof *ranges);
   for (u32 s = 0; s < 4; s++) {
     assert_int_equal(model->phases[s].data, 50000);
     assert_int_equal(model->phases[s].forward, 250000);
@@ -280,6 +288,32 @@ static void test_recomputed_forward_is_backward(void **state) {
     assert_int_equal(model->phases[s].optimizer, 150000);
     assert_int_equal(model->phases[s].other, 50000);
   }
+  model_free(model);
+}
+
+/* An optimizer that is handed a closure runs forward and backward inside its step. */
+static void test_closure_of_the_optimizer(void **state) {
+  static const struct range ranges[] = {
+      {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_OPTIMIZER, 100, 1000},
+      {TSCOPE_PHASE_FORWARD, 150, 350}, {TSCOPE_PHASE_BACKWARD, 400, 800},
+      {TSCOPE_PHASE_FORWARD, 500, 600}, {TSCOPE_PHASE_ZERO_GRAD, 360, 380}};
+  struct model *model = steps_of_ranges(*state, ranges, sizeof ranges / sizeof *ranges);
+  for (u32 s = 0; s < 4; s++) {
+    assert_int_equal(model->phases[s].forward, 200000);
+    assert_int_equal(model->phases[s].backward, 400000);
+    assert_int_equal(model->phases[s].optimizer, 300000);
+  }
+  model_free(model);
+}
+
+/* An optimizer that runs in hooks of backward is the optimizer all the same. */
+static void test_optimizer_in_backward(void **state) {
+  static const struct range ranges[] = {{TSCOPE_PHASE_FORWARD, 0, 300},
+                                        {TSCOPE_PHASE_BACKWARD, 300, 900},
+                                        {TSCOPE_PHASE_OPTIMIZER, 700, 800}};
+  struct model *model = steps_of_ranges(*state, ranges, sizeof ranges / sizeof *ranges);
+  assert_int_equal(model->phases[1].backward, 500000);
+  assert_int_equal(model->phases[1].optimizer, 100000);
   model_free(model);
 }
 
@@ -333,6 +367,8 @@ int main(void) {
       ON_DISK(test_the_users_marks_win),
       ON_DISK(test_several_optimizers_are_one_step),
       ON_DISK(test_recomputed_forward_is_backward),
+      ON_DISK(test_closure_of_the_optimizer),
+      ON_DISK(test_optimizer_in_backward),
       ON_DISK(test_input_pause_of_a_gpu_job_is_inferred),
       ON_DISK(test_no_evidence_is_no_steps),
   };
