@@ -27,6 +27,17 @@ struct op_times {
   i64 comm, exposed, wait, transfer; /* exposed - wait - transfer could not be told apart */
 };
 
+/* Arithmetic of one rank in the steps looked at (flops.c). A kernel's time is known when a call
+ * tells its arithmetic, estimated when its grid does. */
+struct rank_flops {
+  double flops, estimated;
+  i64 wall_ns;                           /* of the steps */
+  i64 kernel_ns, known_ns, estimated_ns; /* all kernels that are no collective, summed */
+  i64 product_ns, product_known_ns;      /* of those, matrix products by their name */
+  u64 kernels, launched;                 /* kernels; of which the launch was seen */
+  u64 products, captured, unknown;       /* calls; of which into graphs; of unknown size */
+};
+
 /* One rank, summed over the steps looked at, in nanoseconds. */
 struct rank_summary {
   bool loaded;
@@ -39,6 +50,9 @@ struct rank_summary {
   i64 data_stall; /* of which nothing else ran: part of idle */
   i64 host_bound; /* idle inside other training phases: part of idle */
   struct op_times all, by_op[OPS];
+  struct rank_flops flops;
+  u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
+  u64 collective_kernels_called;
 };
 
 struct graph;
@@ -107,6 +121,10 @@ int overlap_summarise(struct analysis *a);
 
 /* Whether the identity of overlap.c holds for this rank with nothing missing. */
 bool rank_overlap_known(const struct rank_summary *rank);
+
+/* Whether a job of several ranks on GPUs showed no collective at all: then communication is not
+ * zero but unknown. */
+bool communication_unseen(const struct analysis *a);
 int phases_analyse(struct analysis *a);
 int stragglers_analyse(struct analysis *a);
 int pipeline_analyse(struct analysis *a);
@@ -137,6 +155,12 @@ int launches_prepare(struct analysis *a);
 int launches_rank(struct analysis *a, const struct timeline *timeline);
 int launches_summarise(struct analysis *a);
 void launches_free(struct analysis *a);
+
+/* flops.c: arithmetic that calls tell, and what it covers. */
+int flops_rank(struct analysis *a, const struct timeline *timeline);
+
+/* Summed over the ranks; only those that were seen to call a matrix product if `only_products`. */
+struct rank_flops flops_all(const struct analysis *a, bool only_products);
 
 /* graph.h: critical path and what-if. */
 int graph_plan(struct analysis *a);

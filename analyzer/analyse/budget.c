@@ -147,12 +147,12 @@ static double job_peak(struct analysis *a, const char **why) {
 static void utilisation(struct analysis *a) {
   struct results *r = a->results;
   const struct analyse_options *o = a->options;
-  r->mfu = r->hfu = NAN;
-  r->hfu_reason = "the arithmetic of each kernel is not recorded";
+  r->mfu = NAN;
   r->flops_per_step = o->flops_per_step;
   if (isnan(r->flops_per_step) && !isnan(o->params) && !isnan(o->tokens_per_step))
     r->flops_per_step = 6 * o->params * o->tokens_per_step;
-  r->peak_flops = job_peak(a, &r->mfu_reason);
+  r->peak_flops = job_peak(a, &r->peak_reason);
+  r->mfu_reason = r->peak_reason;
   if (isnan(r->flops_per_step))
     r->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and --tokens-per-step";
   else if (!(r->step_mean_ms > 0))
@@ -161,7 +161,62 @@ static void utilisation(struct analysis *a) {
     r->mfu = r->flops_per_step / (r->step_mean_ms / 1e3 * r->peak_flops);
 }
 
+/* What limits the figure beside its coverage. */
+static const char *note_hfu(struct analysis *a, const struct rank_flops *all) {
+  if (all->captured)
+    return arena_printf(a->arena,
+                        "%llu products went into CUDA graphs, whose replays are not counted",
+                        (unsigned long long)all->captured);
+  if (all->unknown)
+    return arena_printf(a->arena, "%llu products of unknown size are not counted",
+                        (unsigned long long)all->unknown);
+  return NULL;
+}
+
+static const char *why_no_hfu(const struct analysis *a, const struct rank_flops *all) {
+  const struct results *r = a->results;
+  bool on_gpu = false;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    on_gpu |= a->ranks[i].on_gpu;
+  if (!all->products)
+    return on_gpu ? "no matrix product was seen: cuBLAS was not called, or not through "
+                    "its library's symbols"
+                  : "no GPU work was seen";
+  if (all->products == all->captured + all->unknown)
+    return "the matrix products that were seen went into CUDA graphs or are of unknown size";
+  return a->whole_run ? "no steps were found" : isnan(r->peak_flops) ? r->peak_reason : NULL;
+}
+
+static void hardware_utilisation(struct analysis *a) {
+  struct results *r = a->results;
+  const struct model *model = a->model;
+  struct rank_flops all = flops_all(a, true);
+  double devices = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  double steps = 0;
+  r->hfu = r->hfu_coverage = r->hfu_attention = r->hfu_attention_coverage = NAN;
+  r->product_flops = NAN;
+  r->hfu_reason = why_no_hfu(a, &all);
+  if (!all.products)
+    return;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (a->ranks[i].flops.products && a->ranks[i].steps > steps)
+      steps = a->ranks[i].steps;
+  if (all.kernel_ns) {
+    r->hfu_coverage = (double)all.known_ns / (double)all.kernel_ns;
+    r->hfu_attention_coverage = (double)all.estimated_ns / (double)all.kernel_ns;
+  }
+  if (steps > 0 && !a->whole_run)
+    r->product_flops = all.flops / steps;
+  if (r->hfu_reason)
+    return;
+  double possible = (double)all.wall_ns / 1e9 * (r->peak_flops / devices);
+  r->hfu = all.flops / possible;
+  r->hfu_attention = all.estimated > 0 ? all.estimated / possible : NAN;
+  r->hfu_note = note_hfu(a, &all);
+}
+
 int budget_analyse(struct analysis *a) {
   utilisation(a);
+  hardware_utilisation(a);
   return list_lines(a);
 }

@@ -33,6 +33,8 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
     if (error == 0)
       error = launches_rank(a, &timeline);
     if (error == 0)
+      error = flops_rank(a, &timeline);
+    if (error == 0)
       error = slice_cut(a, &timeline);
     a->source.release(&timeline);
     if (error)

@@ -55,7 +55,7 @@ static bool is_gpu_work(const struct analysis *a, const struct timeline *timelin
                         const struct span *span) {
   if (span->kind != SPAN_COLLECTIVE)
     return SPAN_ON_DEVICE(span->kind);
-  if (span->link >= a->model->n_arrivals)
+  if (!timeline->on_gpu || span->link >= a->model->n_arrivals)
     return timeline->on_gpu;
   return a->model->arrivals[span->link].stream != TSCOPE_NO_STREAM;
 }
@@ -110,6 +110,10 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     const struct span *span = &timeline->spans[i];
     if (!is_gpu_work(a, timeline, span))
       continue;
+    if (span->kind == SPAN_COLLECTIVE) {
+      a->ranks[timeline->rank].collective_kernels++;
+      a->ranks[timeline->rank].collective_kernels_called += span->link != INDEX_NONE;
+    }
     u32 place = place_of(span);
     if (!VECTOR_REACH(&by_name, place)) {
       error = -ENOMEM;

@@ -117,10 +117,28 @@ static int list_ops(struct analysis *a, const struct overlap_means *m) {
   return 0;
 }
 
+bool communication_unseen(const struct analysis *a) {
+  bool on_gpu = false;
+  if (a->model->world_size < 2)
+    return false;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    on_gpu |= a->ranks[i].on_gpu || rank->launches > 0;
+    if (rank->collective_calls || rank->collective_runs || a->ranks[i].collective_kernels)
+      return false;
+  }
+  return on_gpu;
+}
+
 static const char *why_unknown(struct analysis *a) {
   u32 no_spans = 0, no_compute = 0, no_steps = 0;
   u64 calls = 0;
   const char *why = NULL;
+  if (communication_unseen(a))
+    return arena_printf(a->arena,
+                        "NO COLLECTIVE WAS SEEN in a job of %u ranks, neither call nor kernel: "
+                        "whether and when they communicate is NOT KNOWN",
+                        a->model->world_size);
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     if (rank->loaded && !rank->steps)
@@ -149,6 +167,9 @@ static const char *why_unknown(struct analysis *a) {
 
 int overlap_summarise(struct analysis *a) {
   struct results *r = a->results;
+  bool unseen = communication_unseen(a);
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    a->ranks[i].has_comm &= !unseen;
   struct overlap_means m = add_up(a);
   int error = summarise_ranks(a);
   if (error)

@@ -9,7 +9,7 @@
 #include "analysis.h"
 #include "thresholds.h"
 
-#define MAX_COVERAGE 8
+#define MAX_COVERAGE 16
 
 static u64 lost_by(const struct rank *rank) {
   u64 sum = 0;
@@ -91,6 +91,37 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
   cover(a->results, "collective times", runs, calls, note);
 }
 
+/* Of what ran on the GPUs, what can be led back to a call on the host. */
+static void cover_gpu(struct analysis *a) {
+  struct results *r = a->results;
+  struct rank_flops all = flops_all(a, false);
+  double runs = 0, called = 0;
+  bool own_traces = false;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    runs += (double)a->ranks[i].collective_kernels;
+    called += (double)a->ranks[i].collective_kernels_called;
+    own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
+  }
+  cover(r, "collective calls", called, runs,
+        called ? "collectives ran whose calls were not seen: they cannot be matched over ranks"
+               : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks cannot "
+                 "be compared at them");
+  cover(r, "launch calls", (double)all.launched, (double)all.kernels,
+        all.launched ? "kernels whose launch was not seen, such as those of libraries that carry "
+                       "their own CUDA runtime"
+                     : "NO LAUNCH CALLS: kernels ran but what launched them was NOT SEEN");
+  if (!own_traces && !all.products)
+    return;
+  const char *note = "matrix products whose call or size was not seen";
+  if (!all.products)
+    note = "NO MATRIX PRODUCT CALLS: their kernels ran but the calls were NOT SEEN; HFU is unknown";
+  else if (all.captured)
+    note = "matrix products in CUDA graphs, whose replays are not told apart";
+  else if (!all.product_known_ns)
+    note = "the launches inside cuBLAS were not seen, so its kernels cannot be led back to calls";
+  cover(r, "matrix products", (double)all.product_known_ns, (double)all.product_ns, note);
+}
+
 static int list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
@@ -118,7 +149,12 @@ static int list_coverage(struct analysis *a) {
   u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
   cover(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
   cover_collectives(a, calls, runs);
-  cover(r, "kernel times", kernels, launches, "launches whose run on the GPU was not seen");
+  if (communication_unseen(a))
+    cover(r, "collectives", 0, 1, r->overlap_reason);
+  cover(r, "kernel times", kernels, launches,
+        kernels > 0 ? "launches whose run on the GPU was not seen"
+                    : "NO KERNEL TIMES: work was launched but when it ran is NOT KNOWN");
+  cover_gpu(a);
   cover(r, "matched collectives", matched, looked_at,
         "members missing or disagreeing: waits there are lower bounds");
   cover(r, "phases", phased, model->n_ranks,

@@ -216,10 +216,17 @@ struct results {
   struct budget_line *budget;
   u32 n_budget;
   double residual_s, mfu, hfu;
-  double flops_per_step;  /* of the whole job, as given */
-  double peak_flops;      /* per second, all devices together */
-  const char *mfu_reason; /* why mfu is unknown, NULL if known */
-  const char *hfu_reason;
+  double flops_per_step;   /* of the whole job, as given */
+  double peak_flops;       /* per second, all devices together */
+  const char *peak_reason; /* why peak_flops is unknown, NULL if known */
+  const char *mfu_reason;  /* why mfu is unknown, NULL if known */
+  /* hfu is what the matrix products that were called come to, a lower bound of all arithmetic */
+  const char *hfu_reason; /* why hfu is unknown, NULL if known */
+  const char *hfu_note;   /* what else to know about it, NULL if nothing */
+  double hfu_coverage;    /* share of GPU compute time whose arithmetic is known */
+  double hfu_attention;   /* what attention adds to hfu, an estimate by its grids; not part of it */
+  double hfu_attention_coverage; /* share of GPU compute time that this is */
+  double product_flops;          /* per step, all ranks seen together */
   struct memory_result memory;
   struct collective_check check;
   struct diff_result diff; /* against an earlier run; see diff/ */

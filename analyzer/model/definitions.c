@@ -15,7 +15,7 @@ struct collector {
   struct arena *arena;
   u64 most_numbers; /* no definition number can be above what the file has room for */
   VECTOR(const char *) strings;
-  VECTOR(u32) shapes;
+  VECTOR(struct shape_definition) shapes;
   VECTOR(struct stream_definition) streams;
   VECTOR(struct comm_definition) comms; /* names still string numbers in `names` */
   VECTOR(u32) comm_names;
@@ -46,7 +46,8 @@ static bool take_shape(struct collector *into, const struct tscope_record *recor
     return true;
   if (!VECTOR_REACH(&into->shapes, shape->shape))
     return false;
-  into->shapes.at[shape->shape] = shape->kernel;
+  into->shapes.at[shape->shape] =
+      (struct shape_definition){shape->kernel, {shape->grid_x, shape->grid_y, shape->grid_z}};
   return true;
 }
 
@@ -210,7 +211,7 @@ static const char *damage_of(const struct collector *into, const struct trace_fi
 static int settle(struct collector *into, const struct trace_file *file) {
   struct definitions *out = into->out;
   if (!SETTLE(into, &out->text, &into->strings, strings, n_strings) ||
-      !SETTLE(into, &out->text, &into->shapes, shape_kernels, n_shapes) ||
+      !SETTLE(into, &out->text, &into->shapes, shapes, n_shapes) ||
       !SETTLE(into, into->arena, &into->streams, streams, n_streams) ||
       !SETTLE(into, into->arena, &into->comms, comms, n_comms) ||
       !SETTLE(into, into->arena, &into->threads, threads, n_threads))
@@ -270,6 +271,6 @@ void chunk_clock_seek(struct chunk_clock *clock, u64 units) {
 void definitions_forget_text(struct definitions *definitions) {
   arena_release(&definitions->text);
   definitions->strings = NULL;
-  definitions->shape_kernels = NULL;
+  definitions->shapes = NULL;
   definitions->n_strings = definitions->n_shapes = 0;
 }

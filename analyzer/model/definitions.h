@@ -30,10 +30,15 @@ struct thread_definition {
   const char *name;
 };
 
+struct shape_definition {
+  u32 kernel; /* string number, 0 unknown */
+  u32 grid[3];
+};
+
 struct definitions {
   struct arena text;    /* holds the next two, which are many: see definitions_forget_text() */
   const char **strings; /* [n_strings], NULL where not announced */
-  u32 *shape_kernels;   /* [n_shapes] string number of the kernel, 0 unknown */
+  struct shape_definition *shapes; /* [n_shapes] */
   struct stream_definition *streams;
   struct comm_definition *comms;
   struct thread_definition *threads;

@@ -212,6 +212,18 @@ struct edge {
   u8 kind;
 };
 
+/* A call on the host whose arithmetic is known: a matrix product, or a launch whose grid and name
+ * tell it. Kernels launched between its start and its end do that arithmetic. */
+struct arithmetic {
+  i64 start, end;
+  u64 flops; /* ARITHMETIC_UNKNOWN where it is a product of unknown size */
+  u16 lane;
+  bool estimate; /* from the grid: see kernel_attention_flops() */
+  bool captured; /* went into a graph and ran nothing itself */
+};
+
+#define ARITHMETIC_UNKNOWN UINT64_MAX
+
 struct lane {
   bool device;
   u32 id; /* thread number, or stream index */
@@ -229,6 +241,8 @@ struct timeline {
   u32 n_edges;
   struct lane *lanes;
   u32 n_lanes;
+  struct arithmetic *arithmetic; /* sorted by (lane, start); those of a lane do not overlap */
+  u32 n_arithmetic;
   /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
    * job, training phases less the time blocked in them. comm: collectives as they ran. copy: GPU
    * copies and fills. Any is empty with has_* false when the trace cannot tell. */

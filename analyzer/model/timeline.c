@@ -99,6 +99,7 @@ static void discard(struct timeline_build *build) {
   free(build->lane_of_stream.at);
   free(build->edges.at);
   free(build->lanes.at);
+  free(build->arithmetic.at);
   definitions_forget_text(&build->definitions);
   arena_release(&build->arena);
 }
@@ -113,6 +114,8 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
                           .n_edges = build->edges.n,
                           .lanes = build->lanes.at,
                           .n_lanes = build->lanes.n,
+                          .arithmetic = build->arithmetic.at,
+                          .n_arithmetic = build->arithmetic.n,
                           .detail_begin = build->detail_begin,
                           .internal = internal};
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
@@ -163,6 +166,7 @@ static void trace_release(struct timeline *timeline) {
   free(timeline->spans);
   free(timeline->edges);
   free(timeline->lanes);
+  free(timeline->arithmetic);
   if (internal) {
     struct arena arena = internal->arena;
     definitions_forget_text(&internal->definitions);

@@ -39,6 +39,7 @@ struct timeline_build {
   VECTOR(struct event_use) events;
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
+  VECTOR(struct arithmetic) arithmetic;
   VECTOR(u32) lane_of_stream; /* one more than the lane, 0 for none yet */
   u32 *span_of_run;           /* [spine.runs.n] */
   i64 detail_begin;

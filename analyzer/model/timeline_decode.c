@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <math.h>
 
+#include "attention.h"
 #include "chunk_order.h"
 #include "timeline_build.h"
 
@@ -8,7 +10,8 @@ struct decoding {
   struct timeline_build *build;
   struct chunk_clock clock;
   u16 host_lane;
-  u8 *is_collective; /* [n_strings] whether a kernel of that name is one */
+  u8 *is_collective;   /* [n_strings] whether a kernel of that name is one */
+  double *shape_flops; /* [n_shapes] of one launch; 0: not looked at yet, NAN: not known */
 };
 
 static i64 axis_ns(struct decoding *decoding, u64 units) {
@@ -218,6 +221,41 @@ static bool add_launch(struct decoding *decoding, struct span *span, struct span
                   &(struct span_facts){.what = facts->stream, .sync = TSCOPE_SYNC_STREAM});
 }
 
+/* Arithmetic that a kernel's grid tells, from now until the call returns. */
+static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const struct span *span) {
+  const struct shape_definition *made = &decoding->build->definitions.shapes[shape];
+  double flops = decoding->shape_flops[shape];
+  if (flops == 0) {
+    const char *name = definition_string(&decoding->build->definitions, made->kernel);
+    flops = decoding->shape_flops[shape] = kernel_attention_flops(name, made->grid);
+  }
+  return isnan(flops) ||
+         VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
+                                                                       .end = span->end,
+                                                                       .flops = (u64)flops,
+                                                                       .lane = span->lane,
+                                                                       .estimate = true});
+}
+
+static bool decode_product(struct decoding *decoding, const struct tscope_record *record, i64 start,
+                           u64 time) {
+  const struct tscope_gemm_record *gemm = (const void *)record;
+  u64 dur = trace_dur(record, gemm->dur, sizeof *gemm);
+  return VECTOR_PUSH(&decoding->build->arithmetic,
+                     (struct arithmetic){.start = start,
+                                         .end = axis_ns(decoding, time + dur),
+                                         .flops = gemm->flops,
+                                         .lane = decoding->host_lane,
+                                         .captured = gemm->captured != 0});
+}
+
+static int by_lane(const void *left, const void *right) {
+  const struct arithmetic *a = left, *b = right;
+  if (a->lane != b->lane)
+    return a->lane < b->lane ? -1 : 1;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
 static bool decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
                           u64 time) {
   const struct tscope_launch_record *launch = (const void *)record;
@@ -233,8 +271,11 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
   span.end = axis_ns(decoding, time + dur);
   switch (record->type) {
   case TSCOPE_REC_LAUNCH:
+    if (launch->shape < definitions->n_shapes &&
+        !estimate_arithmetic(decoding, launch->shape, &span))
+      return false;
     if (launch->shape < definitions->n_shapes)
-      facts.what = span.name = definitions->shape_kernels[launch->shape];
+      facts.what = span.name = definitions->shapes[launch->shape].kernel;
     break;
   case TSCOPE_REC_GRAPH_LAUNCH:
     facts.work = WORK_GRAPH;
@@ -319,6 +360,8 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
   case TSCOPE_REC_GPU_COPY:
   case TSCOPE_REC_GPU_FILL:
     return decode_device(decoding, record, start, time);
+  case TSCOPE_REC_GEMM:
+    return decode_product(decoding, record, start, time);
   case TSCOPE_REC_SYNC:
     return decode_sync(decoding, record, start, time);
   case TSCOPE_REC_EVENT_RECORD:
@@ -380,7 +423,8 @@ int timeline_decode(struct timeline_build *build) {
   result = buffer ? definitions_read(&build->definitions, &file, &build->arena, buffer) : -ENOMEM;
   if (result == 0) {
     decoding.is_collective = calloc(build->definitions.n_strings + 1, 1);
-    result = decoding.is_collective ? 0 : -ENOMEM;
+    decoding.shape_flops = calloc(build->definitions.n_shapes + 1, sizeof(double));
+    result = decoding.is_collective && decoding.shape_flops ? 0 : -ENOMEM;
   }
   for (u32 i = 0; result == 0 && i < build->definitions.n_strings; i++)
     if (build->definitions.strings[i])
@@ -391,7 +435,10 @@ int timeline_decode(struct timeline_build *build) {
     result = decode_waits_and_phases(build);
   if (result == 0)
     result = decode_detail(&decoding, &file, buffer);
+  if (build->arithmetic.n)
+    qsort(build->arithmetic.at, build->arithmetic.n, sizeof(struct arithmetic), by_lane);
   free(decoding.is_collective);
+  free(decoding.shape_flops);
   free(buffer);
   trace_file_close(&file);
   return result;

@@ -66,6 +66,27 @@ static void put_utilisation(struct pen *pen, const char *label, double value, co
   pen_put(pen, STYLE_BOLD, percent(value).text);
 }
 
+static void put_hfu(struct pen *pen, const struct results *results) {
+  put_utilisation(pen, "HFU", results->hfu, results->hfu_reason,
+                  "the arithmetic of kernels is not recorded");
+  if (isnan(results->hfu) && isnan(results->hfu_coverage))
+    return;
+  section_label(pen, "");
+  if (!isnan(results->product_flops))
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "matrix products: %s a step",
+                    flops(results->product_flops, "FLOP").text);
+  if (isnan(results->hfu_coverage))
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "what share of GPU time they are is unknown");
+  else
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "known for %s of GPU compute time",
+                    percent(results->hfu_coverage).text);
+  if (!isnan(results->hfu_attention))
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "attention adds up to about %s, by its grids",
+                    percent(results->hfu_attention).text);
+  if (results->hfu_note)
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, results->hfu_note);
+}
+
 /* Without overlap, all there is is the wall time. */
 static bool unjudged(const struct results *results) {
   return results->overlap_reason != NULL;
@@ -83,8 +104,7 @@ static void body(struct pen *pen, const struct results *results, const struct re
     pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "peak of all devices %s",
                     flops(results->peak_flops, "FLOP/s").text);
   }
-  put_utilisation(pen, "HFU", results->hfu, results->hfu_reason,
-                  "the arithmetic of each kernel is not recorded");
+  put_hfu(pen, results);
 }
 
 const struct section section_budget = {"Budget",

@@ -242,7 +242,10 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
   results->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and "
                         "--tokens-per-step";
-  results->hfu_reason = "the arithmetic of each kernel is not recorded";
+  results->hfu_reason = "no matrix product was seen: cuBLAS was not called, or not through its "
+                        "library's symbols";
+  results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
+  results->product_flops = NAN;
 
   u32 *slow = arena_array(arena, ranks, sizeof(u32)), n_slow = 0;
   for (u32 i = 0; i < ranks; i++)
@@ -302,6 +305,13 @@ static struct results *healthy(void) {
   results->peak_flops = 4 * 989e12;
   results->mfu = 0.416;
   results->mfu_reason = NULL;
+  results->hfu = 0.448;
+  results->hfu_reason = NULL;
+  results->hfu_note = "12 products of unknown size are not counted";
+  results->hfu_coverage = 0.71;
+  results->hfu_attention = 0.031;
+  results->hfu_attention_coverage = 0.12;
+  results->product_flops = 5.6e14;
   results->what_if[0].rank = -1;
   results->what_if[0].change = "every rank as fast as the median";
   results->what_if[0].saving_fraction = 0.0002;
@@ -385,7 +395,9 @@ static struct results *unknown(void) {
   results->budget = KEEP(arena, budget);
   results->n_budget = LENGTH(budget);
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
-  results->mfu_reason = "no steps were found";
+  results->mfu_reason = results->hfu_reason = "no steps were found";
+  results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
+  results->product_flops = NAN;
   const struct finding findings[] = {
       {.id = "DATA.PARTIAL",
        .severity = SEVERITY_WARNING,

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "attention.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel_text.h"
+
+/* A kind of kernel that says its shape. */
+static const struct {
+  const char *kernel;  /* ends its name */
+  const char *traits;  /* template whose arguments are: head size, rows, columns of a block */
+  unsigned along_grid; /* which of these the first dimension of the grid counts in */
+  double products;     /* of sequence x sequence x head size */
+} known[] = {
+    {"flash_fwd_kernel", "Flash_fwd_kernel_traits<", 1, 2},
+    {"flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", "Flash_bwd_kernel_traits<", 2, 5},
+};
+
+/* What follows the template's own closing bracket; NULL if there is none. */
+static const char *behind_bracket(const char *arguments) {
+  int depth = 1;
+  for (const char *at = arguments; *at; at++) {
+    depth += (*at == '<') - (*at == '>');
+    if (depth == 0)
+      return at + 1;
+  }
+  return NULL;
+}
+
+/* The second template argument of the kernel behind its traits: dropout, then causal. */
+static bool is_causal(const char *traits) {
+  const char *at = behind_bracket(traits);
+  at = at ? strchr(at, ',') : NULL;
+  at = at ? strchr(at + 1, ',') : NULL;
+  return at && strncmp(at + 1 + strspn(at + 1, " "), "true", 4) == 0;
+}
+
+static double by_name(const char *name, const u32 grid[3]) {
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    const char *kernel = strstr(name, known[i].kernel);
+    const char *traits = kernel ? strstr(kernel, known[i].traits) : NULL;
+    if (!traits || kernel[strlen(known[i].kernel)] != '<')
+      continue;
+    traits += strlen(known[i].traits);
+    double numbers[3];
+    char *at = (char *)(uintptr_t)traits;
+    for (int n = 0; n < 3; n++) {
+      numbers[n] = (double)strtoul(at, &at, 10);
+      at += *at == ',';
+    }
+    double sequence = numbers[known[i].along_grid] * grid[0];
+    double flops = 2 * known[i].products * sequence * sequence * numbers[0] * grid[1] * grid[2];
+    if (!(flops > 0) || flops > 1e18)
+      return NAN;
+    return is_causal(traits) ? flops / 2 : flops;
+  }
+  return NAN;
+}
+
+double kernel_attention_flops(const char *name, const u32 grid[3]) {
+  if (!name || !strstr(name, "flash_"))
+    return NAN;
+  char *demangled = kernel_demangle(name);
+  double flops = demangled ? by_name(demangled, grid) : NAN;
+  free(demangled);
+  return flops;
+}

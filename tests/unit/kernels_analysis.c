@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernels by category, arithmetic and what it covers, and what a report says of a run in which part
+ * of the GPU's work was not seen: in words and as unknown, never as zero.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "attention.h"
+#include "report.h"
+
+#define PRODUCT 3000000000000ull /* operations of each product below */
+
+static const struct kernel_category_result *category_of(const struct results *r, const char *name) {
+  for (u32 i = 0; i < r->n_kernel_categories; i++)
+    if (!strcmp(r->kernel_categories[i].category, name))
+      return &r->kernel_categories[i];
+  return NULL;
+}
+
+static const struct coverage *coverage_of(const struct results *r, const char *name) {
+  for (u32 i = 0; i < r->n_coverage; i++)
+    if (!strcmp(r->coverage[i].name, name))
+      return &r->coverage[i];
+  return NULL;
+}
+
+/* The JSON report, to be released by the caller. */
+static json_t *json_of(const struct results *results) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  const struct report_view view = {.width = 80, .tokens_per_step = NAN};
+  assert_int_equal(report_json.write(results, &view, out), 0);
+  fclose(out);
+  json_t *document = json_loads(text, 0, NULL);
+  free(text);
+  assert_non_null(document);
+  return document;
+}
+
+static char *text_of(const struct results *results) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  const struct report_view view = {.width = 160, .tokens_per_step = NAN};
+  assert_int_equal(report_text.write(results, &view, out), 0);
+  fclose(out);
+  return text;
+}
+
+static bool is_launched_kernel(const struct timeline *t, u32 span) {
+  const struct span *kernel = &t->spans[span];
+  return kernel->kind == SPAN_KERNEL && kernel->launch != INDEX_NONE;
+}
+
+/* Every kernel but each `skip`th was launched by a product of PRODUCT operations. */
+static void add_products(struct cluster *c, u32 skip) {
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    t->arithmetic = arena_array(&c->arena, t->n_spans, sizeof(*t->arithmetic));
+    c->model.ranks[r].info[TSCOPE_INFO_TSCOPE] = "0";
+    u32 n = 0;
+    for (u32 i = 0; i < t->n_spans; i++) {
+      if (!is_launched_kernel(t, i) || (skip && ++n % skip == 0))
+        continue;
+      const struct span *launch = &t->spans[t->spans[i].launch];
+      t->arithmetic[t->n_arithmetic++] = (struct arithmetic){.start = launch->start - 1,
+                                                             .end = launch->end + 1,
+                                                             .flops = PRODUCT,
+                                                             .lane = launch->lane};
+    }
+  }
+}
+
+static struct analyse_options with_peak(void) {
+  struct analyse_options options = no_options();
+  options.peak_tflops = 100;
+  return options;
+}
+
+static void times_add_up_by_category_and_by_name(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.exposed_copy = 7 * MS;
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  /* 8 ranks, 50 steps, 100 + 2 x 100 ms of kernels, 2 x 10 ms of all-reduces at least, one copy */
+  assert_true(fabs(category_of(r, "GEMM")->sum_ms - 8 * 50 * 300) < 1e-6);
+  assert_true(category_of(r, "GEMM")->count == 8 * 50 * 3);
+  assert_true(fabs(category_of(r, "memcpy")->sum_ms - 8 * 50 * 7) < 1e-6);
+  assert_true(fabs(category_of(r, "NCCL")->sum_ms - 8 * 50 * 2 * 10) < 1e-6);
+  double share = 0, sum = 0, by_name = 0;
+  for (u32 i = 0; i < r->n_kernel_categories; i++) {
+    share += r->kernel_categories[i].share;
+    sum += r->kernel_categories[i].sum_ms;
+  }
+  for (u32 i = 0; i < r->n_kernels; i++) {
+    by_name += r->kernels[i].sum_ms;
+    assert_true(!i || r->kernels[i].sum_ms <= r->kernels[i - 1].sum_ms);
+  }
+  assert_true(fabs(share - 1) < 1e-12 && fabs(by_name - sum) < 1e-6);
+  assert_string_equal(r->kernels[0].name, "gemm_backward");
+  assert_true(fabs(r->kernels[0].mean_ms - 100) < 1e-9 && fabs(r->kernels[0].max_ms - 100) < 1e-9);
+  assert_null(r->kernels_reason);
+  results_free(r);
+  cluster_free(c);
+}
+
+static void hfu_is_operations_over_time_and_peak(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct analyse_options options = with_peak();
+  add_products(c, 0);
+  struct results *r = cluster_analyse(c, &options);
+  /* three products a step and rank, against 100 TFLOP/s for the step */
+  assert_true(fabs(r->hfu - 3.0 * PRODUCT / (r->step_mean_ms / 1e3 * 100e12)) < 1e-6);
+  assert_true(fabs(r->product_flops - 8 * 3.0 * PRODUCT) < 1);
+  assert_true(r->hfu_coverage == 1);
+  assert_true(isnan(r->hfu_attention) && isnan(r->mfu));
+  assert_true(coverage_of(r, "matrix products")->share == 1);
+  assert_true(coverage_of(r, "launch calls")->share == 1);
+  results_free(r);
+  cluster_free(c);
+}
+
+static void coverage_is_the_share_of_gpu_time(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.forward = 300 * MS;
+  struct cluster *c = cluster_new(&o);
+  struct analyse_options options = with_peak();
+  add_products(c, 3); /* all but the second half of backward: 300 + 100 of 500 ms */
+  struct results *r = cluster_analyse(c, &options);
+  assert_true(fabs(r->hfu_coverage - 0.8) < 1e-9);
+  assert_true(fabs(coverage_of(r, "matrix products")->share - 0.8) < 1e-9);
+  assert_non_null(coverage_of(r, "matrix products")->note);
+  results_free(r);
+  cluster_free(c);
+}
+
+/* In words, in capitals; null in JSON. */
+static void expect_unknown_hfu(struct cluster *c, const char *reason) {
+  struct analyse_options options = with_peak();
+  struct results *r = cluster_analyse(c, &options);
+  assert_true(isnan(r->hfu));
+  assert_non_null(strstr(r->hfu_reason, reason));
+  json_t *document = json_of(r);
+  assert_true(json_is_null(json_object_get(json_object_get(document, "budget"), "hfu")));
+  json_decref(document);
+  results_free(r);
+}
+
+static void no_products_is_no_hfu(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  for (u32 r = 0; r < o.ranks; r++)
+    c->model.ranks[r].info[TSCOPE_INFO_TSCOPE] = "0";
+  expect_unknown_hfu(c, "no matrix product was seen");
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(coverage_of(r, "matrix products")->share == 0);
+  assert_non_null(strstr(coverage_of(r, "matrix products")->note, "NO MATRIX PRODUCT CALLS"));
+  results_free(r);
+  cluster_free(c);
+  o.on_gpu = false;
+  c = cluster_new(&o);
+  expect_unknown_hfu(c, "no GPU work");
+  cluster_free(c);
+}
+
+static void products_in_graphs_are_not_counted(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  add_products(c, 0);
+  for (u32 r = 0; r < o.ranks; r++)
+    for (u32 i = 0; i < c->timelines[r].n_arithmetic; i++)
+      c->timelines[r].arithmetic[i].captured = true;
+  expect_unknown_hfu(c, "graph");
+  for (u32 r = 0; r < o.ranks; r++)
+    for (u32 i = 0; i < c->timelines[r].n_arithmetic; i++) {
+      c->timelines[r].arithmetic[i].captured = false;
+      c->timelines[r].arithmetic[i].flops = ARITHMETIC_UNKNOWN;
+    }
+  expect_unknown_hfu(c, "unknown size");
+  cluster_free(c);
+}
+
+static void no_peak_is_no_hfu_but_coverage(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  add_products(c, 0);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(isnan(r->hfu) && r->hfu_coverage == 1);
+  assert_non_null(strstr(r->hfu_reason, "--peak-tflops"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* Only the host was seen: operations are known, what share of GPU time they are is not. */
+static void coverage_needs_gpu_times(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  add_products(c, 0);
+  o.no_gpu_times = true;
+  struct cluster *blind = cluster_new(&o);
+  struct analyse_options options = with_peak();
+  for (u32 r = 0; r < o.ranks; r++) {
+    blind->timelines[r].arithmetic = c->timelines[r].arithmetic;
+    blind->timelines[r].n_arithmetic = c->timelines[r].n_arithmetic;
+    blind->model.ranks[r].info[TSCOPE_INFO_TSCOPE] = "0";
+  }
+  struct results *r = cluster_analyse(blind, &options);
+  assert_true(r->hfu > 0 && isnan(r->hfu_coverage));
+  assert_non_null(strstr(r->kernels_reason, "WHAT RAN ON THE GPU WAS NOT SEEN"));
+  char *text = text_of(r);
+  assert_non_null(strstr(text, "WHAT RAN ON THE GPU WAS NOT SEEN"));
+  assert_non_null(strstr(text, "NO COLLECTIVE TIMES"));
+  assert_non_null(strstr(text, "NO KERNEL TIMES"));
+  free(text);
+  json_t *document = json_of(r);
+  assert_true(json_is_null(json_object_get(json_object_get(document, "budget"), "hfu_coverage")));
+  assert_true(json_is_null(json_object_get(json_object_get(document, "overlap"), "comm_ms")));
+  json_decref(document);
+  results_free(r);
+  cluster_free(blind);
+  cluster_free(c);
+}
+
+/* Takes collectives, calls and kernels alike, out of a run. */
+static void hide_collectives(struct cluster *c) {
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    for (u32 i = 0; i < t->n_spans; i++)
+      if (t->spans[i].kind == SPAN_COLLECTIVE || t->spans[i].kind == SPAN_COLL_CALL)
+        t->spans[i] = (struct span){.start = t->spans[i].start,
+                                    .end = t->spans[i].start,
+                                    .link = INDEX_NONE,
+                                    .launch = INDEX_NONE,
+                                    .kind = SPAN_PHASE,
+                                    .category = TSCOPE_PHASE_USER};
+    t->comm.n = t->n_edges = 0;
+    c->model.ranks[r].collective_calls = c->model.ranks[r].collective_runs = 0;
+  }
+  c->model.n_collectives = c->model.n_arrivals = 0;
+}
+
+static void unseen_communication_is_not_zero(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  hide_collectives(c);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(isnan(r->ov_comm_ms) && isnan(r->ov_exposed_ms) && isnan(r->comm_fraction));
+  assert_non_null(strstr(r->overlap_reason, "NO COLLECTIVE WAS SEEN in a job of 8 ranks"));
+  assert_true(coverage_of(r, "collectives")->share == 0);
+  char *text = text_of(r);
+  assert_non_null(strstr(text, "NO COLLECTIVE WAS SEEN"));
+  free(text);
+  json_t *document = json_of(r);
+  assert_true(json_is_null(json_object_get(json_object_get(document, "overlap"), "comm_ms")));
+  json_decref(document);
+  results_free(r);
+  c->model.world_size = 1; /* a job of one rank has nobody to talk to */
+  r = cluster_analyse(c, NULL);
+  assert_true(r->ov_comm_ms == 0);
+  assert_null(coverage_of(r, "collectives"));
+  results_free(r);
+  cluster_free(c);
+}
+
+static void collective_kernels_without_calls_say_so(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    for (u32 i = 0; i < t->n_spans; i++)
+      if (t->spans[i].kind == SPAN_COLLECTIVE)
+        t->spans[i].link = INDEX_NONE;
+    c->model.ranks[r].collective_calls = c->model.ranks[r].collective_runs = 0;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(coverage_of(r, "collective calls")->share == 0);
+  assert_non_null(strstr(coverage_of(r, "collective calls")->note, "NO COLLECTIVE CALLS"));
+  assert_true(r->ov_comm_ms > 0);
+  results_free(r);
+  cluster_free(c);
+}
+
+static void launches_that_were_not_seen_are_told(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    for (u32 i = 0, n = 0; i < t->n_spans; i++)
+      if (t->spans[i].kind == SPAN_KERNEL && n++ % 3 != 0)
+        t->spans[i].launch = INDEX_NONE;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(fabs(coverage_of(r, "launch calls")->share - 1.0 / 3) < 1e-9);
+  assert_non_null(strstr(coverage_of(r, "launch calls")->note, "own CUDA runtime"));
+  results_free(r);
+  for (u32 k = 0; k < o.ranks; k++)
+    for (u32 i = 0; i < c->timelines[k].n_spans; i++)
+      if (c->timelines[k].spans[i].kind == SPAN_KERNEL)
+        c->timelines[k].spans[i].launch = INDEX_NONE;
+  r = cluster_analyse(c, NULL);
+  assert_non_null(strstr(coverage_of(r, "launch calls")->note, "NO LAUNCH CALLS"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* FlashAttention 2 of head size 128, blocks of 128 x 64, on (16 blocks, batch 4, 32 heads):
+ * a sequence of 2048; two products forward, five backward, half of them under a causal mask. */
+static void attention_is_estimated_by_its_grid(void **state) {
+  (void)state;
+  const u32 grid[3] = {16, 4, 32};
+  const double all = 2 * 2.0 * 2048 * 2048 * 128 * 4 * 32;
+  double got = kernel_attention_flops(
+      "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<128, 128, 64, "
+      "4, "
+      "false, false, cutlass::bfloat16_t, pytorch_flash::Flash_kernel_traits<128, 128, 64, 4, "
+      "cutlass::bfloat16_t> >, false, false, false, false, true, true, false, false>"
+      "(pytorch_flash::Flash_fwd_params)",
+      grid);
+  assert_true(fabs(got - all) < 1);
+  got = kernel_attention_flops(
+      "void flash::flash_fwd_kernel<flash::Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
+      "cutlass::half_t>, false, true, false, false, true, true, false, false>(flash::Params)",
+      grid);
+  assert_true(fabs(got - all / 2) < 1);
+  const u32 backward_grid[3] = {32, 4, 32}; /* blocks of 64 keys */
+  got = kernel_attention_flops(
+      "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<pytorch_flash::"
+      "Flash_bwd_kernel_traits<128, 128, 64, 8, 4, 2, 2, false, false, cutlass::bfloat16_t>, "
+      "false, "
+      "false, false, false, true, true, false>(pytorch_flash::Flash_bwd_params)",
+      backward_grid);
+  assert_true(fabs(got - all * 5 / 2) < 1);
+  assert_true(
+      isnan(kernel_attention_flops("flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<64>>", grid)));
+  assert_true(isnan(kernel_attention_flops("flash_fwd_kernel", grid)));
+  assert_true(isnan(kernel_attention_flops("ampere_sgemm_128x64_nn", grid)));
+  assert_true(isnan(kernel_attention_flops(NULL, grid)));
+}
+
+static void estimates_stay_apart_from_what_is_known(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct analyse_options options = with_peak();
+  add_products(c, 0);
+  for (u32 r = 0; r < o.ranks; r++)
+    for (u32 i = 0; i < c->timelines[r].n_arithmetic; i++)
+      c->timelines[r].arithmetic[i].estimate = i % 3 == 2;
+  struct results *r = cluster_analyse(c, &options);
+  double step_s = r->step_mean_ms / 1e3;
+  assert_true(fabs(r->hfu - 2.0 * PRODUCT / (step_s * 100e12)) < 1e-6);
+  assert_true(fabs(r->hfu_attention - 1.0 * PRODUCT / (step_s * 100e12)) < 1e-6);
+  assert_true(fabs(r->hfu_coverage - 2.0 / 3) < 1e-9);
+  assert_true(fabs(r->hfu_attention_coverage - 1.0 / 3) < 1e-9);
+  results_free(r);
+  cluster_free(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(times_add_up_by_category_and_by_name),
+      cmocka_unit_test(hfu_is_operations_over_time_and_peak),
+      cmocka_unit_test(coverage_is_the_share_of_gpu_time),
+      cmocka_unit_test(no_products_is_no_hfu),
+      cmocka_unit_test(products_in_graphs_are_not_counted),
+      cmocka_unit_test(no_peak_is_no_hfu_but_coverage),
+      cmocka_unit_test(coverage_needs_gpu_times),
+      cmocka_unit_test(unseen_communication_is_not_zero),
+      cmocka_unit_test(collective_kernels_without_calls_say_so),
+      cmocka_unit_test(launches_that_were_not_seen_are_told),
+      cmocka_unit_test(attention_is_estimated_by_its_grid),
+      cmocka_unit_test(estimates_stay_apart_from_what_is_known),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
