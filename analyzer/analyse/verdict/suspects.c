@@ -204,14 +204,22 @@ static char *circle_evidence(const struct judging *j, u32 rank) {
                       global(j, rank));
 }
 
+/* Ranks of a circle that are in a call. */
+static u32 holders_inside(const struct graph *g, u32 front, u32 circle) {
+  u32 n = 0;
+  for (u32 e = 0; e < g->edges.n && g->edges.at[e].from < g->ranks; e++)
+    n += g->edges.at[e].to == g->ranks + front && g->circle[g->edges.at[e].from] == circle;
+  return n;
+}
+
 /* Where most ranks of a circle are in one call, the others are out of order; else all are. */
 static int judge_circle(struct judging *j, u32 circle) {
   struct graph *g = j->g;
   u32 most = 0, most_node = INDEX_NONE;
   bool tie = false;
   for (u32 f = 0; f < g->fronts.n; f++) {
-    u32 holders = g->fronts.at[f].holders;
-    if (g->circle[g->ranks + f] != circle || holders < most)
+    u32 holders = g->circle[g->ranks + f] == circle ? holders_inside(g, f, circle) : 0;
+    if (holders == 0 || holders < most)
       continue;
     tie = holders == most;
     most = holders;

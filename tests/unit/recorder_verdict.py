@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: MIT
+"""recorder_verdict.py REPORT [SHARED]: flight-recorder dumps of jobs with a known fault
+(recorder_jobs.py), and recordings of injected faults, against the ranks that tscope-report says to
+look at first."""
+import argparse
+import gzip
+import json
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import recorder_jobs as jobs
+
+REPORT = None
+
+
+def check(folder, *more):
+    done = subprocess.run([REPORT, "--format", "json", *more, str(folder)], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def ranks_of(document, finding):
+    found = [f["ranks"] for f in document["findings"] if f["id"] == finding]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def expect(document, hang=None, desync=None, verdict=None):
+    got = ranks_of(document, "DIST.HANG"), ranks_of(document, "DIST.DESYNC")
+    assert got == (hang, desync), (got, (hang, desync), document["collective_check"]["suspects"],
+                                   document["collective_check"]["cannot_tell"])
+    suspects = [s["rank"] for s in document["collective_check"]["suspects"]]
+    assert suspects == (hang or desync or []), suspects
+    if verdict:
+        assert document["collective_check"]["verdict"] == verdict, document["collective_check"]
+    return document["collective_check"]
+
+
+def states(one):
+    return {(m["group"], m["state"]) for m in one["mismatches"]}
+
+
+def training(world, steps=6, tensor=1, stages=1, ahead=4, per_step=3):
+    """Data, tensor and pipeline parallelism; every rank: receive, tensor all_reduce, send, then
+    gradients over the ranks of its stage, then a scalar over all."""
+    job = jobs.Job(world, ahead)
+    everyone = job.group("0", range(world), "default_pg")
+    per_stage = world // stages
+    tensors = [job.group(str(1 + i), range(i * tensor, (i + 1) * tensor), "tensor")
+               for i in range(world // tensor)]
+    datas = [job.group(str(1000 + s), range(s * per_stage, (s + 1) * per_stage), "data")
+             for s in range(stages)]
+    pipes = [job.group(str(2000 + i), range(i, world, per_stage), "pipeline")
+             for i in range(per_stage)]
+    for _ in range(steps):
+        for r in range(world):
+            stage, column = divmod(r, per_stage)
+            for _ in range(per_step):
+                if stage > 0:
+                    job.one(r, "recv", pipes[column], peer=stage - 1)
+                if tensor > 1:
+                    job.one(r, "all_reduce", tensors[r // tensor])
+                if stage + 1 < stages:
+                    job.one(r, "send", pipes[column], peer=stage + 1)
+            job.one(r, "all_reduce", datas[stage], size=4096)
+            job.one(r, "_all_gather_base", datas[stage], size=64)
+            job.one(r, "all_reduce", everyone, size=1)
+    return job
+
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def run(job, folder, more=(), ranks=None, name="trace_{rank}", form="pickle", protocol=2, **how):
+    jobs.write(job.dumps(**how), folder, name, form, protocol, ranks)
+    return check(folder, *more)
+
+
+WAYS = [{}, {"only_pending": True}, {"ring": 12}, {"ring": 12, "status": False},
+        {"only_pending": True, "status": False}]
+
+
+@case
+def one_rank_stuck_in_compute(folder):
+    for i, how in enumerate(WAYS):
+        for rank in (0, 5, 7):
+            job = training(8)
+            job.stops[rank] = 10
+            one = expect(run(job, folder / f"{i}-{rank}", **how), [rank], verdict="hang")
+            assert one["suspects"][0]["reason"] == "absent from the pending collective"
+            assert one["victims"] == 7
+
+
+@case
+def two_ranks_stuck(folder):
+    for i, how in enumerate(WAYS):
+        job = training(16, tensor=4)
+        job.stops[9] = job.stops[14] = 16
+        expect(run(job, folder / str(i), **how), [9, 14], verdict="hang")
+
+
+@case
+def a_wave_through_stages_leads_to_its_front(folder):
+    for i, how in enumerate(WAYS):
+        for rank in (0, 3, 6, 15):
+            job = training(16, tensor=2, stages=4)
+            job.stops[rank] = len(job.programs[rank]) // 2 + 1
+            expect(run(job, folder / f"{i}-{rank}", **how), [rank], verdict="hang")
+
+
+@case
+def a_device_that_stops_is_left_alone_with_older_calls(folder):
+    for i, how in enumerate(WAYS):
+        job = training(8, tensor=2)
+        job.broken[4] = 12
+        one = expect(run(job, folder / str(i), **how), [4], verdict="hang")
+        assert one["suspects"][0]["reason"] == "alone with older pending calls"
+
+
+@case
+def a_rank_that_crashed_leaves_no_dump(folder):
+    job = training(8)
+    job.stops[3] = 9
+    others = [r for r in range(8) if r != 3]
+    one = expect(run(job, folder / "a", ranks=others), [3], verdict="hang")
+    assert one["suspects"][0]["reason"] == "left no record" and one["unrecorded"] == [3]
+    job = training(2)
+    job.stops[1] = 9
+    expect(run(job, folder / "b", ranks=[0]), [1])
+
+
+@case
+def dumps_of_a_few_ranks_cannot_tell(folder):
+    job = training(16)
+    job.stops[11] = 9
+    one = expect(run(job, folder / "a", ranks=[0, 1, 2, 3]), None, verdict="cannot tell")
+    assert "no record" in one["cannot_tell"]
+    # but one of the few may be the one
+    expect(run(job, folder / "b", ranks=[0, 1, 2, 11]), [11])
+
+
+@case
+def a_healthy_job_has_no_verdict(folder):
+    for i, how in enumerate(WAYS):
+        one = expect(run(training(8, tensor=2, stages=2), folder / str(i), **how), verdict="none")
+        assert one["mismatches"] == [] and one["pending_ranks"] == 0
+        if not how:
+            assert one["matched"] == one["checked"] > 100
+
+
+@case
+def all_in_one_call_cannot_tell(folder):
+    job = training(8)
+    for r in range(8):
+        job.broken[r] = 10  # nothing finishes: a link, or all that is known
+    document = run(job, folder)
+    one = expect(document, verdict="cannot tell")
+    assert "all 8 members are in" in one["cannot_tell"]
+
+
+@case
+def sizes_that_differ_name_the_odd_one(folder):
+    for world, wanted in ((8, [5]), (2, [0, 1])):
+        job = jobs.Job(world)
+        group = job.group("0", range(world), "default_pg")
+        for step in range(5):
+            for r in range(world):
+                odd = step == 3 and r == wanted[0]
+                job.one(r, "all_reduce", group, size=513 if odd else 512)
+        one = expect(run(job, folder / str(world)), wanted, wanted, "hang and desync")
+        assert states(one) == {("0", "size or syntax mismatch")}, states(one)
+        assert one["mismatches"][0]["seq"] == 4 and one["mismatches"][0]["ranks"] == wanted
+
+
+@case
+def types_that_differ_name_the_odd_one(folder):
+    job = jobs.Job(4)
+    group = job.group("0", range(4))
+    for step in range(5):
+        for r in range(4):
+            job.one(r, "all_reduce", group, dtype="Half" if step == 3 and r == 2 else "Float")
+    one = expect(run(job, folder), [2], [2])
+    assert states(one) == {("0", "dtype mismatch")}
+
+
+@case
+def two_calls_in_the_other_order(folder):
+    job = jobs.Job(4)
+    group = job.group("0", range(4))
+    for step in range(4):
+        for r in range(4):
+            kinds = ["all_reduce", "_all_gather_base"]
+            for kind in reversed(kinds) if r == 1 and step == 2 else kinds:
+                job.one(r, kind, group)
+    one = expect(run(job, folder / "a"), [1], [1])
+    assert ("0", "type mismatch") in states(one)
+    # of two groups with the same members there is no mismatch, only a deadlock
+    for ahead in (1, 4):
+        for world, wanted in ((4, [1]), (2, [0, 1])):
+            job = jobs.Job(world, ahead)
+            groups = [job.group("1", range(world)), job.group("2", range(world))]
+            for step in range(4):
+                for r in range(world):
+                    for g in reversed(groups) if r == 1 and step == 2 else groups:
+                        job.one(r, "all_reduce", g)
+            document = run(job, folder / f"b{ahead}{world}")
+            assert ranks_of(document, "DIST.HANG") == wanted, document["collective_check"]
+
+
+@case
+def a_collective_that_one_rank_skips(folder):
+    job = jobs.Job(4)
+    group = job.group("0", range(4))
+    for step in range(6):
+        for r in range(4):
+            job.one(r, "all_reduce", group, size=7)
+            if not (step == 3 and r == 2):
+                job.one(r, "broadcast", group, size=9)
+    expect(run(job, folder / "a"), [2], [2])
+    job = jobs.Job(4)
+    group = job.group("0", range(4))
+    for step in range(6):
+        for r in range(4):
+            if not (step == 3 and r == 2):
+                job.one(r, "all_reduce", group)
+    expect(run(job, folder / "b"), [2])
+
+
+@case
+def sends_in_a_circle(folder):
+    job = jobs.Job(4, ahead=1)
+    group = job.group("0", range(4))
+    job.all("all_reduce", group)
+    for r in range(4):
+        job.one(r, "send", group, peer=(r + 1) % 4)
+        job.one(r, "recv", group, peer=(r - 1) % 4)
+    one = expect(run(job, folder), [0, 1, 2, 3], verdict="hang")
+    assert all(s["reason"] == "waits in a circle" for s in one["suspects"])
+
+
+@case
+def a_message_without_its_mate(folder):
+    for ahead, wanted in ((1, [1, 2]), (2, None)):
+        for whole in (True, False):
+            job = jobs.Job(4, ahead)
+            group = job.group("0", range(4))
+            for step in range(5):
+                for r in range(4):
+                    if r + 1 < 4 and not (step == 3 and r == 1):
+                        job.one(r, "send", group, peer=r + 1)
+                    if r > 0:
+                        job.one(r, "recv", group, peer=r - 1)
+                job.all("all_reduce", group)
+            document = run(job, folder / f"{ahead}{whole}", ring=2000 if whole else 6)
+            # Rank 2 waits for a message, rank 1 for rank 2 in the all_reduce. Where both have called
+            # ahead, the send of the next step is there as well: the two may be meant for each other.
+            expect(document, wanted, verdict="hang" if wanted else "cannot tell")
+
+
+@case
+def messages_of_other_sizes(folder):
+    job = jobs.Job(2)
+    group = job.group("0", range(2))
+    for size in (100, 1000):
+        job.one(0, "send", group, peer=1, size=size)
+    for size in (1000, 100):
+        job.one(1, "recv", group, peer=0, size=size)
+    one = expect(run(job, folder), [0, 1], [0, 1])
+    assert ("0", "size or syntax mismatch") in states(one)
+
+
+@case
+def coalesced_messages(folder):
+    for broken in (False, True):
+        job = jobs.Job(4, ahead=8)
+        group = job.group("0", range(4))
+        for step in range(4):
+            for r in range(4):
+                if broken and step == 3 and r == 2:
+                    continue
+                if r > 0:
+                    job.one(r, "recv", group, peer=r - 1, batch=step)
+                if r < 3:
+                    job.one(r, "send", group, peer=r + 1, batch=step)
+        document = run(job, folder / str(broken))
+        expect(document, [2] if broken else None)
+
+
+@case
+def coalesced_collectives(folder):
+    for broken in (False, True):
+        job = jobs.Job(4)
+        group = job.group("0", range(4))
+        for step in range(4):
+            for r in range(4):
+                odd = broken and step == 2 and r == 3
+                job.one(r, "all_gather_into_tensor_coalesced", group, size=8, batch=step)
+                job.one(r, "all_gather_into_tensor_coalesced", group, size=17 if odd else 16,
+                        batch=step)
+        document = run(job, folder / str(broken))
+        assert ranks_of(document, "DIST.DESYNC") == ([3] if broken else None)
+
+
+@case
+def all_to_all_of_shares(folder):
+    for wrong in (False, True):
+        job = jobs.Job(4)
+        group = job.group("0", range(4))
+        for step in range(3):
+            for r in range(4):
+                extra = 1 if wrong and step == 2 and r == 0 else 0
+                job.one(r, "all_to_all", group, size=(100 + r, 103 - r + extra))
+        one = expect(run(job, folder / str(wrong)), None, [0, 1, 2, 3] if wrong else None)
+        assert states(one) == ({("0", "size or syntax mismatch")} if wrong else set())
+
+
+@case
+def every_version_reads(folder):
+    for version in ("2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10"):
+        job = training(4)
+        job.stops[2] = 7
+        expect(run(job, folder / version, version=version), [2])
+    job = training(4)
+    jobs.write(job.dumps(version="3.0"), folder / "3")
+    done = subprocess.run([REPORT, str(folder / "3")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "flight-recorder" in done.stderr, done
+
+
+@case
+def every_form_reads(folder):
+    job = training(4)
+    job.stops[2] = 7
+    for protocol in range(2, 6):
+        expect(run(job, folder / f"p{protocol}", protocol=protocol, frames=True), [2])
+    expect(run(job, folder / "json", form="json", name="trace_{rank}.json"), [2])
+    expect(run(job, folder / "xccl", library="xccl"), [2])
+    jobs.write(job.dumps(), folder / "gz")
+    for path in list((folder / "gz").iterdir()):
+        with gzip.open(f"{path}.gz", "wb") as file:
+            file.write(path.read_bytes())
+        path.unlink()
+    expect(check(folder / "gz"), [2])
+
+
+@case
+def ranks_and_hosts_stand_in_names(folder):
+    job = training(12)
+    job.stops[10] = 7
+    for i, name in enumerate(("nccl_trace_rank_{rank}", "_dump_{rank}", "node07.cluster_{rank}",
+                              "run3_node07_rank{rank}", "fr{rank}.pickle", "rank{rank}_of_12",
+                              "dump.{rank}")):
+        expect(run(job, folder / str(i), name=name), [10])
+    dumps = job.dumps()
+    for r, dump in dumps.items():
+        jobs.write({r: dump}, folder / "hosts", name=f"node{r // 4:02}.example.com_rank_{{rank}}")
+    one = expect(check(folder / "hosts"), [10])
+    assert one["suspects"][0]["host"] == "node02.example.com", one["suspects"]
+
+
+@case
+def groups_that_share_a_name(folder):
+    job = jobs.Job(4)
+    halves = [job.group("7", [0, 1]), job.group("7", [2, 3])]
+    for _ in range(5):
+        for g in halves:
+            job.all("all_reduce", g)
+    job.stops[3] = 3
+    one = expect(run(job, folder), [3])
+    assert len(one["groups"]) == 2
+
+
+@case
+def damaged_and_hostile_files_are_left_out(folder):
+    job = training(8)
+    job.stops[5] = 9
+    jobs.write(job.dumps(), folder)
+    path = folder / "trace_2"
+    path.write_bytes(path.read_bytes()[:-200])
+    (folder / "trace_3").write_bytes(pickle.dumps({"version": "2.9", "pg_config": {}, "entries": print}))
+    document = check(folder)
+    expect(document, [5])
+    notes = " ".join(document["quality"]["notes"])
+    assert "trace_2" in notes and "not written whole" in notes and "builtins.print" in notes, notes
+
+
+@case
+def a_thousand_ranks(folder):
+    job = training(1000, steps=1, tensor=4, stages=5, ahead=2, per_step=2)
+    job.stops[617] = 4
+    expect(run(job, folder), [617])
+
+
+def real(shared):
+    folders = sorted(pathlib.Path(shared, "testdata/flight_recorder").glob("*/fault_injection.log"))
+    if not folders:
+        print("no recordings of injected faults beside the source: that part is skipped")
+    for log in folders:
+        wanted = [int(n) for n in re.findall(r"\d+", log.read_text().splitlines()[0])]
+        expect(check(log.parent), wanted, verdict="hang")
+        print(log.parent.name, wanted)
+
+
+def main():
+    global REPORT
+    parser = argparse.ArgumentParser()
+    parser.add_argument("report")
+    parser.add_argument("shared", nargs="?", default="/nowhere")
+    parser.add_argument("--only")
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    REPORT = options.report
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="tscope-recorder-") as top:
+        for one in CASES:
+            if options.only and options.only not in one.__name__:
+                continue
+            folder = pathlib.Path(options.keep or top, one.__name__)
+            folder.mkdir(parents=True)
+            try:
+                one(folder)
+                print("ok    ", one.__name__)
+            except Exception:
+                failed += 1
+                traceback.print_exc()
+                print("FAILED", one.__name__)
+    if not options.only:
+        real(options.shared)
+    return 1 if failed else 0
+
+
+sys.exit(main())
