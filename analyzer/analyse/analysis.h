@@ -45,6 +45,7 @@ struct rank_summary {
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
   u32 steps;                  /* looked at on this rank */
   u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
+  u32 steps_unseen;           /* left out: CUPTI rested, or was another's, for part of them */
   i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
   i64 data;                                             /* in the data phase */
   i64 data_stall; /* of which nothing else ran: part of idle */
@@ -82,6 +83,13 @@ struct analysis {
 
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
+
+/* Whether all the GPU did in a step of a rank was watched. */
+bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
+
+/* gpu_timing.c: how GPU time was had, and why not for all of the run. NULL when out of memory. */
+const char *gpu_timing_describe(struct analysis *a);
+const char *gpu_timing_why_not_taken(struct analysis *a);
 
 /* Whether a collective lies in the steps looked at. */
 bool analysis_looks_at(const struct analysis *a, const struct collective *collective);

@@ -132,6 +132,10 @@ bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window
   return begin != NS_UNKNOWN && end != NS_UNKNOWN && end > begin;
 }
 
+bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window) {
+  return a->whole_run || model_gpu_seen(&a->model->ranks[rank], window->begin, window->end);
+}
+
 bool analysis_looks_at(const struct analysis *a, const struct collective *collective) {
   return a->whole_run ||
          (collective->step >= (i32)a->first_step && collective->step < (i32)a->model->steps.n);

@@ -35,11 +35,48 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   if (model->n_ranks > 1 && !model->clock_aligned)
     return arena_printf(a->arena, "the ranks' clocks are not on one axis (%s)",
                         model->clock_method ? model->clock_method : "method not known");
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model->ranks[i].launches && !model->ranks[i].gpu_kernels)
+      return arena_printf(a->arena, "when kernels ran on rank %u is not known%s%s",
+                          model->ranks[i].rank, model->ranks[i].gpu_clock_reason ? ": " : "",
+                          model->ranks[i].gpu_clock_reason ? model->ranks[i].gpu_clock_reason : "");
   if (nodes_per_step > NODES_LIMIT)
     return arena_printf(a->arena,
                         "one step holds %.0f million events, more than memory is kept for",
                         nodes_per_step / 1e6);
   return NULL;
+}
+
+/* Whether all ranks' GPUs were watched throughout a step. */
+static bool seen_by_all(const struct analysis *a, u32 step) {
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    struct window window;
+    if (analysis_window(a, rank, step, &window) && !analysis_gpu_seen(a, rank, &window))
+      return false;
+  }
+  return true;
+}
+
+/* Where GPU times were taken for some steps only: rows of those, as many as there is room for. */
+static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
+  struct graph *graph = a->graph;
+  u32 end = a->first_step + a->n_steps, taken = 0;
+  for (u32 step = first; step < end && taken < steps && graph->n_samples < MAX_STEPS;) {
+    u32 n = 0;
+    while (step + n < end && n < STEPS_IN_A_ROW && taken + n < steps && seen_by_all(a, step + n))
+      n++;
+    if (n)
+      graph->samples[graph->n_samples++] = (struct sample){step, n};
+    taken += n;
+    step += n ? n : 1;
+  }
+}
+
+static bool seen_throughout(const struct analysis *a, u32 first) {
+  for (u32 step = first; step < a->first_step + a->n_steps; step++)
+    if (!seen_by_all(a, step))
+      return false;
+  return true;
 }
 
 /* Evenly spread over the usable steps. */
@@ -53,6 +90,10 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   double wanted = nodes_per_step > 0 ? NODES_WANTED / nodes_per_step : MAX_STEPS;
   u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
   steps = steps > usable ? usable : steps;
+  if (!seen_throughout(a, end - usable)) {
+    choose_seen_samples(a, end - usable, steps);
+    return;
+  }
   u32 n = (steps + STEPS_IN_A_ROW - 1) / STEPS_IN_A_ROW, row = steps / n;
   for (u32 i = 0; i < n; i++) {
     u32 room_begin = (u32)((u64)usable * i / n), room_end = (u32)((u64)usable * (i + 1) / n);

@@ -58,14 +58,35 @@ static int sort_out_spans(struct sweep *s) {
   return 0;
 }
 
-/* Kernels before detail_begin were overwritten: such steps would look idle. Phases of a CPU job
- * are never overwritten. */
+/* Without steps: the stretches of the run in which the GPU was watched. */
+static void keep_what_was_seen(struct sweep *s) {
+  const struct rank *rank = &s->a->model->ranks[s->timeline->rank];
+  struct window run;
+  if (!analysis_window(s->a, s->timeline->rank, s->a->first_step, &run))
+    return;
+  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
+    const struct gpu_window *seen = &rank->gpu_windows[i];
+    i64 begin = seen->settled > run.begin ? seen->settled : run.begin;
+    i64 end = seen->end < run.end ? seen->end : run.end;
+    if (begin < end && model_gpu_seen(rank, begin, end))
+      s->windows[s->n_windows++] = (struct window){begin, end, run.step};
+  }
+  s->sum->steps = s->n_windows > 0;
+}
+
+/* Kernels before detail_begin were overwritten, and none were seen while CUPTI rested: such steps
+ * would look idle. Phases of a CPU job are never overwritten. */
 static int find_windows(struct sweep *s) {
   const struct analysis *a = s->a;
   const struct timeline *t = s->timeline;
-  s->windows = arena_array(&s->scratch, a->n_steps, sizeof(*s->windows));
+  s->windows = arena_array(&s->scratch, a->n_steps + a->model->ranks[t->rank].n_gpu_windows,
+                           sizeof(*s->windows));
   if (!s->windows)
     return -ENOMEM;
+  if (a->whole_run && t->on_gpu && a->model->ranks[t->rank].n_gpu_windows > 1) {
+    keep_what_was_seen(s);
+    return 0;
+  }
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
     if (!analysis_window(a, t->rank, a->first_step + i, &window))
@@ -73,6 +94,8 @@ static int find_windows(struct sweep *s) {
     bool bare = t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
     if (bare && !a->whole_run)
       s->sum->steps_bare++;
+    else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
+      s->sum->steps_unseen++;
     else
       s->windows[s->n_windows++] = window;
   }

@@ -38,37 +38,6 @@ static int list_partial_ranks(struct analysis *a) {
   return 0;
 }
 
-static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
-  switch (clock) {
-#define X(NAME, value, text)                                                                       \
-  case value:                                                                                      \
-    return text;
-    TSCOPE_GPU_CLOCKS(X)
-#undef X
-  }
-  return "not known";
-}
-
-static const char *describe_gpu_timing(struct analysis *a) {
-  const struct model *model = a->model;
-  u32 same = 0, on_gpu = 0;
-  if (model->n_ranks == 0)
-    return "not known";
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    on_gpu += a->ranks[i].on_gpu || model->ranks[i].launches > 0;
-    same += model->ranks[i].gpu_clock == model->ranks[0].gpu_clock;
-  }
-  if (on_gpu == 0)
-    return "not needed: no GPU work was seen";
-  const struct rank *first = &model->ranks[0];
-  const char *name = gpu_clock_name(first->gpu_clock);
-  if (same < model->n_ranks)
-    return arena_printf(a->arena, "%s on %u of %u ranks", name, same, model->n_ranks);
-  if (first->gpu_clock != TSCOPE_GPU_CLOCK_CUPTI && first->gpu_clock_reason)
-    return arena_printf(a->arena, "%s (%s)", name, first->gpu_clock_reason);
-  return name;
-}
-
 static void cover(struct results *r, const char *name, double part, double whole,
                   const char *note) {
   if (whole <= 0)
@@ -126,7 +95,7 @@ static int list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, bare = 0;
-  double matched = 0, looked_at = 0;
+  double matched = 0, looked_at = 0, unseen = 0;
   bool inferred = false;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
@@ -138,6 +107,7 @@ static int list_coverage(struct analysis *a) {
     inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
     kept += a->ranks[i].steps;
     bare += a->ranks[i].steps_bare;
+    unseen += a->ranks[i].steps_unseen;
   }
   for (u32 i = 0; i < model->n_collectives; i++) {
     looked_at++;
@@ -160,8 +130,10 @@ static int list_coverage(struct analysis *a) {
   cover(r, "phases", phased, model->n_ranks,
         inferred ? "not named by the job; only waiting for input is inferred"
                  : "ranks that showed no training phases");
-  cover(r, "steps with kernels", kept, kept + bare,
+  cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
         "kernels of earlier steps were overwritten under the disk cap");
+  if (unseen > 0)
+    cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
   return 0;
 }
 
@@ -192,7 +164,7 @@ static void own_cost(struct analysis *a) {
 
 int quality_analyse(struct analysis *a) {
   own_cost(a);
-  a->results->gpu_timing = describe_gpu_timing(a);
+  a->results->gpu_timing = gpu_timing_describe(a);
   if (!a->results->gpu_timing)
     return -ENOMEM;
   int error = list_partial_ranks(a);

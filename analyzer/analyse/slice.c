@@ -257,6 +257,8 @@ static int cut_sample(struct cutter *c, u32 sample) {
     return 0;
   if (t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin)
     return 0;
+  if (t->on_gpu && !analysis_gpu_seen(c->a, t->rank, &window))
+    return 0;
   c->slice->begin = window.begin;
   c->slice->end = window.end;
   c->low = first_span_from(t, window.begin);

@@ -35,6 +35,8 @@ static int place_spine(void *user, u32 r, unsigned worker) {
     spine->marks.at[i].time = clock_to_axis(clock, spine->marks.at[i].time);
   for (u32 i = 0; i < spine->scalars.n; i++)
     spine->scalars.at[i].time = clock_to_axis(clock, spine->scalars.at[i].time);
+  for (u32 i = 0; i < spine->gpu_states.n; i++)
+    spine->gpu_states.at[i].time = clock_to_axis(clock, spine->gpu_states.at[i].time);
   for (u32 i = 0; i < spine->calls.n; i++) {
     struct arrival *arrival = &model->arrivals[spine->calls.at[i].arrival];
     arrival->call_start = spine->calls.at[i].start;

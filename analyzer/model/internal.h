@@ -44,6 +44,8 @@ int match_collectives(struct model *model);
 
 /* After alignment: everything onto the model's axis, then what follows from it. */
 int place_on_axis(struct model *model, unsigned threads);
+/* When each rank's GPU was watched, on the model's axis. */
+int list_gpu_windows(struct model *model);
 int finish_collectives(struct model *model);
 
 int find_steps(struct model *model, const struct model_options *options);

@@ -175,6 +175,8 @@ int model_join_ranks(struct model *model, const struct model_options *options) {
   if (result == 0)
     result = place_on_axis(model, options->threads);
   if (result == 0)
+    result = list_gpu_windows(model);
+  if (result == 0)
     result = finish_collectives(model);
   say(options, "finding steps", 0);
   if (result == 0)

@@ -38,6 +38,14 @@ struct clock_fit {
   u32 collectives;    /* that the fit rests on */
 };
 
+/* A stretch of time in which a rank's GPU time was had in one way. */
+struct gpu_window {
+  i64 start, end;
+  i64 settled; /* by then all work is over that was launched before `start` and so not seen */
+  const char *reason; /* as the trace says it */
+  u8 clock;           /* enum tscope_gpu_clock */
+};
+
 struct rank {
   u32 rank;       /* global rank */
   u32 local_rank; /* INDEX_NONE if unknown */
@@ -56,6 +64,10 @@ struct rank {
   enum tscope_gpu_clock gpu_clock;
   const char *gpu_clock_reason;
   u64 gpu_dropped, gpu_invalid;
+  u64 gpu_event_error_ns; /* at most so far beside the true time is one told from events; 0: none */
+  u64 gpu_overhead_ns;              /* that the GPU clock source says it took for itself */
+  struct gpu_window *gpu_windows;   /* in order, without gaps; none where the trace does not say */
+  u32 n_gpu_windows;
   i64 begin, end; /* first and last instant seen */
   struct clock_fit clock;
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
@@ -264,6 +276,10 @@ struct timeline_source {
 int timeline_load(const struct model *model, u32 rank, struct timeline *timeline);
 void timeline_release(struct timeline *timeline);
 const char *timeline_name(const struct timeline *timeline, u32 name);
+
+/* Whether all that ran on the rank's GPU in [begin, end) is in the trace, as far as the way in which
+ * GPU time was had goes: false where CUPTI rested or belonged to another for part of it. */
+bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
 
 /* index into steps, or -1, of an instant on a rank */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);

@@ -120,6 +120,21 @@ static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p
   return found ? found->index : INDEX_NONE;
 }
 
+/* A run named after a call of a group is that of all the group's calls on its communicator and
+ * stream, which lie close to each other. */
+static void settle_with_group(struct spine *spine, u32 call, u32 run) {
+  const struct spine_call *named = &spine->calls.at[call];
+  spine->calls.at[call].run = run;
+  for (u32 i = call + 1; named->group && i < spine->calls.n; i++) {
+    struct spine_call *other = &spine->calls.at[i];
+    if (other->thread == named->thread && other->group != named->group)
+      return;
+    if (other->group == named->group && other->comm == named->comm &&
+        other->stream == named->stream && other->run == INDEX_NONE && !other->failed)
+      other->run = run;
+  }
+}
+
 /* Runs and waits that say themselves which collective they are of. */
 static int pair_named(struct spine *spine, bool *run_taken) {
   struct call_index index = {0};
@@ -129,7 +144,7 @@ static int pair_named(struct spine *spine, bool *run_taken) {
     u32 call = find_call(&index, run->comm, run->seq, run->op == TSCOPE_OP_SEND);
     run_taken[i] = call != INDEX_NONE;
     if (call != INDEX_NONE)
-      spine->calls.at[call].run = i;
+      settle_with_group(spine, call, i);
   }
   for (u32 i = 0; i < spine->waits.n && result == 0; i++)
     spine->waits.at[i].call =
@@ -144,6 +159,7 @@ struct unit {
   i64 launched;
   u32 first_call, last_call; /* its calls are among these: same group, communicator and stream */
   u32 group, comm;
+  u32 turn; /* stretch of time with the GPU clock source open */
   u16 stream;
   u8 op; /* 0 when it mixes several */
 };
@@ -202,7 +218,9 @@ static struct unit *unit_of(struct units *units, const struct spine_call *call) 
 static int make_units(struct spine *spine, struct units *units) {
   for (u32 i = 0; i < spine->calls.n; i++) {
     const struct spine_call *call = &spine->calls.at[i];
-    if (!launches_kernel(spine, call))
+    u32 turn = launches_kernel(spine, call) ? spine_gpu_turn(spine, call->launched, false)
+                                            : INDEX_NONE;
+    if (turn == INDEX_NONE)
       continue;
     struct unit *unit = unit_of(units, call);
     if (unit) {
@@ -213,6 +231,7 @@ static int make_units(struct spine *spine, struct units *units) {
                                                         .last_call = i,
                                                         .group = call->group,
                                                         .comm = call->comm,
+                                                        .turn = turn,
                                                         .stream = call->stream,
                                                         .op = kernel_op(call->op)})) {
       return -ENOMEM;
@@ -233,6 +252,7 @@ static void settle_unit(struct spine *spine, const struct unit *unit, u32 run) {
 struct stream_lists {
   struct ordered *causes, *effects;
   u32 *cause_units, *effect_runs, *effect_of;
+  u32 *turns; /* [runs] of spine.runs */
 };
 
 static int by_ordered_time(const void *left, const void *right) {
@@ -240,7 +260,21 @@ static int by_ordered_time(const void *left, const void *right) {
   return a->launched < b->launched ? -1 : a->launched > b->launched;
 }
 
-/* Pairs the launch units of one stream with the runs seen on it. */
+/* Pairs what was launched and what ran while the source was open once. */
+static void pair_turn(struct spine *spine, const struct units *units, u32 n_causes, u32 n_effects,
+                      struct stream_lists *from, bool *run_taken) {
+  pair_in_order(from->causes, n_causes, from->effects, n_effects, from->effect_of);
+  for (u32 i = 0; i < n_causes; i++) {
+    if (from->effect_of[i] == INDEX_NONE)
+      continue;
+    u32 run = from->effect_runs[from->effect_of[i]];
+    settle_unit(spine, &units->list.at[from->cause_units[i]], run);
+    run_taken[run] = true;
+  }
+}
+
+/* Pairs the launch units of one stream with the runs seen on it. Both lists are in order of time,
+ * so those of one turn are adjacent. */
 static void pair_stream(struct spine *spine, const struct units *units, u16 stream, bool *run_taken,
                         struct stream_lists *lists) {
   u32 n_causes = 0, n_effects = 0;
@@ -258,13 +292,24 @@ static void pair_stream(struct spine *spine, const struct units *units, u16 stre
     lists->effect_runs[n_effects] = i;
     lists->effects[n_effects++] = (struct ordered){run->start, run->op};
   }
-  pair_in_order(lists->causes, n_causes, lists->effects, n_effects, lists->effect_of);
-  for (u32 i = 0; i < n_causes; i++) {
-    if (lists->effect_of[i] == INDEX_NONE)
-      continue;
-    u32 run = lists->effect_runs[lists->effect_of[i]];
-    settle_unit(spine, &units->list.at[lists->cause_units[i]], run);
-    run_taken[run] = true;
+  for (u32 cause = 0, effect = 0; cause < n_causes;) {
+    u32 turn = units->list.at[lists->cause_units[cause]].turn, causes = 0, effects = 0;
+    while (effect < n_effects && lists->turns[lists->effect_runs[effect]] < turn)
+      effect++;
+    while (cause + causes < n_causes &&
+           units->list.at[lists->cause_units[cause + causes]].turn == turn)
+      causes++;
+    while (effect + effects < n_effects &&
+           lists->turns[lists->effect_runs[effect + effects]] == turn)
+      effects++;
+    struct stream_lists part = {.causes = lists->causes + cause,
+                                .effects = lists->effects + effect,
+                                .cause_units = lists->cause_units + cause,
+                                .effect_runs = lists->effect_runs + effect,
+                                .effect_of = lists->effect_of};
+    pair_turn(spine, units, causes, effects, &part, run_taken);
+    cause += causes;
+    effect += effects;
   }
 }
 
@@ -274,14 +319,17 @@ static int pair_streams(struct spine *spine, const struct units *units, bool *ru
                                .effects = malloc((m + 1) * sizeof *lists.effects),
                                .cause_units = malloc((n + 1) * sizeof(u32)),
                                .effect_runs = malloc((m + 1) * sizeof(u32)),
-                               .effect_of = malloc((n + 1) * sizeof(u32))};
+                               .effect_of = malloc((n + 1) * sizeof(u32)),
+                               .turns = malloc((m + 1) * sizeof(u32))};
   u32 streams = 1;
   for (u32 i = 0; i < n; i++)
     if (units->list.at[i].stream >= streams)
       streams = units->list.at[i].stream + 1u;
   bool *done = calloc(streams, 1);
   bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
-              lists.effect_of && done;
+              lists.effect_of && lists.turns && done;
+  for (u32 i = 0; i < m && room; i++)
+    lists.turns[i] = spine_gpu_turn(spine, spine->runs.at[i].start, true);
   for (u32 i = 0; i < n && room; i++) {
     u16 stream = units->list.at[i].stream;
     if (!done[stream])
@@ -293,6 +341,7 @@ static int pair_streams(struct spine *spine, const struct units *units, bool *ru
   free(lists.cause_units);
   free(lists.effect_runs);
   free(lists.effect_of);
+  free(lists.turns);
   free(done);
   return room ? 0 : -ENOMEM;
 }

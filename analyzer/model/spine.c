@@ -5,11 +5,14 @@
 
 #define MOST_MEMORY_DEVICES 64u
 
+enum { GPU_OVERHEADS = 16 };
+
 struct reading {
   struct spine *spine;
   struct chunk_clock clock;
   u32 thread;
   u8 *op_of_string; /* [n_strings] */
+  u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
 };
 
 static u32 comm_index(const struct definitions *definitions, u32 number) {
@@ -122,6 +125,28 @@ static bool note_memory(struct spine *spine, u16 device) {
          VECTOR_PUSH(&spine->memory_devices, device);
 }
 
+static bool take_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_gpu_clock_record *clock = (const void *)record;
+  struct spine *spine = reading->spine;
+  const char *reason = definition_string(&spine->definitions, clock->reason);
+  u32 n = spine->gpu_states.n;
+  if (n && spine->gpu_states.at[n - 1].clock == record->tag)
+    return true; /* told again for its counts */
+  if (reason && !(reason = arena_text(&spine->arena, reason)))
+    return false;
+  return VECTOR_PUSH(&spine->gpu_states,
+                     (struct spine_gpu_state){.time = chunk_ns(&reading->clock, time),
+                                              .reason = reason,
+                                              .clock = (u8)record->tag});
+}
+
+/* Totals run on: the largest of each kind counts. */
+static void take_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
+  u64 ns = ((const struct tscope_gpu_overhead_record *)(const void *)record)->ns;
+  u64 *most = &reading->gpu_overhead[record->tag % GPU_OVERHEADS];
+  *most = ns > *most ? ns : *most;
+}
+
 static bool take(struct reading *reading, const struct tscope_record *record, u64 time) {
   struct spine *spine = reading->spine;
   switch (record->type) {
@@ -133,6 +158,17 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return take_phase(reading, record, time);
   case TSCOPE_REC_SCALAR:
     return take_scalar(reading, record, time);
+  case TSCOPE_REC_GPU_CLOCK:
+    return take_gpu_clock(reading, record, time);
+  case TSCOPE_REC_GPU_ANCHOR: {
+    u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
+    if (error > spine->gpu_event_error_ns)
+      spine->gpu_event_error_ns = error;
+    return true;
+  }
+  case TSCOPE_REC_GPU_OVERHEAD:
+    take_gpu_overhead(reading, record);
+    return true;
   case TSCOPE_REC_GROUP: {
     const struct tscope_group_record *group = (const void *)record;
     struct interval span = span_of(reading, record, time);
@@ -238,6 +274,38 @@ static void sort_lists(struct spine *spine) {
   SORT_BY_TIME(&spine->marks);
   SORT_BY_TIME(&spine->step_ranges);
   SORT_BY_TIME(&spine->scalars);
+  SORT_BY_TIME(&spine->gpu_states);
+}
+
+/* Records of several threads were taken chunk by chunk. */
+static void count_gpu_turns(struct spine *spine) {
+  u32 kept = 0, turns = 0;
+  for (u32 i = 0; i < spine->gpu_states.n; i++) {
+    struct spine_gpu_state *state = &spine->gpu_states.at[i];
+    if (kept && spine->gpu_states.at[kept - 1].clock == state->clock)
+      continue;
+    turns += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
+    state->turns = turns;
+    spine->gpu_states.at[kept++] = *state;
+  }
+  spine->gpu_states.n = kept;
+}
+
+u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs) {
+  u32 n = spine->gpu_states.n, low = 0, high = n;
+  if (n == 0 || spine->gpu_states.at[n - 1].turns == 0)
+    return 0;
+  while (low < high) { /* the first state after `time` */
+    u32 middle = low + (high - low) / 2;
+    if (spine->gpu_states.at[middle].time <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const struct spine_gpu_state *state = &spine->gpu_states.at[low ? low - 1 : 0];
+  if (low && state->clock != TSCOPE_GPU_CLOCK_CUPTI && !runs)
+    return INDEX_NONE;
+  return state->turns ? state->turns - 1 : 0;
 }
 
 int spine_read(struct spine *spine, const struct trace_file *file) {
@@ -258,6 +326,9 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     result = read_chunks(&reading, file, buffer);
   if (result == 0) {
     sort_lists(spine);
+    count_gpu_turns(spine);
+    for (u32 i = 0; i < GPU_OVERHEADS; i++)
+      spine->gpu_overhead_ns += reading.gpu_overhead[i];
     result = pair_runs(spine);
   }
   definitions_forget_text(&spine->definitions);

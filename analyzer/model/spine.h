@@ -75,6 +75,14 @@ struct spine_scalar {
   const char *name;
 };
 
+/* How GPU time was had from here on. */
+struct spine_gpu_state {
+  i64 time;
+  const char *reason;
+  u32 turns; /* how often CUPTI was opened until then */
+  u8 clock;  /* enum tscope_gpu_clock */
+};
+
 /* All lists are sorted by start. The text of definitions is gone once they are made. */
 struct spine {
   struct arena arena;
@@ -87,10 +95,12 @@ struct spine {
   VECTOR(struct spine_mark) marks;
   VECTOR(struct spine_step_range) step_ranges;
   VECTOR(struct spine_scalar) scalars;
+  VECTOR(struct spine_gpu_state) gpu_states; /* each unlike the one before */
   VECTOR(u16) memory_devices; /* tags of TENSOR records: what memory is recorded of */
   i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
   u64 launches, gpu_kernels;
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
+  u64 gpu_overhead_ns, gpu_event_error_ns;
 };
 
 /* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
@@ -103,6 +113,11 @@ u8 op_of_name(const char *name);
 
 /* Whether a GPU kernel's name is that of a collective. */
 bool is_collective_kernel(const char *name);
+
+/* Which stretch of time with CUPTI open work belongs to, from 0: launched at `time`, or, if `runs`,
+ * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
+ * not say. */
+u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs);
 
 /* Finds for each call the span in which it really ran, through the communicator and sequence where
  * the trace has them, else through the order of launch units and kernels on each stream. Fills

@@ -16,8 +16,8 @@ struct slice {
 
 struct linking {
   struct timeline_build *build;
-  u32 streams;
-  struct slice *causes, *effects; /* [streams] */
+  u32 streams, turns;
+  struct slice *causes, *effects; /* [turns * streams]: what the GPU clock source saw in one go */
   u32 *cause_spans, *effect_spans;
   struct ordered *ordered_causes, *ordered_effects; /* scratch for one stream */
   u32 *chosen_causes, *chosen_effects, *effect_of;
@@ -38,15 +38,28 @@ static bool continues_replay(const struct linking *linking, const u32 *spans, u3
   return i > 0 && facts[spans[i]].graph && facts[spans[i]].graph == facts[spans[i - 1]].graph;
 }
 
+/* The slice of a launch or a device span; INDEX_NONE for a launch whose effect was not watched. */
+static u32 slice_of(const struct linking *linking, u32 i) {
+  const struct span *span = &linking->build->spans.at[i];
+  u16 stream = linking->build->facts.at[i].stream;
+  if (linking->turns == 1)
+    return stream;
+  u32 turn = spine_gpu_turn(linking->build->spine, span->start, is_effect(span));
+  return turn == INDEX_NONE ? INDEX_NONE : turn * linking->streams + stream;
+}
+
 static void slice_up(struct linking *linking) {
   const struct timeline_build *build = linking->build;
   u32 causes = 0, effects = 0;
   for (u32 i = 0; i < build->spans.n; i++) {
-    u16 stream = build->facts.at[i].stream;
-    linking->causes[stream].n += is_cause(&build->spans.at[i]);
-    linking->effects[stream].n += is_effect(&build->spans.at[i]);
+    bool cause = is_cause(&build->spans.at[i]), effect = is_effect(&build->spans.at[i]);
+    u32 slice = cause || effect ? slice_of(linking, i) : INDEX_NONE;
+    if (slice == INDEX_NONE)
+      continue;
+    linking->causes[slice].n += cause;
+    linking->effects[slice].n += effect;
   }
-  for (u32 s = 0; s < linking->streams; s++) {
+  for (u32 s = 0; s < linking->turns * linking->streams; s++) {
     linking->causes[s].first = causes;
     linking->effects[s].first = effects;
     causes += linking->causes[s].n;
@@ -54,11 +67,14 @@ static void slice_up(struct linking *linking) {
     linking->causes[s].n = linking->effects[s].n = 0;
   }
   for (u32 i = 0; i < build->spans.n; i++) {
-    u16 stream = build->facts.at[i].stream;
-    struct slice *cause = &linking->causes[stream], *effect = &linking->effects[stream];
-    if (is_cause(&build->spans.at[i]))
+    bool is_a_cause = is_cause(&build->spans.at[i]), is_an_effect = is_effect(&build->spans.at[i]);
+    u32 slice = is_a_cause || is_an_effect ? slice_of(linking, i) : INDEX_NONE;
+    if (slice == INDEX_NONE)
+      continue;
+    struct slice *cause = &linking->causes[slice], *effect = &linking->effects[slice];
+    if (is_a_cause)
       linking->cause_spans[cause->first + cause->n++] = i;
-    if (is_effect(&build->spans.at[i]))
+    if (is_an_effect)
       linking->effect_spans[effect->first + effect->n++] = i;
   }
 }
@@ -81,7 +97,7 @@ static void link(struct linking *linking, u32 cause, u32 effect) {
 }
 
 /* Lists what can be paired on a stream; returns whether nothing had to be left out. */
-static bool list_stream(struct linking *linking, u16 stream, bool names, u32 *n_causes,
+static bool list_stream(struct linking *linking, u32 stream, bool names, u32 *n_causes,
                         u32 *n_effects) {
   const struct slice *causes = &linking->causes[stream], *effects = &linking->effects[stream];
   bool all = true;
@@ -107,7 +123,7 @@ static bool list_stream(struct linking *linking, u16 stream, bool names, u32 *n_
 
 /* Same counts of the same kinds of work: order is enough. Otherwise some launches (static CUDA
  * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
-static void link_stream(struct linking *linking, u16 stream) {
+static void link_stream(struct linking *linking, u32 stream) {
   u32 causes, effects;
   list_stream(linking, stream, false, &causes, &effects);
   bool same = causes == effects;
@@ -134,10 +150,14 @@ int timeline_link_launches(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->facts.at[i].stream >= streams)
       streams = build->facts.at[i].stream + 1u;
+  u32 states = build->spine->gpu_states.n;
+  u32 turns = states ? build->spine->gpu_states.at[states - 1].turns : 1;
+  turns += turns == 0;
   struct linking linking = {.build = build,
                             .streams = (u32)streams,
-                            .causes = calloc(streams, sizeof(struct slice)),
-                            .effects = calloc(streams, sizeof(struct slice)),
+                            .turns = turns,
+                            .causes = calloc(turns * streams, sizeof(struct slice)),
+                            .effects = calloc(turns * streams, sizeof(struct slice)),
                             .cause_spans = malloc(n * sizeof(u32)),
                             .effect_spans = malloc(n * sizeof(u32)),
                             .ordered_causes = malloc(n * sizeof(struct ordered)),
@@ -150,9 +170,9 @@ int timeline_link_launches(struct timeline_build *build) {
               linking.chosen_effects && linking.effect_of;
   if (room) {
     slice_up(&linking);
-    for (u32 s = 0; s < streams; s++)
+    for (u32 s = 0; s < turns * streams; s++)
       if (linking.causes[s].n && linking.effects[s].n)
-        link_stream(&linking, (u16)s);
+        link_stream(&linking, s);
   }
   free(linking.causes);
   free(linking.effects);

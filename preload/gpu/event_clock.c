@@ -61,23 +61,27 @@ static const struct event_anchor *newest(const struct event_clock *clock) {
   return &clock->anchors[(clock->n_anchors - 1) % EVENT_ANCHORS];
 }
 
-/* From the oldest anchor that is kept to the newest; seconds apart, so that brackets of
- * microseconds leave it good to parts in a million. */
+/* From the oldest anchor that is kept to the newest: seconds apart, brackets of microseconds leave
+ * it good to parts in a million. */
 static void find_rate(struct event_clock *clock) {
   u32 kept = clock->n_anchors < EVENT_ANCHORS ? clock->n_anchors : EVENT_ANCHORS;
   const struct event_anchor *last = newest(clock);
   const struct event_anchor *first = &clock->anchors[(clock->n_anchors - kept) % EVENT_ANCHORS];
   float ms;
-  if (kept < 2 || cuda_events.cuEventElapsedTime(&ms, first->event, last->event) || ms < 500)
+  if (kept < 2 || cuda_events.cuEventElapsedTime(&ms, first->event, last->event) || ms < 50)
     return;
   double host = (double)(last->host_ns - first->host_ns);
   clock->rate = host / ((double)ms * 1e6);
   clock->rate_error = (double)(first->bracket_ns + last->bracket_ns) / 2 / host;
 }
 
-/* Every second at first, so that a short run can be told, later every ten. */
+/* Often while the rate is not known well, every second at first, so that a short run can be told,
+ * later every ten. */
 static u64 interval_ns(const struct event_clock *clock, u64 now) {
-  return now - clock->first_ns < 60 * second_ns ? second_ns : 10 * second_ns;
+  u64 age = now - clock->first_ns, least = second_ns / 10;
+  if (age < second_ns)
+    return age < least ? least : age;
+  return age < 60 * second_ns ? second_ns : 10 * second_ns;
 }
 
 static void write_anchor(const struct event_clock *clock, struct tscope_thread *thread, u64 now) {

@@ -24,6 +24,7 @@ static const struct gpu_clock_source *source; /* the one that is open */
 static bool resting;                          /* it is open, but measures nothing for now */
 static bool polling;                          /* the ticker is inside the source */
 static struct gpu_clock_counts said;          /* what the trace knows of the counts */
+static char opened_why[512];                  /* why this source and no earlier one */
 static const char *forsaken;                  /* why CUPTI is not to be used again */
 static u64 owner;                             /* of the lock: process and thread, 0 for none */
 
@@ -110,7 +111,7 @@ static void end(struct tscope_thread *thread) {
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
   bool locked = gpu_clock_lock();
   if (open)
-    close_source(thread, open->id, "closed at the end of the process");
+    close_source(thread, resting ? TSCOPE_GPU_CLOCK_HOST : open->id, opened_why);
   gpu_clock_unlock(locked);
 }
 
@@ -165,7 +166,8 @@ static const char *forbidden(const struct gpu_clock_source *which) {
   return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);
 }
 
-/* Opens the first source that can be had; NULL if none. `why` says what kept earlier ones. */
+/* Opens the first source that can be had; NULL if none. `why` says what kept earlier ones from
+ * being it. */
 static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
   char own[256];
   snprintf(why, why_bytes, "TSCOPE_GPU=%.16s", tscope_env.gpu);
@@ -174,7 +176,7 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
       continue;
     const char *not_now = forbidden(sources[i]);
     if (!not_now && sources[i]->open(own, sizeof own)) {
-      if (!refused)
+      if (!refused && wanted("auto"))
         snprintf(why, why_bytes, "opened");
       return sources[i];
     }
@@ -188,14 +190,14 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
 
 /* Opens what can be had, and tells; `again` is why there is something to try anew. */
 static void open_and_tell(struct tscope_thread *thread, const char *again) {
-  char why[512];
-  const struct gpu_clock_source *opened = open_first(why, sizeof why);
+  char *why = opened_why;
+  const struct gpu_clock_source *opened = open_first(why, sizeof opened_why);
   if (opened)
     __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
   else
     tscope_say(2, "GPU times are not to be had: %s", why);
   if (opened && again)
-    snprintf(why, sizeof why, "%s", again);
+    snprintf(why, sizeof opened_why, "%s", again);
   tell(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
 }
 
@@ -275,7 +277,7 @@ static void tick(struct tscope_thread *thread) {
   struct gpu_clock_counts now = count_all();
   if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof now) && lock(1)) {
     if (source == open && !resting)
-      tell(thread, open->id, "open");
+      tell(thread, open->id, opened_why);
     gpu_clock_unlock(true);
   }
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When a rank's GPU was watched. What the source sees is what is launched while it is open, so work
+ * launched before it was opened may still run unseen for a while after.
+ */
+#include <errno.h>
+
+#include "internal.h"
+
+/* The first collective seen after CUPTI was opened again has waited for all that its stream had
+ * before it; a job without collectives is taken to be done with what it had when the next step that
+ * began in the window is over, see model_gpu_seen(). */
+static i64 settled(const struct spine *spine, i64 start) {
+  for (u32 i = 0; i < spine->runs.n; i++)
+    if (spine->runs.at[i].start >= start)
+      return spine->runs.at[i].start;
+  return spine->runs.n ? INT64_MAX : start;
+}
+
+static int list(struct model *model, u32 r) {
+  struct model_internal *internal = internal_of(model);
+  const struct spine *spine = &internal->spines[r];
+  struct rank *rank = &model->ranks[r];
+  u32 n = spine->gpu_states.n;
+  rank->gpu_overhead_ns = spine->gpu_overhead_ns;
+  rank->gpu_event_error_ns = spine->gpu_event_error_ns;
+  rank->gpu_windows = arena_array(&internal->arena, n + 1, sizeof *rank->gpu_windows);
+  if (!rank->gpu_windows)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    const struct spine_gpu_state *state = &spine->gpu_states.at[i];
+    i64 end = i + 1 < n ? state[1].time : INT64_MAX;
+    rank->gpu_windows[i] =
+        (struct gpu_window){.start = i ? state->time : INT64_MIN + 1,
+                            .end = end,
+                            .settled = i ? settled(spine, state->time) : INT64_MIN + 1,
+                            .reason = state->reason,
+                            .clock = state->clock};
+  }
+  rank->n_gpu_windows = n;
+  return 0;
+}
+
+int list_gpu_windows(struct model *model) {
+  int result = 0;
+  for (u32 r = 0; r < model->n_ranks && result == 0; r++)
+    result = list(model, r);
+  return result;
+}
+
+bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
+  bool ever = false;
+  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
+    const struct gpu_window *window = &rank->gpu_windows[i];
+    if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)
+      continue;
+    ever = true;
+    if (begin >= window->settled && end <= window->end)
+      return true;
+  }
+  return !ever;
+}
