@@ -97,7 +97,7 @@ def check_report(job, tool, ranks, steps):
     quality = found["quality"]
     expect(quality["gpu_timing"] == "CUPTI activity" and quality["lost"] == 0, f"{quality}")
     for name in ("ranks", "collective times", "kernel times", "matched collectives", "phases",
-                 "steps with kernels"):
+                 "steps with kernels", "launch calls", "collective calls", "matrix products"):
         expect(quality["coverage"][name]["share"] == 1, f"{name}: {quality['coverage'][name]}")
     expect(found["overlap"]["comm_ms"] > 0, f"{found['overlap']}")
     expect(all(found["phases"][f"{phase}_ms"] > 0 for phase in ("data", "backward", "optimizer")),
@@ -113,6 +113,13 @@ def weights(width=128, blocks=2, vocabulary=512):
     block = (4 * width + linear(width, 3 * width) + linear(width, width) +
              linear(width, 4 * width) + linear(4 * width, width))
     return vocabulary * width + blocks * block + 2 * width + linear(width, vocabulary)
+
+
+def product_flops(tokens, width=128, blocks=2, vocabulary=512):
+    """Of the matrix products of one forward and backward pass: 2 for each weight of a linear layer
+    and token, and twice that for its two gradients."""
+    block = width * 3 * width + width * width + 2 * width * 4 * width
+    return 3 * 2 * tokens * (blocks * block + width * vocabulary)
 
 
 # --- cases ---
@@ -136,7 +143,10 @@ def data_parallel(python, site, library, tool, scratch):
                 and call.count > 1]  # a barrier sums one number
         expect(sum(call.bytes for call in sums) == 8 * 4 * weights(), "each gradient once a step")
         expect(len(sums) > 8 * 2, f"{len(sums)} sums of gradients")
-    check_report(job, tool, 4, 8)
+    found = check_report(job, tool, 4, 8)
+    passes = 4 * 2 # by ranks and by accumulation
+    expect(found["budget"]["product_flops"] == passes * product_flops(tokens=4 * 64),
+           f"{found['budget']}")
 
 
 def sharded(python, site, library, tool, scratch):
