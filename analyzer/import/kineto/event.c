@@ -64,8 +64,11 @@ static enum kineto_scan scan_object(const char **at, const char *end, struct kin
   const char *p = scan_space(*at + 1);
   while (p < end) {
     struct json_text key;
-    while (*p == ',') /* one too many passes */
+    for (u32 commas = 0; *p == ','; commas++) { /* one too many passes */
+      event->odd |= commas > 0;
       p = scan_space(p + 1);
+      event->odd |= *p == '}';
+    }
     if (*p == '}') {
       *at = p + 1;
       return KINETO_EVENT;
@@ -111,6 +114,19 @@ static bool wants_arguments(const struct kineto_event *event) {
   return event->phase == 0 || (event->phase == 'X' && event->category != KINETO_OTHER);
 }
 
+static void take_time(struct kineto_event *event, struct json_text text, i64 *time) {
+  *time = scan_thousandths(text, NS_UNKNOWN);
+  event->odd |= *time == NS_UNKNOWN;
+}
+
+/* Microseconds since 1970 fit in thousandths; a larger number is of nanoseconds. */
+static void take_start(struct kineto_event *event, struct json_text text) {
+  take_time(event, text, &event->start);
+  event->far = event->start == INT64_MAX;
+  if (event->far)
+    event->start = scan_integer(text, NS_UNKNOWN);
+}
+
 static const char *member(struct kineto_event *event, struct json_text key, const char *value,
                           const char *end) {
   struct json_text text;
@@ -128,13 +144,13 @@ static const char *member(struct kineto_event *event, struct json_text key, cons
     if (TEXT_IS(key, "ph"))
       event->phase = text.n == 1 ? *text.at : '?';
     else if (TEXT_IS(key, "ts"))
-      event->start = scan_thousandths(text, NS_UNKNOWN);
+      take_start(event, text);
     break;
   case 3:
     if (TEXT_IS(key, "cat"))
       event->category = category_of(text);
     else if (TEXT_IS(key, "dur"))
-      event->length = scan_thousandths(text, NS_UNKNOWN);
+      take_time(event, text, &event->length);
     else if (TEXT_IS(key, "pid"))
       event->pid = text;
     else if (TEXT_IS(key, "tid"))

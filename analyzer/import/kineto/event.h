@@ -49,8 +49,10 @@ enum kineto_category {
 struct kineto_event {
   char phase; /* "ph": 'X' has a duration; 0 if there was none */
   enum kineto_category category;
+  bool odd; /* it is not proper JSON, but what it means is plain */
   struct json_text name, pid, tid;
   i64 start, length; /* thousandths of the trace's unit; NS_UNKNOWN */
+  bool far;          /* start is in whole units: too large for thousandths */
 #define A(id, key) i64 id;
   KINETO_NUMBERS(A) /* NS_UNKNOWN */
 #undef A

@@ -157,7 +157,7 @@ static char *put_code_point(char *out, u32 code) {
 
 u32 scan_unescape(struct json_text text, char *out) {
   const char *p = text.at, *end = text.at + text.n;
-  char *start = out;
+  u32 bad = 0;
   while (p < end) {
     if (*p != '\\') {
       *out++ = *p++;
@@ -174,9 +174,10 @@ u32 scan_unescape(struct json_text text, char *out) {
       p += 6;
     } else {
       *out++ = '?';
+      bad += code == UINT32_MAX; /* half of a pair is sound, if not shown */
       p += code != UINT32_MAX ? 6 : p + 1 < end ? 2 : 1;
     }
   }
   *out = 0;
-  return (u32)(out - start);
+  return bad;
 }

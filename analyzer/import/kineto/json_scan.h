@@ -72,7 +72,7 @@ i64 scan_integer(struct json_text text, i64 otherwise);
 i64 scan_thousandths(struct json_text text, i64 otherwise);
 
 /* Writes a string without its escapes, and with '?' for bad ones, into out of text.n + 1 bytes.
- * Returns its length. */
+ * Returns how many were bad. */
 u32 scan_unescape(struct json_text text, char *out);
 
 static inline bool text_is(struct json_text text, const char *word, u32 n) {

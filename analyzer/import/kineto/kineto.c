@@ -63,9 +63,15 @@ static void free_traces(void *imported) {
 static int collect(struct reading *reading, struct kineto_traces *traces) {
   int error = 0;
   for (u32 i = 0; i < reading->n; i++) {
+    u64 odd = reading->errors[i] == 0 ? reading->traces[i].odd : 0;
     if (reading->errors[i] == 0)
       traces->at[traces->n++] = reading->traces[i];
-    else if (!error)
+    if (!error && odd)
+      error = model_note(reading->import->model,
+                         "%s has %llu events that are no proper JSON (trailing commas, NaN, bad "
+                         "escapes); what they mean was taken, those without a time left out",
+                         reading->inputs[i].path, (unsigned long long)odd);
+    if (!error && reading->errors[i])
       error = model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
   }
   if (!error && traces->n == 0) {

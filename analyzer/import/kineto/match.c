@@ -42,26 +42,39 @@ static u32 token_of(const struct spine_call *call) {
   return (u32)(token ^ token >> 32);
 }
 
-static int list_members(struct matching *m, u32 rank) {
+static bool is_message(const struct spine_call *call) {
+  return call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
+}
+
+/* A member for each communicator of a rank, and room for its calls. */
+static int add_members(struct matching *m, u32 rank) {
   const struct spine *spine = &internal_of(m->model)->spines[rank];
-  for (u32 c = 0; c < spine->definitions.n_comms; c++) {
-    struct member member = {.identity = spine->definitions.comms[c].identity,
-                            .rank = rank,
-                            .comm = c,
-                            .calls = malloc((spine->calls.n + 1u) * sizeof(u32)),
-                            .tokens = malloc((spine->calls.n + 1u) * sizeof(u32)),
-                            .numbered = true};
-    if (!VECTOR_PUSH(&m->members, member) || !member.calls || !member.tokens)
+  u32 n = spine->definitions.n_comms, first = m->members.n;
+  for (u32 c = 0; c < n; c++)
+    if (!VECTOR_PUSH(&m->members, (struct member){.identity = spine->definitions.comms[c].identity,
+                                                  .rank = rank,
+                                                  .comm = c,
+                                                  .numbered = true}))
       return -ENOMEM;
-    struct member *kept = &m->members.at[m->members.n - 1];
-    for (u32 i = 0; i < spine->calls.n; i++) {
-      const struct spine_call *call = &spine->calls.at[i];
-      if (call->comm != c || call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV)
-        continue;
-      kept->numbered &= call->seq != TSCOPE_UNKNOWN;
-      kept->calls[kept->n] = i;
-      kept->tokens[kept->n++] = token_of(call);
-    }
+  struct member *members = m->members.at + first;
+  for (u32 i = 0; i < spine->calls.n; i++)
+    if (!is_message(&spine->calls.at[i]))
+      members[spine->calls.at[i].comm].n++;
+  for (u32 c = 0; c < n; c++) {
+    members[c].calls = malloc((members[c].n + 1u) * sizeof(u32));
+    members[c].tokens = malloc((members[c].n + 1u) * sizeof(u32));
+    if (!members[c].calls || !members[c].tokens)
+      return -ENOMEM;
+    members[c].n = 0;
+  }
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    struct member *member = &members[call->comm];
+    if (is_message(call))
+      continue;
+    member->numbered &= call->seq != TSCOPE_UNKNOWN;
+    member->calls[member->n] = i;
+    member->tokens[member->n++] = token_of(call);
   }
   return 0;
 }
@@ -131,7 +144,7 @@ int kineto_number_collectives(struct model *model) {
   struct matching m = {.model = model};
   int error = 0;
   for (u32 r = 0; r < model->n_ranks && !error; r++)
-    error = list_members(&m, r);
+    error = add_members(&m, r);
   if (!error && m.members.n)
     qsort(m.members.at, m.members.n, sizeof *m.members.at, by_identity);
   for (u32 i = 0, next; i < m.members.n && !error; i = next) {

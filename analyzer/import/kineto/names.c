@@ -196,7 +196,7 @@ static bool add(struct kineto_names *names, struct json_text text, u32 hash) {
     char *plain = arena_alloc(&names->arena, text.n + 1);
     name.text = plain;
     if (plain)
-      scan_unescape(text, plain);
+      names->bad_escapes += scan_unescape(text, plain) > 0;
   }
   if (!name.text)
     return false;

@@ -47,6 +47,7 @@ struct kineto_names {
   VECTOR(struct kineto_name) list; /* [0] is the empty one */
   u32 *slots;                      /* index into list, 0 free */
   u32 n_slots;
+  u64 bad_escapes; /* names that have some */
 };
 
 /* Number of a name, 0 for the empty one; UINT32_MAX when there is no memory. */

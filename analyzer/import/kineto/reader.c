@@ -12,8 +12,6 @@
 #define MOST_WINDOW_BYTES (16u << 20)    /* no event is larger */
 #define MOST_SKIPPED_BYTES (64ull << 20) /* nor anything else that is passed over */
 #define FARTHEST_NS (1ll << 61) /* no instant is farther away: differences of two must fit */
-#define NANOSECONDS_FROM                                                                           \
-  100000000000000000ll /* a ts as large as this is no count of microseconds */
 
 struct reader {
   struct kineto_trace *trace;
@@ -24,7 +22,7 @@ struct reader {
   u64 before; /* bytes of text before the window */
   i64 base_ns;
   u64 most_events, skipped;
-  u64 bad_events, first_bad;
+  u64 bad_events, first_bad, odd;
   bool ended, cut, unit_known, nanoseconds;
   int error; /* of reading the file */
 };
@@ -69,13 +67,13 @@ static bool slide(struct reader *reader) {
 
 /* The next byte that is no space; 0 at the end. */
 static char peek(struct reader *reader) {
-  for (;;) {
+  u64 begin = position(reader);
+  do {
     reader->at = scan_space(reader->at);
     if (reader->at < end_of(reader))
       return *reader->at;
-    if (!slide(reader))
-      return 0;
-  }
+  } while (position(reader) - begin < MOST_SKIPPED_BYTES && slide(reader));
+  return 0;
 }
 
 static void stop_at(struct reader *reader) {
@@ -110,15 +108,19 @@ static bool skip_large(struct reader *reader) {
 static int take_event(struct reader *reader, struct kineto_event *event) {
   struct kineto_trace *trace = reader->trace;
   trace->events++;
+  reader->odd += event->odd;
   if (event->phase != 'X')
     return 0;
-  if (!reader->unit_known) {
-    reader->nanoseconds = event->start != NS_UNKNOWN && event->start / 1000 >= NANOSECONDS_FROM;
+  if (!reader->unit_known && event->start != NS_UNKNOWN) {
+    reader->nanoseconds = event->far;
     reader->unit_known = true;
   }
   if (reader->nanoseconds) {
-    event->start = event->start == NS_UNKNOWN ? event->start : event->start / 1000;
+    event->start = event->start == NS_UNKNOWN || event->far ? event->start : event->start / 1000;
     event->length = event->length == NS_UNKNOWN ? event->length : event->length / 1000;
+  } else if (event->far) {
+    event->start = NS_UNKNOWN;
+    reader->odd++;
   }
   return kineto_take(trace, event);
 }
@@ -143,13 +145,16 @@ static bool resume(struct reader *reader) {
 /* The list of events; `at` is behind its opening bracket. */
 static int read_events(struct reader *reader) {
   struct kineto_event event;
+  u32 commas = 0; /* since the last event */
   for (;;) {
     char c = peek(reader);
     if (c == ',') {
       reader->at++;
+      reader->odd += commas++ > 0;
       continue;
     }
     if (c == ']') {
+      reader->odd += commas > 0 && reader->trace->events;
       reader->at++;
       return 0;
     }
@@ -177,6 +182,7 @@ static int read_events(struct reader *reader) {
       }
     } else {
       reader->at = behind;
+      commas = 0;
       int error = take_event(reader, &event);
       if (error)
         return error;
@@ -261,6 +267,13 @@ static const char *describe_damage(struct reader *reader) {
                         reader->error == -EBADMSG ? "the compressed data is damaged or cut short"
                                                   : strerror(-reader->error),
                         (unsigned long long)trace->events, events);
+  if (reader->cut && reader->bad_events)
+    return arena_printf(arena,
+                        "broken JSON in %llu places, the first at byte %llu; it ends, or nothing "
+                        "can be made of what follows, after %llu %s",
+                        (unsigned long long)reader->bad_events,
+                        (unsigned long long)reader->first_bad, (unsigned long long)trace->events,
+                        events);
   if (reader->cut)
     return arena_printf(
         arena, "%s after %llu %s, at byte %llu",
@@ -337,6 +350,7 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_eve
   if (error == 0) {
     settle(trace, reader.base_ns);
     trace->damage = describe_damage(&reader);
+    trace->odd = reader.odd + trace->names.bad_escapes;
     if (trace->items.n == 0) {
       snprintf(why, why_bytes, "has no events that can be used%s%s", trace->damage ? ": " : "",
                trace->damage ? trace->damage : "");
@@ -349,6 +363,8 @@ int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_eve
   }
   byte_source_close(reader.source);
   free(reader.window);
+  free(trace->lane_slots);
+  trace->lane_slots = NULL;
   if (error)
     kineto_trace_free(trace);
   return error;

@@ -10,6 +10,10 @@
 #define MOST_FACT_BYTES (4u << 20)
 #define MOST_MEMBERS (1u << 20) /* a larger group is a false claim */
 #define MOST_WORLD (1u << 20)
+#define MOST_UNLISTED 4096u /* members that a group may claim without listing them */
+#define MOST_GROUPS 4096u   /* further groups count as unnamed */
+#define MOST_LANES 4096u    /* what comes on further ones counts as on the last */
+#define LANE_SLOTS (4 * MOST_LANES)
 
 static u8 dtype_of(struct json_text text) {
   static const struct {
@@ -84,18 +88,25 @@ static int group_of(struct kineto_trace *trace, const struct kineto_event *event
   if (event->group.n == 0 || event->group.n >= sizeof name)
     return 0;
   scan_unescape(event->group, name);
+  u32 number = kineto_name_of(&trace->names, event->group);
+  if (number == UINT32_MAX)
+    return -ENOMEM;
   for (u32 i = trace->groups.n; i-- > 0;)
-    if (strcmp(trace->groups.at[i].name, name) == 0 &&
+    if (trace->groups.at[i].number == number &&
         (event->group_ranks.n == 0 || !*trace->groups.at[i].ranks ||
          text_is(event->group_ranks, trace->groups.at[i].ranks,
                  (u32)strlen(trace->groups.at[i].ranks)))) {
       *index = i;
       return 0;
     }
-  struct kineto_group group = {.name = arena_text(&trace->arena, name),
+  if (trace->groups.n == MOST_GROUPS)
+    return 0;
+  struct kineto_group group = {.number = number,
+                               .name = arena_text(&trace->arena, name),
                                .what = copy_text(trace, event->group_what),
                                .ranks = copy_text(trace, event->group_ranks)};
-  if (event->group_size > 0 && event->group_size <= MOST_MEMBERS)
+  u32 believable = trace->world_size > MOST_UNLISTED ? trace->world_size : MOST_UNLISTED;
+  if (event->group_size > 0 && event->group_size <= believable)
     group.size = (u32)event->group_size;
   if (!group.name || !group.what || !group.ranks || !list_members(trace, &group))
     return -ENOMEM;
@@ -180,19 +191,28 @@ static bool lane_of(struct kineto_trace *trace, const struct kineto_event *event
                     u16 *lane) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
-  for (u32 i = trace->lanes.n; i-- > 0;) {
-    const struct kineto_lane *one = &trace->lanes.at[i];
+  if (!trace->lane_slots && !(trace->lane_slots = calloc(LANE_SLOTS, sizeof *trace->lane_slots)))
+    return false;
+  u64 hash = ((u64)stream * 2 + device) * 0x9e3779b97f4a7c15ull ^ (u64)gpu * 0xc2b2ae3d27d4eb4full;
+  u32 slot = (u32)(hash >> 40) % LANE_SLOTS;
+  for (; trace->lane_slots[slot]; slot = (slot + 1) % LANE_SLOTS) {
+    const struct kineto_lane *one = &trace->lanes.at[trace->lane_slots[slot] - 1];
     if (one->device == device && one->stream == stream && one->gpu == gpu) {
-      *lane = (u16)i;
+      *lane = (u16)(trace->lane_slots[slot] - 1);
       return true;
     }
   }
-  *lane = (u16)(trace->lanes.n < 4096 ? trace->lanes.n : 4095);
-  if (trace->lanes.n == 4096)
+  if (trace->lanes.n == MOST_LANES) {
+    *lane = MOST_LANES - 1;
     return true;
+  }
   const char *name =
       arena_printf(&trace->arena, device ? "stream %lld" : "thread %lld", (long long)stream);
-  return name && VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name});
+  if (!name || !VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name}))
+    return false;
+  trace->lane_slots[slot] = (u16)trace->lanes.n;
+  *lane = (u16)(trace->lanes.n - 1);
+  return true;
 }
 
 static bool is_device(enum kineto_category category) {

@@ -8,6 +8,13 @@
 #include "intervals.h"
 #include "kineto.h"
 
+#define MOST_ENDINGS 256u /* a call returns soon after what it waited for has ended */
+
+struct ending {
+  i64 end;
+  u32 span;
+};
+
 struct making {
   const struct model *model;
   const struct kineto_trace *trace;
@@ -15,9 +22,11 @@ struct making {
   const struct rank_clock *clock;
   struct arena *arena;
   struct timeline *timeline;
-  u32 *span_of;      /* [items.n] the span of an item, INDEX_NONE */
-  u32 *on_stream;    /* see lay_out_streams() */
-  u32 *stream_begin; /* [lanes + 1] into on_stream */
+  u32 *span_of;           /* [items.n] the span of an item, INDEX_NONE */
+  u32 *on_stream;         /* see lay_out_streams() */
+  u32 *stream_begin;      /* [lanes + 1] into on_stream */
+  struct ending *endings; /* of device work, in order */
+  u32 n_endings;
   VECTOR(struct edge) edges;
 };
 
@@ -189,27 +198,44 @@ static u32 first_after(const struct making *m, u32 lane, i64 instant) {
   return after < m->stream_begin[lane + 1] ? m->on_stream[after] : INDEX_NONE;
 }
 
+static int by_end(const void *left, const void *right) {
+  const struct ending *a = left, *b = right;
+  if (a->end != b->end)
+    return a->end < b->end ? -1 : 1;
+  return a->span < b->span ? -1 : a->span > b->span;
+}
+
+static int lay_out_endings(struct making *m) {
+  const struct timeline *t = m->timeline;
+  m->endings = malloc((t->n_spans + 1u) * sizeof *m->endings);
+  if (!m->endings)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind))
+      m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
+  if (m->n_endings)
+    qsort(m->endings, m->n_endings, sizeof *m->endings, by_end);
+  return 0;
+}
+
 /* Without anything that says what a call waited for: the device work that ended last before it
  * returned, of what was launched before it was made. */
 static u32 released_by(const struct making *m, u32 sync) {
-  const struct timeline *t = m->timeline;
-  const struct span *host = &t->spans[sync];
-  u32 best = INDEX_NONE;
-  for (u32 back = 0, i = sync; back < 4096 && i > 0; back++) {
-    const struct span *span = &t->spans[--i];
-    bool before = SPAN_ON_DEVICE(span->kind) && span->end <= host->end &&
-                  (span->launch == INDEX_NONE || t->spans[span->launch].start < host->start);
-    if (before && (best == INDEX_NONE || span->end > t->spans[best].end))
-      best = i;
+  const struct span *spans = m->timeline->spans, *host = &spans[sync];
+  u32 low = 0, high = m->n_endings;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (m->endings[middle].end <= host->end)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  for (u32 i = sync + 1; i < t->n_spans && t->spans[i].start <= host->end; i++) {
-    const struct span *span = &t->spans[i];
-    bool before = SPAN_ON_DEVICE(span->kind) && span->end <= host->end &&
-                  span->launch != INDEX_NONE && t->spans[span->launch].start < host->start;
-    if (before && (best == INDEX_NONE || span->end > t->spans[best].end))
-      best = i;
+  for (u32 back = 0; back < MOST_ENDINGS && low > 0; back++) {
+    u32 from = m->endings[--low].span, launch = spans[from].launch;
+    if ((launch == INDEX_NONE ? spans[from].start : spans[launch].start) < host->start)
+      return from;
   }
-  return best;
+  return INDEX_NONE;
 }
 
 /* What one record of synchronisation says: who waited, and for the last of which stream. */
@@ -277,7 +303,7 @@ static int unite(const struct making *m, u32 kinds, struct intervals *out) {
 /* On a job without GPU the operators are the compute, but for those that wait or communicate. */
 static int unite_all(struct making *m) {
   struct timeline *t = m->timeline;
-  bool gpu = false;
+  bool gpu = m->spine->gpu_kernels > 0;
   for (u32 i = 0; i < t->n_spans && !gpu; i++)
     gpu = t->spans[i].kind == SPAN_KERNEL || t->spans[i].kind == SPAN_COPY ||
           t->spans[i].kind == SPAN_FILL || t->spans[i].kind == SPAN_LAUNCH;
@@ -353,6 +379,8 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
     link_launches(&m, &calls);
     error = lay_out_streams(&m);
     if (!error)
+      error = lay_out_endings(&m);
+    if (!error)
       error = link_waits(&m, &calls);
     timeline->edges = m.edges.at;
     timeline->n_edges = m.edges.n;
@@ -365,6 +393,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   free(m.span_of);
   free(m.on_stream);
   free(m.stream_begin);
+  free(m.endings);
   if (error)
     kineto_release(timeline);
   return error;

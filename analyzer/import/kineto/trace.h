@@ -44,6 +44,7 @@ struct kineto_comm_facts {
 };
 
 struct kineto_group {
+  u32 number; /* of its name among the names */
   const char *name, *what;
   const char *ranks; /* as it stands: "[0, 1]" */
   u32 *members;      /* [n_members] global ranks; NULL if the file does not list them all */
@@ -71,14 +72,16 @@ struct kineto_trace {
   VECTOR(struct kineto_group) groups;
   VECTOR(struct kineto_sync) syncs;
   VECTOR(struct kineto_lane) lanes;
-  i64 begin, end; /* first and last instant of what is kept; NS_UNKNOWN */
-  u64 events;     /* in the file */
-  u64 bytes;      /* of text */
-  u64 file_bytes; /* on disk */
-  u32 rank;       /* INDEX_NONE if the file does not say */
-  u32 world_size; /* 0 if not known */
-  u64 gpu_memory; /* bytes of the first device, 0 */
+  u16 *lane_slots; /* while it is read: one more than the lane, by hash */
+  i64 begin, end;  /* first and last instant of what is kept; NS_UNKNOWN */
+  u64 events;      /* in the file */
+  u64 bytes;       /* of text */
+  u64 file_bytes;  /* on disk */
+  u32 rank;        /* INDEX_NONE if the file does not say */
+  u32 world_size;  /* 0 if not known */
+  u64 gpu_memory;  /* bytes of the first device, 0 */
   const char *gpu_name, *backend, *nccl, *cuda;
+  u64 odd;            /* events that are no proper JSON, but plain */
   const char *damage; /* NULL if the file is whole */
 };
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libFuzzer target: the bytes of a trace of PyTorch's profiler, read alone and as two ranks, all the
+ * way to results. Whatever they are, that ends, within memory, with results or a reason.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "import.h"
+#include "results.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
+
+static char directory[64], paths[2][96];
+
+static void write_file(const char *path, const u8 *data, size_t bytes) {
+  FILE *file = fopen(path, "wb");
+  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
+    abort();
+  fclose(file);
+}
+
+static void clean_up(void) {
+  unlink(paths[0]);
+  unlink(paths[1]);
+  rmdir(directory);
+}
+
+static void set_up(void) {
+  const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  snprintf(directory, sizeof directory, "%s/tscope-fuzz-XXXXXX", memory);
+  if (!mkdtemp(directory))
+    abort();
+  for (int i = 0; i < 2; i++)
+    snprintf(paths[i], sizeof paths[i], "%s/rank%d.trace.json", directory, i);
+  atexit(clean_up);
+}
+
+static void read_paths(u32 n) {
+  static const struct analyse_options options = {.flops_per_step = NAN,
+                                                 .params = NAN,
+                                                 .tokens_per_step = NAN,
+                                                 .peak_tflops = NAN,
+                                                 .threads = 1};
+  const char *const given[] = {paths[0], paths[1]};
+  char why[512];
+  struct model *model;
+  struct results *results;
+  if (import_load(given, n, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+    return;
+  if (analyse(model, &options, &results) == 0)
+    results_free(results);
+  model_free(model);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
+  if (!directory[0])
+    set_up();
+  write_file(paths[0], data, bytes);
+  write_file(paths[1], data, bytes);
+  read_paths(1);
+  read_paths(2);
+  return 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Traces of PyTorch's profiler as its versions, other exporters and accidents leave them, each
+ * written here with what is true of it.
+ */
+#include "model_support.h"
+
+#include "import.h"
+
+static char why[512];
+
+static void write_text(const struct fixture *fixture, const char *name, const char *text) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static struct model *read_folder(const struct fixture *fixture) {
+  const char *path = fixture->directory;
+  struct model *model = NULL;
+  if (import_load(&path, 1, NULL, &model, why, sizeof why) != 0)
+    fail_msg("%s", why);
+  return model;
+}
+
+static struct model *read_text(const struct fixture *fixture, const char *text) {
+  write_text(fixture, "rank0.trace.json", text);
+  return read_folder(fixture);
+}
+
+static struct timeline timeline_of(const struct model *model, u32 rank) {
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, rank, &timeline), 0);
+  return timeline;
+}
+
+static u32 count_kind(const struct timeline *timeline, u8 kind) {
+  u32 n = 0;
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    n += timeline->spans[i].kind == kind;
+  return n;
+}
+
+static const struct span *first_of(const struct timeline *timeline, u8 kind) {
+  for (u32 i = 0; i < timeline->n_spans; i++)
+    if (timeline->spans[i].kind == kind)
+      return &timeline->spans[i];
+  fail_msg("no span of kind %u", kind);
+  return NULL;
+}
+
+#define LAUNCH(at, correlation)                                                                    \
+  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,"      \
+  "\"ts\":" at ",\"dur\":5,\"args\":{\"correlation\":" correlation "}}"
+#define KERNEL(name, at, dur, correlation)                                                         \
+  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" at          \
+  ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}}"
+
+/* Microseconds with a fraction, on a clock that begins at baseTimeNanoseconds. */
+static void fractions_are_nanoseconds(void **state) {
+  struct model *model = read_text(
+      *state, "{\"schemaVersion\":1,\"traceEvents\":[" LAUNCH("10.250", "1") "," KERNEL(
+                  "k", "20.125", "3.001", "1") "],\"baseTimeNanoseconds\":1700000000000000000}");
+  struct timeline timeline = timeline_of(model, 0);
+  const struct span *kernel = first_of(&timeline, SPAN_KERNEL);
+  assert_int_equal(kernel->start, 9875); /* after the launch, the first instant there is */
+  assert_int_equal(kernel->end - kernel->start, 3001);
+  assert_string_equal(timeline_name(&timeline, kernel->name), "k");
+  assert_int_equal(timeline.spans[kernel->launch].kind, SPAN_LAUNCH);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+/* A ts that can only be nanoseconds, as some exporters write them. */
+static void whole_nanoseconds_are_told(void **state) {
+  struct model *model =
+      read_text(*state, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" LAUNCH(
+                            "1700000000000000000", "1") "," KERNEL("k", "1700000000000004000",
+                                                                   "1500", "1") "]}");
+  struct timeline timeline = timeline_of(model, 0);
+  const struct span *kernel = first_of(&timeline, SPAN_KERNEL);
+  assert_int_equal(kernel->start, 4000);
+  assert_int_equal(kernel->end - kernel->start, 1500);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+/* Categories of PyTorch 1.8, a bare list of events, and what ROCm calls its functions. */
+static void old_and_amd_traces_are_read(void **state) {
+  struct model *model = read_text(
+      *state,
+      "[{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"aten::mm\",\"pid\":\"9\",\"tid\":\"2\","
+      "\"ts\":"
+      "1,\"dur\":20},"
+      "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"hipExtModuleLaunchKernel\",\"pid\":9,\"tid\":2,"
+      "\"ts\":3,\"dur\":4,\"args\":{\"correlation\":\"77\"}},"
+      "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"hipStreamSynchronize\",\"pid\":9,\"tid\":2,"
+      "\"ts\":8,\"dur\":12},"
+      "{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"Cijk_Ailk\",\"pid\":0,\"tid\":\"stream 3 \","
+      "\"ts\":9,\"dur\":9,\"args\":{\"correlation\":77}},"
+      "{\"ph\":\"X\",\"cat\":\"Memcpy\",\"name\":\"CopyHostToDevice\",\"pid\":0,\"tid\":\"stream "
+      "3\","
+      "\"ts\":19,\"dur\":1,\"args\":{\"bytes\":4096}}]");
+  struct timeline timeline = timeline_of(model, 0);
+  const struct span *kernel = first_of(&timeline, SPAN_KERNEL);
+  assert_int_equal(count_kind(&timeline, SPAN_OP), 1);
+  assert_int_equal(timeline.spans[kernel->launch].kind, SPAN_LAUNCH);
+  assert_int_equal(first_of(&timeline, SPAN_COPY)->category, TSCOPE_COPY_H2D);
+  assert_int_equal(first_of(&timeline, SPAN_COPY)->lane, kernel->lane);
+  /* nothing says what the host waited for: it returned when the kernel had ended */
+  assert_int_equal(timeline.n_edges, 1);
+  assert_ptr_equal(&timeline.spans[timeline.edges[0].from], kernel);
+  assert_int_equal(timeline.spans[timeline.edges[0].to].kind, SPAN_SYNC);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+static void broken_files_are_read_as_far_as_they_go(void **state) {
+  static const struct {
+    const char *text;
+    u32 kernels;
+    const char *damage; /* NULL: whole, and only a note */
+  } cases[] = {
+      {"{\"traceEvents\":[" KERNEL("a", "1", "1", "0") "," KERNEL("b", "3", "1",
+                                                                  "0") ",{\"ph\":\"X\",",
+       2, "cut short"},
+      {"{\"traceEvents\":[" KERNEL("a", "1", "1", "0") "," KERNEL("b", "3", "1", "0"), 2,
+       "cut short"},
+      {"{\"traceEvents\":[" KERNEL("a", "1", "1", "0") " oops {\"x\" 3}, " KERNEL("b", "3", "1",
+                                                                                  "0") "]}",
+       2, "broken JSON"},
+      {"{\"traceEvents\":[" KERNEL("a", "1", "1", "0") ",," KERNEL("b", "3", "1", "0") ",],}", 2,
+       NULL},
+      {"{\"traceEvents\":[" KERNEL("a", "NaN", "1", "0") "," KERNEL("b", "3", "Infinity", "0") "]}",
+       1, NULL},
+      {"{\"traceEvents\":[" KERNEL("a\\q\\u12", "1", "1", "0") "]}", 1, NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct model *model = read_text(*state, cases[i].text);
+    struct timeline timeline = timeline_of(model, 0);
+    assert_int_equal(count_kind(&timeline, SPAN_KERNEL), cases[i].kernels);
+    if (cases[i].damage)
+      assert_non_null(strstr(model->ranks[0].damage, cases[i].damage));
+    else
+      assert_null(model->ranks[0].damage);
+    if (!cases[i].damage) {
+      assert_int_equal(model->n_notes, 1);
+      assert_non_null(strstr(model->notes[0], "no proper JSON"));
+    }
+    timeline_release(&timeline);
+    model_free(model);
+  }
+}
+
+/* Claims that would take gigabytes, or for ever. */
+static void false_claims_are_not_believed(void **state) {
+  struct model *model = read_text(
+      *state,
+      "{\"distributedInfo\":{\"rank\":4000000000,\"world_size\":4000000000},\"traceEvents\":["
+      "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"tid\":1,\"ts\":1,"
+      "\"dur\":1,\"args\":{\"Collective name\":\"allreduce\",\"Group size\":1000000000,"
+      "\"Process Group Name\":\"0\",\"Process Group Ranks\":\"[0, 1, 4000000000]\"}}," KERNEL(
+          "k", "9.3e18", "9e18", "1") "," KERNEL("k", "-9e300", "1", "1") "]}");
+  assert_int_equal(model->n_ranks, 1);
+  assert_int_equal(model->ranks[0].rank, 0);
+  assert_int_equal(model->world_size == 0 || model->world_size == 1, 1);
+  for (u32 c = 0; c < model->n_comms; c++)
+    assert_true(model->comms[c].size <= 4096);
+  assert_true(model->end - model->begin < 1000000);
+  model_free(model);
+}
+
+/* Rank r's all-reduces end together on all ranks; its clock is off by r seconds and its trace
+ * begins `skip` collectives later. */
+static void write_rank(const struct fixture *fixture, const char *name, u32 r, u32 skip,
+                       const char *more) {
+  static const char *const sizes[] = {"1000", "2000", "3000", "4000", "5000", "6000"};
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  fprintf(out, "{\"schemaVersion\":1,%s\"traceEvents\":[", more);
+  for (u32 k = skip; k < 6; k++)
+    fprintf(out,
+            "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce_Sum_f32\","
+            "\"pid\":0,\"tid\":20,\"ts\":%u,\"dur\":%u,\"args\":{\"stream\":20,\"Collective name\":"
+            "\"allreduce\",\"In msg nelems\":%s,\"Out msg nelems\":%s,\"dtype\":\"Float\","
+            "\"Group size\":2,\"Process Group Name\":\"0\",\"Process Group Ranks\":\"[0, 1]\"}}",
+            k > skip ? "," : "", r * 1000000 + k * 1000 + 10 * r, 500 - 10 * r, sizes[k], sizes[k]);
+  fputs("]}", out);
+  fclose(out);
+  write_text(fixture, name, text);
+  free(text);
+}
+
+static void traces_that_begin_later_are_matched(void **state) {
+  write_rank(*state, "a.trace.json", 0, 0, "\"distributedInfo\":{\"rank\":0,\"world_size\":2},");
+  write_rank(*state, "b.trace.json", 1, 2, "\"distributedInfo\":{\"rank\":1,\"world_size\":2},");
+  struct model *model = read_folder(*state);
+  assert_int_equal(model->n_ranks, 2);
+  u32 complete = 0;
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    complete += model->collectives[c].complete;
+    assert_false(model->collectives[c].mismatched);
+  }
+  assert_int_equal(complete, 4);
+  assert_true(model->clock_aligned);
+  assert_true(fabs((double)model->ranks[1].clock.offset_ns + 1e9) < 1000 ||
+              fabs((double)model->ranks[1].clock.offset_ns) > 9e8);
+  assert_int_equal(model->comms[0].size, 2);
+  model_free(model);
+}
+
+/* No distributedInfo: the one rank that is in both groups; else the file's name. */
+static void ranks_are_found_without_being_told(void **state) {
+  write_text(*state, "x.trace.json",
+             "{\"traceEvents\":["
+             "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"record_param_comms\",\"tid\":1,\"ts\":1,"
+             "\"dur\":1,\"args\":{\"Collective name\":\"allreduce\",\"Process Group Name\":\"1\","
+             "\"Process Group Ranks\":\"[4, 5]\"}},"
+             "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"record_param_comms\",\"tid\":1,\"ts\":3,"
+             "\"dur\":1,\"args\":{\"Collective name\":\"allreduce\",\"Process Group Name\":\"2\","
+             "\"Process Group Ranks\":\"[1, 5]\"}}]}");
+  write_text(*state, "worker3_step_12.1694128201545.pt.trace.json",
+             "{\"traceEvents\":[" KERNEL("k", "1", "1", "0") "]}");
+  struct model *model = read_folder(*state);
+  assert_int_equal(model->n_ranks, 2);
+  assert_int_equal(model->ranks[0].rank, 3);
+  assert_int_equal(model->ranks[1].rank, 5);
+  model_free(model);
+}
+
+static void steps_are_the_profilers(void **state) {
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":["
+      "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#5\",\"tid\":1,\"ts\":100,"
+      "\"dur\":50},"
+      "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#6\",\"tid\":1,\"ts\":160,"
+      "\"dur\":30},"
+      "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"Optimizer.step#SGD.step\",\"tid\":1,"
+      "\"ts\":165,\"dur\":10}," KERNEL("k", "170", "100", "1") "]}");
+  assert_string_equal(model->steps.method, "ProfilerStep annotations");
+  assert_int_equal(model->steps.n, 2);
+  assert_int_equal(model->steps.end[1] - model->steps.begin[0], 90000);
+  assert_int_equal(model->phases[1].optimizer, 10000);
+  model_free(model);
+}
+
+/* A stream that waits for an event of another, and a host that waits for one: as cuda_sync events
+ * tell. */
+static void waits_are_edges(void **state) {
+#define CALL(name, at, correlation)                                                                \
+  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" at    \
+  ",\"dur\":1,\"args\":{\"correlation\":" correlation "}}"
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":[" LAUNCH("10", "1") "," CALL("cudaEventRecord", "16", "2") "," CALL(
+          "cudaStreamWaitEvent", "18",
+          "3") "," LAUNCH("20",
+                          "4") "," CALL("cudaEventRecord", "26",
+                                        "5") ","
+                                             "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
+                                             "\"cudaEventSynchronize\",\"pid\":1,\"tid\":1,"
+                                             "\"ts\":30,\"dur\":90,\"args\":{\"correlation\":6}}"
+                                             "," KERNEL(
+                                                 "first", "15", "40",
+                                                 "1") ","
+                                                      "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"
+                                                      "\"second\",\"pid\":0,\"tid\":8,\"ts\":56,"
+                                                      "\"dur\":60,"
+                                                      "\"args\":{\"device\":0,\"stream\":8,"
+                                                      "\"correlation\":4}},"
+                                                      "{\"ph\":\"X\",\"cat\":\"cuda_sync\","
+                                                      "\"name\":\"Stream Wait "
+                                                      "Event\",\"pid\":0,\"tid\":8,"
+                                                      "\"ts\":18,\"dur\":1,\"args\":{\"stream\":8,"
+                                                      "\"correlation\":3,\"wait_on_stream\":7,"
+                                                      "\"wait_on_cuda_event_record_corr_id\":2}},"
+                                                      "{\"ph\":\"X\",\"cat\":\"cuda_sync\","
+                                                      "\"name\":\"Event "
+                                                      "Sync\",\"pid\":0,\"tid\":-1,\"ts\":30,"
+                                                      "\"dur\":89,\"args\":{\"stream\":-1,"
+                                                      "\"correlation\":6,\"wait_on_stream\":8,"
+                                                      "\"wait_on_cuda_event_record_corr_id\":5}}]"
+                                                      "}");
+  struct timeline timeline = timeline_of(model, 0);
+  assert_int_equal(timeline.n_edges, 2);
+  for (u32 i = 0; i < 2; i++) {
+    const struct edge *edge = &timeline.edges[i];
+    const char *from = timeline_name(&timeline, timeline.spans[edge->from].name);
+    const char *to = timeline_name(&timeline, timeline.spans[edge->to].name);
+    assert_string_equal(from, edge->kind == EDGE_EVENT ? "first" : "second");
+    assert_string_equal(to, edge->kind == EDGE_EVENT ? "second" : "cudaEventSynchronize");
+  }
+  timeline_release(&timeline);
+  model_free(model);
+}
+
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_FOLDER(fractions_are_nanoseconds),
+      WITH_FOLDER(whole_nanoseconds_are_told),
+      WITH_FOLDER(old_and_amd_traces_are_read),
+      WITH_FOLDER(broken_files_are_read_as_far_as_they_go),
+      WITH_FOLDER(false_claims_are_not_believed),
+      WITH_FOLDER(traces_that_begin_later_are_matched),
+      WITH_FOLDER(ranks_are_found_without_being_told),
+      WITH_FOLDER(steps_are_the_profilers),
+      WITH_FOLDER(waits_are_edges),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
