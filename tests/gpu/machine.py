@@ -83,6 +83,7 @@ class Machine:
 
     def __init__(self, build, python, scratch, standins):
         self.scratch = scratch
+        self.build = build
         self.library = os.path.join(build, "preload", "libtscope.so")
         self.tool = os.path.join(build, "analyzer", "tscope-report")
         self.gpus = [] if standins else gpus()
@@ -141,6 +142,42 @@ class Machine:
             raise Failed(f"{script} {' '.join(arguments)} ({mode}) ended with status "
                          f"{result.returncode}: {result.stderr.strip()[:1500]}")
         return Run(result, folder)
+
+    def program(self, name, *arguments, mode=BARE, label="", **settings):
+        """Runs a program of this folder that was built along, or gives what an equal run gave."""
+        key = (name, arguments, mode, label, tuple(sorted(settings.items())))
+        if key not in self.runs:
+            self.runs[key] = self._program(name, arguments, mode, settings)
+        return self.runs[key]
+
+    def _program(self, name, arguments, mode, settings):
+        path = os.path.join(self.build, "tests", "gpu", name)
+        if not os.path.exists(path):
+            raise NotHere(f"{path} was not built")
+        folder = tempfile.mkdtemp(prefix="run-", dir=self.scratch)
+        environment = dict(self.environment, TSCOPE_DIR=folder, LD_LIBRARY_PATH=self.cuda_libraries(),
+                           **settings)
+        if mode != BARE:
+            environment.update(SETTINGS[mode], LD_PRELOAD=self.library)
+        result = subprocess.run([path, *arguments], env=environment, capture_output=True, text=True,
+                                timeout=120)
+        if result.returncode == 127:
+            raise NotHere(result.stderr.strip())
+        if result.returncode != 0:
+            raise Failed(f"{name} {' '.join(arguments)} ({mode}) ended with status "
+                         f"{result.returncode}: {result.stderr.strip()[:500]}")
+        return Run(result, folder)
+
+    def cuda_libraries(self):
+        """Where programs find the CUDA runtime and CUPTI: the stand-ins; or what was carried here,
+        what PyTorch brought, what is installed."""
+        if not self.real:
+            return os.path.join(self.build, "tests", "standins", "lib")
+        places = [os.environ.get("LD_LIBRARY_PATH"), os.path.join(self.build, "carried")]
+        wheel = self.python and standin_wheel.site_packages(self.python)[0]
+        places += [wheel and os.path.join(wheel, "nvidia", "cu13", "lib"), "/usr/local/cuda/lib64",
+                   "/usr/local/cuda/extras/CUPTI/lib64"]
+        return os.pathsep.join(filter(None, places))
 
     def work(self, work, *arguments, mode=BARE, **settings):
         """Runs work.py."""

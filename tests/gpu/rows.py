@@ -259,6 +259,42 @@ def overhead(machine):
     return "; ".join(told)
 
 
+def launches_counted(machine):
+    """A program in C: every launch, copy, fill and replay; kernels as long as CUDA events say"""
+    # Kernels of the stand-ins are as long as one says; of 1 ms, the gaps between them are 0.1 %.
+    settings = {} if machine.real else {"STANDIN_KERNEL_US": "1000"}
+    run = machine.program("launches", "count", mode=CUPTI, **settings)
+    trace, said = run.trace, run.said
+    spans = trace.records["GpuKernel"]
+    expect(spans, f"no kernels; GPU time was had so: {clock_sources(trace)}")
+    for name in ("check_tiny", "check_graphed", "check_long"):
+        seen = sum(trace.strings[span.name] == name for span in spans)
+        expect(seen == said[name], f"{name}: {seen} seen, {said[name]} ran")
+    for record, wanted in (("GpuCopy", 1), ("GpuFill", 1), ("GraphLaunch", said["replays"])):
+        seen = len(trace.records[record])
+        expect(seen == wanted, f"{record}: {seen}, not {wanted}")
+    longer = [span.dur for span in spans if trace.strings[span.name] == "check_long"]
+    apart = sum(longer[1:]) * 1e-6 / said["long_ms"] - 1
+    expect(abs(apart) <= WITHIN, f"the long kernels' time: {apart:+.2%} of what events say")
+    return (f"{len(spans)} kernels, {said['replays']} replays; time {apart:+.3%}; "
+            f"launches by the runtime too: {said['by_runtime']}")
+
+
+def launch_overhead(machine):
+    """What each mode costs a program in C that does nothing but launch: median of paired runs"""
+    if not machine.real:
+        machine.program("launches", "pace", mode=CUPTI)  # rehearsed, not measured
+        raise NotHere("needs a GPU: the time of work that is not done says nothing")
+    rounds = [{mode: machine.program("launches", "pace", mode=mode, label=f"round {n}")
+               .said["launch_us"] for mode in (BARE, OFF, HOST, EVENTS, CUPTI)} for n in range(7)]
+    told = [f"7 rounds; without: {statistics.median(r[BARE] for r in rounds):.3f} µs a launch"]
+    for mode in (OFF, HOST, EVENTS, CUPTI):
+        ratios = sorted(r[mode] / r[BARE] for r in rounds)
+        told.append(f"{mode}: ×{ratios[3]:.4f} ({ratios[0]:.4f} to {ratios[-1]:.4f})")
+    return "; ".join(told)
+
+
 ROWS = (losses_are_the_same, says_nothing, kernels_as_torch_profiler, copies_as_torch_profiler,
         beside_torch_profiler, products_of_known_shape, tensor_memory, nvtx_ranges, graphs,
-        one_queue, nccl_one_rank, nccl_ranks, nccl_event_pairs, report_reads, overhead)
+        one_queue, nccl_one_rank, nccl_ranks, nccl_event_pairs, report_reads, launches_counted,
+        launch_overhead, overhead)
