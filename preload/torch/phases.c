@@ -33,6 +33,7 @@ void backward_begin(struct torch_scope *scope) {
   scope->thread = thread;
   scope->start = tscope_ticks();
   scope->dur = phase_open(thread, scope->start, TSCOPE_PHASE_BACKWARD, torch_family.backward);
+  torch_thread_of(thread)->forward.dur = NULL;
   tscope_leave(thread);
 }
 
@@ -76,29 +77,45 @@ static u32 phase_of(const char *name) {
   return 0;
 }
 
-static void range_open(struct tscope_thread *thread, const void *range, enum tscope_phase phase,
+static bool starts_with(const char *name, const char *start) {
+  return name && !strncmp(name, start, strlen(start));
+}
+
+static void range_open(struct tscope_thread *thread, const void *range, u32 phase,
                        const char *name) {
   struct torch_thread *mine = torch_thread_of(thread);
   if (mine->n_ranges == TORCH_RANGES)
     return;
-  u64 start = tscope_ticks();
-  struct torch_range open = {
-      .range = range,
-      .dur = phase_open(thread, start, phase, tscope_string(thread, name)),
-      .start = start,
-      .phase = phase,
-  };
+  struct torch_range open = {.range = range, .start = tscope_ticks(), .phase = (u8)phase};
+  open.ends_forward = !phase;
+  if (phase)
+    open.dur = phase_open(thread, open.start, phase, tscope_string(thread, name));
   mine->ranges[mine->n_ranges++] = open;
+}
+
+/* What is recomputed inside a backward pass is part of that. */
+static void forward_open(struct tscope_thread *thread) {
+  struct torch_range *forward = &torch_thread_of(thread)->forward;
+  if (torch_scope_find(SCOPE_BACKWARD))
+    return;
+  forward->start = tscope_ticks();
+  forward->dur = phase_open(thread, forward->start, TSCOPE_PHASE_FORWARD,
+                            tscope_string(thread, "fully_shard"));
 }
 
 static void *range_start(void *context, const void *range) {
   *(void **)context = NULL;
   const char *name = torch_family.range_name(range);
   u32 phase = phase_of(name);
-  struct tscope_thread *thread = phase ? tscope_enter(TSCOPE_QUIET) : NULL;
+  bool begins = !phase && starts_with(name, TSCOPE_TORCH_FORWARD_BEGINS);
+  bool ends = !phase && starts_with(name, TSCOPE_TORCH_FORWARD_ENDS);
+  struct tscope_thread *thread = phase || begins || ends ? tscope_enter(TSCOPE_QUIET) : NULL;
   if (!thread)
     return context;
-  range_open(thread, range, phase, name);
+  if (begins)
+    forward_open(thread);
+  else
+    range_open(thread, range, phase, name);
   tscope_leave(thread);
   return context;
 }
@@ -113,6 +130,8 @@ static void range_end(const void *range, void *context) {
   for (u32 i = mine->n_ranges; i-- > 0;)
     if (mine->ranges[i].range == range) {
       tscope_span_close(thread, mine->ranges[i].dur, mine->ranges[i].start);
+      if (mine->ranges[i].ends_forward)
+        tscope_span_close(thread, mine->forward.dur, mine->forward.start);
       if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
         gpu_step_ended(thread, false);
       mine->n_ranges--;

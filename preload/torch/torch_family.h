@@ -16,7 +16,8 @@ struct torch_range {
   const void *range; /* the at::RecordFunction */
   u64 *dur;
   u64 start;
-  enum tscope_phase phase;
+  u8 phase;          /* enum tscope_phase, 0: none of its own */
+  bool ends_forward; /* the forward pass lasts until it ends, or until the next such */
 };
 
 struct torch_collective {
@@ -30,8 +31,9 @@ struct torch_collective {
 struct torch_thread {
   struct torch_range ranges[TORCH_RANGES]; /* open ones, outermost first */
   u32 n_ranges;
-  u32 n_buckets;   /* whose collectives DDP queued since it last waited for them */
-  u32 next_bucket; /* the one being waited for */
+  struct torch_range forward; /* of FSDP: its end is not known before the next phase */
+  u32 n_buckets;              /* whose collectives DDP queued since it last waited for them */
+  u32 next_bucket;            /* the one being waited for */
   struct torch_collective buckets[TORCH_BUCKETS];
 };
 

@@ -100,7 +100,7 @@ def check_report(job, tool, ranks, steps):
                  "steps with kernels", "launch calls", "collective calls", "matrix products"):
         expect(quality["coverage"][name]["share"] == 1, f"{name}: {quality['coverage'][name]}")
     expect(found["overlap"]["comm_ms"] > 0, f"{found['overlap']}")
-    expect(all(found["phases"][f"{phase}_ms"] > 0 for phase in ("data", "backward", "optimizer")),
+    expect(all(found["phases"][f"{phase}_ms"] > 0 for phase in ("data", "forward", "backward", "optimizer")),
            f"{found['phases']}")
     expect(any(row["comm"].startswith("default_pg") for row in found["collectives"]),
            f"{found['collectives']}")
@@ -162,7 +162,7 @@ def sharded(python, site, library, tool, scratch):
         for trace in traces:
             ops = collections.Counter(call.tag for call in trace.records["Collective"])
             expect(all(ops[OPS[name]] >= 6 for name in wanted), f"{strategy}: {ops}")
-            expect(len(trace.phases("BACKWARD")) == len(trace.phases("OPTIMIZER")) == 6, "phases")
+            check_phases(trace, 6, 6)
         check_report(job, tool, 2, 6)
 
 
