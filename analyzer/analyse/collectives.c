@@ -165,6 +165,38 @@ static double mean_wait_ns(const struct analysis *a, const struct collective *c)
   return sum / c->n_arrivals;
 }
 
+static bool is_among(const char *word, const char *words) {
+  size_t length = strlen(word);
+  for (const char *at = words; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+    if (strncmp(at, word, length) == 0 && (at[length] == '\0' || at[length] == '/'))
+      return true;
+  return false;
+}
+
+/* False when memory ran out. */
+static bool add_choice(struct analysis *a, const char *word, const char **words) {
+  if (!word || is_among(word, *words))
+    return true;
+  *words = *words ? arena_printf(a->arena, "%s/%s", *words, word) : word;
+  return *words != NULL;
+}
+
+/* What NCCL chose for the collectives of a kind. */
+static int summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
+                             struct collective_result *out, double *scratch) {
+  u32 told = 0;
+  for (u32 i = 0; i < kind->n; i++) {
+    const struct collective *one = &a->model->collectives[order[kind->first + i]];
+    if (!add_choice(a, one->algorithm, &out->algorithm) ||
+        !add_choice(a, one->protocol, &out->protocol))
+      return -ENOMEM;
+    if (one->channels)
+      scratch[told++] = one->channels;
+  }
+  out->channels = median_of(scratch, told);
+  return 0;
+}
+
 static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
                           struct collective_result *out, double *scratch) {
   const struct comm *comm = &a->model->comms[kind->comm];
@@ -191,7 +223,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && kind->bytes ? (double)kind->bytes / transfer : NAN;
   out->busbw_gbps = comm->size ? out->algbw_gbps * bus_factor(kind->op, comm->size) : NAN;
-  return out->comm ? 0 : -ENOMEM;
+  return out->comm ? summarise_choices(a, kind, order, out, scratch) : -ENOMEM;
 }
 
 static int by_total_time(const void *left, const void *right) {

@@ -7,8 +7,8 @@
 #ifndef TSCOPE_RESULTS_H
 #define TSCOPE_RESULTS_H
 
-#include "check_result.h"
 #include "../diff/diff_result.h"
+#include "check_result.h"
 #include "memory_result.h"
 #include "module_result.h"
 #include "model.h"
@@ -58,8 +58,12 @@ struct collective_result {
   double bytes;                  /* per instance */
   double algbw_gbps, busbw_gbps; /* 1e9 bytes/s, median */
   double wait_ms, transfer_ms;   /* median per instance, wait: mean over ranks */
-  u32 comm_index;                /* in model.comms */
-  u32 from, to;                  /* send/recv: global ranks; INDEX_NONE for collectives */
+  const char
+      *algorithm; /* in NCCL's words, with '/' between where it chose several; NULL: not told */
+  const char *protocol;
+  double channels; /* median, NAN: not told */
+  u32 comm_index;  /* in model.comms */
+  u32 from, to;    /* send/recv: global ranks; INDEX_NONE for collectives */
 };
 
 struct share {

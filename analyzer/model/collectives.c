@@ -267,6 +267,23 @@ static int lay_out_arrivals(struct matcher *matcher) {
   return 0;
 }
 
+/* All members run a collective in the same way: the word of one is enough. */
+static void take_choices(struct matcher *matcher) {
+  for (u32 r = 0; r < matcher->model->n_ranks; r++) {
+    const struct spine *spine = &matcher->internal->spines[r];
+    for (u32 i = 0; i < spine->insides.n; i++) {
+      const struct spine_inside *inside = &spine->insides.at[i];
+      u32 c = inside->call == INDEX_NONE ? INDEX_NONE : spine->calls.at[inside->call].collective;
+      if (c == INDEX_NONE)
+        continue;
+      struct collective *collective = &matcher->model->collectives[c];
+      collective->algorithm = inside->algorithm ? inside->algorithm : collective->algorithm;
+      collective->protocol = inside->protocol ? inside->protocol : collective->protocol;
+      collective->channels = inside->channels ? inside->channels : collective->channels;
+    }
+  }
+}
+
 static u32 expected_arrivals(const struct model *model, const struct collective *collective) {
   if (is_p2p(collective->op))
     return 2;
@@ -293,6 +310,8 @@ int match_collectives(struct model *model) {
            matcher.collectives.n * sizeof *model->collectives);
   if (result == 0)
     result = lay_out_arrivals(&matcher);
+  if (result == 0)
+    take_choices(&matcher);
   for (u32 c = 0; c < model->n_collectives && result == 0; c++) {
     u32 expected = expected_arrivals(model, &model->collectives[c]);
     model->collectives[c].complete = expected > 0 && model->collectives[c].n_arrivals >= expected;

@@ -191,6 +191,21 @@ int model_join_ranks(struct model *model, const struct model_options *options) {
   return result;
 }
 
+/* Where the times of collectives are NCCL's own, how far they may be off. */
+static int note_inside(struct model *model) {
+  i64 error = NS_UNKNOWN;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    i64 one = internal_of(model)->spines[r].inside_error_ns;
+    error = one > error ? one : error;
+  }
+  return error == NS_UNKNOWN
+             ? 0
+             : model_note(model,
+                          "when collectives ran is NCCL's own word (TSCOPE_NCCL_INSIDE), on the "
+                          "host's clock to within %.0f us",
+                          ceil((double)error / 1e3));
+}
+
 static int build(struct loading *loading) {
   struct model *model = loading->model;
   const struct model_options *options = loading->options;
@@ -199,6 +214,8 @@ static int build(struct loading *loading) {
     result = processes_number(&loading->processes);
   if (result == 0)
     result = adopt(loading);
+  if (result == 0)
+    result = note_inside(model);
   model->timelines = &trace_timelines;
   return result == 0 ? model_join_ranks(model, options) : result;
 }

@@ -104,10 +104,12 @@ struct collective {
   u32 seq;
   u64 count;
   u64 bytes; /* S of the bus bandwidth formulas: the full array for all_gather/reduce_scatter */
-  u32 first_arrival, n_arrivals; /* in model.arrivals */
-  i64 last_start;                /* max over arrivals of start, NS_UNKNOWN if any is unknown */
-  i64 transfer_ns;               /* see analyse/; NS_UNKNOWN */
-  i32 step;                      /* step of its first arrival, -1 outside */
+  u32 first_arrival, n_arrivals;    /* in model.arrivals */
+  i64 last_start;                   /* max over arrivals of start, NS_UNKNOWN if any is unknown */
+  i64 transfer_ns;                  /* see analyse/; NS_UNKNOWN */
+  i32 step;                         /* step of its first arrival, -1 outside */
+  const char *algorithm, *protocol; /* in NCCL's words; NULL if not told */
+  u16 channels;                     /* 0 if not told */
   u8 op, dtype, redop;
   bool complete;   /* every member seen */
   bool mismatched; /* members disagree on op, count or dtype */

@@ -94,6 +94,8 @@ static int index_calls(const struct spine *spine, struct call_index *index) {
     named += is_named(spine->runs.at[i].comm, spine->runs.at[i].seq);
   for (u32 i = 0; i < spine->waits.n; i++)
     named += is_named(spine->waits.at[i].comm, spine->waits.at[i].seq);
+  for (u32 i = 0; i < spine->insides.n; i++)
+    named += is_named(spine->insides.at[i].comm, spine->insides.at[i].seq);
   if (named == 0 || n == 0)
     return 0;
   index->at = malloc(n * sizeof *index->at);
@@ -143,8 +145,15 @@ static int pair_named(struct spine *spine, bool *run_taken) {
     const struct spine_run *run = &spine->runs.at[i];
     u32 call = find_call(&index, run->comm, run->seq, run->op == TSCOPE_OP_SEND);
     run_taken[i] = call != INDEX_NONE;
-    if (call != INDEX_NONE)
-      settle_with_group(spine, call, i);
+    if (call == INDEX_NONE)
+      continue;
+    settle_with_group(spine, call, i);
+    if (spine->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own word does not say */
+      spine->runs.at[i].stream = spine->calls.at[call].stream;
+  }
+  for (u32 i = 0; i < spine->insides.n && result == 0; i++) {
+    struct spine_inside *inside = &spine->insides.at[i];
+    inside->call = find_call(&index, inside->comm, inside->seq, is_p2p(inside->op));
   }
   for (u32 i = 0; i < spine->waits.n && result == 0; i++)
     spine->waits.at[i].call =
@@ -218,8 +227,8 @@ static struct unit *unit_of(struct units *units, const struct spine_call *call) 
 static int make_units(struct spine *spine, struct units *units) {
   for (u32 i = 0; i < spine->calls.n; i++) {
     const struct spine_call *call = &spine->calls.at[i];
-    u32 turn = launches_kernel(spine, call) ? spine_gpu_turn(spine, call->launched, false)
-                                            : INDEX_NONE;
+    u32 turn =
+        launches_kernel(spine, call) ? spine_gpu_turn(spine, call->launched, false) : INDEX_NONE;
     if (turn == INDEX_NONE)
       continue;
     struct unit *unit = unit_of(units, call);

@@ -11,7 +11,8 @@ struct reading {
   struct spine *spine;
   struct chunk_clock clock;
   u32 thread;
-  u8 *op_of_string; /* [n_strings] */
+  u8 *op_of_string;   /* [n_strings] */
+  const char **words; /* [n_strings] copies in the spine's arena, NULL until asked for */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
 };
 
@@ -86,6 +87,34 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
                                                       .op = op});
 }
 
+/* A string that is kept; NULL for none. False when memory ran out. */
+static bool keep_word(struct reading *reading, u32 string, const char **word) {
+  const char *text = definition_string(&reading->spine->definitions, string);
+  *word = NULL;
+  if (!text)
+    return true;
+  if (!reading->words[string])
+    reading->words[string] = arena_text(&reading->spine->arena, text);
+  return (*word = reading->words[string]) != NULL;
+}
+
+static bool take_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_inside_record *inside = (const void *)record;
+  struct interval span = span_of(reading, record, time);
+  struct spine_inside item = {.start = span.start,
+                              .end = span.end,
+                              .gpu_start = inside->gpu_start,
+                              .gpu_stop = inside->gpu_stop,
+                              .comm = inside->comm,
+                              .seq = inside->seq,
+                              .call = INDEX_NONE,
+                              .channels = inside->channels,
+                              .op = (u8)record->tag};
+  return keep_word(reading, inside->algorithm, &item.algorithm) &&
+         keep_word(reading, inside->protocol, &item.protocol) &&
+         VECTOR_PUSH(&reading->spine->insides, item);
+}
+
 static u32 hash_of(const char *text) {
   u32 hash = 2166136261u;
   for (; text && *text; text++)
@@ -154,6 +183,8 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return take_call(reading, record, time);
   case TSCOPE_REC_COLLECTIVE_RUN:
     return take_run(reading, record, time);
+  case TSCOPE_REC_COLLECTIVE_INSIDE:
+    return take_inside(reading, record, time);
   case TSCOPE_REC_PHASE:
     return take_phase(reading, record, time);
   case TSCOPE_REC_SCALAR:
@@ -268,6 +299,7 @@ static int by_time(const void *left, const void *right) {
 static void sort_lists(struct spine *spine) {
   SORT_BY_TIME(&spine->calls);
   SORT_BY_TIME(&spine->runs);
+  SORT_BY_TIME(&spine->insides);
   SORT_BY_TIME(&spine->groups);
   SORT_BY_TIME(&spine->waits);
   SORT_BY_TIME(&spine->phases);
@@ -317,7 +349,8 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   const struct definitions *definitions = &spine->definitions;
   if (result == 0) {
     reading.op_of_string = calloc(definitions->n_strings + 1, 1);
-    result = reading.op_of_string ? 0 : -ENOMEM;
+    reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);
+    result = reading.op_of_string && reading.words ? 0 : -ENOMEM;
   }
   for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
     if (definitions->strings[i])
@@ -329,10 +362,15 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     count_gpu_turns(spine);
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
       spine->gpu_overhead_ns += reading.gpu_overhead[i];
+    result = runs_from_inside(spine);
+  }
+  if (result == 0) {
+    SORT_BY_TIME(&spine->runs);
     result = pair_runs(spine);
   }
   definitions_forget_text(&spine->definitions);
   free(reading.op_of_string);
+  free(reading.words);
   free(buffer);
   if (result < 0)
     spine_release(spine);
@@ -342,6 +380,7 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
 void spine_release(struct spine *spine) {
   free(spine->calls.at);
   free(spine->runs.at);
+  free(spine->insides.at);
   free(spine->groups.at);
   free(spine->waits.at);
   free(spine->phases.at);

@@ -36,6 +36,17 @@ struct spine_run {
   u8 op; /* read from the name: an enum tscope_op, 0 for any */
 };
 
+/* A collective as NCCL itself told of it. */
+struct spine_inside {
+  i64 start, end;          /* put on its stream; seen done by the host, NS_UNKNOWN */
+  u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
+  u32 comm, seq;           /* as recorded */
+  u32 call;                /* index into spine.calls; INDEX_NONE */
+  u16 channels;            /* 0 if not told */
+  u8 op;
+  const char *algorithm, *protocol; /* NULL if not told */
+};
+
 struct spine_group {
   i64 start, end;
   u32 group, thread;
@@ -89,6 +100,7 @@ struct spine {
   struct definitions definitions;
   VECTOR(struct spine_call) calls;
   VECTOR(struct spine_run) runs;
+  VECTOR(struct spine_inside) insides;
   VECTOR(struct spine_group) groups;
   VECTOR(struct spine_wait) waits;
   VECTOR(struct spine_phase) phases;
@@ -101,7 +113,12 @@ struct spine {
   u64 launches, gpu_kernels;
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u64 gpu_overhead_ns, gpu_event_error_ns;
+  i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
 };
+
+/* Where nothing else tells when collectives ran, takes it from NCCL's own word: adds runs on the
+ * host's clock. Sets spine.inside_error_ns. 0, or -ENOMEM. */
+int runs_from_inside(struct spine *spine);
 
 /* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
 int spine_read(struct spine *spine, const struct trace_file *file);

@@ -276,6 +276,10 @@ static const struct json_field collective_fields[] = {
            "median over instances of the mean wait for the last rank"),
     NUMBER(collective_result, "transfer_ms", transfer_ms, "ms",
            "median over instances, from the last rank's start to the end"),
+    TEXT(collective_result, "algorithm", algorithm,
+         "that NCCL chose, / between several; null if not asked (TSCOPE_NCCL_INSIDE)"),
+    TEXT(collective_result, "protocol", protocol, "likewise"),
+    NUMBER(collective_result, "channels", channels, "integer", "likewise, median"),
     END,
 };
 

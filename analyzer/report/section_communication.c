@@ -137,6 +137,18 @@ static int heaviest_first(const void *a, const void *b) {
   return bytes_x == bytes_y ? 0 : bytes_x > bytes_y ? -1 : 1;
 }
 
+/* What NCCL chose for each kind, where it was asked. */
+static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    const struct collective_result *one = &rows[i];
+    if (!one->algorithm && !one->protocol)
+      continue;
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s: NCCL chose %s%s%s", one->op,
+                    byte_size(one->bytes).text, one->algorithm ? one->algorithm : "",
+                    one->algorithm && one->protocol ? " " : "", one->protocol ? one->protocol : "");
+  }
+}
+
 static void collectives_body(struct pen *pen, const struct results *results,
                              const struct report_view *view) {
   static const struct column columns[] = {
@@ -161,6 +173,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
   qsort(rows, n, sizeof(*rows), heaviest_first);
   table_print(pen, &table, rows, shown, TEXT_INDENT);
   pen_to(pen, TEXT_INDENT);
+  put_choices(pen, rows, shown);
   if (n > shown)
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s lighter kinds",
                     count_of(n - shown).text);
