@@ -130,7 +130,8 @@ static int list_coverage(struct analysis *a) {
   cover(r, "phases", phased, model->n_ranks,
         inferred ? "not named by the job; only waiting for input is inferred"
                  : "ranks that showed no training phases");
-  cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
+  if (launches == 0 || kernels > 0)
+    cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
         "kernels of earlier steps were overwritten under the disk cap");
   if (unseen > 0)
     cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from statistics import median
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from truth import Truth  # noqa: E402
@@ -46,6 +47,16 @@ SCENARIOS = {
     "hostile-clocks": {"options": ["--steps", "100"], "env": HOSTILE, "hostile": True},
     "hostile-clocks-slow-rank": {"options": ["--slow-rank", "1", "--slow-factor", "1.25"],
                                  "env": HOSTILE, "hostile": True, "straggler": 1},
+    "gpu-events": {"options": ["--slow-rank", "2", "--slow-factor", "1.25"],
+                   "env": {"TSCOPE_GPU": "events"}, "timing": "events"},
+    "gpu-events-groups": {"options": ["--pipeline", "2"], "env": {"TSCOPE_GPU": "events"},
+                          "timing": "events"},
+    "gpu-host-only": {"options": [], "env": {"TSCOPE_GPU": "host"}, "timing": "host"},
+    "gpu-one-connection": {"options": [], "env": {"CUDA_DEVICE_MAX_CONNECTIONS": "1",
+                                                  "TSCOPE_GPU": "events"}, "timing": "host"},
+    "gpu-duty-cycle": {"options": ["--steps", "128", "--marks", "1", "--warmup", "0",
+                                   "--ahead", "1"],
+                       "env": {"TSCOPE_GPU_STEPS": "16/32"}, "timing": "duty"},
     "no-common-collective": {"options": ["--alone", "1", "--ranks", "2"],
                              "env": {**HOSTILE, "SKEW_DRIFT_PPM": "0,50"}, "refused": True},
 }
@@ -80,10 +91,10 @@ class Comparison:
 def run(scenario, build, directory):
     log, traces = os.path.join(directory, "log"), os.path.join(directory, "traces")
     preload = [os.path.join(build, "preload", "libtscope.so")]
-    if "env" in scenario:
+    if "SKEW_HOSTS" in scenario.get("env", {}):
         preload.insert(0, os.path.join(build, "tests", "standins", "libskewclock.so"))
     env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_"))}
     env.update(scenario.get("env", {}))
     train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
     # the launcher itself is no rank; its clocks are left alone by having no RANK
@@ -196,6 +207,75 @@ def compare(report, truth, scenario):
     return check.wrong
 
 
+def coverage(report, name):
+    return report["quality"]["coverage"].get(name, {"share": None, "note": None})
+
+
+def compare_nulls(check, report):
+    """What cannot be told without the times of kernels."""
+    for field in ("comm_ms", "exposed_ms", "exposed_wait_ms", "exposed_transfer_ms"):
+        check.equal("overlap." + field, report["overlap"][field], None)
+    check.equal("critical_path.wall_ms", report["critical_path"]["wall_ms"], None)
+    check.equal("critical_path.what_if", report["critical_path"]["what_if"], [])
+    check.equal("kernel times", coverage(report, "kernel times")["share"], 0)
+
+
+def compare_events(report, truth):
+    """Collectives as they were, all else unknown."""
+    check = Comparison()
+    warmup, timing = report["steps"]["warmup_excluded"], report["quality"]["gpu_timing"]
+    check.equal("how", timing.startswith("event pairs around collectives, no other kernels"), True)
+    compare_nulls(check, report)
+    check.equal("collective times", coverage(report, "collective times")["share"], 1)
+    check.equal("lost", report["quality"]["lost"], 0)
+    begin = min(rank.steps[warmup][0] for rank in truth.ranks)
+    for entry in report["collectives"]:
+        met = [meeting for meeting in truth.meetings
+               if meeting.last_arrival > begin
+               and meeting.members[0][1]["call"] not in ("send", "recv")
+               and meeting.members[0][1]["bytes"] == entry["bytes"]]
+        if not met or entry["op"] in ("send", "recv"):
+            continue
+        waits = [sum(meeting.last_arrival - call["arrival"] for _, call in meeting.members)
+                 / len(meeting.members) for meeting in met]
+        name = f"{entry['op']} of {entry['bytes']}"
+        check.ms(name + ": wait", entry["wait_ms"], median(waits))
+        check.ms(name + ": transfer", entry["transfer_ms"],
+                 median(meeting.transfer for meeting in met))
+    return check.wrong
+
+
+def compare_host(report):
+    """Nothing of the GPU, said in capitals."""
+    check = Comparison()
+    compare_nulls(check, report)
+    times = coverage(report, "collective times")
+    check.equal("collective times", times["share"], 0)
+    check.equal("their note", (times["note"] or "").startswith("NO COLLECTIVE TIMES"), True)
+    check.equal("how", report["quality"]["gpu_timing"].startswith("host only ("), True)
+    for entry in report["collectives"]:
+        check.equal(entry["op"] + ": wait", entry["wait_ms"], None)
+        check.equal(entry["op"] + ": transfer", entry["transfer_ms"], None)
+    return check.wrong
+
+
+def compare_duty(report, truth):
+    """Half of the steps were watched: what does not vary from step to step is right, and the
+    coverage says so."""
+    check = Comparison()
+    steady = truth.steady(report["steps"]["warmup_excluded"], report["steps"]["count"])
+    taken = coverage(report, "steps whose GPU time was taken")
+    check.line("steps whose GPU time was taken", taken["share"], 0.4, 0.2,
+               taken["share"] is not None and 0.2 <= taken["share"] <= 0.5)
+    check.equal("why", "TSCOPE_GPU_STEPS" in (taken["note"] or ""), True)
+    check.ms("distributed.mean_step_wall_ms", report["distributed"]["mean_step_wall_ms"],
+             steady["step"])
+    check.ms("overlap.exposed_transfer_ms", report["overlap"]["exposed_transfer_ms"],
+             steady["exposed_transfer"])
+    compare_compute(check, report["distributed"], steady)
+    return check.wrong
+
+
 def compare_refusal(report):
     clock = report["quality"]["clock"]
     print("clock:", json.dumps(clock))
@@ -220,8 +300,16 @@ def main():
     os.makedirs(directory, exist_ok=True)
     try:
         report, truth = run(scenario, os.path.abspath(args.build), directory)
-        wrong = (compare_refusal(report) if scenario.get("refused")
-                 else compare(report, truth, scenario))
+        if scenario.get("refused"):
+            wrong = compare_refusal(report)
+        elif scenario.get("timing") == "events":
+            wrong = compare_events(report, truth)
+        elif scenario.get("timing") == "host":
+            wrong = compare_host(report)
+        elif scenario.get("timing") == "duty":
+            wrong = compare_duty(report, truth)
+        else:
+            wrong = compare(report, truth, scenario)
     finally:
         if not args.keep:
             shutil.rmtree(directory)

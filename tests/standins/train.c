@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../preload/include/tscope.h"
 #include "train.h"
 
 void check_cuda(cudaError_t error, const char *what) {
@@ -223,8 +224,11 @@ static int run_rank(const struct options *options) {
   }
   register_kernels();
   set_up(&rank);
-  for (; rank.step < options->steps; rank.step++)
+  for (; rank.step < options->steps; rank.step++) {
+    if (options->marks)
+      TSCOPE_STEP((uint64_t)rank.step);
     step(&rank);
+  }
   CUDA(cudaDeviceSynchronize());
   standin_mark("end", options->steps);
   float loss = options->loss ? read_loss(&rank) : 0;

@@ -44,6 +44,7 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, ahead, "--ahead", 2, "steps that the host may run ahead of the GPU, 1 to 8")              \
   X(int, seed, "--seed", 1, "of the variation")                                                    \
   X(int, alone, "--alone", 0, "1: every rank trains by itself, in a world of its own")             \
+  X(int, marks, "--marks", 0, "1: the steps are marked through tscope.h")                          \
   X(int, loss, "--loss", 1, "0: no all-reduce of a loss after the last step")                      \
   X(double, link_gbps, "--link-gbps", 0.5,                                                         \
     "bandwidth between ranks, GB/s (small, as the data is)")                                       \
