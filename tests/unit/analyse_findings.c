@@ -80,6 +80,24 @@ static void load_imbalance(void **state) {
   assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
 }
 
+/* Two steps are too few to call a rank a straggler; that it was late is said all the same. */
+static void late_in_few_steps(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[3] = 0.2;
+  s.options.steps = 4;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  assert_null(finding_of(r, "DIST.STRAGGLER"));
+  const struct finding *finding = finding_of(r, "DIST.LOAD_IMBALANCE");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 3);
+  assert_non_null(strstr(finding->evidence, "chance"));
+  results_free(r);
+  cluster_free(c);
+}
+
 static void comm_bound(void **state) {
   (void)state;
   struct scenario s = well();
@@ -380,6 +398,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(healthy_run_has_none),
                                      cmocka_unit_test(straggler),
                                      cmocka_unit_test(load_imbalance),
+                                     cmocka_unit_test(late_in_few_steps),
                                      cmocka_unit_test(comm_bound),
                                      cmocka_unit_test(exposed_comm),
                                      cmocka_unit_test(slow_link),

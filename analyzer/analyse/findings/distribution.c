@@ -115,6 +115,60 @@ static double collective_wait_ms(const struct findings *f) {
   return sum;
 }
 
+/* One that was last in most of the steps and explains most of the wait, where steps are too few to
+ * call that a habit; NULL if there is none. */
+static const struct rank_result *last_so_far(const struct findings *f, double wait) {
+  for (u32 i = 0; i < f->r->n_ranks; i++) {
+    const struct rank_result *rank = &f->r->ranks[i];
+    if (!rank->straggler && rank->slowest_fraction > STRAGGLER_MAJORITY &&
+        rank->imposed_wait_ms >= REASON_SHARE * wait)
+      return rank;
+  }
+  return NULL;
+}
+
+static char *who_is_late(struct findings *f, const struct rank_result *late) {
+  if (!late)
+    return arena_text(f->a->arena, "no one rank explains it");
+  return arena_printf(f->a->arena,
+                      "rank %u came last in %.0f of %.0f steps and makes its peers wait %.3g ms a "
+                      "step, but steps are too few to tell a habit from chance (p = %.2g)",
+                      late->rank, late->slowest_count, f->r->dist_steps, late->imposed_wait_ms,
+                      late->p_value);
+}
+
+/* What waits cost is what the step would be shorter by: nothing, where something else, such as the
+ * host, would hold it up as long. */
+static int add_imbalance(struct findings *f, double wait, double rest, double worth) {
+  const struct results *r = f->r;
+  const struct rank_result *late = last_so_far(f, wait);
+  bool costs = worth >= 0.01 * run_seconds(f, f->step_ms);
+  char *who = who_is_late(f, late);
+  char *cv = isnan(r->imbalance_cv)
+                 ? arena_text(f->a->arena, "")
+                 : arena_printf(f->a->arena,
+                                " Compute varies by %.0f %% between the ranks of a step; the "
+                                "slowest costs %.0f %% of the wall beyond the mean.",
+                                100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
+  return finding_add(
+      f, costs ? severity_of(f, rest) : SEVERITY_INFO, worth,
+      arena_printf(f->a->arena, "Ranks wait %.0f %% of each step for one another%s",
+                   100 * rest / f->step_ms,
+                   costs ? "" : ", but the step would be no shorter without"),
+      arena_printf(f->a->arena,
+                   "%.3g ms of a %.3g ms step, mean over ranks, is exposed wait in collectives; "
+                   "%s. First and last arrive %.3g ms apart (median).%s",
+                   wait, f->step_ms, who ? who : "", r->sync_skew_ms, cv ? cv : ""),
+      costs
+          ? arena_text(f->a->arena,
+                       "Give every rank the same work in every step: bucket or pack samples "
+                       "by length, balance experts and pipeline stages. If the work is equal, "
+                       "look for CPUs or devices shared with something else.")
+          : arena_text(f->a->arena, "First mend what the critical path is made of; the waits hide "
+                                    "behind it."),
+      late ? &late->rank : NULL, late ? 1 : 0);
+}
+
 int rule_load_imbalance(struct findings *f) {
   const struct results *r = f->r;
   double wait = collective_wait_ms(f), rest = wait;
@@ -127,25 +181,7 @@ int rule_load_imbalance(struct findings *f) {
   if (isnan(worth) || worth > run_seconds(f, rest))
     worth = run_seconds(f, rest);
   f->claimed_s += run_seconds(f, rest);
-  char *cv = isnan(r->imbalance_cv)
-                 ? arena_text(f->a->arena, "")
-                 : arena_printf(f->a->arena,
-                                " Compute varies by %.0f %% between the ranks of a step; the "
-                                "slowest costs %.0f %% of the wall beyond the mean.",
-                                100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
-  return finding_add(
-      f, severity_of(f, rest), worth,
-      arena_printf(f->a->arena, "Ranks wait %.0f %% of each step for one another",
-                   100 * rest / f->step_ms),
-      arena_printf(f->a->arena,
-                   "%.3g ms of a %.3g ms step, mean over ranks, is exposed wait in collectives; no "
-                   "one rank explains it. First and last arrive %.3g ms apart (median).%s",
-                   wait, f->step_ms, r->sync_skew_ms, cv ? cv : ""),
-      arena_text(f->a->arena,
-                 "Give every rank the same work in every step: bucket or pack samples "
-                 "by length, balance experts and pipeline stages. If the work is equal, "
-                 "look for CPUs or devices shared with something else."),
-      NULL, 0);
+  return add_imbalance(f, wait, rest, worth);
 }
 
 /* --- DIST.SLOW_LINK --- */
