@@ -54,6 +54,7 @@ struct rank_summary {
   struct rank_flops flops;
   u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
   u64 collective_kernels_called;
+  u64 graph_launches, graph_launches_run; /* as in struct timeline */
 };
 
 struct graph;

@@ -126,6 +126,8 @@ int flops_rank(struct analysis *a, const struct timeline *timeline) {
                        .sum = &a->ranks[timeline->rank].flops,
                        .ran = malloc((timeline->n_arithmetic + 1u) * sizeof(i64))};
   int error = c.ran ? 0 : -ENOMEM;
+  a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
+  a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
   for (u32 i = 0; !error && i < timeline->n_arithmetic; i++)
     c.ran[i] = NS_UNKNOWN;
   for (u32 i = 0; !error && i < timeline->n_spans; i++)

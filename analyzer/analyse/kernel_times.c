@@ -224,6 +224,27 @@ static const char *why_none(const struct analysis *a) {
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
+/* Of the ranks' time, that in which CUPTI watched the GPU; all of it where it never rested. */
+static double share_seen(const struct model *model) {
+  double seen = 0, all = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    if (rank->begin == NS_UNKNOWN || rank->end <= rank->begin)
+      continue;
+    all += (double)(rank->end - rank->begin);
+    if (rank->n_gpu_windows < 2)
+      seen += (double)(rank->end - rank->begin);
+    for (u32 k = 0; rank->n_gpu_windows > 1 && k < rank->n_gpu_windows; k++) {
+      const struct gpu_window *window = &rank->gpu_windows[k];
+      i64 begin = window->start > rank->begin ? window->start : rank->begin;
+      i64 end = window->end < rank->end ? window->end : rank->end;
+      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && begin < end)
+        seen += (double)(end - begin);
+    }
+  }
+  return all > 0 ? fmin(seen / all, 1) : NAN;
+}
+
 int kernel_times_summarise(struct analysis *a) {
   struct kernel_sums *sums = a->kernel_sums;
   u32 n = 0;
@@ -234,11 +255,12 @@ int kernel_times_summarise(struct analysis *a) {
       total += sums->by_kernel.at[n - 1].ns;
     }
   if (n == 0) {
-    a->results->kernel_names = NAN;
+    a->results->kernel_names = a->results->kernels_seen = NAN;
     a->results->kernels_reason = why_none(a);
     return a->results->kernels_reason ? 0 : -ENOMEM;
   }
   a->results->kernel_names = n;
+  a->results->kernels_seen = share_seen(a->model);
   qsort(sums->by_kernel.at, n, sizeof(struct sum), longer_first);
   int error = list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
   return error ? error : list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));

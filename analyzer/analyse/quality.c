@@ -64,11 +64,13 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
 static void cover_gpu(struct analysis *a) {
   struct results *r = a->results;
   struct rank_flops all = flops_all(a, false);
-  double runs = 0, called = 0;
+  double runs = 0, called = 0, replays = 0, replays_run = 0;
   bool own_traces = false;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     runs += (double)a->ranks[i].collective_kernels;
     called += (double)a->ranks[i].collective_kernels_called;
+    replays += (double)a->ranks[i].graph_launches;
+    replays_run += (double)a->ranks[i].graph_launches_run;
     own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
   }
   cover(r, "collective calls", called, runs,
@@ -79,6 +81,10 @@ static void cover_gpu(struct analysis *a) {
         all.launched ? "kernels whose launch was not seen, such as those of libraries that carry "
                        "their own CUDA runtime"
                      : "NO LAUNCH CALLS: kernels ran but what launched them was NOT SEEN");
+  cover(r, "graph replays", replays_run, replays,
+        replays_run ? "replays of CUDA graphs of which nothing was seen to run"
+                    : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
+                      "SEEN");
   if (!own_traces && !all.products)
     return;
   const char *note = "matrix products whose call or size was not seen";

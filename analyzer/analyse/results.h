@@ -196,6 +196,7 @@ struct results {
   struct kernel_result *kernels;
   u32 n_kernels;       /* KERNELS_LISTED at most */
   double kernel_names; /* how many there are */
+  double kernels_seen; /* share of the run in which they were looked at */
   const char *kernels_reason;
   /* the GPUs' time, whole input */
   struct gpu_timeline_result gpu_timeline; /* mean over ranks */

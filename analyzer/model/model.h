@@ -263,6 +263,7 @@ struct timeline {
   struct intervals compute, comm, copy;
   bool has_compute, has_comm, has_copy;
   bool on_gpu;
+  u64 graph_launches, graph_launches_run; /* replays of graphs; of which something was seen to run */
   i64 detail_begin; /* detail before this was overwritten in the ring */
   void *internal;
 };

@@ -118,6 +118,11 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
                           .n_arithmetic = build->arithmetic.n,
                           .detail_begin = build->detail_begin,
                           .internal = internal};
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH) {
+      made.graph_launches++;
+      made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
+    }
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
   made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof *made.bytes);
   if (!made.bytes)

@@ -417,6 +417,8 @@ static const struct json_field kernels_fields[] = {
     LIST("top", kernels, n_kernels, kernel_result, kernel_fields,
          "the first hundred by time; communication, copies and fills are among them"),
     NUMBER(results, "names", kernel_names, "integer", "different names in all"),
+    NUMBER(results, "seen", kernels_seen, "fraction",
+           "of the ranks' time, that in which what ran was looked at"),
     TEXT(results, "reason", kernels_reason, "why nothing is known, null if something is"),
     END,
 };

@@ -91,6 +91,9 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_kernels(pen, results);
   pen_to(pen, TEXT_INDENT);
   pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, all ranks together");
+  if (results->kernels_seen < 0.99)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
+                    percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)
     if (strcmp(results->kernel_categories[i].category, "NCCL") == 0)
       pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time has waiting for ranks in it");

@@ -138,6 +138,20 @@ class Cli(unittest.TestCase):
         self.assertIsNone(alone["diff"]["verdict"])
         self.assertIn("two runs", self.refused("diff", slow))
 
+    def test_kinds_of_kernels_from_a_file(self):
+        own = self.path("own.txt")
+        with open(own, "w", encoding="utf-8") as file:
+            file.write("# mine\nwarp drive: ^GEMM_back\n")
+        kinds = lambda *options: {row["category"]: row["count"] for row in json.loads(
+            self.ok("--format", "json", *options, self.traces))["kernels"]["by_category"]}
+        plain, mine = kinds(), kinds("--kernel-categories", own)
+        self.assertGreater(mine["warp drive"], 0)
+        self.assertEqual(mine["GEMM"] + mine["warp drive"], plain["GEMM"])
+        with open(own, "a", encoding="utf-8") as file:
+            file.write("no pattern here\n")
+        self.assertIn("own.txt:3: ", self.refused("--kernel-categories", own, self.traces))
+        self.assertIn("absent", self.refused("--kernel-categories", self.path("absent"), self.traces))
+
     def test_bad_input_says_what_to_do(self):
         os.makedirs(self.path("empty"), exist_ok=True)
         self.assertIn("LD_PRELOAD", self.refused(self.path("empty")))

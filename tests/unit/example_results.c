@@ -207,6 +207,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->kernels = KEEP(arena, kernels);
   results->n_kernels = LENGTH(kernels);
   results->kernel_names = 61;
+  results->kernels_seen = 1;
 
   results->path_wall_ms = 316.1;
   results->path_steps_used = 32;
@@ -385,7 +386,7 @@ static struct results *unknown(void) {
       {"default_pg", "all_reduce", 660, 26214400, NAN, NAN, NAN, NAN, NULL, NULL, NAN}};
   results->collectives = KEEP(arena, collectives);
   results->n_collectives = LENGTH(collectives);
-  results->kernel_names = NAN;
+  results->kernel_names = results->kernels_seen = NAN;
   results->kernels_reason = "WHAT RAN ON THE GPU WAS NOT SEEN: CUPTI could not be opened";
   results->path_wall_ms = results->path_selfcheck = NAN;
   results->path_reason = "no GPU work was timed";

@@ -116,6 +116,32 @@ static void times_add_up_by_category_and_by_name(void **state) {
   cluster_free(c);
 }
 
+/* Windows without gaps; only in those of CUPTI are kernels seen. */
+static void times_of_a_part_say_of_which(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  for (u32 r = 0; r < o.ranks; r++) {
+    struct rank *rank = &c->model.ranks[r];
+    i64 half = (rank->begin + rank->end) / 2;
+    rank->gpu_windows = arena_array(&c->arena, 2, sizeof(*rank->gpu_windows));
+    rank->gpu_windows[0] = (struct gpu_window){.start = INT64_MIN + 1,
+                                               .end = half,
+                                               .settled = INT64_MIN + 1,
+                                               .clock = TSCOPE_GPU_CLOCK_CUPTI};
+    rank->gpu_windows[1] = (struct gpu_window){
+        .start = half, .end = INT64_MAX, .settled = half, .clock = TSCOPE_GPU_CLOCK_NONE};
+    rank->n_gpu_windows = 2;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(fabs(r->kernels_seen - 0.5) < 1e-6);
+  char *text = text_of(r);
+  assert_non_null(strstr(text, "SEEN FOR 50 % OF THE TIME ONLY"));
+  free(text);
+  results_free(r);
+  cluster_free(c);
+}
+
 static void hfu_is_operations_over_time_and_peak(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
@@ -325,6 +351,27 @@ static void launches_that_were_not_seen_are_told(void **state) {
   cluster_free(c);
 }
 
+static void graphs_whose_content_was_not_seen_say_so(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  struct results *r = cluster_analyse(c, NULL);
+  assert_null(coverage_of(r, "graph replays"));
+  results_free(r);
+  for (u32 i = 0; i < o.ranks; i++)
+    c->timelines[i].graph_launches = 10;
+  r = cluster_analyse(c, NULL);
+  assert_true(coverage_of(r, "graph replays")->share == 0);
+  assert_non_null(strstr(coverage_of(r, "graph replays")->note, "NO GRAPH CONTENT"));
+  results_free(r);
+  for (u32 i = 0; i < o.ranks; i++)
+    c->timelines[i].graph_launches_run = 5;
+  r = cluster_analyse(c, NULL);
+  assert_true(coverage_of(r, "graph replays")->share == 0.5);
+  results_free(r);
+  cluster_free(c);
+}
+
 /* FlashAttention 2 of head size 128, blocks of 128 x 64, on (16 blocks, batch 4, 32 heads):
  * a sequence of 2048; two products forward, five backward, half of them under a causal mask. */
 static void attention_is_estimated_by_its_grid(void **state) {
@@ -381,6 +428,7 @@ static void estimates_stay_apart_from_what_is_known(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(times_add_up_by_category_and_by_name),
+      cmocka_unit_test(times_of_a_part_say_of_which),
       cmocka_unit_test(hfu_is_operations_over_time_and_peak),
       cmocka_unit_test(coverage_is_the_share_of_gpu_time),
       cmocka_unit_test(no_products_is_no_hfu),
@@ -390,6 +438,7 @@ int main(void) {
       cmocka_unit_test(unseen_communication_is_not_zero),
       cmocka_unit_test(collective_kernels_without_calls_say_so),
       cmocka_unit_test(launches_that_were_not_seen_are_told),
+      cmocka_unit_test(graphs_whose_content_was_not_seen_say_so),
       cmocka_unit_test(attention_is_estimated_by_its_grid),
       cmocka_unit_test(estimates_stay_apart_from_what_is_known),
   };

@@ -122,12 +122,43 @@ static void test_captured_products_did_nothing_yet(void **state) {
   model_free(model);
 }
 
+/* Ten replays, of which the first four left kernels behind. */
+static void test_replays_are_counted(void **state) {
+  struct trace_writer *writer = new_rank(0, 1);
+  struct tscope_stream_record *stream =
+      trace_add(writer, on_spine, AT(0), TSCOPE_REC_STREAM, 1, sizeof *stream);
+  stream->handle = 0x1000;
+  u32 name = trace_string(writer, "_Z6kernelv");
+  for (u32 i = 0; i < 10; i++) {
+    struct tscope_graph_launch_record *launch =
+        trace_add(writer, on_detail, AT(i * 10000), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof *launch);
+    launch->dur = 100;
+    for (u32 k = 0; k < 3 && i < 4; k++) {
+      struct tscope_gpu_kernel_record *kernel = trace_add(
+          writer, on_gpu, AT(i * 10000 + 1000 + k * 100), TSCOPE_REC_GPU_KERNEL, 1, sizeof *kernel);
+      kernel->dur = 50;
+      kernel->name = name;
+      kernel->correlation = i + 1;
+      kernel->graph = 7;
+    }
+  }
+  save_rank(*state, writer);
+  struct model *model = load(((struct fixture *)*state)->directory, NULL);
+  struct timeline timeline;
+  assert_int_equal(timeline_load(model, 0, &timeline), 0);
+  assert_int_equal(timeline.graph_launches, 10);
+  assert_int_equal(timeline.graph_launches_run, 4);
+  timeline_release(&timeline);
+  model_free(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_operations_are_led_back_to_kernels, make_fixture,
                                       drop_fixture),
       cmocka_unit_test_setup_teardown(test_captured_products_did_nothing_yet, make_fixture,
                                       drop_fixture),
+      cmocka_unit_test_setup_teardown(test_replays_are_counted, make_fixture, drop_fixture),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
