@@ -40,6 +40,11 @@
 #define BACKWARD_OF_STEP 0.5
 #define OPTIMIZER_OF_STEP 0.20
 
+/* A tenth of the GPU's time without anything to do, where most kernels are so short (under 10 us)
+ * that launching them takes longer than running them. */
+#define LAUNCH_BOUND_SHARE 0.10
+#define LAUNCH_BOUND_SHORT 0.5
+
 /* Tuned dense transformers reach 0.40 to 0.55 of dense BF16 peak (PaLM 0.46, Llama 3 405B 0.38 to
  * 0.43 at 8,192 to 16,384 GPUs); below 0.30 something is left. */
 #define MFU_LOW 0.30

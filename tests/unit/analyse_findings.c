@@ -16,7 +16,7 @@
 
 #include "analyse_cluster.h"
 #include "diff_findings.def"
-#include "findings/findings.def"
+#include "findings/findings.h"
 
 struct scenario {
   struct cluster_options options;
@@ -330,6 +330,67 @@ static void missing_times_are_said_loudly(void **state) {
   cluster_free(c);
 }
 
+/* The rules about kernels read sums that other tests vouch for; here they are set by hand. */
+static bool fires_on(int (*rule)(struct findings *), struct results *given) {
+  struct scenario s = well();
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  u32 before = r->n_findings;
+  struct analysis a = {.model = &c->model, .results = given, .arena = r->internal};
+  struct findings f = {.a = &a, .r = given, .id = "", .steps = 1, .step_ms = 100};
+  given->n_findings = 0;
+  given->what_if_reason = "none";
+  assert_int_equal(rule(&f), 0);
+  bool fired = given->n_findings == 1;
+  if (fired)
+    assert_non_null(strpbrk(given->findings[0].evidence, "0123456789"));
+  assert_int_equal(r->n_findings, before);
+  results_free(r);
+  cluster_free(c);
+  return fired;
+}
+
+static void launch_bound(void **state) {
+  (void)state;
+  struct results r = {.gpu_timeline = {.host_bound_ms = 12, .total_ms = 100},
+                      .launch = {.kernels = 1000, .short_kernels = 600}};
+  assert_true(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = 9;
+  assert_false(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = 30;
+  r.launch.short_kernels = 400; /* long kernels: the host is late for another reason */
+  assert_false(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = NAN;
+  r.launch.short_kernels = 1000;
+  assert_false(fires_on(rule_launch_bound, &r));
+}
+
+static void fills(void **state) {
+  (void)state;
+  struct kernel_category_result categories[] = {
+      {"NCCL", 10, 900, 0.9}, {"GEMM", 10, 94, 0.094}, {"memset", 50, 6, 0.006}};
+  struct results r = {.kernel_categories = categories,
+                      .n_kernel_categories = 3,
+                      .launch = {.fill_count = NAN, .fill_ms = NAN}};
+  assert_true(fires_on(rule_fill, &r)); /* of 100 ms that are not communication */
+  categories[2].sum_ms = 4;
+  assert_false(fires_on(rule_fill, &r));
+  struct kernel_result kernel = {.name = "vectorized<FillFunctor<float>>", .count = 5, .sum_ms = 2};
+  r.kernels = &kernel;
+  r.n_kernels = 1;
+  assert_true(fires_on(rule_fill, &r));
+}
+
+static void dtype_conversion(void **state) {
+  (void)state;
+  struct kernel_category_result categories[] = {{"GEMM", 10, 94, 0.94},
+                                                {"dtype conversion", 50, 6, 0.06}};
+  struct results r = {.kernel_categories = categories, .n_kernel_categories = 2};
+  assert_true(fires_on(rule_dtype_conversion, &r));
+  categories[1].sum_ms = 4;
+  assert_false(fires_on(rule_dtype_conversion, &r));
+}
+
 static void set_version(struct cluster *c) {
   for (u32 i = 0; i < c->model.n_ranks; i++)
     c->model.ranks[i].info[TSCOPE_INFO_TORCH] = "2.11.0";
@@ -410,6 +471,9 @@ int main(void) {
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(low_mfu),
                                      cmocka_unit_test(recoverable),
+                                     cmocka_unit_test(launch_bound),
+                                     cmocka_unit_test(fills),
+                                     cmocka_unit_test(dtype_conversion),
                                      cmocka_unit_test(drift),
                                      cmocka_unit_test(partial_data),
                                      cmocka_unit_test(missing_times_are_said_loudly),
