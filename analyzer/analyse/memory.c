@@ -222,6 +222,8 @@ int memory_analyse(struct analysis *a) {
     return error;
   bool failed;
   error = look_at_origin(a, worst, a->arena, result, &failed);
+  if (result->n_step_peaks != a->model->steps.n)
+    result->n_step_peaks = 0; /* a snapshot's steps are its own */
   for (u32 i = 0; i < n; i++)
     if (!devices.failed[i])
       devices.at[kept++] = devices.at[i];

@@ -111,6 +111,24 @@ static int fit(const struct memory_history *history, const double *floors, const
   return line.slope > 0 ? blame(history, at[first], at[last], arena, result) : 0;
 }
 
+/* Steps of a snapshot are its own; those of a trace are the report's. */
+static int keep_peaks(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result) {
+  result->step_peak_bytes = arena_array(arena, history->n_steps + 1u, sizeof(double));
+  if (!result->step_peak_bytes)
+    return -ENOMEM;
+  result->n_step_peaks = history->n_steps;
+  for (u32 s = 0; s < history->n_steps; s++)
+    result->step_peak_bytes[s] = NAN;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->step >= 0 && (u32)event->step < history->n_steps && event->allocated >= 0)
+      result->step_peak_bytes[event->step] =
+          fmax(result->step_peak_bytes[event->step], (double)event->allocated);
+  }
+  return 0;
+}
+
 int memory_find_growth(const struct memory_history *history, struct arena *arena,
                        struct memory_result *result) {
   result->growth_bytes_per_step = result->growth_steps = NAN;
@@ -119,6 +137,8 @@ int memory_find_growth(const struct memory_history *history, struct arena *arena
     result->growth_reason = "no steps were found in the recording";
     return 0;
   }
+  if (keep_peaks(history, arena, result) < 0)
+    return -ENOMEM;
   double *floors = malloc(4ul * (history->n_steps + 1ul) * sizeof(*floors));
   u32 *at = malloc((history->n_steps + 1ul) * sizeof(*at));
   int error = floors && at ? 0 : -ENOMEM;

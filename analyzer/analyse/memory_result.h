@@ -64,9 +64,11 @@ struct memory_result {
   double peak_allocated_bytes, peak_reserved_bytes;
   double peak_time_s, peak_step; /* since the first event; in which step */
   double allocated_bytes, reserved_bytes, inactive_bytes, pending_bytes,
-      slack_bytes;      /* at the end */
-  double before_bytes;  /* allocated before recording began */
-  double fragmentation; /* inactive / reserved at the end */
+      slack_bytes;         /* at the end */
+  double before_bytes;     /* allocated before recording began */
+  double fragmentation;    /* inactive / reserved at the end */
+  double *step_peak_bytes; /* [n_step_peaks] most allocated in each step, NAN where not known */
+  u32 n_step_peaks;        /* 0 where steps are not those of the report */
   double growth_bytes_per_step, growth_steps, growth_from_bytes, growth_to_bytes;
   const char *growth_reason;                   /* why unknown */
   const char *growth_source, *growth_category; /* of most that was added, NULL not known */

@@ -9,6 +9,7 @@
 
 #include "../diff/diff_result.h"
 #include "check_result.h"
+#include "convergence_result.h"
 #include "memory_result.h"
 #include "module_result.h"
 #include "model.h"
@@ -236,6 +237,7 @@ struct results {
   struct collective_check check;
   struct diff_result diff; /* against an earlier run; see diff/ */
   struct module_result modules;
+  struct convergence_result convergence;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;

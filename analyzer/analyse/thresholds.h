@@ -96,4 +96,33 @@
 #define CHURN_SEGMENTS_PER_STEP 1.0
 #define CHURN_LEAST_SEGMENTS 8.0
 
+/* A value is a spike where it lies above the median of the few values before it by more than so many
+ * standard deviations (from the median difference of neighbours in a window) and so large a share. A loss that is a tenth
+ * higher has lost weeks of some runs; gradient norms and step times scatter more. More than so many
+ * in a row are no spike but another level. */
+#define SPIKE_WINDOW 50u
+#define SPIKE_NEAR 11u
+#define SPIKE_LEAST_BEFORE 10u
+#define SPIKE_SCATTER 6.0
+#define SPIKE_SHARE_LOSS 0.1
+#define SPIKE_SHARE 0.5
+#define SPIKE_LONGEST 10u
+
+/* Spikes worth a finding: more than one in a run, or a hundredth of its steps. One is bad luck. */
+#define SPIKES_LEAST 2u
+
+/* The loss has diverged where it ends above where it began, and above its best by half. */
+#define DIVERGED_SHARE 0.5
+#define DIVERGED_LEAST_VALUES 20u
+
+/* A plateau: over the last half of the values, and at least so many, the loss changed by less than
+ * so large a share, after it had fallen by more than ten times that. */
+#define PLATEAU_LEAST_VALUES 50u
+#define PLATEAU_SHARE 0.005
+
+/* Steps within which spikes of different signals count as one event: the gradient's shows in the
+ * next step's loss, and the job's print comes a step later. */
+#define INSTABILITY_STEPS 3.0
+#define INSTABILITY_SIGNIFICANCE 0.01
+
 #endif

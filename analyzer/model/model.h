@@ -152,7 +152,6 @@ struct timeline_source;
 struct flight_dumps;  /* import/flight_recorder */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
-struct scalar_logs;   /* import/scalars */
 
 struct model {
   const char *run; /* identity */
@@ -179,7 +178,6 @@ struct model {
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
   const struct flight_dumps *flight_dumps; /* NULL where no input brings them; likewise below */
   const struct module_tree *modules;
-  const struct scalar_logs *scalar_logs;
   const struct memory_origin *memories; /* memory_history.h: where what each device's allocator did
                                            can be read */
   u32 n_memories;

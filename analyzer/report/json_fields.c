@@ -516,6 +516,7 @@ const struct json_field json_report_fields[] = {
            "whether all ranks called the same collectives, and who holds up the job"),
     OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),
     OBJECT("modules", json_modules_fields, "what the modules of the model need"),
+    OBJECT("convergence", json_convergence_fields, "what the job's own values tell"),
     OBJECT("diff", json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
     LIST("findings", findings, n_findings, finding, json_finding_fields, "most worth first"),
     END,

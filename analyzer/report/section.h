@@ -41,6 +41,7 @@ struct section {
   S(budget)                                                                                        \
   S(memory)                                                                                        \
   S(modules)                                                                                       \
+  S(convergence)                                                                                   \
   S(findings)
 
 #define DIFF_SECTIONS(S)                                                                           \

@@ -30,6 +30,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->diff = diff_result_none();
   results->memory.reason = "nothing says what was allocated";
   results->modules = module_result_unknown();
+  results->convergence = convergence_result_unknown();
   results->model = *model;
   results->gpu_timeline =
       (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Logs of training values as an input: they join the values that tscope recorded.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import.h"
+#include "internal.h"
+#include "scalar_log.h"
+#include "whole_file.h"
+
+static bool ends_with(const char *name, const char *end) {
+  size_t length = strlen(name), part = strlen(end);
+  return length >= part && strcasecmp(name + length - part, end) == 0;
+}
+
+/* In a folder there may be much that looks like a log: there, the name must say so too. */
+bool probe_scalars(const struct input *input) {
+  static const char *const ends[] = {".jsonl", ".ndjson", ".csv", ".tsv",
+                                     ".log",   ".txt",    ".out", "trainer_state.json"};
+  bool named = input->given;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends && !named; i++)
+    named = ends_with(input->name, ends[i]);
+  return named && scalar_log_recognise((const char *)input->head, input->head_bytes);
+}
+
+static u32 rank_of(const struct model *model, const struct input *input, u32 file) {
+  u32 rank = strcasestr(input->name, "rank") ? rank_of_name(input->name) : INDEX_NONE;
+  if (model->n_ranks == 0) /* then it only tells files apart */
+    return rank == INDEX_NONE ? file : rank;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model->ranks[i].rank == rank)
+      return i;
+  return INDEX_NONE;
+}
+
+static int load_one(struct import *import, const struct input *input, u32 rank,
+                    struct scalar_log *log) {
+  u8 *bytes = NULL;
+  size_t n = 0;
+  char why[256] = "";
+  u32 before = log->values.n;
+  u64 odd = log->odd_lines;
+  int error = whole_file_read(input->path, &bytes, &n);
+  if (error)
+    snprintf(why, sizeof why, "%s", strerror(-error));
+  else
+    error = scalar_log_read(log, scalar_log_recognise((const char *)bytes, n), (char *)bytes, n,
+                            why, sizeof why);
+  free(bytes);
+  for (u32 i = before; i < log->values.n; i++)
+    log->values.at[i].rank = rank;
+  if (error && error != -ENOMEM)
+    snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
+  if (!error && log->odd_lines > odd)
+    error = model_note(import->model, "%s: %llu lines could not be read as what the others are",
+                       input->path, (unsigned long long)(log->odd_lines - odd));
+  return error;
+}
+
+int load_scalars(struct import *import, const struct input *inputs, u32 n) {
+  struct model *model = import->model;
+  struct scalar_log log = {.arena = import->arena};
+  int error = 0, failure = 0;
+  u32 loaded = 0;
+  for (u32 i = 0; i < n && error != -ENOMEM; i++) {
+    error = load_one(import, &inputs[i], rank_of(model, &inputs[i], i), &log);
+    loaded += error == 0;
+    failure = error ? error : failure;
+    if (error && error != -ENOMEM && model_note(model, "%s", import->why) < 0)
+      error = -ENOMEM;
+  }
+  u64 all = (u64)model->n_scalars + log.values.n;
+  struct scalar *list = error == -ENOMEM || all >= UINT32_MAX
+                            ? NULL
+                            : arena_array(import->arena, all + 1, sizeof *list);
+  if (list) {
+    if (model->n_scalars)
+      memcpy(list, model->scalars, model->n_scalars * sizeof *list);
+    if (log.values.n)
+      memcpy(list + model->n_scalars, log.values.at, log.values.n * sizeof *list);
+    model->scalars = list;
+    model->n_scalars = (u32)all;
+  }
+  free(log.values.at);
+  free(log.names.at);
+  return !list ? -ENOMEM : loaded ? 0 : failure;
+}

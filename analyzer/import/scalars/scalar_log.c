@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "scalar_log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scalar_line.h"
+#include "value_json.h"
+
+#define MOST_NAMES 64u
+#define MOST_COLUMNS 1024u
+#define MOST_KEY 96
+
+/* The first so many lines are looked at to tell what a file is. */
+#define PROBED_LINES 64u
+
+static bool next_line(char **at, char *end, char **line, size_t *n) {
+  if (*at >= end)
+    return false;
+  char *stop = *at;
+  while (stop < end && *stop != '\n' && *stop != '\r')
+    stop++;
+  *line = *at;
+  *n = (size_t)(stop - *at);
+  *at = stop + 1;
+  return true;
+}
+
+static const char *keep_name(struct scalar_log *log, const char *name) {
+  for (u32 i = 0; i < log->names.n; i++)
+    if (strcmp(log->names.at[i], name) == 0)
+      return log->names.at[i];
+  const char *kept = log->names.n < MOST_NAMES ? arena_text(log->arena, name) : NULL;
+  return kept && VECTOR_PUSH(&log->names, kept) ? kept : NULL;
+}
+
+/* Names beyond the table are passed over. */
+static int add(struct scalar_log *log, const char *name, double value, u64 step) {
+  const char *kept = keep_name(log, name);
+  if (!kept)
+    return log->names.n < MOST_NAMES ? -ENOMEM : 0;
+  struct scalar scalar = {.rank = INDEX_NONE,
+                          .step = step < INDEX_NONE ? (u32)step : INDEX_NONE,
+                          .name = kept,
+                          .time = NS_UNKNOWN,
+                          .value = value};
+  return VECTOR_PUSH(&log->values, scalar) ? 0 : -ENOMEM;
+}
+
+static bool is_value(enum scalar_role role) {
+  return role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP;
+}
+
+/* Python writes NaN and Infinity into JSON, which has none. They become texts of the same length,
+ * that number_of() knows. */
+static void mend_json(char *text, size_t n) {
+  static const struct {
+    const char *word, *text;
+  } words[] = {{"NaN", "\"N\""}, {"Infinity", "\"I\"     "}};
+  bool quoted = false;
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] == '"')
+      quoted = !quoted;
+    else if (text[i] == '\\' && quoted)
+      i++;
+    for (size_t w = 0; !quoted && w < 2; w++) {
+      size_t length = strlen(words[w].word);
+      if (n - i < length || memcmp(text + i, words[w].word, length) != 0)
+        continue;
+      memcpy(text + i, words[w].text, length);
+      if (i && text[i - 1] == '-')
+        text[i - 1] = ' ';
+      i += length - 1;
+      break;
+    }
+  }
+}
+
+static bool number_of(const struct value *value, double *number) {
+  const char *text = value_text(value);
+  char *end;
+  if (!text) {
+    *number = value_number(value);
+    return !isnan(*number);
+  }
+  if (strcmp(text, "N") == 0 || strcmp(text, "I") == 0) {
+    *number = *text == 'N' ? NAN : INFINITY;
+    return true;
+  }
+  *number = strtod(text, &end);
+  return end > text && !*end;
+}
+
+static void find_step(const struct value *object, u64 *step) {
+  for (u32 i = 0; i < value_count(object); i++) {
+    const char *key = value_text(value_key(object, i));
+    double number;
+    if (key && scalar_role_of(key) == SCALAR_ROLE_STEP &&
+        number_of(value_item(object, i), &number) && number >= 0 && number < 1e15)
+      *step = (u64)number;
+  }
+}
+
+/* {"name": "loss", "value": 2.3, "step": 1} */
+static int take_named(struct scalar_log *log, const struct value *object, u64 step) {
+  static const char *const keys[] = {"name", "tag", "metric", "key"};
+  double number;
+  if (!number_of(value_get(object, "value"), &number))
+    return 0;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const char *name = value_text(value_get(object, keys[i]));
+    if (name && is_value(scalar_role_of(name)))
+      return add(log, name, number, step);
+  }
+  return 0;
+}
+
+/* The values of an object and of those in it, one level down. */
+static int take_object(struct scalar_log *log, const struct value *object, const char *prefix,
+                       u64 step) {
+  find_step(object, &step);
+  int error = take_named(log, object, step);
+  for (u32 i = 0; i < value_count(object) && !error; i++) {
+    const char *key = value_text(value_key(object, i));
+    const struct value *item = value_item(object, i);
+    char name[MOST_KEY];
+    double number;
+    if (!key || snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", key) >= MOST_KEY)
+      continue;
+    if (is_value(scalar_role_of(name)) && number_of(item, &number))
+      error = add(log, name, number, step);
+    else if (item && item->kind == VALUE_DICT && !*prefix)
+      error = take_object(log, item, key, step);
+  }
+  return error;
+}
+
+static int read_state(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
+  struct arena values = {0};
+  struct value root;
+  mend_json(text, n);
+  int error = value_read_json(text, n, &values, &root, why, why_bytes);
+  const struct value *history = error ? NULL : value_get(&root, "log_history");
+  if (!error && !value_is_sequence(history)) {
+    snprintf(why, why_bytes, "it has no log_history");
+    error = -EINVAL;
+  }
+  for (u32 i = 0; i < value_count(history) && !error; i++)
+    error = take_object(log, value_item(history, i), "", SCALAR_STEP_UNKNOWN);
+  arena_release(&values);
+  return error;
+}
+
+static int take_text(struct scalar_log *log, char *line, size_t n) {
+  struct scalar_line read;
+  int error = 0;
+  n = scalar_line_clean(line, n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES);
+  if (!scalar_line_read(line, n, &read))
+    return 0;
+  for (u32 i = 0; i < read.n && !error; i++)
+    error = add(log, read.values[i].name, read.values[i].value, read.step);
+  return error;
+}
+
+static int take_json(struct scalar_log *log, char *line, size_t n) {
+  struct arena values = {0};
+  struct value root;
+  char why[160];
+  mend_json(line, n);
+  int error = value_read_json(line, n, &values, &root, why, sizeof why);
+  if (!error && root.kind == VALUE_DICT)
+    error = take_object(log, &root, "", SCALAR_STEP_UNKNOWN);
+  else if (error != -ENOMEM)
+    log->odd_lines++, error = 0;
+  arena_release(&values);
+  return error;
+}
+
+static int read_lines(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n) {
+  char *at = text, *line;
+  size_t length;
+  int error = 0;
+  while (!error && next_line(&at, text + n, &line, &length)) {
+    log->lines += length > 0;
+    if (kind == SCALAR_LOG_LINES && length && line[strspn(line, " \t")] == '{')
+      error = take_json(log, line, length);
+    else if (length)
+      error = take_text(log, line, length);
+  }
+  return error;
+}
+
+/* Cuts one cell off; quotes around it are taken away. */
+static char *next_cell(char **at, char *end, char separator) {
+  if (!*at)
+    return NULL;
+  char *cell = *at, *stop = cell;
+  bool quoted = cell < end && *cell == '"';
+  if (quoted) {
+    for (stop = ++cell; stop < end && *stop != '"';)
+      stop++;
+    if (stop < end)
+      *stop++ = 0;
+  }
+  while (stop < end && *stop != separator)
+    stop++;
+  *at = stop < end ? stop + 1 : NULL;
+  *stop = 0;
+  return cell;
+}
+
+static char separator_of(const char *line, size_t n) {
+  static const char all[] = {',', '\t', ';'};
+  for (size_t i = 0; i < sizeof all; i++)
+    if (memchr(line, all[i], n))
+      return all[i];
+  return ',';
+}
+
+struct column {
+  char *name;
+  enum scalar_role role;
+};
+
+static int read_row(struct scalar_log *log, char *line, size_t n, char separator,
+                    const struct column *columns, u32 n_columns) {
+  char *at = line, *cell, *end;
+  u64 step = SCALAR_STEP_UNKNOWN;
+  u32 column = 0, first = log->values.n;
+  int error = 0;
+  for (; column < n_columns && !error && (cell = next_cell(&at, line + n, separator)); column++) {
+    enum scalar_role role = columns[column].role;
+    double value = role == SCALAR_ROLE_NONE ? 0 : strtod(cell, &end);
+    if (role == SCALAR_ROLE_NONE || end == cell || end[strspn(end, " ")])
+      continue;
+    if (role != SCALAR_ROLE_STEP)
+      error = add(log, columns[column].name, value, SCALAR_STEP_UNKNOWN);
+    else if (value >= 0 && value < 1e15)
+      step = (u64)value;
+  }
+  for (u32 i = first; i < log->values.n && step < INDEX_NONE; i++)
+    log->values.at[i].step = (u32)step;
+  log->odd_lines += column < n_columns;
+  return error;
+}
+
+static int read_table(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
+  char *at = text, *line, *cell;
+  struct column *columns = calloc(MOST_COLUMNS, sizeof *columns);
+  size_t length;
+  u32 n_columns = 0;
+  int error = columns ? 0 : -ENOMEM;
+  if (!error && !next_line(&at, text + n, &line, &length)) {
+    snprintf(why, why_bytes, "it is empty");
+    error = -EINVAL;
+  }
+  char separator = error ? ',' : separator_of(line, length);
+  char *heads = error ? NULL : line;
+  while (heads && n_columns < MOST_COLUMNS && (cell = next_cell(&heads, line + length, separator)))
+    columns[n_columns++] = (struct column){cell, scalar_role_of(cell)};
+  while (!error && next_line(&at, text + n, &line, &length)) {
+    log->lines += length > 0;
+    if (length)
+      error = read_row(log, line, length, separator, columns, n_columns);
+  }
+  free(columns);
+  return error;
+}
+
+int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,
+                    char *why, size_t why_bytes) {
+  switch (kind) {
+  case SCALAR_LOG_STATE:
+    return read_state(log, text, n, why, why_bytes);
+  case SCALAR_LOG_TABLE:
+    return read_table(log, text, n, why, why_bytes);
+  default:
+    return read_lines(log, kind, text, n);
+  }
+}
+
+/* A header row: several names, no numbers, one of them a value's. */
+static bool is_header(const char *line, size_t n) {
+  char copy[SCALAR_LINE_BYTES + 1];
+  n = n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES;
+  memcpy(copy, line, n);
+  copy[n] = 0;
+  char separator = separator_of(copy, n), *at = copy, *cell, *end;
+  if (!memchr(copy, separator, n))
+    return false;
+  bool value = false;
+  while ((cell = next_cell(&at, copy + n, separator))) {
+    strtod(cell, &end);
+    if (end > cell || strpbrk(cell, "={}[]:"))
+      return false;
+    value = value || is_value(scalar_role_of(cell));
+  }
+  return value;
+}
+
+static bool tells_values(const char *line, size_t n) {
+  char copy[SCALAR_LINE_BYTES];
+  struct scalar_line read;
+  n = n < sizeof copy ? n : sizeof copy;
+  memcpy(copy, line, n);
+  return scalar_line_read(copy, scalar_line_clean(copy, n), &read);
+}
+
+/* An object that names a value, as a key or as a text. */
+static bool names_value(const char *line, size_t n) {
+  char word[MOST_KEY];
+  for (size_t i = 0; i < n;) {
+    const char *begin = memchr(line + i, '"', n - i);
+    const char *end = begin ? memchr(begin + 1, '"', (size_t)(line + n - begin) - 1) : NULL;
+    if (!end)
+      return false;
+    size_t length = (size_t)(end - begin) - 1;
+    if (length < sizeof word) {
+      memcpy(word, begin + 1, length);
+      word[length] = 0;
+      if (is_value(scalar_role_of(word)))
+        return true;
+    }
+    i = (size_t)(end - line) + 1;
+  }
+  return false;
+}
+
+enum scalar_log_kind scalar_log_recognise(const char *text, size_t n) {
+  const char *at = text, *end = text + n;
+  if (n > 2 && text[strspn(text, " \t\r\n")] == '{' && memmem(text, n, "\"log_history\"", 13))
+    return SCALAR_LOG_STATE;
+  for (u32 i = 0; i < PROBED_LINES && at < end; i++) {
+    size_t length = strcspn(at, "\r\n");
+    length = length < (size_t)(end - at) ? length : (size_t)(end - at);
+    bool object = at[strspn(at, " \t")] == '{';
+    if (i == 0 && !object && is_header(at, length))
+      return SCALAR_LOG_TABLE;
+    if (object && names_value(at, length))
+      return SCALAR_LOG_LINES;
+    if (length && tells_values(at, length))
+      return SCALAR_LOG_TEXT;
+    at += length + 1;
+  }
+  return SCALAR_LOG_NONE;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values of training in log files: JSON lines, CSV, HuggingFace's trainer_state.json, and lines
+ * that were printed for people (scalar_line.h).
+ */
+#ifndef TSCOPE_SCALAR_LOG_H
+#define TSCOPE_SCALAR_LOG_H
+
+#include <stddef.h>
+
+#include "arena.h"
+#include "model.h"
+#include "vector.h"
+
+enum scalar_log_kind {
+  SCALAR_LOG_NONE,
+  SCALAR_LOG_STATE, /* one JSON document with a log_history */
+  SCALAR_LOG_LINES, /* JSON objects, a line each */
+  SCALAR_LOG_TABLE, /* CSV, or with tabs or semicolons */
+  SCALAR_LOG_TEXT
+};
+
+struct scalar_log {
+  struct arena *arena; /* names live in it */
+  VECTOR(struct scalar) values;
+  VECTOR(const char *) names;
+  u64 lines, odd_lines; /* of JSON and tables: that could not be read */
+};
+
+/* What the beginning of a file looks like. */
+enum scalar_log_kind scalar_log_recognise(const char *text, size_t n);
+
+/* Reads a whole file; changes its text. 0, or -ENOMEM; -EINVAL with `why` where it cannot be read
+ * at all. values.rank and values.time are not known. free() values.at and names.at. */
+int scalar_log_read(struct scalar_log *log, enum scalar_log_kind kind, char *text, size_t n,
+                    char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "scalar_line.h"
+
+#include <string.h>
+
+/* No isalpha() and strtod(): both mind the locale, which is the job's own business. */
+
+struct word {
+  const char *text;
+  u8 length, role; /* SCALAR_ROLE_NONE: what follows is another loss */
+};
+
+static const struct word words[] = {
+#define SCALAR(role, text) {text, sizeof(text) - 1, SCALAR_ROLE_##role},
+#define SKIP(text) {text, sizeof(text) - 1, SCALAR_ROLE_NONE},
+    TSCOPE_SCALAR_WORDS(SCALAR, SKIP)
+#undef SCALAR
+#undef SKIP
+};
+#define WORDS (sizeof words / sizeof *words)
+
+static char small(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static int is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+static int is_name(char c) {
+  char s = small(c);
+  return (s >= 'a' && s <= 'z') || is_digit(c) || c == '_' || c == '/' || c == '-';
+}
+
+static int is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+static int ends_with(const char *begin, const char *end, const struct word *word) {
+  if (end - begin < word->length)
+    return 0;
+  for (u32 i = 0; i < word->length; i++)
+    if (small(end[(int)i - word->length]) != word->text[i])
+      return 0;
+  const char *from = end - word->length;
+  return from == begin || !is_name(from[-1]);
+}
+
+/* The longest word that ends here, NULL if none does, or if the one before says otherwise. */
+static const struct word *word_before(const char *begin, const char *end) {
+  const struct word *best = NULL;
+  for (u32 i = 0; i < WORDS; i++)
+    if (words[i].role && (!best || words[i].length > best->length) &&
+        ends_with(begin, end, &words[i]))
+      best = &words[i];
+  if (!best)
+    return NULL;
+  end -= best->length;
+  while (end > begin && is_blank(end[-1]))
+    end--;
+  for (u32 i = 0; i < WORDS; i++)
+    if (!words[i].role && ends_with(begin, end, &words[i]))
+      return NULL;
+  return best;
+}
+
+/* What stands between a name and its number: blanks, quotes, one of : and =, and what Python puts
+ * around numbers, such as tensor( or np.float64(. The name's end, or NULL if this is no such thing.
+ */
+static const char *before_number(const char *begin, const char *at) {
+  int signs = 0;
+  if (at > begin && at[-1] == '(') {
+    for (at--; at > begin && (is_name(at[-1]) || at[-1] == '.');)
+      at--;
+  }
+  for (; at > begin; at--) {
+    char c = at[-1];
+    if (c == ':' || c == '=')
+      signs++;
+    else if (!is_blank(c) && c != '"' && c != '\'')
+      break;
+  }
+  return signs <= 2 ? at : NULL;
+}
+
+static double power_of_ten(int exponent) {
+  double result = 1, base = 10;
+  unsigned n = exponent < 0 ? (unsigned)-exponent : (unsigned)exponent;
+  for (; n; n >>= 1, base *= base)
+    if (n & 1)
+      result *= base;
+  return exponent < 0 ? 1 / result : result;
+}
+
+static int same_word(const char *at, const char *end, const char *word, u32 length) {
+  if (end - at < (ptrdiff_t)length)
+    return 0;
+  for (u32 i = 0; i < length; i++)
+    if (small(at[i]) != word[i])
+      return 0;
+  return end - at == (ptrdiff_t)length || !is_name(at[length]);
+}
+
+/* Reads digits, up to as many as a double holds; `dropped` counts those beyond. */
+static const char *take_digits(const char *at, const char *end, double *value, int *seen,
+                               int *dropped) {
+  for (; at < end && is_digit(*at); at++, ++*seen) {
+    if (*value < 1e17)
+      *value = *value * 10 + (*at - '0');
+    else
+      ++*dropped;
+  }
+  return at;
+}
+
+static const char *take_exponent(const char *at, const char *end, int *exponent) {
+  if (at >= end || small(*at) != 'e')
+    return at;
+  const char *digits = at + 1;
+  int negative = digits < end && *digits == '-', value = 0;
+  if (digits < end && (*digits == '-' || *digits == '+'))
+    digits++;
+  if (digits >= end || !is_digit(*digits))
+    return at;
+  for (; digits < end && is_digit(*digits); digits++)
+    value = value < 1000 ? value * 10 + (*digits - '0') : value;
+  *exponent += negative ? -value : value;
+  return digits;
+}
+
+/* A number that begins here. Its end, or NULL. */
+static const char *take_number(const char *at, const char *end, double *value) {
+  int negative = at < end && *at == '-';
+  if (at < end && (*at == '-' || *at == '+'))
+    at++;
+  if (same_word(at, end, "nan", 3)) {
+    *value = __builtin_nan("");
+    return at + 3;
+  }
+  u32 infinite = same_word(at, end, "infinity", 8) ? 8 : same_word(at, end, "inf", 3) ? 3 : 0;
+  if (infinite) {
+    *value = negative ? -__builtin_inf() : __builtin_inf();
+    return at + infinite;
+  }
+  double digits = 0;
+  int seen = 0, dropped = 0, exponent = 0;
+  at = take_digits(at, end, &digits, &seen, &dropped);
+  exponent += dropped;
+  if (at < end && *at == '.') {
+    int whole = seen;
+    dropped = 0;
+    at = take_digits(at + 1, end, &digits, &seen, &dropped);
+    exponent -= seen - whole - dropped;
+  }
+  if (!seen)
+    return NULL;
+  at = take_exponent(at, end, &exponent);
+  exponent = exponent > 400 ? 400 : exponent < -400 ? -400 : exponent;
+  *value = digits == 0       ? 0
+           : exponent < -300 ? digits * power_of_ten(-300) * power_of_ten(exponent + 300)
+                             : digits * power_of_ten(exponent);
+  *value = negative ? -*value : *value;
+  return at;
+}
+
+/* A bar's "| 10/100 [" says the step. */
+static int is_bar(const char *begin, const char *at, char after) {
+  while (at > begin && is_blank(at[-1]))
+    at--;
+  return at > begin && at[-1] == '|' && after == '/';
+}
+
+static void take_value(struct scalar_line *out, const struct word *word, double value) {
+  if (word->role == SCALAR_ROLE_STEP) {
+    if (out->step == SCALAR_STEP_UNKNOWN && value >= 0 && value < 1e15)
+      out->step = (u64)value;
+    return;
+  }
+  for (u32 i = 0; i < out->n; i++)
+    if (out->values[i].role == word->role)
+      return; /* the first is what the line is about */
+  if (out->n == SCALAR_LINE_VALUES)
+    return;
+  struct scalar_line_value *place = &out->values[out->n++];
+  memcpy(place->name, word->text, word->length + 1u);
+  place->value = value;
+  place->role = word->role;
+}
+
+int scalar_line_read(const char *line, size_t n, struct scalar_line *out) {
+  const char *end = line + (n < SCALAR_LINE_BYTES ? n : SCALAR_LINE_BYTES);
+  u64 bar_step = SCALAR_STEP_UNKNOWN;
+  out->step = SCALAR_STEP_UNKNOWN;
+  out->n = 0;
+  for (const char *at = line; at < end;) {
+    double value;
+    int starts = at == line || (!is_name(at[-1]) && at[-1] != '.') || is_blank(at[-1]);
+    const char *after = starts ? take_number(at, end, &value) : NULL;
+    if (!after) {
+      at++;
+      continue;
+    }
+    const char *name = before_number(line, at);
+    const struct word *word = name && name < at ? word_before(line, name) : NULL;
+    if (word)
+      take_value(out, word, value);
+    else if (after < end && is_bar(line, at, *after) && value >= 0 && value < 1e15)
+      bar_step = (u64)value;
+    at = after;
+  }
+  if (out->step == SCALAR_STEP_UNKNOWN)
+    out->step = bar_step;
+  return out->n > 0;
+}
+
+size_t scalar_line_clean(char *line, size_t n) {
+  size_t kept = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (line[i] != '\033') {
+      line[kept++] = line[i];
+      continue;
+    }
+    /* ESC [ parameters letter; ESC and one character otherwise */
+    if (i + 1 < n && line[i + 1] == '[')
+      for (i += 2; i < n && (unsigned char)line[i] < '@'; i++)
+        ;
+    else
+      i++;
+  }
+  return kept;
+}
+
+enum scalar_role scalar_role_of(const char *name) {
+  const struct word *word = word_before(name, name + strlen(name));
+  return word ? (enum scalar_role)word->role : SCALAR_ROLE_NONE;
+}

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Logs of training values through tscope-report: convergence_logs.py TSCOPE-REPORT.
+
+Each run below is made by a formula that says how its loss goes; the seed is fixed.
+"""
+import csv
+import io
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = sys.argv[1]
+
+
+def falling(n=400, noise=0.01, seed=1):
+    rng = random.Random(seed)
+    return [2 + 8 * math.exp(-i / 120) + rng.gauss(0, noise) for i in range(n)]
+
+
+def norms(n=400, seed=2):
+    rng = random.Random(seed)
+    return [1 + rng.gauss(0, 0.05) for _ in range(n)]
+
+
+def spiked(values, steps, factor):
+    return [value * (factor if i in steps else 1) for i, value in enumerate(values)]
+
+
+class Logs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="tscope-convergence-")
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, text, name):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def report(self, *arguments):
+        done = subprocess.run([REPORT, "--format", "json", *arguments], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def lines(self, **columns):
+        rows = zip(*columns.values())
+        return "".join(json.dumps({"step": i, **dict(zip(columns, row))}) + "\n" for i, row in enumerate(rows))
+
+    def of(self, **columns):
+        return self.report(self.write(self.lines(**columns), "metrics.jsonl"))
+
+    def ids(self, document):
+        return [f["id"] for f in document["findings"]]
+
+    # One run in every shape that logs have.
+
+    LOSS, NORM, RATE = [3.5, 3.0, 2.5], [1.0, 2.0, 0.5], [1e-4, 2e-4, 3e-4]
+
+    def check(self, text, name, steps=(10, 20, 30), norm=True, rate=True, given=False):
+        path = self.write(text, name)
+        c = self.report(path if given else self.folder.name)["convergence"]
+        os.remove(path)
+        rows = {row["role"]: row for row in c["series"]}
+        self.assertEqual([rows["loss"][k] for k in ("values", "first", "last", "best")], [3, 3.5, 2.5, 2.5], name)
+        self.assertEqual([rows["loss"]["first_step"], rows["loss"]["last_step"]], [steps[0], steps[-1]], name)
+        self.assertEqual("gradient norm" in rows, norm, name)
+        if norm:
+            self.assertEqual([rows["gradient norm"]["first"], rows["gradient norm"]["last"]], [1.0, 0.5], name)
+        self.assertEqual("learning rate" in rows, rate, name)
+        if rate:
+            self.assertAlmostEqual(rows["learning rate"]["last"], 3e-4)
+        return c
+
+    def rows(self):
+        return zip((10, 20, 30), self.LOSS, self.NORM, self.RATE)
+
+    def test_shapes_of_logs(self):
+        rows = list(self.rows())
+        self.check("".join(json.dumps({"step": s, "loss": l, "grad_norm": g, "lr": r}) + "\n" for s, l, g, r in rows),
+                   "a.jsonl")
+        self.check("".join(json.dumps({"_step": s, "train": {"loss": l, "grad_norm": g, "lr": r}}) + "\n"
+                           for s, l, g, r in rows), "b.jsonl")
+        named = [{"name": n, "value": v, "step": s} for s, l, g, r in rows
+                 for n, v in (("train/loss", l), ("grad_norm", g), ("lr", r))]
+        self.check("".join(json.dumps(one) + "\n" for one in named), "c.jsonl")
+        for delimiter, name in ((",", "d.csv"), ("\t", "e.tsv"), (";", "f.csv")):
+            out = io.StringIO()
+            table = csv.writer(out, delimiter=delimiter)
+            table.writerow(["epoch", "step", "train_loss", "grad_norm", "learning_rate"])
+            for s, l, g, r in rows:
+                table.writerow([0, s, l, "", ""])
+                table.writerow([0, s, "", g, r])
+            self.check(out.getvalue(), name)
+        self.check('"Step","run - train/loss"\n' + "".join(f'"{s}","{l}"\n' for s, l, _, _ in rows), "g.csv",
+                   norm=False, rate=False)
+        state = {"best_metric": None, "epoch": 1.0, "global_step": 30, "log_history":
+                 [{"epoch": 0.1, "loss": l, "grad_norm": g, "learning_rate": r, "step": s} for s, l, g, r in rows] +
+                 [{"eval_loss": 2.75, "eval_runtime": 3.0, "step": 30}]}
+        c = self.check(json.dumps(state, indent=2), "trainer_state.json")
+        self.assertEqual([row["last"] for row in c["series"] if row["role"] == "evaluation loss"], [2.75])
+
+    def test_lines_for_people(self):
+        rows = list(self.rows())
+        self.check("".join(f" iteration {s:8d}/  500 | elapsed time per iteration (ms): 12.5 | learning rate: {r:.3E} | "
+                           f"lm loss: {l:.6E} | loss scale: 1.0 | grad norm: {g:.3f} |\n" for s, l, g, r in rows), "a.log")
+        self.check("".join(f"step {s}: loss {l:.4f}, grad norm {g}, lr {r:.1e}, 12.5ms\n" for s, l, g, r in rows), "b.txt")
+        self.check("".join(f"\033[31mstep: {s}  \033[32mloss: {l}  \033[33mgrad_norm: {g}  lr: {r}\033[39m\n"
+                           for s, l, g, r in rows), "c.out")
+        self.check("".join(str({"loss": l, "grad_norm": g, "learning_rate": r, "epoch": 0.1}) + "\n"
+                           for s, l, g, r in rows), "d.log", steps=(0, 1, 2))
+        self.check("".join(str({"loss": str(l), "grad_norm": str(g), "learning_rate": str(r)}) + "\n"
+                           for s, l, g, r in rows), "e.log", steps=(0, 1, 2))
+        bar = "".join(f"\rEpoch 0:  {s}%|#   | {s}/100 [00:01<00:09,  9.50it/s, v_num=0, train_loss={l}]" for s, l, _, _ in rows)
+        self.check(bar + "\n", "f.log", norm=False, rate=False)
+        self.check("starting\n" + "".join(f"loss={l}\n" for _, l, _, _ in rows), "anything", steps=(0, 1, 2),
+                   norm=False, rate=False, given=True)
+
+    def test_other_losses_are_not_the_loss(self):
+        text = "step 1 aux loss: 0.1 balance_loss: 9 val loss: 5 loss: 2\n"
+        c = self.report(self.write(text, "a.log"))["convergence"]
+        self.assertEqual({row["role"]: row["last"] for row in c["series"]}, {"loss": 2, "evaluation loss": 5})
+
+    def test_steps_that_begin_anew_in_each_epoch(self):
+        text = "".join(json.dumps({"step": s, "loss": 5 - epoch - s / 10}) + "\n" for epoch in range(3) for s in range(5))
+        row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]
+        self.assertEqual((row["values"], row["first_step"], row["last_step"]), (15, 0, 14))
+
+    # What the loss does.
+
+    def test_a_good_run_has_no_finding(self):
+        document = self.of(loss=falling(), grad_norm=norms())
+        self.assertEqual(document["findings"], [])
+        self.assertEqual(document["convergence"]["verdict"], "falling")
+
+    def test_not_a_number(self):
+        loss = falling()
+        loss[250:] = [math.nan] * 150
+        document = self.of(loss=loss)
+        c = document["convergence"]
+        self.assertEqual(self.ids(document), ["CONVERGENCE.DIVERGED"])
+        self.assertEqual((c["verdict"], c["diverged_step"], c["diverged_by"]), ("diverged", 250, "not finite"))
+        self.assertEqual(c["series"][0]["not_finite"], 150)
+        c = self.of(loss=spiked(falling(), [9], math.inf))["convergence"]
+        self.assertEqual(c["diverged_step"], 9)
+
+    def test_growth_for_good(self):
+        loss = falling()
+        loss = [value + max(0, i - 300) * 0.2 for i, value in enumerate(loss)]
+        document = self.of(loss=loss)
+        self.assertIn("CONVERGENCE.DIVERGED", self.ids(document))
+        self.assertLess(abs(document["convergence"]["diverged_step"] - 305), 10)
+
+    def test_growth_that_comes_back(self):
+        loss = [value + (20 if 200 <= i < 230 else 0) for i, value in enumerate(falling())]
+        self.assertNotIn("CONVERGENCE.DIVERGED", self.ids(self.of(loss=loss)))
+
+    def test_spikes(self):
+        document = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5))
+        self.assertEqual(self.ids(document), ["CONVERGENCE.SPIKES"])
+        spikes = document["convergence"]["spikes"]
+        self.assertEqual([(s["signal"], s["step"]) for s in spikes], [("loss", 100), ("loss", 200), ("loss", 300)])
+
+    def test_one_spike_and_noise_are_no_finding(self):
+        self.assertEqual(self.of(loss=spiked(falling(), {200}, 1.5))["findings"], [])
+        self.assertEqual(self.of(loss=falling(noise=0.3))["convergence"]["spikes"], [])
+
+    def test_another_level_is_no_spike(self):
+        loss = [value + (3 if i >= 200 else 0) for i, value in enumerate(falling())]
+        self.assertEqual(self.of(loss=loss)["convergence"]["spikes"], [])
+
+    def test_plateau(self):
+        document = self.of(loss=[2 + 8 * math.exp(-i / 30) for i in range(400)])
+        self.assertEqual(self.ids(document), ["CONVERGENCE.PLATEAU"])
+        self.assertEqual(document["convergence"]["verdict"], "flat")
+        still = self.of(loss=[2 + 8 * math.exp(-i / 30) - i / 10000 for i in range(400)])  # 1 % in the last half
+        self.assertEqual(still["findings"], [])
+        self.assertIs(still["convergence"]["plateau"], False)
+
+    def test_instability_of_several_signals(self):
+        both = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {99, 200, 301}, 8))
+        self.assertIn("CROSS.CORRELATED_INSTABILITY", self.ids(both))
+        clusters = both["convergence"]["instability"]
+        self.assertEqual([(c["first_step"], c["last_step"], c["signals"]) for c in clusters],
+                         [(99, 100, "loss, gradient norm"), (200, 200, "loss, gradient norm"),
+                          (300, 301, "loss, gradient norm")])
+        apart = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {50, 150, 250}, 8))
+        self.assertNotIn("CROSS.CORRELATED_INSTABILITY", self.ids(apart))
+        once = self.of(loss=spiked(falling(), {100, 200, 300}, 1.5), grad_norm=spiked(norms(), {50, 150, 300}, 8))
+        self.assertNotIn("CROSS.CORRELATED_INSTABILITY", self.ids(once))
+
+    def test_few_values_tell_nothing(self):
+        c = self.of(loss=[3, 2, 1])["convergence"]
+        self.assertIsNone(c["verdict"])
+        self.assertIsNone(c["plateau"])
+
+    # What cannot be read.
+
+    def test_odd_lines_are_told(self):
+        text = self.lines(loss=falling(30)) + '{"step": 30, "loss": \n[1, 2\n{"loss": 1.0, "step": 31}\n'
+        document = self.report(self.write(text, "a.jsonl"))
+        self.assertEqual(document["convergence"]["series"][0]["values"], 31)
+        self.assertTrue(any("1 lines could not be read" in note for note in document["quality"]["notes"]))
+
+    def test_what_is_no_log_is_not_taken_for_one(self):
+        for text, name in (("hello world 5\n", "a.txt"), ("a,b\n1,2\n", "b.csv"), ("{}\n", "c.jsonl"), ("", "d.csv")):
+            done = subprocess.run([REPORT, self.write(text, name)], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, name)
+            self.assertEqual(done.stderr.count("\n"), 1, name)
+
+    def test_text(self):
+        path = self.write(self.lines(loss=spiked(falling(), {100, 200}, 1.5), grad_norm=norms()), "a.jsonl")
+        text = subprocess.run([REPORT, path], capture_output=True, text=True).stdout
+        for words in ("Convergence", "the loss is falling", "2 spikes", "CONVERGENCE.SPIKES"):
+            self.assertIn(words, text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
