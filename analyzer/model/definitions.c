@@ -82,6 +82,8 @@ static bool take_anchor(struct collector *into, const struct tscope_record *reco
   into->out->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
   if (anchor->error_ticks > into->error_ticks)
     into->error_ticks = anchor->error_ticks;
+  if (anchor->monotonic_ns <= INT64_MAX && (i64)anchor->monotonic_ns > into->out->last_anchor)
+    into->out->last_anchor = (i64)anchor->monotonic_ns;
   struct tick_anchor instant = {anchor->ticks, anchor->monotonic_ns};
   return VECTOR_PUSH(&into->anchors, instant);
 }

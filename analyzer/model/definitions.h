@@ -51,6 +51,7 @@ struct definitions {
   u64 helper_cpu_ns, startup_ns, slow_path_ns, cost_per_record_ns;
   i64 realtime_minus_monotonic; /* from the last anchor, else the header */
   u64 anchor_error_ns;          /* widest bracket among the anchors */
+  i64 last_anchor; /* CLOCK_MONOTONIC of the last: the process was alive; 0 if there is none */
   struct tick_map ticks;
   /* of the whole file, from chunk headers */
   u64 records;

@@ -15,7 +15,8 @@
 #define MISMATCHES_SHOWN 5u
 
 static bool applies(const struct results *results) {
-  return results->check.ledger != NULL;
+  const struct collective_check *check = &results->check;
+  return check->ledger && (results->model->flight_dumps || check->n_suspects || check->cannot_tell);
 }
 
 static bool unjudged(const struct results *results) {

@@ -64,10 +64,31 @@ void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event) {
   CUDA(cudaStreamWaitEvent(later, event, 0));
 }
 
+enum fault { FAULT_SLEEP = 1, FAULT_DIE, FAULT_STOP, FAULT_SKIP, FAULT_HALF };
+
+static bool at_fault(const struct rank *rank, int bucket) {
+  const struct options *options = rank->options;
+  return bucket == 0 && rank->rank == options->fault_rank && rank->step == options->fault_step;
+}
+
+static void suffer(enum fault fault) {
+  while (fault == FAULT_SLEEP)
+    pause();
+  if (fault == FAULT_DIE || fault == FAULT_STOP)
+    raise(fault == FAULT_DIE ? SIGKILL : SIGSTOP);
+}
+
 /* The bucket's gradients are there: reduce them while backward goes on. */
 void reduce_bucket(struct rank *rank, int bucket) {
   const struct options *options = rank->options;
   double kb = bucket ? options->bucket_kb : options->first_bucket_kb;
+  if (at_fault(rank, bucket)) {
+    suffer((enum fault)options->fault);
+    if (options->fault == FAULT_SKIP)
+      return;
+    if (options->fault == FAULT_HALF)
+      kb /= 2;
+  }
   stream_after(rank->comm_stream, rank->compute, rank->buckets[bucket]);
   all_reduce(rank, (size_t)(kb * 1024), rank->dp_comm, rank->comm_stream);
 }

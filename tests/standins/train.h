@@ -33,6 +33,10 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, slow_rank, "--slow-rank", -1, "rank whose kernels take longer; -1: none")                 \
   X(double, slow_factor, "--slow-factor", 1.3, "how much longer")                                  \
   X(int, slow_from, "--slow-from", 0, "step from which on it is slow")                             \
+  X(int, fault, "--fault", 0,                                                                      \
+    "1: sleep for ever, 2: die, 3: stop, 4: skip an all-reduce, 5: one of half the size")          \
+  X(int, fault_rank, "--fault-rank", 1, "rank that does that, before its first bucket")            \
+  X(int, fault_step, "--fault-step", 10, "of this step")                                           \
   X(int, tensor, "--tensor", 1, "ranks in a tensor-parallel group (ncclCommSplit)")                \
   X(double, tensor_kb, "--tensor-kb", 128, "all-reduce after each layer in such a group")          \
   X(int, pipeline, "--pipeline", 1, "stages of a pipeline, 1F1B with send and receive")            \

@@ -9,6 +9,7 @@
 
 #include "../../import/flight_recorder/flight_recorder.h"
 #include "../analysis.h"
+#include "trace_ledger.h"
 #include "verdict.h"
 
 /* Of one group; once it is out of step there is no end of them. */
@@ -262,5 +263,7 @@ int verdict_analyse(struct analysis *a) {
   *check = collective_check_unknown();
   if (a->model->flight_dumps)
     return verdict_of_ledger(&a->model->flight_dumps->ledger, a->arena, check);
-  return 0;
+  struct ledger *ledger;
+  int error = trace_ledger_make(a->model, a->arena, &ledger);
+  return error || !ledger ? error : verdict_of_ledger(ledger, a->arena, check);
 }

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs on the stand-in cluster in which one rank does something else, under the shim: what the
+report says while they hang, and after they were killed.
+
+    hang.py --build BUILD [--only NAME]
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 4
+DEADLINE_S = 60
+
+SLEEP, DIE, STOP, SKIP, HALF = "1", "2", "3", "4", "5"
+
+# fault, options, ranks to look at first, what else the report must say
+JOBS = {
+    "sleeps": (SLEEP, [], [1], {"reason": "absent"}),
+    "dies": (DIE, [], [1], {"reason": "absent", "text": "last sign of life"}),
+    "stops": (STOP, [], [1], {"reason": "absent", "text": "last sign of life"}),
+    "sleeps-in-tensor-group": (SLEEP, ["--tensor", "2"], [1], {"reason": "absent"}),
+    "sleeps-in-pipeline": (SLEEP, ["--pipeline", "2"], [1], {"reason": "absent"}),
+    "skips": (SKIP, ["--steps", "16"], [1], {"desync": [1]}),
+    "half": (HALF, ["--steps", "16"], [1], {"desync": [1]}),
+}
+
+
+def start(build, folder, fault, options):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
+    env.update({"LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"),
+                "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "hang",
+                "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(RANKS),
+                "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20"})
+    command = [os.path.join(build, "tests", "standins", "train"), "--steps", "100000", "--fault",
+               fault, "--fault-rank", "1", *options]
+    return [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+            for rank in range(RANKS)]
+
+
+def report(build, folder):
+    done = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--format", "json",
+                           os.path.join(folder, "traces")], capture_output=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def found(document, name):
+    return [f["ranks"] for f in document["findings"] if f["id"] == name] if document else []
+
+
+def check(name, build, folder):
+    fault, options, wanted, more = JOBS[name]
+    ranks = start(build, folder, fault, options)
+    try:
+        # until the shim has seen enough of nothing happening; the report is wanted meanwhile
+        end = time.monotonic() + DEADLINE_S
+        document = None
+        while time.monotonic() < end:
+            document = report(build, folder)
+            if found(document, "DIST.HANG") + found(document, "DIST.DESYNC") and \
+                    (document["collective_check"]["pending_s"] or 9) > 4:
+                break
+            time.sleep(0.3)
+        going = document
+    finally:
+        for rank in ranks:
+            rank.send_signal(signal.SIGKILL)
+        for rank in ranks:
+            rank.wait()
+    for when, one in (("while it hangs", going), ("after it was killed", report(build, folder))):
+        hang, desync = found(one, "DIST.HANG"), found(one, "DIST.DESYNC")
+        suspects = one["collective_check"]["suspects"]
+        assert (hang or desync) == [wanted], (when, hang, desync, one["collective_check"])
+        assert desync == ([more["desync"]] if "desync" in more else []), (when, desync)
+        assert [s["rank"] for s in suspects] == wanted, (when, suspects)
+        assert more.get("reason", "") in suspects[0]["reason"], (when, suspects)
+        assert more.get("text", "") in suspects[0]["evidence"], (when, suspects)
+
+
+def healthy(build, folder):
+    """A run that is looked at while it goes on has calls in flight, and none is held up."""
+    ranks = start(build, folder, "0", [])
+    looked = 0
+    try:
+        end = time.monotonic() + DEADLINE_S
+        while looked < 3 and time.monotonic() < end:
+            document = report(build, folder)
+            if document and document["steps"]["count"]:
+                assert not found(document, "DIST.HANG"), document["collective_check"]
+                looked += 1
+            time.sleep(0.3)
+    finally:
+        for rank in ranks:
+            rank.send_signal(signal.SIGKILL)
+        for rank in ranks:
+            rank.wait()
+    assert looked == 3
+    assert not found(report(build, folder), "DIST.HANG")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--only")
+    options = parser.parse_args()
+    failed = 0
+    for name in [*JOBS, "healthy"]:
+        if options.only not in (None, name):
+            continue
+        folder = tempfile.mkdtemp(prefix="tscope-hang-")
+        try:
+            if name == "healthy":
+                healthy(options.build, folder)
+            else:
+                check(name, options.build, folder)
+            print(f"ok     {name}", flush=True)
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED {name}: {error}", flush=True)
+        finally:
+            shutil.rmtree(folder)
+    return failed
+
+
+sys.exit(main())
