@@ -11,6 +11,9 @@ from read_trace import ENUMS, LAYOUTS, PENDING
 STEPS = 10
 WITHIN = 0.01  # of the time that torch.profiler says
 GPU_CLOCKS = ENUMS["GPU_CLOCKS"]
+# The collectives that NCCL does not make of sends and receives.
+ONE_KERNEL = {ENUMS["OPS"][name] for name in ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER",
+                                              "REDUCE_SCATTER")}
 
 
 def expect(condition, what):
@@ -86,6 +89,19 @@ def kernels_as_torch_profiler(machine):
         apart.append(ours["seconds"] / theirs["seconds"] - 1)
     expect(abs(apart[0]) <= WITHIN, f"time of the training's kernels: {apart[0]:+.2%}")
     return f"{total} kernels; time in training {apart[0]:+.3%}, in products {apart[1]:+.3%}"
+
+
+def every_launch_once(machine):
+    """Each kernel that ran was launched by one call in the trace, whichever API it came by"""
+    trace = machine.work("train", mode=CUPTI).trace
+    names = {shape.shape: trace.strings[shape.kernel] for shape in trace.records["Shape"]}
+    calls, ran = {}, {}
+    for call in trace.records["Launch"]:
+        calls[names.get(call.shape, "")] = calls.get(names.get(call.shape, ""), 0) + 1
+    for span in trace.records["GpuKernel"]:
+        ran[trace.strings[span.name]] = ran.get(trace.strings[span.name], 0) + 1
+    expect(calls == ran, "calls and kernels differ: " + work_parts.difference(calls, ran))
+    return f"{sum(ran.values())} kernels"
 
 
 def copies_as_torch_profiler(machine):
@@ -222,6 +238,19 @@ def nccl_event_pairs(machine):
     return told
 
 
+def nccl_inside(machine):
+    """What NCCL tells of its own collectives, through its profiler plugin: algorithm and times"""
+    run, _ = collectives_seen(machine, 2, CUPTI, TSCOPE_NCCL_INSIDE="times")
+    told = timed = called = 0
+    for trace in run.traces:
+        called += sum(call.tag in ONE_KERNEL for call in trace.records["Collective"])
+        inside = [call for call in trace.records["CollectiveInside"] if call.tag in ONE_KERNEL]
+        told += len(inside)
+        timed += sum(call.gpu_stop > call.gpu_start > 0 for call in inside)
+    expect(told == called, f"NCCL told of {told} of {called} collectives")
+    return f"{told} collectives, {timed} with times of the GPU"
+
+
 def report_reads(machine):
     """The report on a training run: steps counted right, GPU time's origin told"""
     found = machine.report(machine.run("../torch/train_nccl.py", "--steps", "6",
@@ -294,7 +323,7 @@ def launch_overhead(machine):
     return "; ".join(told)
 
 
-ROWS = (losses_are_the_same, says_nothing, kernels_as_torch_profiler, copies_as_torch_profiler,
-        beside_torch_profiler, products_of_known_shape, tensor_memory, nvtx_ranges, graphs,
-        one_queue, nccl_one_rank, nccl_ranks, nccl_event_pairs, report_reads, launches_counted,
-        launch_overhead, overhead)
+ROWS = (losses_are_the_same, says_nothing, kernels_as_torch_profiler, every_launch_once,
+        copies_as_torch_profiler, beside_torch_profiler, products_of_known_shape, tensor_memory,
+        nvtx_ranges, graphs, one_queue, nccl_one_rank, nccl_ranks, nccl_event_pairs, nccl_inside,
+        report_reads, launches_counted, launch_overhead, overhead)

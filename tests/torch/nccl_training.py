@@ -19,6 +19,9 @@ from read_trace import ENUMS, PENDING
 from training import Job, SKIPPED, check_phases, expect, python_with_torch, report, steps_run
 
 OPS = ENUMS["OPS"]
+# NCCL makes the others of sends and receives.
+ONE_KERNEL = {OPS[name] for name in ("ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER",
+                                     "REDUCE_SCATTER")}
 
 
 class CudaJob(Job):
@@ -51,6 +54,11 @@ def check_gpu(job, traces):
             seen = collections.Counter(trace.strings[span.name] for span in trace.records[record])
             expect(ran and seen == ran,
                    f"rank {trace.rank}: {kind} ran {ran - seen} unseen, {seen - ran} made up")
+        launched = collections.Counter(op["name"] for op in operations if op["kind"] == "kernel")
+        names = {shape.shape: trace.strings[shape.kernel] for shape in trace.records["Shape"]}
+        seen = collections.Counter(names[call.shape] for call in trace.records["Launch"])
+        expect(seen == launched, f"rank {trace.rank}: launches {launched - seen} unseen, "
+               f"{seen - launched} twice")
         for kind, record in (("copy", "GpuCopy"), ("fill", "GpuFill")):
             ran = collections.Counter(op["bytes"] for op in operations if op["kind"] == kind)
             seen = collections.Counter(span.bytes for span in trace.records[record])
@@ -150,10 +158,11 @@ def data_parallel(python, site, library, tool, scratch):
 
 
 def sharded(python, site, library, tool, scratch):
-    """FSDP, and the optimizer alone in shards."""
+    """FSDP, and the optimizer alone in shards; what NCCL tells of itself too."""
     for strategy, wanted in (("fsdp", ("ALLGATHER", "REDUCE_SCATTER")),
                              ("zero", ("ALLREDUCE", "BROADCAST"))):
         job = CudaJob(python, site, library, scratch, strategy)
+        job.environment["TSCOPE_NCCL_INSIDE"] = "times"
         out = job.train("--strategy", strategy, "--steps", "6", ranks=2)
         expect(all(steps_run(line) == 6 for line in out) and len(out) == 2, f"{out}")
         traces = job.traces(2)
@@ -161,6 +170,9 @@ def sharded(python, site, library, tool, scratch):
         check_communicators(traces, [("default_pg", [0, 1]), ("first-pair", [0, 1])])
         for trace in traces:
             ops = collections.Counter(call.tag for call in trace.records["Collective"])
+            inside = collections.Counter(call.tag for call in trace.records["CollectiveInside"])
+            expect(all(inside[op] == ops[op] for op in ONE_KERNEL),
+                   f"{strategy}: {ops}, of which NCCL told {inside}")
             expect(all(ops[OPS[name]] >= 6 for name in wanted), f"{strategy}: {ops}")
             check_phases(trace, 6, 6)
         check_report(job, tool, 2, 6)
