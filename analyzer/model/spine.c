@@ -14,6 +14,8 @@ struct reading {
   u8 *op_of_string;   /* [n_strings] */
   const char **words; /* [n_strings] copies in the spine's arena, NULL until asked for */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
+  bool *is_collective;             /* [n_strings] whether a kernel of that name is one */
+  u32 replay; /* correlation of the graph replay whose kernels were last seen */
 };
 
 static u32 comm_index(const struct definitions *definitions, u32 number) {
@@ -244,6 +246,24 @@ static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *
   return true;
 }
 
+/* Kernels of collectives are launched inside calls that have records of their own. */
+static bool launches_collective(const struct reading *reading, const struct tscope_record *record) {
+  const struct definitions *definitions = &reading->spine->definitions;
+  u32 shape = ((const struct tscope_launch_record *)record)->shape;
+  u32 name = shape < definitions->n_shapes ? definitions->shapes[shape].kernel : 0;
+  return name < definitions->n_strings && reading->is_collective[name];
+}
+
+/* The kernels of one replay are the run of one launch. */
+static bool begins_run(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_gpu_kernel_record *kernel = (const void *)record;
+  if (!kernel->graph)
+    return true;
+  bool begins = kernel->correlation != reading->replay;
+  reading->replay = kernel->correlation;
+  return begins;
+}
+
 /* Counts only; the first and the last record's times bound what lies between. */
 static bool count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
@@ -252,7 +272,10 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
     u64 time = trace_time(&cursor, record);
     earliest = time < earliest ? time : earliest;
     latest = time > latest ? time : latest;
-    counts[record->type]++;
+    bool counted = record->type == TSCOPE_REC_LAUNCH       ? !launches_collective(reading, record)
+                   : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
+                                                           : true;
+    counts[record->type] += counted;
     if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
         !note_memory(reading->spine, record->tag))
       return false;
@@ -350,11 +373,14 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   if (result == 0) {
     reading.op_of_string = calloc(definitions->n_strings + 1, 1);
     reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);
-    result = reading.op_of_string && reading.words ? 0 : -ENOMEM;
+    reading.is_collective = calloc(definitions->n_strings + 1, sizeof(bool));
+    result = reading.op_of_string && reading.words && reading.is_collective ? 0 : -ENOMEM;
   }
   for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
-    if (definitions->strings[i])
+    if (definitions->strings[i]) {
       reading.op_of_string[i] = op_of_name(definitions->strings[i]);
+      reading.is_collective[i] = is_collective_kernel(definitions->strings[i]);
+    }
   if (result == 0)
     result = read_chunks(&reading, file, buffer);
   if (result == 0) {
@@ -371,6 +397,7 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   definitions_forget_text(&spine->definitions);
   free(reading.op_of_string);
   free(reading.words);
+  free(reading.is_collective);
   free(buffer);
   if (result < 0)
     spine_release(spine);

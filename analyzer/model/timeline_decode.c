@@ -276,6 +276,8 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
       return false;
     if (launch->shape < definitions->n_shapes)
       facts.what = span.name = definitions->shapes[launch->shape].kernel;
+    if (facts.what < definitions->n_strings && decoding->is_collective[facts.what])
+      return true; /* inside the collective's call, which is what launched it */
     break;
   case TSCOPE_REC_GRAPH_LAUNCH:
     facts.work = WORK_GRAPH;

@@ -154,6 +154,28 @@ def application_uses_rtld_next(scratch):
     recorded(scratch, "plain", "10000", name="hazard-wrapper", launches=10000)
 
 
+PLUGIN = "liblookups_plugin.so"
+
+
+def look_ups_by_name(scratch):
+    compared(scratch, program(PLUGIN), name="lookups")
+    untouched(scratch)
+
+
+def look_ups_with_the_driver_off(scratch):
+    compared(scratch, program(PLUGIN), name="lookups", env={"TSCOPE_DRIVER": "off"})
+
+
+def look_ups_beside_another_preload(scratch):
+    """Before us and after us, with a dlsym() of its own and without."""
+    command = [program("lookups"), program(PLUGIN)]
+    for other in ("liblookups_preload.so", "liblookups_dlsym.so"):
+        alone = run(command, env={"LD_PRELOAD": program(other)})
+        assert alone.returncode == 0 and b"next is another" in alone.stderr, alone
+        for order in ((LIBRARY, program(other)), (program(other), LIBRARY)):
+            same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
+
+
 def cudart_linked_statically(scratch):
     compared(scratch, "plain", "10000", name="hazard-static")
     print(Walked(scratch), "(calls inside a static runtime are out of a preload's sight)")

@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cuda.h>
+
+#include "../driver_pointer.h"
 #include "cudart.h"
 
 struct kernel {
-  const void *host; /* address of the host stub, the key */
-  char *name;       /* mangled */
+  const void *host;  /* address of the host stub, the key */
+  char *name;        /* mangled */
+  CUfunction handle; /* the driver's, from the first launch on */
 };
 
 static void *by_host, *by_handle;
@@ -142,22 +146,39 @@ CUDART_API cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_
   return cudaSuccess;
 }
 
+/* What a launch needs of the driver, found at the first. */
+static struct {
+  CUresult (*get_kernel)(CUkernel *, CUlibrary, const char *);
+  CUresult (*launch[2])(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, CUstream, void **, void **);
+} driver;
+
+static bool find_driver(void) {
+  if (!driver.launch[1]) {
+    *(void **)&driver.get_kernel = driver_pointer("cuLibraryGetKernel", false);
+    *(void **)&driver.launch[0] = driver_pointer("cuLaunchKernel", false);
+    *(void **)&driver.launch[1] = driver_pointer("cuLaunchKernel", true);
+  }
+  return driver.get_kernel && driver.launch[0] && driver.launch[1];
+}
+
 static cudaError_t launch(const void *function, dim3 grid, dim3 block, cudaStream_t stream,
                           bool own) {
   sim_lock();
-  const struct kernel *kernel = find(function);
+  struct kernel *kernel = find(function);
   sim_unlock();
   if (!kernel)
     return remember(cudaErrorInvalidDeviceFunction);
+  if (!find_driver() ||
+      (!kernel->handle && driver.get_kernel((CUkernel *)&kernel->handle, NULL, kernel->name)))
+    return remember(cudaErrorInitializationError);
   if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z ||
       (size_t)block.x * block.y * block.z > 1024)
     return remember(cudaErrorInvalidConfiguration);
-  struct order order = {.kind = SIM_KERNEL,
-                        .name = kernel->name,
-                        .duration = sim_kernel_duration(kernel->name),
-                        .grid = {grid.x, grid.y, grid.z},
-                        .block = {block.x, block.y, block.z}};
-  return submit(stream, own, &order, false);
+  CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                            unsigned, CUstream, void **, void **) = driver.launch[own];
+  return remember((cudaError_t)launch_kernel(kernel->handle, grid.x, grid.y, grid.z, block.x,
+                                             block.y, block.z, 0, stream, NULL, NULL));
 }
 
 TWINS(cudaLaunchKernel, _ptsz,

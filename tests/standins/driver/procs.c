@@ -71,6 +71,19 @@ static void *self(void) {
   return handle;
 }
 
+/* The C library's, whatever a preloaded one exports under the name. */
+static void *look_up(const char *name) {
+#if defined(__x86_64__)
+  const char *oldest = "GLIBC_2.2.5";
+#else
+  const char *oldest = "GLIBC_2.17";
+#endif
+  static void *(*real)(void *, const char *);
+  if (!real)
+    *(void **)&real = dlvsym(RTLD_NEXT, "dlsym", oldest);
+  return real ? real(self(), name) : NULL;
+}
+
 /* The youngest version of a function; the driver's own table says which it is. */
 static void *find(const char *name, bool per_thread) {
   static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
@@ -80,7 +93,7 @@ static void *find(const char *name, bool per_thread) {
       const char *suffixes[] = {"_ptsz", "_ptds"};
       for (int j = 0; j < (plain ? 1 : 2); j++) {
         snprintf(full, sizeof full, "%s%s%s", name, versions[i], plain ? "" : suffixes[j]);
-        void *function = dlsym(self(), full);
+        void *function = look_up(full);
         if (function)
           return function;
       }

@@ -74,7 +74,7 @@ cudaError_t sim_capture_id(cudaStream_t handle, bool own, unsigned long long *id
   *id = known && stream->graph ? stream->graph->id : 0;
   bool implied = known && sim_capture_implied(stream);
   sim_unlock();
-  return !known ? cudaErrorInvalidResourceHandle
+  return !known    ? cudaErrorInvalidResourceHandle
          : implied ? cudaErrorStreamCaptureImplicit
                    : cudaSuccess;
 }

@@ -23,12 +23,19 @@ struct order {
   /* Another `user` for each launch of a graph that holds the order; without it, an order with a
    * `user` cannot be captured. */
   void *(*copy_user)(const void *user);
+  /* Makes and enqueues the operation itself, with `user`; the lock is held. NULL: as above. */
+  void (*enqueue)(void *user, struct CUstream_st *stream, uint32_t correlation, uint64_t graph);
 };
+
+/* First of cuLaunchKernel's `extra` where a stand-in library launches an order of its own, which is
+ * the second. */
+#define STANDIN_ORDER ((void *)(uintptr_t)0x5ca1e)
 
 /* Puts work on a stream, or into the graph being captured from it. Takes and releases the lock;
  * `wait` blocks until the work is done. */
 SIM_API cudaError_t sim_submit(cudaStream_t stream, bool own, const struct order *order, bool wait);
-/* Puts it on the stream for sure; the lock is held. Returns the operation, not a reference. */
+/* Puts it on the stream for sure; the lock is held. Returns the operation, not a reference, or NULL
+ * if the order enqueues itself. */
 SIM_API struct sim_op *sim_put(struct CUstream_st *stream, const struct order *order,
                                uint32_t correlation, uint64_t graph);
 SIM_API uint32_t sim_correlation(void);

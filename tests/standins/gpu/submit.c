@@ -14,6 +14,10 @@ uint32_t sim_correlation(void) {
 
 struct sim_op *sim_put(struct CUstream_st *stream, const struct order *order, uint32_t correlation,
                        uint64_t graph) {
+  if (order->enqueue) {
+    order->enqueue(order->user, stream, correlation, graph);
+    return NULL;
+  }
   struct sim_op *op = sim_op_new(stream, order->kind, order->work);
   op->duration = order->duration;
   op->name = order->name;

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cuda.h>
+
+#include "../driver_pointer.h"
+#include "../gpu/order.h"
 #include "comm.h"
 
 struct kernel {
@@ -345,37 +349,77 @@ static void number(struct call *call) {
     call->sequence = ++comm->sequence;
 }
 
-/* All calls are of one communicator and stream; the lock is held. */
-ncclResult_t kernel_launch(struct call *calls, size_t n) {
+static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation, uint64_t graph) {
   static const struct sim_work work = {
       .settle = settle, .begin = begin, .finish = finish, .drop = drop, .describe = describe};
-  struct ncclComm *comm = calls->comm;
-  struct CUstream_st *stream = sim_stream(calls->stream, false);
-  if (!sim_stream_is(stream) || stream->graph)
-    return ncclInvalidUsage;
-  struct kernel *kernel = malloc(sizeof *kernel + n * sizeof *calls);
-  if (!kernel)
-    return ncclSystemError;
-  kernel->comm = comm;
-  kernel->n = n;
-  memcpy(kernel->calls, calls, n * sizeof *calls);
-  for (size_t i = 0; i < n; i++)
+  struct kernel *kernel = user;
+  struct ncclComm *comm = kernel->comm;
+  for (size_t i = 0; i < kernel->n; i++)
     number(&kernel->calls[i]);
   profiler_calls_launched(kernel->calls, n);
   comm->references++;
   struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
   op->user = kernel;
-  op->name = kernel_name(calls);
+  op->name = kernel_name(kernel->calls);
   op->grid[0] = op->grid[1] = op->grid[2] = 1;
   op->block[0] = 512;
   op->block[1] = op->block[2] = 1;
-  const struct sim_activity *activity = sim_activity();
-  if (activity && activity->launch)
-    op->correlation = activity->launch();
+  op->correlation = correlation;
+  op->graph = graph;
   if (comm->last && comm->last->stream != stream)
     sim_op_after(op, comm->last);
   sim_op_release(comm->last);
   comm->last = sim_op_keep(op);
   sim_enqueue(op);
-  return ncclSuccess;
+}
+
+/* For each launch of a graph. */
+static void *another(const void *user) {
+  const struct kernel *kernel = user;
+  size_t bytes = sizeof *kernel + kernel->n * sizeof *kernel->calls;
+  void *copy = malloc(bytes);
+  return copy ? memcpy(copy, kernel, bytes) : NULL;
+}
+
+/* NCCL finds the driver by itself, past any CUDA runtime that a program links. */
+static CUresult launch(const struct order *order, CUstream stream) {
+  static CUresult (*get_kernel)(CUkernel *, CUlibrary, const char *);
+  static CUresult (*launch_kernel)(const CUlaunchConfig *, CUfunction, void **, void **);
+  if (!launch_kernel) {
+    *(void **)&get_kernel = driver_pointer("cuLibraryGetKernel", false);
+    *(void **)&launch_kernel = driver_pointer("cuLaunchKernelEx", false);
+  }
+  CUkernel function;
+  if (!launch_kernel || !get_kernel || get_kernel(&function, NULL, order->name))
+    return CUDA_ERROR_NOT_INITIALIZED;
+  void *extra[] = {STANDIN_ORDER, (void *)order};
+  CUlaunchConfig config = {.gridDimX = 1,
+                           .gridDimY = 1,
+                           .gridDimZ = 1,
+                           .blockDimX = 512,
+                           .blockDimY = 1,
+                           .blockDimZ = 1,
+                           .hStream = stream};
+  return launch_kernel(&config, (CUfunction)function, NULL, extra);
+}
+
+/* All calls are of one communicator and stream; the lock is held. */
+ncclResult_t kernel_launch(struct call *calls, size_t n) {
+  if (!sim_stream_is(sim_stream(calls->stream, false)))
+    return ncclInvalidUsage;
+  struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *calls);
+  if (!kernel)
+    return ncclSystemError;
+  kernel->comm = calls->comm;
+  kernel->n = n;
+  memcpy(kernel->calls, calls, n * sizeof *calls);
+  struct order order = {.kind = SIM_COLLECTIVE,
+                        .name = kernel_name(calls),
+                        .user = kernel,
+                        .copy_user = another,
+                        .enqueue = enqueue};
+  sim_unlock();
+  CUresult result = launch(&order, calls->stream);
+  sim_lock();
+  return result ? ncclUnhandledCudaError : ncclSuccess;
 }

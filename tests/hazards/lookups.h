@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LOOKUPS_H
+#define LOOKUPS_H
+
+#define LOOKUPS_EXPORT __attribute__((visibility("default")))
+
+LOOKUPS_EXPORT const char *cu_marker(void);
+LOOKUPS_EXPORT const char *next_of_plugin(void);
+
+LOOKUPS_EXPORT int links_the_library(void);
+
+#endif

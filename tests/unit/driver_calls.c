@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Work given to the GPU through the driver: recorded once, however the driver's function was found
+ * and whichever runtime stands above it; and dlsym() as everybody else knows it.
+ */
+#include "driver/driver_types.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+
+#include "hooks_trace.h"
+
+typedef CUresult launch_function(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                 unsigned, unsigned, CUstream, void **, void **);
+typedef CUresult proc_address_function(const char *, void **, int, cuuint64_t, void *);
+
+static void *driver;
+static CUmodule module;
+static CUstream stream;
+
+static CUfunction kernel_named(const char *name) {
+  CUfunction function;
+  assert_int_equal(cuModuleGetFunction(&function, module, name), CUDA_SUCCESS);
+  return function;
+}
+
+static int set_up(void **state) {
+  driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!driver || trace_set_up(state) || cuModuleLoadData(&module, "") ||
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))
+    return -1;
+  return 0;
+}
+
+static void *by_proc_address(const char *name, int version, cuuint64_t flags) {
+  proc_address_function *get = (proc_address_function *)dlsym(driver, "cuGetProcAddress_v2");
+  void *function = NULL;
+  assert_int_equal(get(name, &function, version, flags, NULL), CUDA_SUCCESS);
+  return function;
+}
+
+/* One launch of `launch`, and what is recorded of it. */
+static void one_launch(launch_function *launch, const char *name) {
+  u32 before = count(TSCOPE_REC_LAUNCH);
+  assert_int_equal(launch(kernel_named(name), 3, 2, 1, 64, 1, 1, 0, stream, NULL, NULL),
+                   CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), before + 1);
+  struct tscope_shape_record shape = LAST(SHAPE, shape);
+  assert_int_equal(LAST(LAUNCH, launch).shape, shape.shape);
+  assert_string(shape.kernel, name);
+  assert_int_equal(shape.grid_x, 3);
+  assert_int_equal(shape.grid_y, 2);
+  assert_int_equal(shape.block_x, 64);
+}
+
+static void a_launch_is_seen_however_it_was_found(void **state) {
+  (void)state;
+  one_launch(cuLaunchKernel, "by_the_linker");
+  one_launch((launch_function *)dlsym(driver, "cuLaunchKernel"), "by_dlsym");
+  one_launch((launch_function *)dlsym(driver, "cuLaunchKernel_ptsz"), "by_dlsym_ptsz");
+  one_launch((launch_function *)by_proc_address("cuLaunchKernel", 13000, 0), "by_proc_address");
+  one_launch((launch_function *)by_proc_address("cuLaunchKernel", 13000, 2), "per_thread");
+}
+
+static void a_look_up_of_the_look_up_is_answered_too(void **state) {
+  (void)state;
+  proc_address_function *again =
+      (proc_address_function *)by_proc_address("cuGetProcAddress", 13000, 0);
+  void *launch = NULL;
+  assert_int_equal(again("cuLaunchKernel", &launch, 13000, 0, NULL), CUDA_SUCCESS);
+  one_launch((launch_function *)launch, "by_a_look_up_of_the_look_up");
+}
+
+static void a_launch_with_a_config_names_its_kernel(void **state) {
+  (void)state;
+  CUlaunchConfig config = {.gridDimX = 5,
+                           .gridDimY = 1,
+                           .gridDimZ = 1,
+                           .blockDimX = 32,
+                           .blockDimY = 1,
+                           .blockDimZ = 1,
+                           .hStream = stream};
+  CUresult (*launch)(const CUlaunchConfig *, CUfunction, void **, void **) =
+      (CUresult(*)(const CUlaunchConfig *, CUfunction, void **, void **))by_proc_address(
+          "cuLaunchKernelEx", 12000, 0);
+  u32 before = count(TSCOPE_REC_LAUNCH);
+  assert_int_equal(launch(&config, kernel_named("with_a_config"), NULL, NULL), CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), before + 1);
+  assert_string(LAST(SHAPE, shape).kernel, "with_a_config");
+}
+
+/* The stand-in runtime launches through the driver, which it finds as NVIDIA's does. */
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
+                            dim3 *, dim3 *, int *);
+static char host_kernel;
+
+static void a_launch_of_the_runtimes_is_one_launch(void **state) {
+  (void)state;
+  __cudaRegisterFunction(NULL, &host_kernel, NULL, "_Z6kernelv", -1, NULL, NULL, NULL, NULL, NULL);
+  u32 before = count(TSCOPE_REC_LAUNCH);
+  for (int i = 0; i < 10; i++)
+    assert_int_equal(
+        cudaLaunchKernel(&host_kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream),
+        cudaSuccess);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), before + 10);
+  assert_string(LAST(SHAPE, shape).kernel, "_Z6kernelv");
+}
+
+static void a_stream_has_one_number_for_runtime_and_driver(void **state) {
+  (void)state;
+  cudaLaunchKernel(&host_kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream);
+  u16 of_runtime = LAST(LAUNCH, launch).header.tag;
+  cuLaunchKernel(kernel_named("by_the_linker"), 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+  assert_int_equal(LAST(LAUNCH, launch).header.tag, of_runtime);
+  cuLaunchKernel(kernel_named("by_the_linker"), 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+  assert_int_not_equal(LAST(LAUNCH, launch).header.tag, of_runtime);
+}
+
+static void memory_and_copies_are_seen(void **state) {
+  (void)state;
+  CUdeviceptr memory;
+  int host[64] = {0};
+  CUresult (*allocate)(CUdeviceptr *, size_t) =
+      (CUresult(*)(CUdeviceptr *, size_t))by_proc_address("cuMemAlloc", 13000, 0);
+  assert_int_equal(allocate(&memory, 256), CUDA_SUCCESS);
+  struct tscope_alloc_record alloc = LAST(ALLOC, alloc);
+  assert_int_equal(alloc.header.tag, TSCOPE_MEMORY_DEVICE);
+  assert_int_equal(alloc.bytes, 256);
+  assert_true(alloc.address == memory);
+  assert_int_equal(cuMemsetD32Async(memory, 7, 64, stream), CUDA_SUCCESS);
+  assert_int_equal(LAST(FILL, fill).bytes, 256);
+  assert_int_equal(cuMemcpyDtoHAsync(host, memory, 256, stream), CUDA_SUCCESS);
+  struct tscope_copy_record copy = LAST(COPY, copy);
+  assert_int_equal(copy.bytes, 256);
+  assert_int_equal(copy.kind, TSCOPE_COPY_D2H | TSCOPE_COPY_ASYNC);
+  assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  assert_int_equal(host[63], 7);
+  assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_STREAM);
+  assert_int_equal(cuMemFree(memory), CUDA_SUCCESS);
+  assert_true(LAST(FREE, free).address == memory);
+}
+
+static void physical_memory_is_seen(void **state) {
+  (void)state;
+  const size_t bytes = 4 << 20;
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+  CUmemGenericAllocationHandle handle;
+  CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
+                     unsigned long long) = dlsym(driver, "cuMemCreate");
+  assert_int_equal(create(&handle, bytes, &properties, 0), CUDA_SUCCESS);
+  struct tscope_alloc_record alloc = LAST(ALLOC, alloc);
+  assert_int_equal(alloc.header.tag, TSCOPE_MEMORY_PHYSICAL);
+  assert_int_equal(alloc.bytes, bytes);
+  CUresult (*release)(CUmemGenericAllocationHandle) = dlsym(driver, "cuMemRelease");
+  assert_int_equal(release(handle), CUDA_SUCCESS);
+  struct tscope_free_record freed = LAST(FREE, free);
+  assert_int_equal(freed.header.tag, TSCOPE_MEMORY_PHYSICAL);
+  assert_true(freed.address == alloc.address);
+}
+
+static void a_failed_launch_is_not_recorded(void **state) {
+  (void)state;
+  u32 before = count(TSCOPE_REC_LAUNCH);
+  assert_int_not_equal(cuLaunchKernel(NULL, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL),
+                       CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), before);
+}
+
+/* Where the address of a function lies. */
+static const char *object_of(const void *address) {
+  Dl_info info;
+  return dladdr(address, &info) ? info.dli_fname : "";
+}
+
+static void what_is_not_hooked_is_the_drivers_own(void **state) {
+  (void)state;
+  const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemMap"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    assert_non_null(strstr(object_of(dlsym(driver, names[i])), "libcuda.so.1"));
+    assert_non_null(strstr(object_of(by_proc_address(names[i], 13000, 0)), "libcuda.so.1"));
+  }
+}
+
+static void a_version_that_is_not_hooked_is_left_alone(void **state) {
+  (void)state;
+  assert_null(dlsym(driver, "cuLaunchKernel_v9"));
+  assert_non_null(dlerror());
+}
+
+static void errors_of_look_ups_are_as_ever(void **state) {
+  (void)state;
+  errno = 77;
+  assert_null(dlsym(driver, "cuNoSuchFunction"));
+  const char *why = dlerror();
+  assert_non_null(why);
+  assert_non_null(strstr(why, "cuNoSuchFunction"));
+  assert_null(dlerror());
+  assert_non_null(dlsym(driver, "cuLaunchKernel"));
+  assert_null(dlerror());
+  assert_int_equal(errno, 77);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_launch_is_seen_however_it_was_found),
+      cmocka_unit_test(a_look_up_of_the_look_up_is_answered_too),
+      cmocka_unit_test(a_launch_with_a_config_names_its_kernel),
+      cmocka_unit_test(a_launch_of_the_runtimes_is_one_launch),
+      cmocka_unit_test(a_stream_has_one_number_for_runtime_and_driver),
+      cmocka_unit_test(memory_and_copies_are_seen),
+      cmocka_unit_test(physical_memory_is_seen),
+      cmocka_unit_test(a_failed_launch_is_not_recorded),
+      cmocka_unit_test(what_is_not_hooked_is_the_drivers_own),
+      cmocka_unit_test(a_version_that_is_not_hooked_is_left_alone),
+      cmocka_unit_test(errors_of_look_ups_are_as_ever),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}

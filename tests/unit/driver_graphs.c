@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * CUDA graphs: what is captured runs nothing and is recorded as part of its graph; each replay is
+ * one launch, with numbers of their own for its collectives; and captures are not disturbed.
+ */
+#include "driver/driver_types.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "hooks_trace.h"
+
+void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
+                            dim3 *, dim3 *, int *);
+
+static char a_kernel;
+static cudaStream_t stream, side;
+static ncclComm_t comm;
+static float *data;
+
+static int set_up(void **state) {
+  ncclUniqueId id;
+  __cudaRegisterFunction(NULL, &a_kernel, NULL, "_Z8a_kernelv", -1, NULL, NULL, NULL, NULL, NULL);
+  return trace_set_up(state) || cudaStreamCreate(&stream) || cudaStreamCreate(&side) ||
+         ncclGetUniqueId(&id) || ncclCommInitRank(&comm, 1, id, 0) ||
+         cudaMalloc((void **)&data, 4096);
+}
+
+static void launch_on(cudaStream_t on) {
+  assert_int_equal(cudaLaunchKernel(&a_kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, on),
+                   cudaSuccess);
+}
+
+static void all_reduce(void) {
+  assert_int_equal(ncclAllReduce(data, data, 16, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
+}
+
+static cudaGraph_t capture(void (*work)(void)) {
+  cudaGraph_t graph;
+  assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  work();
+  assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  return graph;
+}
+
+static cudaGraphExec_t instantiate(cudaGraph_t graph) {
+  cudaGraphExec_t executable;
+  assert_int_equal(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  return executable;
+}
+
+static void two_kernels_a_copy_and_a_fill(void) {
+  launch_on(stream);
+  assert_int_equal(cudaMemcpyAsync(data, data + 512, 64, cudaMemcpyDeviceToDevice, stream), 0);
+  assert_int_equal(cudaMemsetAsync(data, 0, 64, stream), cudaSuccess);
+  launch_on(stream);
+}
+
+static void a_capture_is_no_launch_but_a_graph(void **state) {
+  (void)state;
+  launch_on(stream);
+  u32 launches = count(TSCOPE_REC_LAUNCH), copies = count(TSCOPE_REC_COPY);
+  cudaGraph_t graph = capture(two_kernels_a_copy_and_a_fill);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
+  assert_int_equal(count(TSCOPE_REC_COPY), copies);
+  assert_int_equal(count(TSCOPE_REC_GRAPH), 0);
+  cudaGraphExec_t executable = instantiate(graph);
+  struct tscope_graph_record made = LAST(GRAPH, graph);
+  assert_int_equal(made.nodes, 4);
+  assert_int_equal(made.kernels, 2);
+  assert_int_equal(made.copies, 1);
+  assert_int_equal(made.fills, 1);
+  assert_int_equal(made.collectives, 0);
+  assert_int_not_equal(made.captured, 0);
+  for (u32 i = 1; i <= 3; i++) {
+    assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
+    assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), i);
+    assert_int_equal(LAST(GRAPH_LAUNCH, graph_launch).graph, made.graph);
+  }
+  assert_int_equal(count(TSCOPE_REC_GRAPH_REPLAY), 0);
+  launch_on(stream);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 1);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+static void fork_and_join(void) {
+  cudaEvent_t forked, joined;
+  cudaEventCreateWithFlags(&forked, cudaEventDisableTiming);
+  cudaEventCreateWithFlags(&joined, cudaEventDisableTiming);
+  launch_on(stream);
+  assert_int_equal(cudaEventRecord(forked, stream), cudaSuccess);
+  assert_int_equal(cudaStreamWaitEvent(side, forked, 0), cudaSuccess);
+  launch_on(side);
+  assert_int_equal(cudaEventRecord(joined, side), cudaSuccess);
+  assert_int_equal(cudaStreamWaitEvent(stream, joined, 0), cudaSuccess);
+  cudaEventDestroy(forked);
+  cudaEventDestroy(joined);
+}
+
+static void streams_that_join_are_captured_too(void **state) {
+  (void)state;
+  u32 launches = count(TSCOPE_REC_LAUNCH), marks = count(TSCOPE_REC_EVENT_RECORD);
+  cudaGraph_t graph = capture(fork_and_join);
+  cudaGraphExec_t executable = instantiate(graph);
+  assert_int_equal(LAST(GRAPH, graph).kernels, 2);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
+  assert_int_equal(count(TSCOPE_REC_EVENT_RECORD), marks);
+  launch_on(side);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 1);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+static void *launch_elsewhere(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 50; i++)
+    launch_on(side);
+  return NULL;
+}
+
+static void capture_while_another_thread_launches(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, launch_elsewhere, NULL);
+  for (int i = 0; i < 50; i++)
+    launch_on(stream);
+  pthread_join(thread, NULL);
+}
+
+static void other_streams_are_recorded_during_a_capture(void **state) {
+  (void)state;
+  u32 launches = count(TSCOPE_REC_LAUNCH);
+  cudaGraph_t graph = capture(capture_while_another_thread_launches);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 50);
+  cudaGraphExec_t executable = instantiate(graph);
+  assert_int_equal(LAST(GRAPH, graph).kernels, 50);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+static void two_collectives(void) {
+  all_reduce();
+  launch_on(stream);
+  all_reduce();
+}
+
+/* The communicators' numbers behind the last GRAPH_REPLAY. */
+static struct tscope_graph_comm replayed(u32 *graph, u32 *comms) {
+  struct trace trace = trace_read();
+  const struct tscope_graph_replay_record *replay = trace_last(&trace, TSCOPE_REC_GRAPH_REPLAY);
+  assert_non_null(replay);
+  assert_int_equal(replay->header.words * 8, sizeof *replay + 16 * replay->comms);
+  assert_true(replay->dur != TSCOPE_DUR_PENDING);
+  struct tscope_graph_comm first;
+  memcpy(&first, replay + 1, sizeof first);
+  *graph = replay->graph;
+  *comms = replay->comms;
+  trace_free(&trace);
+  return first;
+}
+
+static void replayed_collectives_have_numbers_of_their_own(void **state) {
+  (void)state;
+  all_reduce();
+  struct tscope_collective_record before = LAST(COLLECTIVE, collective);
+  u32 calls = count(TSCOPE_REC_COLLECTIVE);
+  cudaGraph_t graph = capture(two_collectives);
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_COLLECTIVE), 2);
+  cudaGraphExec_t executable = instantiate(graph);
+  struct tscope_graph_record made = LAST(GRAPH, graph);
+  struct tscope_graph_collective_record second = LAST(GRAPH_COLLECTIVE, graph_collective);
+  assert_int_equal(made.collectives, 2);
+  assert_int_equal(second.captured, made.captured);
+  assert_int_equal(second.index, 1);
+  assert_int_equal(second.comm, before.comm);
+  assert_int_equal(second.header.tag, TSCOPE_OP_ALLREDUCE);
+  assert_int_equal(second.bytes, 64);
+  for (u32 i = 0; i < 3; i++) {
+    u32 number, comms;
+    assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
+    struct tscope_graph_comm first = replayed(&number, &comms);
+    assert_int_equal(number, made.graph);
+    assert_int_equal(comms, 1);
+    assert_int_equal(first.comm, before.comm);
+    assert_int_equal(first.first_collective, before.seq + 1 + 2 * i);
+  }
+  all_reduce();
+  assert_int_equal(LAST(COLLECTIVE, collective).seq, before.seq + 7);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+static void one_kernel(void) {
+  launch_on(stream);
+}
+
+static void an_updated_executable_is_another_graph(void **state) {
+  (void)state;
+  cudaGraph_t small = capture(one_kernel), large = capture(two_kernels_a_copy_and_a_fill), clone;
+  cudaGraphExec_t executable = instantiate(small);
+  struct tscope_graph_record first = LAST(GRAPH, graph);
+  assert_int_equal(cudaGraphClone(&clone, large), cudaSuccess);
+  cudaGraphDestroy(large);
+  cudaGraphExecUpdateResultInfo result;
+  assert_int_equal(cudaGraphExecUpdate(executable, clone, &result), cudaSuccess);
+  struct tscope_graph_record second = LAST(GRAPH, graph);
+  assert_int_not_equal(second.graph, first.graph);
+  assert_int_equal(second.kernels, 2);
+  assert_int_not_equal(second.captured, 0);
+  cudaGraphLaunch(executable, stream);
+  assert_int_equal(LAST(GRAPH_LAUNCH, graph_launch).graph, second.graph);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(clone);
+  cudaGraphDestroy(small);
+}
+
+/* As a framework with the runtime linked into it captures. */
+static void a_capture_through_the_driver_is_one_too(void **state) {
+  (void)state;
+  CUmodule module;
+  CUfunction function;
+  CUgraph graph;
+  CUgraphExec executable;
+  cuModuleLoadData(&module, "");
+  cuModuleGetFunction(&function, module, "triton_poi_fused_add_0");
+  u32 launches = count(TSCOPE_REC_LAUNCH), replays = count(TSCOPE_REC_GRAPH_LAUNCH);
+  assert_int_equal(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+  for (int i = 0; i < 5; i++)
+    cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+  assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  assert_int_equal(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
+  assert_int_equal(LAST(GRAPH, graph).kernels, 5);
+  assert_int_equal(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), replays + 1);
+  cuGraphExecDestroy(executable);
+  cuGraphDestroy(graph);
+}
+
+static void a_failed_capture_leaves_nothing_open(void **state) {
+  (void)state;
+  cudaGraph_t graph;
+  u32 launches = count(TSCOPE_REC_LAUNCH);
+  assert_int_not_equal(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal), cudaSuccess);
+  assert_int_not_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGetLastError();
+  launch_on(stream);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_capture_is_no_launch_but_a_graph),
+      cmocka_unit_test(streams_that_join_are_captured_too),
+      cmocka_unit_test(other_streams_are_recorded_during_a_capture),
+      cmocka_unit_test(replayed_collectives_have_numbers_of_their_own),
+      cmocka_unit_test(an_updated_executable_is_another_graph),
+      cmocka_unit_test(a_capture_through_the_driver_is_one_too),
+      cmocka_unit_test(a_failed_capture_leaves_nothing_open),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}
