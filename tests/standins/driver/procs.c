@@ -79,8 +79,9 @@ static void *look_up(const char *name) {
   const char *oldest = "GLIBC_2.17";
 #endif
   static void *(*real)(void *, const char *);
-  if (!real)
-    *(void **)&real = dlvsym(RTLD_NEXT, "dlsym", oldest);
+  void *c = real ? NULL : dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (c)
+    *(void **)&real = dlvsym(c, "dlsym", oldest);
   return real ? real(self(), name) : NULL;
 }
 

@@ -356,7 +356,7 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
   struct ncclComm *comm = kernel->comm;
   for (size_t i = 0; i < kernel->n; i++)
     number(&kernel->calls[i]);
-  profiler_calls_launched(kernel->calls, n);
+  profiler_calls_launched(kernel->calls, kernel->n);
   comm->references++;
   struct sim_op *op = sim_op_new(stream, SIM_COLLECTIVE, &work);
   op->user = kernel;
