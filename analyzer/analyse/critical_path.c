@@ -7,10 +7,12 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph.h"
 #include "parallel.h"
+#include "path_labels.h"
 #include "thresholds.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
@@ -18,6 +20,22 @@ static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_COPY] = "memory copy", [PATH_LAUNCH] = "launch",
     [PATH_INPUT] = "input",      [PATH_HOST] = "host",
     [PATH_UNKNOWN] = "unknown"};
+
+static const char *const edge_names[PATH_EDGES] = {[PATH_EDGE_THREAD] = "thread",
+                                                   [PATH_EDGE_STREAM] = "stream",
+                                                   [PATH_EDGE_LAUNCH] = "launch",
+                                                   [PATH_EDGE_EVENT] = "event",
+                                                   [PATH_EDGE_SYNC] = "sync",
+                                                   [PATH_EDGE_HANDOVER] = "other thread",
+                                                   [PATH_EDGE_COLLECTIVE] = "collective"};
+
+const char *path_category_name(u8 category) {
+  return category_names[category];
+}
+
+const char *path_edge_name(u8 edge) {
+  return edge_names[edge];
+}
 
 /* What the host does in a phase: on a job without GPU the phases are the compute. */
 static enum path_category host_category(const struct sample_graph *g, u32 rank, u8 phase) {
@@ -49,15 +67,38 @@ struct walk {
   const struct sample_graph *g;
   struct sample_outcome *out;
   u32 node;
-  i64 now; /* everything after it is accounted for */
+  i64 now;   /* everything after it is accounted for */
+  bool full; /* no memory for more segments */
 };
 
-static void account(struct walk *w, i64 until, enum path_category category, u32 rank) {
+static void add_segment(struct walk *w, struct path_segment segment) {
+  struct sample_outcome *out = w->out;
+  if (out->n_segments == out->room_segments) {
+    u32 room = out->room_segments ? out->room_segments * 2 : 256;
+    struct path_segment *more = realloc(out->segments, room * sizeof(*more));
+    w->full |= more == NULL;
+    if (!more)
+      return;
+    out->segments = more;
+    out->room_segments = room;
+  }
+  out->segments[out->n_segments++] = segment;
+}
+
+static void account(struct walk *w, i64 until, enum path_category category, u32 rank, u32 label) {
   if (until >= w->now)
     return;
+  add_segment(w, (struct path_segment){until, w->now, label, rank, (u8)category, PATH_EDGE_NONE});
   w->out->by_category[category] += w->now - until;
   w->out->by_rank[rank] += w->now - until;
   w->now = until;
+}
+
+/* The stretch accounted for last was reached in this way. */
+static void cross(struct walk *w, enum path_edge edge) {
+  w->out->crossed[edge]++;
+  if (w->out->n_segments)
+    w->out->segments[w->out->n_segments - 1].edge = (u8)edge;
 }
 
 /* The dependency that ended last, not after `limit`; INDEX_NONE if there is none. */
@@ -82,19 +123,26 @@ static bool cross_node(struct walk *w, bool at_end) {
     i64 end = INT64_MIN;
     u32 from = latest_dep(g, w->node, &end);
     if (from != INDEX_NONE && end >= node->start) {
-      account(w, end, PATH_LAUNCH, node->rank); /* the host waking up */
+      account(w, end, PATH_LAUNCH, node->rank, LABEL_WAKING_UP);
+      cross(w, NODE_ON_DEVICE(g->nodes[from].kind) ? PATH_EDGE_SYNC : PATH_EDGE_HANDOVER);
       w->node = from;
       return false;
+    }
+    if (from != INDEX_NONE) { /* it had ended before: nothing was waited for */
+      account(w, node->start, host_category(g, node->rank, 0), node->rank, node->label);
+      return true;
     }
   }
   if (at_end && meets_others(g, w->node)) {
     u32 last;
     i64 start = meeting_start(g, w->node, &last);
-    account(w, start, PATH_COMMUNICATION, node->rank);
+    account(w, start, PATH_COMMUNICATION, node->rank, node->label);
+    if (g->nodes[last].rank != node->rank)
+      cross(w, PATH_EDGE_COLLECTIVE);
     w->node = last;
     return true;
   }
-  account(w, node->start, node_category(g, node), node->rank);
+  account(w, node->start, node_category(g, node), node->rank, node->label);
   return true;
 }
 
@@ -106,6 +154,7 @@ static bool step_back(struct walk *w, bool *at_end) {
   const struct node *node = &g->nodes[index];
   bool device = NODE_ON_DEVICE(node->kind);
   i64 end = INT64_MIN;
+  enum path_edge edge = device ? PATH_EDGE_STREAM : PATH_EDGE_THREAD;
   *at_end = true;
   if (!node->first) {
     before = index - 1;
@@ -117,6 +166,7 @@ static bool step_back(struct walk *w, bool *at_end) {
     if (dep != INDEX_NONE && dep_end > end) {
       before = dep;
       end = dep_end;
+      edge = device ? PATH_EDGE_EVENT : PATH_EDGE_HANDOVER;
     }
   }
   if (device && node->launch != INDEX_NONE) {
@@ -125,6 +175,7 @@ static bool step_back(struct walk *w, bool *at_end) {
     if (before == INDEX_NONE || launched > end) {
       before = node->launch;
       end = launched;
+      edge = PATH_EDGE_LAUNCH;
       *at_end = false;
     }
   }
@@ -133,7 +184,11 @@ static bool step_back(struct walk *w, bool *at_end) {
     gap = host_category(g, node->rank, node->phase);
   else if (node->launch == INDEX_NONE)
     gap = PATH_UNKNOWN;
-  account(w, before == INDEX_NONE ? g->slices[node->rank].begin : end, gap, node->rank);
+  u32 label =
+      device ? (gap == PATH_UNKNOWN ? LABEL_NOT_KNOWN : LABEL_LAUNCH_LATENCY) : LABEL_HOST_GAP;
+  account(w, before == INDEX_NONE ? g->slices[node->rank].begin : end, gap, node->rank, label);
+  if (before != INDEX_NONE)
+    cross(w, edge);
   w->node = before;
   return before != INDEX_NONE;
 }
@@ -154,7 +209,7 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
     account(&w, g->nodes[w.node].end,
             NODE_ON_DEVICE(g->nodes[w.node].kind) ? PATH_UNKNOWN
                                                   : host_category(g, g->last_rank, 0),
-            g->last_rank);
+            g->last_rank, NODE_ON_DEVICE(g->nodes[w.node].kind) ? LABEL_NOT_KNOWN : LABEL_HOST_GAP);
   /* Each node is crossed and left at most once on the way back; clocks that contradict each other
    * must not keep us walking. */
   for (u64 left = 2ull * g->n + 2; w.node != INDEX_NONE && left; left--) {
@@ -215,6 +270,9 @@ static int report_path(struct analysis *a) {
   }
   r->path_wall_ms = ns_to_ms(wall) / n;
   r->n_path_categories = PATH_CATEGORIES;
+  int error = path_labels_report(a, n);
+  if (error)
+    return error;
   for (u32 k = 0; k < PATH_CATEGORIES; k++)
     r->path_by_category[k] = (struct share){category_names[k], ns_to_ms(by_category[k]) / n};
   return 0;

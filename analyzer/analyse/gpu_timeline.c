@@ -5,8 +5,8 @@
  *   total = compute + (comm \ compute) + (copy \ compute \ comm) + idle
  *
  * And why it was idle, gap by gap, from the call that launched what ended the gap. Until that call
- * began the GPU waited for the host; from then on for the launch to arrive, or for its turn. The
- * reason of a gap that ends with work whose launch is not known is not known.
+ * had returned the GPU waited for the host; from then on for the launch to arrive, or for its turn.
+ * The reason of a gap that ends with work whose launch is not known is not known.
  */
 #include <errno.h>
 #include <math.h>
@@ -43,7 +43,7 @@ static struct idle_causes explain(const struct timeline *t, const struct interva
       causes.other += end - begin;
       continue;
     }
-    i64 called = t->spans[next->launch].start;
+    i64 called = t->spans[next->launch].end;
     called = called < begin ? begin : called > end ? end : called;
     causes.host += called - begin;
     causes.gap += end - called;

@@ -3,6 +3,7 @@
  * Which steps are sampled, and how the ranks' slices of one sample become one graph.
  */
 #include "graph.h"
+#include "path_labels.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,8 +31,6 @@ static double share_kept(const struct model *model) {
 
 static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   const struct model *model = a->model;
-  if (a->whole_run)
-    return "no steps were found";
   if (model->n_ranks > 1 && !model->clock_aligned)
     return arena_printf(a->arena, "the ranks' clocks are not on one axis (%s)",
                         model->clock_method ? model->clock_method : "method not known");
@@ -42,7 +41,10 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
                           model->ranks[i].gpu_clock_reason ? model->ranks[i].gpu_clock_reason : "");
   if (nodes_per_step > NODES_LIMIT)
     return arena_printf(a->arena,
-                        "one step holds %.0f million events, more than memory is kept for",
+                        a->whole_run ? "no steps were found, and the whole run holds %.0f million "
+                                       "events, more than memory is kept for"
+                                     : "one step holds %.0f million events, more than memory is "
+                                       "kept for",
                         nodes_per_step / 1e6);
   return NULL;
 }
@@ -107,7 +109,7 @@ int graph_plan(struct analysis *a) {
   double records = 0;
   for (u32 i = 0; i < model->n_ranks; i++)
     records += (double)model->ranks[i].records;
-  double per_step = a->whole_run ? 0 : records / model->steps.n / share_kept(model);
+  double per_step = a->whole_run ? records : records / model->steps.n / share_kept(model);
   a->graph = arena_alloc(a->arena, sizeof(*a->graph));
   if (!a->graph)
     return -ENOMEM;
@@ -115,6 +117,8 @@ int graph_plan(struct analysis *a) {
   if (a->results->path_reason)
     return 0;
   struct graph *graph = a->graph;
+  if (path_labels_new(&graph->labels) < 0)
+    return -ENOMEM;
   graph->samples = arena_array(a->arena, MAX_STEPS, sizeof(*graph->samples));
   if (!graph->samples)
     return -ENOMEM;
@@ -133,7 +137,12 @@ int graph_plan(struct analysis *a) {
 }
 
 void graph_free(struct analysis *a) {
-  if (!a->graph || !a->graph->slices)
+  if (!a->graph)
+    return;
+  path_labels_free(a->graph->labels);
+  for (u32 i = 0; a->graph->outcomes && i < a->graph->n_samples; i++)
+    free(a->graph->outcomes[i].segments);
+  if (!a->graph->slices)
     return;
   for (size_t i = 0; i < (size_t)a->graph->n_samples * a->model->n_ranks; i++)
     slice_free(&a->graph->slices[i]);

@@ -30,6 +30,7 @@ enum node_kind {
 struct node {
   i64 start, end; /* cut to the sample */
   u32 key;        /* what work it is, alike on all ranks */
+  u32 label;      /* its name: see path_labels.h */
   u32 launch;     /* node that launched it, INDEX_NONE */
   u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
   u32 rank;      /* index into model.ranks */
@@ -87,6 +88,26 @@ enum path_category {
   PATH_CATEGORIES
 };
 
+/* What leads from one stretch of the path to the next. */
+enum path_edge {
+  PATH_EDGE_NONE,
+  PATH_EDGE_THREAD,     /* next on the same thread */
+  PATH_EDGE_STREAM,     /* next on the same stream */
+  PATH_EDGE_LAUNCH,     /* the host launches, the device begins */
+  PATH_EDGE_EVENT,      /* a stream waits for an event of another */
+  PATH_EDGE_SYNC,       /* the host waits for the device */
+  PATH_EDGE_HANDOVER,   /* a thread waits for another */
+  PATH_EDGE_COLLECTIVE, /* a rank waits for the last to arrive */
+  PATH_EDGES
+};
+
+struct path_segment {
+  i64 start, end;
+  u32 label, rank; /* rank: index into model.ranks */
+  u8 category;     /* enum path_category */
+  u8 edge;         /* enum path_edge: how the path comes to it */
+};
+
 /* Edits of a replay; a rank is an index into model.ranks. */
 #define NO_RANK (-1)
 #define EVERY_RANK (-2)
@@ -109,11 +130,17 @@ struct sample_outcome {
   i64 *by_rank; /* [n_ranks] */
   i64 replayed; /* unedited, from the sample's begin */
   i64 measured;
-  i64 saved[MAX_EDITS]; /* against the unedited replay */
-  u64 contradictions;   /* dependencies that cannot all be true */
+  i64 saved[MAX_EDITS];          /* against the unedited replay */
+  u64 contradictions;            /* dependencies that cannot all be true */
+  struct path_segment *segments; /* of the path, the last first */
+  u32 n_segments, room_segments;
+  u64 crossed[PATH_EDGES];
 };
 
+struct path_labels;
+
 struct graph {
+  struct path_labels *labels;
   u32 n_samples;
   struct sample *samples; /* ascending */
   struct slice *slices;   /* [n_samples * n_ranks] */

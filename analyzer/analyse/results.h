@@ -11,8 +11,8 @@
 #include "check_result.h"
 #include "convergence_result.h"
 #include "memory_result.h"
-#include "module_result.h"
 #include "model.h"
+#include "module_result.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
@@ -70,6 +70,25 @@ struct collective_result {
 struct share {
   const char *name;
   double ms;
+};
+
+/* On the critical path, by name. */
+struct path_name_result {
+  const char *name, *category;
+  double ms, count; /* per step */
+};
+
+/* One stretch of it. */
+struct path_segment_result {
+  u32 rank; /* global */
+  const char *name, *category;
+  const char *reached_by; /* what it had to wait for: "thread", "launch", ...; NULL at the start */
+  double start_ms, ms;    /* since the path's beginning */
+};
+
+struct path_edge_result {
+  const char *name;
+  double count; /* per step */
 };
 
 enum what_if_kind {
@@ -188,7 +207,11 @@ struct results {
   const char *what_if_reason; /* why what-ifs are missing or unreliable, NULL if they hold */
   struct share *path_by_category;
   u32 n_path_categories;
-  double *path_by_rank; /* [n_ranks] ms */
+  double *path_by_rank;                      /* [n_ranks] ms */
+  struct path_name_result *path_by_name;     /* most time first, fifty at most */
+  struct path_segment_result *path_segments; /* of one sample, in order, from its beginning */
+  struct path_edge_result *path_edges;
+  u32 n_path_by_name, n_path_segments, n_path_edges;
   struct what_if *what_if;
   u32 n_what_if;
   /* kernels, most time first; none where kernels_reason says why */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "path_labels.h"
 #include "slice.h"
 
 static u32 hash_name(const char *text) {
@@ -15,13 +16,21 @@ static u32 hash_name(const char *text) {
   return hash;
 }
 
-static u32 key_of(struct cutter *c, const struct span *span) {
+static u32 label_of(struct cutter *c, const struct span *span) {
   u32 name = span->name;
   if (!c->name_keys[name]) {
-    u32 hash = name ? hash_name(c->a->source.name(c->t, name)) : 0;
-    c->name_keys[name] = hash ? hash : 1;
+    const char *text = name ? c->a->source.name(c->t, name) : NULL;
+    u32 hash = text ? hash_name(text) : 0;
+    hash = hash < HOST_KEYS || hash >= LABEL_LAUNCH_LATENCY ? HOST_KEYS : hash;
+    c->name_keys[name] = text ? hash : LABEL_NOT_KNOWN;
+    if (text && path_labels_add(c->a->graph->labels, hash, text) < 0)
+      c->error = -ENOMEM;
   }
-  u32 key = c->name_keys[name] ^ (span->kind * 0x9e3779b9u) ^ (span->category * 0x85ebca6bu);
+  return c->name_keys[name];
+}
+
+static u32 key_of(struct cutter *c, const struct span *span) {
+  u32 key = label_of(c, span) ^ (span->kind * 0x9e3779b9u) ^ (span->category * 0x85ebca6bu);
   return key < HOST_KEYS ? key + HOST_KEYS : key;
 }
 
@@ -66,6 +75,7 @@ static void emit_own_time(struct cutter *c, struct lane_state *lane, i64 until) 
                      .end = until,
                      .kind = NODE_HOST,
                      .key = lane->open[lane->depth - 1].key,
+                     .label = lane->open[lane->depth - 1].label,
                      .phase = phase,
                      .launch = INDEX_NONE,
                      .arrival = INDEX_NONE});
@@ -107,6 +117,8 @@ static void open_host_span(struct cutter *c, struct lane_state *lane, const stru
     phase = top_phase(lane);
   lane->open[lane->depth].end = end;
   lane->open[lane->depth].key = op ? key_of(c, span) : phase;
+  lane->open[lane->depth].label = label_of(c, span);
+  lane->open[lane->depth].op = op;
   lane->open[lane->depth++].phase = phase;
 }
 
@@ -120,6 +132,9 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
   /* A call made inside another is part of it. */
   if (start < lane->covered && lane->leaf != INDEX_NONE)
     return lane->leaf;
+  /* An operator's own time before a call has its name; a phase's is the gap before the call. */
+  if (lane->depth && lane->open[lane->depth - 1].op)
+    emit_own_time(c, lane, start);
   lane->leaf =
       emit(c, lane,
            (struct node){.start = start,
@@ -127,6 +142,7 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
                          .kind = node_kind(span->kind),
                          .cut = span->end > end,
                          .key = key_of(c, span),
+                         .label = label_of(c, span),
                          .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
                          .launch = INDEX_NONE,
                          .arrival = INDEX_NONE});
@@ -142,17 +158,19 @@ static u32 take_device_span(struct cutter *c, struct lane_state *lane, const str
                             .end = end,
                             .kind = node_kind(span->kind),
                             .key = key_of(c, span),
+                            .label = label_of(c, span),
                             .launch = INDEX_NONE,
                             .arrival = met ? span->link : INDEX_NONE});
 }
 
-/* Room per lane: a call is one node at most, a phase two (before it, and its end). */
+/* Room per lane: a call is one node, and one for an operator's time before it; a phase or operator
+ * two (before it, and its end). */
 static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
   for (u32 i = 0; i < c->t->n_lanes; i++)
     c->lanes[i] = (struct lane_state){.covered = c->slice->begin, .leaf = INDEX_NONE};
   for (u32 i = 0; i < n_spans; i++) {
     const struct span *span = &c->t->spans[span_at(c, i)];
-    c->lanes[span->lane].next += span->kind == SPAN_PHASE || span->kind == SPAN_OP ? 2 : 1;
+    c->lanes[span->lane].next += SPAN_ON_DEVICE(span->kind) ? 1 : 2;
   }
   u32 total = 0;
   for (u32 i = 0; i < c->t->n_lanes; i++) {
@@ -340,7 +358,7 @@ int slice_cut(struct analysis *a, const struct timeline *timeline) {
   }
   free(carries);
   arena_release(&c.scratch);
-  return error;
+  return error ? error : c.error;
 }
 
 void slice_free(struct slice *slice) {

@@ -19,8 +19,9 @@ struct lane_state {
   u32 depth;
   struct {
     i64 end;
-    u32 key; /* of its own time */
+    u32 key, label; /* of its own time */
     u8 phase;
+    bool op;
   } open[MAX_DEPTH];
 };
 
@@ -44,6 +45,7 @@ struct cutter {
   u32 *node_of;  /* by position: carried, then low.. */
   struct input_pause *pauses;
   u32 n_pauses;
+  int error; /* found where it could not be returned */
   struct dep *thread_deps;
   u32 n_thread_deps;
 };

@@ -295,18 +295,50 @@ static const struct json_field what_if_fields[] = {
     END,
 };
 
+static const struct json_field path_name_fields[] = {
+    TEXT(path_name_result, "name", name, "kernel, operator, call, or what kind of gap"),
+    TEXT(path_name_result, "category", category, "as in by_category"),
+    NUMBER(path_name_result, "ms", ms, "ms", "on the path, per step"),
+    NUMBER(path_name_result, "count", count, "number", "stretches of it, per step"),
+    END,
+};
+
+static const struct json_field path_segment_fields[] = {
+    RANK(path_segment_result, "rank", rank, "global rank"),
+    TEXT(path_segment_result, "name", name, "as in by_name"),
+    TEXT(path_segment_result, "category", category, "as in by_category"),
+    TEXT(path_segment_result, "reached_by", reached_by,
+         "what it had to wait for: the edge that leads to it, as in edges; null at the beginning "
+         "and within one piece of work"),
+    NUMBER(path_segment_result, "start_ms", start_ms, "ms", "since the path's beginning"),
+    NUMBER(path_segment_result, "ms", ms, "ms", "its length"),
+    END,
+};
+
+static const struct json_field path_edge_value[] = {
+    NUMBER(path_edge_result, "", count, "number",
+           "how often the path crosses such an edge, per step"),
+    END,
+};
+
 static const struct json_field path_fields[] = {
     NUMBER(results, "wall_ms", path_wall_ms, "ms", "length of the path: wall time of a step"),
     MAP("by_category", path_by_category, n_path_categories, share, name, category_value,
         "by what the path is made of"),
     MADE("by_rank", make_path_by_rank, "object of ms", "on the path in that rank, per step"),
+    LIST("by_name", path_by_name, n_path_by_name, path_name_result, path_name_fields,
+         "most time first, fifty at most"),
+    MAP("edges", path_edges, n_path_edges, path_edge_result, name, path_edge_value,
+        "thread, stream, launch, event, sync, other thread, collective"),
+    LIST("segments", path_segments, n_path_segments, path_segment_result, path_segment_fields,
+         "the path through one sample of steps, its first two hundred stretches"),
     LIST("what_if", what_if, n_what_if, what_if, what_if_fields, "replays of the steps, edited"),
     END,
 };
 
 static const struct json_field idle_fields[] = {
     NUMBER(results, "host_bound_ms", gpu_timeline.host_bound_ms, "ms",
-           "until the call that launched what ended the idle time"),
+           "until the call that launched what ended the idle time had returned"),
     NUMBER(results, "kernel_gap_ms", gpu_timeline.kernel_gap_ms, "ms",
            "from that call on: launch latency, gaps between kernels"),
     NUMBER(results, "other_ms", gpu_timeline.other_ms, "ms", "the launch is not known"),

@@ -8,7 +8,7 @@
 #include "section.h"
 #include "table.h"
 
-enum { RANKS_SHOWN = 5 };
+enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5 };
 
 static const char *unknown(const struct results *results) {
   if (results->path_reason)
@@ -89,6 +89,37 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   free(ranks);
 }
 
+struct name_row {
+  const char *name, *category;
+  double ms, share;
+  enum style style;
+};
+
+/* The work that most of the path is made of. */
+static void put_names(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"most of it", COLUMN_TEXT, offsetof(struct name_row, name), 0, 24},
+      {"is", COLUMN_TEXT, offsetof(struct name_row, category), 1, 8},
+      {"time", COLUMN_MS, offsetof(struct name_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct name_row, share), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct name_row), TABLE_PLAIN,
+                                     false};
+  struct name_row rows[NAMES_SHOWN];
+  u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
+  for (u32 i = 0; i < n; i++) {
+    const struct path_name_result *one = &results->path_by_name[i];
+    rows[i] = (struct name_row){.name = one->name,
+                                .category = one->category,
+                                .ms = one->ms,
+                                .share = one->ms / results->path_wall_ms};
+  }
+  if (pen->column)
+    pen_newline(pen);
+  if (n)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+}
+
 struct what_if_row {
   const char *change;
   double step_ms, saving, bar;
@@ -131,6 +162,7 @@ static void body(struct pen *pen, const struct results *results, const struct re
   (void)view;
   put_categories(pen, results);
   put_ranks(pen, results);
+  put_names(pen, results);
   put_what_ifs(pen, results);
   if (pen->column)
     pen_newline(pen);

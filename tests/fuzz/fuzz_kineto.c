@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer target: the bytes of a trace of PyTorch's profiler, read alone and as two ranks, all the
- * way to results. Whatever they are, that ends, within memory, with results or a reason.
+ * libFuzzer target: the bytes of a trace of PyTorch's profiler, read alone and as two ranks, all
+ * the way to results. Whatever they are, that ends, within memory, with results or a reason.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "import.h"
+#include "kernels.h"
 #include "results.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 
 static char directory[64], paths[2][96];
+static struct kernel_names *names; /* made once: its patterns take long to compile */
 
 static void write_file(const char *path, const u8 *data, size_t bytes) {
   FILE *file = fopen(path, "wb");
@@ -26,6 +28,7 @@ static void clean_up(void) {
   unlink(paths[0]);
   unlink(paths[1]);
   rmdir(directory);
+  kernel_names_free(names);
 }
 
 static void set_up(void) {
@@ -35,15 +38,18 @@ static void set_up(void) {
     abort();
   for (int i = 0; i < 2; i++)
     snprintf(paths[i], sizeof paths[i], "%s/rank%d.trace.json", directory, i);
+  char why[128];
+  names = kernel_names_new(NULL, why, sizeof why);
   atexit(clean_up);
 }
 
 static void read_paths(u32 n) {
-  static const struct analyse_options options = {.flops_per_step = NAN,
-                                                 .params = NAN,
-                                                 .tokens_per_step = NAN,
-                                                 .peak_tflops = NAN,
-                                                 .threads = 1};
+  const struct analyse_options options = {.flops_per_step = NAN,
+                                          .params = NAN,
+                                          .tokens_per_step = NAN,
+                                          .peak_tflops = NAN,
+                                          .kernel_names = names,
+                                          .threads = 1};
   const char *const given[] = {paths[0], paths[1]};
   char why[512];
   struct model *model;

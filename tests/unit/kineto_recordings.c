@@ -116,6 +116,79 @@ static void gpu_time_is_what_another_analyzer_found(void **state) {
   model_free(model);
 }
 
+static double on_path(const struct results *results, const char *name, const char *category) {
+  double ms = 0;
+  for (u32 i = 0; i < results->n_path_by_name; i++)
+    if (strstr(results->path_by_name[i].name, name) &&
+        strcmp(results->path_by_name[i].category, category) == 0)
+      ms += results->path_by_name[i].ms;
+  return ms;
+}
+
+static double edges(const struct results *results, const char *name) {
+  for (u32 i = 0; i < results->n_path_edges; i++)
+    if (strcmp(results->path_edges[i].name, name) == 0)
+      return results->path_edges[i].count;
+  return NAN;
+}
+
+/* The path's stretches are one after the other and add up to it. */
+static void is_whole(const struct results *results) {
+  double sum = 0;
+  for (u32 i = 0; i < results->n_path_segments; i++) {
+    assert_true(fabs(results->path_segments[i].start_ms - sum) < 1e-6);
+    sum += results->path_segments[i].ms;
+  }
+  if (results->n_path_segments < 200)
+    assert_true(fabs(sum - results->path_wall_ms) < 1e-6);
+}
+
+/* A kernel that spins, and a host that waits for an event recorded after it. Before, the host does
+ * other work while nothing runs on the GPU. */
+static void path_crosses_an_event_that_the_host_waits_for(void **state) {
+  (void)state;
+  struct model *model = load(at("hta/critical_path/cuda_event_sync/event_sync_trace.json.gz"));
+  struct results *results = analyse_all(model);
+  is_whole(results);
+  assert_true(on_path(results, "spin_kernel", "compute") == 0.036);
+  assert_true(edges(results, "sync") == 1);
+  assert_true(edges(results, "launch") == 1);
+  assert_true(on_path(results, "aten::empty", "host") == 2.187);
+  results_free(results);
+  model_free(model);
+}
+
+/* Three matrix products on three streams, each launched long after the one before it had ended, and
+ * a wait for the device at the end: only the last is on the path, as its launch is. */
+static void path_takes_the_stream_that_ends_last(void **state) {
+  (void)state;
+  struct model *model =
+      load(at("hta/critical_path/cuda_event_sync_multi_stream/event_sync_trace.json.gz"));
+  struct results *results = analyse_all(model);
+  is_whole(results);
+  assert_true(on_path(results, "ampere_sgemm_128x64_nn", "compute") == 0.123);
+  assert_true(edges(results, "sync") == 1 && edges(results, "launch") == 1);
+  assert_true(on_path(results, "cudaMalloc", "host") > 0.6);
+  results_free(results);
+  model_free(model);
+}
+
+/* The host starts up a library and launches as it goes: the GPU never holds it up but for copies
+ * that it waits for. */
+static void path_of_a_launch_bound_run_is_the_hosts(void **state) {
+  (void)state;
+  struct model *model =
+      load(at("hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz"));
+  struct results *results = analyse_all(model);
+  is_whole(results);
+  assert_true(on_path(results, "cudaDeviceGetStreamPriorityRange", "host") > 24000);
+  assert_true(on_path(results, "cudaLaunchKernel", "launch") > 4000);
+  assert_true(edges(results, "sync") == 16);
+  assert_true(results->gpu_timeline.host_bound_ms > 0.9 * results->gpu_timeline.idle_ms);
+  results_free(results);
+  model_free(model);
+}
+
 /* Jobs that have nothing to do with each other. */
 static void strangers_are_not_aligned(void **state) {
   (void)state;
@@ -169,6 +242,9 @@ int main(int argc, char **argv) {
   }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gpu_time_is_what_another_analyzer_found),
+      cmocka_unit_test(path_crosses_an_event_that_the_host_waits_for),
+      cmocka_unit_test(path_takes_the_stream_that_ends_last),
+      cmocka_unit_test(path_of_a_launch_bound_run_is_the_hosts),
       cmocka_unit_test(strangers_are_not_aligned),
       cmocka_unit_test(eight_ranks_are_put_on_one_axis),
   };
