@@ -137,6 +137,8 @@ bool communication_unseen(const struct analysis *a);
 int phases_analyse(struct analysis *a);
 int stragglers_analyse(struct analysis *a);
 int pipeline_analyse(struct analysis *a);
+enum { NAMED_RANGES_LISTED = 100 };
+int named_ranges_analyse(struct analysis *a);
 int budget_analyse(struct analysis *a);
 int memory_analyse(struct analysis *a);
 int verdict_analyse(struct analysis *a);

@@ -162,6 +162,13 @@ struct fill_result {
   double count, sum_ms;
 };
 
+/* Ranges that the program named through NVTX, summed over all ranks and the whole input. */
+struct named_range_result {
+  const char *name, *domain; /* domain "" is the program itself */
+  double count, sum_ms, mean_ms, max_ms;
+  double share; /* of the ranks' time, nested ranges included in those around them */
+};
+
 struct results {
   const struct model *model;
   /* quality */
@@ -232,6 +239,9 @@ struct results {
   u32 n_copies;
   struct fill_result *fills; /* most time first */
   u32 n_fills;
+  /* named ranges, most time first */
+  struct named_range_result *named_ranges;
+  u32 n_named_ranges; /* NAMED_RANGES_LISTED at most */
   /* pipeline.c; all NAN where there is none */
   double pipeline_stages, pipeline_micro_batches; /* micro-batches a step */
   double pipeline_chunks; /* model chunks a stage holds: 1, or more of an interleaved schedule */

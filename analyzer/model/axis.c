@@ -28,6 +28,8 @@ static int place_spine(void *user, u32 r, unsigned worker) {
   PLACE(groups)
   PLACE(waits)
   PLACE(phases)
+  PLACE(step_ranges)
+  PLACE(insides)
 #undef PLACE
   for (u32 i = 0; i < spine->calls.n; i++)
     spine->calls.at[i].launched = clock_to_axis(clock, spine->calls.at[i].launched);

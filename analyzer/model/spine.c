@@ -283,6 +283,7 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
   struct spine *spine = reading->spine;
   spine->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
   spine->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
+  spine->named_ranges += counts[TSCOPE_REC_RANGE];
   if (earliest != UINT64_MAX) {
     seen(spine, chunk_ns(&reading->clock, earliest));
     seen(spine, chunk_ns(&reading->clock, latest));

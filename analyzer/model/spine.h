@@ -110,7 +110,8 @@ struct spine {
   VECTOR(struct spine_gpu_state) gpu_states; /* each unlike the one before */
   VECTOR(u16) memory_devices; /* tags of TENSOR records: what memory is recorded of */
   i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
-  u64 launches, gpu_kernels; /* calls, and their runs: a replay of a graph is one of each */
+  u64 launches, gpu_kernels;  /* calls, and their runs: a replay of a graph is one of each */
+  u64 named_ranges;
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */

@@ -283,6 +283,18 @@ static const struct json_field collective_fields[] = {
     END,
 };
 
+static const struct json_field named_range_fields[] = {
+    TEXT(named_range_result, "name", name, "without the number at its end"),
+    TEXT(named_range_result, "domain", domain,
+         "library that named it; empty for the program itself"),
+    NUMBER(named_range_result, "count", count, "integer", "over all ranks and the whole input"),
+    NUMBER(named_range_result, "sum_ms", sum_ms, "ms", "likewise, ranges inside it included"),
+    NUMBER(named_range_result, "mean_ms", mean_ms, "ms", "of one"),
+    NUMBER(named_range_result, "max_ms", max_ms, "ms", "of one"),
+    NUMBER(named_range_result, "share", share, "fraction", "sum_ms / time of all ranks"),
+    END,
+};
+
 static const struct json_field category_value[] = {
     NUMBER(share, "", ms, "ms", "on the path in that category, per step"),
     END,
@@ -535,6 +547,8 @@ const struct json_field json_report_fields[] = {
     OBJECT("overlap", overlap_fields, "communication and what hid it, per step, mean over ranks"),
     LIST("collectives", collectives, n_collectives, collective_result, collective_fields,
          "by communicator, operation and size"),
+    LIST("ranges", named_ranges, n_named_ranges, named_range_result, named_range_fields,
+         "that the program named through NVTX, most time first, 100 at most"),
     OBJECT("critical_path", path_fields, "what the step's wall time is made of, across ranks"),
     OBJECT("gpu_timeline", gpu_timeline_fields,
            "what the GPUs did, over the whole input, mean over ranks"),

@@ -31,6 +31,7 @@ struct section {
   S(verdict)                                                                                       \
   S(steps)                                                                                         \
   S(phases)                                                                                        \
+  S(ranges)                                                                                        \
   S(distributed)                                                                                   \
   S(overlap)                                                                                       \
   S(collectives)                                                                                   \

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "named_ranges.h"
+
+#include <errno.h>
+
+#include "internal.h"
+
+/* By number of name and domain, open addressing. */
+struct slot {
+  u32 name, domain;
+  bool taken;
+  struct named_range range;
+};
+
+struct collecting {
+  struct definitions definitions;
+  struct arena text;
+  struct slot *slots; /* [mask + 1]; NULL while n is 0 */
+  u32 n, mask;
+};
+
+static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 domain) {
+  u64 hash = ((u64)name << 32 | domain) * 0x9e3779b97f4a7c15u;
+  u32 place = (u32)(hash >> 32);
+  for (;; place++) {
+    struct slot *slot = &collecting->slots[place & collecting->mask];
+    if (!slot->taken || (slot->name == name && slot->domain == domain))
+      return slot;
+  }
+}
+
+static bool grow(struct collecting *collecting) {
+  struct collecting larger = *collecting;
+  larger.mask = collecting->mask * 2 + 1;
+  larger.slots = calloc(larger.mask + 1u, sizeof *larger.slots);
+  if (!larger.slots)
+    return false;
+  for (u32 i = 0; collecting->slots && i <= collecting->mask; i++)
+    if (collecting->slots[i].taken)
+      *slot_of(&larger, collecting->slots[i].name, collecting->slots[i].domain) =
+          collecting->slots[i];
+  free(collecting->slots);
+  *collecting = larger;
+  return true;
+}
+
+static bool take(struct collecting *collecting, const struct tscope_range_record *record, i64 dur) {
+  if (2 * (collecting->n + 1) > collecting->mask && !grow(collecting))
+    return false;
+  struct slot *slot = slot_of(collecting, record->name, record->domain);
+  collecting->n += !slot->taken;
+  slot->taken = true;
+  slot->name = record->name;
+  slot->domain = record->domain;
+  slot->range.count++;
+  slot->range.sum += dur;
+  slot->range.longest = dur > slot->range.longest ? dur : slot->range.longest;
+  return true;
+}
+
+static bool take_chunk(struct collecting *collecting, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  struct chunk_clock clock = chunk_clock(&collecting->definitions.ticks, &chunk->header);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    const struct tscope_range_record *range = (const void *)record;
+    if (record->type != TSCOPE_REC_RANGE || record->tag == TSCOPE_RANGE_MARK)
+      continue;
+    u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof *range);
+    i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
+    if (end != NS_UNKNOWN && end >= start && !take(collecting, range, end - start))
+      return false;
+  }
+  return true;
+}
+
+static int take_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
+  struct trace_chunk chunk;
+  int error = definitions_read(&collecting->definitions, file, &collecting->text, buffer);
+  for (u32 i = 0; i < file->n_chunks && !error; i++)
+    if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
+        chunk.header.home == TSCOPE_DETAIL &&
+        trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
+      error = take_chunk(collecting, &chunk) ? 0 : -ENOMEM;
+  return error;
+}
+
+static const char *keep(const struct collecting *collecting, struct arena *arena, u32 string) {
+  const char *text = definition_string(&collecting->definitions, string);
+  return text ? arena_text(arena, text) : "";
+}
+
+static int keep_all(const struct collecting *collecting, struct arena *arena,
+                    struct named_range **ranges, u32 *n) {
+  *ranges = arena_array(arena, collecting->n + 1u, sizeof **ranges);
+  if (!*ranges)
+    return -ENOMEM;
+  for (u32 i = 0; collecting->slots && i <= collecting->mask; i++) {
+    const struct slot *slot = &collecting->slots[i];
+    if (!slot->taken)
+      continue;
+    struct named_range *range = &(*ranges)[(*n)++];
+    *range = slot->range;
+    range->name = keep(collecting, arena, slot->name);
+    range->domain = keep(collecting, arena, slot->domain);
+    if (!range->name || !range->domain)
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+int named_ranges_of(const struct model *model, u32 rank, struct arena *arena,
+                    struct named_range **ranges, u32 *n) {
+  struct collecting collecting = {0};
+  struct trace_file file;
+  char why[256];
+  *ranges = NULL;
+  *n = 0;
+  if (model->timelines != &trace_timelines || !internal_of(model)->spines[rank].named_ranges)
+    return 0;
+  int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof why);
+  if (error)
+    return error;
+  u8 *buffer = malloc(file.header.chunk_bytes);
+  error = buffer ? take_file(&collecting, &file, buffer) : -ENOMEM;
+  if (!error)
+    error = keep_all(&collecting, arena, ranges, n);
+  trace_file_close(&file);
+  free(buffer);
+  free(collecting.slots);
+  definitions_forget_text(&collecting.definitions);
+  arena_release(&collecting.text);
+  return error;
+}

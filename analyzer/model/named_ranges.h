@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranges that the program named through NVTX, summed by name. Steps and phases among them are in
+ * the model already; these are all others.
+ */
+#ifndef TSCOPE_NAMED_RANGES_H
+#define TSCOPE_NAMED_RANGES_H
+
+#include "arena.h"
+#include "model.h"
+
+struct named_range {
+  const char *name;   /* without a number at its end; "" beyond the trace's table */
+  const char *domain; /* the library that named it, "" for the program itself */
+  u64 count;
+  i64 sum, longest; /* ns, with the ranges inside it */
+};
+
+/* Those of one rank, in no order, as far as the ring kept them; none for input that is no trace of
+ * tscope's. Everything lives in `arena`. 0, or negative errno. */
+int named_ranges_of(const struct model *model, u32 rank, struct arena *arena,
+                    struct named_range **ranges, u32 *n);
+
+#endif

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""torch.cuda.nvtx of the stock wheel under the preload: nvtx.py LIBTSCOPE TSCOPE-REPORT.
+
+A training loop on the CPU that marks its steps, phases and modules is in the report as it named
+them; and it runs as it does without.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import read_trace
+from read_trace import ENUMS
+from training import SKIPPED, expect, python_with_torch
+
+STEPS = 12
+PROGRAM = """
+import os, subprocess, sys, time, torch
+from torch.cuda import nvtx
+try:
+    nvtx.range_push("probe"); nvtx.range_pop()
+except RuntimeError:
+    raise SystemExit(77)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.ones(1, requires_grad=True).sum().backward()
+levels = []
+for step in range(%d):
+    levels.append(nvtx.range_push(f"iteration {step}"))
+    with nvtx.range("data loading"):
+        batch = torch.randn(16, 32)
+    nvtx.range_push("forward")
+    for i, layer in enumerate(model):
+        nvtx.range_push(f"layer.{i}")
+        batch = layer(batch)
+        nvtx.range_pop()
+    loss = batch.square().mean()
+    nvtx.range_pop()
+    with nvtx.range("backward"):
+        loss.backward()
+    with nvtx.range("optimizer step"):
+        optimizer.step()
+    optimizer.zero_grad()
+    levels.append(nvtx.range_pop())
+handle = nvtx.range_start("evaluation")
+time.sleep(0.02)
+nvtx.range_end(handle)
+nvtx.mark("done")
+names = [name for name in os.environ if "NVTX" in name]
+child = subprocess.run(["env"], capture_output=True, text=True).stdout
+print(loss.item(), sorted(set(levels)), names, "NVTX" in child)
+""" % STEPS
+
+
+def run(python, library, directory, **more):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=directory, **more)
+    environment.pop("LD_PRELOAD", None)
+    if library:
+        environment["LD_PRELOAD"] = library
+    result = subprocess.run([python, "-c", PROGRAM], env=environment, capture_output=True,
+                            text=True)
+    if result.returncode == SKIPPED:
+        return None
+    expect(result.returncode == 0, result.stderr[-2000:])
+    return result.stdout
+
+
+def check_trace(trace):
+    expect([step.number for step in trace.records["StepRange"]] == list(range(STEPS)), "steps")
+    phases = ENUMS["PHASES"]
+    for name, text in (("DATA", "data loading"), ("FORWARD", "forward"), ("BACKWARD", "backward"),
+                       ("OPTIMIZER", "optimizer step")):
+        marked = [phase for phase in trace.records["Phase"]
+                  if phase.tag == phases[name] and trace.strings[phase.name] == text]
+        expect(len(marked) == STEPS, f"{len(marked)} {text}")
+    ranges = trace.records["Range"]
+    layers = [one for one in ranges if trace.strings[one.name] == "layer"]
+    expect([one.number for one in layers] == [0, 1, 2] * STEPS, "modules, by their number")
+    free = [one for one in ranges if one.tag == ENUMS["RANGES"]["FREE"]]
+    expect(len(free) == 1 and trace.strings[free[0].name] == "evaluation" and
+           trace.seconds(free[0].dur) >= 0.02, f"{free}")
+    marks = [trace.strings[one.name] for one in ranges if one.tag == ENUMS["RANGES"]["MARK"]]
+    expect(marks == ["done"], f"{marks}")
+
+
+def check_report(found):
+    expect(found["steps"]["method"] == "NVTX ranges" and found["steps"]["count"] == STEPS,
+           f"{found['steps']}")
+    ranges = {one["name"]: one for one in found["ranges"]}
+    expect(ranges["layer"]["count"] == 3 * STEPS and ranges["evaluation"]["sum_ms"] >= 20,
+           f"{found['ranges']}")
+    for phase in ("data_ms", "forward_ms", "backward_ms", "optimizer_ms"):
+        expect(found["phases"][phase] > 0, f"{found['phases']}")
+
+
+def main():
+    library, tool = sys.argv[1:3]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-nvtx-")
+    try:
+        bare = run(python, None, scratch)
+        if bare is None:
+            print("skipped: this PyTorch is built without NVTX")
+            return SKIPPED
+        expect(run(python, library, scratch) == bare, "the same without and with the shim")
+        trace, = read_trace.read_all(scratch)
+        check_trace(trace)
+        report = subprocess.run([tool, "--format", "json", scratch], capture_output=True, text=True,
+                                check=True)
+        check_report(json.loads(report.stdout))
+    finally:
+        shutil.rmtree(scratch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
