@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a job prints, looked at where TSCOPE_SCALARS asks: output_values.py LIBTSCOPE TSCOPE-REPORT.
+
+Whatever is printed must arrive as without the preload, byte for byte.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, REPORT = sys.argv[1:3]
+
+# tscope_step() says that the program trains.
+BEGIN = """
+import ctypes, os, sys, threading
+step = getattr(ctypes.CDLL(None), "tscope_step", lambda number: None)
+step(ctypes.c_uint64(0))
+"""
+
+
+class Output(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="tscope-output-")
+        self.addCleanup(self.folder.cleanup)
+
+    def run_program(self, program, scalars="stdout", preload=True, begin=BEGIN):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("TSCOPE")}
+        environment["PYTHONIOENCODING"] = "utf-8"
+        environment["TSCOPE_DIR"] = os.path.join(self.folder.name, "traces")
+        if preload:
+            environment["LD_PRELOAD"] = LIBRARY
+        if scalars:
+            environment["TSCOPE_SCALARS"] = scalars
+        done = subprocess.run([sys.executable, "-c", begin + program], env=environment, capture_output=True)
+        return done.stdout, done.stderr, done.returncode
+
+    def values(self, program, scalars="stdout"):
+        """All series, after comparing the output with that of a run without the preload."""
+        self.assertEqual(self.run_program(program, scalars), self.run_program(program, preload=False))
+        done = subprocess.run([REPORT, "--format", "json", environment_dir(self)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {row["name"]: row for row in json.loads(done.stdout)["convergence"]["series"]}
+
+    def test_printed_values_are_seen(self):
+        rows = self.values("for i in range(100): print(f'step {i}: loss={5 - i / 25}, grad_norm {i}', flush=i % 3 == 0)")
+        self.assertEqual((rows["loss"]["values"], rows["loss"]["first_step"], rows["loss"]["last_step"]), (100, 0, 99))
+        self.assertAlmostEqual(rows["loss"]["best"], 5 - 99 / 25)
+        self.assertEqual(rows["grad_norm"]["values"], 100)
+
+    def test_lines_in_pieces(self):
+        rows = self.values("for part in ('st', 'ep 7: lo', 'ss=', '1.', '25', chr(10)): os.write(1, part.encode())")
+        self.assertEqual((rows["loss"]["last"], rows["loss"]["first_step"]), (1.25, 7))
+
+    def test_not_a_number_is_seen(self):
+        rows = self.values("print({'loss': float('nan'), 'learning_rate': 1e-5})")
+        self.assertEqual((rows["loss"]["not_finite"], rows["learning_rate"]["last"]), (1, 1e-5))
+
+    def test_standard_error(self):
+        program = "print('loss=1'); sys.stderr.write('loss=2\\n'); sys.stderr.flush()"
+        self.assertEqual(self.values(program, "stderr")["loss"]["last"], 2)
+
+    def test_not_asked(self):
+        self.assertEqual(self.values("print('step 1: loss=1')", None), {})
+        self.assertEqual(self.values("print('step 1: loss=1')", "off"), {})
+
+    def test_much_and_binary_output(self):
+        self.values("os.write(1, bytes(range(256)) * 4000); print('x' * 100000); print('loss=1')")
+
+    def test_threads(self):
+        rows = self.values("""
+def work(name):
+    for i in range(200):
+        os.write(1, b'')
+        ctypes.CDLL(None)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print('loss=4')
+""")
+        self.assertEqual(rows["loss"]["values"], 1)
+
+    def test_children_are_not_recorded(self):
+        rows = self.values("""
+print('loss=3', flush=True)
+child = os.fork()
+if child == 0:
+    print('loss=100', flush=True)
+    os._exit(7)
+print('exit', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""")
+        self.assertEqual((rows["loss"]["values"], rows["loss"]["last"]), (1, 3))
+
+    def test_errors_stay_what_they_are(self):
+        self.values("""
+os.close(1)
+try:
+    os.write(1, b'loss=1\\n')
+except OSError as error:
+    sys.stderr.write(f'{error.errno}\\n')
+sys.exit(5)
+""")
+
+    def test_a_program_that_does_not_train(self):
+        program = "print('step 1: loss=1')"
+        self.assertEqual(self.run_program(program, begin=""), self.run_program(program, preload=False, begin=""))
+        self.assertFalse(os.path.exists(environment_dir(self)))
+
+
+def environment_dir(test):
+    return os.path.join(test.folder.name, "traces")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
