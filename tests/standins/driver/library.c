@@ -65,6 +65,11 @@ ENTRY(cuModuleLoadFatBinary, (CUmodule * module, const void *image)) {
   return load((void **)module);
 }
 
+ENTRY(cuModuleLoad, (CUmodule * module, const char *path)) {
+  (void)path;
+  return load((void **)module);
+}
+
 ENTRY(cuModuleUnload, (CUmodule module)) {
   (void)module;
   return CUDA_SUCCESS;

@@ -14,5 +14,4 @@
 REFUSED(cuLinkAddData_v2)
 REFUSED(cuLinkComplete)
 REFUSED(cuLinkCreate_v2)
-REFUSED(cuModuleLoad)
 REFUSED(cuTensorMapEncodeTiled)

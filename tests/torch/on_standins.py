@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's stock CUDA wheel under the preload, on the stand-ins: no GPU, real call patterns.
 
-    nccl_training.py CASE LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER    runs one case of CASES
+    on_standins.py CASE LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER    runs one case of CASES
 
 The stand-in GPU counts what is launched on it (its op log); the trace must have all of that.
 """
@@ -10,6 +10,7 @@ import collections
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -45,24 +46,34 @@ class CudaJob(Job):
         return [line for line in lines if "op" in line]
 
 
+def check_spans(trace, operations):
+    """Everything that ran on the GPU is in the trace, by name, and nothing else."""
+    for kind, record in (("kernel", "GpuKernel"), ("collective", "CollectiveRun")):
+        ran = collections.Counter(op["name"] for op in operations if op["kind"] == kind)
+        seen = collections.Counter(trace.strings[span.name] for span in trace.records[record])
+        expect(seen == ran,
+               f"rank {trace.rank}: {kind} ran {ran - seen} unseen, {seen - ran} made up")
+    for kind, record in (("copy", "GpuCopy"), ("fill", "GpuFill")):
+        ran = collections.Counter(op["bytes"] for op in operations if op["kind"] == kind)
+        seen = collections.Counter(span.bytes for span in trace.records[record])
+        expect(seen == ran, f"rank {trace.rank}: {kind} {ran - seen} unseen, {seen - ran} extra")
+
+
+def check_launches(trace, operations):
+    """Each kernel but NCCL's was launched by one call in the trace, whichever API it came by."""
+    ran = collections.Counter(op["name"] for op in operations if op["kind"] == "kernel")
+    names = {shape.shape: trace.strings[shape.kernel] for shape in trace.records["Shape"]}
+    seen = collections.Counter(names[call.shape] for call in trace.records["Launch"])
+    expect(ran and seen == ran,
+           f"rank {trace.rank}: launches {ran - seen} unseen, {seen - ran} twice")
+
+
 def check_gpu(job, traces):
-    """Everything that ran on the GPUs is in the traces, by name, and nothing else."""
     for trace in traces:
         operations = job.operations(trace.rank)
-        for kind, record in (("kernel", "GpuKernel"), ("collective", "CollectiveRun")):
-            ran = collections.Counter(op["name"] for op in operations if op["kind"] == kind)
-            seen = collections.Counter(trace.strings[span.name] for span in trace.records[record])
-            expect(ran and seen == ran,
-                   f"rank {trace.rank}: {kind} ran {ran - seen} unseen, {seen - ran} made up")
-        launched = collections.Counter(op["name"] for op in operations if op["kind"] == "kernel")
-        names = {shape.shape: trace.strings[shape.kernel] for shape in trace.records["Shape"]}
-        seen = collections.Counter(names[call.shape] for call in trace.records["Launch"])
-        expect(seen == launched, f"rank {trace.rank}: launches {launched - seen} unseen, "
-               f"{seen - launched} twice")
-        for kind, record in (("copy", "GpuCopy"), ("fill", "GpuFill")):
-            ran = collections.Counter(op["bytes"] for op in operations if op["kind"] == kind)
-            seen = collections.Counter(span.bytes for span in trace.records[record])
-            expect(seen == ran, f"rank {trace.rank}: {kind} {ran - seen} unseen, {seen - ran} extra")
+        expect(any(op["kind"] == "collective" for op in operations), "collectives ran")
+        check_spans(trace, operations)
+        check_launches(trace, operations)
 
 
 def check_communicators(traces, wanted):
@@ -178,7 +189,30 @@ def sharded(python, site, library, tool, scratch):
         check_report(job, tool, 2, 6)
 
 
-CASES = {case.__name__.replace("_", "-"): case for case in (data_parallel, sharded)}
+def compiled(python, site, library, tool, scratch):
+    """Triton's launches, which go to the driver, and torch.compile, whose workers are no training."""
+    headers = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'))"],
+                             capture_output=True, text=True, check=True).stdout.strip()
+    if not shutil.which("cc") or not os.path.exists(os.path.join(headers, "Python.h")):
+        print(f"skipped: Triton needs a C compiler and Python's headers ({headers})")
+        return SKIPPED
+    job = CudaJob(python, site, library, scratch, "compiled")
+    job.environment.update(
+        RANK="0", TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
+        TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"),
+        TRITON_LIBCUDA_PATH=os.path.join(site, "nvidia", "cu13", "lib"))
+    expect(job.run(script="compiled.py", ranks=0) == "done\n", "its output")
+    trace, = job.traces(1)
+    operations = job.operations(0)
+    check_launches(trace, operations)
+    check_spans(trace, operations)
+    ran = collections.Counter(op["name"] for op in operations if op["kind"] == "kernel")
+    expect(ran["doubled"] == 5, f"{ran}")
+    expect(any(name.startswith("triton_poi_fused") for name in ran), f"{ran}")
+    return 0
+
+
+CASES = {case.__name__.replace("_", "-"): case for case in (data_parallel, sharded, compiled)}
 
 
 def main():
@@ -194,10 +228,9 @@ def main():
     scratch = tempfile.mkdtemp(prefix="tscope-cuda-")
     try:
         site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
-        CASES[case](python, site, library, tool, scratch)
+        return CASES[case](python, site, library, tool, scratch) or 0
     finally:
         shutil.rmtree(scratch)
-    return 0
 
 
 if __name__ == "__main__":
