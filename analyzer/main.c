@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "diff.h"
+#include "export_tables.h"
 #include "import.h"
 #include "kernels.h"
 #include "options.h"
@@ -41,11 +42,18 @@ static bool fails(const struct finding *findings, u32 n, int fail_on) {
   return false;
 }
 
+static const char no_ledger[] =
+    "there are none: give flight-recorder dumps, or traces of a run that did not end in order";
+
 static int write_report(const struct options *options, const struct results *results) {
   FILE *out = options->output ? fopen(options->output, "w") : stdout;
   if (!out)
     return bad("cannot write %s: %s; give --output another file", options->output, strerror(errno));
-  struct report_view view = {.tokens_per_step = options->tokens_per_step};
+  struct report_view view = {.tokens_per_step = options->tokens_per_step,
+                             .ranks = options->ranks,
+                             .groups = options->groups,
+                             .stacks = options->stacks};
+  int exported = options->export ? export_tables(results, &view, options->export) : 0;
   terminal_look(options, fileno(out), &view);
   const struct report_backend *backend = options->backend;
   int error = (options->diff ? backend->write_diff : backend->write)(results, &view, out);
@@ -55,9 +63,13 @@ static int write_report(const struct options *options, const struct results *res
     cause = failed ? cause : errno;
     failed = true;
   }
+  if (exported)
+    return bad("the tables could not be written to %s: %s", options->export,
+               exported == -ENODATA ? no_ledger : strerror(-exported));
   if (failed)
     return bad("the report could not be written to %s: %s",
-               options->output ? options->output : "standard output", strerror(cause));
+               options->output ? options->output : "standard output",
+               cause == ENODATA ? no_ledger : strerror(cause));
   bool met = options->diff
                  ? fails(results->diff.findings, results->diff.n_findings, options->fail_on)
                  : fails(results->findings, results->n_findings, options->fail_on);

@@ -27,6 +27,8 @@ struct check_mismatch {
   const char *op, *state, *detail;
   u32 *ranks; /* global */
   u32 n_ranks;
+  u32 group_index; /* in the ledger */
+  bool message;
 };
 
 struct check_suspect {
@@ -46,6 +48,8 @@ struct collective_check {
   double matched, checked;           /* collectives and messages */
   struct check_mismatch *mismatches; /* the first of each group */
   u32 n_mismatches;
+  struct check_mismatch *every_mismatch; /* all of them */
+  u32 n_every_mismatch;
   double mismatches_found;        /* all */
   struct check_suspect *suspects; /* to look at first */
   u32 n_suspects;

@@ -10,6 +10,7 @@
 
 #include "inputs.def"
 #include "options.def"
+#include "selection.h"
 
 /* Each takes one option's argument in: NULL, or what the argument should have been. */
 
@@ -95,7 +96,7 @@ static const char *option_gpu_gb(struct options *options, const char *argument) 
 
 static const char *option_format(struct options *options, const char *argument) {
   options->backend = report_backend_find(argument);
-  return options->backend ? NULL : "text or json";
+  return options->backend ? NULL : "text, json or entries";
 }
 
 static const char *option_output(struct options *options, const char *argument) {
@@ -148,6 +149,27 @@ static const char *option_fail_on(struct options *options, const char *argument)
                                       NULL};
   options->fail_on = word(argument, words);
   return options->fail_on >= 0 ? NULL : "info, warning or critical";
+}
+
+static const char *option_ranks(struct options *options, const char *argument) {
+  options->ranks = argument;
+  return selection_is_ranks(argument) ? NULL : "a list of ranks such as 0,4-7";
+}
+
+static const char *option_groups(struct options *options, const char *argument) {
+  options->groups = argument;
+  return *argument ? NULL : "a list of groups, with commas between";
+}
+
+static const char *option_stacks(struct options *options, const char *argument) {
+  (void)argument;
+  options->stacks = true;
+  return NULL;
+}
+
+static const char *option_export(struct options *options, const char *argument) {
+  options->export = argument;
+  return *argument ? NULL : "the name of a folder";
 }
 
 static const char *option_threads(struct options *options, const char *argument) {
@@ -244,6 +266,11 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   if (options->diff && options->n_paths != 2) {
     snprintf(why, why_bytes,
              "diff wants two runs, for example: tscope-report diff /tmp/before /tmp/after");
+    return false;
+  }
+  if (options->diff && !options->backend->write_diff) {
+    snprintf(why, why_bytes, "--format %s shows one run; diff wants text or json",
+             options->backend->name);
     return false;
   }
   return true;

@@ -18,6 +18,7 @@ struct options {
   const char *const *paths;
   u32 n_paths;
   const char *run, *steps, *output, *kernel_categories; /* NULL if not given */
+  const char *ranks, *groups, *export;                  /* likewise */
   const struct report_backend *backend;
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned width;                                                       /* 0 if not given */
@@ -25,6 +26,7 @@ struct options {
   enum color_when color;
   int fail_on; /* enum severity, or FAIL_ON_NOTHING */
   bool list, include_warmup, ascii, version, help;
+  bool stacks;
   bool diff; /* paths[0] is the earlier run, paths[1] the later */
 };
 

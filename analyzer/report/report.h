@@ -20,7 +20,9 @@ struct report_view {
   unsigned width; /* columns */
   bool utf8;
   bool color;
-  double tokens_per_step; /* NAN if not given */
+  double tokens_per_step;     /* NAN if not given */
+  const char *ranks, *groups; /* selected for entries and tables; NULL: all. See selection.h */
+  bool stacks;                /* where calls were made, with entries */
 };
 
 struct report_backend {
@@ -29,11 +31,11 @@ struct report_backend {
   /* Writes the whole report. 0, or negative errno; errors of `out` itself are the caller's to
    * find with ferror(). */
   int (*write)(const struct results *results, const struct report_view *view, FILE *out);
-  /* Likewise, of results that were compared with an earlier run's. */
+  /* Likewise, of results that were compared with an earlier run's; NULL if it has no such form. */
   int (*write_diff)(const struct results *results, const struct report_view *view, FILE *out);
 };
 
-extern const struct report_backend report_text, report_json;
+extern const struct report_backend report_text, report_json, report_entries;
 
 /* All of them, NULL at the end; the first is the default. */
 extern const struct report_backend *const report_backends[];

@@ -3,6 +3,7 @@
 (recorder_jobs.py), and recordings of injected faults, against the ranks that tscope-report says to
 look at first."""
 import argparse
+import csv
 import gzip
 import json
 import pathlib
@@ -392,6 +393,43 @@ def damaged_and_hostile_files_are_left_out(folder):
     expect(document, [5])
     notes = " ".join(document["quality"]["notes"])
     assert "trace_2" in notes and "not written whole" in notes and "builtins.print" in notes, notes
+
+
+@case
+def tables_and_entries(folder):
+    job = training(8, tensor=2)
+    job.stops[5] = 9
+    dumps = job.dumps(frames=True)
+    jobs.write(dumps, folder / "dumps")
+    check(folder / "dumps", "--export", str(folder / "tables"))
+    tables = json.loads((folder / "tables/tables.json").read_text())
+    made = [(r, e["record_id"]) for r, d in dumps.items() for e in d["entries"]]
+    assert [(c["rank"], c["order"]) for c in tables["calls"]] == made
+    assert len(tables["memberships"]) == sum(g["size"] for g in tables["groups"]) == 4 * 8
+    missing = [c for c in tables["collectives"] if c["check"] == "missing ranks"]
+    assert missing and all("rank 5" in c["detail"] for c in missing)
+    done = [c for c in tables["collectives"] if c["state"] == "completed"]
+    assert done and all(c["check"] == "matched" and c["calls"] == c["members"] for c in done)
+    for name in ("groups", "memberships", "collectives", "calls"):
+        with open(folder / f"tables/{name}.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert rows == [{k: "" if v is None else str(v) for k, v in row.items()}
+                        for row in tables[name]]
+    check(folder / "dumps", "--export", str(folder / "some"), "--ranks", "5-6", "--groups", "tensor")
+    some = json.loads((folder / "some/tables.json").read_text())
+    assert {c["rank"] for c in some["calls"]} == {5, 6}
+    assert {g["desc"] for g in some["groups"]} == {"tensor"}
+    done = subprocess.run([REPORT, "--format", "entries", "--ranks", "4,5", "--stacks", "--ascii",
+                           "--width", "80", str(folder / "dumps")],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "rank 4" in done.stdout and "rank 6" not in done.stdout
+    lines = done.stdout.splitlines()
+    both = [line[1:].split(" + ") for line in lines if line.startswith("+ ") and " + " in line]
+    assert both and all(a.split() == b.split() for a, b in both), both
+    assert any("train.py:12 main" in line for line in lines)
+    nothing = subprocess.run([REPORT, "--ranks", "5-", str(folder / "dumps")], capture_output=True,
+                             text=True, timeout=60)
+    assert nothing.returncode == 2 and "--ranks wants" in nothing.stderr
 
 
 @case

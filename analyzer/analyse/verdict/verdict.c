@@ -69,29 +69,33 @@ static int put_groups(struct making *m) {
 
 static int put_mismatches(struct making *m) {
   const struct ledger *ledger = m->book.ledger;
+  struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
-  struct check_mismatch *out = arena_array(arena_of(m), n + 1u, sizeof *out);
+  check->every_mismatch = arena_array(arena_of(m), n + 1u, sizeof *check->every_mismatch);
+  check->mismatches = arena_array(arena_of(m), n + 1u, sizeof *check->mismatches);
   u32 *kept_of = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(u32));
-  if (!out || !kept_of)
+  if (!check->every_mismatch || !check->mismatches || !kept_of)
     return -ENOMEM;
-  m->check->mismatches = out;
-  m->check->mismatches_found = n;
   for (u32 i = 0; i < n; i++) {
     const struct mismatch *from = &m->matching.mismatches.at[i];
-    if (kept_of[from->group]++ >= MISMATCHES_KEPT)
-      continue;
-    struct check_mismatch *to = &out[m->check->n_mismatches++];
-    *to = (struct check_mismatch){.group = group_label(&ledger->groups[from->group]),
-                                  .group_name = ledger->groups[from->group].name,
-                                  .seq = (double)from->seq,
-                                  .op = from->op,
-                                  .state = match_state_name(from->state),
-                                  .detail = from->detail,
-                                  .ranks = globals(m, from->ranks, from->n_ranks),
-                                  .n_ranks = from->n_ranks};
-    if (!to->ranks)
+    const struct ledger_group *group = &ledger->groups[from->group];
+    struct check_mismatch to = {.group = group_label(group),
+                                .group_name = group->name,
+                                .group_index = from->group,
+                                .seq = (double)from->seq,
+                                .op = from->op,
+                                .state = match_state_name(from->state),
+                                .detail = from->detail,
+                                .message = from->message,
+                                .ranks = globals(m, from->ranks, from->n_ranks),
+                                .n_ranks = from->n_ranks};
+    if (!to.ranks)
       return -ENOMEM;
+    check->every_mismatch[check->n_every_mismatch++] = to;
+    if (kept_of[from->group]++ < MISMATCHES_KEPT)
+      check->mismatches[check->n_mismatches++] = to;
   }
+  check->mismatches_found = n;
   return 0;
 }
 

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include "export_tables.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ledger.h"
+#include "selection.h"
+#include "utf8.h"
+
+#define MOST_COLUMNS 20
+
+struct writer {
+  FILE *out;
+  bool json;
+  const char *const *columns; /* NULL at the end */
+  u32 column;
+  u64 rows;
+};
+
+/* --- Cells --- */
+
+static void put_json_text(FILE *out, const char *text) {
+  char *valid = utf8_valid_copy(text);
+  json_t *string = valid ? json_string(valid) : NULL;
+  if (string)
+    json_dumpf(string, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+  json_decref(string);
+  free(valid);
+}
+
+/* Quoted where it has to be; a text that a spreadsheet would run as a formula is shown as text. */
+static void put_csv_text(FILE *out, const char *text) {
+  bool quote = strpbrk(text, ",\"\r\n") != NULL || strchr("=+-@", *text);
+  if (quote)
+    fputc('"', out);
+  if (*text && strchr("=+-@", *text))
+    fputc('\'', out);
+  for (; *text; text++) {
+    if (*text == '"')
+      fputc('"', out);
+    fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+  }
+  if (quote)
+    fputc('"', out);
+}
+
+static void begin_cell(struct writer *w) {
+  if (w->json)
+    fprintf(w->out, "%s\"%s\":", w->column ? "," : w->rows ? ",\n{" : "\n{", w->columns[w->column]);
+  else if (w->column)
+    fputc(',', w->out);
+  w->column++;
+}
+
+static void end_row(struct writer *w) {
+  fputs(w->json ? "}" : "\n", w->out);
+  w->column = 0;
+  w->rows++;
+}
+
+static void text(struct writer *w, const char *value) {
+  begin_cell(w);
+  if (!value)
+    fputs(w->json ? "null" : "", w->out);
+  else if (w->json)
+    put_json_text(w->out, value);
+  else
+    put_csv_text(w->out, value);
+}
+
+static void number(struct writer *w, bool known, i64 value) {
+  begin_cell(w);
+  if (known)
+    fprintf(w->out, "%lld", (long long)value);
+  else
+    fputs(w->json ? "null" : "", w->out);
+}
+
+/* --- Rows --- */
+
+static void put_groups(struct writer *w, const struct results *results,
+                       const struct report_view *view) {
+  const struct ledger *ledger = results->check.ledger;
+  for (u32 g = 0; g < ledger->n_groups; g++) {
+    const struct check_group *group = &results->check.groups[g];
+    if (!selection_has_group(view, &ledger->groups[g]))
+      continue;
+    number(w, true, g);
+    text(w, group->name);
+    text(w, group->desc);
+    number(w, ledger->groups[g].members_known, ledger->groups[g].n_members);
+    number(w, true, (i64)group->recorded);
+    number(w, true, (i64)group->matched);
+    number(w, true, (i64)group->mismatched);
+    end_row(w);
+  }
+}
+
+static void put_memberships(struct writer *w, const struct results *results,
+                            const struct report_view *view) {
+  const struct ledger *ledger = results->check.ledger;
+  for (u32 g = 0; g < ledger->n_groups; g++)
+    for (u32 m = 0; m < ledger->groups[g].n_members; m++) {
+      const struct ledger_rank *rank = &ledger->ranks[ledger->groups[g].members[m]];
+      if (!selection_has_group(view, &ledger->groups[g]) || !selection_has_rank(view, rank->rank))
+        continue;
+      number(w, true, g);
+      number(w, true, m);
+      number(w, true, rank->rank);
+      text(w, rank->host);
+      number(w, true, rank->seen);
+      end_row(w);
+    }
+}
+
+/* Calls of one collective, adjacent once sorted. */
+struct part {
+  u32 group;
+  i64 seq;
+  u32 call;
+};
+
+static int by_collective(const void *left, const void *right) {
+  const struct part *a = left, *b = right;
+  if (a->group != b->group)
+    return a->group > b->group ? 1 : -1;
+  if (a->seq != b->seq)
+    return a->seq > b->seq ? 1 : -1;
+  return (a->call > b->call) - (a->call < b->call);
+}
+
+/* Mismatches of collectives come in the same order; `next` is the first that is not behind. */
+static const struct check_mismatch *mismatch_of(const struct collective_check *check,
+                                                const struct part *part, u32 *next) {
+  for (; *next < check->n_every_mismatch; ++*next) {
+    const struct check_mismatch *m = &check->every_mismatch[*next];
+    if (m->message || m->group_index > part->group)
+      return NULL;
+    if (m->group_index == part->group && m->seq >= (double)part->seq)
+      return m->seq == (double)part->seq ? m : NULL;
+  }
+  return NULL;
+}
+
+static void put_collective(struct writer *w, const struct results *results,
+                           const struct part *parts, u32 n, u32 *next_mismatch) {
+  static const char *const states[] = {"called", "scheduled", "started", "completed"};
+  const struct ledger *ledger = results->check.ledger;
+  const struct ledger_call *first = &ledger->calls[parts->call];
+  const struct ledger_group *group = &ledger->groups[first->group];
+  const struct check_mismatch *mismatch = mismatch_of(&results->check, parts, next_mismatch);
+  u8 least = LEDGER_COMPLETED;
+  for (u32 i = 0; i < n; i++)
+    if (ledger->calls[parts[i].call].state < least)
+      least = ledger->calls[parts[i].call].state;
+  number(w, true, first->group);
+  number(w, true, first->seq);
+  text(w, first->op);
+  number(w, group->members_known, group->n_members);
+  number(w, true, n);
+  text(w, mismatch ? mismatch->state : n == group->n_members ? "matched" : NULL);
+  text(w, states[least]);
+  text(w, first->in);
+  text(w, first->out);
+  text(w, first->in_type);
+  text(w, mismatch ? mismatch->detail : NULL);
+  end_row(w);
+}
+
+static void put_collectives(struct writer *w, const struct results *results,
+                            const struct report_view *view) {
+  const struct ledger *ledger = results->check.ledger;
+  struct part *parts = malloc(((size_t)ledger->n_calls + 1) * sizeof(*parts));
+  u32 n = 0, mismatch = 0;
+  for (u32 i = 0; parts && i < ledger->n_calls; i++)
+    if (!ledger->calls[i].message && !ledger->calls[i].inside &&
+        selection_has_group(view, &ledger->groups[ledger->calls[i].group]))
+      parts[n++] = (struct part){ledger->calls[i].group, ledger->calls[i].seq, i};
+  if (n)
+    qsort(parts, n, sizeof(*parts), by_collective);
+  for (u32 i = 0, next; i < n; i = next) {
+    for (next = i;
+         next < n && parts[next].group == parts[i].group && parts[next].seq == parts[i].seq;)
+      next++;
+    put_collective(w, results, parts + i, next - i, &mismatch);
+  }
+  free(parts);
+}
+
+static void put_calls(struct writer *w, const struct results *results,
+                      const struct report_view *view) {
+  static const char *const states[] = {"called", "scheduled", "started", "completed"};
+  const struct ledger *ledger = results->check.ledger;
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    const struct ledger_call *call = &ledger->calls[i];
+    const struct ledger_rank *rank = &ledger->ranks[call->rank];
+    if (!selection_has_rank(view, rank->rank) ||
+        !selection_has_group(view, &ledger->groups[call->group]))
+      continue;
+    number(w, true, rank->rank);
+    number(w, true, (i64)call->order);
+    number(w, true, call->group);
+    number(w, call->seq != SEQ_UNKNOWN, call->seq);
+    text(w, call->op);
+    number(w, call->peer != INDEX_NONE,
+           call->peer != INDEX_NONE ? (i64)ledger->ranks[call->peer].rank : 0);
+    text(w, states[call->state]);
+    text(w, call->in);
+    text(w, call->out);
+    text(w, call->in_type);
+    text(w, call->out_type);
+    number(w, call->created != NS_UNKNOWN, call->created);
+    const struct ledger_frame *frame = call->stack && call->stack->n ? call->stack->frames : NULL;
+    text(w, frame ? frame->file : NULL);
+    number(w, frame != NULL, frame ? frame->line : 0);
+    end_row(w);
+  }
+}
+
+/* --- Tables --- */
+
+struct export_table {
+  const char *name;
+  const char *columns[MOST_COLUMNS];
+  void (*put)(struct writer *, const struct results *, const struct report_view *);
+};
+
+static const struct export_table tables[] = {
+    {"groups", {"group", "name", "desc", "size", "recorded", "matched", "mismatched"}, put_groups},
+    {"memberships", {"group", "group_rank", "rank", "host", "recorded"}, put_memberships},
+    {"collectives",
+     {"group", "seq", "op", "members", "calls", "check", "state", "input_sizes", "output_sizes",
+      "dtype", "detail"},
+     put_collectives},
+    {"calls",
+     {"rank", "order", "group", "seq", "op", "peer", "state", "input_sizes", "output_sizes",
+      "input_dtype", "output_dtype", "created_ns", "file", "line"},
+     put_calls},
+};
+
+static FILE *open_in(const char *folder, const char *name, const char *suffix) {
+  char path[4096];
+  int n = snprintf(path, sizeof(path), "%s/%s.%s", folder, name, suffix);
+  errno = ENAMETOOLONG;
+  return n < (int)sizeof(path) ? fopen(path, "w") : NULL;
+}
+
+static int close_checked(FILE *out) {
+  int error = ferror(out) ? -EIO : 0;
+  return fclose(out) != 0 && !error ? -errno : error;
+}
+
+static int write_csv(const struct export_table *table, const struct results *results,
+                     const struct report_view *view, const char *folder) {
+  FILE *out = open_in(folder, table->name, "csv");
+  if (!out)
+    return -errno;
+  for (u32 c = 0; table->columns[c]; c++)
+    fprintf(out, "%s%s", c ? "," : "", table->columns[c]);
+  fputc('\n', out);
+  struct writer writer = {.out = out, .columns = table->columns};
+  table->put(&writer, results, view);
+  return close_checked(out);
+}
+
+static int write_json(const struct results *results, const struct report_view *view,
+                      const char *folder) {
+  FILE *out = open_in(folder, "tables", "json");
+  if (!out)
+    return -errno;
+  fputs("{\"schema\":\"tscope.tables/1\"", out);
+  for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+    struct writer writer = {.out = out, .json = true, .columns = tables[i].columns};
+    fprintf(out, ",\n\"%s\":[", tables[i].name);
+    tables[i].put(&writer, results, view);
+    fputs("]", out);
+  }
+  fputs("}\n", out);
+  return close_checked(out);
+}
+
+int export_tables(const struct results *results, const struct report_view *view,
+                  const char *folder) {
+  if (!results->check.ledger)
+    return -ENODATA;
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return -errno;
+  int error = 0;
+  for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !error; i++)
+    error = write_csv(&tables[i], results, view, folder);
+  return error ? error : write_json(results, view, folder);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "selection.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes one number or range off the list; false where there is none. */
+static bool next_range(const char **list, unsigned long *first, unsigned long *last) {
+  char *end;
+  if (!isdigit((unsigned char)**list))
+    return false;
+  *first = *last = strtoul(*list, &end, 10);
+  if (*end == '-') {
+    if (!isdigit((unsigned char)end[1]))
+      return false;
+    *last = strtoul(end + 1, &end, 10);
+  }
+  if (*end && (*end != ',' || !end[1]))
+    return false;
+  *list = *end ? end + 1 : end;
+  return *first <= *last;
+}
+
+bool selection_is_ranks(const char *list) {
+  unsigned long first, last;
+  if (!*list)
+    return false;
+  while (*list)
+    if (!next_range(&list, &first, &last))
+      return false;
+  return true;
+}
+
+bool selection_has_rank(const struct report_view *view, u32 rank) {
+  unsigned long first, last;
+  const char *list = view->ranks;
+  if (!list)
+    return true;
+  while (*list && next_range(&list, &first, &last))
+    if (rank >= first && rank <= last)
+      return true;
+  return false;
+}
+
+static bool lists(const char *list, const char *name) {
+  size_t n = name ? strlen(name) : 0;
+  for (const char *at = list; n && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+    if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n]))
+      return true;
+  return false;
+}
+
+bool selection_has_group(const struct report_view *view, const struct ledger_group *group) {
+  return !view->groups || lists(view->groups, group->name) || lists(view->groups, group->desc);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks and groups that the command line selected (--ranks 0,4-7, --groups NAME,NAME) for entries
+ * and tables.
+ */
+#ifndef TSCOPE_SELECTION_H
+#define TSCOPE_SELECTION_H
+
+#include "ledger.h"
+#include "report.h"
+
+/* Whether a list such as 0,4-7 makes sense. */
+bool selection_is_ranks(const char *list);
+
+/* All are, where nothing was selected. A group goes by its name or by what it is for. */
+bool selection_has_rank(const struct report_view *view, u32 rank);
+bool selection_has_group(const struct report_view *view, const struct ledger_group *group);
+
+#endif
