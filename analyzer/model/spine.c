@@ -158,16 +158,9 @@ static bool note_memory(struct spine *spine, u16 device) {
 
 static bool take_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_gpu_clock_record *clock = (const void *)record;
-  struct spine *spine = reading->spine;
-  const char *reason = definition_string(&spine->definitions, clock->reason);
-  u32 n = spine->gpu_states.n;
-  if (n && spine->gpu_states.at[n - 1].clock == record->tag)
-    return true; /* told again for its counts */
-  if (reason && !(reason = arena_text(&spine->arena, reason)))
-    return false;
-  return VECTOR_PUSH(&spine->gpu_states,
+  return VECTOR_PUSH(&reading->spine->gpu_states,
                      (struct spine_gpu_state){.time = chunk_ns(&reading->clock, time),
-                                              .reason = reason,
+                                              .reason_string = clock->reason,
                                               .clock = (u8)record->tag});
 }
 
@@ -333,8 +326,8 @@ static void sort_lists(struct spine *spine) {
   SORT_BY_TIME(&spine->gpu_states);
 }
 
-/* Records of several threads were taken chunk by chunk. */
-static void count_gpu_turns(struct spine *spine) {
+/* A state is told again and again for its counts: the first of each row is kept. */
+static int count_gpu_turns(struct spine *spine) {
   u32 kept = 0, turns = 0;
   for (u32 i = 0; i < spine->gpu_states.n; i++) {
     struct spine_gpu_state *state = &spine->gpu_states.at[i];
@@ -342,9 +335,13 @@ static void count_gpu_turns(struct spine *spine) {
       continue;
     turns += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
     state->turns = turns;
+    state->reason = definition_string(&spine->definitions, state->reason_string);
+    if (state->reason && !(state->reason = arena_text(&spine->arena, state->reason)))
+      return -ENOMEM;
     spine->gpu_states.at[kept++] = *state;
   }
   spine->gpu_states.n = kept;
+  return 0;
 }
 
 u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs) {
@@ -386,11 +383,12 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     result = read_chunks(&reading, file, buffer);
   if (result == 0) {
     sort_lists(spine);
-    count_gpu_turns(spine);
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
       spine->gpu_overhead_ns += reading.gpu_overhead[i];
-    result = runs_from_inside(spine);
+    result = count_gpu_turns(spine);
   }
+  if (result == 0)
+    result = runs_from_inside(spine);
   if (result == 0) {
     SORT_BY_TIME(&spine->runs);
     result = pair_runs(spine);

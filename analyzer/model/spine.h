@@ -90,6 +90,7 @@ struct spine_scalar {
 struct spine_gpu_state {
   i64 time;
   const char *reason;
+  u32 reason_string; /* its number in the file */
   u32 turns; /* how often CUPTI was opened until then */
   u8 clock;  /* enum tscope_gpu_clock */
 };

@@ -7,7 +7,7 @@
 
 #include "cuda/cuda_thread.h"
 #include "env.h"
-#include "gpu/cupti_hooks.def"
+#include "gpu/cupti_clients.h"
 
 #define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
   extern type tscope_hook_##name_ params __asm__(#name_);
@@ -26,7 +26,10 @@ struct tscope_symbol driver_symbols[] = {TSCOPE_DRIVER_HOOKS(HOOK)};
    .symbol = &driver_symbols[DRIVER_##name_],                                                      \
    .since = (since_)},
 #define CUPTI_HOOK(name_, since_, type, params, args, failure, recorder, what)                     \
-  {.name = #name_, .wrapper = (void *)tscope_hook_##name_, .since = (since_)},
+  {.name = #name_,                                                                                 \
+   .wrapper = (void *)tscope_hook_##name_,                                                         \
+   .symbol = &cupti_symbols[CUPTI_##name_],                                                        \
+   .since = (since_)},
 static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK)};
 
 bool driver_is_wanted(void) {

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "cupti_hooks.def"
 #include "gpu_clock.h"
 
 enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
@@ -184,12 +183,17 @@ static void after_flush(void) {
 static void after_nothing(void) {
 }
 
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  [CUPTI_##name_] = {.name = #name_, .sonames = cupti_sonames},
+struct tscope_symbol cupti_symbols[] = {TSCOPE_CUPTI_HOOKS(HOOK)};
+#undef HOOK
+
 #define WHAT(...) , ##__VA_ARGS__
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
   TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
-    static struct tscope_symbol symbol = {.name = #name_, .sonames = cupti_sonames};               \
-    type(*real) params = tscope_resolve(&symbol, __builtin_return_address(0));                     \
+    type(*real) params =                                                                           \
+        tscope_resolve(&cupti_symbols[CUPTI_##name_], __builtin_return_address(0));                \
     if (!real)                                                                                     \
       return failure;                                                                              \
     int saved = errno;                                                                             \

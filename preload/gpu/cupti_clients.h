@@ -5,8 +5,16 @@
 #ifndef TSCOPE_CUPTI_CLIENTS_H
 #define TSCOPE_CUPTI_CLIENTS_H
 
+#include "cupti_hooks.def"
 #include "cupti_library.h"
 #include "hook.h"
+
+#define HOOK(name_, since, type, params, args, failure, recorder, what) CUPTI_##name_,
+enum cupti_symbol { TSCOPE_CUPTI_HOOKS(HOOK) };
+#undef HOOK
+
+/* The library's functions behind the wrappers, by enum cupti_symbol. */
+extern struct tscope_symbol cupti_symbols[];
 
 /* Why CUPTI cannot be used now; NULL if no client is at work with it. */
 const char *cupti_client_at_work(void);
