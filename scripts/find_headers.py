@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Prints the include directories with the CUDA Toolkit and NCCL headers, one a line.
 
+With --cupti12 it prints the directory of CUPTI's headers of CUDA 12 alone, which tests use, or
+nothing.
+
 Looks under the first argument, $CUDA_HOME, /usr/local/cuda, and the include folders of the
 nvidia-* Python packages. When a header is missing, prints what and how to get it, and exits 1.
 """
@@ -29,16 +32,25 @@ def candidates(explicit):
         yield os.path.join(root, "include", "cccl")
         yield os.path.join(root, "extras", "CUPTI", "include")
     packages = site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
-    cache = os.environ.get("TSCOPE_VENV") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tscope", "venv")
-    packages += glob.glob(os.path.join(cache, "lib", "python3*", "site-packages"))
+    packages += glob.glob(os.path.join(cache(), "lib", "python3*", "site-packages"))
     for package in packages:
         yield from sorted(glob.glob(os.path.join(package, "nvidia", "*", "include")))
     yield "/usr/include"
     yield "/usr/local/include"
 
 
+def cache():
+    return os.environ.get("TSCOPE_VENV") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "tscope", "venv")
+
+
 def main():
+    if sys.argv[1:] == ["--cupti12"]:
+        directory = os.path.join(os.path.dirname(cache()), "cupti12", "nvidia", "cuda_cupti",
+                                 "include")
+        if os.path.exists(os.path.join(directory, "cupti.h")):
+            print(directory)
+        return 0
     found, used = {}, []
     for directory in candidates(sys.argv[1] if len(sys.argv) > 1 else None):
         for header in WANTED:

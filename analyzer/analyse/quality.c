@@ -147,13 +147,14 @@ static int list_coverage(struct analysis *a) {
 static void own_cost(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
-  double startup = 0, calls = 0, duration = 0, helper = 0;
+  double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     startup += (double)rank->cost_startup_ns;
     calls +=
         (double)rank->cost_ns_per_record * (double)rank->records + (double)rank->cost_slow_path_ns;
     helper += (double)rank->cost_helper_cpu_ns / 1e9;
+    gpu_clock += (double)rank->gpu_overhead_ns / 1e6;
     r->events += (double)rank->records;
     r->lost += (double)lost_by(rank);
     r->trace_bytes += (double)rank->file_bytes;
@@ -166,6 +167,7 @@ static void own_cost(struct analysis *a) {
   r->overhead_fraction = duration > 0 && cost > 0 ? cost / duration : NAN;
   r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;
   r->overhead_ns_per_event = r->events > 0 && cost > 0 ? calls / r->events : NAN;
+  r->overhead_gpu_clock_ms = gpu_clock > 0 ? gpu_clock / model->n_ranks : NAN;
   r->overhead_startup_ms = cost > 0 ? startup / model->n_ranks / 1e6 : NAN;
 }
 

@@ -182,6 +182,7 @@ struct results {
   double overhead_helper_cpu_s; /* all ranks */
   double overhead_ns_per_event; /* on the job's threads, once awake */
   double overhead_startup_ms;   /* waking up, once, mean over ranks */
+  double overhead_gpu_clock_ms; /* that the GPU clock source says it took, mean over ranks */
   double trace_bytes;
   /* steps */
   double step_count, warmup_excluded, step_median_ms, step_p95_ms, step_mean_ms, step_cv;

@@ -96,6 +96,7 @@ static void discard(struct timeline_build *build) {
   free(build->spans.at);
   free(build->facts.at);
   free(build->events.at);
+  free(build->gpu_waits.at);
   free(build->lane_of_stream.at);
   free(build->edges.at);
   free(build->lanes.at);
@@ -135,6 +136,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   internal->arena = build->arena;
   free(build->facts.at);
   free(build->events.at);
+  free(build->gpu_waits.at);
   free(build->lane_of_stream.at);
   *timeline = made;
   return 0;

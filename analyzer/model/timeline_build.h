@@ -15,6 +15,7 @@ struct span_facts {
   u32 what;    /* name of the kernel (string), bytes of the copy: tells work of one kind apart */
   u32 graph;   /* graph launches: never 0; spans of a replay: correlation id, else 0 */
   float bytes; /* of copies and fills */
+  u32 correlation; /* device spans: the GPU clock source's id of the call that launched it; or 0 */
   u16 stream;
   u8 work; /* enum work */
   u8 sync; /* SPAN_SYNC: enum tscope_sync, and `what` is its object */
@@ -28,6 +29,15 @@ struct event_use {
   bool wait;
 };
 
+/* What the GPU clock source tells of waiting (`type`: enum tscope_gpu_wait) and, with type 0, of an
+ * event record. Its correlation ids count the calls of the process. */
+struct gpu_wait {
+  i64 start, end; /* of a wait: when the host was in the call */
+  u64 record_id;
+  u32 correlation, event, stream; /* the source's own ids */
+  u16 type;
+};
+
 struct timeline_build {
   const struct model *model;
   const struct spine *spine;
@@ -37,6 +47,7 @@ struct timeline_build {
   VECTOR(struct span) spans;
   VECTOR(struct span_facts) facts;
   VECTOR(struct event_use) events;
+  VECTOR(struct gpu_wait) gpu_waits;
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
   VECTOR(struct arithmetic) arithmetic;
@@ -57,6 +68,10 @@ int timeline_link_launches(struct timeline_build *build);
 
 /* Edges from event records, stream waits and synchronisation. */
 int timeline_link_events(struct timeline_build *build);
+
+/* Further edges from what the GPU clock source tells, which sees waits of libraries that carry their
+ * own CUDA runtime too. Before the edges are sorted. */
+int timeline_link_gpu_waits(struct timeline_build *build);
 
 /* Names beyond the file's own strings: operations, phases, kinds of sync. */
 enum timeline_vocabulary {

@@ -94,7 +94,8 @@ static bool decode_runs(struct timeline_build *build) {
                       ? thread_lane(build, run->thread, true, &span.lane)
                       : stream_lane(build, run->stream, &span.lane);
     build->span_of_run[i] = build->spans.n;
-    if (!placed || !add_span(build, &span, &(struct span_facts){.stream = run->stream}))
+    if (!placed || !add_span(build, &span,
+                  &(struct span_facts){.stream = run->stream, .correlation = run->correlation}))
       return false;
   }
   return true;
@@ -311,6 +312,7 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
   if (record->type == TSCOPE_REC_GPU_KERNEL) {
     span.name = facts.what = kernel->name;
     facts.graph = kernel->graph ? kernel->correlation : 0;
+    facts.correlation = kernel->correlation;
     if (kernel->name < build->definitions.n_strings && decoding->is_collective[kernel->name]) {
       span.kind = SPAN_COLLECTIVE;
       facts.work = WORK_NONE;
@@ -324,12 +326,14 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     facts.bytes = (float)copy->bytes;
     facts.work = WORK_COPY;
     facts.graph = copy->graph ? copy->correlation : 0;
+    facts.correlation = copy->correlation;
   } else {
     span.kind = SPAN_FILL;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 4);
     facts.what = (u32)((const struct tscope_gpu_fill_record *)record)->bytes;
     facts.bytes = (float)((const struct tscope_gpu_fill_record *)record)->bytes;
     facts.work = WORK_FILL;
+    facts.correlation = ((const struct tscope_gpu_fill_record *)record)->correlation;
   }
   return stream_lane(build, record->tag, &span.lane) && add_span(build, &span, &facts);
 }
@@ -350,6 +354,29 @@ static bool decode_sync(struct decoding *decoding, const struct tscope_record *r
                   &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
 }
 
+static bool decode_gpu_wait(struct decoding *decoding, const struct tscope_record *record,
+                            i64 start, u64 time) {
+  const struct tscope_gpu_sync_record *wait = (const void *)record;
+  u64 dur = trace_dur(record, wait->dur, sizeof *wait);
+  return VECTOR_PUSH(&decoding->build->gpu_waits,
+                     (struct gpu_wait){.start = start,
+                                       .end = axis_ns(decoding, time + dur),
+                                       .record_id = wait->record_id,
+                                       .correlation = wait->correlation,
+                                       .event = wait->gpu_event,
+                                       .stream = wait->gpu_stream,
+                                       .type = record->tag});
+}
+
+static bool decode_gpu_event(struct decoding *decoding, const struct tscope_record *record) {
+  const struct tscope_gpu_event_record *event = (const void *)record;
+  return VECTOR_PUSH(&decoding->build->gpu_waits,
+                     (struct gpu_wait){.record_id = event->record_id,
+                                       .correlation = event->correlation,
+                                       .event = event->gpu_event,
+                                       .stream = event->gpu_stream});
+}
+
 static bool decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
   i64 start = axis_ns(decoding, time);
   switch (record->type) {
@@ -366,6 +393,10 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
     return decode_product(decoding, record, start, time);
   case TSCOPE_REC_SYNC:
     return decode_sync(decoding, record, start, time);
+  case TSCOPE_REC_GPU_SYNC:
+    return decode_gpu_wait(decoding, record, start, time);
+  case TSCOPE_REC_GPU_EVENT:
+    return decode_gpu_event(decoding, record);
   case TSCOPE_REC_EVENT_RECORD:
   case TSCOPE_REC_EVENT_WAIT: {
     const struct tscope_event_record_record *use = (const void *)record;

@@ -184,6 +184,8 @@ int timeline_link_events(struct timeline_build *build) {
         room = use_event(&walk, &build->events.at[next]);
     room = room && see_span(&walk, i);
   }
+  if (room)
+    room = timeline_link_gpu_waits(build) == 0;
   sort_edges(build);
   free(walk.last);
   free(walk.first_pending);

@@ -153,6 +153,8 @@ static const struct json_field overhead_fields[] = {
     NUMBER(results, "ns_per_event", overhead_ns_per_event, "ns",
            "on the job's threads, once awake"),
     NUMBER(results, "startup_ms", overhead_startup_ms, "ms", "waking up, once, mean over ranks"),
+    NUMBER(results, "gpu_clock_ms", overhead_gpu_clock_ms, "ms",
+           "that the source of GPU time says it took for itself, mean over ranks"),
     NUMBER(results, "helper_cpu_s", overhead_helper_cpu_s, "s",
            "CPU time of tscope's own threads, all ranks"),
     NUMBER(results, "trace_bytes", trace_bytes, "bytes", "on disk, all ranks"),

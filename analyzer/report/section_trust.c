@@ -173,6 +173,9 @@ static void put_cost(struct pen *pen, const struct results *results) {
   if (!isnan(results->overhead_helper_cpu_s))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of helper CPU",
                     duration_s(results->overhead_helper_cpu_s).text);
+  if (!isnan(results->overhead_gpu_clock_ms))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s a rank in CUPTI, by its own account",
+                    duration_ms(results->overhead_gpu_clock_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of traces",
                   byte_size(results->trace_bytes).text);
 }

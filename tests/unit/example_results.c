@@ -143,6 +143,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->overhead_helper_cpu_s = 0.41;
   results->overhead_ns_per_event = 41;
   results->overhead_startup_ms = 3.2;
+  results->overhead_gpu_clock_ms = 11.4;
   results->trace_bytes = 7.6e6 * ranks;
 
   results->step_count = 110;
@@ -347,7 +348,7 @@ static struct results *unknown(void) {
       {"collective times", 0, "communication ran but when is not known"}};
   results->coverage = KEEP(arena, coverage);
   results->n_coverage = LENGTH(coverage);
-  results->overhead_startup_ms = results->overhead_fraction = results->overhead_helper_cpu_s =
+  results->overhead_gpu_clock_ms = results->overhead_startup_ms = results->overhead_fraction = results->overhead_helper_cpu_s =
       results->overhead_ns_per_event = NAN;
   results->trace_bytes = 9.1e6;
   results->step_count = results->warmup_excluded = results->step_median_ms = NAN;

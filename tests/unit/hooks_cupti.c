@@ -16,6 +16,10 @@
 
 #include "gpu/cupti_decode.h"
 
+#ifdef CUPTI_OF_CUDA_12
+_Static_assert(CUPTI_API_VERSION < 130000, "the headers of CUDA 12 come first");
+#endif
+
 static const char name[] = "_Z6kernelv";
 
 static void assert_common(const struct cupti_record *out, enum gpu_span_kind kind) {
