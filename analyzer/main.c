@@ -99,6 +99,7 @@ static int read_and_analyse(const struct options *options, const char *const *pa
   const struct model_options wanted = {.run = options->run,
                                        .steps = options->steps,
                                        .include_warmup = options->include_warmup,
+                                       .quick = options->quick,
                                        .threads = options->threads,
                                        .progress = progress_report,
                                        .user = progress};

@@ -136,6 +136,7 @@ bool rank_overlap_known(const struct rank_summary *rank);
 bool communication_unseen(const struct analysis *a);
 int phases_analyse(struct analysis *a);
 int stragglers_analyse(struct analysis *a);
+int last_arrivals_analyse(struct analysis *a);
 int pipeline_analyse(struct analysis *a);
 enum { NAMED_RANGES_LISTED = 100 };
 int named_ranges_analyse(struct analysis *a);

@@ -73,11 +73,11 @@ static int run_all(struct analysis *a) {
     error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
 
   int (*const after[])(struct analysis *) = {
-      overlap_summarise,     phases_analyse,         collectives_analyse,    stragglers_analyse,
-      critical_path_analyse, kernel_times_summarise, gpu_timeline_summarise, launches_summarise,
-      pipeline_analyse,      named_ranges_analyse,   budget_analyse,         memory_analyse,
-      verdict_analyse,       modules_analyse,        convergence_analyse,    quality_analyse,
-      findings_analyse, /* rules come last */
+      overlap_summarise,     phases_analyse,        collectives_analyse,    stragglers_analyse,
+      last_arrivals_analyse, critical_path_analyse, kernel_times_summarise, gpu_timeline_summarise,
+      launches_summarise,    pipeline_analyse,      named_ranges_analyse,   budget_analyse,
+      memory_analyse,        verdict_analyse,       modules_analyse,        convergence_analyse,
+      quality_analyse,       findings_analyse, /* rules come last */
   };
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);

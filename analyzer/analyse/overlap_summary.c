@@ -39,6 +39,7 @@ static int summarise_ranks(struct analysis *a) {
         out->z = out->p_value = out->rel_slowdown = out->imposed_wait_ms = NAN;
     out->comm_ms = out->exposed_ms = out->exposed_wait_ms = out->exposed_transfer_ms = NAN;
     out->data_ms = out->idle_ms = NAN;
+    out->last_collectives = out->judged_collectives = out->last_wait_ms = NAN;
     if (!rank->loaded || !rank->steps)
       continue;
     if (rank->has_comm)

@@ -138,7 +138,7 @@ static int list_coverage(struct analysis *a) {
                  : "ranks that showed no training phases");
   if (launches == 0 || kernels > 0)
     cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
-        "kernels of earlier steps were overwritten under the disk cap");
+          "kernels of earlier steps were overwritten under the disk cap");
   if (unseen > 0)
     cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
   return 0;

@@ -44,7 +44,9 @@ struct rank_result {
   bool straggler;
   const char *reason;     /* of a straggler: "slow compute", "slow input", ...; NULL if not one */
   const char *collective; /* at which a straggler keeps its peers waiting; NULL if not one */
-  double lateness_ms;     /* typical, of a straggler, behind the median of its peers; else NAN */
+  double last_collectives, judged_collectives; /* it came last in so many of so many */
+  double last_wait_ms; /* that the mean peer waited for it in those, per step */
+  double lateness_ms;  /* typical, of a straggler, behind the median of its peers; else NAN */
 };
 
 struct overlap_by_op {

@@ -96,10 +96,10 @@
 #define CHURN_SEGMENTS_PER_STEP 1.0
 #define CHURN_LEAST_SEGMENTS 8.0
 
-/* A value is a spike where it lies above the median of the few values before it by more than so many
- * standard deviations (from the median difference of neighbours in a window) and so large a share. A loss that is a tenth
- * higher has lost weeks of some runs; gradient norms and step times scatter more. More than so many
- * in a row are no spike but another level. */
+/* A value is a spike where it lies above the median of the few values before it by more than so
+ * many standard deviations (from the median difference of neighbours in a window) and so large a
+ * share. A loss that is a tenth higher has lost weeks of some runs; gradient norms and step times
+ * scatter more. More than so many in a row are no spike but another level. */
 #define SPIKE_WINDOW 50u
 #define SPIKE_NEAR 11u
 #define SPIKE_LEAST_BEFORE 10u

@@ -216,6 +216,12 @@ static const struct json_field rank_fields[] = {
            "compute against the median of its peers, minus 1"),
     NUMBER(rank_result, "imposed_wait_ms", imposed_wait_ms, "ms",
            "that its peers wait for it, per step"),
+    NUMBER(rank_result, "last_collectives", last_collectives, "integer",
+           "collectives at which it arrived last, by more than clocks err"),
+    NUMBER(rank_result, "judged_collectives", judged_collectives, "integer",
+           "of so many that it took part in and that can be judged"),
+    NUMBER(rank_result, "last_wait_ms", last_wait_ms, "ms",
+           "that the mean peer waited for it in those, per step"),
     END,
 };
 

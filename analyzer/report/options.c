@@ -52,6 +52,17 @@ static const char *option_include_warmup(struct options *options, const char *ar
   return NULL;
 }
 
+static const char *amount(const char *argument, double *value);
+
+static const char *option_quick(struct options *options, const char *argument) {
+  double events;
+  const char *wanted = amount(argument, &events);
+  if (wanted || events < 1 || events > 1e15)
+    return "a number of events, such as 500k";
+  options->quick = (u64)events;
+  return NULL;
+}
+
 /* A positive number, with k, M, G or B (1e9), T, P or E behind it. */
 static const char *amount(const char *argument, double *value) {
   static const char suffixes[] = "kMGBTPE";

@@ -25,6 +25,7 @@ struct options {
   unsigned threads;                                                     /* 0: one per core */
   enum color_when color;
   int fail_on; /* enum severity, or FAIL_ON_NOTHING */
+  u64 quick;   /* 0 if not given */
   bool list, include_warmup, ascii, version, help;
   bool stacks;
   bool diff; /* paths[0] is the earlier run, paths[1] the later */

@@ -137,11 +137,48 @@ static char *who_is_late(struct findings *f, const struct rank_result *late) {
                       late->p_value);
 }
 
+/* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth
+ * mentioning to `ranks`. */
+static const char *who_is_last(struct findings *f, u32 *ranks, u32 *n) {
+  const struct results *r = f->r;
+  const char *text = "";
+  u32 named[4], n_named = 0;
+  while (n_named < 4) {
+    u32 best = INDEX_NONE;
+    for (u32 i = 0; i < r->n_ranks; i++) {
+      bool seen = !(r->ranks[i].last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms);
+      for (u32 k = 0; k < n_named; k++)
+        seen |= named[k] == i;
+      if (!seen && (best == INDEX_NONE || r->ranks[i].last_wait_ms > r->ranks[best].last_wait_ms))
+        best = i;
+    }
+    if (best == INDEX_NONE)
+      break;
+    const struct rank_result *rank = &r->ranks[best];
+    text = arena_printf(f->a->arena, "%s%srank %u at %.0f of %.0f", text,
+                        n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
+                        rank->judged_collectives);
+    if (!text)
+      return NULL;
+    bool listed = rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
+    for (u32 k = 0; k < *n; k++)
+      listed |= ranks[k] == rank->rank;
+    if (!listed)
+      ranks[(*n)++] = rank->rank;
+    named[n_named++] = best;
+  }
+  return n_named ? arena_printf(f->a->arena, "%s collectives.", text) : "";
+}
+
 /* What waits cost is what the step would be shorter by: nothing, where something else, such as the
  * host, would hold it up as long. */
 static int add_imbalance(struct findings *f, double wait, double rest, double worth) {
   const struct results *r = f->r;
   const struct rank_result *late = last_so_far(f, wait);
+  u32 ranks[5], n_ranks = 0;
+  if (late)
+    ranks[n_ranks++] = late->rank;
+  const char *last = who_is_last(f, ranks, &n_ranks);
   bool costs = worth >= 0.01 * run_seconds(f, f->step_ms);
   char *who = who_is_late(f, late);
   char *cv = isnan(r->imbalance_cv)
@@ -157,8 +194,9 @@ static int add_imbalance(struct findings *f, double wait, double rest, double wo
                    costs ? "" : ", but the step would be no shorter without"),
       arena_printf(f->a->arena,
                    "%.3g ms of a %.3g ms step, mean over ranks, is exposed wait in collectives; "
-                   "%s. First and last arrive %.3g ms apart (median).%s",
-                   wait, f->step_ms, who ? who : "", r->sync_skew_ms, cv ? cv : ""),
+                   "%s. First and last arrive %.3g ms apart (median).%s%s",
+                   wait, f->step_ms, who ? who : "", r->sync_skew_ms, last ? last : "",
+                   cv ? cv : ""),
       costs
           ? arena_text(f->a->arena,
                        "Give every rank the same work in every step: bucket or pack samples "
@@ -166,7 +204,7 @@ static int add_imbalance(struct findings *f, double wait, double rest, double wo
                        "look for CPUs or devices shared with something else.")
           : arena_text(f->a->arena, "First mend what the critical path is made of; the waits hide "
                                     "behind it."),
-      late ? &late->rank : NULL, late ? 1 : 0);
+      n_ranks ? ranks : NULL, n_ranks);
 }
 
 int rule_load_imbalance(struct findings *f) {
