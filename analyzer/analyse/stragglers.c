@@ -291,7 +291,9 @@ static int test_all(struct contest *c) {
 }
 
 /* Median compute time per rank, and against the median of its peers in the communicator in which
- * it stands out most (all ranks where it took part in no trial). */
+ * it stands out most (all ranks where it took part in no trial). A host that runs far ahead of its
+ * device has steps in which that does nothing, and others in which it does the work of several:
+ * where that is so in most steps, the median tells nothing. */
 static int compare_compute(struct contest *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
@@ -326,7 +328,8 @@ static int compare_compute(struct contest *c) {
     }
     double own = r->ranks[rank].median_compute_ms;
     double others = isnan(own) ? NAN : median_of_others(peers, n, own);
-    r->ranks[rank].rel_slowdown = others > 0 ? own / others - 1 : NAN;
+    bool bunched = own == 0 && r->ranks[rank].mean_compute_ms > 0;
+    r->ranks[rank].rel_slowdown = others > 0 && !bunched ? own / others - 1 : NAN;
   }
   return 0;
 }

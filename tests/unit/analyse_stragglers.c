@@ -226,6 +226,19 @@ static void nothing_is_named_without_steps(void **state) {
   end(r, c);
 }
 
+/* In most steps a device does nothing, in others the work of several: its median is no figure. */
+static void bunched_compute_is_compared_with_nobody(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  struct cluster *c = cluster_new(&o);
+  c->timelines[0].compute.n /= 3;
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(r->ranks[0].mean_compute_ms > 0 && r->ranks[0].median_compute_ms == 0);
+  assert_true(isnan(r->ranks[0].rel_slowdown));
+  assert_true(fabs(r->ranks[1].rel_slowdown) < 1e-9);
+  end(r, c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(slow_compute_is_named_alone),
                                      cmocka_unit_test(noise_names_nobody),
@@ -234,6 +247,7 @@ int main(void) {
                                      cmocka_unit_test(within_the_clock_error),
                                      cmocka_unit_test(reasons),
                                      cmocka_unit_test(victims_are_not_named),
-                                     cmocka_unit_test(nothing_is_named_without_steps)};
+                                     cmocka_unit_test(nothing_is_named_without_steps),
+                                     cmocka_unit_test(bunched_compute_is_compared_with_nobody)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
