@@ -31,12 +31,20 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s%s", what, byte_size(bytes).text, share);
 }
 
+/* A job on GPUs has tensors on its hosts too; those are no devices to compare with. */
+static u32 devices_of_the_kind(const struct memory_result *memory) {
+  u32 n = 0;
+  for (u32 i = 0; i < memory->n_devices; i++)
+    n += isnan(memory->devices[i].device) == isnan(memory->device);
+  return n;
+}
+
 static void put_which(struct pen *pen, const struct memory_result *memory) {
+  u32 devices = devices_of_the_kind(memory);
   section_label(pen, "from");
   pen_item(pen, STYLE_PLAIN, VALUE_INDENT, memory->origin);
-  if (memory->n_devices > 1)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the highest peak of %u devices",
-                    memory->n_devices);
+  if (devices > 1)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the highest peak of %u devices", devices);
   if (!isnan(memory->rank))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %.0f", memory->rank);
   if (isnan(memory->device))
