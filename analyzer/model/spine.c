@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "spine.h"
 
+#include "graph_replays.h"
+
 #include <errno.h>
 
 #define MOST_MEMORY_DEVICES 64u
@@ -10,6 +12,7 @@ enum { GPU_OVERHEADS = 16 };
 struct reading {
   struct spine *spine;
   struct chunk_clock clock;
+  struct graph_replays graphs;
   u32 thread;
   u8 *op_of_string;   /* [n_strings] */
   const char **words; /* [n_strings] copies in the spine's arena, NULL until asked for */
@@ -18,7 +21,7 @@ struct reading {
   u32 replay; /* correlation of the graph replay whose kernels were last seen */
 };
 
-static u32 comm_index(const struct definitions *definitions, u32 number) {
+u32 spine_comm_index(const struct definitions *definitions, u32 number) {
   for (u32 i = definitions->n_comms; i-- > 0;)
     if (definitions->comms[i].comm == number)
       return i;
@@ -57,7 +60,7 @@ static bool take_call(struct reading *reading, const struct tscope_record *recor
                                          .launched = span.start,
                                          .count = call->count,
                                          .bytes = call->bytes,
-                                         .comm = comm_index(&spine->definitions, call->comm),
+                                         .comm = spine_comm_index(&spine->definitions, call->comm),
                                          .seq = call->seq,
                                          .group = call->group,
                                          .peer = call->peer,
@@ -176,6 +179,12 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
   switch (record->type) {
   case TSCOPE_REC_COLLECTIVE:
     return take_call(reading, record, time);
+  case TSCOPE_REC_GRAPH:
+  case TSCOPE_REC_GRAPH_COLLECTIVE:
+    return graph_replays_take(&reading->graphs, &spine->arena, record, (struct interval){0}, 0);
+  case TSCOPE_REC_GRAPH_REPLAY:
+    return graph_replays_take(&reading->graphs, &spine->arena, record,
+                              span_of(reading, record, time), reading->thread);
   case TSCOPE_REC_COLLECTIVE_RUN:
     return take_run(reading, record, time);
   case TSCOPE_REC_COLLECTIVE_INSIDE:
@@ -381,6 +390,8 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     }
   if (result == 0)
     result = read_chunks(&reading, file, buffer);
+  if (result == 0)
+    result = graph_replays_expand(&reading.graphs, spine);
   if (result == 0) {
     sort_lists(spine);
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
@@ -394,6 +405,7 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     result = pair_runs(spine);
   }
   definitions_forget_text(&spine->definitions);
+  graph_replays_release(&reading.graphs);
   free(reading.op_of_string);
   free(reading.words);
   free(reading.is_collective);

@@ -22,7 +22,8 @@ struct spine_call {
   u32 arrival;    /* index into model.arrivals */
   u16 stream;
   u8 op, dtype, redop;
-  bool failed; /* the call returned an error */
+  bool failed;   /* the call returned an error */
+  bool replayed; /* made by the launch of a graph, which is its start and end */
 };
 
 struct spine_run {
@@ -125,6 +126,9 @@ int runs_from_inside(struct spine *spine);
 /* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
 int spine_read(struct spine *spine, const struct trace_file *file);
 void spine_release(struct spine *spine);
+
+/* Index into definitions.comms of a communicator by its number; INDEX_NONE. */
+u32 spine_comm_index(const struct definitions *definitions, u32 number);
 
 /* Which operation a collective kernel's or transport's name tells of: 0 when it can be any. NCCL
  * runs all-to-all, gather and scatter as sends and receives; those say TSCOPE_OP_SEND. */

@@ -151,6 +151,8 @@ static int decode_calls(struct timeline_build *build) {
     qsort(groups, n, sizeof *groups, by_number);
   for (u32 i = 0; i < spine->calls.n; i++) {
     const struct spine_call *call = &spine->calls.at[i];
+    if (call->replayed)
+      continue;
     struct numbered_group wanted = {.group = call->group};
     struct numbered_group *group =
         call->group && n ? bsearch(&wanted, groups, n, sizeof *groups, by_number) : NULL;
@@ -161,6 +163,41 @@ static int decode_calls(struct timeline_build *build) {
     join(build, call, host);
   }
   return 0;
+}
+
+/* A launch of a graph, which its replayed collectives are the work of. */
+struct graph_launch {
+  i64 start;
+  u32 span;
+};
+
+static int by_launch(const void *left, const void *right) {
+  const struct graph_launch *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Joins replayed collectives to their launch: the last one that had begun by then. */
+static int join_replays(struct timeline_build *build) {
+  const struct spine *spine = build->spine;
+  VECTOR(struct graph_launch) launches = {0};
+  bool room = true;
+  for (u32 i = 0; i < build->spans.n && room; i++)
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
+      room = VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
+  if (launches.n)
+    qsort(launches.at, launches.n, sizeof *launches.at, by_launch);
+  u32 next = 0;
+  for (u32 i = 0; i < spine->calls.n && room; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    if (!call->replayed)
+      continue;
+    while (next < launches.n && launches.at[next].start <= call->start)
+      next++;
+    if (next)
+      join(build, call, launches.at[next - 1].span);
+  }
+  free(launches.at);
+  return room ? 0 : -ENOMEM;
 }
 
 static int decode_waits_and_phases(struct timeline_build *build) {
@@ -468,6 +505,8 @@ int timeline_decode(struct timeline_build *build) {
     result = decode_waits_and_phases(build);
   if (result == 0)
     result = decode_detail(&decoding, &file, buffer);
+  if (result == 0)
+    result = join_replays(build);
   if (build->arithmetic.n)
     qsort(build->arithmetic.at, build->arithmetic.n, sizeof(struct arithmetic), by_lane);
   free(decoding.is_collective);

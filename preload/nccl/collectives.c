@@ -94,6 +94,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
         .stream = stream_index(thread, TSCOPE_STREAM_LEGACY, stream),
         .dtype = dtype,
         .redop = nccl_redop(redop),
+        .group = nccl_group_open(nccl),
     };
     tscope_spine(thread, call.span.start, TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, &record,
                  sizeof record);

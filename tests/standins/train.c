@@ -134,12 +134,9 @@ static void wait_for_earlier_step(struct rank *rank) {
     CUDA(cudaEventSynchronize(rank->step_done[(rank->step - ahead) % MAX_AHEAD]));
 }
 
-static void step(struct rank *rank) {
+/* What a step puts on the GPU, but for its input. */
+static void work(struct rank *rank) {
   const struct options *options = rank->options;
-  wait_for_earlier_step(rank);
-  standin_mark("step", rank->step);
-  load_input(rank);
-  standin_mark("launch", rank->step);
   if (options->pipeline > 1) {
     pipeline_step(rank);
   } else {
@@ -149,6 +146,31 @@ static void step(struct rank *rank) {
   reduce_gradients_at_end(rank);
   stream_after(rank->compute, rank->comm_stream, rank->reduced);
   run_kernel(rank, OPTIMIZER, options->optimizer_ms);
+}
+
+/* The work as a graph, captured the first time. */
+static void replay(struct rank *rank) {
+  if (!rank->graph) {
+    cudaGraph_t graph;
+    CUDA(cudaStreamBeginCapture(rank->compute, cudaStreamCaptureModeThreadLocal));
+    work(rank);
+    CUDA(cudaStreamEndCapture(rank->compute, &graph));
+    CUDA(cudaGraphInstantiateWithFlags(&rank->graph, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+  }
+  CUDA(cudaGraphLaunch(rank->graph, rank->compute));
+}
+
+static void step(struct rank *rank) {
+  int graph = rank->options->graph;
+  wait_for_earlier_step(rank);
+  standin_mark("step", rank->step);
+  load_input(rank);
+  standin_mark("launch", rank->step);
+  if (graph && rank->step >= graph)
+    replay(rank);
+  else
+    work(rank);
   CUDA(cudaEventRecord(rank->step_done[rank->step % MAX_AHEAD], rank->compute));
 }
 
@@ -211,6 +233,8 @@ static float read_loss(struct rank *rank) {
 
 static void tear_down(struct rank *rank) {
   CUDA(cudaDeviceSynchronize());
+  if (rank->graph)
+    CUDA(cudaGraphExecDestroy(rank->graph));
   if (rank->dp_comm != rank->world)
     NCCL(ncclCommDestroy(rank->dp_comm));
   if (rank->tp_comm)

@@ -46,6 +46,7 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(double, warmup_factor, "--warmup-factor", 1.8, "how much slower")                              \
   X(double, jitter, "--jitter", 0.02, "kernels vary by this share")                                \
   X(int, ahead, "--ahead", 2, "steps that the host may run ahead of the GPU, 1 to 8")              \
+  X(int, graph, "--graph", 0, "from this step on, the step is one CUDA graph; 0: none is")         \
   X(int, seed, "--seed", 1, "of the variation")                                                    \
   X(int, alone, "--alone", 0, "1: every rank trains by itself, in a world of its own")             \
   X(int, marks, "--marks", 0, "1: the steps are marked through tscope.h")                          \
@@ -75,6 +76,7 @@ struct rank {
   ncclComm_t world, dp_comm, tp_comm, pp_comm; /* dp_comm may be world */
   cudaStream_t compute, comm_stream;
   cudaEvent_t buckets[MAX_BUCKETS], step_done[MAX_AHEAD], reduced, handed;
+  cudaGraphExec_t graph; /* of a whole step */
   float *gradients, *activations;
   char *input, *host_input;
 };
