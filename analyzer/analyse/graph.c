@@ -13,6 +13,9 @@
 /* Nodes kept for all samples together: about 100 bytes each while they are looked at. One step may
  * be larger than what is wanted, up to the limit. */
 #define NODES_WANTED 2e6
+/* Of a longer run a quarter is enough: its graph must not take more memory than its trace. */
+#define NODES_ALWAYS 250e3
+#define SHARE_WANTED 0.25
 #define NODES_LIMIT 8e6
 #define MAX_STEPS 128u
 #define STEPS_IN_A_ROW 64u
@@ -89,7 +92,8 @@ static void choose_samples(struct analysis *a, double nodes_per_step) {
   /* a tenth less than the rings should hold: ranks and steps differ */
   u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
   usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
-  double wanted = nodes_per_step > 0 ? NODES_WANTED / nodes_per_step : MAX_STEPS;
+  double nodes = fmin(NODES_WANTED, fmax(NODES_ALWAYS, SHARE_WANTED * nodes_per_step * usable));
+  double wanted = nodes_per_step > 0 ? nodes / nodes_per_step : MAX_STEPS;
   u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
   steps = steps > usable ? usable : steps;
   if (!seen_throughout(a, end - usable)) {

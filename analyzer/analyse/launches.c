@@ -178,14 +178,14 @@ static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i6
 
 static int measure_queues(struct counting *c) {
   const struct timeline *t = c->t;
+  u32 linked = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    linked += SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE;
   u32 *first = calloc(t->n_lanes + 2u, sizeof(*first));
-  i64 *called = malloc((t->n_spans + 1u) * sizeof(i64));
-  i64 *begun = malloc((t->n_spans + 1u) * sizeof(i64));
+  i64 *called = malloc((linked + 1u) * sizeof(i64));
+  i64 *begun = malloc((linked + 1u) * sizeof(i64));
   bool room = first && called && begun;
   if (room) {
-    u32 linked = 0;
-    for (u32 i = 0; i < t->n_spans; i++)
-      linked += SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE;
     lay_out_queues(t, first, called, begun);
     /* each lane's begin has moved to where the one before it ends */
     for (u32 lane = 0; lane < t->n_lanes; lane++) {

@@ -157,7 +157,10 @@ static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
 static int lay_out_streams(struct making *m) {
   const struct timeline *t = m->timeline;
   u32 lanes = m->trace->lanes.n;
-  m->on_stream = malloc((t->n_spans + 1u) * sizeof(u32));
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += SPAN_ON_DEVICE(t->spans[i].kind);
+  m->on_stream = malloc((n + 1u) * sizeof(u32));
   m->stream_begin = calloc(lanes + 2u, sizeof(u32));
   if (!m->on_stream || !m->stream_begin)
     return -ENOMEM;
@@ -207,10 +210,16 @@ static int by_end(const void *left, const void *right) {
 
 static int lay_out_endings(struct making *m) {
   const struct timeline *t = m->timeline;
-  m->endings = malloc((t->n_spans + 1u) * sizeof *m->endings);
+  u32 n = 0, syncs = 0;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    n += SPAN_ON_DEVICE(t->spans[i].kind);
+    syncs += t->spans[i].kind == SPAN_SYNC;
+  }
+  n = syncs ? n : 0;
+  m->endings = malloc((n + 1u) * sizeof *m->endings);
   if (!m->endings)
     return -ENOMEM;
-  for (u32 i = 0; i < t->n_spans; i++)
+  for (u32 i = 0; i < t->n_spans && n; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind))
       m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
   if (m->n_endings)
