@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libFuzzer target: the bytes as a pickle, and as the flight-recorder dumps (pickle or JSON) of two
+ * ranks, all the way to the verdict. Whatever they are, reading them ends, within memory, with a
+ * value or a reason, and what they say has no part in what is run.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "import.h"
+#include "pickle.h"
+#include "report.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
+
+static char directory[64];
+
+/* Every value once for each reference, as far as that is not too much. */
+static u64 walk(const struct value *value) {
+  u64 sum = value->n;
+  for (u32 i = 0; i < value_count(value); i++) {
+    const struct value *key = value_key(value, i);
+    sum += walk(value_item(value, i)) + (key ? walk(key) : 0);
+  }
+  if (value->kind == VALUE_STR || value->kind == VALUE_BYTES || value->kind == VALUE_BIG)
+    sum += value->text[value->n] != 0;
+  return sum;
+}
+
+static void read_pickle(const u8 *data, size_t bytes) {
+  struct arena arena = {0};
+  struct value root;
+  char why[300];
+  if (pickle_read(data, bytes, &arena, &root, why, sizeof why) == 0) {
+    if (value_spread(&root) < 1e5 && walk(&root) == UINT64_MAX)
+      abort();
+    value_get(&root, "entries");
+  } else if (!why[0]) {
+    abort();
+  }
+  arena_release(&arena);
+}
+
+static void write_file(const char *path, const u8 *data, size_t bytes) {
+  FILE *file = fopen(path, "wb");
+  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
+    abort();
+  fclose(file);
+}
+
+static void judge(void) {
+  struct model *model;
+  struct results *results;
+  char why[512];
+  const char *path = directory;
+  if (import_load(&path, 1, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+    return;
+  const struct analyse_options options = {.flops_per_step = 0, .threads = 1};
+  if (analyse(model, &options, &results) == 0) {
+    FILE *out = fopen("/dev/null", "w");
+    const struct report_view view = {.width = 80, .stacks = true};
+    if (out) {
+      report_json.write(results, &view, out);
+      report_text.write(results, &view, out);
+      if (results->check.ledger)
+        report_entries.write(results, &view, out);
+      fclose(out);
+    }
+    results_free(results);
+  }
+  model_free(model);
+}
+
+static void remove_directory(void) {
+  rmdir(directory);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
+  read_pickle(data, bytes);
+  if (!directory[0]) {
+    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(directory, sizeof directory, "%s/tscope-fuzz-XXXXXX", memory);
+    if (!mkdtemp(directory))
+      abort();
+    atexit(remove_directory);
+  }
+  char paths[2][128];
+  for (int i = 0; i < 2; i++) {
+    snprintf(paths[i], sizeof paths[i], "%s/dump_%d", directory, i);
+    write_file(paths[i], data, bytes);
+  }
+  judge();
+  for (int i = 0; i < 2; i++)
+    unlink(paths[i]);
+  return 0;
+}
