@@ -9,6 +9,7 @@ import json
 import pathlib
 import pickle
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -335,7 +336,7 @@ def every_version_reads(folder):
     job = training(4)
     jobs.write(job.dumps(version="3.0"), folder / "3")
     done = subprocess.run([REPORT, str(folder / "3")], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "flight-recorder" in done.stderr, done
+    assert done.returncode == 2 and "version 3.0; 2.x is known" in done.stderr, done
 
 
 @case
@@ -393,6 +394,48 @@ def damaged_and_hostile_files_are_left_out(folder):
     expect(document, [5])
     notes = " ".join(document["quality"]["notes"])
     assert "trace_2" in notes and "not written whole" in notes and "builtins.print" in notes, notes
+
+
+def hostile_pickles():
+    """Small files that ask for a lot."""
+    head = b"\x80\x04(\x8c\x07version\x8c\x032.9\x8c\x09pg_config}\x8c\x07entries"
+    doubling = b"(]\x94" + b"".join(b"(" + b"h%c" % i * 10 + b"l\x94" for i in range(60))
+    members = b"X" + (1 << 20).to_bytes(4, "little") + b"0," * (1 << 19) + b"\x94"
+    groups = b"(" + b"".join(b"X\x04\0\0\0%04d(\x8c\x05ranksh\x01d" % i for i in range(9999)) + b"d"
+    return {
+        "nested": (head + b"]" * 1000000, "not written whole"),
+        "closed": (head + b"]" * 1000000 + b"a" * 999999 + b"d.", "nested too deeply"),
+        "claims": (head + b"\x8d" + (10**9).to_bytes(8, "little") + b"x", "size beyond"),
+        "frame": (head + b"\x95" + (10**12).to_bytes(8, "little") + b"N.", "frame"),
+        "itself": (head + b"]\x94h\x00ad.", "contains itself"),
+        "memo": (head + b"]r\xff\xff\xff\x7fd.", "memo number"),
+        "doubling": (head + doubling + b"ld.", "too much to follow"),
+        "members": (b"\x80\x04\x8c\x09pg_config\x940" + members + b"0(\x8c\x07version\x8c\x032.9h\x00" +
+                    groups + b"d.", "more members"),
+    }
+
+
+@case
+def hostile_files_end_in_a_reason_and_little_memory(folder):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_DATA, (256 << 20, 256 << 20))
+    for name, (data, says) in hostile_pickles().items():
+        path = folder / f"{name}_0.pickle"
+        path.write_bytes(data)
+        done = subprocess.run([REPORT, "--threads", "1", str(path)], capture_output=True, text=True,
+                              timeout=60, preexec_fn=limited)
+        assert done.returncode == 2, (name, done)
+        notes = done.stderr
+        folder_says = check_notes(folder, name, data)
+        assert says in notes and says in folder_says, (name, notes, folder_says)
+
+
+def check_notes(folder, name, data):
+    """What the report of a folder with one good dump beside it says."""
+    both = folder / name
+    jobs.write(training(2).dumps(), both)
+    (both / "trace_7").write_bytes(data)
+    return " ".join(check(both)["quality"]["notes"])
 
 
 @case

@@ -32,22 +32,6 @@ static int by_channel(const void *left, const void *right) {
   return (a->order > b->order) - (a->order < b->order);
 }
 
-/* The calls of a coalesced group have no state of their own. */
-#define FARTHEST_CLOSING 4096u
-
-static bool pending_at(const struct ledger *ledger, u32 index) {
-  const struct ledger_call *call = &ledger->calls[index];
-  const struct ledger_rank *rank = &ledger->ranks[call->rank];
-  u32 end = rank->first_call + rank->n_calls;
-  for (u32 i = index + 1; call->inside && i < end && i - index < FARTHEST_CLOSING; i++) {
-    const struct ledger_call *closing = &ledger->calls[i];
-    if (closing->closes && closing->group == call->group && closing->seq == call->seq &&
-        closing->message == call->message)
-      return is_pending(closing);
-  }
-  return is_pending(call);
-}
-
 typedef VECTOR(struct side) side_list;
 
 static int collect(const struct book *book, side_list *all) {
@@ -62,7 +46,7 @@ static int collect(const struct book *book, side_list *all) {
                         .recv = !call->sends,
                         .order = call->order,
                         .call = i,
-                        .pending = pending_at(ledger, i)};
+                        .pending = is_pending(call)};
     if (!VECTOR_PUSH(all, side))
       return -ENOMEM;
   }

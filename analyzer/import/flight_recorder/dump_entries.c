@@ -238,22 +238,27 @@ static int by_order(const void *left, const void *right) {
   return (a->order > b->order) - (a->order < b->order);
 }
 
-/* One thread makes the calls of a coalesced group, so not much comes between them. */
-#define FARTHEST_INSIDE 4096u
-
-/* Calls before a closing entry that share its group and number are inside it. */
-static void find_inside(struct ledger_call *calls, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    if (!calls[i].closes)
-      continue;
-    for (u32 j = i; j-- > 0 && i - j < FARTHEST_INSIDE;) {
-      if (calls[j].group != calls[i].group)
-        continue;
-      if (calls[j].seq != calls[i].seq || calls[j].message != calls[i].message || calls[j].closes)
-        break;
-      calls[j].inside = true;
+/* Calls before a closing entry that share its group and number are inside it, and as far as it is:
+ * the recorder does not follow them one by one. */
+static int find_inside(struct ledger_call *calls, u32 n, u32 n_groups) {
+  u32 *closing = malloc((n_groups + 1u) * sizeof *closing);
+  if (!closing)
+    return -ENOMEM;
+  memset(closing, 0xff, n_groups * sizeof *closing);
+  for (u32 i = n; i-- > 0;) {
+    u32 *open = &closing[calls[i].group];
+    const struct ledger_call *close = *open == INDEX_NONE ? NULL : &calls[*open];
+    if (calls[i].closes) {
+      *open = i;
+    } else if (close && close->seq == calls[i].seq && close->message == calls[i].message) {
+      calls[i].inside = true;
+      calls[i].state = close->state;
+    } else {
+      *open = INDEX_NONE;
     }
   }
+  free(closing);
+  return 0;
 }
 
 int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
@@ -268,6 +273,5 @@ int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
   if (error || n == 0)
     return error;
   qsort(calls, n, sizeof *calls, by_order);
-  find_inside(calls, n);
-  return 0;
+  return find_inside(calls, n, draft->groups.n);
 }

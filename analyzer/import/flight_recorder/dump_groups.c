@@ -16,6 +16,9 @@ static int by_number(const void *left, const void *right) {
 
 typedef VECTOR(u32) numbers;
 
+/* Memberships that one dump may tell of. */
+#define MOST_MEMBERSHIPS (1u << 20)
+
 /* "[0, 1, 2]", or a list. */
 static int read_members(const struct value *value, numbers *members) {
   const char *text = value_text(value);
@@ -84,6 +87,7 @@ static int read_desc(struct draft *draft, const struct value *value, const char 
 
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups) {
   const struct value *config = value_get(root, "pg_config");
+  u64 told = 0;
   int error = 0;
   for (u32 i = 0; i < value_count(config) && !error; i++) {
     const struct value *key = value_key(config, i), *one = value_item(config, i);
@@ -94,6 +98,10 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
     const char *desc;
     group.name = draft_text(draft, key->text, key->n);
     error = group.name ? read_members(value_get(one, "ranks"), &members) : -ENOMEM;
+    const struct value *list = value_get(one, "ranks");
+    told += members.n + (value_text(list) ? list->n / 8 : 0);
+    if (!error && told > MOST_MEMBERSHIPS)
+      error = -E2BIG;
     if (!error)
       error = read_desc(draft, value_get(one, "desc"), &desc);
     if (!error)

@@ -17,7 +17,7 @@
 #define MOST_DUMP_BYTES (1ull << 30)
 
 /* What a reader who follows all of a dump's references may meet: an honest one has no more. */
-#define MOST_SPREAD 2e8
+#define MOST_SPREAD 2e7
 
 bool probe_flight(const struct input *input) {
   if (pickle_looks_like(input->head, input->head_bytes))
@@ -126,54 +126,72 @@ static u32 rank_of_dump(const struct draft *draft, const struct value *root, con
   return only_fit(draft, groups);
 }
 
+/* The versions of a job's dumps are one. */
+static int read_version(struct import *import, struct draft *draft, const struct value *root,
+                        const char *name) {
+  const struct value *version = value_get(root, "version");
+  if (!value_text(version))
+    return 0;
+  if (draft->version && strcmp(draft->version, version->text) != 0)
+    return model_note(import->model, "%s is of version %s, others of %s", name, version->text,
+                      draft->version);
+  draft->version = draft->version ? draft->version : draft_text(draft, version->text, version->n);
+  return draft->version ? 0 : -ENOMEM;
+}
+
+static int add_rank(struct draft *draft, const struct input *input, u32 rank, u32 first_call) {
+  u32 n = draft->calls.n - first_call;
+  const struct ledger_call *first = n ? &draft->calls.at[first_call] : NULL;
+  struct ledger_rank known = {.rank = rank,
+                              .host = dump_name_host(draft, input->name),
+                              .path = input->path,
+                              .seen = true,
+                              .first_call = first_call,
+                              .n_calls = n,
+                              .first_created = first ? first->created : NS_UNKNOWN,
+                              .last_seen = NS_UNKNOWN,
+                              .kept_all = !first || first->order == 0};
+  return VECTOR_PUSH(&draft->ranks, known) ? 0 : -ENOMEM;
+}
+
+/* -EBADMSG with `why` for a dump that says nothing that can be used. */
+static int take_dump(struct import *import, struct draft *draft, const struct input *input,
+                     const struct value *root, dump_groups *groups, char *why, size_t why_bytes) {
+  int error = dump_groups_read(draft, root, groups);
+  if (error == -E2BIG)
+    snprintf(why, why_bytes, "it tells of more members of groups than any job has");
+  if (error)
+    return error;
+  u32 rank = rank_of_dump(draft, root, input->name, groups), first = draft->calls.n;
+  if (rank == INDEX_NONE) {
+    snprintf(why, why_bytes,
+             "neither its name nor its groups tell which rank it is of, or that "
+             "rank has been read already");
+    return -EBADMSG;
+  }
+  error = read_version(import, draft, root, input->name);
+  if (!error)
+    error = dump_entries_read(draft, root, rank, groups);
+  if (!error)
+    error = dump_progress_read(draft, root, rank, groups);
+  return error ? error : add_rank(draft, input, rank, first);
+}
+
+/* A dump that cannot be used is said and left out. */
 static int read_dump(struct import *import, struct draft *draft, const struct input *input) {
   struct arena arena = {0};
-  struct value root;
+  struct value root = {0};
   dump_groups groups = {0};
   char why[300] = "";
   int error = parse(input, &arena, &root, why, sizeof why);
-  if (error && error != -ENOMEM) {
-    error = model_note(import->model, "%s was left out: %s", input->path, why);
-    goto out;
-  }
   if (!error)
-    error = dump_groups_read(draft, &root, &groups);
-  u32 rank = error ? INDEX_NONE : rank_of_dump(draft, &root, input->name, &groups);
-  if (!error && rank == INDEX_NONE) {
-    error = model_note(import->model,
-                       "%s was left out: neither its name nor its groups tell which rank it is of, "
-                       "or that rank has been read already",
-                       input->path);
-    goto out;
-  }
-  const struct value *version = value_get(&root, "version");
-  if (!error && !draft->version && value_text(version))
-    draft->version = draft_text(draft, version->text, version->n);
-  else if (!error && value_text(version) && strcmp(draft->version, version->text) != 0)
-    error = model_note(import->model, "%s is of version %s, others of %s", input->name,
-                       version->text, draft->version);
-  u32 first = draft->calls.n;
-  if (!error)
-    error = dump_entries_read(draft, &root, rank, &groups);
-  if (!error)
-    error = dump_progress_read(draft, &root, rank, &groups);
-  if (!error) {
-    u32 n = draft->calls.n - first;
-    struct ledger_rank known = {.rank = rank,
-                                .host = dump_name_host(draft, input->name),
-                                .path = input->path,
-                                .seen = true,
-                                .first_call = first,
-                                .n_calls = n,
-                                .first_created = n ? draft->calls.at[first].created : NS_UNKNOWN,
-                                .last_seen = NS_UNKNOWN,
-                                .kept_all = n == 0 || draft->calls.at[first].order == 0};
-    error = VECTOR_PUSH(&draft->ranks, known) ? 0 : -ENOMEM;
-  }
-out:
+    error = take_dump(import, draft, input, &root, &groups, why, sizeof why);
   free(groups.at);
   arena_release(&arena);
-  return error;
+  if (error == 0 || error == -ENOMEM)
+    return error;
+  snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
+  return model_note(import->model, "%s was left out: %s", input->path, why);
 }
 
 /* --- All of them --- */
@@ -345,11 +363,8 @@ int load_flight(struct import *import, const struct input *inputs, u32 n) {
   int error = dumps ? 0 : -ENOMEM;
   for (u32 i = 0; i < n && !error; i++)
     error = read_dump(import, &draft, &inputs[i]);
-  if (!error && draft.ranks.n == 0) {
-    snprintf(import->why, import->why_bytes, "%s: no flight-recorder dump here can be read",
-             inputs[0].path);
-    error = -EBADMSG;
-  }
+  if (!error && draft.ranks.n == 0)
+    error = -EBADMSG; /* and the last one's reason */
   if (!error)
     error = assemble(&dumps->ledger, &draft);
   if (!error)
