@@ -18,19 +18,27 @@ struct counting {
   const struct timeline *timeline;
   struct rank_flops *sum;
   i64 *ran; /* [n_arithmetic] start of the first kernel of that call, NS_UNKNOWN if none was seen */
+  struct window window; /* that an instant was last found in, and whether it counts */
+  bool counts;
   VECTOR(u8) is_product; /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
 };
 
-/* Whether an instant lies in the steps looked at, and its kernels were not overwritten. */
-static bool is_looked_at(const struct counting *c, i64 time) {
+/* Whether an instant lies in the steps looked at, and its kernels were not overwritten. Instants
+ * mostly come in order, so the step of one is the step of the next. */
+static bool is_looked_at(struct counting *c, i64 time) {
   const struct analysis *a = c->a;
   const struct timeline *t = c->timeline;
+  if (time >= c->window.begin && time < c->window.end)
+    return c->counts;
   struct window window;
   i32 step = a->whole_run ? 0 : model_step_at(a->model, t->rank, time);
-  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, &window))
+  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, &window) ||
+      time < window.begin || time >= window.end)
     return false;
   bool overwritten = t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
-  return time >= window.begin && time < window.end && (a->whole_run || !overwritten);
+  c->window = window;
+  c->counts = a->whole_run || !overwritten;
+  return c->counts;
 }
 
 /* The call that a span of the host lies in. */
@@ -108,7 +116,7 @@ static void count_calls(struct counting *c) {
   }
 }
 
-static i64 time_looked_at(const struct counting *c) {
+static i64 time_looked_at(struct counting *c) {
   const struct analysis *a = c->a;
   i64 sum = 0;
   for (u32 i = 0; i < a->n_steps; i++) {
