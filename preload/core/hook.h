@@ -36,6 +36,8 @@
 #define TSCOPE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TSCOPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TSCOPE_NOINLINE __attribute__((noinline, cold))
+/* For what a sanitizer's runtime calls before it is set up itself. */
+#define TSCOPE_NOT_SANITIZED __attribute__((no_sanitize("address", "thread", "undefined")))
 
 /* Everything below is the shim's own: reached without the indirection that exported names need. */
 #pragma GCC visibility push(hidden)

@@ -10,7 +10,7 @@ void *(*tscope_dlsym_real)(void *, const char *);
 /* dlvsym() is not hooked by tscope, so it leads past tscope's own dlsym(). Every C library that has
  * dlsym() has it under its oldest version; a further preloaded library's has no version, and is
  * found under any. */
-void *(*tscope_dlsym_find(void))(void *, const char *) {
+TSCOPE_NOT_SANITIZED void *(*tscope_dlsym_find(void))(void *, const char *) {
   void *(*found)(void *, const char *) = __atomic_load_n(&tscope_dlsym_real, __ATOMIC_RELAXED);
   if (TSCOPE_LIKELY(found != NULL) || !dlvsym)
     return found;
