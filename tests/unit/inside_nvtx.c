@@ -12,6 +12,8 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+/* The seat is tested with the library itself (tests/hazards); here the tool is linked in. */
+#define NVTX_SUPPORT_DYNAMIC_INJECTION_LIBRARY 0
 #include <nvtx3/nvToolsExt.h>
 
 #include "hooks_trace.h"
@@ -21,9 +23,7 @@
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t));
 void tscope_step(uint64_t step);
 
-/* The seat is tested with the library itself (tests/hazards); here the tool is linked in. */
 static int set_up(void **state) {
-  setenv("TSCOPE_NVTX", "off", 1);
   InitializeInjectionNvtx2_fnptr = InitializeInjectionNvtx2;
   return trace_set_up(state);
 }
