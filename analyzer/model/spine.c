@@ -426,6 +426,7 @@ void spine_release(struct spine *spine) {
   free(spine->step_ranges.at);
   free(spine->scalars.at);
   free(spine->memory_devices.at);
+  free(spine->gpu_states.at);
   arena_release(&spine->arena);
   *spine = (struct spine){0};
 }
