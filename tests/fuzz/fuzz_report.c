@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuzz_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "import.h"
+#include "kernels.h"
+#include "report.h"
+
+static char path[64];
+static struct kernel_names *names; /* made once: its patterns take long to compile */
+static FILE *nowhere;
+
+static void clean_up(void) {
+  unlink(path);
+  kernel_names_free(names);
+  fclose(nowhere);
+}
+
+static void set_up(void) {
+  const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  snprintf(path, sizeof path, "%s/tscope-fuzz-XXXXXX", memory);
+  int file = mkstemp(path);
+  char why[128];
+  names = kernel_names_new(NULL, why, sizeof why);
+  nowhere = fopen("/dev/null", "w");
+  if (file < 0 || !nowhere)
+    abort();
+  close(file);
+  atexit(clean_up);
+}
+
+static void write_file(const u8 *data, size_t bytes) {
+  FILE *file = fopen(path, "wb");
+  if (!file || (bytes && fwrite(data, 1, bytes, file) != bytes))
+    abort();
+  fclose(file);
+}
+
+void fuzz_report(const u8 *data, size_t bytes) {
+  if (!path[0])
+    set_up();
+  const struct analyse_options options = {.flops_per_step = NAN,
+                                          .params = NAN,
+                                          .tokens_per_step = NAN,
+                                          .peak_tflops = NAN,
+                                          .gpu_bytes = 80e9,
+                                          .kernel_names = names,
+                                          .threads = 1};
+  const struct report_view view = {.width = 80, .utf8 = true, .tokens_per_step = NAN};
+  const char *const given[] = {path};
+  char why[512];
+  struct model *model;
+  struct results *results;
+  write_file(data, bytes);
+  if (import_load(given, 1, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+    return;
+  if (analyse(model, &options, &results) == 0) {
+    report_text.write(results, &view, nowhere);
+    report_json.write(results, &view, nowhere);
+    results_free(results);
+  }
+  model_free(model);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libFuzzer target: logs of training values and module statistics, and the reader of lines that the
+ * shim uses on what the job prints.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz_report.h"
+#include "scalar_line.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
+
+/* In memory of its own, so that a byte read beyond is seen. */
+static void read_line(const u8 *data, size_t bytes) {
+  struct scalar_line line;
+  char *copy = malloc(bytes ? bytes : 1);
+  if (!copy)
+    abort();
+  memcpy(copy, data, bytes);
+  scalar_line_read(copy, scalar_line_clean(copy, bytes), &line);
+  for (u32 i = 0; i < line.n; i++)
+    if (scalar_role_of(line.values[i].name) != line.values[i].role)
+      abort();
+  free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
+  if (bytes)
+    read_line(data, bytes);
+  fuzz_report(data, bytes);
+  return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libFuzzer target: a snapshot of PyTorch's memory, or what else a pickle can be.
+ */
+#include "fuzz_report.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
+  fuzz_report(data, bytes);
+  return 0;
+}
