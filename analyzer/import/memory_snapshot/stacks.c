@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "categories.def"
+#include "memory_live.h"
 
 enum tier { TIER_ROLE, TIER_OP, TIER_REST };
 
@@ -23,21 +24,18 @@ static const struct pattern {
 };
 #define PATTERNS (sizeof patterns / sizeof *patterns)
 
-#define THIN_OUT (1u << 20)
-
 /* How well a frame says where in the user's program one is. */
 enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_STRING, MERIT_PROGRAM };
 
 struct frame {
-  const struct value_items *of;
   const char *name, *file;
+  const char *place; /* in words; NULL without merit */
   i64 line;
   u32 first[3]; /* by tier: pattern that fits, PATTERNS if none does */
   enum merit merit;
 };
 
 static int by_address(const void *left, const void *right) {
-  /* struct stack and struct frame begin with the address. */
   const struct value_items *const *a = left, *const *b = right;
   return *a < *b ? -1 : *a > *b;
 }
@@ -101,8 +99,7 @@ static enum merit merit_of(const struct frame *frame) {
 }
 
 static struct frame frame_of(const struct value *value) {
-  struct frame frame = {.of = value->items,
-                        .name = value_text(value_get(value, "name")),
+  struct frame frame = {.name = value_text(value_get(value, "name")),
                         .file = value_text(value_get(value, "filename")),
                         .first = {PATTERNS, PATTERNS, PATTERNS}};
   frame.name = frame.name ? frame.name : "";
@@ -115,66 +112,6 @@ static struct frame frame_of(const struct value *value) {
   }
   frame.merit = merit_of(&frame);
   return frame;
-}
-
-struct frames {
-  struct frame *at;
-  u32 n;
-};
-
-static bool is_frame(const struct value *value) {
-  return value && value->kind == VALUE_DICT;
-}
-
-typedef VECTOR(const struct value_items *) addresses;
-
-static void sort_once(addresses *list) {
-  u32 kept = 0;
-  if (list->n)
-    qsort(list->at, list->n, sizeof *list->at, by_address);
-  for (u32 i = 0; i < list->n; i++)
-    if (!i || list->at[i] != list->at[i - 1])
-      list->at[kept++] = list->at[i];
-  list->n = kept;
-}
-
-/* Frames of all stacks, each once. Stacks have hundreds of times more than there are different
- * ones: they are thinned out on the way. */
-static int list_addresses(const struct stacks *stacks, addresses *list) {
-  u32 limit = THIN_OUT;
-  for (u32 s = 0; s < stacks->all.n; s++) {
-    const struct value_items *stack = stacks->all.at[s].frames;
-    for (u32 i = 0; i < stack->n; i++)
-      if (is_frame(&stack->at[i]) && !VECTOR_PUSH(list, stack->at[i].items))
-        return -ENOMEM;
-    if (list->n >= limit) {
-      sort_once(list);
-      limit = list->n + THIN_OUT;
-    }
-  }
-  sort_once(list);
-  return 0;
-}
-
-static int list_frames(const struct stacks *stacks, struct frames *list) {
-  addresses found = {0};
-  int error = list_addresses(stacks, &found);
-  if (!error)
-    list->at = calloc(found.n + 1ul, sizeof *list->at);
-  for (u32 i = 0; i < found.n && list->at; i++) {
-    const struct value value = {.kind = VALUE_DICT,
-                                .items = (struct value_items *)(uintptr_t)found.at[i]};
-    list->at[list->n++] = frame_of(&value);
-  }
-  free(found.at);
-  return list->at ? error : -ENOMEM;
-}
-
-static const struct frame *find_frame(const struct frames *list, const struct value *value) {
-  if (!is_frame(value) || !list->n)
-    return NULL;
-  const struct frame key = {.of = value->items};
-  return bsearch(&key, list->at, list->n, sizeof *list->at, by_address);
 }
 
 /* "forward (cs336_basics/model.py:101)": enough of the path to know the file by. */
@@ -195,12 +132,48 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
   return arena_printf(arena, "%s (%s:%lld)", frame->name, from, (long long)frame->line);
 }
 
-static struct memory_source describe(const struct value_items *stack, const struct frames *list,
-                                     struct arena *arena) {
+/* Every frame of the file once, found by where it is in memory. */
+struct frames {
+  VECTOR(struct frame) all;
+  struct live_set index; /* by address; `source` is the place in the list */
+};
+
+static bool is_frame(const struct value *value) {
+  return value && value->kind == VALUE_DICT;
+}
+
+static bool add_frame(struct frames *frames, const struct value *value, struct arena *arena) {
+  u64 address = (uintptr_t)value->items;
+  if (live_find(&frames->index, address))
+    return true;
+  if (!live_put(&frames->index, (struct live_block){.address = address, .source = frames->all.n}))
+    return false;
+  struct frame frame = frame_of(value);
+  frame.place = frame.merit > MERIT_NONE ? place_of(&frame, arena) : NULL;
+  return (frame.merit == MERIT_NONE || frame.place) && VECTOR_PUSH(&frames->all, frame);
+}
+
+static int list_frames(const struct stacks *stacks, struct frames *frames, struct arena *arena) {
+  for (u32 s = 0; s < stacks->all.n; s++) {
+    const struct value_items *stack = stacks->all.at[s].frames;
+    for (u32 i = 0; i < stack->n; i++)
+      if (is_frame(&stack->at[i]) && !add_frame(frames, &stack->at[i], arena))
+        return -ENOMEM;
+  }
+  return 0;
+}
+
+static const struct frame *find_frame(const struct frames *frames, const struct value *value) {
+  const struct live_block *found =
+      is_frame(value) ? live_find(&frames->index, (uintptr_t)value->items) : NULL;
+  return found ? &frames->all.at[found->source] : NULL;
+}
+
+static struct memory_source describe(const struct value_items *stack, const struct frames *frames) {
   const struct frame *best = NULL;
   u32 role = PATTERNS, op = PATTERNS, rest = PATTERNS;
   for (u32 i = 0; i < stack->n; i++) {
-    const struct frame *frame = find_frame(list, &stack->at[i]);
+    const struct frame *frame = find_frame(frames, &stack->at[i]);
     if (!frame)
       continue;
     role = frame->first[TIER_ROLE] < role ? frame->first[TIER_ROLE] : role;
@@ -212,7 +185,7 @@ static struct memory_source describe(const struct value_items *stack, const stru
       best = frame;
   }
   u32 decides = role < PATTERNS ? role : op < PATTERNS ? op : rest;
-  return (struct memory_source){.place = best ? place_of(best, arena) : NULL,
+  return (struct memory_source){.place = best ? best->place : NULL,
                                 .category = decides < PATTERNS ? patterns[decides].category : NULL};
 }
 
@@ -268,15 +241,16 @@ int stacks_resolve(struct stacks *stacks, struct arena *arena) {
     if (!i || stacks->all.at[i].frames != stacks->all.at[i - 1].frames)
       stacks->all.at[kept++] = stacks->all.at[i];
   stacks->all.n = kept;
-  struct frames list = {0};
+  struct frames frames = {0};
   struct described *described = calloc(kept + 1ul, sizeof *described);
-  int error = described ? list_frames(stacks, &list) : -ENOMEM;
+  int error = described ? list_frames(stacks, &frames, arena) : -ENOMEM;
   for (u32 i = 0; i < kept && !error; i++)
-    described[i] = (struct described){describe(stacks->all.at[i].frames, &list, arena), i};
+    described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
   if (!error)
     error = number_sources(stacks, described, arena);
   free(described);
-  free(list.at);
+  free(frames.all.at);
+  live_free(&frames.index);
   return error;
 }
 
