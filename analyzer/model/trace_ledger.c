@@ -71,8 +71,8 @@ static const char *phase_of(struct making *m, u32 rank) {
       last = phase;
   }
   if (open)
-    return arena_printf(m->arena, "%s", names[open->kind]);
-  return last ? arena_printf(m->arena, "no phase, after %s", names[last->kind]) : NULL;
+    return arena_printf(m->arena, "It was last seen in a phase: %s.", names[open->kind]);
+  return last ? arena_printf(m->arena, "The last phase it ended was %s.", names[last->kind]) : NULL;
 }
 
 /* Signs of life stopped long before those of others: it died, or was stopped. */
@@ -86,8 +86,8 @@ static const char *where(struct making *m, u32 rank) {
   i64 silence = m->end - m->alive[rank];
   if (!is_silent(m, rank))
     return phase;
-  return arena_printf(m->arena, "%s; its last sign of life is %.3g s before that of the others",
-                      phase ? phase : "no phase", (double)silence / 1e9);
+  return arena_printf(m->arena, "%s%sIts last sign of life is %.3g s before that of the others.",
+                      phase ? phase : "", phase ? " " : "", (double)silence / 1e9);
 }
 
 static void find_signs_of_life(struct making *m) {

@@ -55,10 +55,14 @@ static double place_of(const struct finding *finding) {
   return finding->severity == SEVERITY_CRITICAL ? INFINITY : -1;
 }
 
-/* Most worth first, then by severity; else in order of the alphabet. */
+/* What a job that hangs does not do comes before what it did. Then most worth first, then by
+ * severity; else in order of the alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
   double x = place_of(a), y = place_of(b);
+  bool hang_a = strcmp(a->id, "DIST.HANG") == 0, hang_b = strcmp(b->id, "DIST.HANG") == 0;
+  if (hang_a != hang_b)
+    return hang_b ? 1 : -1;
   if (x != y)
     return x < y ? 1 : -1;
   return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);

@@ -31,6 +31,9 @@ static char *suspect_words(struct findings *f) {
 
 static const char *hang_action(const struct collective_check *check) {
   const char *reason = check->suspects[0].reason;
+  if (strstr(check->suspects[0].evidence, "sign of life"))
+    return "That process died or was stopped: look at its last output, the kernel log of its host "
+           "(out of memory, Xid errors) and the scheduler's events. The other ranks are victims.";
   if (strstr(reason, "no record"))
     return "Look for its crash: its last output, the kernel log and the scheduler's events of its "
            "host. The other ranks are victims.";

@@ -37,8 +37,7 @@ static u32 global(const struct judging *j, u32 rank) {
 
 static char *where(const struct judging *j, u32 rank) {
   const char *at = j->book->ledger->ranks[rank].where;
-  return at ? arena_printf(j->book->arena, " It was last seen in %s.", at)
-            : arena_text(j->book->arena, "");
+  return at ? arena_printf(j->book->arena, " %s", at) : arena_text(j->book->arena, "");
 }
 
 static char *holders_of(const struct judging *j, u32 front) {
