@@ -206,10 +206,13 @@ static int note_inside(struct model *model) {
                           ceil((double)error / 1e3));
 }
 
-static int build(struct loading *loading) {
+static int build(struct loading *loading, const struct trace_runs *runs,
+                 const struct trace_run *run) {
   struct model *model = loading->model;
   const struct model_options *options = loading->options;
   int result = parallel_for(loading->processes.n, options->threads, read_process, loading);
+  if (result == 0)
+    result = processes_join_strays(&loading->processes, runs, run);
   if (result == 0)
     result = processes_number(&loading->processes);
   if (result == 0)
@@ -268,7 +271,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
     result = processes_list(&loading.processes, run, &internal->arena);
   }
   if (result == 0)
-    result = build(&loading);
+    result = build(&loading, &runs, run);
   if (result == 0 && loading.model->n_ranks == 0) {
     snprintf(why, why_bytes, "run %s: none of its %u files can be read: %s", run->id,
              run->n_entries,

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs of other frameworks, which know nothing of tscope: frameworks.py CASE LIBTSCOPE
+TSCOPE-REPORT. Steps, phases, loss and learning rate must be in the report."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from training import HERE, SKIPPED, expect, python_with_torch
+
+STEPS, RANKS = 20, 2
+
+
+def run(python, library, directory, command, **environment):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=os.path.join(directory, "traces"),
+                       LD_PRELOAD=library, **environment)
+    done = subprocess.run([python, *command], env=environment, capture_output=True, text=True,
+                          timeout=280)
+    expect(done.returncode == 0, done.stderr[-2000:])
+
+
+def report(tool, *paths):
+    done = subprocess.run([tool, "--format", "json", *paths], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+    return json.loads(done.stdout)
+
+
+def check(found, losses, rates):
+    expect(found["run"]["ranks_found"] == list(range(RANKS)), (found["run"], found["quality"]))
+    expect(found["steps"]["count"] == STEPS, found["steps"])
+    expect(found["steps"]["method"] == "optimizer phases", found["steps"])
+    for phase in ("data_ms", "forward_ms", "backward_ms", "optimizer_ms"):
+        expect(found["phases"][phase] and found["phases"][phase] > 0, found["phases"])
+    expect(found["phases"]["backward_ms"] > found["phases"]["optimizer_ms"], found["phases"])
+    series = {one["role"]: one for one in found["convergence"]["series"]}
+    for role, values in (("loss", losses), ("learning rate", rates)):
+        one = series[role]
+        expect(one["values"] == len(values) == STEPS, (one, values))
+        # first and last are medians of a few
+        expect(min(values[:5]) <= one["first"] <= max(values[:5]), (one, values))
+        expect(min(values[-5:]) <= one["last"] <= max(values[-5:]), (one, values))
+    expect(series["loss"]["best"] == min(losses), (series["loss"], losses))
+
+
+def printed(value):
+    return float(f"{value:.4g}")  # the Trainer prints four digits
+
+
+def reported(value):
+    return float(f"{value:.9g}")  # and the report nine
+
+
+def huggingface(python, library, tool, directory):
+    """What it prints is read by the shim when asked; its own trainer_state.json is the truth."""
+    out = os.path.join(directory, "out")
+    run(python, library, directory,
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS),
+         os.path.join(HERE, "hf_trainer.py"), out], TSCOPE_SCALARS="stdout")
+    with open(os.path.join(out, "trainer_state.json"), encoding="utf-8") as file:
+        log = [entry for entry in json.load(file)["log_history"] if "loss" in entry]
+    expect(len(log) == STEPS, log)
+    found = report(tool, os.path.join(directory, "traces"))
+    check(found, [printed(entry["loss"]) for entry in log],
+          [printed(entry["learning_rate"]) for entry in log])
+    expect(any(one["role"] == "gradient norm" for one in found["convergence"]["series"]),
+           "the gradient norm that the Trainer prints")
+    alone = report(tool, os.path.join(out, "trainer_state.json"))["convergence"]["series"]
+    expect({one["role"] for one in alone} >= {"loss", "learning rate"}, alone)
+
+
+def lightning(python, library, tool, directory):
+    """The file of its logger is given to the report beside the traces, and is the truth."""
+    out = os.path.join(directory, "out")
+    run(python, library, directory, [os.path.join(HERE, "lightning_fit.py"), out])
+    log, = glob.glob(os.path.join(out, "**", "metrics.csv"), recursive=True)
+    with open(log, encoding="utf-8") as file:
+        names, *rows = [line.strip().split(",") for line in file]
+    check(report(tool, os.path.join(directory, "traces"), log),
+          [reported(float(row[names.index("loss")])) for row in rows],
+          [reported(float(row[names.index("lr")])) for row in rows])
+
+
+CASES = {"huggingface": (huggingface, "transformers"), "lightning": (lightning, "lightning")}
+
+
+def main():
+    name, library, tool = sys.argv[1:4]
+    case, package = CASES[name]
+    python = python_with_torch()
+    if not python or subprocess.run([python, "-c", f"import importlib.util as u, sys; "
+                                     f"sys.exit(u.find_spec('{package}') is None)"]).returncode:
+        print(f"skipped: no Python with PyTorch 2 and {package} found; scripts/setup installs them")
+        return SKIPPED
+    directory = tempfile.mkdtemp(prefix="tscope-frameworks-")
+    try:
+        case(python, library, tool, directory)
+    finally:
+        shutil.rmtree(directory)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
