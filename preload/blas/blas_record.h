@@ -8,7 +8,19 @@
 #define TSCOPE_BLAS_RECORD_H
 
 #include "blas_types.h"
+#include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
+
+/* Where GPU time comes from pairs of events, one product in so many is timed: a pair costs as much
+ * as several launches. */
+enum { PRODUCTS_TIMED_ONE_IN = 16 };
+
+/* The pair around the product about to be called, NULL for most; ended with event_pair_end(). */
+TSCOPE_NOINLINE struct event_pair *product_pair_begin(struct tscope_thread *thread,
+                                                      cudaStream_t stream);
+
+/* The stream that a handle puts its work on. */
+cudaStream_t product_stream(cublasHandle_t handle);
 
 /* How complex numbers are multiplied: by four real products, or by Gauss's three. */
 enum gemm_method { GEMM_PLAIN, GEMM_3M };
@@ -63,6 +75,9 @@ static inline struct gemm_call gemm_begin(struct tscope_thread *thread, cublasHa
   gpu_clock_start_once(thread);
   return (struct gemm_call){tscope_ticks(), handle, m, n, k, batch, a, b, c, compute, method};
 }
+static inline cudaStream_t gemm_stream(const struct gemm_call *call) {
+  return product_stream(call->handle);
+}
 void gemm_end(struct tscope_thread *thread, const struct gemm_call *call, cublasStatus_t result);
 
 /* gemm_grouped: the numbers are in the job's arrays, ints or int64_ts. */
@@ -84,6 +99,9 @@ gemm_grouped_begin(struct tscope_thread *thread, cublasHandle_t handle, const vo
   return (struct gemm_grouped_call){tscope_ticks(), handle,       m, n, k, sizes,
                                     groups,         number_bytes, a, b, c, compute};
 }
+static inline cudaStream_t gemm_grouped_stream(const struct gemm_grouped_call *call) {
+  return product_stream(call->handle);
+}
 void gemm_grouped_end(struct tscope_thread *thread, const struct gemm_grouped_call *call,
                       cublasStatus_t result);
 
@@ -100,6 +118,9 @@ lt_matmul_begin(struct tscope_thread *thread, cublasLtMatmulDesc_t desc, cublasL
                 cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d, cudaStream_t stream) {
   gpu_clock_start_once(thread);
   return (struct lt_matmul_call){tscope_ticks(), desc, a, b, d, stream};
+}
+static inline cudaStream_t lt_matmul_stream(const struct lt_matmul_call *call) {
+  return call->stream;
 }
 void lt_matmul_end(struct tscope_thread *thread, const struct lt_matmul_call *call,
                    cublasStatus_t result);

@@ -36,11 +36,22 @@ u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
   return product;
 }
 
-static cudaStream_t stream_of(cublasHandle_t handle) {
+cudaStream_t product_stream(cublasHandle_t handle) {
   static struct tscope_symbol symbol = {"cublasGetStream_v2", tscope_cublas_sonames, NULL};
   cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) = tscope_resolve(&symbol, NULL);
   cudaStream_t stream = NULL;
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
+}
+
+struct event_pair *product_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
+  static __thread u32 products __attribute__((tls_model("initial-exec")));
+  int saved = errno;
+  struct event_pair *pair = NULL;
+  if (products++ % PRODUCTS_TIMED_ONE_IN == 0)
+    pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY,
+                            stream_index(thread, TSCOPE_STREAM_LEGACY, stream));
+  errno = saved;
+  return pair;
 }
 
 /* Whether what was put on the stream went into a graph. The driver is asked first: it keeps no last
@@ -69,7 +80,7 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
                 cudaStream_t stream) {
   int saved = errno;
   if (handle)
-    stream = stream_of(handle);
+    stream = product_stream(handle);
   u16 index = stream_index(thread, TSCOPE_STREAM_LEGACY, stream);
   u32 captured = is_captured(stream);
   struct tscope_gemm_record *record =

@@ -15,6 +15,8 @@
 static __thread const char *product __attribute__((tls_model("initial-exec")));
 
 #define BLAS_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)          \
+  static const struct event_subject timed_##name_ = {.name = #name_,                               \
+                                                     .one_in = PRODUCTS_TIMED_ONE_IN};             \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
   TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
     static struct tscope_symbol symbol = {.name = #name_, .sonames = (sonames_)};                  \
@@ -28,11 +30,15 @@ static __thread const char *product __attribute__((tls_model("initial-exec")));
     if (TSCOPE_UNLIKELY(!thread))                                                                  \
       return real args;                                                                            \
     struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
+    struct event_pair *pair = NULL;                                                                \
+    if (TSCOPE_UNLIKELY(__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))                   \
+      pair = product_pair_begin(thread, recorder##_stream(&call));                                 \
     tscope_leave(thread);                                                                          \
     product = frame;                                                                               \
     type result = real args;                                                                       \
     product = NULL;                                                                                \
     thread = tscope_enter(TSCOPE_QUIET);                                                           \
+    event_pair_end(pair, result == CUBLAS_STATUS_SUCCESS ? &timed_##name_ : NULL);                 \
     if (TSCOPE_LIKELY(thread != NULL)) {                                                           \
       recorder##_end(thread, &call, result);                                                       \
       tscope_leave(thread);                                                                        \

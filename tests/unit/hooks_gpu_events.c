@@ -72,7 +72,8 @@ static void a_pair_tells_when_and_how_long(void **state) {
   u64 error = LAST(GPU_ANCHOR, gpu_anchor).error_ns;
   assert_in_range(error, 1, 10 * ms);
   assert_int_equal(last.chunk->clock, TSCOPE_CLOCK_MONOTONIC);
-  assert_in_range(last.base + run->header.time, from - (int64_t)error, to - 5 * ms + (int64_t)error);
+  assert_in_range(last.base + run->header.time, from - (int64_t)error,
+                  to - 5 * ms + (int64_t)error);
   assert_in_range(run->dur, 5 * ms, 5 * ms + 100 * us); /* and the launch latency before it */
   assert_int_equal(run->header.tag, 100);
   assert_int_equal(run->comm, 7);
@@ -98,6 +99,36 @@ static void a_sampled_function_says_how_many_it_stands_for(void **state) {
   assert_int_equal(work.one_in, 16);
   assert_in_range(work.dur, 2 * ms, 2 * ms + 100 * us);
   assert_string(work.name, "cublasGemmEx");
+}
+
+int cublasCreate_v2(void **handle);
+int cublasDestroy_v2(void *handle);
+int cublasSetStream_v2(void *handle, cudaStream_t on);
+int cublasSgemm_v2(void *handle, int ta, int tb, int m, int n, int k, const float *alpha,
+                   const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
+                   int ldc);
+
+static void one_matrix_product_in_sixteen_is_timed(void **state) {
+  (void)state;
+  void *handle;
+  assert_int_equal(cublasCreate_v2(&handle), 0);
+  assert_int_equal(cublasSetStream_v2(handle, stream), 0);
+  deliver();
+  u32 works = count(TSCOPE_REC_GPU_WORK), products = count(TSCOPE_REC_GEMM);
+  for (int i = 0; i < 48; i++) {
+    standin_next_kernel_ns(3 * ms);
+    assert_int_equal(cublasSgemm_v2(handle, 0, 0, 8, 8, 8, NULL, NULL, 8, NULL, 8, NULL, NULL, 8),
+                     0);
+  }
+  deliver();
+  assert_int_equal(count(TSCOPE_REC_GPU_WORK), works + 3);
+  assert_int_equal(count(TSCOPE_REC_GEMM), products + 48);
+  struct tscope_gpu_work_record work = LAST(GPU_WORK, gpu_work);
+  assert_int_equal(work.one_in, 16);
+  assert_in_range(work.dur, 3 * ms, 3 * ms + 100 * us);
+  assert_string(work.name, "cublasSgemm_v2");
+  assert_int_equal(work.header.tag, LAST(GEMM, gemm).header.tag);
+  cublasDestroy_v2(handle);
 }
 
 /* A stream that stands still uses up its own pool and holds up no other. */
@@ -262,6 +293,7 @@ int main(void) {
       cmocka_unit_test(a_pair_tells_when_and_how_long),
       cmocka_unit_test(work_that_was_not_launched_is_not_told),
       cmocka_unit_test(a_sampled_function_says_how_many_it_stands_for),
+      cmocka_unit_test(one_matrix_product_in_sixteen_is_timed),
       cmocka_unit_test(a_pool_is_bounded_and_a_streams_own),
       cmocka_unit_test(an_error_is_not_an_end),
       cmocka_unit_test(a_stream_that_is_gone_leaves_its_pool_to_the_next),
