@@ -60,17 +60,24 @@ static u32 onsets(const struct signal_spikes *signal, double *out) {
   return n;
 }
 
-/* Probability that of n spikes of one signal so many have one of the other's m near by chance. */
+/* Probability that of n spikes of one signal so many have one of the other's m near by chance: the
+ * least over what near may mean, times the number of meanings tried. */
 static double chance(const double *left, u32 n, const double *right, u32 m, double steps) {
-  u32 near = 0;
-  for (u32 i = 0; i < n; i++)
-    for (u32 j = 0; j < m; j++)
-      if (fabs(left[i] - right[j]) <= INSTABILITY_STEPS) {
-        near++;
-        break;
-      }
-  double each = fmin(1, m * (2 * INSTABILITY_STEPS + 1) / steps);
-  return near ? binomial_tail(near, n, each) : 1;
+  double least = 1;
+  u32 tried = 0;
+  for (double within = 0; within <= INSTABILITY_STEPS; within++, tried++) {
+    u32 near = 0;
+    for (u32 i = 0; i < n; i++) {
+      u32 j = 0;
+      while (j < m && fabs(left[i] - right[j]) > within)
+        j++;
+      near += j < m;
+    }
+    double each = fmin(1, m * (2 * within + 1) / steps);
+    if (near)
+      least = fmin(least, binomial_tail(near, n, each));
+  }
+  return fmin(1, least * tried);
 }
 
 static int judge_chance(struct convergence_result *result,
