@@ -178,6 +178,9 @@ static const char *why_no_hfu(const struct analysis *a, const struct rank_flops 
   bool on_gpu = false;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     on_gpu |= a->ranks[i].on_gpu;
+  if (!all->products && a->model->recorder && on_gpu)
+    return arena_printf(a->arena, "%s does not record the arithmetic of kernels",
+                        a->model->recorder);
   if (!all->products)
     return on_gpu ? "no matrix product was seen: cuBLAS was not called, or not through "
                     "its library's symbols"

@@ -24,6 +24,8 @@ static i64 call_transfer_begin(const struct analysis *a, const struct arrival *c
   if (call->collective == INDEX_NONE || !ran(call))
     return NS_UNKNOWN;
   const struct collective *collective = &a->model->collectives[call->collective];
+  if (collective->n_arrivals < 2 && !collective->complete)
+    return NS_UNKNOWN; /* the others were not seen */
   if (a->model->clock_aligned && collective->last_start != NS_UNKNOWN)
     return collective->last_start;
   i64 transfer = a->transfer[call->collective];
@@ -217,7 +219,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
     out->comm = arena_printf(a->arena, "%s %u to %u", out->comm, out->from, out->to);
   out->op = op_name(kind->op);
   out->count = kind->n;
-  out->bytes = (double)kind->bytes;
+  out->bytes = kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
   out->wait_ms = wait / 1e6;
   out->transfer_ms = transfer / 1e6;
   /* bytes per ns are 1e9 bytes per s */

@@ -43,7 +43,7 @@ static u64 full_bytes(const struct spine_call *call, u32 size) {
 #undef X
   };
   u64 element = call->dtype < sizeof element_bytes ? element_bytes[call->dtype] : 0;
-  u64 bytes = element ? call->count * element : call->bytes;
+  u64 bytes = element && call->count ? call->count * element : call->bytes;
   switch (call->op) {
   case TSCOPE_OP_ALLGATHER:
   case TSCOPE_OP_REDUCE_SCATTER:

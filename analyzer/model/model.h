@@ -65,8 +65,8 @@ struct rank {
   const char *gpu_clock_reason;
   u64 gpu_dropped, gpu_invalid;
   u64 gpu_event_error_ns; /* at most so far beside the true time is one told from events; 0: none */
-  u64 gpu_overhead_ns;              /* that the GPU clock source says it took for itself */
-  struct gpu_window *gpu_windows;   /* in order, without gaps; none where the trace does not say */
+  u64 gpu_overhead_ns;    /* that the GPU clock source says it took for itself */
+  struct gpu_window *gpu_windows; /* in order, without gaps; none where the trace does not say */
   u32 n_gpu_windows;
   i64 begin, end; /* first and last instant seen */
   struct clock_fit clock;
@@ -175,6 +175,7 @@ struct model {
   u32 n_notes;
   struct model_input *inputs; /* none for models made by hand */
   u32 n_inputs;
+  const char *recorder; /* what the timelines were recorded by, if not by libtscope.so; else NULL */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
   const struct flight_dumps *flight_dumps; /* NULL where no input brings them; likewise below */
   const struct module_tree *modules;
@@ -248,7 +249,7 @@ struct timeline {
   u32 rank;                             /* index into model.ranks */
   struct span *spans;
   u32 n_spans;
-  float *bytes; /* [n_spans] of copies and fills, 0 unknown; NULL where no size is known */
+  float *bytes;       /* [n_spans] of copies and fills, 0 unknown; NULL where no size is known */
   struct edge *edges; /* sorted by (to, from) */
   u32 n_edges;
   struct lane *lanes;
@@ -261,8 +262,9 @@ struct timeline {
   struct intervals compute, comm, copy;
   bool has_compute, has_comm, has_copy;
   bool on_gpu;
-  u64 graph_launches, graph_launches_run; /* replays of graphs; of which something was seen to run */
-  i64 detail_begin; /* detail before this was overwritten in the ring */
+  u64 graph_launches,
+      graph_launches_run; /* replays of graphs; of which something was seen to run */
+  i64 detail_begin;       /* detail before this was overwritten in the ring */
   void *internal;
 };
 
@@ -278,8 +280,8 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
 void timeline_release(struct timeline *timeline);
 const char *timeline_name(const struct timeline *timeline, u32 name);
 
-/* Whether all that ran on the rank's GPU in [begin, end) is in the trace, as far as the way in which
- * GPU time was had goes: false where CUPTI rested or belonged to another for part of it. */
+/* Whether all that ran on the rank's GPU in [begin, end) is in the trace, as far as the way in
+ * which GPU time was had goes: false where CUPTI rested or belonged to another for part of it. */
 bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
 
 /* index into steps, or -1, of an instant on a rank */

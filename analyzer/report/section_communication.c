@@ -122,6 +122,13 @@ static bool collectives_unjudged(const struct results *results) {
   return true;
 }
 
+static bool any_ran(const struct results *results) {
+  for (u32 i = 0; i < results->model->n_ranks; i++)
+    if (results->model->ranks[i].collective_runs)
+      return true;
+  return false;
+}
+
 static double weight(const struct collective_result *one) {
   double each =
       (isnan(one->wait_ms) ? 0 : one->wait_ms) + (isnan(one->transfer_ms) ? 0 : one->transfer_ms);
@@ -179,7 +186,9 @@ static void collectives_body(struct pen *pen, const struct results *results,
                     count_of(n - shown).text);
   pen_item(pen, STYLE_DIM, TEXT_INDENT,
            collectives_unjudged(results)
-               ? "wait, transfer and bandwidth: unknown, when they ran was not recorded"
+               ? any_ran(results)
+                     ? "wait, transfer and bandwidth: unknown, no other member of them was seen"
+                     : "wait, transfer and bandwidth: unknown, when they ran was not recorded"
                : "medians; busbw is comparable to the link's bandwidth");
   free(rows);
 }

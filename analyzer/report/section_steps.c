@@ -9,6 +9,9 @@
 #include "table.h"
 
 static const char *steps_unknown(const struct results *results) {
+  if (results->model->recorder && (results->whole_run || !(results->step_count > 0)))
+    return "no steps were found; figures are for the whole recording. Call the profiler's step() "
+           "once a step to have them";
   return results->whole_run || !(results->step_count > 0)
              ? "no steps were found; figures are for the whole run. Mark steps with tscope_step() "
                "to have them"

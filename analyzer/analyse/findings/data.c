@@ -41,8 +41,10 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
                    "No trace of rank %s. What they did to the others is not seen: waits are lower "
                    "bounds.",
                    list_ranks(f, ranks, n)),
-      arena_text(f->a->arena, "Gather the trace directories of all hosts into one, or point "
-                              "TSCOPE_DIR at storage that all hosts share."),
+      arena_text(f->a->arena, model->recorder
+                                  ? "Record on every rank, and give the files of all of them."
+                                  : "Gather the trace directories of all hosts into one, or point "
+                                    "TSCOPE_DIR at storage that all hosts share."),
       ranks, n);
 }
 

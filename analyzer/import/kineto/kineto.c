@@ -173,6 +173,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   if (error)
     return error;
   model->timelines = &kineto_timelines;
+  model->recorder = "PyTorch's profiler";
   internal_of(model)->marks_are = "ProfilerStep annotations";
   return model_join_ranks(model, import->options);
 }

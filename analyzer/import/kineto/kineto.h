@@ -33,6 +33,10 @@ bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *i
 /* Whether an item is the host calling a collective. */
 bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_item *item);
 
+/* Identities of process groups that the trace does not name, from here on: one for each stream that
+ * their collectives run on. They are taken to be of all ranks. */
+#define KINETO_UNNAMED 0x756e6e616d656400ull
+
 /* Makes the spine of one rank. 0, or -ENOMEM. */
 int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, struct spine *spine);
 

@@ -27,6 +27,7 @@ struct matching {
   VECTOR(struct member) members;
   u64 compared, equal;
   u32 refused; /* ranks in groups that do not agree */
+  u32 unnamed; /* groups that are taken to be of all ranks */
 };
 
 static int by_identity(const void *left, const void *right) {
@@ -124,6 +125,8 @@ static void match_group(struct matching *m, const struct member *members, u32 n)
     longest = members[i].n > members[longest].n ? i : longest;
     numbered &= members[i].numbered;
   }
+  if (n > 1 && members[longest].n && members[0].identity >> 8 == KINETO_UNNAMED >> 8)
+    m->unnamed++;
   if (numbered || members[longest].n == 0)
     return;
   for (u32 i = 0; i < n; i++) {
@@ -153,6 +156,9 @@ int kineto_number_collectives(struct model *model) {
     }
     match_group(&m, &m.members.at[i], next - i);
   }
+  if (!error && m.unnamed)
+    error = model_note(model, "the traces do not name their process groups: collectives on a "
+                              "stream of their own are taken to be of all ranks");
   if (!error && m.compared)
     error =
         model_note(model,

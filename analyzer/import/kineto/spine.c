@@ -298,7 +298,8 @@ static int define_comms(struct building *b, u32 rank) {
     *comm = (struct comm_definition){
         .comm = i, .rank = rank, .size = b->world_size, .backend = TSCOPE_BACKEND_NCCL};
     if (i >= trace->groups.n) {
-      comm->identity = hash_text(0xcbf29ce484222325ull, "unnamed") + i - trace->groups.n;
+      comm->identity = KINETO_UNNAMED + i - trace->groups.n;
+      comm->name = "unnamed group";
       continue;
     }
     const struct kineto_group *group = &trace->groups.at[i];
