@@ -82,6 +82,8 @@ static void find_capacity(const struct analysis *a, const struct memory_history 
   const struct rank *rank = rank_of(a->model, history->rank);
   const char *told = rank ? rank->info[TSCOPE_INFO_GPU_MEMORY] : NULL;
   double capacity = told ? strtod(told, NULL) : 0;
+  if (history->device < 0) /* the CPU's is shared with whatever else runs there */
+    return;
   if (a->options->gpu_bytes > 0) {
     result->capacity_bytes = a->options->gpu_bytes;
     result->capacity_source = "as given";

@@ -157,10 +157,11 @@ static int note_conflicts(const struct memory_replay *replay, struct arena *aren
                           struct memory_result *result) {
   if (!replay->conflicts)
     return 0;
-  char *note = arena_printf(arena,
-                            "events and segments tell different things of %u blocks: part of what "
-                            "happened is missing",
-                            replay->conflicts);
+  const char *what = replay->history->segments
+                         ? "events and segments tell different things of %u blocks: part of what "
+                           "happened is missing"
+                         : "%u blocks were given back whose allocation was not seen";
+  char *note = arena_printf(arena, what, replay->conflicts);
   if (!note)
     return -ENOMEM;
   result->notes[result->n_notes++] = note;

@@ -86,6 +86,8 @@ static void put_peak(struct pen *pen, const struct memory_result *memory) {
 }
 
 static void put_headroom(struct pen *pen, const struct memory_result *memory) {
+  if (isnan(memory->device) && !(memory->out_of_memory > 0))
+    return;
   section_label(pen, "headroom");
   if (memory->out_of_memory > 0) {
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "memory ran out %s",

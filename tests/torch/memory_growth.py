@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A training that keeps a tensor in each step, and one that does not: memory_growth.py LIBTSCOPE REPORT.
+
+On the CPU, from tscope's own records. The loss is read from what the program prints.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from training import SKIPPED, expect, python_with_torch
+
+STEPS, FLOATS = 40, 100_000
+PROGRAM = """
+import sys, torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
+optimizer, kept = torch.optim.AdamW(model.parameters(), lr=1e-3), []
+for step in range(int(sys.argv[1])):
+    x = torch.randn(64, 256)
+    loss = (model(x) - x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    kept.append(torch.zeros(int(sys.argv[2])))
+    print({"loss": loss.item(), "learning_rate": 1e-3})
+"""
+
+
+def report_of(python, library, program, folder, floats):
+    environment = dict(os.environ, TSCOPE_DIR=folder, LD_PRELOAD=library, TSCOPE_SCALARS="stdout")
+    done = subprocess.run([python, "-c", PROGRAM, str(STEPS), str(floats)], env=environment,
+                          capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr[-2000:])
+    printed = [json.loads(line.replace("'", '"'))["loss"] for line in done.stdout.splitlines()]
+    done = subprocess.run([program, "--format", "json", folder], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+    return json.loads(done.stdout), printed
+
+
+def main():
+    library, program = sys.argv[1:3]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-growth-")
+    try:
+        for floats, grows in ((FLOATS, True), (1, False)):
+            document, printed = report_of(python, library, program, os.path.join(scratch, str(floats)), floats)
+            memory, found = document["memory"], [f["id"] for f in document["findings"]]
+            expect(("MEMORY.GROWTH" in found) == grows, f"{floats}: {found}")
+            if grows:
+                expect(memory["growth_bytes_per_step"] == 4 * floats, f"{memory['growth_bytes_per_step']}")
+            categories = {row["category"] for row in memory["live_by_category"]}
+            expect({"optimizer", "backward"} <= categories, f"{categories}")
+            loss, = (row for row in document["convergence"]["series"] if row["role"] == "loss")
+            expect(loss["values"] == STEPS and loss["best"] == float(f"{min(printed):.9g}"),
+                   f"the loss as printed: {loss}")
+        return 0
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
