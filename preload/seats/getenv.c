@@ -24,10 +24,20 @@ static char *look_up(const char *name) {
   return NULL;
 }
 
-static TSCOPE_NOINLINE char *not_found(const char *name, const void *caller) {
-  if (getauxval(AT_SECURE))
+static bool is_secure(void) {
+  static u8 known; /* 1: no, 2: yes */
+  u8 secure = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (TSCOPE_UNLIKELY(!secure)) {
+    secure = getauxval(AT_SECURE) ? 2 : 1;
+    __atomic_store_n(&known, secure, __ATOMIC_RELAXED);
+  }
+  return secure == 2;
+}
+
+static char *not_found(const char *name, const void *caller) {
+  if (TSCOPE_UNLIKELY(is_secure()))
     return look_up(name);
-  return tscope_seat(name, caller);
+  return name[0] == 'N' ? tscope_seat(name, caller) : NULL; /* as all seats' variables begin */
 }
 
 char *tscope_hook_getenv(const char *name) __asm__("getenv");

@@ -12,73 +12,14 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <x86intrin.h>
 
+#include "floor.h"
 #include "trace.h"
 
-enum { ROUNDS = 2001, CALLS = 1000 };
+enum { ROUNDS = 2001 };
 
 static const char kernel;
 static double floor_ns[ROUNDS], direct_ns[ROUNDS], hooked_ns[ROUNDS], ratio[ROUNDS];
-
-static u64 clock_ns(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
-}
-
-static u64 now_ns(void) {
-  return clock_ns(CLOCK_MONOTONIC);
-}
-
-static void fail(const char *what) {
-  perror(what);
-  exit(1);
-}
-
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count) {
-  qsort(values, count, sizeof *values, ascending);
-  return values[count / 2];
-}
-
-/* --- the floor --- */
-
-struct entry {
-  u64 start, end, a, b;
-};
-
-static struct entry *shared_pages(const char *directory) {
-  char path[1024];
-  snprintf(path, sizeof path, "%s/floor", directory);
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0 || posix_fallocate(fd, 0, 4096))
-    fail(path);
-  struct entry *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  if (page == MAP_FAILED)
-    fail("mmap");
-  return page;
-}
-
-__attribute__((noinline)) static double measure_floor(volatile struct entry *page) {
-  u64 begun = now_ns();
-  for (u64 i = 0; i < CALLS; i++) {
-    u64 start = __rdtsc();
-    u64 end = __rdtsc();
-    volatile struct entry *entry = &page[i % (4096 / sizeof *page)];
-    entry->start = start;
-    entry->end = end;
-    entry->a = i;
-    entry->b = 0;
-  }
-  return (double)(now_ns() - begun) / CALLS;
-}
 
 /* --- the call --- */
 
