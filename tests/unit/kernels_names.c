@@ -144,6 +144,13 @@ static const struct {
     {KERNEL_MOE, "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32>(float const*)"},
     {KERNEL_MOE, "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)"},
     {KERNEL_OTHER, "void at::cuda::(anonymous namespace)::spin_kernel(long)"},
+    {KERNEL_CONVERSION, "void memcpyWithTypeConversion<float, __half>(float*)"},
+    {KERNEL_ELEMENTWISE, "void tensorTransformGeneric<float, float, float>(int)"},
+    {KERNEL_ELEMENTWISE, "void op_generic_tensor_kernel<2, float, float, float, 256>(int)"},
+    {KERNEL_REDUCTION, "void full_reduce_tensor_index_kernel<double, 256, 1, 1, 256>(double*)"},
+    {KERNEL_GEMM, "void trmm2_kernel_core<float, 128, true>(int)"},
+    {KERNEL_GEMM, "void symv_up_direct_kernel<float>(float*)"},
+    {KERNEL_CONVOLUTION, "void nhwcAddPaddingKernel<float, float>(float*)"},
     {KERNEL_OTHER, "my_own_kernel_7"},
     {KERNEL_OTHER, "f"}, /* not the type float */
     {KERNEL_OTHER, ""},
