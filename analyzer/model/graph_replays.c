@@ -79,7 +79,8 @@ static struct spine_call call_of(const struct spine *spine, const struct replay 
                              .launched = replay->start + place,
                              .count = record->count,
                              .bytes = record->bytes,
-                             .comm = spine_comm_index(&spine->definitions, record->comm),
+                             .comm = numbered ? spine_comm_index(&spine->definitions, record->comm)
+                                              : INDEX_NONE,
                              .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
                              .group = record->group ? groups + record->group : 0,
                              .peer = record->peer,

@@ -124,6 +124,7 @@ tscope_enter(enum tscope_wake wake) {
   if (TSCOPE_UNLIKELY(thread->guard && frame < (const char *)thread->guard))
     return NULL;
   thread->guard = frame;
+  thread->launches_inside = false; /* an exception may have left it */
   return thread;
 }
 

@@ -172,8 +172,10 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const void *fram
   struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
   if (thread && thread->guard && (const char *)frame < (const char *)thread->guard)
     thread = NULL;
-  if (thread)
+  if (thread) {
     thread->guard = frame;
+    thread->launches_inside = false;
+  }
   errno = saved;
   return thread;
 }

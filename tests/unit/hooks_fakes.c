@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "driver/driver_types.h"
+
 #include "blas/blas_hooks.def"
 #include "cuda/cuda_hooks.def"
+#include "driver/driver_hooks.def"
 #include "nccl/nccl_hooks.def"
 
 #include "hooks_fakes.h"
@@ -67,6 +70,7 @@ static int answer(const struct fake_call *call) {
 TSCOPE_CUDA_HOOKS(HOOK)
 TSCOPE_NCCL_HOOKS(HOOK)
 TSCOPE_BLAS_HOOKS(HOOK)
+TSCOPE_DRIVER_HOOKS(HOOK)
 PAGE_HOOKS(HOOK)
 #undef HOOK
 

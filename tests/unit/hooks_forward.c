@@ -3,8 +3,11 @@
  * Every hooked function, taken from the registries: what the job passes reaches the real function
  * bit for bit, what that returns reaches the job, and errno is the real function's.
  */
+#include "driver/driver_types.h"
+
 #include "blas/blas_hooks.def"
 #include "cuda/cuda_hooks.def"
+#include "driver/driver_hooks.def"
 #include "nccl/nccl_hooks.def"
 
 #include <dlfcn.h>
@@ -25,6 +28,7 @@
 TSCOPE_CUDA_HOOKS(HOOK)
 TSCOPE_NCCL_HOOKS(HOOK)
 TSCOPE_BLAS_HOOKS(HOOK)
+TSCOPE_DRIVER_HOOKS(HOOK)
 #undef HOOK
 
 /* Registers and stack filled with arguments, whatever the function makes of them. Each is an
@@ -51,12 +55,13 @@ struct hooked {
 
 #define SIZE_void 0
 #define SIZE_cudaError_t sizeof(cudaError_t)
+#define SIZE_CUresult sizeof(CUresult)
 #define SIZE_cublasStatus_t sizeof(cublasStatus_t)
 #define SIZE_ncclResult_t sizeof(ncclResult_t)
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   {#name_, (any_function *)(void *)wrapper_##name_, SIZE_##type},
 static const struct hooked hooked[] = {TSCOPE_CUDA_HOOKS(HOOK) TSCOPE_NCCL_HOOKS(HOOK)
-                                           TSCOPE_BLAS_HOOKS(HOOK)};
+                                           TSCOPE_BLAS_HOOKS(HOOK) TSCOPE_DRIVER_HOOKS(HOOK)};
 #undef HOOK
 
 static const char *expected_name;
