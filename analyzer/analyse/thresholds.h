@@ -63,9 +63,9 @@
 #define COVERAGE_ENOUGH 0.99
 
 /* Free memory that live blocks keep in place, as a share of what is reserved: a tenth is a batch
- * size step on most jobs; and below 256 MiB nobody's batch fits in what is won. */
+ * size step on most jobs; and below 64 MiB, three of the allocator's segments, gaps are no news. */
 #define FRAGMENTATION_SHARE 0.10
-#define FRAGMENTATION_LEAST_BYTES (256.0 * 1024 * 1024)
+#define FRAGMENTATION_LEAST_BYTES (64.0 * 1024 * 1024)
 
 /* Steps that a trend of memory must rest on, after those that make what stays. */
 #define GROWTH_WARMUP_STEPS 1u
@@ -82,8 +82,8 @@
 #define GROWTH_STEPS_TO_FULL 10000.0
 
 /* Reserved at the peak, as a share of the device's memory. Context, libraries and NCCL's buffers
- * take 1 to 3 GB besides, a few percent of a device of 40 to 80 GB. */
-#define OOM_RISK_HIGH 0.92
+ * take 1 to 3 GB besides, up to a tenth of a device of 24 to 80 GB. */
+#define OOM_RISK_HIGH 0.90
 #define OOM_RISK_MEDIUM 0.80
 
 /* Allocations of one size from one place. Each costs the host about a microsecond or two, which

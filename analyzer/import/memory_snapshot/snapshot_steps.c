@@ -92,8 +92,37 @@ static bool has_training(const struct memory_history *history) {
   return false;
 }
 
+static bool is_optimizers(const struct memory_history *history, const struct memory_event *event) {
+  const char *category =
+      event->source < history->n_sources ? history->sources[event->source].category : NULL;
+  return category && strcmp(category, "optimizer") == 0;
+}
+
+/* A step ends with the last of the allocations that the optimizer makes in a row. */
+static void number_by_optimizer(struct memory_history *history) {
+  i32 step = 0;
+  bool optimizing = false;
+  u32 last = 0; /* event behind the last of the optimizer's */
+  for (u32 i = 0; i < history->n_events; i++) {
+    struct memory_event *event = &history->events[i];
+    if (event->kind == MEMORY_ALLOC) {
+      bool optimizers = is_optimizers(history, event);
+      step += optimizing && !optimizers;
+      optimizing = optimizers;
+      last = optimizing ? i + 1 : last;
+    }
+    event->step = step;
+  }
+  history->n_steps = (u32)step + optimizing;
+  for (u32 i = last; i < history->n_events; i++)
+    if (history->events[i].step >= (i32)history->n_steps)
+      history->events[i].step = -1;
+}
+
 static void forget_steps(struct memory_history *history) {
   history->n_steps = 0;
+  history->steps_method = NULL;
+  history->steps_are_certain = false;
   for (u32 i = 0; i < history->n_events; i++)
     history->events[i].step = -1;
 }
@@ -140,8 +169,14 @@ int snapshot_steps(const struct value *root, struct memory_history *history) {
     number_by_time(history, &optimizers, false);
     history->steps_method = "ends of optimizer steps";
     history->steps_are_certain = true;
-  } else if (!error && !number_by_period(history)) {
-    error = -ENOMEM;
+  } else if (!error) {
+    number_by_optimizer(history);
+    history->steps_method = "ends of the optimizer's allocations";
+    history->steps_are_certain = true;
+    if (history->n_steps < LEAST_STEPS) {
+      forget_steps(history);
+      error = number_by_period(history) ? 0 : -ENOMEM;
+    }
   }
   free(steps.at);
   free(optimizers.at);
