@@ -5,6 +5,7 @@
  */
 #include "model_support.h"
 
+#include "analysis.h"
 #include "import.h"
 
 static char why[512];
@@ -299,6 +300,74 @@ static void waits_are_edges(void **state) {
   model_free(model);
 }
 
+static bool is(double value, double wanted) {
+  return fabs(value - wanted) < 1e-9;
+}
+
+/* By hand: work at [10,30) [60,80) [85,95) [110,111) us, launched by calls that return at 5, 55, 83
+ * and 107. */
+static void gpu_time_and_launches_add_up(void **state) {
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":[" LAUNCH("0", "1") "," KERNEL("a", "10", "20", "1") "," LAUNCH(
+          "50", "2") "," KERNEL("b", "60", "20",
+                                "2") ","
+                                     "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
+                                     "\"cudaMemcpyAsync\",\"pid\":1,\"tid\":1,"
+                                     "\"ts\":81,\"dur\":2,\"args\":{\"correlation\":3}},"
+                                     "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD "
+                                     "(Pinned -> Device)\",\"tid\":7,"
+                                     "\"ts\":85,\"dur\":10,\"args\":{\"device\":0,\"stream\":7,"
+                                     "\"correlation\":3,\"bytes\":4096}},"
+                                     "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::zero_\","
+                                     "\"pid\":1,\"tid\":1,\"ts\":100,"
+                                     "\"dur\":20,\"args\":{\"Input Dims\":[[4, 4]]}}," LAUNCH(
+                                         "102", "4") "," KERNEL("fill", "110", "1", "4") "]}");
+  struct results *results;
+  assert_int_equal(analyse(model, &options, &results), 0);
+  const struct gpu_timeline_result *gpu = &results->gpu_timeline;
+  assert_true(is(gpu->compute_ms, 0.041) && is(gpu->exposed_memcpy_ms, 0.010));
+  assert_true(gpu->exposed_comm_ms == 0);
+  assert_true(is(gpu->idle_ms, 0.050) && is(gpu->total_ms, 0.101));
+  assert_true(is(gpu->host_bound_ms, 0.040) && is(gpu->kernel_gap_ms, 0.010));
+  assert_true(gpu->other_ms == 0);
+  assert_true(results->launch.kernels == 3 && results->launch.short_kernels == 1);
+  assert_true(is(results->launch.delay_max_us, 5) && results->launch.queue_max == 1);
+  assert_int_equal(results->n_copies, 1);
+  assert_string_equal(results->copies[0].direction, "host to device");
+  assert_true(results->copies[0].bytes == 4096 && is(results->copies[0].gbps, 0.4096));
+  assert_int_equal(results->n_fills, 1);
+  assert_string_equal(results->fills[0].name, "aten::zero_ [[4, 4]]");
+  assert_true(results->fills[0].count == 1 && is(results->fills[0].sum_ms, 0.001));
+  assert_true(isnan(results->launch.recompute_ms));
+  results_free(results);
+  model_free(model);
+}
+
+/* A checkpoint's backward pass runs the forward pass again, then goes back through it. */
+static void recomputation_is_told_from_backward(void **state) {
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct model *model =
+      read_text(*state, "{\"traceEvents\":["
+                        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"CheckpointFunctionBackward\","
+                        "\"pid\":1,\"tid\":1,"
+                        "\"ts\":0,\"dur\":100}," LAUNCH("10", "1") "," KERNEL(
+                            "forward", "20", "7",
+                            "1") ","
+                                 "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"autograd::engine::"
+                                 "evaluate_function: Mm\","
+                                 "\"pid\":1,\"tid\":1,\"ts\":40,\"dur\":50}," LAUNCH(
+                                     "50", "2") "," KERNEL("backward", "60", "20", "2") "]}");
+  struct results *results;
+  assert_int_equal(analyse(model, &options, &results), 0);
+  assert_true(is(results->launch.recompute_ms, 0.007));
+  results_free(results);
+  model_free(model);
+}
+
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
 int main(void) {
@@ -312,6 +381,8 @@ int main(void) {
       WITH_FOLDER(ranks_are_found_without_being_told),
       WITH_FOLDER(steps_are_the_profilers),
       WITH_FOLDER(waits_are_edges),
+      WITH_FOLDER(gpu_time_and_launches_add_up),
+      WITH_FOLDER(recomputation_is_told_from_backward),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
