@@ -15,6 +15,10 @@
 #define MOST_OPEN_PHASES 64u
 #define DEVICE_CPU 0u /* c10::DeviceType, in the low byte of the tag */
 
+static bool is_cpu(u16 tag) {
+  return (tag & 0xff) == DEVICE_CPU;
+}
+
 struct recorded_device {
   u32 rank; /* index into model.ranks */
   u16 tag;
@@ -125,7 +129,7 @@ static bool take(struct collecting *collecting, const struct tscope_record *reco
     return !mine || take_tensor(collecting, record, time);
   case TSCOPE_REC_ALLOC:
   case TSCOPE_REC_FREE:
-    return (collecting->device->tag & 0xff) == DEVICE_CPU || take_segment(collecting, record, time);
+    return is_cpu(collecting->device->tag) || take_segment(collecting, record, time);
   default:
     return true;
   }
@@ -350,7 +354,7 @@ static int build(struct collecting *collecting) {
   int error = add_totals(collecting) ? put_in_order(collecting) : -ENOMEM;
   if (error)
     return error;
-  bool counted = (collecting->device->tag & 0xff) == DEVICE_CPU;
+  bool counted = is_cpu(collecting->device->tag);
   if (counted)
     history->allocated_before = 0, history->reserved_before = MEMORY_UNKNOWN;
   else
@@ -399,6 +403,14 @@ static int read_records(const struct model *model, const struct memory_origin *o
   return error;
 }
 
+/* Where a GPU's memory is told of, nobody asks for that of tensors on the CPU. */
+static bool counts(const struct spine *spine, u16 tag) {
+  bool gpu = false;
+  for (u32 d = 0; d < spine->memory_devices.n; d++)
+    gpu = gpu || !is_cpu(spine->memory_devices.at[d]);
+  return !gpu || !is_cpu(tag);
+}
+
 int list_memories(struct model *model) {
   struct model_internal *internal = internal_of(model);
   u32 n = 0;
@@ -411,15 +423,16 @@ int list_memories(struct model *model) {
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 d = 0; d < internal->spines[r].memory_devices.n; d++) {
       u16 tag = internal->spines[r].memory_devices.at[d], index = tag >> 8;
+      if (!counts(&internal->spines[r], tag))
+        continue;
       struct recorded_device *device = &devices[model->n_memories];
       *device = (struct recorded_device){.rank = r, .tag = tag};
-      origins[model->n_memories++] =
-          (struct memory_origin){.rank = model->ranks[r].rank,
-                                 .device = (tag & 0xff) == DEVICE_CPU ? -1
-                                           : index == 0xff            ? 0
-                                                                      : index,
-                                 .read = read_records,
-                                 .data = device};
+      origins[model->n_memories++] = (struct memory_origin){.rank = model->ranks[r].rank,
+                                                            .device = is_cpu(tag)     ? -1
+                                                                      : index == 0xff ? 0
+                                                                                      : index,
+                                                            .read = read_records,
+                                                            .data = device};
     }
   model->memories = origins;
   return 0;
