@@ -61,7 +61,7 @@ def says_nothing(machine):
     """Nothing of ours on the job's standard error, and its standard output as it was"""
     for mode in modes(machine):
         run = machine.work("train", mode=mode)
-        ours = [line for line in run.errors.splitlines() if "tscope" in line.lower()]
+        ours = [line for line in run.errors.splitlines() if line.startswith("tscope")]
         expect(not ours, f"{mode}: {ours}")
         expect(len(run.lines) == 1, f"{mode}: {run.lines}")
         expect(bool(run.traces) == (mode != OFF), f"{mode}: {len(run.traces)} traces")

@@ -41,11 +41,4 @@ cudaError_t remember(cudaError_t error);
 /* As with the real runtime, whoever gives the device work has its primary context current then. */
 void have_context(void);
 
-/* sim_submit() whose error cudaGetLastError() tells. */
-static inline cudaError_t submit(cudaStream_t stream, bool own, const struct order *order,
-                                 bool wait) {
-  have_context();
-  return remember(sim_submit(stream, own, order, wait));
-}
-
 #endif

@@ -175,6 +175,7 @@ static cudaError_t launch(const void *function, dim3 grid, dim3 block, cudaStrea
   if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z ||
       (size_t)block.x * block.y * block.z > 1024)
     return remember(cudaErrorInvalidConfiguration);
+  have_context();
   CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                             unsigned, CUstream, void **, void **) = driver.launch[own];
   return remember((cudaError_t)launch_kernel(kernel->handle, grid.x, grid.y, grid.z, block.x,

@@ -9,6 +9,7 @@
 enum { ALIGNMENT = 512 };
 
 static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType type) {
+  have_context();
   return remember(sim_allocate(pointer, bytes, type));
 }
 
@@ -53,6 +54,7 @@ TWINS(cudaFreeAsync, _ptsz, (void *pointer, cudaStream_t stream),
 
 static cudaError_t copy(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
                         cudaStream_t stream, bool own, bool wait) {
+  have_context();
   return remember(sim_copy(target, source, bytes, kind, stream, own, wait));
 }
 
