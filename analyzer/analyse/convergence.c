@@ -46,8 +46,10 @@ static int by_series(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Steps as told, if all values have one; a job that counts them anew in each epoch goes on from
- * where it was. Of several values of one step the last counts. Else values are counted. */
+/* Steps as told, if all values have one; else values are counted. Of several values of one step the
+ * last counts. A job that goes back to its first step counts anew in each epoch, and goes on from
+ * where it was; one that goes back to a later one went on from a checkpoint, and what came after that
+ * before is void. */
 static int fill(struct arena *arena, const struct point *points, u32 n, struct series *out) {
   out->name = points->scalar->name;
   out->role = points->role;
@@ -61,11 +63,11 @@ static int fill(struct arena *arena, const struct point *points, u32 n, struct s
   double offset = 0, last = -1;
   for (u32 i = 0; i < n; i++) {
     double step = told ? points[i].scalar->step + offset : i;
-    if (told && step < last) {
-      offset += last + 1 - (points[i].scalar->step + offset);
-      step = points[i].scalar->step + offset;
+    if (told && step < last && points[i].scalar->step <= points[0].scalar->step) {
+      offset = last + 1 - points[i].scalar->step;
+      step = last + 1;
     }
-    if (out->n && step == last)
+    while (out->n && out->steps[out->n - 1] >= step)
       out->n--;
     out->steps[out->n] = step;
     out->values[out->n++] = points[i].scalar->value;

@@ -131,6 +131,13 @@ class Logs(unittest.TestCase):
         row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]
         self.assertEqual((row["values"], row["first_step"], row["last_step"]), (15, 0, 14))
 
+    def test_a_run_that_went_on_from_a_checkpoint(self):
+        told = [(s, 5 - s / 10) for s in range(20)] + [(s, 2 - s / 100) for s in range(10, 30)]
+        text = "".join(json.dumps({"step": s, "loss": loss}) + "\n" for s, loss in told)
+        row, = self.report(self.write(text, "a.jsonl"))["convergence"]["series"]
+        self.assertEqual((row["values"], row["first_step"], row["last_step"]), (30, 0, 29))
+        self.assertAlmostEqual(row["best"], 2 - 29 / 100)
+
     # What the loss does.
 
     def test_a_good_run_has_no_finding(self):
