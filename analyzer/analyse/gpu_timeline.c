@@ -4,6 +4,9 @@
  *
  *   total = compute + (comm \ compute) + (copy \ compute \ comm) + idle
  *
+ * Fills are compute here: the GPU's own work, as other tools count them. In the steps' overlap they
+ * go with the copies.
+ *
  * And why it was idle, gap by gap, from the call that launched what ended the gap. Until that call
  * had returned the GPU waited for the host; from then on for the launch to arrive, or for its turn.
  * The reason of a gap that ends with work whose launch is not known is not known.
@@ -58,6 +61,17 @@ static i64 total_of(const struct intervals *set) {
   return sum;
 }
 
+static int unite(struct arena *scratch, const struct timeline *t, u8 kind, struct intervals *out) {
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += t->spans[i].kind == kind;
+  *out = (struct intervals){arena_array(scratch, n + 1u, sizeof(*out->at)), 0};
+  for (u32 i = 0; out->at && i < t->n_spans; i++)
+    if (t->spans[i].kind == kind)
+      intervals_append(out, t->spans[i].start, t->spans[i].end);
+  return out->at ? 0 : -ENOMEM;
+}
+
 int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   struct gpu_timeline_result *out = &a->results->gpu_timelines[t->rank];
   const struct rank *rank = &a->model->ranks[t->rank];
@@ -65,13 +79,19 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   if (!t->on_gpu || !t->has_compute || !comm_known)
     return 0;
   struct arena scratch = {0};
-  struct intervals with_comm, busy;
-  int error = intervals_union(&scratch, &t->compute, &t->comm, &with_comm);
+  struct intervals fills, copies, own, with_comm, busy;
+  int error = unite(&scratch, t, SPAN_FILL, &fills);
   if (!error)
-    error = intervals_union(&scratch, &with_comm, &t->copy, &busy);
+    error = unite(&scratch, t, SPAN_COPY, &copies);
+  if (!error)
+    error = intervals_union(&scratch, &t->compute, &fills, &own);
+  if (!error)
+    error = intervals_union(&scratch, &own, &t->comm, &with_comm);
+  if (!error)
+    error = intervals_union(&scratch, &with_comm, &copies, &busy);
   if (!error && busy.n) {
     i64 total = busy.at[busy.n - 1].end - busy.at[0].start;
-    i64 compute = total_of(&t->compute), of_comm = total_of(&with_comm), of_all = total_of(&busy);
+    i64 compute = total_of(&own), of_comm = total_of(&with_comm), of_all = total_of(&busy);
     struct idle_causes causes = explain(t, &busy);
     out->compute_ms = ns_to_ms(compute);
     out->exposed_comm_ms = ns_to_ms(of_comm - compute);

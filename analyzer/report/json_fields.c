@@ -386,11 +386,11 @@ static const struct json_field gpu_rank_fields[] = {
 
 static const struct json_field gpu_timeline_fields[] = {
     NUMBER(results, "compute_ms", gpu_timeline.compute_ms, "ms",
-           "kernels ran, with communication that they hid"),
+           "kernels or fills ran, with communication that they hid"),
     NUMBER(results, "exposed_comm_ms", gpu_timeline.exposed_comm_ms, "ms",
            "collectives ran, and no other kernel"),
     NUMBER(results, "exposed_memcpy_ms", gpu_timeline.exposed_memcpy_ms, "ms",
-           "copies and fills ran, and nothing else"),
+           "copies ran, and nothing else"),
     NUMBER(results, "idle_ms", gpu_timeline.idle_ms, "ms", "nothing ran"),
     NUMBER(results, "total_ms", gpu_timeline.total_ms, "ms",
            "from the first work on the GPU to the last: the sum of the four"),
