@@ -65,7 +65,7 @@ static void count(u16 device, i64 bytes, u64 allocated, u64 reserved) {
   __atomic_fetch_add(bytes < 0 ? &totals->given_back : &totals->obtained, 1, __ATOMIC_RELAXED);
 }
 
-static void tell(struct tscope_thread *thread, struct device_totals *totals) {
+static void tell(struct tscope_thread *thread, u16 device, struct device_totals *totals) {
   u64 obtained = load(&totals->obtained), given_back = load(&totals->given_back);
   if (obtained + given_back == totals->told)
     return;
@@ -80,14 +80,15 @@ static void tell(struct tscope_thread *thread, struct device_totals *totals) {
       __atomic_exchange_n(&totals->peak_allocated, record.allocated, __ATOMIC_RELAXED);
   record.peak_reserved =
       __atomic_exchange_n(&totals->peak_reserved, record.reserved, __ATOMIC_RELAXED);
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_MEMORY, (u16)(totals->key - 1), &record,
-               sizeof record);
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof record);
 }
 
 void tensor_memory_tell(struct tscope_thread *thread) {
-  for (u32 i = 0; i < DEVICES; i++)
-    if (__atomic_load_n(&devices[i].key, __ATOMIC_RELAXED))
-      tell(thread, &devices[i]);
+  for (u32 i = 0; i < DEVICES; i++) {
+    u32 key = __atomic_load_n(&devices[i].key, __ATOMIC_RELAXED);
+    if (key)
+      tell(thread, (u16)(key - 1), &devices[i]);
+  }
 }
 
 /* While a profiler listens, one of these functions calls another about the same block: the guard

@@ -7,7 +7,7 @@
 
 #define C10 __attribute__((visibility("default")))
 
-C10 struct c10_call c10_last;
+C10 __thread struct c10_call c10_last;
 
 C10 void c10_report(void *address, long bytes, unsigned long allocated, unsigned long reserved,
                     unsigned short device) {

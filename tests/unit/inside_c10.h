@@ -11,7 +11,7 @@ struct c10_call {
   unsigned short device;
   int calls;
 };
-extern struct c10_call c10_last;
+extern __thread struct c10_call c10_last; /* of this thread */
 
 void c10_report(
     void *address, long bytes, unsigned long allocated, unsigned long reserved,
