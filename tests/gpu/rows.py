@@ -202,6 +202,8 @@ def collectives_seen(machine, ranks, mode, *arguments, **settings):
     steps = 6
     if machine.real:
         arguments += ("--one-gpu",)
+    elif ranks == 2 and mode == CUPTI:
+        settings["TSCOPE_NCCL_INSIDE"] = "times"  # so that the rehearsal has one run for all rows
     run = machine.run("../torch/train_nccl.py", "--steps", str(steps), *arguments, mode=mode,
                       ranks=ranks, **settings)
     expect(len(run.traces) == ranks, f"{len(run.traces)} traces of {ranks} ranks")
@@ -254,9 +256,7 @@ def nccl_inside(machine):
 
 def report_reads(machine):
     """The report on a training run: steps counted right, GPU time's origin told"""
-    found = machine.report(machine.run("../torch/train_nccl.py", "--steps", "6",
-                                       *(("--one-gpu",) if machine.real else ()),
-                                       mode=CUPTI, ranks=2))
+    found = machine.report(collectives_seen(machine, 2, CUPTI)[0])
     expect(found["steps"]["count"] == 6, f"{found['steps']}")
     expect("CUPTI" in found["quality"]["gpu_timing"], f"{found['quality']['gpu_timing']}")
     return f"{len(found['findings'])} findings"
