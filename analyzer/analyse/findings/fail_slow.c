@@ -86,7 +86,7 @@ static char *remedy(struct findings *f, u32 n) {
 int rule_fail_slow(struct findings *f) {
   const struct analysis *a = f->a;
   u32 n_steps = a->whole_run ? 0 : a->n_steps, n = 0;
-  const double *ms = f->r->step_ms + a->first_step;
+  const double *ms = n_steps ? f->r->step_ms + a->first_step : NULL;
   struct arena scratch = {0};
   struct onset onset;
   int error = 0;

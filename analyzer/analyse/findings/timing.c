@@ -58,8 +58,8 @@ int rule_dataloader_bound(struct findings *f) {
 
 int rule_jitter(struct findings *f) {
   const struct results *r = f->r;
-  const double *ms = r->step_ms + f->a->first_step;
   u32 n = f->a->whole_run ? 0 : f->a->n_steps, longer = 0, worst = 0;
+  const double *ms = n ? r->step_ms + f->a->first_step : NULL;
   double tail = r->step_p95_ms / r->step_median_ms - 1, lost = 0;
   if (n < JITTER_MIN_STEPS || !(tail >= JITTER_TAIL) || !(r->step_cv >= JITTER_VARIATION))
     return 0;

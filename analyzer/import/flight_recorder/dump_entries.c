@@ -268,10 +268,10 @@ int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
   int error = 0;
   for (u32 i = 0; i < value_count(entries) && !error; i++)
     error = read_entry(draft, value_item(entries, i), rank, i, groups);
-  struct ledger_call *calls = draft->calls.at + first;
   u32 n = draft->calls.n - first;
   if (error || n == 0)
     return error;
+  struct ledger_call *calls = draft->calls.at + first;
   qsort(calls, n, sizeof *calls, by_order);
   return find_inside(calls, n, draft->groups.n);
 }
