@@ -57,7 +57,7 @@ static char *describe_changes(struct analysis *a) {
         seen += (double)(end - begin);
     }
   }
-  return changes ? arena_printf(a->arena, ", open for %.0f %% of the run, changed %u times",
+  return changes ? arena_printf(a->arena, ", open for %.1f %% of the run, changed %u times",
                                 all > 0 ? 100 * seen / all : 0, changes)
                  : arena_text(a->arena, "");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Edges from the GPU clock source's own records. It numbers the calls of the process in the order in
- * which they were made, whoever made them; work, event records and waits carry the numbers of their
- * calls. So an event stands for the last work that was put on its stream with a smaller number, and
- * a stream that waits holds up the first that is put on it with a larger one.
+ * Edges from the GPU clock source's own records. It numbers the calls of the process in the order
+ * in which they were made, whoever made them; work, event records and waits carry the numbers of
+ * their calls. So an event stands for the last work that was put on its stream with a smaller
+ * number, and a stream that waits holds up the first that is put on it with a larger one.
  */
 #include <errno.h>
 

@@ -20,7 +20,7 @@ bool cuda_events_find(char *why, size_t why_bytes) {
     return false;
   }
 #define X(name_, symbol, params)                                                                   \
-  cuda_events.name_ = (int(*) params)tscope_dlsym(driver, symbol);                                        \
+  cuda_events.name_ = (int(*) params)tscope_dlsym(driver, symbol);                                 \
   if (!cuda_events.name_) {                                                                        \
     snprintf(why, why_bytes, "this CUDA driver has no %s", symbol);                                \
     dlerror();                                                                                     \

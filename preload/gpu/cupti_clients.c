@@ -41,8 +41,9 @@ static bool has_callbacks(void) {
 
 static bool is_done(void) {
   const u64 patience_ns = 2000000000;
-  return !has_kinds() && (!__atomic_load_n(&client.collects, __ATOMIC_ACQUIRE) ||
-                          now_ns() - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) > patience_ns);
+  return !has_kinds() &&
+         (!__atomic_load_n(&client.collects, __ATOMIC_ACQUIRE) ||
+          now_ns() - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) > patience_ns);
 }
 
 const char *cupti_client_at_work(void) {
@@ -180,8 +181,7 @@ static void after_flush(void) {
 #define after_disable after_nothing
 #define after_profile after_nothing
 #define after_finalize after_nothing
-static void after_nothing(void) {
-}
+static void after_nothing(void) {}
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   [CUPTI_##name_] = {.name = #name_, .sonames = cupti_sonames},

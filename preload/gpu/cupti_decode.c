@@ -134,7 +134,7 @@ static bool decode_overhead(const u8 *at, size_t length, struct cupti_record *ou
     return false;
   u32 own = read_u32(at + 4) >> 16;
   bool ours = own == TSCOPE_GPU_OVERHEAD_FLUSH || own == TSCOPE_GPU_OVERHEAD_INSTRUMENTATION ||
-               own == TSCOPE_GPU_OVERHEAD_RESOURCE || own == TSCOPE_GPU_OVERHEAD_BUFFER;
+              own == TSCOPE_GPU_OVERHEAD_RESOURCE || own == TSCOPE_GPU_OVERHEAD_BUFFER;
   *out = (struct cupti_record){.kind = CUPTI_OVERHEAD,
                                .type = own,
                                .span = {.start = read_u64(at + 24), .end = read_u64(at + 32)}};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * GPU times from CUPTI's activity records. No subscription is made, so that a profiler of the
- * job's own can make its; what happens when one comes is in cupti_clients.c. CUPTI delivers buffers on whatever thread it likes, also on the job's.
+ * job's own can make its; what happens when one comes is in cupti_clients.c. CUPTI delivers buffers
+ * on whatever thread it likes, also on the job's.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +24,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds, GRAPH_TRACE = 51 };
 
 static struct cupti cupti;
 static struct gpu_clock_counts totals;
-static struct {
-  u64 ns, times;
-} overhead[8]; /* by enum tscope_gpu_overhead */
+static struct { u64 ns, times; } overhead[8]; /* by enum tscope_gpu_overhead */
 static bool closed;
 
 /* CUPTI's notion of now, in which it says all times while it works for tscope. */
@@ -155,7 +154,7 @@ bool cupti_source_wants(int kind) {
 static bool take_over(char *why, size_t why_bytes) {
   uint8_t yes = 1;
   size_t yes_bytes = sizeof yes;
-  cupti_client_collect(&cupti); /* what is another client's goes to it, before ours come */
+  cupti_client_collect(&cupti);        /* what is another client's goes to it, before ours come */
   if (cupti.cuptiActivitySetAttribute) /* else it clears them itself, on the job's thread */
     cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
   int result = cupti.cuptiActivityRegisterTimestampCallback(now);
@@ -189,8 +188,8 @@ static void tell_overhead(struct tscope_thread *thread) {
     u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
     struct tscope_gpu_overhead_record record = {
         .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};
-    if (times != told[i] && tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i,
-                                         &record, sizeof record))
+    if (times != told[i] &&
+        tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record))
       told[i] = times;
   }
 }

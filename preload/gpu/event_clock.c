@@ -88,12 +88,12 @@ static void write_anchor(const struct event_clock *clock, struct tscope_thread *
   double reach = (double)interval_ns(clock, now);
   double error = (double)newest(clock)->bracket_ns / 2 + RESOLUTION_NS + reach * clock->rate_error;
   double drift = (clock->rate - 1) * 1e9;
-  struct tscope_gpu_anchor_record record = {
-      .monotonic_ns = newest(clock)->host_ns,
-      .error_ns = error < UINT32_MAX ? (u32)error : UINT32_MAX,
-      .drift_ppb = (i32)(drift > INT32_MAX   ? INT32_MAX
-                         : drift < INT32_MIN ? INT32_MIN
-                                             : (i32)drift)};
+  struct tscope_gpu_anchor_record record = {.monotonic_ns = newest(clock)->host_ns,
+                                            .error_ns =
+                                                error < UINT32_MAX ? (u32)error : UINT32_MAX,
+                                            .drift_ppb = (i32)(drift > INT32_MAX   ? INT32_MAX
+                                                               : drift < INT32_MIN ? INT32_MIN
+                                                                                   : (i32)drift)};
   tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_ANCHOR, (u16)clock->device, &record,
                sizeof record);
 }
@@ -119,8 +119,7 @@ void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread) {
 
 u64 event_clock_ns(const struct event_clock *clock, void *event) {
   float ms;
-  if (!clock->n_anchors ||
-      cuda_events.cuEventElapsedTime(&ms, newest(clock)->event, event))
+  if (!clock->n_anchors || cuda_events.cuEventElapsedTime(&ms, newest(clock)->event, event))
     return 0;
   i64 ns = (i64)newest(clock)->host_ns + (i64)((double)ms * 1e6 * clock->rate);
   return ns > 0 ? (u64)ns : 0;

@@ -23,8 +23,8 @@ struct event_clock {
   int device;
   u32 n_anchors; /* taken so far; the newest is anchors[(n_anchors - 1) % EVENT_ANCHORS] */
   struct event_anchor anchors[EVENT_ANCHORS];
-  double rate;        /* host nanoseconds in a nanosecond between events */
-  double rate_error;  /* of that */
+  double rate;           /* host nanoseconds in a nanosecond between events */
+  double rate_error;     /* of that */
   u64 first_ns, next_ns; /* when the first anchor was taken, and when another is due */
 };
 

@@ -25,15 +25,13 @@ struct event_subject {
 
 extern u8 event_pairs_wanted;
 
-TSCOPE_NOINLINE struct event_pair *event_pair_open(cudaStream_t stream,
-                                                   enum tscope_default_stream default_stream,
-                                                   u16 index);
+TSCOPE_NOINLINE struct event_pair *
+event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream, u16 index);
 TSCOPE_NOINLINE void event_pair_close(struct event_pair *pair, const struct event_subject *subject);
 
 /* NULL when events are not the source, or the pair cannot be had. `index` is the stream's. */
-static inline struct event_pair *event_pair_begin(cudaStream_t stream,
-                                                  enum tscope_default_stream default_stream,
-                                                  u16 index) {
+static inline struct event_pair *
+event_pair_begin(cudaStream_t stream, enum tscope_default_stream default_stream, u16 index) {
   if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
     return NULL;
   return event_pair_open(stream, default_stream, index);

@@ -241,7 +241,8 @@ u32 gpu_clock_stream_id(void *stream, bool per_thread) {
 
 /* --- duty cycle --- */
 
-/* On the job's thread: where somebody else is at work here, the turn is put off to the next step. */
+/* On the job's thread: where somebody else is at work here, the turn is put off to the next step.
+ */
 void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
   if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) || !lock(1))
     return;

@@ -77,9 +77,9 @@ void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *e
   struct tscope_writer *detail = writer(&gpu->detail, TSCOPE_DETAIL);
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  struct tscope_gpu_event_record *record = tscope_reserve(
-      thread, detail, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec, TSCOPE_REC_GPU_EVENT, 0,
-      sizeof *record);
+  struct tscope_gpu_event_record *record =
+      tscope_reserve(thread, detail, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec,
+                     TSCOPE_REC_GPU_EVENT, 0, sizeof *record);
   if (!record)
     return;
   *record = (struct tscope_gpu_event_record){.header = record->header,

@@ -52,11 +52,11 @@ static void assert_common(const struct cupti_record *out, enum gpu_span_kind kin
     RECORD(type, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)                                            \
     record.name = name;                                                                            \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                      \
-    assert_common(&out, GPU_SPAN_KERNEL);                                                         \
-    assert_ptr_equal(span->name, name);                                                             \
-    assert_int_equal(span->graph, graph_);                                                          \
-    assert_false(cupti_decode(&record, 111, &out)); /* cut before the end of the name */          \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_common(&out, GPU_SPAN_KERNEL);                                                          \
+    assert_ptr_equal(span->name, name);                                                            \
+    assert_int_equal(span->graph, graph_);                                                         \
+    assert_false(cupti_decode(&record, 111, &out)); /* cut before the end of the name */           \
   } while (0)
 
 static void kernels_of_every_version(void **state) {
@@ -78,13 +78,13 @@ static void kernels_of_every_version(void **state) {
     record.bytes = 1234567890123;                                                                  \
     record.copyKind = (copy_kind);                                                                 \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                      \
-    assert_common(&out, GPU_SPAN_COPY);                                                           \
-    assert_int_equal(span->bytes, 1234567890123);                                                   \
-    assert_int_equal(span->copy, copy_);                                                            \
-    assert_int_equal(span->graph, graph_);                                                          \
-    assert_null(span->name);                                                                        \
-    assert_false(cupti_decode(&record, 63, &out));                                                \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_common(&out, GPU_SPAN_COPY);                                                            \
+    assert_int_equal(span->bytes, 1234567890123);                                                  \
+    assert_int_equal(span->copy, copy_);                                                           \
+    assert_int_equal(span->graph, graph_);                                                         \
+    assert_null(span->name);                                                                       \
+    assert_false(cupti_decode(&record, 63, &out));                                                 \
   } while (0)
 
 #define MEMCPY(type, ...) COPY(type, CUPTI_ACTIVITY_KIND_MEMCPY, __VA_ARGS__)
@@ -114,11 +114,11 @@ static void copies_of_every_version(void **state) {
     RECORD(type, CUPTI_ACTIVITY_KIND_MEMSET)                                                       \
     record.bytes = 1234567890123;                                                                  \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                      \
-    assert_common(&out, GPU_SPAN_FILL);                                                           \
-    assert_int_equal(span->bytes, 1234567890123);                                                   \
-    assert_int_equal(span->graph, graph_);                                                          \
-    assert_false(cupti_decode(&record, 63, &out));                                                \
+    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_common(&out, GPU_SPAN_FILL);                                                            \
+    assert_int_equal(span->bytes, 1234567890123);                                                  \
+    assert_int_equal(span->graph, graph_);                                                         \
+    assert_false(cupti_decode(&record, 63, &out));                                                 \
   } while (0)
 
 static void fills_of_every_version(void **state) {
@@ -224,7 +224,8 @@ static void only_cuptis_own_overhead_is_its_cost(void **state) {
     assert_int_equal(out.type, TSCOPE_GPU_OVERHEAD_FLUSH);                                         \
     assert_int_equal(out.span.start, 1000000000007);                                               \
     assert_int_equal(out.span.end, 1000000000107);                                                 \
-    record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER; /* the job's, with or without */ \
+    record.overheadKind =                                                                          \
+        CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER; /* the job's, with or without */                  \
     assert_false(cupti_decode(&record, sizeof record, &out));                                      \
   } while (0)
   OVERHEAD(CUpti_ActivityOverhead);

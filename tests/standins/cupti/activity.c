@@ -30,13 +30,13 @@ static _Atomic size_t n_pending;
 static size_t dropped;
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
 static uint32_t last_correlation;
-static uint32_t given_up; /* work launched until then was told as incomplete, and is not told again */
+static uint32_t
+    given_up; /* work launched until then was told as incomplete, and is not told again */
 static bool worker;
 
-/* From which to which correlation id kernels were asked for: what counts is when work is launched. */
-static struct {
-  uint32_t first, last;
-} asked[1024];
+/* From which to which correlation id kernels were asked for: what counts is when work is launched.
+ */
+static struct { uint32_t first, last; } asked[1024];
 static size_t n_asked;
 
 /* The replay that is under way, when graphs are told as a whole. */
@@ -98,8 +98,7 @@ static bool was_asked_for(uint32_t correlation) {
 }
 
 static void end_replay(void) {
-  struct standin_record *record =
-      replay.open ? append(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) : NULL;
+  struct standin_record *record = replay.open ? append(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) : NULL;
   if (record)
     record->graph = replay.record.graph;
   replay.open = false;
@@ -185,7 +184,8 @@ static void on_wait(const struct CUevent_st *event, const struct CUstream_st *st
   record->wait.correlationId = correlation;
   record->wait.contextId = 1;
   record->wait.streamId = stream ? stream->id : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
-  record->wait.cudaEventId = event ? event_id(event) : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  record->wait.cudaEventId =
+      event ? event_id(event) : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
 #if STANDIN_CUDA_MAJOR > 12
   record->wait.cudaEventSyncId = event && event->op ? event->op->id : 0;
 #endif
@@ -213,11 +213,11 @@ static uint32_t on_launch(void) {
 static void give_up_what_runs(void) {
   for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
     for (const struct sim_op *op = stream->head; op; op = op->next) {
-      struct standin_record *record =
-          (op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE) && op->correlation > given_up &&
-                  was_asked_for(op->correlation)
-              ? append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-              : NULL;
+      struct standin_record *record = (op->kind == SIM_KERNEL || op->kind == SIM_COLLECTIVE) &&
+                                              op->correlation > given_up &&
+                                              was_asked_for(op->correlation)
+                                          ? append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+                                          : NULL;
       if (record) {
         record_fill(record, op);
         record->kernel.start = record->kernel.end = 0;

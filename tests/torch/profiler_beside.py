@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""torch.profiler of the stock CUDA wheel beside the shim, on the stand-ins: it gets the same kernels
+with and without, and the report says what was not watched meanwhile.
+
+    profiler_beside.py LIBTSCOPE TSCOPE-REPORT STANDINS
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import standin_wheel
+from training import SKIPPED, expect, python_with_torch
+
+SESSIONS, INSIDE, OUTSIDE = 2, 10, 7
+PROGRAM = f"""
+import time, torch
+from torch.profiler import profile, ProfilerActivity
+x = torch.ones(1024, device="cuda")
+def work(n):
+    y = x
+    for _ in range(n):
+        y = y + 1
+    torch.cuda.synchronize()
+work({OUTSIDE})
+for session in range({SESSIONS}):
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+        work({INSIDE})
+    on_gpu = [e for e in p.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA]
+    print("session", session, sorted((e.key, e.count) for e in on_gpu))
+    time.sleep(0.5)  # the shim looks ten times a second whether it may go on
+    work({OUTSIDE})
+"""
+
+
+def run(python, site, **more):
+    env = {key: value for key, value in os.environ.items() if not key.startswith("TSCOPE")}
+    env.update(PYTHONPATH=site, **more)
+    done = subprocess.run([python, "-c", PROGRAM], env=env, capture_output=True, text=True)
+    expect(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def main():
+    library, tool, standins = sys.argv[1:4]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    wheel, why_not = standin_wheel.site_packages(python)
+    if not wheel:
+        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-profiler-")
+    try:
+        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
+        traces = os.path.join(scratch, "traces")
+        bare = run(python, site)
+        beside = run(python, site, LD_PRELOAD=library, TSCOPE_DIR=traces, TSCOPE_RUN="beside")
+        quality = json.loads(subprocess.run([tool, "--format", "json", traces],
+                                            capture_output=True, check=True).stdout)["quality"]
+    finally:
+        shutil.rmtree(scratch)
+    print(bare, beside, quality["gpu_timing"], quality["coverage"]["kernel times"], sep="\n")
+    expect(bare.count(f", {INSIDE})") == SESSIONS, "the profiler alone sees its kernels")
+    expect(bare == beside, "the profiler sees the same kernels beside the shim")
+    changes = re.search(r"changed (\d+) times", quality["gpu_timing"])
+    expect(changes and int(changes[1]) == 2 * SESSIONS, "the shim stepped aside and came back")
+    # all but what was launched in the sessions; a fill, too, was launched outside
+    seen = quality["coverage"]["kernel times"]["share"]
+    launches = OUTSIDE + SESSIONS * (INSIDE + OUTSIDE)
+    outside = OUTSIDE * (1 + SESSIONS)
+    expect(outside / launches - 0.02 <= seen <= (outside + 2) / (launches + 1),
+           f"the report says what was not watched: {seen}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What makes CUPTI cheaper: resting for some of the job's steps, and telling a graph's replay as
+ * one piece of work.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "gpu/gpu_steps.h"
+#include "hooks_gpu.h"
+
+static char kernel;
+static const int64_t us = 1000;
+
+static int set_up(void **state) {
+  register_kernel(&kernel, "_Z6kernelv");
+  return setenv("TSCOPE_GPU_STEPS", "2/5", 1) || setenv("TSCOPE_GPU_GRAPHS", "whole", 1) ||
+         trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
+}
+
+static u32 kernels_seen(void) {
+  cudaDeviceSynchronize();
+  ticker_part(gpu_clock_cupti.poll);
+  return count(TSCOPE_REC_GPU_KERNEL);
+}
+
+static void optimizer_done(struct tscope_thread *thread) {
+  gpu_step_ended(thread, false);
+}
+
+static void step_marked(struct tscope_thread *thread) {
+  gpu_step_ended(thread, true);
+}
+
+static void a_replay_is_told_as_a_whole(void **state) {
+  (void)state;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  launch(&kernel, us);
+  u32 before = kernels_seen();
+  assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  launch(&kernel, 1000 * us);
+  launch(&kernel, 1000 * us);
+  assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  assert_int_equal(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
+  assert_int_equal(kernels_seen(), before + 1);
+  struct tscope_gpu_kernel_record replay = LAST(GPU_KERNEL, gpu_kernel);
+  assert_string(replay.name, "CUDA graph");
+  assert_true(replay.graph != 0);
+  assert_in_range(replay.dur, 2000 * us, 2100 * us);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+/* Which of the steps that come are watched: one kernel each, seen or not. */
+static void assert_watched(void (*step_ends)(struct tscope_thread *), const char *pattern) {
+  for (; *pattern; pattern++) {
+    u32 before = kernels_seen();
+    launch(&kernel, us);
+    assert_int_equal(kernels_seen(), before + (*pattern == 'x'));
+    struct tscope_gpu_clock_record clock = LAST(GPU_CLOCK, gpu_clock);
+    assert_int_equal(clock.header.tag,
+                     *pattern == 'x' ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_HOST);
+    ticker_part(step_ends);
+  }
+}
+
+/* Optimizers count until the user marks a step; then marks alone do. */
+static void cupti_rests_for_some_steps(void **state) {
+  (void)state;
+  assert_watched(optimizer_done, "xx...xx...x");
+  ticker_part(step_marked);
+  assert_watched(step_marked, "xx...xx..");
+  ticker_part(optimizer_done);
+  assert_watched(step_marked, ".xx");
+}
+
+/* What a delivery took is told with the next. */
+static void cuptis_own_cost_is_told(void **state) {
+  (void)state;
+  launch(&kernel, us);
+  kernels_seen();
+  launch(&kernel, us);
+  kernels_seen();
+  kernels_seen();
+  struct tscope_gpu_overhead_record cost = LAST(GPU_OVERHEAD, gpu_overhead);
+  assert_int_equal(cost.header.tag, TSCOPE_GPU_OVERHEAD_FLUSH);
+  assert_true(cost.times > 0);
+  assert_true(cost.ns > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_replay_is_told_as_a_whole),
+      cmocka_unit_test(cuptis_own_cost_is_told),
+      cmocka_unit_test(cupti_rests_for_some_steps),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}
