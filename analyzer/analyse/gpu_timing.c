@@ -81,6 +81,8 @@ const char *gpu_timing_describe(struct analysis *a) {
   }
   if (on_gpu == 0)
     return "not needed: no GPU work was seen";
+  if (model->recorder)
+    return arena_printf(a->arena, "as %s recorded it", model->recorder);
   const char *name = gpu_clock_name(main_clock(first));
   const struct gpu_window *window = main_window(first);
   const char *reason = window ? window->reason : first->gpu_clock_reason;

@@ -80,6 +80,9 @@ struct phase_row {
 static const char *phases_unknown(const struct results *results) {
   bool any = !isnan(results->data_ms) || !isnan(results->forward_ms) ||
              !isnan(results->backward_ms) || !isnan(results->optimizer_ms);
+  if (!any && results->model->recorder)
+    return "no rank showed training phases (optimizer, data loader, ranges called forward and "
+           "backward)";
   return any ? NULL : "no rank showed training phases (PyTorch ranges, or tscope_range_push())";
 }
 

@@ -309,7 +309,10 @@ static int define_comms(struct building *b, u32 rank) {
     for (u32 m = 0; m < group->n_members; m++)
       if (group->members[m] == rank)
         comm->rank = m;
-    comm->name = *group->what ? group->what : group->name;
+    comm->name =
+        *group->what ? group->what : arena_printf(&b->spine->arena, "group %s", group->name);
+    if (!comm->name)
+      return -ENOMEM;
     comm->parent = group->size == b->world_size ? 0 : 1;
   }
   if (trace->backend && strstr(trace->backend, "gloo") && !strstr(trace->backend, "nccl"))
