@@ -48,8 +48,8 @@ static int by_series(const void *left, const void *right) {
 
 /* Steps as told, if all values have one; else values are counted. Of several values of one step the
  * last counts. A job that goes back to its first step counts anew in each epoch, and goes on from
- * where it was; one that goes back to a later one went on from a checkpoint, and what came after that
- * before is void. */
+ * where it was; one that goes back to a later one went on from a checkpoint, and what came after
+ * that before is void. */
 static int fill(struct arena *arena, const struct point *points, u32 n, struct series *out) {
   out->name = points->scalar->name;
   out->role = points->role;
