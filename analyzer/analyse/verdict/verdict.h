@@ -5,7 +5,9 @@
  *   book.c      every call found by (group, sequence); how far each member got; what it is stuck in
  *   matching.c  do the members of each call agree on what it is
  *   messages.c  sends and receives find their mates
- *   waits.c     who waits for whom; at the end of every chain are those to look at first
+ *   waits.c     who waits for whom
+ *   suspects.c  at the end of every chain are those to look at first
+ *   order.c     where there is no such end: calls that all members are in
  *   verdict.c   the above in order, into results.collective_check
  */
 #ifndef TSCOPE_VERDICT_H
