@@ -54,7 +54,8 @@ static u32 add_up(struct named_range *all, u32 n) {
     }
     struct named_range *one = &all[names - 1];
     one->count += all[i].count;
-    one->sum += all[i].sum;
+    if (__builtin_add_overflow(one->sum, all[i].sum, &one->sum))
+      one->sum = INT64_MAX;
     one->longest = all[i].longest > one->longest ? all[i].longest : one->longest;
   }
   qsort(all, names, sizeof(*all), by_time);

@@ -15,6 +15,7 @@
 #include "spine.h"
 
 #define WINDOW_NS 1000000000ll
+#define LATEST_NS (1ll << 60) /* 36 years; beyond it a file is damaged, and sums might overflow */
 
 struct offset {
   i64 gpu; /* instant on the GPU's timer */
@@ -28,7 +29,7 @@ struct offsets {
 
 static bool has_times(const struct spine_inside *inside) {
   return inside->gpu_start && inside->gpu_stop > inside->gpu_start && inside->end != NS_UNKNOWN &&
-         inside->gpu_stop < INT64_MAX;
+         inside->gpu_stop < LATEST_NS && inside->end < LATEST_NS && inside->start > -LATEST_NS;
 }
 
 static int by_gpu(const void *left, const void *right) {
@@ -82,6 +83,11 @@ static i64 to_host(const struct offsets *offsets, u64 gpu) {
   return instant + a->upper + (i64)(share * (double)(b->upper - a->upper));
 }
 
+/* It ran between being put on its stream and being seen done. */
+static i64 within(const struct spine_inside *inside, i64 instant) {
+  return instant < inside->start ? inside->start : instant > inside->end ? inside->end : instant;
+}
+
 int runs_from_inside(struct spine *spine) {
   struct offsets offsets = {0};
   spine->inside_error_ns = NS_UNKNOWN;
@@ -90,8 +96,8 @@ int runs_from_inside(struct spine *spine) {
     const struct spine_inside *inside = &spine->insides.at[i];
     if (!has_times(inside))
       continue;
-    struct spine_run run = {.start = to_host(&offsets, inside->gpu_start),
-                            .end = to_host(&offsets, inside->gpu_stop),
+    struct spine_run run = {.start = within(inside, to_host(&offsets, inside->gpu_start)),
+                            .end = within(inside, to_host(&offsets, inside->gpu_stop)),
                             .comm = inside->comm,
                             .seq = inside->seq,
                             .first_call = INDEX_NONE,

@@ -53,7 +53,8 @@ static bool take(struct collecting *collecting, const struct tscope_range_record
   slot->name = record->name;
   slot->domain = record->domain;
   slot->range.count++;
-  slot->range.sum += dur;
+  if (__builtin_add_overflow(slot->range.sum, dur, &slot->range.sum))
+    slot->range.sum = INT64_MAX; /* of a damaged file */
   slot->range.longest = dur > slot->range.longest ? dur : slot->range.longest;
   return true;
 }
