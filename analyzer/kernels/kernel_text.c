@@ -90,8 +90,44 @@ static char *behind_return_type(char *name) {
   return start;
 }
 
+/* An identifier of a mangled name, its length before it; 0 if there is none here. */
+static size_t mangled_identifier(const char *at, const char **identifier) {
+  char *behind;
+  size_t bytes = isdigit((unsigned char)*at) && *at != '0' ? strtoul(at, &behind, 10) : 0;
+  if (!bytes || strnlen(behind, bytes) < bytes || isdigit((unsigned char)*behind))
+    return 0;
+  *identifier = behind;
+  return bytes;
+}
+
+/* The demangler takes no name of more than 1024 bytes, as CUTLASS 3 makes them. The identifiers in
+ * such a name still say what it is: those of the function, then the others as its arguments. */
+static char *read_identifiers(const char *mangled) {
+  char *out = malloc(2 * strlen(mangled) + 4), *end = out;
+  const char *identifier = NULL, *joined = NULL;
+  bool inside = false;
+  for (const char *at = mangled; out && *at;) {
+    size_t bytes = mangled_identifier(at, &identifier);
+    if (!bytes) {
+      if (joined == at && *at == 'L') /* of internal linkage: the name goes on */
+        joined++;
+      at++;
+      continue;
+    }
+    bool first = end == out, open = !first && !inside && joined != at;
+    end = stpcpy(end, first ? "" : joined == at ? "::" : open ? "<" : ", ");
+    inside |= open;
+    end = mempcpy(end, identifier, bytes);
+    joined = at = identifier + bytes;
+  }
+  if (out)
+    strcpy(end, inside ? ">" : "");
+  return out;
+}
+
 char *kernel_strip(const char *demangled) {
-  char *name = strdup(demangled);
+  bool mangled = strncmp(demangled, "_ZN", 3) == 0;
+  char *name = mangled ? read_identifiers(demangled) : strdup(demangled);
   if (!name)
     return NULL;
   remove_all(name, "(anonymous namespace)::");
@@ -169,6 +205,9 @@ static const char *const wrappers[] = {"gpu_kernel_impl",
                                        NULL};
 
 static bool is_wrapper(const char *word, size_t bytes) {
+  if (bytes > 7 &&
+      strncmp(word, "enable_", 7) == 0) /* CUTLASS's kernel, if the device can run it */
+    return true;
   for (const char *const *wrapper = wrappers; *wrapper; wrapper++)
     if (strlen(*wrapper) == bytes && memcmp(*wrapper, word, bytes) == 0)
       return true;

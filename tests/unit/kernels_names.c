@@ -251,6 +251,25 @@ static void what_stays_of_a_name_tells_what_it_does(void **state) {
   }
 }
 
+/* Of a name beyond the demangler's reach, as Kineto leaves it too. */
+static void names_too_long_to_demangle_are_still_read(void **state) {
+  (void)state;
+  char name[4096] =
+      "_ZN7cutlassL13device_kernelIN2at4cuda6detail25enable_3x_kernel_for_sm9xINS_4gemm6"
+      "kernel13GemmUniversalIN4cute5tupleIJiiiEEE";
+  for (int i = 0; i < 200; i++)
+    strcat(name, "NS4_1CILi4EEE");
+  strcat(name, "EEEEEvNT_6ParamsE");
+  const struct kernel *kernel = kernel_lookup(names(), name);
+  assert_ptr_equal(kernel->demangled, kernel->raw);
+  assert_string_equal(kernel->shortened, "GemmUniversal");
+  assert_int_equal(kernel->category, KERNEL_GEMM);
+  static const char *const broken[] = {"_ZN",   "_ZN9",        "_ZN99x",
+                                       "_ZN0x", "_ZN5short99", "_ZN1a2bcI3d"};
+  for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
+    assert_int_equal(kernel_category(names(), broken[i]), KERNEL_OTHER);
+}
+
 static void long_names_are_cut_in_the_middle(void **state) {
   (void)state;
   char name[20000];
@@ -339,6 +358,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(asked_again_gives_the_same),
       cmocka_unit_test(names_are_demangled),
       cmocka_unit_test(what_stays_of_a_name_tells_what_it_does),
+      cmocka_unit_test(names_too_long_to_demangle_are_still_read),
       cmocka_unit_test(long_names_are_cut_in_the_middle),
       cmocka_unit_test(a_file_comes_before_the_table),
       cmocka_unit_test(bad_lines_are_named),
