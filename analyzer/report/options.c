@@ -294,8 +294,10 @@ static void print_kinds(FILE *out) {
 #undef K
   int column = 0;
   for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-    if (column + (int)strlen(kinds[i]) > 88)
-      column = 0 * fputc('\n', out);
+    if (column + (int)strlen(kinds[i]) > 88) {
+      fputs(",\n", out);
+      column = 0;
+    }
     column += fprintf(out, "%s%s", column ? ", " : "  ", kinds[i]);
   }
   fputc('\n', out);
