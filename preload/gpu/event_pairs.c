@@ -264,10 +264,22 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
   }
 }
 
+/* One thread at a time takes pairs: the ticker, or whoever closes the source. */
+static bool begin_taking(u32 *taking) {
+  const struct timespec pause = {.tv_nsec = 100000};
+  for (int i = 0; i < 2000; i++) {
+    if (!__atomic_exchange_n(taking, 1, __ATOMIC_ACQUIRE))
+      return true;
+    nanosleep(&pause, NULL);
+  }
+  return false;
+}
+
 static void poll(struct tscope_thread *thread) {
+  static u32 taking;
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   int mode = CAPTURE_RELAXED; /* asking for an event would end another thread's capture */
-  if (!n || !thread)
+  if (!n || !thread || !begin_taking(&taking))
     return;
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
   for (u32 i = 0; i < n; i++) {
@@ -283,6 +295,7 @@ static void poll(struct tscope_thread *thread) {
     cuda_events.cuCtxPopCurrent(&popped);
   }
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
+  __atomic_store_n(&taking, 0, __ATOMIC_RELEASE);
 }
 
 static bool open_events(char *why, size_t why_bytes) {
