@@ -4,6 +4,7 @@
 report names the rank that did something else, while the job hangs and after it was killed."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,9 +34,12 @@ def run(python, library, program, fault, scratch):
                LD_PRELOAD=library, WORLD_SIZE=str(RANKS))
     command = [python, os.path.join(training.HERE, "hanging_gloo.py"),
                os.path.join(folder, "store"), fault]
-    ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)},
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-             for r in range(RANKS)]
+    ranks = []
+    for r in range(RANKS):
+        ranks.append(subprocess.Popen(
+            command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: os.setpgid(0, ranks[0].pid if ranks else 0)))
     document = None
     try:
         end = time.monotonic() + DEADLINE_S
@@ -43,8 +47,9 @@ def run(python, library, program, fault, scratch):
             time.sleep(0.5)
             document = report(program, traces)
     finally:
+        # All at once: the peers of one that dies alone get errors, and hang no longer.
+        os.killpg(ranks[0].pid, signal.SIGKILL)
         for rank in ranks:
-            rank.kill()
             rank.wait()
     for when, one in (("while it hangs", document), ("after", report(program, traces))):
         training.expect(hang(one) == [1], f"{fault}, {when}: {hang(one)}, {one['collective_check']}")
