@@ -188,9 +188,8 @@ static void tell_overhead(struct tscope_thread *thread) {
     u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
     struct tscope_gpu_overhead_record record = {
         .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};
-    if (times != told[i] &&
-        tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record))
-      told[i] = times;
+    if (__atomic_exchange_n(&told[i], times, __ATOMIC_RELAXED) != times)
+      tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record);
   }
 }
 

@@ -35,6 +35,7 @@ static struct {
   int (*layout_set)(void *, int attribute, const void *value, size_t bytes);
   int (*matmul_create)(void **, int compute, int scale);
   int (*matmul_set)(void *, int attribute, const void *value, size_t bytes);
+  int (*layout_destroy)(void *), (*matmul_destroy)(void *);
 } lt;
 
 static void *open_first(const char *pattern) {
@@ -77,12 +78,23 @@ static cublasLtMatmulDesc_t matmul(int compute, int scale, int32_t transposed_a)
   return made;
 }
 
+/* What is read of a product, whose descriptors are given back. */
+static struct gemm_facts facts_of(cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+                                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c) {
+  struct gemm_facts facts = lt_matmul_facts(product, a, b, c);
+  assert_int_equal(lt.matmul_destroy(product), 0);
+  assert_int_equal(lt.layout_destroy(a), 0);
+  assert_int_equal(lt.layout_destroy(b), 0);
+  assert_int_equal(lt.layout_destroy(c), 0);
+  return facts;
+}
+
 static void real_descriptors_are_read_right(void **state) {
   (void)state;
   enum { E4M3 = 28, E5M2 = 29 };
   struct gemm_facts facts =
-      lt_matmul_facts(matmul(68, CUDA_R_32F, 1), layout(CUDA_R_16BF, 4096, 512, 6),
-                      layout(CUDA_R_16BF, 4096, 1024, 6), layout(CUDA_R_32F, 512, 1024, 6));
+      facts_of(matmul(68, CUDA_R_32F, 1), layout(CUDA_R_16BF, 4096, 512, 6),
+               layout(CUDA_R_16BF, 4096, 1024, 6), layout(CUDA_R_32F, 512, 1024, 6));
   assert_int_equal(facts.m, 512);
   assert_int_equal(facts.n, 1024);
   assert_int_equal(facts.k, 4096);
@@ -92,15 +104,15 @@ static void real_descriptors_are_read_right(void **state) {
   assert_int_equal(facts.compute, 68);
   assert_true(facts.flops == 2ull * 512 * 1024 * 4096 * 6);
 
-  facts = lt_matmul_facts(matmul(68, CUDA_R_32F, 0), layout(E4M3, 512, 4096, 1),
-                          layout(E5M2, 4096, 1024, 1), layout(CUDA_R_16BF, 512, 1024, 1));
+  facts = facts_of(matmul(68, CUDA_R_32F, 0), layout(E4M3, 512, 4096, 1),
+                   layout(E5M2, 4096, 1024, 1), layout(CUDA_R_16BF, 512, 1024, 1));
   assert_int_equal(facts.k, 4096);
   assert_int_equal(facts.a, TSCOPE_DTYPE_F8E4M3);
   assert_int_equal(facts.b, TSCOPE_DTYPE_F8E5M2);
   assert_true(facts.flops == 2ull * 512 * 1024 * 4096);
 
-  facts = lt_matmul_facts(matmul(68, CUDA_C_32F, 0), layout(CUDA_C_32F, 3, 7, 2),
-                          layout(CUDA_C_32F, 7, 5, 2), layout(CUDA_C_32F, 3, 5, 2));
+  facts = facts_of(matmul(68, CUDA_C_32F, 0), layout(CUDA_C_32F, 3, 7, 2),
+                   layout(CUDA_C_32F, 7, 5, 2), layout(CUDA_C_32F, 3, 5, 2));
   assert_int_equal(facts.a, TSCOPE_DTYPE_C64);
   assert_true(facts.flops == 8ull * 3 * 5 * 7 * 2);
 }
@@ -118,6 +130,8 @@ int main(void) {
   lt.layout_set = dlsym(library, "cublasLtMatrixLayoutSetAttribute");
   lt.matmul_create = dlsym(library, "cublasLtMatmulDescCreate");
   lt.matmul_set = dlsym(library, "cublasLtMatmulDescSetAttribute");
+  lt.layout_destroy = dlsym(library, "cublasLtMatrixLayoutDestroy");
+  lt.matmul_destroy = dlsym(library, "cublasLtMatmulDescDestroy");
   const struct CMUnitTest tests[] = {cmocka_unit_test(real_descriptors_are_read_right)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

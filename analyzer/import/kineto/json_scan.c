@@ -103,8 +103,10 @@ static i64 saturate(long double value, i64 otherwise) {
 }
 
 i64 scan_integer(struct json_text text, i64 otherwise) {
+  if (!text.n)
+    return otherwise;
   const char *p = text.at, *end = text.at + text.n;
-  bool negative = text.n && *p == '-';
+  bool negative = *p == '-';
   u64 whole;
   u32 thousandths;
   if (parse_plain(p + negative, end, &whole, &thousandths))
@@ -156,6 +158,8 @@ static char *put_code_point(char *out, u32 code) {
 }
 
 u32 scan_unescape(struct json_text text, char *out) {
+  if (!text.n)
+    return 0;
   const char *p = text.at, *end = text.at + text.n;
   u32 bad = 0;
   while (p < end) {

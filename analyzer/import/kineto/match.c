@@ -57,6 +57,8 @@ static int add_members(struct matching *m, u32 rank) {
                                                   .comm = c,
                                                   .numbered = true}))
       return -ENOMEM;
+  if (n == 0)
+    return 0;
   struct member *members = m->members.at + first;
   for (u32 i = 0; i < spine->calls.n; i++)
     if (!is_message(&spine->calls.at[i]))

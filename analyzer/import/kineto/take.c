@@ -138,7 +138,7 @@ static i64 first_shape_elements(struct json_text shapes) {
 }
 
 static struct json_text first_type(struct json_text types) {
-  const char *quote = memchr(types.at, '"', types.n);
+  const char *quote = types.n ? memchr(types.at, '"', types.n) : NULL;
   struct json_text type = {.at = "", .n = 0};
   if (quote && !scan_string(quote + 1, types.at + types.n, &type))
     type.n = 0;

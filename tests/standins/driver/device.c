@@ -15,7 +15,10 @@ struct CUctx_st {
   unsigned retained;
 };
 
-static struct CUctx_st primary[SIM_DEVICES];
+static struct CUctx_st primary[SIM_DEVICES] = {{.device = 0}, {.device = 1}, {.device = 2},
+                                               {.device = 3}, {.device = 4}, {.device = 5},
+                                               {.device = 6}, {.device = 7}};
+_Static_assert(SIM_DEVICES == 8, "one context for each");
 static __thread struct CUctx_st *stack[CONTEXTS_DEEP];
 static __thread unsigned depth;
 
@@ -181,16 +184,15 @@ ENTRY(cuDeviceGetP2PAttribute,
 ENTRY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device)) {
   if (!is_device(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  primary[device].device = device;
-  primary[device].retained++;
+  __atomic_fetch_add(&primary[device].retained, 1, __ATOMIC_RELAXED);
   *context = &primary[device];
   return CUDA_SUCCESS;
 }
 
 ENTRY(cuDevicePrimaryCtxRelease_v2, (CUdevice device)) {
-  if (!is_device(device) || !primary[device].retained)
+  if (!is_device(device) || !__atomic_load_n(&primary[device].retained, __ATOMIC_RELAXED))
     return CUDA_ERROR_INVALID_CONTEXT;
-  primary[device].retained--;
+  __atomic_fetch_sub(&primary[device].retained, 1, __ATOMIC_RELAXED);
   return CUDA_SUCCESS;
 }
 
