@@ -17,16 +17,19 @@
 #define SHORT_KERNEL_NS 10000
 #define FILLS_LISTED 16u
 
-/* Delays by size, 32 to the octave: a percentile is right to 2 %. */
+/* Delays by size, each octave in 32 equal parts: a percentile is right to 2 %. */
 static u32 bucket_of(i64 ns) {
   if (ns <= 0)
     return 0;
-  u32 bucket = (u32)(log2((double)ns) * 32) + 1;
+  u32 octave = 63 - (u32)__builtin_clzll((u64)ns);
+  u32 part = (u32)(octave >= 5 ? (u64)ns >> (octave - 5) : (u64)ns << (5 - octave)) & 31;
+  u32 bucket = octave * 32 + part + 1;
   return bucket < DELAY_BUCKETS ? bucket : DELAY_BUCKETS - 1;
 }
 
 static double bucket_us(u32 bucket) {
-  return bucket == 0 ? 0 : exp2(((double)bucket - 0.5) / 32) / 1e3;
+  u32 at = bucket - 1;
+  return bucket == 0 ? 0 : ldexp(1 + (at % 32 + 0.5) / 32, (int)(at / 32)) / 1e3;
 }
 
 enum name_class { NAME_PLAIN = 1, NAME_FILL, NAME_RECOMPUTE, NAME_AUTOGRAD };
@@ -139,10 +142,19 @@ static int by_value(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
+/* Mostly they are: a stream works in the order of its calls. */
+static void put_in_order(i64 *times, u32 n) {
+  for (u32 i = 1; i < n; i++)
+    if (times[i] < times[i - 1]) {
+      qsort(times, n, sizeof(*times), by_value);
+      return;
+    }
+}
+
 /* Depth of one stream's queue: calls made, less work begun. */
 static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
-  qsort(called, n, sizeof(*called), by_value);
-  qsort(begun, n, sizeof(*begun), by_value);
+  put_in_order(called, n);
+  put_in_order(begun, n);
   i64 now = called[0] < begun[0] ? called[0] : begun[0], depth = 0;
   for (u32 i = 0, k = 0; i < n || k < n;) {
     bool call = i < n && (k == n || called[i] <= begun[k]);
@@ -159,11 +171,9 @@ static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n
   }
 }
 
-/* The device spans of each lane side by side: first[lane] is where a lane's begin. */
+/* The device spans of each lane side by side. `first` counts them by lane, and says afterwards
+ * where each lane's begin: first[lane + 1], up to first[lane + 2]. */
 static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
-  for (u32 i = 0; i < t->n_spans; i++)
-    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
-      first[t->spans[i].lane + 1]++;
   for (u32 lane = 0; lane < t->n_lanes; lane++)
     first[lane + 1] += first[lane];
   for (u32 i = t->n_spans; i-- > 0;) {
@@ -176,28 +186,46 @@ static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i6
   }
 }
 
-static int measure_queues(struct counting *c) {
+/* `linked` device spans of which the launch is known, counted by lane in `first`. */
+static int measure_queues(struct counting *c, u32 *first, u32 linked) {
   const struct timeline *t = c->t;
-  u32 linked = 0;
-  for (u32 i = 0; i < t->n_spans; i++)
-    linked += SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE;
-  u32 *first = calloc(t->n_lanes + 2u, sizeof(*first));
   i64 *called = malloc((linked + 1u) * sizeof(i64));
   i64 *begun = malloc((linked + 1u) * sizeof(i64));
-  bool room = first && called && begun;
+  bool room = called && begun;
   if (room) {
     lay_out_queues(t, first, called, begun);
-    /* each lane's begin has moved to where the one before it ends */
     for (u32 lane = 0; lane < t->n_lanes; lane++) {
       u32 from = first[lane + 1], to = lane + 1 < t->n_lanes ? first[lane + 2] : linked;
       if (to > from)
         sweep_queue(c->sums, called + from, begun + from, to - from);
     }
   }
-  free(first);
   free(called);
   free(begun);
   return room ? 0 : -ENOMEM;
+}
+
+/* Spans come by their start, so a launch before the work that it caused. */
+static int take_all(struct counting *c) {
+  const struct timeline *t = c->t;
+  u32 *by_lane = calloc(t->n_lanes + 2u, sizeof(*by_lane)), linked = 0;
+  int error = by_lane ? 0 : -ENOMEM;
+  for (u32 i = 0; !error && i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (!SPAN_ON_DEVICE(span->kind)) {
+      error = take_host(c, i);
+      continue;
+    }
+    take_device(c, i);
+    if (span->launch != INDEX_NONE) {
+      by_lane[span->lane + 1]++;
+      linked++;
+    }
+  }
+  if (!error)
+    error = measure_queues(c, by_lane, linked);
+  free(by_lane);
+  return error;
 }
 
 static int more_first(const void *left, const void *right) {
@@ -248,14 +276,8 @@ int launches_rank(struct analysis *a, const struct timeline *t) {
   int error = c.threads && c.fill_of && c.recomputed ? 0 : -ENOMEM;
   for (u32 i = 0; !error && i < t->n_lanes; i++)
     c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
-  for (u32 i = 0; !error && i < t->n_spans; i++)
-    if (!SPAN_ON_DEVICE(t->spans[i].kind))
-      error = take_host(&c, i);
-  for (u32 i = 0; !error && i < t->n_spans; i++)
-    if (SPAN_ON_DEVICE(t->spans[i].kind))
-      take_device(&c, i);
   if (!error)
-    error = measure_queues(&c);
+    error = take_all(&c);
   if (!error)
     error = keep_fills(&c);
   c.sums->known = !error;
