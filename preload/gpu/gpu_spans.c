@@ -67,7 +67,7 @@ void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wa
   struct tscope_gpu_sync_record record = {.correlation = wait->correlation,
                                           .gpu_event = wait->event,
                                           .gpu_stream = wait->stream,
-                                          .record_id = wait->record_id};
+                                          .record_id = (u32)wait->record_id};
   record_detail(thread, wait->span.start, wait->span.end - wait->span.start, TSCOPE_REC_GPU_SYNC,
                 (u16)wait->type, &record, sizeof record);
 }
@@ -86,7 +86,7 @@ void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *e
                                              .gpu_event = event->event,
                                              .correlation = event->correlation,
                                              .gpu_stream = event->stream,
-                                             .record_id = event->record_id};
+                                             .record_id = (u32)event->record_id};
   tscope_commit(detail, sizeof *record);
 }
 

@@ -190,7 +190,7 @@ static void add_gpu_event(struct trace_writer *writer, u32 stream, u32 correlati
   event->gpu_event = 9;
   event->gpu_stream = stream;
   event->correlation = correlation;
-  event->record_id = id;
+  event->record_id = (u32)id;
 }
 
 static void add_gpu_wait(struct trace_writer *writer, u64 at, u16 type, u32 stream, u32 event,
