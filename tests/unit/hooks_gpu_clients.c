@@ -22,8 +22,9 @@ static const int64_t us = 1000, ms = 1000000;
 static struct {
   u64 buffers[2][65536];
   int next;
-  size_t kernels, others, unfinished;
-  u64 earliest, latest;
+  /* records may be handed over by tscope's ticker while the test looks */
+  _Atomic size_t kernels, others, unfinished;
+  _Atomic u64 earliest, latest;
 } client;
 
 static void CUPTIAPI requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
