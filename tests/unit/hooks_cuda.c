@@ -13,6 +13,7 @@
 
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
+#include "store.h"
 
 /* Entry points of the runtime that its header keeps to itself. */
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
@@ -258,10 +259,16 @@ static void *launch_all(void *unused) {
   return NULL;
 }
 
+/* Threads that all want their first chunk at once may be faster than the helper; what they lose by
+ * that is counted. */
+static u32 launches_told(void) {
+  return count(TSCOPE_REC_LAUNCH) + (u32)tscope_store.header->lost[TSCOPE_LOSS_BEHIND];
+}
+
 static void threads_that_meet_a_handle_together_give_it_one_number(void **state) {
   (void)state;
   u32 shapes = count(TSCOPE_REC_SHAPE), streams = count(TSCOPE_REC_STREAM);
-  u32 launches = count(TSCOPE_REC_LAUNCH);
+  u32 launches = launches_told();
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
@@ -269,7 +276,7 @@ static void threads_that_meet_a_handle_together_give_it_one_number(void **state)
     pthread_join(threads[i], NULL);
   assert_int_equal(count(TSCOPE_REC_SHAPE), shapes + SHAPES);
   assert_int_equal(count(TSCOPE_REC_STREAM), streams + STREAMS);
-  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + THREADS * SHAPES);
+  assert_int_equal(launches_told(), launches + THREADS * SHAPES);
 }
 
 /* A job whose shapes never end must not lose which kernels it launched. */
