@@ -188,13 +188,24 @@ static u32 memory_shares(const struct results *r, struct named named[MOST_NAMES]
   return n;
 }
 
+/* By where they are made, so that what scales with the batch stands apart from what does not. */
+static u32 tensor_shares(const struct results *r, struct named named[MOST_NAMES]) {
+  u32 n = 0;
+  for (u32 i = 0; i < r->memory.n_live_at_peak && n < MOST_NAMES; i++)
+    if (r->memory.live_at_peak[i].source)
+      named[n++] =
+          (struct named){r->memory.live_at_peak[i].source, r->memory.live_at_peak[i].bytes};
+  return n;
+}
+
 int diff_figures(struct diffing *d) {
   static const struct {
     const char *section, *unit;
     u32 (*list)(const struct results *, struct named *);
   } lists[] = {{"critical path", "ms", path_shares},
                {"kernels", "ms", kernel_shares},
-               {"live at peak", "bytes", memory_shares}};
+               {"live at peak", "bytes", memory_shares},
+               {"tensors at peak", "bytes", tensor_shares}};
   u32 room = 0;
   bool good = true;
   for (size_t i = 0; good && i < sizeof(figures) / sizeof(figures[0]); i++) {

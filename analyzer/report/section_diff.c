@@ -73,9 +73,14 @@ struct figure_row {
   enum style style;
 };
 
+/* What only one run knows comes last. */
+static double growth(const struct figure_row *row) {
+  double by = fabs(row->after - row->before);
+  return isnan(by) ? -1 : by;
+}
+
 static int by_growth(const void *left, const void *right) {
-  const struct figure_row *a = left, *b = right;
-  double x = fabs(a->after - a->before), y = fabs(b->after - b->before);
+  double x = growth(left), y = growth(right);
   return x == y ? 0 : x > y ? -1 : 1;
 }
 

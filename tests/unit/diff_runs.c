@@ -189,6 +189,27 @@ static void memory_that_grew(void **state) {
   pair_free(&pair);
 }
 
+/* Twice the batch: activations double, parameters stay; what one run alone has counts from 0. */
+static void tensors_that_scale(void **state) {
+  (void)state;
+  struct memory_use before[] = {{"activation", "forward model.py:10", 100, 4, 0.5},
+                                {"parameter", "__init__ model.py:3", 80, 9, 0.4},
+                                {"optimizer", "step adam.py:1", 20, 1, 0.1}};
+  struct memory_use after[] = {{"activation", "forward model.py:10", 200, 4, 0.6},
+                               {"parameter", "__init__ model.py:3", 80, 9, 0.3},
+                               {"other", "cache.py:7", 40, 2, 0.1}};
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), NULL);
+  pair.old->memory.live_at_peak = before;
+  pair.new->memory.live_at_peak = after;
+  pair.old->memory.n_live_at_peak = pair.new->memory.n_live_at_peak = 3;
+  assert_int_equal(diff_results(pair.old, pair.new), 0);
+  assert_true(row(&pair, "tensors at peak", "forward model.py:10")->change == 1);
+  assert_true(row(&pair, "tensors at peak", "__init__ model.py:3")->change == 0);
+  assert_true(row(&pair, "tensors at peak", "step adam.py:1")->after == 0);
+  assert_true(isnan(row(&pair, "tensors at peak", "cache.py:7")->change));
+  pair_free(&pair);
+}
+
 /* Tables of Student's t: two-sided 0.05 at 10 degrees of freedom, 0.01 at 10 and at 7. */
 static void student_is_tabulated(void **state) {
   (void)state;
@@ -206,6 +227,7 @@ int main(void) {
                                      cmocka_unit_test(how_runs_were_made),
                                      cmocka_unit_test(values_part),
                                      cmocka_unit_test(memory_that_grew),
+                                     cmocka_unit_test(tensors_that_scale),
                                      cmocka_unit_test(student_is_tabulated)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
