@@ -42,6 +42,8 @@ extern const struct json_field json_memory_fields[];
 extern const struct json_field json_modules_fields[];
 extern const struct json_field json_convergence_fields[];
 extern const struct json_field json_diff_fields[];
+extern const struct json_field json_gpu_timeline_fields[], json_launch_fields[],
+    json_kernels_fields[];
 
 /* Of struct finding, wherever findings are listed. */
 extern const struct json_field json_finding_fields[];
