@@ -50,6 +50,24 @@ static bool at_one_time(const struct tscope_file_header *a, const struct tscope_
   return a->start_realtime_ns <= end_b && b->start_realtime_ns <= end_a;
 }
 
+/* When a process is known to have lived last: a killed one tells only by its last anchor, of which
+ * there is one every ten seconds. */
+static u64 last_seen(const struct process *process) {
+  const u64 between_anchors = 10000000000;
+  const struct tscope_file_header *header = &process->entry->header;
+  const struct definitions *definitions = &process->spine.definitions;
+  i64 anchor = definitions->last_anchor + definitions->realtime_minus_monotonic;
+  if (header->closed_realtime_ns)
+    return header->closed_realtime_ns;
+  u64 seen = definitions->last_anchor && anchor > 0 ? (u64)anchor : 0;
+  return (seen > header->start_realtime_ns ? seen : header->start_realtime_ns) + between_anchors;
+}
+
+static bool lived_together(const struct process *a, const struct process *b) {
+  return a->entry->header.start_realtime_ns <= last_seen(b) &&
+         b->entry->header.start_realtime_ns <= last_seen(a);
+}
+
 /* The value of MASTER_PORT among the lines of a process's environment; NULL if it does not tell. */
 static const char *meeting_port(const struct process *process, size_t *length) {
   static const char name[] = "MASTER_PORT=";
@@ -78,7 +96,7 @@ static bool belongs(const struct processes *processes, const struct world *world
       continue;
     if (other->rank == own->rank || !meet_alike(process, stray))
       return false;
-    met |= at_one_time(&process->entry->header, &stray->entry->header);
+    met |= lived_together(process, stray);
   }
   return met;
 }

@@ -275,13 +275,13 @@ static void test_rank_from_the_world_communicator(void **state) {
 
 /* Lightning's first rank has one run identity, those that it starts another. */
 static void strays(struct fixture *fixture, const char *const names[3], const u32 ranks[3],
-                   const u64 starts[3]) {
+                   const u64 starts[3], bool killed) {
   for (u32 i = 0; i < 3; i++) {
     struct trace_writer *writer = new_rank(TSCOPE_UNKNOWN_RANK, 0);
     struct tscope_file_header *header = trace_writer_header(writer);
     header->pid = 100 + i;
     header->start_realtime_ns = starts[i] * 1000000000;
-    header->closed_realtime_ns = (starts[i] + 10) * 1000000000;
+    header->closed_realtime_ns = killed ? 0 : (starts[i] + 10) * 1000000000;
     snprintf(header->run, sizeof header->run, "%s", names[i]);
     write_comm(writer, 1, 5, ranks[i], 3, TSCOPE_BACKEND_GLOO);
     write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
@@ -290,8 +290,8 @@ static void strays(struct fixture *fixture, const char *const names[3], const u3
 }
 
 static u32 ranks_with_strays(void **state, const char *const names[3], const u32 ranks[3],
-                             const u64 starts[3]) {
-  strays(*state, names, ranks, starts);
+                             const u64 starts[3], bool killed) {
+  strays(*state, names, ranks, starts, killed);
   struct model *model = load(((struct fixture *)*state)->directory, NULL);
   u32 n = model->n_ranks;
   assert_int_equal(model->n_notes, n > 1 ? n - 1 : 0);
@@ -301,14 +301,21 @@ static u32 ranks_with_strays(void **state, const char *const names[3], const u32
 
 static void test_ranks_under_several_runs(void **state) {
   assert_int_equal(ranks_with_strays(state, (const char *const[]){"a", "b", "c"},
-                                     (const u32[]){0, 1, 2}, (const u64[]){100, 101, 105}),
+                                     (const u32[]){0, 1, 2}, (const u64[]){100, 101, 105}, false),
                    3);
 }
 
 /* The same job, run again later, or two of its kind at one time. */
 static void test_other_runs_of_the_same_kind_stay_apart(void **state) {
   assert_int_equal(ranks_with_strays(state, (const char *const[]){"a", "b", "c"},
-                                     (const u32[]){2, 0, 0}, (const u64[]){300, 100, 200}),
+                                     (const u32[]){2, 0, 0}, (const u64[]){300, 100, 200}, false),
+                   1);
+}
+
+/* One that was killed never closed its trace, and is over all the same. */
+static void test_killed_runs_of_the_same_kind_stay_apart(void **state) {
+  assert_int_equal(ranks_with_strays(state, (const char *const[]){"a", "b", "c"},
+                                     (const u32[]){2, 0, 1}, (const u64[]){3000, 1000, 2000}, true),
                    1);
 }
 
@@ -369,6 +376,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_rank_from_the_world_communicator, make_fixture,
                                       drop_fixture),
       cmocka_unit_test_setup_teardown(test_ranks_under_several_runs, make_fixture, drop_fixture),
+      cmocka_unit_test_setup_teardown(test_killed_runs_of_the_same_kind_stay_apart, make_fixture,
+                                      drop_fixture),
       cmocka_unit_test_setup_teardown(test_other_runs_of_the_same_kind_stay_apart, make_fixture,
                                       drop_fixture),
       cmocka_unit_test(test_ticks_follow_the_anchors),
