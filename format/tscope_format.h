@@ -92,6 +92,9 @@ enum tscope_gpu_wait { TSCOPE_GPU_WAITS(X) };
 #define X(n, v, t) TSCOPE_GPU_OVERHEAD_##n = v,
 enum tscope_gpu_overhead { TSCOPE_GPU_OVERHEADS(X) };
 #undef X
+#define X(n, v, t) TSCOPE_CONDITION_##n = v,
+enum tscope_condition { TSCOPE_CONDITIONS(X) };
+#undef X
 #define X(n, v, t) TSCOPE_LOSS_##n = v,
 enum tscope_loss { TSCOPE_LOSSES(X) TSCOPE_LOSS_REASONS };
 #undef X
@@ -122,7 +125,8 @@ struct tscope_record {
 TSCOPE_RECORDS(X)
 #undef X
 
-/* Behind a GRAPH_REPLAY: from which number on its collectives count on one communicator. */
+/* Behind a GRAPH_REPLAY: from which number on its collectives count on one communicator; behind a
+ * GRAPH_CHILD likewise, where the number is the index in the graph that it was put into. */
 struct tscope_graph_comm {
   u32 comm;
   u32 first_collective; /* seq of the graph's collective 0 on it in this replay */
@@ -130,6 +134,14 @@ struct tscope_graph_comm {
   u32 reserved;
 };
 _Static_assert(sizeof(struct tscope_graph_comm) == 16, "graph comm");
+
+/* Behind a COLLECTIVE_RUN in the replay of a graph: which of its kernels it was. */
+struct tscope_graph_node {
+  u64 node;  /* the GPU clock source's id, the same in each replay; 0 if it does not tell */
+  u32 graph; /* its id of the graph that was launched, never 0 */
+  u32 reserved;
+};
+_Static_assert(sizeof(struct tscope_graph_node) == 16, "graph node");
 
 /* Sizes on disk, pinned: a change here is a new format version. */
 _Static_assert(sizeof(struct tscope_record) == 8, "record header");

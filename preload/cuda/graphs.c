@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "gpu/gpu_clock.h"
 #include "handle_map.h"
 
 enum { MAX_GRAPHS = 8192, MAX_NODES_LOOKED_AT = 1 << 20 };
@@ -266,7 +267,8 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
                                        .kernels = content.kernels,
                                        .copies = content.copies,
                                        .fills = content.fills,
-                                       .collectives = content.collectives};
+                                       .collectives = content.collectives,
+                                       .gpu_graph = gpu_clock_graph_id(executable)};
   if (made)
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
   errno = saved;

@@ -15,8 +15,8 @@ enum {
   KIND_GRAPH_TRACE = 51,
 };
 
-/* Offsets that all kinds of work and versions share. */
-enum { COPY_KIND_AT = 4, START_AT = 16, END_AT = 24 };
+/* Offsets that all kinds of work and versions share; that of kernels with a graph id alone. */
+enum { COPY_KIND_AT = 4, START_AT = 16, END_AT = 24, NODE_AT = 144 };
 
 /* The other offsets, 0 where a kind has no such field; the length of the kind's first version; and
  * that of the first version with a graph id. */
@@ -75,6 +75,8 @@ static bool decode_work(const u8 *at, size_t length, const struct layout *layout
     span->bytes = read_u64(at + layout->bytes);
   if (layout->span == GPU_SPAN_COPY)
     span->copy = direction(layout->kind, at[COPY_KIND_AT]);
+  if (layout->name && span->graph)
+    span->node = read_u64(at + NODE_AT);
   if (layout->name)
     span->name = (const char *)(uintptr_t)read_u64(at + layout->name);
   return true;

@@ -22,6 +22,7 @@
   X(cuptiActivityGetNumDroppedRecords, false, (void *context, uint32_t stream, size_t *dropped))   \
   X(cuptiGetStreamIdEx, false,                                                                     \
     (void *context, void *stream, uint8_t per_thread, uint32_t *stream_id))                        \
+  X(cuptiGetGraphExecId, false, (void *executable, uint32_t *graph_id))                            \
   X(cuptiGetResultString, false, (int result, const char **text))
 
 struct cupti {

@@ -222,6 +222,13 @@ static u32 stream_id(void *stream, bool per_thread) {
   return id;
 }
 
+static u32 graph_id(void *executable) {
+  u32 id;
+  if (!cupti.cuptiGetGraphExecId || cupti.cuptiGetGraphExecId(executable, &id) != 0 || !id)
+    return TSCOPE_UNKNOWN;
+  return id;
+}
+
 static struct gpu_clock_counts counts(void) {
   return (struct gpu_clock_counts){.seen = __atomic_load_n(&totals.seen, __ATOMIC_RELAXED),
                                    .dropped = __atomic_load_n(&totals.dropped, __ATOMIC_RELAXED),
@@ -236,5 +243,6 @@ const struct gpu_clock_source gpu_clock_cupti = {
     .rest = rest,
     .close = close_cupti,
     .stream_id = stream_id,
+    .graph_id = graph_id,
     .counts = counts,
 };

@@ -239,6 +239,11 @@ u32 gpu_clock_stream_id(void *stream, bool per_thread) {
   return open && open->stream_id ? open->stream_id(stream, per_thread) : TSCOPE_UNKNOWN;
 }
 
+u32 gpu_clock_graph_id(void *executable) {
+  const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
+  return open && open->graph_id ? open->graph_id(executable) : TSCOPE_UNKNOWN;
+}
+
 /* --- duty cycle --- */
 
 /* On the job's thread: where somebody else is at work here, the turn is put off to the next step.

@@ -31,6 +31,8 @@ struct gpu_clock_source {
   void (*close)(void);
   /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. May be NULL. */
   u32 (*stream_id)(void *stream, bool per_thread);
+  /* Likewise for an executable graph. */
+  u32 (*graph_id)(void *executable);
   struct gpu_clock_counts (*counts)(void);
 };
 
@@ -47,7 +49,8 @@ struct gpu_span {
   u32 device;
   u32 stream; /* the source's id */
   u32 correlation;
-  u32 graph;
+  u32 graph;             /* the source's id of the graph in whose replay it was, 0 if in none */
+  u64 node;              /* of a kernel there: which it is in the graph, 0 if not told */
   u64 bytes;             /* of a copy or fill */
   enum tscope_copy copy; /* direction of a copy */
   const char *name;      /* of a kernel, mangled; NULL if not known */
@@ -93,5 +96,8 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest);
 /* The open source's id for a stream of the calling thread's context, TSCOPE_UNKNOWN if there is no
  * source or it cannot tell. */
 u32 gpu_clock_stream_id(void *stream, bool per_thread);
+
+/* Likewise for an executable graph. */
+u32 gpu_clock_graph_id(void *executable);
 
 #endif

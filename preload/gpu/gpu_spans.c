@@ -27,16 +27,20 @@ static struct tscope_writer *writer(struct tscope_writer *writer, enum tscope_ho
 void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *from) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
   struct tscope_writer *spine = writer(&gpu->spine, TSCOPE_SPINE);
-  struct tscope_collective_run_record *run = tscope_reserve(
-      thread, spine, from->start, TSCOPE_REC_COLLECTIVE_RUN, from->stream, sizeof *run);
+  struct tscope_collective_run_record *run;
+  struct tscope_graph_node node = {.node = from->node, .graph = from->graph};
+  u32 bytes = (u32)(sizeof *run + (node.graph ? sizeof node : 0));
+  run = tscope_reserve(thread, spine, from->start, TSCOPE_REC_COLLECTIVE_RUN, from->stream, bytes);
   if (!run)
     return;
+  if (node.graph)
+    memcpy(run + 1, &node, sizeof node);
   run->dur = from->end - from->start;
   run->comm = from->comm;
   run->seq = from->seq;
   run->name = from->name;
   run->correlation = from->correlation;
-  tscope_commit(spine, sizeof *run);
+  tscope_commit(spine, bytes);
 }
 
 /* A detail record in nanoseconds whose u32 duration follows its header. `fields` is the whole
@@ -94,6 +98,8 @@ static void record_collective(struct tscope_thread *thread, const struct gpu_spa
                               u16 stream) {
   gpu_run_record(thread, &(struct gpu_run){.start = span->start,
                                            .end = span->end,
+                                           .node = span->node,
+                                           .graph = span->graph,
                                            .comm = TSCOPE_UNKNOWN,
                                            .seq = TSCOPE_UNKNOWN,
                                            .name = tscope_string(thread, span->name),

@@ -18,6 +18,8 @@ void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *e
  * string's number. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct gpu_run {
   u64 start, end;
+  u64 node;  /* as in struct gpu_span */
+  u32 graph; /* likewise */
   u32 comm, seq, name, correlation;
   u16 stream;
 };

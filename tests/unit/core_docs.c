@@ -84,6 +84,8 @@ static void each_value(take_row take, void *more) {
   TSCOPE_GPU_WAITS(X)
   TITLE("GPU overhead");
   TSCOPE_GPU_OVERHEADS(X)
+  TITLE("Condition");
+  TSCOPE_CONDITIONS(X)
   TITLE("Loss");
   TSCOPE_LOSSES(X)
   TITLE("Info");
