@@ -12,11 +12,17 @@ extern const struct tscope_family tscope_gpu_family __attribute__((weak, visibil
 extern const struct tscope_family tscope_torch_family __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_nvtx_family __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_output_family __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_look_ups_family
+    __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_api_family __attribute__((weak, visibility("hidden")));
 
 const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
-    [TSCOPE_FAMILY_CUDA] = &tscope_cuda_family,     [TSCOPE_FAMILY_NCCL] = &tscope_nccl_family,
-    [TSCOPE_FAMILY_GPU] = &tscope_gpu_family,       [TSCOPE_FAMILY_TORCH] = &tscope_torch_family,
-    [TSCOPE_FAMILY_API] = &tscope_api_family,       [TSCOPE_FAMILY_NVTX] = &tscope_nvtx_family,
+    [TSCOPE_FAMILY_CUDA] = &tscope_cuda_family,
+    [TSCOPE_FAMILY_NCCL] = &tscope_nccl_family,
+    [TSCOPE_FAMILY_GPU] = &tscope_gpu_family,
+    [TSCOPE_FAMILY_TORCH] = &tscope_torch_family,
+    [TSCOPE_FAMILY_API] = &tscope_api_family,
+    [TSCOPE_FAMILY_NVTX] = &tscope_nvtx_family,
     [TSCOPE_FAMILY_OUTPUT] = &tscope_output_family,
+    [TSCOPE_FAMILY_LOOK_UPS] = &tscope_look_ups_family,
 };

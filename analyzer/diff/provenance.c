@@ -17,6 +17,7 @@ static bool is_compared(u32 key) {
   case TSCOPE_INFO_PID:
   case TSCOPE_INFO_RUN:
   case TSCOPE_INFO_FEATURE:
+  case TSCOPE_INFO_LOOKED_UP:
     return false;
   default:
     return true;

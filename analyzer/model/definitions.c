@@ -180,7 +180,8 @@ static int settle_infos(struct collector *into) {
     const char *before = out->info[item->key];
     if (!value)
       continue;
-    bool listed = item->key == TSCOPE_INFO_ENVIRONMENT || item->key == TSCOPE_INFO_FEATURE;
+    bool listed = item->key == TSCOPE_INFO_ENVIRONMENT || item->key == TSCOPE_INFO_FEATURE ||
+                  item->key == TSCOPE_INFO_LOOKED_UP;
     if (detail && listed)
       value = arena_printf(into->arena, "%s%s%s=%s", before ? before : "", before ? "\n" : "",
                            detail, value);

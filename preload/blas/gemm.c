@@ -37,8 +37,9 @@ u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
 }
 
 cudaStream_t product_stream(cublasHandle_t handle) {
-  static struct tscope_symbol symbol = {"cublasGetStream_v2", tscope_cublas_sonames, NULL};
-  cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) = tscope_resolve(&symbol, NULL);
+  static struct tscope_symbol symbols[] =
+      TSCOPE_QUESTION("cublasGetStream_v2", tscope_cublas_sonames);
+  cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) = tscope_ask(symbols, tscope_self);
   cudaStream_t stream = NULL;
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
 }

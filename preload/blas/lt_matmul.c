@@ -16,9 +16,9 @@ typedef cublasStatus_t get_attribute(const void *what, int attribute, void *valu
                                      size_t *written);
 
 /* An attribute of at most eight bytes; `otherwise` if there is none to be had. */
-static i64 ask(struct tscope_symbol *symbol, const void *what, int attribute, size_t bytes,
-               i64 otherwise) {
-  get_attribute *get = tscope_resolve(symbol, NULL);
+static i64 ask(struct tscope_symbol symbols[TSCOPE_WAYS], const void *what, int attribute,
+               size_t bytes, i64 otherwise) {
+  get_attribute *get = tscope_ask(symbols, tscope_self);
   i64 value = 0;
   size_t written = 0;
   if (!get || !what || get(what, attribute, &value, bytes, &written) != CUBLAS_STATUS_SUCCESS ||
@@ -28,15 +28,15 @@ static i64 ask(struct tscope_symbol *symbol, const void *what, int attribute, si
 }
 
 static i64 layout(cublasLtMatrixLayout_t of, int attribute, size_t bytes, i64 otherwise) {
-  static struct tscope_symbol symbol = {"cublasLtMatrixLayoutGetAttribute", tscope_cublaslt_sonames,
-                                        NULL};
-  return ask(&symbol, of, attribute, bytes, otherwise);
+  static struct tscope_symbol symbols[] =
+      TSCOPE_QUESTION("cublasLtMatrixLayoutGetAttribute", tscope_cublaslt_sonames);
+  return ask(symbols, of, attribute, bytes, otherwise);
 }
 
 static i64 descriptor(cublasLtMatmulDesc_t of, int attribute, i64 otherwise) {
-  static struct tscope_symbol symbol = {"cublasLtMatmulDescGetAttribute", tscope_cublaslt_sonames,
-                                        NULL};
-  return ask(&symbol, of, attribute, sizeof(i32), otherwise);
+  static struct tscope_symbol symbols[] =
+      TSCOPE_QUESTION("cublasLtMatmulDescGetAttribute", tscope_cublaslt_sonames);
+  return ask(symbols, of, attribute, sizeof(i32), otherwise);
 }
 
 struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,

@@ -17,11 +17,18 @@ static __thread const char *product __attribute__((tls_model("initial-exec")));
 #define BLAS_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)          \
   static const struct event_subject timed_##name_ = {.name = #name_,                               \
                                                      .one_in = PRODUCTS_TIMED_ONE_IN};             \
+  TSCOPE_WAYS_TO(name_, sonames_)                                                                  \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
-    static struct tscope_symbol symbol = {.name = #name_, .sonames = (sonames_)};                  \
+  TSCOPE_EXPORT type tscope_hook_##name_ params BLAS_WRAPPER_BODY(                                 \
+      TSCOPE_LINKED, name_, type, params, args, failure, recorder, what)                           \
+  TSCOPE_HIDDEN type tscope_found_##name_ params;                                                  \
+  type tscope_found_##name_ params BLAS_WRAPPER_BODY(TSCOPE_FOUND, name_, type, params, args,      \
+                                                     failure, recorder, what)
+
+#define BLAS_WRAPPER_BODY(way_, name_, type, params, args, failure, recorder, what)                \
+  {                                                                                                \
     const char *frame = __builtin_frame_address(0);                                                \
-    type(*real) params = tscope_resolve(&symbol, __builtin_return_address(0));                     \
+    type(*real) params = TSCOPE_REAL(name_, way_);                                                 \
     if (TSCOPE_UNLIKELY(!real))                                                                    \
       return failure;                                                                              \
     if (product && frame < product)                                                                \
@@ -29,6 +36,8 @@ static __thread const char *product __attribute__((tls_model("initial-exec")));
     struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
     if (TSCOPE_UNLIKELY(!thread))                                                                  \
       return real args;                                                                            \
+    thread->way = (way_);                                                                          \
+    thread->real = (const void *)real;                                                             \
     struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
     struct event_pair *pair = NULL;                                                                \
     if (TSCOPE_UNLIKELY(__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))                   \
@@ -40,6 +49,8 @@ static __thread const char *product __attribute__((tls_model("initial-exec")));
     thread = tscope_enter(TSCOPE_QUIET);                                                           \
     event_pair_end(pair, result == CUBLAS_STATUS_SUCCESS ? &timed_##name_ : NULL);                 \
     if (TSCOPE_LIKELY(thread != NULL)) {                                                           \
+      thread->way = (way_);                                                                        \
+      thread->real = (const void *)real;                                                           \
       recorder##_end(thread, &call, result);                                                       \
       tscope_leave(thread);                                                                        \
     }                                                                                              \

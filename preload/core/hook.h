@@ -67,6 +67,8 @@ struct tscope_thread {
   struct tscope_writer spine;
   bool launches_inside; /* in a hooked call of a library that launches kernels past every other
                            hook: those are recorded although the guard is set */
+  u8 way;                  /* enum tscope_way by which the hooked call in progress came */
+  const void *real;        /* ... and the function that it goes on to */
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
   u32 chunks[2];   /* chunks begun so far, spine and detail */
   struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
@@ -244,6 +246,7 @@ struct tscope_symbol {
   const char *name;
   const char *const *sonames; /* NULL-terminated, tried last with RTLD_NOLOAD */
   void *address;
+  void *next; /* in the search order; known where the address depends on who calls (copies.c) */
 };
 
 /* The real function behind a hook: next in the search order, else from the libraries that the
@@ -256,6 +259,37 @@ static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *ret
   void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
   return TSCOPE_LIKELY(address != NULL) ? address : tscope_resolve_slow(symbol, return_address);
 }
+
+/* The ways to a hooked function of a library that a process may hold several copies of: by the
+ * linker, which binds to tscope's exported wrapper; or by a look-up of its name in a library's
+ * handle, which is answered with a second wrapper. Each has its own function behind it, so that a
+ * call goes on to the copy that its caller meant. */
+enum tscope_way { TSCOPE_LINKED, TSCOPE_FOUND, TSCOPE_WAYS };
+
+/* tscope_resolve() for these: where a library is there several times, what the linker would have
+ * bound this caller to. */
+void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_address);
+
+static inline void *tscope_resolve_copy(struct tscope_symbol *symbol, const void *return_address) {
+  void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
+  return TSCOPE_LIKELY(address != NULL) ? address
+                                        : tscope_resolve_copy_slow(symbol, return_address);
+}
+
+/* A function of the same copy of the library as the one that the hooked call in progress goes on
+ * to, for questions about its handles: `symbols` has one for each way. `thread` may be NULL: then no
+ * hooked call is in progress. NULL if there is no such function. */
+void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread);
+
+static inline void *tscope_ask(struct tscope_symbol symbols[TSCOPE_WAYS],
+                               const struct tscope_thread *thread) {
+  struct tscope_symbol *symbol = &symbols[thread ? thread->way : TSCOPE_LINKED];
+  void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
+  return TSCOPE_LIKELY(address != NULL) ? address : tscope_ask_slow(symbol, thread);
+}
+
+#define TSCOPE_QUESTION(name_, sonames_)                                                           \
+  { {.name = (name_), .sonames = (sonames_)}, {.name = (name_), .sonames = (sonames_)}, }
 
 /* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
 void tscope_lose(enum tscope_loss reason, u64 records);

@@ -7,6 +7,7 @@
 
 #include "hook.h"
 #include "real_dlsym.h"
+#include "resolve.h"
 
 /* The object that an address lies in; NULL if none. */
 static const void *object_of(const void *address, const char **file) {
@@ -22,8 +23,7 @@ static bool is_ours(const void *address) {
   return object_of(address, NULL) == object_of((const void *)&tscope_resolve_slow, NULL);
 }
 
-/* Never to be unloaded from here on: hooks keep the address. */
-static void pin(const void *address) {
+void resolve_pin(const void *address) {
   const char *file;
   if (!object_of(address, &file) || !file)
     return;
@@ -32,7 +32,7 @@ static void pin(const void *address) {
     dlclose(handle);
 }
 
-static void *find_in(const char *file, const char *name) {
+void *resolve_in(const char *file, const char *name) {
   void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
   if (!handle)
     return NULL;
@@ -41,24 +41,32 @@ static void *find_in(const char *file, const char *name) {
   return address && !is_ours(address) ? address : NULL;
 }
 
-static void *find(const struct tscope_symbol *symbol, const void *return_address) {
-  void *address = tscope_dlsym(RTLD_NEXT, symbol->name);
-  if (address && !is_ours(address))
-    return address;
+void *resolve_next(const char *name) {
+  void *address = tscope_dlsym(RTLD_NEXT, name);
+  return address && !is_ours(address) ? address : NULL;
+}
+
+void *resolve_beside(const struct tscope_symbol *symbol, const void *return_address) {
   const char *caller = NULL;
-  address = object_of(return_address, &caller) ? find_in(caller, symbol->name) : NULL;
+  void *address = object_of(return_address, &caller) ? resolve_in(caller, symbol->name) : NULL;
   for (const char *const *soname = symbol->sonames; soname && *soname && !address; soname++)
-    address = find_in(*soname, symbol->name);
+    address = resolve_in(*soname, symbol->name);
   return address;
 }
 
+bool resolve_can(void) {
+  return dladdr && dlopen && dlclose;
+}
+
 void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address) {
-  if (!dladdr || !dlopen || !dlclose)
+  if (!resolve_can())
     return NULL;
   int saved = errno;
-  void *address = find(symbol, return_address);
+  void *address = resolve_next(symbol->name);
+  if (!address)
+    address = resolve_beside(symbol, return_address);
   if (address) {
-    pin(address);
+    resolve_pin(address);
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
   }
   if (dlerror)

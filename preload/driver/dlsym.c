@@ -26,7 +26,7 @@ TSCOPE_NOT_SANITIZED struct answer tscope_dlsym_instead(void *handle, const char
   const struct allowed *allowed =
       handle == RTLD_NEXT || handle == RTLD_DEFAULT || !name || !real ? NULL : allowed_find(name);
   errno = saved;
-  if (!allowed || !driver_is_wanted())
+  if (!allowed || !(allowed->is_driver ? driver_is_wanted() : look_ups_are_wanted()))
     return pass_on;
   void *address = real(handle, name);
   return (struct answer){1, allowed_wrapper(allowed, address)};

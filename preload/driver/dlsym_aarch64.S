@@ -13,10 +13,20 @@ dlsym:
   cbz x16, 1f
   cbz x1, 2f
   ldrb w9, [x1]
-  cmp w9, #'c'
-  b.ne 2f
-  ldrb w9, [x1, #1]
-  cmp w9, #'u'
+  cbz w9, 2f
+  ldrb w10, [x1, #1]
+  orr w9, w9, w10, lsl #8
+  mov w10, #0x7563 /* "cu" */
+  cmp w9, w10
+  b.eq 1f
+  mov w10, #0x636e /* "nc" */
+  cmp w9, w10
+  b.eq 1f
+  mov w10, #0x6e70 /* "pn" */
+  cmp w9, w10
+  b.eq 1f
+  mov w10, #0x5f5f /* "__" */
+  cmp w9, w10
   b.ne 2f
 1:
   stp x29, x30, [sp, #-32]!

@@ -2,7 +2,9 @@
  *
  * dlsym(). What RTLD_NEXT means depends on who calls, which the C library reads from the return
  * address: so the real function is jumped to, never called, for every look-up but the few that
- * tscope_dlsym_instead() answers itself. It is asked only about names that begin with "cu".
+ * tscope_dlsym_instead() answers itself. It is asked only about names that begin with the first two
+ * letters of a registry's: cu (the driver, the CUDA runtime, cuBLAS, CUPTI), nc and pn (NCCL) and
+ * __ (of the CUDA runtime).
  */
   .text
   .globl dlsym
@@ -10,14 +12,21 @@
 dlsym:
   .cfi_startproc
   endbr64
-  movq tscope_dlsym_real(%rip), %rax
-  testq %rax, %rax
+  movq tscope_dlsym_real(%rip), %r11
+  testq %r11, %r11
   jz 1f
   testq %rsi, %rsi
   jz 2f
-  cmpb $'c', (%rsi)
-  jne 2f
-  cmpb $'u', 1(%rsi)
+  cmpb $0, (%rsi)
+  je 2f
+  movzwl (%rsi), %eax
+  cmpl $0x7563, %eax /* "cu" */
+  je 1f
+  cmpl $0x636e, %eax /* "nc" */
+  je 1f
+  cmpl $0x6e70, %eax /* "pn" */
+  je 1f
+  cmpl $0x5f5f, %eax /* "__" */
   jne 2f
 1:
   pushq %rdi
@@ -35,11 +44,11 @@ dlsym:
   .cfi_adjust_cfa_offset -8
   testq %rax, %rax
   jnz 3f
-  movq tscope_dlsym_real(%rip), %rax
-  testq %rax, %rax
+  movq tscope_dlsym_real(%rip), %r11
+  testq %r11, %r11
   jz 4f
 2:
-  jmpq *%rax
+  jmpq *%r11
 3:
   movq %rdx, %rax
 4:

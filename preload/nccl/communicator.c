@@ -54,26 +54,26 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
 
 /* Asks the real library for what the creating call did not say. NCCL complains in the job's log
  * when a communicator is asked before it is ready, so that is looked at first. */
-static bool ask(ncclComm_t handle, struct communicator *comm) {
-  static struct tscope_symbol state = {.name = "ncclCommGetAsyncError",
-                                       .sonames = tscope_nccl_sonames};
-  static struct tscope_symbol count = {.name = "ncclCommCount", .sonames = tscope_nccl_sonames};
-  static struct tscope_symbol user_rank = {.name = "ncclCommUserRank",
-                                           .sonames = tscope_nccl_sonames};
-  static struct tscope_symbol device = {.name = "ncclCommCuDevice", .sonames = tscope_nccl_sonames};
-  ncclResult_t (*get_state)(ncclComm_t, ncclResult_t *) = tscope_resolve(&state, NULL);
+static bool ask(const struct tscope_thread *thread, ncclComm_t handle, struct communicator *comm) {
+  static struct tscope_symbol state[] =
+      TSCOPE_QUESTION("ncclCommGetAsyncError", tscope_nccl_sonames);
+  static struct tscope_symbol count[] = TSCOPE_QUESTION("ncclCommCount", tscope_nccl_sonames);
+  static struct tscope_symbol user_rank[] =
+      TSCOPE_QUESTION("ncclCommUserRank", tscope_nccl_sonames);
+  static struct tscope_symbol device[] = TSCOPE_QUESTION("ncclCommCuDevice", tscope_nccl_sonames);
+  ncclResult_t (*get_state)(ncclComm_t, ncclResult_t *) = tscope_ask(state, thread);
   ncclResult_t now = ncclSuccess;
   if (get_state && (get_state(handle, &now) != ncclSuccess || now != ncclSuccess))
     return false;
   const struct {
-    struct tscope_symbol *symbol;
+    struct tscope_symbol *symbols;
     void *into;
     bool known;
-  } questions[] = {{&count, &comm->size, comm->size != 0},
-                   {&user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
-                   {&device, &comm->device, comm->device >= 0}};
+  } questions[] = {{count, &comm->size, comm->size != 0},
+                   {user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
+                   {device, &comm->device, comm->device >= 0}};
   for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
-    ncclResult_t (*get)(ncclComm_t, int *) = tscope_resolve(questions[i].symbol, NULL);
+    ncclResult_t (*get)(ncclComm_t, int *) = tscope_ask(questions[i].symbols, thread);
     int answer;
     if (!questions[i].known && get && get(handle, &answer) == ncclSuccess)
       memcpy(questions[i].into, &answer, sizeof answer);
@@ -134,7 +134,7 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
                  &(struct communicator){.rank = TSCOPE_UNKNOWN_RANK, .device = -1, .color = -1});
   if (comm && TSCOPE_UNLIKELY(!__atomic_load_n(&comm->announced, __ATOMIC_ACQUIRE))) {
     int saved = errno;
-    ask(handle, comm);
+    ask(thread, handle, comm);
     announce(thread, comm);
     errno = saved;
   }
@@ -172,7 +172,7 @@ void communicator_born(struct tscope_thread *thread, const struct birth *birth,
   if (!comm)
     return;
   /* One that is not ready is announced at its first use, when the job knows that it is. */
-  if (ask(handle, comm) || birth->rank != TSCOPE_UNKNOWN_RANK)
+  if (ask(thread, handle, comm) || birth->rank != TSCOPE_UNKNOWN_RANK)
     announce(thread, comm);
 }
 

@@ -14,8 +14,8 @@ static void tell_version(struct tscope_thread *thread) {
   static bool told;
   if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
     return;
-  static struct tscope_symbol symbol = {.name = "ncclGetVersion", .sonames = tscope_nccl_sonames};
-  ncclResult_t (*get_version)(int *) = tscope_resolve(&symbol, NULL);
+  static struct tscope_symbol symbols[] = TSCOPE_QUESTION("ncclGetVersion", tscope_nccl_sonames);
+  ncclResult_t (*get_version)(int *) = tscope_ask(symbols, thread);
   int code;
   if (!get_version || get_version(&code) != ncclSuccess)
     return;
