@@ -2,8 +2,8 @@
  *
  * One analysis in the making, shared by the files of this folder. driver.c calls them in order:
  *
- *   steps -> collectives -> [every rank: overlap, graph slices] -> stragglers -> path, what-if ->
- *   phases, budget, quality -> findings
+ *   steps -> collectives -> [every rank: ends of steps, overlap, graph slices] -> stragglers ->
+ *   path, what-if -> phases, budget, quality -> findings
  *
  * A rank's timeline is loaded, reduced to a struct rank_summary and a few graph slices, and
  * released, so memory does not grow with the length of the run. All times are int64 nanoseconds
@@ -69,6 +69,9 @@ struct analysis {
   struct arena *arena;     /* the results' */
   bool whole_run;          /* no steps: one window from each rank's begin to its end */
   u32 first_step, n_steps; /* looked at: warm-up left out */
+  i64 *begin, *end;        /* as in struct steps: as the model tells them until the rank is looked
+                              at, from then on as its kernels do */
+  u8 *told;                /* likewise */
   struct rank_summary *ranks;
   float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
   i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
@@ -85,7 +88,21 @@ struct analysis {
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
 
-/* Whether all the GPU did in a step of a rank was watched. */
+/* Whether a rank's host has the step. */
+bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);
+
+/* The step that is under way on one rank at an instant, on its host or its GPU; -1. */
+i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time);
+
+/* How long before the GPU's end of `step` the host had ended step `later`; NS_UNKNOWN where the
+ * GPU's is not known or the host has none. */
+i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later);
+
+/* Whether the GPU was not done when the host was, at the end of a step. */
+bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
+
+/* Whether all the GPU did in a step of a rank was watched; in all steps from window.begin on up to
+ * window.step. */
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
 
 /* gpu_timing.c: how GPU time was had, and why not for all of the run. NULL when out of memory. */
@@ -121,7 +138,9 @@ int input_pauses(const struct analysis *a, const struct timeline *timeline, stru
                  struct input_pause **pauses, u32 *n);
 
 /* The analyses. Each returns 0 or negative errno. */
+int steps_prepare(struct analysis *a);
 int steps_analyse(struct analysis *a);
+int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline);
 int collectives_prepare(struct analysis *a);
 int group_calls_join(struct analysis *a);
 int collectives_analyse(struct analysis *a);

@@ -193,11 +193,8 @@ static bool step_back(struct walk *w, bool *at_end) {
   return before != INDEX_NONE;
 }
 
-/* Where a rank's sample ends: at its host's last deed; at the device's where the host waits for it
- * just then, or ran ahead and never waited. */
 u32 sample_last_node(const struct slice *slice) {
-  bool device =
-      slice->on_gpu && (!slice->synced || slice->held) && slice->last_device != INDEX_NONE;
+  bool device = slice->ends_on_gpu && slice->last_device != INDEX_NONE;
   return device ? slice->last_device : slice->last_host;
 }
 

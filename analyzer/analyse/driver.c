@@ -25,7 +25,9 @@ static int analyse_rank(void *user, u32 rank, unsigned worker) {
   memset(&timeline, 0, sizeof(timeline));
   /* A rank that cannot be decoded is left out and shows as partial; the others still count. */
   if (a->source.load(a->model, rank, &timeline) == 0) {
-    int error = overlap_rank(a, &timeline);
+    int error = steps_on_gpu_rank(a, &timeline); /* all others go by its steps */
+    if (error == 0)
+      error = overlap_rank(a, &timeline);
     if (error == 0)
       error = kernel_times_rank(a, &timeline);
     if (error == 0)
@@ -62,7 +64,7 @@ static int prepare(struct analysis *a) {
 
 static int run_all(struct analysis *a) {
   struct rank_loop loop = {.a = a};
-  int (*const before[])(struct analysis *) = {steps_analyse,        prepare,
+  int (*const before[])(struct analysis *) = {steps_prepare,        prepare,
                                               collectives_prepare,  group_calls_join,
                                               graph_plan,           kernel_times_prepare,
                                               gpu_timeline_prepare, launches_prepare};
@@ -73,11 +75,11 @@ static int run_all(struct analysis *a) {
     error = parallel_for(a->model->n_ranks, a->options->threads, analyse_rank, &loop);
 
   int (*const after[])(struct analysis *) = {
-      overlap_summarise,     phases_analyse,        collectives_analyse,    stragglers_analyse,
-      last_arrivals_analyse, critical_path_analyse, kernel_times_summarise, gpu_timeline_summarise,
-      launches_summarise,    pipeline_analyse,      named_ranges_analyse,   budget_analyse,
-      memory_analyse,        verdict_analyse,       modules_analyse,        convergence_analyse,
-      quality_analyse,       findings_analyse, /* rules come last */
+      steps_analyse,          overlap_summarise,     phases_analyse,        collectives_analyse,
+      stragglers_analyse,     last_arrivals_analyse, critical_path_analyse, kernel_times_summarise,
+      gpu_timeline_summarise, launches_summarise,    pipeline_analyse,      named_ranges_analyse,
+      budget_analyse,         memory_analyse,        verdict_analyse,       modules_analyse,
+      convergence_analyse,    quality_analyse,       findings_analyse, /* rules come last */
   };
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);
@@ -119,22 +121,67 @@ void results_free(struct results *results) {
   free(arena);
 }
 
-bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window) {
+static size_t cell_of(const struct analysis *a, u32 rank, u32 step) {
+  return (size_t)step * a->model->n_ranks + rank;
+}
+
+static i64 host_end(const struct analysis *a, u32 rank, u32 step) {
   const struct steps *steps = &a->model->steps;
+  return (steps->host_end ? steps->host_end : steps->end)[cell_of(a, rank, step)];
+}
+
+bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window) {
   i64 begin, end;
   if (a->whole_run) {
     begin = a->model->ranks[rank].begin;
     end = a->model->ranks[rank].end;
   } else {
-    begin = steps->begin[(size_t)step * a->model->n_ranks + rank];
-    end = steps->end[(size_t)step * a->model->n_ranks + rank];
+    begin = a->begin[cell_of(a, rank, step)];
+    end = a->end[cell_of(a, rank, step)];
   }
   *window = (struct window){begin, end, step};
   return begin != NS_UNKNOWN && end != NS_UNKNOWN && end > begin;
 }
 
+bool analysis_has_step(const struct analysis *a, u32 rank, u32 step) {
+  return host_end(a, rank, step) != NS_UNKNOWN;
+}
+
+i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time) {
+  u32 low = 0, high = a->model->steps.n;
+  struct window window;
+  while (low < high) { /* the first step that begins later; those not known are few */
+    u32 middle = low + (high - low) / 2, known = middle;
+    while (known < high && !analysis_window(a, rank, known, &window))
+      known++;
+    if (known < high && window.begin <= time)
+      low = known + 1;
+    else
+      high = middle;
+  }
+  while (low > 0 && !analysis_window(a, rank, low - 1, &window))
+    low--;
+  return low > 0 && window.begin <= time && time < window.end ? (i32)low - 1 : -1;
+}
+
+i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later) {
+  size_t cell = cell_of(a, rank, step);
+  i64 host = host_end(a, rank, later);
+  bool known = (a->told[cell] & STEP_END_TOLD) && a->end[cell] != NS_UNKNOWN && host != NS_UNKNOWN;
+  return known ? a->end[cell] - host : NS_UNKNOWN;
+}
+
+bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step) {
+  return !a->whole_run && analysis_host_ahead(a, rank, step, step) > 0;
+}
+
+/* What was launched while the GPU was watched is seen even where it runs on afterwards. */
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window) {
-  return a->whole_run || model_gpu_seen(&a->model->ranks[rank], window->begin, window->end);
+  if (a->whole_run)
+    return true;
+  i64 launched =
+      analysis_ends_on_gpu(a, rank, window->step) ? host_end(a, rank, window->step) : window->end;
+  return model_gpu_seen(&a->model->ranks[rank], window->begin, launched);
 }
 
 bool analysis_looks_at(const struct analysis *a, const struct collective *collective) {

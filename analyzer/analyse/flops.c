@@ -31,7 +31,7 @@ static bool is_looked_at(struct counting *c, i64 time) {
   if (time >= c->window.begin && time < c->window.end)
     return c->counts;
   struct window window;
-  i32 step = a->whole_run ? 0 : model_step_at(a->model, t->rank, time);
+  i32 step = a->whole_run ? 0 : analysis_step_at(a, t->rank, time);
   if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, &window) ||
       time < window.begin || time >= window.end)
     return false;

@@ -38,7 +38,6 @@ struct node {
   u8 kind;
   u8 phase;   /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool first; /* on its lane */
-  bool cut;   /* went on after the sample's end */
 };
 
 /* One rank's part of one sample. */
@@ -48,9 +47,8 @@ struct slice {
   u32 n_nodes, n_deps;
   i64 begin, end;
   u32 last_host, last_device; /* nodes that end last, INDEX_NONE */
-  bool present, synced;       /* synced: the host was held by the device */
-  bool held;                  /* and is when the sample ends */
-  bool on_gpu;
+  bool present, on_gpu;
+  bool ends_on_gpu; /* the host was done with the sample before the device was */
 };
 
 /* Members in order of start. */
@@ -166,8 +164,8 @@ static inline bool meets_others(const struct sample_graph *graph, u32 node) {
  * wait for, and which that was. */
 i64 meeting_start(const struct sample_graph *graph, u32 node, u32 *last);
 
-/* Where a rank's sample ends: at its host's last node; at its device's where the host waits for it
- * just then, or ran ahead and never waited. INDEX_NONE if there is none. */
+/* Where a rank's sample ends: at its host's last node, or at its device's where that was done
+ * later. INDEX_NONE if there is none. */
 u32 sample_last_node(const struct slice *slice);
 
 /* critical_path.c */

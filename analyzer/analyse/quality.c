@@ -97,6 +97,24 @@ static void cover_gpu(struct analysis *a) {
   cover(r, "matrix products", (double)all.product_known_ns, (double)all.product_ns, note);
 }
 
+/* Ends of steps on the GPU, where anything of its time is known. */
+static void cover_step_ends(struct analysis *a) {
+  double steps = 0, told = 0;
+  for (u32 step = a->first_step; !a->whole_run && step < a->model->steps.n; step++)
+    for (u32 i = 0; i < a->model->n_ranks; i++) {
+      const struct rank *rank = &a->model->ranks[i];
+      if (!a->ranks[i].on_gpu || (!rank->gpu_kernels && !rank->collective_runs))
+        continue;
+      steps += analysis_has_step(a, i, step);
+      told += analysis_host_ahead(a, i, step, step) != NS_UNKNOWN;
+    }
+  cover(a->results, "ends of steps on the GPU", told, steps,
+        told ? "steps of which the GPU's end is not known: the host's is taken, or they are left "
+               "out"
+             : "NO ENDS ON THE GPU: what it does in a host's step may have been launched in an "
+               "earlier one");
+}
+
 static int list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
@@ -139,6 +157,7 @@ static int list_coverage(struct analysis *a) {
   if (launches == 0 || kernels > 0)
     cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
           "kernels of earlier steps were overwritten under the disk cap");
+  cover_step_ends(a);
   if (unseen > 0)
     cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
   return 0;

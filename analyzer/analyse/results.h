@@ -190,6 +190,10 @@ struct results {
   double step_count, warmup_excluded, step_median_ms, step_p95_ms, step_mean_ms, step_cv;
   double *step_ms; /* [n_step_ms] wall of each step, mean over ranks, in order, warm-up included */
   u32 n_step_ms;
+  /* from the host's end of a step to the GPU's; NAN where no end is known on a GPU */
+  double host_ahead_ms;        /* median over steps of the mean over ranks */
+  double host_ahead_max_ms;    /* of any rank and step */
+  double host_ahead_max_steps; /* steps that the host had ended before its GPU ended one more */
   /* phases, per step, mean over ranks */
   double data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, other_ms;
   /* distributed */

@@ -140,7 +140,6 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
            (struct node){.start = start,
                          .end = end,
                          .kind = node_kind(span->kind),
-                         .cut = span->end > end,
                          .key = key_of(c, span),
                          .label = label_of(c, span),
                          .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
@@ -199,15 +198,16 @@ static void compact(struct cutter *c, u32 n_spans) {
   c->slice->n_nodes = total;
 }
 
-static void find_last(struct slice *slice) {
+static void find_last(struct cutter *c) {
+  struct slice *slice = c->slice;
   slice->last_host = slice->last_device = INDEX_NONE;
   for (u32 i = 0; i < slice->n_nodes; i++) {
     u32 *last = NODE_ON_DEVICE(slice->nodes[i].kind) ? &slice->last_device : &slice->last_host;
     if (*last == INDEX_NONE || slice->nodes[i].end >= slice->nodes[*last].end)
       *last = i;
   }
-  slice->held = slice->last_host != INDEX_NONE && slice->nodes[slice->last_host].cut &&
-                slice->nodes[slice->last_host].kind == NODE_BLOCKED;
+  if (c->a->whole_run && slice->last_host != INDEX_NONE && slice->last_device != INDEX_NONE)
+    slice->ends_on_gpu = slice->nodes[slice->last_device].end > slice->nodes[slice->last_host].end;
 }
 
 static int cut_spans(struct cutter *c) {
@@ -231,7 +231,7 @@ static int cut_spans(struct cutter *c) {
       close_phases(c, &c->lanes[i], INT64_MAX);
     compact(c, n_spans);
     error = slice_link(c, n_spans);
-    find_last(slice);
+    find_last(c);
     slice->present = true;
     slice->on_gpu = c->t->on_gpu;
   }
@@ -261,6 +261,7 @@ static bool sample_window(const struct analysis *a, u32 rank, const struct sampl
       continue;
     all->begin = found ? all->begin : window.begin;
     all->end = window.end;
+    all->step = window.step;
     found = true;
   }
   return found;
@@ -277,6 +278,7 @@ static int cut_sample(struct cutter *c, u32 sample) {
     return 0;
   if (t->on_gpu && !analysis_gpu_seen(c->a, t->rank, &window))
     return 0;
+  c->slice->ends_on_gpu = analysis_ends_on_gpu(c->a, t->rank, window.step);
   c->slice->begin = window.begin;
   c->slice->end = window.end;
   c->low = first_span_from(t, window.begin);

@@ -142,10 +142,6 @@ static int link_deps(struct cutter *c) {
     sum = slice->nodes[i].first_dep += sum;
   slice->nodes[slice->n_nodes].first_dep = sum;
   each_dep(c, store_dep);
-  for (u32 i = 0; i < slice->n_nodes; i++)
-    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++)
-      slice->synced |=
-          slice->nodes[i].kind == NODE_BLOCKED && NODE_ON_DEVICE(slice->nodes[slice->deps[k]].kind);
   return 0;
 }
 

@@ -29,33 +29,79 @@ static int whole_run(struct analysis *a) {
   a->n_steps = 1;
   r->step_count = a->model->n_ranks ? 0 : NAN;
   r->warmup_excluded = NAN;
-  r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
   return 0;
 }
 
-int steps_analyse(struct analysis *a) {
+int steps_prepare(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   struct results *r = a->results;
+  size_t cells = (size_t)steps->n * a->model->n_ranks;
   if (steps->n == 0)
     return whole_run(a);
   a->first_step = steps->warmup < steps->n ? steps->warmup : 0;
   a->n_steps = steps->n - a->first_step;
   r->step_count = steps->n;
   r->warmup_excluded = a->first_step;
+  a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
+  a->end = arena_array(a->arena, cells, sizeof(*a->end));
+  a->told = arena_array(a->arena, cells, sizeof(*a->told));
+  if (!a->begin || !a->end || !a->told)
+    return -ENOMEM;
+  memcpy(a->begin, steps->begin, cells * sizeof(*a->begin));
+  memcpy(a->end, steps->end, cells * sizeof(*a->end));
+  if (steps->told)
+    memcpy(a->told, steps->told, cells * sizeof(*a->told));
+  return 0;
+}
+
+/* How far the host was ahead at the end of a step, mean over ranks; NAN if not known of any. Adds
+ * to the largest. */
+static double host_ahead_ms(const struct analysis *a, u32 step) {
+  struct results *r = a->results;
+  double sum = 0;
+  u32 known = 0;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    u32 later = step;
+    i64 ahead = analysis_host_ahead(a, rank, step, step);
+    if (ahead == NS_UNKNOWN)
+      continue;
+    while (later + 1 < a->model->steps.n && analysis_host_ahead(a, rank, step, later + 1) > 0)
+      later++;
+    known++;
+    sum += ns_to_ms(ahead);
+    r->host_ahead_max_ms = fmax(r->host_ahead_max_ms, ns_to_ms(ahead)); /* NAN gives way */
+    r->host_ahead_max_steps = fmax(r->host_ahead_max_steps, later - step);
+  }
+  return known ? sum / known : NAN;
+}
+
+int steps_analyse(struct analysis *a) {
+  const struct steps *steps = &a->model->steps;
+  struct results *r = a->results;
+  u32 n = 0, ahead = 0;
+  r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
+  r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
+  if (a->whole_run)
+    return 0;
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
   double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
-  if (!r->step_ms || !looked_at)
+  double *aheads = arena_array(a->arena, a->n_steps, sizeof(double));
+  if (!r->step_ms || !looked_at || !aheads)
     return -ENOMEM;
   r->n_step_ms = steps->n;
-  u32 n = 0;
   for (u32 step = 0; step < steps->n; step++) {
     r->step_ms[step] = step_wall_ms(a, step);
-    if (step >= a->first_step && !isnan(r->step_ms[step]))
+    if (step < a->first_step)
+      continue;
+    if (!isnan(r->step_ms[step]))
       looked_at[n++] = r->step_ms[step];
+    aheads[ahead] = host_ahead_ms(a, step);
+    ahead += !isnan(aheads[ahead]);
   }
   r->step_mean_ms = mean_of(looked_at, n);
   r->step_cv = variation_of(looked_at, n);
   r->step_median_ms = median_of(looked_at, n);
   r->step_p95_ms = quantile_of(looked_at, n, 0.95);
+  r->host_ahead_ms = median_of(aheads, ahead);
   return 0;
 }

@@ -291,9 +291,9 @@ static int test_all(struct contest *c) {
 }
 
 /* Median compute time per rank, and against the median of its peers in the communicator in which
- * it stands out most (all ranks where it took part in no trial). A host that runs far ahead of its
- * device has steps in which that does nothing, and others in which it does the work of several:
- * where that is so in most steps, the median tells nothing. */
+ * it stands out most (all ranks where it took part in no trial). Where steps end on the host, for
+ * want of the GPU's ends, and it runs far ahead, the device does nothing in some and the work of
+ * several in others: where that is so in most, the median tells nothing. */
 static int compare_compute(struct contest *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;

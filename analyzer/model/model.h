@@ -115,7 +115,12 @@ struct collective {
   bool mismatched; /* members disagree on op, count or dtype */
 };
 
-/* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). */
+/* Which ends of a step are known on the GPU. */
+enum step_told { STEP_BEGIN_TOLD = 1, STEP_END_TOLD = 2 };
+
+/* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). A step is
+ * over when its host is, and its GPU has done what the host had launched by then: here as far as
+ * the spine tells of that, by collectives; analyses also know kernels. */
 struct steps {
   u32 n;
   u32 first;               /* number in the run of the first one here: 0, or a of --steps a:b */
@@ -124,7 +129,11 @@ struct steps {
   const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
                               "none": the first for which there is evidence */
   double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
-  i64 *begin, *end;        /* NS_UNKNOWN where a rank does not have the step */
+  bool open;           /* nothing says where the last step ends: with what the spine tells last */
+  bool by_collectives; /* a step ends with its last collective: kernels do not matter */
+  i64 *begin, *end;    /* NS_UNKNOWN where a rank does not have the step */
+  i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
+  u8 *told;                   /* enum step_told, or'ed; NULL: none is */
 };
 
 /* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */
@@ -284,7 +293,13 @@ const char *timeline_name(const struct timeline *timeline, u32 name);
  * which GPU time was had goes: false where CUPTI rested or belonged to another for part of it. */
 bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
 
-/* index into steps, or -1, of an instant on a rank */
+/* From when to when a step lasted, of which `gpu` has the ends that are known there, else
+ * NS_UNKNOWN; sets *told. A step of which one end is known on the GPU and lies behind the host's,
+ * and the other is not known, would seem longer or shorter than it was: nothing is said of it
+ * (NS_UNKNOWN). */
+struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told);
+
+/* Index into steps, or -1, of an instant on a rank's host. */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);
 
 struct model_options {

@@ -55,9 +55,9 @@ static void add_other(const struct model *model, u32 rank) {
   for (u32 s = 0; s < model->steps.n; s++) {
     size_t cell = (size_t)s * model->n_ranks + rank;
     struct phase_times *times = &model->phases[cell];
-    if (model->steps.begin[cell] == NS_UNKNOWN)
+    if (model->steps.host_begin[cell] == NS_UNKNOWN)
       continue;
-    i64 left = model->steps.end[cell] - model->steps.begin[cell];
+    i64 left = model->steps.host_end[cell] - model->steps.host_begin[cell];
     bool any = false;
     for (u8 kind = TSCOPE_PHASE_DATA; kind <= TSCOPE_PHASE_OPTIMIZER; kind++) {
       i64 time = *time_of(times, kind);
@@ -74,9 +74,9 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
   u32 cursor = 0;
   for (u32 s = 0; s < model->steps.n; s++) {
     size_t cell = (size_t)s * model->n_ranks + rank;
-    if (model->steps.begin[cell] != NS_UNKNOWN)
-      *time_of(&model->phases[cell], kind) =
-          intervals_covered(set, &cursor, model->steps.begin[cell], model->steps.end[cell]);
+    if (model->steps.host_begin[cell] != NS_UNKNOWN)
+      *time_of(&model->phases[cell], kind) = intervals_covered(
+          set, &cursor, model->steps.host_begin[cell], model->steps.host_end[cell]);
   }
 }
 
@@ -149,19 +149,19 @@ struct pauses {
   u32 rank;
   const struct spine *spine;
   struct chunk_clock clock;
-  i64 *begin; /* [steps] when the host began each step: it may be ahead of the GPU */
+  i64 *begin; /* [steps] when the host turned to each step */
   u32 thread, next_call;
   i64 idle_since; /* end of the thread's last call */
   bool found;
 };
 
-/* A host that runs ahead of the GPU begins a step when it has made the last collective call of the
- * step before. */
+/* The host turns to a step when it has made the last collective call of the one before: a loader
+ * may fetch the input before the step is marked. */
 static void find_host_begins(struct pauses *pauses) {
   const struct model *model = pauses->model;
   const struct spine *spine = pauses->spine;
   for (u32 s = 0; s < model->steps.n; s++)
-    pauses->begin[s] = model->steps.begin[(size_t)s * model->n_ranks + pauses->rank];
+    pauses->begin[s] = model->steps.host_begin[(size_t)s * model->n_ranks + pauses->rank];
   for (u32 i = 0; i < spine->calls.n; i++) {
     i32 step = model->arrivals[spine->calls.at[i].arrival].step;
     i64 end = spine->calls.at[i].end;

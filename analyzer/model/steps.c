@@ -9,11 +9,14 @@
 #define WARMUP_FACTOR 1.5
 
 static i64 begin_of(const struct model *model, u32 rank, u32 step) {
-  return model->steps.begin[(size_t)step * model->n_ranks + rank];
+  const struct steps *steps = &model->steps;
+  return (steps->host_begin ? steps->host_begin
+                            : steps->begin)[(size_t)step * model->n_ranks + rank];
 }
 
 i32 model_step_at(const struct model *model, u32 rank, i64 time) {
   const struct steps *steps = &model->steps;
+  const i64 *ends = steps->host_end ? steps->host_end : steps->end;
   u32 low = 0, high = steps->n;
   while (low < high && begin_of(model, rank, low) == NS_UNKNOWN)
     low++;
@@ -29,7 +32,27 @@ i32 model_step_at(const struct model *model, u32 rank, i64 time) {
     else
       high = middle;
   }
-  return time < steps->end[(size_t)low * model->n_ranks + rank] ? (i32)low : -1;
+  return time < ends[(size_t)low * model->n_ranks + rank] ? (i32)low : -1;
+}
+
+struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told) {
+  bool begin = gpu.start != NS_UNKNOWN, end = gpu.end != NS_UNKNOWN;
+  *told = (u8)((begin ? STEP_BEGIN_TOLD : 0) | (end ? STEP_END_TOLD : 0));
+  if ((!begin && gpu.end > host.end) || (!end && gpu.start > host.start))
+    return (struct interval){NS_UNKNOWN, NS_UNKNOWN};
+  return (struct interval){begin ? gpu.start : host.start, end ? gpu.end : host.end};
+}
+
+static void put_step(struct steps *steps, size_t cell, const struct rank_bounds *bounds, u32 step) {
+  struct interval host = {bounds->at.at[step], bounds->at.at[step + 1]};
+  struct interval gpu = {NS_UNKNOWN, NS_UNKNOWN};
+  if (step + 1 < bounds->gpu.n)
+    gpu = (struct interval){bounds->gpu.at[step], bounds->gpu.at[step + 1]};
+  struct interval whole = step_on_gpu(host, gpu, &steps->told[cell]);
+  steps->host_begin[cell] = host.start;
+  steps->host_end[cell] = host.end;
+  steps->begin[cell] = whole.start;
+  steps->end[cell] = whole.end;
 }
 
 static int assemble(struct model *model, const struct rank_bounds *bounds) {
@@ -39,19 +62,24 @@ static int assemble(struct model *model, const struct rank_bounds *bounds) {
     if (bounds[r].at.n > 1 && bounds[r].first + bounds[r].at.n - 1 > n)
       n = bounds[r].first + bounds[r].at.n - 1;
   size_t cells = (size_t)n * model->n_ranks;
-  model->steps.begin = arena_array(arena, cells + 1, sizeof(i64));
-  model->steps.end = arena_array(arena, cells + 1, sizeof(i64));
-  if (!model->steps.begin || !model->steps.end)
+  struct steps *steps = &model->steps;
+  i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
+  for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+    *times[k] = arena_array(arena, cells + 1, sizeof(i64));
+    if (!*times[k])
+      return -ENOMEM;
+    for (size_t i = 0; i < cells; i++)
+      (*times[k])[i] = NS_UNKNOWN;
+  }
+  steps->told = arena_array(arena, cells + 1, sizeof *steps->told);
+  if (!steps->told)
     return -ENOMEM;
-  for (size_t i = 0; i < cells; i++)
-    model->steps.begin[i] = model->steps.end[i] = NS_UNKNOWN;
   for (u32 r = 0; r < model->n_ranks; r++)
-    for (u32 s = 0; s + 1 < bounds[r].at.n; s++) {
-      size_t cell = (size_t)(bounds[r].first + s) * model->n_ranks + r;
-      model->steps.begin[cell] = bounds[r].at.at[s];
-      model->steps.end[cell] = bounds[r].at.at[s + 1];
-    }
-  model->steps.n = n;
+    steps->open |= bounds[r].open;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 s = 0; s + 1 < bounds[r].at.n; s++)
+      put_step(steps, (size_t)(bounds[r].first + s) * model->n_ranks + r, &bounds[r], s);
+  steps->n = n;
   return 0;
 }
 
@@ -100,21 +128,22 @@ static void choose_steps(struct model *model, const char *wanted) {
     to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) : n;
   if (to < from)
     to = from;
-  model->steps.begin += (size_t)from * model->n_ranks;
-  model->steps.end += (size_t)from * model->n_ranks;
+  size_t skipped = (size_t)from * model->n_ranks;
+  model->steps.begin += skipped;
+  model->steps.end += skipped;
+  model->steps.host_begin += skipped;
+  model->steps.host_end += skipped;
+  model->steps.told += skipped;
+  model->steps.open &= to == n;
   model->steps.n = to - from;
   model->steps.first = from;
-}
-
-static bool is_period(const struct model *model) {
-  return strcmp(model->steps.method, "collective period") == 0;
 }
 
 static int step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {
   i32 n = (i32)model->steps.n, dropped = (i32)model->steps.first;
   for (u32 i = 0; i < model->n_arrivals; i++) {
     struct arrival *arrival = &model->arrivals[i];
-    if (!is_period(model)) {
+    if (!model->steps.by_collectives) {
       arrival->step = n ? model_step_at(model, arrival->rank, arrival->call_start) : -1;
     } else if (arrival->step >= 0) {
       arrival->step += (i32)bounds[arrival->rank].first - dropped;
@@ -142,9 +171,14 @@ int find_steps(struct model *model, const struct model_options *options) {
     model->steps.method = "NVTX ranges";
   else if (bounds_by_optimizer(model, bounds, &model->steps.confidence))
     model->steps.method = "optimizer phases";
-  else if (bounds_by_period(model, bounds, &model->steps.confidence, options->threads))
+  else if (bounds_by_period(model, bounds, &model->steps.confidence, options->threads)) {
     model->steps.method = "collective period";
-  int result = assemble(model, bounds);
+    model->steps.by_collectives = true;
+  }
+  bool room = true;
+  for (u32 r = 0; r < model->n_ranks && room && !model->steps.by_collectives; r++)
+    room = bounds_on_gpu(&internal_of(model)->spines[r], &bounds[r]);
+  int result = room ? assemble(model, bounds) : -ENOMEM;
   if (result == 0) {
     if (options->steps)
       choose_steps(model, options->steps);
@@ -155,8 +189,10 @@ int find_steps(struct model *model, const struct model_options *options) {
                                    : "the first, and those after it over 1.5 x the median";
     result = step_of_arrivals(model, bounds);
   }
-  for (u32 r = 0; r < model->n_ranks; r++)
+  for (u32 r = 0; r < model->n_ranks; r++) {
     free(bounds[r].at.at);
+    free(bounds[r].gpu.at);
+  }
   free(bounds);
   return result;
 }

@@ -187,26 +187,42 @@ static u32 next_cut(const struct sequence *sequence, u32 template, u32 cut) {
   return next;
 }
 
-/* The instant between two steps: the end of the last collective before the cut, where it ran if
- * that is known. */
-static i64 bound_at(const struct spine *spine, u32 cut) {
+/* The instant between two steps: the last collective before the cut, as the host called it and
+ * where it ran. Gloo runs it on a thread of the host's. */
+struct bound {
+  i64 host, gpu; /* gpu: NS_UNKNOWN if it did not run there, or that is not known */
+};
+
+static struct bound bound_at(const struct spine *spine, u32 cut) {
   const struct spine_call *before = &spine->calls.at[cut - 1];
   i64 end = before->run == INDEX_NONE ? NS_UNKNOWN : spine->runs.at[before->run].end;
-  if (end != NS_UNKNOWN)
-    return end;
-  return before->end == NS_UNKNOWN ? before->start : before->end;
+  i64 called = before->end == NS_UNKNOWN ? before->start : before->end;
+  if (before->run == INDEX_NONE || spine->runs.at[before->run].stream != TSCOPE_NO_STREAM)
+    return (struct bound){called, end};
+  return (struct bound){end == NS_UNKNOWN ? called : end, NS_UNKNOWN};
 }
 
-static i64 first_bound(const struct spine *spine, const struct sequence *sequence, u32 cut) {
+/* The first step begins as long before its first collective as others do, but after what came
+ * before. */
+static struct bound first_bound(const struct spine *spine, const struct sequence *sequence,
+                                u32 cut) {
   double pause = 0;
   u32 next = cut + sequence->steps_length;
   if (next < spine->calls.n)
     pause = pause_before(spine, next);
-  i64 bound = spine->calls.at[cut].start - (i64)pause;
-  i64 least = cut > 0 ? bound_at(spine, cut) : spine->begin;
-  return bound > least                        ? bound
-         : least < spine->calls.at[cut].start ? least
-                                              : spine->calls.at[cut].start;
+  i64 call = spine->calls.at[cut].start, bound = call - (i64)pause;
+  struct bound least = cut > 0 ? bound_at(spine, cut) : (struct bound){spine->begin, NS_UNKNOWN};
+  i64 host = bound > least.host ? bound : least.host < call ? least.host : call;
+  return (struct bound){host, least.gpu > host ? least.gpu : host};
+}
+
+static bool push_bound(struct rank_bounds *bounds, struct bound bound) {
+  u32 n = bounds->at.n;
+  if (n && bound.host < bounds->at.at[n - 1])
+    bound.host = bounds->at.at[n - 1];
+  if (n && bound.gpu != NS_UNKNOWN && bound.gpu < bounds->gpu.at[n - 1])
+    bound.gpu = bounds->gpu.at[n - 1];
+  return VECTOR_PUSH(&bounds->at, bound.host) && VECTOR_PUSH(&bounds->gpu, bound.gpu);
 }
 
 /* Cuts one rank's sequence into steps; arrival.step becomes the number of the step from 0. */
@@ -214,25 +230,29 @@ static bool cut_steps(const struct model *model, u32 r, const struct sequence *s
                       struct rank_bounds *bounds) {
   const struct spine *spine = &internal_of(model)->spines[r];
   u32 cut = sequence->period.first + sequence->cut, template = cut;
-  bounds->at.n = 0;
+  bounds->at.n = bounds->gpu.n = 0;
   for (u32 i = 0; i < spine->calls.n; i++)
     model->arrivals[spine->calls.at[i].arrival].step = -1;
   if (cut + sequence->steps_length > sequence->period.last)
     return true;
-  if (!VECTOR_PUSH(&bounds->at, first_bound(spine, sequence, cut)))
+  if (!push_bound(bounds, first_bound(spine, sequence, cut)))
     return false;
   for (u32 step = 0; cut + sequence->steps_length <= sequence->period.last; step++) {
     u32 next = next_cut(sequence, template, cut);
     if (next > sequence->period.last || next <= cut)
       break;
-    i64 bound = bound_at(spine, next), least = bounds->at.at[bounds->at.n - 1];
-    if (!VECTOR_PUSH(&bounds->at, bound > least ? bound : least))
+    if (!push_bound(bounds, bound_at(spine, next)))
       return false;
     for (u32 i = cut; i < next; i++)
       model->arrivals[spine->calls.at[i].arrival].step = (i32)step;
     cut = next;
   }
   return true;
+}
+
+/* Where the ranks were at a bound, which they pass together on their GPUs. */
+static i64 passed(const struct rank_bounds *bounds, i64 i) {
+  return bounds->gpu.at[i] == NS_UNKNOWN ? bounds->at.at[i] : bounds->gpu.at[i];
 }
 
 /* Mean distance between two ranks' bounds when b's step s is a's step s + shift. */
@@ -243,7 +263,7 @@ static double distance(const struct rank_bounds *a, const struct rank_bounds *b,
     i64 other = (i64)i + shift;
     if (other < 1 || other >= a->at.n)
       continue;
-    sum += fabs((double)(b->at.at[i] - a->at.at[other]));
+    sum += fabs((double)(passed(b, i) - passed(a, other)));
     count++;
   }
   return count ? sum / count : INFINITY;

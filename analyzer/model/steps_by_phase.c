@@ -12,18 +12,23 @@ static bool push(struct rank_bounds *bounds, i64 time) {
   return VECTOR_PUSH(&bounds->at, time);
 }
 
-/* End of the last thing a rank did for training: its last step ends there. */
-static i64 last_activity(const struct spine *spine) {
-  i64 last = NS_UNKNOWN;
+/* End of the last thing a rank's host did for training after an instant: its last step ends there.
+ * Where it did nothing that is known, of what its GPU did. */
+static i64 last_activity(const struct spine *spine, i64 after) {
+  i64 host = NS_UNKNOWN, gpu = NS_UNKNOWN;
 #define LATEST(list)                                                                               \
   for (u32 i = 0; i < spine->list.n; i++)                                                          \
-    last = spine->list.at[i].end > last ? spine->list.at[i].end : last;
+    host = spine->list.at[i].end > host ? spine->list.at[i].end : host;
   LATEST(calls)
-  LATEST(runs)
   LATEST(phases)
   LATEST(waits)
 #undef LATEST
-  return last;
+  for (u32 i = 0; i < spine->runs.n; i++) {
+    const struct spine_run *run = &spine->runs.at[i];
+    i64 *last = run->stream == TSCOPE_NO_STREAM ? &host : &gpu;
+    *last = run->end > *last ? run->end : *last;
+  }
+  return host > after ? host : gpu;
 }
 
 bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence) {
@@ -38,10 +43,10 @@ bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, doub
     for (u32 i = 0; i < spine->marks.n; i++)
       if (!push(&bounds[r], spine->marks.at[i].time))
         return false;
-    i64 last = last_activity(spine);
-    bool ended = spine->marks.n && spine->marks.at[spine->marks.n - 1].ends;
-    if (spine->marks.n && !ended && last > spine->marks.at[spine->marks.n - 1].time &&
-        !push(&bounds[r], last))
+    const struct spine_mark *mark = spine->marks.n ? &spine->marks.at[spine->marks.n - 1] : NULL;
+    i64 last = mark ? last_activity(spine, mark->time) : NS_UNKNOWN;
+    bounds[r].open = mark && !mark->ends && last > mark->time;
+    if (bounds[r].open && !push(&bounds[r], last))
       return false;
     agreeing += spine->marks.n == most;
   }

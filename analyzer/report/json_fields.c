@@ -187,6 +187,12 @@ static const struct json_field steps_fields[] = {
     NUMBER(results, "median_ms", step_median_ms, "ms", "wall time of a step"),
     NUMBER(results, "p95_ms", step_p95_ms, "ms", "likewise, 95th percentile"),
     NUMBER(results, "cv", step_cv, "fraction", "standard deviation / mean of step time"),
+    NUMBER(results, "host_ahead_ms", host_ahead_ms, "ms",
+           "from the host's end of a step to the GPU's, median over steps of the mean over ranks"),
+    NUMBER(results, "host_ahead_max_ms", host_ahead_max_ms, "ms",
+           "likewise, the largest of any rank and step"),
+    NUMBER(results, "host_ahead_max_steps", host_ahead_max_steps, "integer",
+           "most steps that a host had ended before its GPU ended the one before them"),
     END,
 };
 

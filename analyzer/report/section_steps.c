@@ -40,6 +40,25 @@ static void put_sparkline(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_DIM, VALUE_INDENT, "left of the bar: warm-up");
 }
 
+/* Less is the optimizer's last kernels after its call returned. */
+#define AHEAD_NOTABLE 0.05
+
+/* A host that never waits for its GPU: its steps end when the GPU is done with them. */
+static void put_host_ahead(struct pen *pen, const struct results *results) {
+  bool whole_steps = results->host_ahead_max_steps >= 1;
+  if (!whole_steps && !(results->host_ahead_ms >= AHEAD_NOTABLE * results->step_median_ms &&
+                        !results->model->steps.by_collectives))
+    return;
+  section_label(pen, "host ahead");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "median %s",
+                  duration_ms(results->host_ahead_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "at most %s",
+                  duration_ms(results->host_ahead_max_ms).text);
+  if (whole_steps)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(results->host_ahead_max_steps, "step").text);
+  pen_item(pen, STYLE_DIM, VALUE_INDENT, "a step ends when the GPU is done with it");
+}
+
 static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
   const struct steps *steps = &results->model->steps;
@@ -62,6 +81,7 @@ static void steps_body(struct pen *pen, const struct results *results,
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "mean %s",
                   duration_ms(results->step_mean_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "CV %s", percent(results->step_cv).text);
+  put_host_ahead(pen, results);
   section_label(pen, "throughput");
   double per_second = results->step_mean_ms > 0 ? 1e3 / results->step_mean_ms : NAN;
   pen_item(pen, STYLE_PLAIN, VALUE_INDENT, rate(per_second, "steps").text);

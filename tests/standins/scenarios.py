@@ -60,6 +60,12 @@ SCENARIOS = {
     "gpu-duty-cycle": {"options": ["--steps", "128", "--marks", "1", "--warmup", "0",
                                    "--ahead", "1"],
                        "env": {"TSCOPE_GPU_STEPS": "16/32"}, "timing": "duty"},
+    "host-ahead": {"options": ["--marks", "1", "--ahead", "3", "--loss", "0"], "ahead": True},
+    "host-ahead-slow-rank": {"options": ["--marks", "1", "--ahead", "3", "--loss", "0",
+                                         "--slow-rank", "2", "--slow-factor", "1.25"],
+                             "ahead": True, "straggler": 2},
+    "host-never-waits": {"options": ["--marks", "1", "--ahead", "0", "--loss", "0"],
+                         "ahead": True},
     "no-common-collective": {"options": ["--alone", "1", "--ranks", "2"],
                              "env": {**HOSTILE, "SKEW_DRIFT_PPM": "0,50"}, "refused": True},
 }
@@ -106,12 +112,17 @@ def run(scenario, build, directory):
     os.makedirs(log, exist_ok=True)
     subprocess.run([train, "--steps", str(STEPS)] + scenario["options"], env=env, check=True,
                    stdout=subprocess.DEVNULL)
-    report = subprocess.run(
-        [os.path.join(build, "analyzer", "tscope-report"), "--format", "json", traces],
-        stdout=subprocess.PIPE, check=True)
-    with open(os.path.join(directory, "report.json"), "wb") as out:
-        out.write(report.stdout)
-    return json.loads(report.stdout), Truth(log)
+    made = report(build, directory)
+    with open(os.path.join(directory, "report.json"), "w") as out:
+        json.dump(made, out, indent=2)
+    return made, Truth(log)
+
+
+def report(build, directory, *options):
+    made = subprocess.run(
+        [os.path.join(build, "analyzer", "tscope-report"), "--format", "json", *options,
+         os.path.join(directory, "traces")], stdout=subprocess.PIPE, check=True)
+    return json.loads(made.stdout)
 
 
 def compare_steps(check, report, truth, steady, first, last):
@@ -210,6 +221,27 @@ def compare(report, truth, scenario):
     return check.wrong
 
 
+def compare_ahead(build, directory, report_of_all, truth):
+    """Each step holds the work that was launched in it, though the host had long gone on: also the
+    first and the last."""
+    check = Comparison()
+    steps, n = report_of_all["steps"], truth.n_steps
+    means, longest, most = truth.host_ahead(steps["warmup_excluded"], n)
+    check.ms("steps.host_ahead_ms", steps["host_ahead_ms"], median(means))
+    check.ms("steps.host_ahead_max_ms", steps["host_ahead_max_ms"], longest)
+    check.equal("steps.host_ahead_max_steps", steps["host_ahead_max_steps"], most)
+    check.equal("ends of steps", coverage(report_of_all, "ends of steps on the GPU")["share"], 1)
+    for step in (0, 1, n // 2, n - 2, n - 1):
+        one, steady = report(build, directory, "--steps", f"{step}:{step + 1}"), \
+            truth.steady(step, step + 1)
+        print(f"step {step}")
+        check.ms("distributed.mean_step_wall_ms", one["distributed"]["mean_step_wall_ms"],
+                 steady["step"])
+        compare_overlap(check, one["overlap"], steady)
+        compare_compute(check, one["distributed"], steady)
+    return check.wrong
+
+
 def coverage(report, name):
     return report["quality"]["coverage"].get(name, {"share": None, "note": None})
 
@@ -302,17 +334,20 @@ def main():
     directory = args.keep or tempfile.mkdtemp(prefix="tscope-scenario-")
     os.makedirs(directory, exist_ok=True)
     try:
-        report, truth = run(scenario, os.path.abspath(args.build), directory)
+        build = os.path.abspath(args.build)
+        made, truth = run(scenario, build, directory)
         if scenario.get("refused"):
-            wrong = compare_refusal(report)
+            wrong = compare_refusal(made)
         elif scenario.get("timing") == "events":
-            wrong = compare_events(report, truth)
+            wrong = compare_events(made, truth)
         elif scenario.get("timing") == "host":
-            wrong = compare_host(report)
+            wrong = compare_host(made)
         elif scenario.get("timing") == "duty":
-            wrong = compare_duty(report, truth)
+            wrong = compare_duty(made, truth)
         else:
-            wrong = compare(report, truth, scenario)
+            wrong = compare(made, truth, scenario)
+        if scenario.get("ahead"):
+            wrong += compare_ahead(build, directory, made, truth)
     finally:
         if not args.keep:
             shutil.rmtree(directory)

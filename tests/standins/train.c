@@ -130,7 +130,7 @@ static void load_input(struct rank *rank) {
  */
 static void wait_for_earlier_step(struct rank *rank) {
   int ahead = rank->options->ahead;
-  if (rank->step >= ahead)
+  if (ahead && rank->step >= ahead)
     CUDA(cudaEventSynchronize(rank->step_done[(rank->step - ahead) % MAX_AHEAD]));
 }
 

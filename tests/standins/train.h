@@ -45,7 +45,8 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, warmup, "--warmup", 3, "first steps that are slower")                                     \
   X(double, warmup_factor, "--warmup-factor", 1.8, "how much slower")                              \
   X(double, jitter, "--jitter", 0.02, "kernels vary by this share")                                \
-  X(int, ahead, "--ahead", 2, "steps that the host may run ahead of the GPU, 1 to 8")              \
+  X(int, ahead, "--ahead", 2,                                                                      \
+    "steps that the host may run ahead of the GPU, 1 to 8; 0: it never waits")                     \
   X(int, graph, "--graph", 0, "from this step on, the step is one CUDA graph; 0: none is")         \
   X(int, seed, "--seed", 1, "of the variation")                                                    \
   X(int, alone, "--alone", 0, "1: every rank trains by itself, in a world of its own")             \

@@ -56,7 +56,7 @@ static bool set(struct options *options, const char *name, const char *value) {
 
 static bool sensible(const struct options *options) {
   return options->ranks > 0 && options->steps > 0 && options->layers > 0 && options->buckets > 0 &&
-         options->buckets <= MAX_BUCKETS && options->ahead > 0 && options->ahead <= MAX_AHEAD &&
+         options->buckets <= MAX_BUCKETS && options->ahead >= 0 && options->ahead <= MAX_AHEAD &&
          options->tensor > 0 && options->pipeline > 0 && options->micro_batches > 0;
 }
 

@@ -129,6 +129,12 @@ class Rank:
         first = min((op.start for op in kernels), default=None)
         return list(zip([first] + ends[:-1], ends))
 
+    def host_ends(self):
+        """When the host had launched all of each step."""
+        marks = [mark["at"] for mark in self.marks if mark["mark"] in ("step", "end")]
+        return [max(op.launched for op in self.order if begin <= op.launched < end)
+                for begin, end in zip(marks, marks[1:])]
+
 
 class Truth:
     def __init__(self, directory):
@@ -283,6 +289,19 @@ class Truth:
                      "by_category": {key: value / n for key, value in path["by_category"].items()},
                      "by_rank": {key: value / n for key, value in path["by_rank"].items()}},
         }
+
+    def host_ahead(self, first, last):
+        """How long the hosts had launched a step before it was over, for each step the mean over
+        ranks; the longest; and most steps launched by then beside the one."""
+        means, longest, most = [], 0, 0
+        hosts = [rank.host_ends() for rank in self.ranks]
+        for step in range(first, last):
+            ahead = [rank.steps[step][1] - host[step] for rank, host in zip(self.ranks, hosts)]
+            means.append(sum(ahead) / len(ahead))
+            longest = max(longest, *ahead)
+            most = max(most, *(sum(at < rank.steps[step][1] for at in host[step + 1:])
+                               for rank, host in zip(self.ranks, hosts)))
+        return means, longest, most
 
     def what_if(self, first, last):
         """Mean step times had the run been otherwise."""

@@ -152,6 +152,9 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->step_p95_ms = 318.4;
   results->step_mean_ms = 316.1;
   results->step_cv = 0.091;
+  results->host_ahead_ms = 212.4;
+  results->host_ahead_max_ms = 388.1;
+  results->host_ahead_max_steps = 1;
   results->data_ms = 4.1;
   results->forward_ms = 88.2;
   results->backward_ms = 201.4;
@@ -348,11 +351,12 @@ static struct results *unknown(void) {
       {"collective times", 0, "communication ran but when is not known"}};
   results->coverage = KEEP(arena, coverage);
   results->n_coverage = LENGTH(coverage);
-  results->overhead_gpu_clock_ms = results->overhead_startup_ms = results->overhead_fraction = results->overhead_helper_cpu_s =
-      results->overhead_ns_per_event = NAN;
+  results->overhead_gpu_clock_ms = results->overhead_startup_ms = results->overhead_fraction =
+      results->overhead_helper_cpu_s = results->overhead_ns_per_event = NAN;
   results->trace_bytes = 9.1e6;
   results->step_count = results->warmup_excluded = results->step_median_ms = NAN;
   results->step_p95_ms = results->step_mean_ms = results->step_cv = NAN;
+  results->host_ahead_ms = results->host_ahead_max_ms = results->host_ahead_max_steps = NAN;
   results->data_ms = results->forward_ms = results->backward_ms = NAN;
   results->optimizer_ms = results->comm_ms = results->other_ms = NAN;
   results->dist_steps = results->mean_step_wall_ms = results->comm_fraction = NAN;
