@@ -13,6 +13,7 @@
 #define TSCOPE_ANALYSIS_H
 
 #include "arena.h"
+#include "products.h"
 #include "results.h"
 
 #define OPS 32 /* above every TSCOPE_OP_ value; 0 is "not known" */
@@ -31,11 +32,17 @@ struct op_times {
  * tells its arithmetic, estimated when its grid does. */
 struct rank_flops {
   double flops, estimated;
+  double by_precision[PRECISIONS]; /* `flops` apart */
+  u32 steps;
   i64 wall_ns;                           /* of the steps */
   i64 kernel_ns, known_ns, estimated_ns; /* all kernels that are no collective, summed */
   i64 product_ns, product_known_ns;      /* of those, matrix products by their name */
   u64 kernels, launched;                 /* kernels; of which the launch was seen */
-  u64 products, captured, unknown;       /* calls; of which into graphs; of unknown size */
+  u64 products, unknown;                 /* calls, those of replayed graphs too; of unknown size */
+  u64 captured;        /* that went into graphs of which the trace does not say what they hold */
+  u64 replays_unknown; /* of graphs whose capture was not seen */
+  i64 replayed_ns[PRECISIONS]; /* of known_ns, in replays of graphs */
+  double replayed_flops;       /* all of whose kernels these are */
 };
 
 /* One rank, summed over the steps looked at, in nanoseconds. */
@@ -60,6 +67,7 @@ struct rank_summary {
 struct graph;
 struct kernel_sums;
 struct launch_sums;
+struct product_sums;
 
 struct analysis {
   const struct model *model;
@@ -82,7 +90,8 @@ struct analysis {
   struct graph *graph;
   struct kernel_names *kernel_names;
   struct kernel_sums *kernel_sums;
-  struct launch_sums *launch_sums; /* [n_ranks] */
+  struct launch_sums *launch_sums;   /* [n_ranks] */
+  struct product_sums *product_sums; /* [n_ranks] */
 };
 
 /* The step on one rank; false where it does not have it. */
@@ -167,8 +176,15 @@ int convergence_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);
 int findings_analyse(struct analysis *a);
 
-/* Dense peak of one device by its name (peaks.def), NAN if it is not in the table. */
-double device_peak_tflops(const char *name);
+/* utilisation.c: MFU and HFU, after products. */
+int utilisation_analyse(struct analysis *a);
+
+/* Dense peak of one device in a precision, by its name (peaks.def); NAN if it is not in the table
+ * or has none. */
+double device_peak_tflops(const char *name, enum precision precision);
+
+/* The same of a rank's device, but what the options say for all precisions, known or not. */
+double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision precision);
 
 /* kernel_times.c: what ran on the GPUs by name and category. */
 enum { KERNELS_LISTED = 100 };
@@ -190,6 +206,21 @@ void launches_free(struct analysis *a);
 
 /* flops.c: arithmetic that calls tell, and what it covers. */
 int flops_rank(struct analysis *a, const struct timeline *timeline);
+
+/* What became of the calls of a timeline (flops.c), by index into timeline.arithmetic. */
+struct arithmetic_calls {
+  const i64 *ran;        /* start of the first kernel, NS_UNKNOWN if none was seen */
+  const i64 *took;       /* of its kernels, summed */
+  const bool *looked_at; /* it is in the steps looked at */
+  const u64 *replays;    /* [products.n_contents] replays that are */
+};
+
+/* products.c: time and speed of matrix products, by shape and precision. */
+int products_prepare(struct analysis *a);
+int products_rank(struct analysis *a, const struct timeline *timeline,
+                  const struct arithmetic_calls *calls);
+int products_summarise(struct analysis *a);
+void products_free(struct analysis *a);
 
 /* Summed over the ranks; only those that were seen to call a matrix product if `only_products`. */
 struct rank_flops flops_all(const struct analysis *a, bool only_products);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where the time of the steps looked at went, mean over ranks: lines that sum to the wall time.
- * And how much of the devices' arithmetic the model used.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "analysis.h"
-#include "peaks.def"
 
 #define MAX_LINES 10
 
@@ -91,135 +88,6 @@ static int list_lines(struct analysis *a) {
   return 0;
 }
 
-/* Whether `words` stands in `name` as whole words, whatever the case. */
-static bool has_words(const char *name, const char *words) {
-  size_t length = strlen(words);
-  for (const char *at = name; *at; at++) {
-    bool starts = at == name || !isalnum((unsigned char)at[-1]);
-    if (starts && strncasecmp(at, words, length) == 0 && !isalnum((unsigned char)at[length]))
-      return true;
-  }
-  return false;
-}
-
-double device_peak_tflops(const char *name) {
-  static const struct {
-    const char *words;
-    double tflops;
-  } peaks[] = {
-#define P(words, tflops) {words, tflops},
-      TSCOPE_PEAKS(P)
-#undef P
-  };
-  double peak = NAN;
-  size_t longest = 0;
-  for (size_t i = 0; name && i < sizeof(peaks) / sizeof(peaks[0]); i++)
-    if (strlen(peaks[i].words) > longest && has_words(name, peaks[i].words)) {
-      peak = peaks[i].tflops;
-      longest = strlen(peaks[i].words);
-    }
-  return peak;
-}
-
-/* FLOP/s of all devices of the job, NAN with a reason if one of them is not known. */
-static double job_peak(struct analysis *a, const char **why) {
-  const struct model *model = a->model;
-  double devices = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
-  if (!isnan(a->options->peak_tflops))
-    return a->options->peak_tflops * 1e12 * devices;
-  double sum = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const char *name = model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
-    double peak = device_peak_tflops(name);
-    if (isnan(peak)) {
-      *why = name ? arena_printf(a->arena, "no peak is known for '%s': give --peak-tflops", name)
-                  : "the device is not known: give --peak-tflops";
-      return NAN;
-    }
-    sum += peak * 1e12;
-  }
-  if (model->n_ranks == 0)
-    *why = "no rank was found";
-  /* ranks that were not found are taken to have what the others have */
-  return model->n_ranks ? sum / model->n_ranks * devices : NAN;
-}
-
-static void utilisation(struct analysis *a) {
-  struct results *r = a->results;
-  const struct analyse_options *o = a->options;
-  r->mfu = NAN;
-  r->flops_per_step = o->flops_per_step;
-  if (isnan(r->flops_per_step) && !isnan(o->params) && !isnan(o->tokens_per_step))
-    r->flops_per_step = 6 * o->params * o->tokens_per_step;
-  r->peak_flops = job_peak(a, &r->peak_reason);
-  r->mfu_reason = r->peak_reason;
-  if (isnan(r->flops_per_step))
-    r->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and --tokens-per-step";
-  else if (!(r->step_mean_ms > 0))
-    r->mfu_reason = "no steps were found";
-  else if (!isnan(r->peak_flops))
-    r->mfu = r->flops_per_step / (r->step_mean_ms / 1e3 * r->peak_flops);
-}
-
-/* What limits the figure beside its coverage. */
-static const char *note_hfu(struct analysis *a, const struct rank_flops *all) {
-  if (all->captured)
-    return arena_printf(a->arena,
-                        "%llu products went into CUDA graphs, whose replays are not counted",
-                        (unsigned long long)all->captured);
-  if (all->unknown)
-    return arena_printf(a->arena, "%llu products of unknown size are not counted",
-                        (unsigned long long)all->unknown);
-  return NULL;
-}
-
-static const char *why_no_hfu(const struct analysis *a, const struct rank_flops *all) {
-  const struct results *r = a->results;
-  bool on_gpu = false;
-  for (u32 i = 0; i < a->model->n_ranks; i++)
-    on_gpu |= a->ranks[i].on_gpu;
-  if (!all->products && a->model->recorder && on_gpu)
-    return arena_printf(a->arena, "%s does not record the arithmetic of kernels",
-                        a->model->recorder);
-  if (!all->products)
-    return on_gpu ? "no matrix product was seen: cuBLAS was not called, or not through "
-                    "its library's symbols"
-                  : "no GPU work was seen";
-  if (all->products == all->captured + all->unknown)
-    return "the matrix products that were seen went into CUDA graphs or are of unknown size";
-  return a->whole_run ? "no steps were found" : isnan(r->peak_flops) ? r->peak_reason : NULL;
-}
-
-static void hardware_utilisation(struct analysis *a) {
-  struct results *r = a->results;
-  const struct model *model = a->model;
-  struct rank_flops all = flops_all(a, true);
-  double devices = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
-  double steps = 0;
-  r->hfu = r->hfu_coverage = r->hfu_attention = r->hfu_attention_coverage = NAN;
-  r->product_flops = NAN;
-  r->hfu_reason = why_no_hfu(a, &all);
-  if (!all.products)
-    return;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    if (a->ranks[i].flops.products && a->ranks[i].steps > steps)
-      steps = a->ranks[i].steps;
-  if (all.kernel_ns) {
-    r->hfu_coverage = (double)all.known_ns / (double)all.kernel_ns;
-    r->hfu_attention_coverage = (double)all.estimated_ns / (double)all.kernel_ns;
-  }
-  if (steps > 0 && !a->whole_run)
-    r->product_flops = all.flops / steps;
-  if (r->hfu_reason)
-    return;
-  double possible = (double)all.wall_ns / 1e9 * (r->peak_flops / devices);
-  r->hfu = all.flops / possible;
-  r->hfu_attention = all.estimated > 0 ? all.estimated / possible : NAN;
-  r->hfu_note = note_hfu(a, &all);
-}
-
 int budget_analyse(struct analysis *a) {
-  utilisation(a);
-  hardware_utilisation(a);
   return list_lines(a);
 }

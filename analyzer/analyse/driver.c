@@ -67,7 +67,8 @@ static int run_all(struct analysis *a) {
   int (*const before[])(struct analysis *) = {steps_prepare,        prepare,
                                               collectives_prepare,  group_calls_join,
                                               graph_plan,           kernel_times_prepare,
-                                              gpu_timeline_prepare, launches_prepare};
+                                              gpu_timeline_prepare, launches_prepare,
+                                              products_prepare};
   int error = 0;
   for (size_t i = 0; i < sizeof(before) / sizeof(before[0]) && !error; i++)
     error = before[i](a);
@@ -78,7 +79,7 @@ static int run_all(struct analysis *a) {
       steps_analyse,          overlap_summarise,     phases_analyse,        collectives_analyse,
       stragglers_analyse,     last_arrivals_analyse, critical_path_analyse, kernel_times_summarise,
       gpu_timeline_summarise, launches_summarise,    pipeline_analyse,      named_ranges_analyse,
-      budget_analyse,         memory_analyse,        verdict_analyse,       modules_analyse,
+      products_summarise,     utilisation_analyse,   budget_analyse,        memory_analyse,        verdict_analyse,       modules_analyse,
       convergence_analyse,    quality_analyse,       findings_analyse, /* rules come last */
   };
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
@@ -105,6 +106,7 @@ int analyse_with(const struct model *model, const struct analyse_options *option
   graph_free(&a);
   kernel_times_free(&a);
   launches_free(&a);
+  products_free(&a);
   if (error) {
     results_free(out);
     out = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much arithmetic the devices did, as far as calls tell it: matrix products exactly, attention
- * by an estimate from its grid. And the share of GPU compute time that this covers: what runs
- * beside is unknown, never taken for nothing.
+ * How much arithmetic the devices did, as far as calls tell it: matrix products exactly, those of a
+ * CUDA graph at each of its replays, attention by an estimate from its grid. And the share of GPU
+ * compute time that this covers: what runs beside is unknown, never taken for nothing.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,12 +13,24 @@
 #include "kernels.h"
 #include "vector.h"
 
+/* Kernels of one name in the replays of one graph. */
+struct replayed_kernel {
+  u64 count;       /* that ran, whole timeline */
+  i64 ns;          /* in the steps looked at */
+  bool is_product; /* by its name */
+};
+
 struct counting {
   struct analysis *a;
   const struct timeline *timeline;
   struct rank_flops *sum;
-  i64 *ran; /* [n_arithmetic] start of the first kernel of that call, NS_UNKNOWN if none was seen */
-  struct window window; /* that an instant was last found in, and whether it counts */
+  i64 *ran;         /* [n_arithmetic] start of the first kernel of that call, or NS_UNKNOWN */
+  i64 *took;        /* [n_arithmetic] of its kernels, summed */
+  bool *looked_at;  /* [n_arithmetic] it is in the steps looked at */
+  u64 *replays;     /* [n_contents] replays of that graph in the steps looked at */
+  u64 *replays_run; /* [n_contents] of which something was seen to run, whole timeline */
+  struct replayed_kernel **replayed; /* [n_contents] as in its `kernels` */
+  struct window window;              /* that an instant was last found in, and whether it counts */
   bool counts;
   VECTOR(u8) is_product; /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
 };
@@ -68,16 +80,40 @@ static int note_product(struct counting *c, u32 name, bool *is) {
   return 0;
 }
 
+static int by_name(const void *left, const void *right) {
+  const struct graph_kernel *a = left, *b = right;
+  return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* A kernel of a graph's replay, if one of that name was captured in a product. */
+static struct replayed_kernel *find_replayed(struct counting *c, const struct arithmetic *replay,
+                                             u32 name) {
+  const struct graph_content *content = replay_content(c->timeline, replay);
+  struct graph_kernel wanted = {.name = name};
+  const struct graph_kernel *kernel =
+      content && content->n_kernels
+          ? bsearch(&wanted, content->kernels, content->n_kernels, sizeof wanted, by_name)
+          : NULL;
+  return kernel ? &c->replayed[replay->what][kernel - content->kernels] : NULL;
+}
+
 static int count_kernel(struct counting *c, const struct span *span) {
   const struct timeline *t = c->timeline;
   u32 at = span->launch == INDEX_NONE ? INDEX_NONE : find_call(t, &t->spans[span->launch]);
   const struct arithmetic *call = at == INDEX_NONE ? NULL : &t->arithmetic[at];
+  i64 ns = span->end - span->start;
   if (call && c->ran[at] == NS_UNKNOWN)
     c->ran[at] = span->start;
+  if (call)
+    c->took[at] += ns;
+  struct replayed_kernel *replayed =
+      call && call->replay ? find_replayed(c, call, span->name) : NULL;
+  if (replayed)
+    replayed->count++;
   if (!is_looked_at(c, span->start))
     return 0;
-  i64 ns = span->end - span->start;
-  bool is_product, known = call && !call->captured && call->flops != ARITHMETIC_UNKNOWN;
+  bool is_product,
+      known = call && !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
   int error = note_product(c, span->name, &is_product);
   c->sum->kernel_ns += ns;
   c->sum->kernels++;
@@ -91,62 +127,139 @@ static int count_kernel(struct counting *c, const struct span *span) {
     if (known)
       c->sum->product_known_ns += ns;
   }
+  if (replayed) {
+    replayed->ns += ns;
+    replayed->is_product = !error && is_product;
+  }
   return error;
 }
 
-static void count_calls(struct counting *c) {
+/* A product, of which `calls` were made. */
+static void add_products(struct rank_flops *sum, u64 flops, enum precision precision, u64 calls) {
+  sum->products += calls;
+  if (flops == ARITHMETIC_UNKNOWN) {
+    sum->unknown += calls;
+    return;
+  }
+  sum->flops += (double)flops * (double)calls;
+  sum->by_precision[precision] += (double)flops * (double)calls;
+}
+
+static void count_call(struct counting *c, u32 i) {
   const struct timeline *t = c->timeline;
-  for (u32 i = 0; i < t->n_arithmetic; i++) {
-    const struct arithmetic *call = &t->arithmetic[i];
-    if (call->estimate && c->ran[i] == NS_UNKNOWN)
-      continue;
-    if (!is_looked_at(c, c->ran[i] == NS_UNKNOWN ? call->start : c->ran[i]))
-      continue;
-    if (call->estimate) {
-      c->sum->estimated += (double)call->flops;
-      continue;
-    }
+  const struct arithmetic *call = &t->arithmetic[i];
+  const struct product_shape *shape = product_shape(t, call);
+  if (call->replay) {
+    const struct graph_content *content = replay_content(t, call);
+    if (content && c->ran[i] != NS_UNKNOWN)
+      c->replays_run[call->what]++;
+  }
+  if (call->estimate && c->ran[i] == NS_UNKNOWN)
+    return;
+  c->looked_at[i] = is_looked_at(c, c->ran[i] == NS_UNKNOWN ? call->start : c->ran[i]);
+  if (!c->looked_at[i])
+    return;
+  if (call->estimate)
+    c->sum->estimated += (double)call->flops;
+  else if (call->replay && !replay_content(t, call))
+    c->sum->replays_unknown++;
+  else if (call->replay)
+    c->replays[call->what]++;
+  else if (!call->captured)
+    add_products(c->sum, call->flops, shape ? shape->precision : PRECISION_UNKNOWN, 1);
+  else if (!t->products || !t->products->n_contents) {
     c->sum->products++;
-    if (call->captured)
-      c->sum->captured++;
-    else if (call->flops == ARITHMETIC_UNKNOWN)
-      c->sum->unknown++;
-    else
-      c->sum->flops += (double)call->flops;
+    c->sum->captured++;
   }
 }
 
-static i64 time_looked_at(struct counting *c) {
+/* Kernels of a graph are told by their names: those of a name that was captured in products only
+ * are the products'. That no others of that name run shows in their number. */
+static void count_replays(struct counting *c, u32 i) {
+  const struct products *products = c->timeline->products;
+  const struct graph_content *content = &products->contents[i];
+  bool all = content->named && c->replays_run[i] > 0;
+  for (u32 k = 0; k < content->n_products; k++)
+    add_products(c->sum, content->products[k].flops,
+                 products->shapes[content->products[k].shape].precision,
+                 c->replays[i] * content->products[k].calls);
+  for (u32 k = 0; k < content->n_kernels; k++) {
+    const struct graph_kernel *kernel = &content->kernels[k];
+    const struct replayed_kernel *ran = &c->replayed[i][k];
+    bool known = ran->count <= kernel->count * c->replays_run[i];
+    all &= known && ran->count > 0;
+    if (!known)
+      continue;
+    c->sum->known_ns += ran->ns;
+    c->sum->product_known_ns += ran->is_product ? ran->ns : 0;
+    c->sum->replayed_ns[kernel->precision] += ran->ns;
+  }
+  if (all)
+    c->sum->replayed_flops += (double)content->flops * (double)c->replays[i];
+}
+
+static void time_looked_at(struct counting *c) {
   const struct analysis *a = c->a;
-  i64 sum = 0;
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
-    if (analysis_window(a, c->timeline->rank, a->first_step + i, &window) &&
-        is_looked_at(c, window.begin))
-      sum += window.end - window.begin;
+    if (!analysis_window(a, c->timeline->rank, a->first_step + i, &window) ||
+        !is_looked_at(c, window.begin))
+      continue;
+    c->sum->wall_ns += window.end - window.begin;
+    c->sum->steps++;
   }
-  return sum;
+}
+
+static int prepare(struct counting *c) {
+  const struct timeline *t = c->timeline;
+  size_t n = t->n_arithmetic + 1u, contents = t->products ? t->products->n_contents : 0;
+  c->ran = malloc(n * sizeof *c->ran);
+  c->took = calloc(n, sizeof *c->took);
+  c->looked_at = calloc(n, sizeof *c->looked_at);
+  c->replays = calloc(contents + 1, sizeof *c->replays);
+  c->replays_run = calloc(contents + 1, sizeof *c->replays_run);
+  c->replayed = calloc(contents + 1, sizeof *c->replayed);
+  bool good = c->ran && c->took && c->looked_at && c->replays && c->replays_run && c->replayed;
+  for (size_t i = 0; good && i < contents; i++) {
+    c->replayed[i] = calloc(t->products->contents[i].n_kernels + 1u, sizeof **c->replayed);
+    good = c->replayed[i] != NULL;
+  }
+  for (u32 i = 0; good && i < t->n_arithmetic; i++)
+    c->ran[i] = NS_UNKNOWN;
+  return good ? 0 : -ENOMEM;
+}
+
+static void release(struct counting *c) {
+  u32 contents = c->timeline->products ? c->timeline->products->n_contents : 0;
+  for (u32 i = 0; c->replayed && i < contents; i++)
+    free(c->replayed[i]);
+  free(c->ran);
+  free(c->took);
+  free(c->looked_at);
+  free(c->replays);
+  free(c->replays_run);
+  free(c->replayed);
+  free(c->is_product.at);
 }
 
 int flops_rank(struct analysis *a, const struct timeline *timeline) {
-  struct counting c = {.a = a,
-                       .timeline = timeline,
-                       .sum = &a->ranks[timeline->rank].flops,
-                       .ran = malloc((timeline->n_arithmetic + 1u) * sizeof(i64))};
-  int error = c.ran ? 0 : -ENOMEM;
+  struct counting c = {.a = a, .timeline = timeline, .sum = &a->ranks[timeline->rank].flops};
+  int error = prepare(&c);
   a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
   a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
-  for (u32 i = 0; !error && i < timeline->n_arithmetic; i++)
-    c.ran[i] = NS_UNKNOWN;
   for (u32 i = 0; !error && i < timeline->n_spans; i++)
     if (timeline->spans[i].kind == SPAN_KERNEL)
       error = count_kernel(&c, &timeline->spans[i]);
+  for (u32 i = 0; !error && i < timeline->n_arithmetic; i++)
+    count_call(&c, i);
+  for (u32 i = 0; !error && timeline->products && i < timeline->products->n_contents; i++)
+    count_replays(&c, i);
   if (!error) {
-    count_calls(&c);
-    c.sum->wall_ns = time_looked_at(&c);
+    time_looked_at(&c);
+    error = products_rank(a, timeline,
+                          &(struct arithmetic_calls){c.ran, c.took, c.looked_at, c.replays});
   }
-  free(c.ran);
-  free(c.is_product.at);
+  release(&c);
   return error;
 }
 
@@ -169,6 +282,13 @@ struct rank_flops flops_all(const struct analysis *a, bool only_products) {
     all.products += one->products;
     all.captured += one->captured;
     all.unknown += one->unknown;
+    all.replays_unknown += one->replays_unknown;
+    all.replayed_flops += one->replayed_flops;
+    all.steps = one->steps > all.steps ? one->steps : all.steps;
+    for (u32 p = 0; p < PRECISIONS; p++) {
+      all.by_precision[p] += one->by_precision[p];
+      all.replayed_ns[p] += one->replayed_ns[p];
+    }
   }
   return all;
 }

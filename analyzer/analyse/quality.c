@@ -92,6 +92,8 @@ static void cover_gpu(struct analysis *a) {
     note = "NO MATRIX PRODUCT CALLS: their kernels ran but the calls were NOT SEEN; HFU is unknown";
   else if (all.captured)
     note = "matrix products in CUDA graphs, whose replays are not told apart";
+  else if (all.replays_unknown)
+    note = "matrix products in replays of CUDA graphs whose capture was not seen";
   else if (!all.product_known_ns)
     note = "the launches inside cuBLAS were not seen, so its kernels cannot be led back to calls";
   cover(r, "matrix products", (double)all.product_known_ns, (double)all.product_ns, note);

@@ -13,6 +13,7 @@
 #include "memory_result.h"
 #include "model.h"
 #include "module_result.h"
+#include "product_result.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
@@ -262,11 +263,14 @@ struct results {
   struct budget_line *budget;
   u32 n_budget;
   double residual_s, mfu, hfu;
-  double flops_per_step;   /* of the whole job, as given */
-  double peak_flops;       /* per second, all devices together */
-  const char *peak_reason; /* why peak_flops is unknown, NULL if known */
-  const char *mfu_reason;  /* why mfu is unknown, NULL if known */
-  /* hfu is what the matrix products that were called come to, a lower bound of all arithmetic */
+  double flops_per_step;      /* of the whole job, as given */
+  double peak_flops;          /* per second, all devices together: what mfu is a share of */
+  const char *peak_precision; /* of which it is the peak; NULL: as given */
+  const char *peak_note;      /* why that and no other, NULL for the usual one */
+  const char *peak_reason;    /* why peak_flops is unknown, NULL if known */
+  const char *mfu_reason;     /* why mfu is unknown, NULL if known */
+  /* hfu is what the matrix products that were called come to, each against the peak of its own
+   * precision: a lower bound of all arithmetic */
   const char *hfu_reason; /* why hfu is unknown, NULL if known */
   const char *hfu_note;   /* what else to know about it, NULL if nothing */
   double hfu_coverage;    /* share of GPU compute time whose arithmetic is known */
@@ -277,6 +281,7 @@ struct results {
   struct collective_check check;
   struct diff_result diff; /* against an earlier run; see diff/ */
   struct module_result modules;
+  struct products_result products;
   struct convergence_result convergence;
   /* findings, most worth first */
   struct finding *findings;

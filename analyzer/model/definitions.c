@@ -23,6 +23,9 @@ struct collector {
   VECTOR(u32) thread_names;
   VECTOR(struct tick_anchor) anchors;
   VECTOR(struct info_item) infos;
+  VECTOR(struct graph_definition) graphs;
+  VECTOR(struct captured_product) captured_products;
+  VECTOR(u32) captured_kernels;
   u32 gpu_clock_reason;
   u64 error_ticks;
   u32 damaged, cut, missing;
@@ -88,6 +91,21 @@ static bool take_anchor(struct collector *into, const struct tscope_record *reco
   return VECTOR_PUSH(&into->anchors, instant);
 }
 
+static bool take_captured_product(struct collector *into, const struct tscope_record *record) {
+  struct captured_product product = {.order = into->captured_products.n,
+                                     .first_kernel = into->captured_kernels.n};
+  memcpy(&product.record, record, sizeof product.record);
+  const u8 *shapes = (const u8 *)record + sizeof product.record;
+  u32 room = (u32)(8u * record->words - sizeof product.record) / (u32)sizeof(u32);
+  for (u32 i = 0; i < product.record.shapes && i < room; i++, product.n_kernels++) {
+    u32 shape;
+    memcpy(&shape, shapes + i * sizeof shape, sizeof shape);
+    if (!VECTOR_PUSH(&into->captured_kernels, shape))
+      return false;
+  }
+  return VECTOR_PUSH(&into->captured_products, product);
+}
+
 static void take_running_totals(struct collector *into, const struct tscope_record *record) {
   struct definitions *out = into->out;
   if (record->type == TSCOPE_REC_LOSS && record->tag < TSCOPE_LOSS_REASONS) {
@@ -128,6 +146,13 @@ static bool take(struct collector *into, const struct tscope_record *record) {
     struct info_item item = {record->tag, info->value, info->detail};
     return record->tag >= 32 || VECTOR_PUSH(&into->infos, item);
   }
+  case TSCOPE_REC_GRAPH: {
+    const struct tscope_graph_record *graph = (const void *)record;
+    struct graph_definition definition = {graph->graph, graph->captured};
+    return VECTOR_PUSH(&into->graphs, definition);
+  }
+  case TSCOPE_REC_GRAPH_PRODUCT:
+    return take_captured_product(into, record);
   default:
     take_running_totals(into, record);
     return true;
@@ -194,6 +219,32 @@ static int settle_infos(struct collector *into) {
   return 0;
 }
 
+static int by_graph(const void *left, const void *right) {
+  const struct graph_definition *a = left, *b = right;
+  return a->graph < b->graph ? -1 : a->graph > b->graph;
+}
+
+static int by_capture(const void *left, const void *right) {
+  const struct captured_product *a = left, *b = right;
+  if (a->record.captured != b->record.captured)
+    return a->record.captured < b->record.captured ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int settle_graphs(struct collector *into) {
+  struct definitions *out = into->out;
+  if (!SETTLE(into, &out->text, &into->graphs, graphs, n_graphs) ||
+      !SETTLE(into, &out->text, &into->captured_products, captured_products, n_captured_products) ||
+      !SETTLE(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
+    return -ENOMEM;
+  if (out->n_graphs)
+    qsort(out->graphs, out->n_graphs, sizeof *out->graphs, by_graph);
+  if (out->n_captured_products)
+    qsort(out->captured_products, out->n_captured_products, sizeof *out->captured_products,
+          by_capture);
+  return 0;
+}
+
 static const char *damage_of(const struct collector *into, const struct trace_file *file) {
   u64 last_chunk = file->header.header_bytes + (u64)(file->n_chunks - 1) * file->header.chunk_bytes;
   bool headless = file->n_chunks && file->bytes - last_chunk < sizeof(struct tscope_chunk_header);
@@ -235,6 +286,8 @@ static int settle(struct collector *into, const struct trace_file *file) {
   out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
   int result = settle_infos(into);
   if (result == 0)
+    result = settle_graphs(into);
+  if (result == 0)
     result =
         tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
   out->damage = damage_of(into, file);
@@ -259,6 +312,9 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   free(into.thread_names.at);
   free(into.anchors.at);
   free(into.infos.at);
+  free(into.graphs.at);
+  free(into.captured_products.at);
+  free(into.captured_kernels.at);
   return result;
 }
 
@@ -275,5 +331,9 @@ void definitions_forget_text(struct definitions *definitions) {
   arena_release(&definitions->text);
   definitions->strings = NULL;
   definitions->shapes = NULL;
+  definitions->graphs = NULL;
+  definitions->captured_products = NULL;
+  definitions->captured_kernels = NULL;
   definitions->n_strings = definitions->n_shapes = 0;
+  definitions->n_graphs = definitions->n_captured_products = definitions->n_captured_kernels = 0;
 }

@@ -35,14 +35,30 @@ struct shape_definition {
   u32 grid[3];
 };
 
+/* A CUDA graph made ready for launching, and the capture it came from. */
+struct graph_definition {
+  u32 graph, captured;
+};
+
+/* A matrix product in a captured graph. */
+struct captured_product {
+  struct tscope_graph_product_record record;
+  u32 order;                   /* in which it was read */
+  u32 first_kernel, n_kernels; /* in definitions.captured_kernels */
+};
+
 struct definitions {
-  struct arena text;    /* holds the next two, which are many: see definitions_forget_text() */
+  struct arena text;    /* holds the next five, which are many: see definitions_forget_text() */
   const char **strings; /* [n_strings], NULL where not announced */
-  struct shape_definition *shapes; /* [n_shapes] */
+  struct shape_definition *shapes;            /* [n_shapes] */
+  struct graph_definition *graphs;            /* sorted by graph */
+  struct captured_product *captured_products; /* sorted by captured graph, then as read */
+  u32 *captured_kernels;                      /* SHAPE numbers */
   struct stream_definition *streams;
   struct comm_definition *comms;
   struct thread_definition *threads;
   u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
+  u32 n_graphs, n_captured_products, n_captured_kernels;
   const char *info[32]; /* by enum tscope_info */
   u8 gpu_clock;         /* enum tscope_gpu_clock of the last GPU_CLOCK record */
   const char *gpu_clock_reason;
@@ -63,7 +79,7 @@ struct definitions {
 int definitions_read(struct definitions *definitions, const struct trace_file *file,
                      struct arena *arena, u8 *buffer);
 
-/* Frees strings and shapes; what else refers to text keeps its own copy. */
+/* Frees strings, shapes and what graphs hold; what else refers to text keeps its own copy. */
 void definitions_forget_text(struct definitions *definitions);
 
 /* NULL for 0, unknown numbers and empty strings. */

@@ -161,6 +161,7 @@ struct timeline_source;
 struct flight_dumps;  /* import/flight_recorder */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
+struct products;      /* products.h */
 
 struct model {
   const char *run; /* identity */
@@ -234,14 +235,19 @@ struct edge {
   u8 kind;
 };
 
-/* A call on the host whose arithmetic is known: a matrix product, or a launch whose grid and name
- * tell it. Kernels launched between its start and its end do that arithmetic. */
+/* A call on the host whose arithmetic is known: a matrix product, a launch whose grid and name tell
+ * it, or the launch of a graph into which products were captured. Kernels launched between its
+ * start and its end do that arithmetic, of a graph some of them. */
 struct arithmetic {
   i64 start, end;
-  u64 flops; /* ARITHMETIC_UNKNOWN where it is a product of unknown size */
+  u64 flops; /* ARITHMETIC_UNKNOWN where it is a product of unknown size, or a graph whose capture
+                was not seen */
+  u32 what;  /* index into struct products (products.h): the shape of a product, the content of a
+                graph; INDEX_NONE */
   u16 lane;
-  bool estimate; /* from the grid: see kernel_attention_flops() */
-  bool captured; /* went into a graph and ran nothing itself */
+  bool estimate : 1; /* from the grid: see kernel_attention_flops() */
+  bool captured : 1; /* went into a graph and ran nothing itself */
+  bool replay : 1;   /* launch of a graph */
 };
 
 #define ARITHMETIC_UNKNOWN UINT64_MAX
@@ -265,6 +271,7 @@ struct timeline {
   u32 n_lanes;
   struct arithmetic *arithmetic; /* sorted by (lane, start); those of a lane do not overlap */
   u32 n_arithmetic;
+  const struct products *products; /* products.h; NULL where nothing is known */
   /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
    * job, training phases less the time blocked in them. comm: collectives as they ran. copy: GPU
    * copies and fills. Any is empty with has_* false when the trace cannot tell. */

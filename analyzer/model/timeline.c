@@ -101,6 +101,7 @@ static void discard(struct timeline_build *build) {
   free(build->edges.at);
   free(build->lanes.at);
   free(build->arithmetic.at);
+  products_build_release(&build->products_build);
   definitions_forget_text(&build->definitions);
   arena_release(&build->arena);
 }
@@ -117,6 +118,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
                           .n_lanes = build->lanes.n,
                           .arithmetic = build->arithmetic.at,
                           .n_arithmetic = build->arithmetic.n,
+                          .products = build->products,
                           .detail_begin = build->detail_begin,
                           .internal = internal};
   for (u32 i = 0; i < build->spans.n; i++)
@@ -138,6 +140,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   free(build->events.at);
   free(build->gpu_waits.at);
   free(build->lane_of_stream.at);
+  products_build_release(&build->products_build);
   *timeline = made;
   return 0;
 }

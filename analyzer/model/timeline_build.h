@@ -6,6 +6,7 @@
 #define TSCOPE_TIMELINE_BUILD_H
 
 #include "internal.h"
+#include "timeline_products.h"
 
 /* What kind of work a span is, to pair launches with what ran. */
 enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
@@ -51,6 +52,8 @@ struct timeline_build {
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
   VECTOR(struct arithmetic) arithmetic;
+  struct products_build products_build;
+  struct products *products;  /* the timeline's, once decoded */
   VECTOR(u32) lane_of_stream; /* one more than the lane, 0 for none yet */
   u32 *span_of_run;           /* [spine.runs.n] */
   i64 detail_begin;
@@ -69,8 +72,8 @@ int timeline_link_launches(struct timeline_build *build);
 /* Edges from event records, stream waits and synchronisation. */
 int timeline_link_events(struct timeline_build *build);
 
-/* Further edges from what the GPU clock source tells, which sees waits of libraries that carry their
- * own CUDA runtime too. Before the edges are sorted. */
+/* Further edges from what the GPU clock source tells, which sees waits of libraries that carry
+ * their own CUDA runtime too. Before the edges are sorted. */
 int timeline_link_gpu_waits(struct timeline_build *build);
 
 /* Names beyond the file's own strings: operations, phases, kinds of sync. */

@@ -94,7 +94,8 @@ static bool decode_runs(struct timeline_build *build) {
                       ? thread_lane(build, run->thread, true, &span.lane)
                       : stream_lane(build, run->stream, &span.lane);
     build->span_of_run[i] = build->spans.n;
-    if (!placed || !add_span(build, &span,
+    if (!placed ||
+        !add_span(build, &span,
                   &(struct span_facts){.stream = run->stream, .correlation = run->correlation}))
       return false;
   }
@@ -271,6 +272,7 @@ static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
          VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
                                                                        .end = span->end,
                                                                        .flops = (u64)flops,
+                                                                       .what = INDEX_NONE,
                                                                        .lane = span->lane,
                                                                        .estimate = true});
 }
@@ -279,19 +281,17 @@ static bool decode_product(struct decoding *decoding, const struct tscope_record
                            u64 time) {
   const struct tscope_gemm_record *gemm = (const void *)record;
   u64 dur = trace_dur(record, gemm->dur, sizeof *gemm);
-  return VECTOR_PUSH(&decoding->build->arithmetic,
-                     (struct arithmetic){.start = start,
-                                         .end = axis_ns(decoding, time + dur),
-                                         .flops = gemm->flops,
-                                         .lane = decoding->host_lane,
-                                         .captured = gemm->captured != 0});
+  return timeline_product(decoding->build, gemm,
+                          (struct interval){start, axis_ns(decoding, time + dur)},
+                          decoding->host_lane);
 }
 
-static int by_lane(const void *left, const void *right) {
-  const struct arithmetic *a = left, *b = right;
-  if (a->lane != b->lane)
-    return a->lane < b->lane ? -1 : 1;
-  return a->start < b->start ? -1 : a->start > b->start;
+static bool decode_product_time(struct decoding *decoding, const struct tscope_record *record,
+                                i64 start, u64 time) {
+  const struct tscope_gpu_work_record *work = (const void *)record;
+  u64 dur = trace_dur(record, work->dur, sizeof *work);
+  return timeline_product_time(decoding->build, work,
+                               (struct interval){start, axis_ns(decoding, time + dur)});
 }
 
 static bool decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
@@ -321,6 +321,10 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
     facts.work = WORK_GRAPH;
     facts.graph = 1;
     span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + 2);
+    if (!timeline_replay(decoding->build,
+                         ((const struct tscope_graph_launch_record *)record)->graph,
+                         (struct interval){start, span.end}, decoding->host_lane))
+      return false;
     break;
   default: {
     const struct tscope_copy_record *copy = (const void *)record;
@@ -428,6 +432,8 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
     return decode_device(decoding, record, start, time);
   case TSCOPE_REC_GEMM:
     return decode_product(decoding, record, start, time);
+  case TSCOPE_REC_GPU_WORK:
+    return decode_product_time(decoding, record, start, time);
   case TSCOPE_REC_SYNC:
     return decode_sync(decoding, record, start, time);
   case TSCOPE_REC_GPU_SYNC:
@@ -504,11 +510,13 @@ int timeline_decode(struct timeline_build *build) {
   if (result == 0)
     result = decode_waits_and_phases(build);
   if (result == 0)
+    result = timeline_products_begin(build);
+  if (result == 0)
     result = decode_detail(&decoding, &file, buffer);
   if (result == 0)
     result = join_replays(build);
-  if (build->arithmetic.n)
-    qsort(build->arithmetic.at, build->arithmetic.n, sizeof(struct arithmetic), by_lane);
+  if (result == 0)
+    result = timeline_products_end(build);
   free(decoding.is_collective);
   free(decoding.shape_flops);
   free(buffer);

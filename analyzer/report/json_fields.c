@@ -377,7 +377,8 @@ static const struct json_field budget_fields[] = {
     NUMBER(results, "mfu", mfu, "fraction", "model FLOPs utilisation"),
     TEXT(results, "mfu_reason", mfu_reason, "why mfu is null"),
     NUMBER(results, "hfu", hfu, "fraction",
-           "hardware FLOPs utilisation: the matrix products called, a lower bound of all"),
+           "hardware FLOPs utilisation: the matrix products called, each against the peak of its "
+           "precision; a lower bound of all"),
     TEXT(results, "hfu_reason", hfu_reason, "why hfu is null"),
     TEXT(results, "hfu_note", hfu_note, "what else to know about hfu"),
     NUMBER(results, "hfu_coverage", hfu_coverage, "fraction",
@@ -389,7 +390,11 @@ static const struct json_field budget_fields[] = {
     NUMBER(results, "product_flops", product_flops, "FLOP",
            "of the matrix products called, per step, all ranks seen together"),
     NUMBER(results, "flops_per_step", flops_per_step, "FLOP", "of the whole job, as given"),
-    NUMBER(results, "peak_flops", peak_flops, "FLOP/s", "of all devices together"),
+    NUMBER(results, "peak_flops", peak_flops, "FLOP/s",
+           "of all devices together: what mfu is a share of"),
+    TEXT(results, "peak_precision", peak_precision,
+         "of which peak_flops is the dense peak; null where it was given"),
+    TEXT(results, "peak_note", peak_note, "why of that precision and not of bf16"),
     END,
 };
 
@@ -451,6 +456,7 @@ const struct json_field json_report_fields[] = {
            "how the hosts fed the GPUs, over the whole input, all ranks together"),
     OBJECT("kernels", json_kernels_fields,
            "what ran on the GPUs, summed over the whole input and all ranks"),
+    OBJECT("products", json_products_fields, "matrix products: how fast they are made"),
     OBJECT("pipeline", pipeline_fields, "pipeline parallelism, found from who sends to whom"),
     OBJECT("budget", budget_fields, "where the wall time went"),
     OBJECT("collective_check", json_check_fields,

@@ -40,6 +40,7 @@ json_t *json_text_or_null(const char *text);
 extern const struct json_field json_check_fields[];
 extern const struct json_field json_memory_fields[];
 extern const struct json_field json_modules_fields[];
+extern const struct json_field json_products_fields[];
 extern const struct json_field json_convergence_fields[];
 extern const struct json_field json_diff_fields[];
 extern const struct json_field json_gpu_timeline_fields[], json_launch_fields[],

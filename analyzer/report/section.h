@@ -37,6 +37,7 @@ struct section {
   S(collectives)                                                                                   \
   S(gpu)                                                                                           \
   S(kernels)                                                                                       \
+  S(products)                                                                                      \
   S(path)                                                                                          \
   S(pipeline)                                                                                      \
   S(budget)                                                                                        \

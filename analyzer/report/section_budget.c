@@ -101,8 +101,11 @@ static void body(struct pen *pen, const struct results *results, const struct re
     section_label(pen, "");
     pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s a step",
                     flops(results->flops_per_step, "FLOP").text);
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "peak of all devices %s",
-                    flops(results->peak_flops, "FLOP/s").text);
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s%speak of all devices %s",
+                    results->peak_precision ? results->peak_precision : "",
+                    results->peak_precision ? " " : "", flops(results->peak_flops, "FLOP/s").text);
+    if (results->peak_note)
+      pen_item(pen, STYLE_DIM, VALUE_INDENT, results->peak_note);
   }
   put_hfu(pen, results);
 }

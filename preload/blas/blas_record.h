@@ -11,13 +11,22 @@
 #include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 
-/* Where GPU time comes from pairs of events, one product in so many is timed: a pair costs as much
- * as several launches. */
-enum { PRODUCTS_TIMED_ONE_IN = 16 };
+/* The product in progress on this thread. */
+struct product {
+  const char *frame; /* of its wrapper, NULL if there is none; as in tscope_enter(), a frame above
+                        it proves that it is gone */
+  u32 timed;         /* number of the pair of events around it, 0 if there is none */
+};
+extern __thread struct product product_now __attribute__((tls_model("initial-exec")));
 
-/* The pair around the product about to be called, NULL for most; ended with event_pair_end(). */
+/* The pair of events around the product about to be called, which then has a number; NULL for most,
+ * since a pair costs as much as several launches. Of every TSCOPE_GPU_PRODUCTS calls of a thread
+ * one is picked at random: a fixed one would be the same products of a model in every step. */
 TSCOPE_NOINLINE struct event_pair *product_pair_begin(struct tscope_thread *thread,
                                                       cudaStream_t stream);
+
+/* Ends it; `name` NULL if the call failed. */
+TSCOPE_NOINLINE void product_pair_end(struct event_pair *pair, const char *name);
 
 /* The stream that a handle puts its work on. */
 cudaStream_t product_stream(cublasHandle_t handle);
@@ -39,6 +48,11 @@ static inline u64 gemm_operations(cudaDataType type, enum gemm_method method) {
 }
 
 u8 gemm_dtype(cudaDataType type);
+
+/* The cublasComputeType_t by which elements of a type are really multiplied: what the call asks for
+ * (0: the function's name says it), as the handle's math mode and NVIDIA's environment variables
+ * change it. 0 if that is not to be known. `handle` NULL for cuBLASLt, which has no such mode. */
+u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int asked);
 
 #define GEMM_FLOPS_UNKNOWN UINT64_MAX
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "blas_record.h"
+#include "cuda/captured_kernels.h"
+#include "cuda/graphs.h"
 #include "cuda/last_error.h"
 #include "cuda/streams.h"
 
@@ -44,17 +46,6 @@ cudaStream_t product_stream(cublasHandle_t handle) {
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
 }
 
-struct event_pair *product_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
-  static __thread u32 products __attribute__((tls_model("initial-exec")));
-  int saved = errno;
-  struct event_pair *pair = NULL;
-  if (products++ % PRODUCTS_TIMED_ONE_IN == 0)
-    pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY,
-                            stream_index(thread, TSCOPE_STREAM_LEGACY, stream));
-  errno = saved;
-  return pair;
-}
-
 /* Whether what was put on the stream went into a graph. The driver is asked first: it keeps no last
  * error. The legacy stream cannot be captured. */
 static bool is_captured(cudaStream_t stream) {
@@ -77,6 +68,29 @@ static u32 dimension(i64 value) {
   return value >= 0 && value < TSCOPE_UNKNOWN ? (u32)value : TSCOPE_UNKNOWN;
 }
 
+/* What each replay of the graph does. Nothing where the capture began unseen. */
+static void write_captured(struct tscope_thread *thread, const struct gemm_facts *facts,
+                           cudaStream_t stream, u16 index) {
+  struct {
+    struct tscope_graph_product_record product;
+    u32 shapes[CAPTURED_KERNELS];
+  } record = {{.flops = facts->flops,
+               .m = dimension(facts->m),
+               .n = dimension(facts->n),
+               .k = dimension(facts->k),
+               .batch = dimension(facts->batch),
+               .a = facts->a,
+               .b = facts->b,
+               .c = facts->c,
+               .compute = facts->compute,
+               .captured = graph_capture_number(TSCOPE_STREAM_LEGACY, stream)}};
+  record.product.shapes = captured_kernels_seen(record.shapes, &record.product.kernels);
+  u32 words = (record.product.shapes + 1) / 2;
+  if (record.product.captured)
+    tscope_spine(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
+                 (u32)sizeof record.product + 8 * words);
+}
+
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
                 cudaStream_t stream) {
   int saved = errno;
@@ -84,6 +98,8 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
     stream = product_stream(handle);
   u16 index = stream_index(thread, TSCOPE_STREAM_LEGACY, stream);
   u32 captured = is_captured(stream);
+  if (TSCOPE_UNLIKELY(captured))
+    write_captured(thread, facts, stream, index);
   struct tscope_gemm_record *record =
       tscope_reserve(thread, &thread->detail, facts->start, TSCOPE_REC_GEMM, index, sizeof *record);
   if (record) {
@@ -97,7 +113,8 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
                                           .a = facts->a,
                                           .b = facts->b,
                                           .c = facts->c,
-                                          .compute = facts->compute};
+                                          .compute = facts->compute,
+                                          .timed = product_now.timed};
     tscope_commit_dur(thread, &thread->detail, sizeof *record, facts->start);
   }
   errno = saved;
@@ -118,7 +135,7 @@ void gemm_end(struct tscope_thread *thread, const struct gemm_call *call, cublas
                            .a = gemm_dtype(call->a),
                            .b = gemm_dtype(call->b),
                            .c = gemm_dtype(call->c),
-                           .compute = (u8)call->compute},
+                           .compute = gemm_compute(call->handle, call->a, call->compute)},
       call->handle, NULL);
 }
 
@@ -139,7 +156,7 @@ void gemm_grouped_end(struct tscope_thread *thread, const struct gemm_grouped_ca
                              .a = gemm_dtype(call->a),
                              .b = gemm_dtype(call->b),
                              .c = gemm_dtype(call->c),
-                             .compute = (u8)call->compute};
+                             .compute = gemm_compute(call->handle, call->a, call->compute)};
   u64 operations = gemm_operations(call->a, GEMM_PLAIN);
   for (i64 i = 0; i < call->groups; i++) {
     i64 m = number_at(call->m, i, call->number_bytes),

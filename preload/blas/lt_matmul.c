@@ -43,15 +43,15 @@ struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayou
                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
   cudaDataType type = (cudaDataType)layout(a, LAYOUT_TYPE, sizeof(u32), -1);
   bool transposed = descriptor(desc, MATMUL_TRANSA, CUBLAS_OP_N) != CUBLAS_OP_N;
-  struct gemm_facts facts = {.m = layout(d, LAYOUT_ROWS, sizeof(u64), -1),
-                             .n = layout(d, LAYOUT_COLS, sizeof(u64), -1),
-                             .k =
-                                 layout(a, transposed ? LAYOUT_ROWS : LAYOUT_COLS, sizeof(u64), -1),
-                             .batch = layout(d, LAYOUT_BATCH, sizeof(i32), -1),
-                             .a = gemm_dtype(type),
-                             .b = gemm_dtype((cudaDataType)layout(b, LAYOUT_TYPE, sizeof(u32), -1)),
-                             .c = gemm_dtype((cudaDataType)layout(d, LAYOUT_TYPE, sizeof(u32), -1)),
-                             .compute = (u8)descriptor(desc, MATMUL_COMPUTE_TYPE, 0)};
+  struct gemm_facts facts = {
+      .m = layout(d, LAYOUT_ROWS, sizeof(u64), -1),
+      .n = layout(d, LAYOUT_COLS, sizeof(u64), -1),
+      .k = layout(a, transposed ? LAYOUT_ROWS : LAYOUT_COLS, sizeof(u64), -1),
+      .batch = layout(d, LAYOUT_BATCH, sizeof(i32), -1),
+      .a = gemm_dtype(type),
+      .b = gemm_dtype((cudaDataType)layout(b, LAYOUT_TYPE, sizeof(u32), -1)),
+      .c = gemm_dtype((cudaDataType)layout(d, LAYOUT_TYPE, sizeof(u32), -1)),
+      .compute = gemm_compute(NULL, type, (int)descriptor(desc, MATMUL_COMPUTE_TYPE, 0))};
   facts.flops =
       gemm_flops(gemm_operations(type, GEMM_PLAIN), facts.m, facts.n, facts.k, facts.batch);
   return facts;

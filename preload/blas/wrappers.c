@@ -8,15 +8,12 @@
 #include "blas_hooks.def"
 
 #include "blas_record.h"
+#include "cuda/captured_kernels.h"
 #include "wrapper.h"
 
-/* Frame of the product in progress on this thread; as in tscope_enter(), a frame above it proves
- * that it is gone. */
-static __thread const char *product __attribute__((tls_model("initial-exec")));
+__thread struct product product_now __attribute__((tls_model("initial-exec")));
 
 #define BLAS_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)          \
-  static const struct event_subject timed_##name_ = {.name = #name_,                               \
-                                                     .one_in = PRODUCTS_TIMED_ONE_IN};             \
   TSCOPE_WAYS_TO(name_, sonames_)                                                                  \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
   TSCOPE_EXPORT type tscope_hook_##name_ params BLAS_WRAPPER_BODY(                                 \
@@ -31,7 +28,7 @@ static __thread const char *product __attribute__((tls_model("initial-exec")));
     type(*real) params = TSCOPE_REAL(name_, way_);                                                 \
     if (TSCOPE_UNLIKELY(!real))                                                                    \
       return failure;                                                                              \
-    if (product && frame < product)                                                                \
+    if (product_now.frame && frame < product_now.frame)                                            \
       return real args;                                                                            \
     struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
     if (TSCOPE_UNLIKELY(!thread))                                                                  \
@@ -40,14 +37,17 @@ static __thread const char *product __attribute__((tls_model("initial-exec")));
     thread->real = (const void *)real;                                                             \
     struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
     struct event_pair *pair = NULL;                                                                \
+    product_now = (struct product){.frame = frame};                                                \
     if (TSCOPE_UNLIKELY(__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))                   \
       pair = product_pair_begin(thread, recorder##_stream(&call));                                 \
+    captured_kernels_watch();                                                                      \
     tscope_leave(thread);                                                                          \
-    product = frame;                                                                               \
     type result = real args;                                                                       \
-    product = NULL;                                                                                \
+    product_now.frame = NULL;                                                                      \
+    captured_kernels_watched();                                                                    \
     thread = tscope_enter(TSCOPE_QUIET);                                                           \
-    event_pair_end(pair, result == CUBLAS_STATUS_SUCCESS ? &timed_##name_ : NULL);                 \
+    if (TSCOPE_UNLIKELY(pair != NULL))                                                             \
+      product_pair_end(pair, result == CUBLAS_STATUS_SUCCESS ? #name_ : NULL);                     \
     if (TSCOPE_LIKELY(thread != NULL)) {                                                           \
       thread->way = (way_);                                                                        \
       thread->real = (const void *)real;                                                           \

@@ -7,6 +7,7 @@
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
 
+#include "captured_kernels.h"
 #include "detail.h"
 #include "gpu/gpu_clock.h"
 #include "gpu_facts.h"
@@ -37,9 +38,12 @@ HOT struct launch_call launch_begin(struct tscope_thread *thread,
 HOT void launch_end(struct tscope_thread *thread, const struct launch_call *call,
                     cudaError_t result) {
   u64 dur = elapsed(thread, call->start);
-  if (TSCOPE_UNLIKELY(result != cudaSuccess) ||
-      graph_captured(call->default_stream, call->stream, GRAPH_KERNEL))
+  if (TSCOPE_UNLIKELY(result != cudaSuccess))
     return;
+  if (graph_captured(call->default_stream, call->stream, GRAPH_KERNEL)) {
+    captured_kernels_note(thread, call->function, call->grid, call->block);
+    return;
+  }
   u32 shape = shape_number(thread, call->function, call->grid, call->block);
   u16 stream = stream_index(thread, call->default_stream, call->stream);
   DETAIL(LAUNCH, launch, call->start, dur, stream, .shape = shape);
@@ -64,9 +68,12 @@ HOT void launch_config_end(struct tscope_thread *thread, const struct launch_con
                            cudaError_t result) {
   u64 dur = elapsed(thread, call->start);
   const cudaLaunchConfig_t *config = call->config;
-  if (TSCOPE_UNLIKELY(result != cudaSuccess) ||
-      graph_captured(call->default_stream, config->stream, GRAPH_KERNEL))
+  if (TSCOPE_UNLIKELY(result != cudaSuccess))
     return;
+  if (graph_captured(call->default_stream, config->stream, GRAPH_KERNEL)) {
+    captured_kernels_note(thread, call->function, config->gridDim, config->blockDim);
+    return;
+  }
   u32 shape = shape_number(thread, call->function, config->gridDim, config->blockDim);
   u16 stream = stream_index(thread, call->default_stream, config->stream);
   DETAIL(LAUNCH, launch, call->start, dur, stream, .shape = shape);

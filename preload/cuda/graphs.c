@@ -184,6 +184,19 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
   return true;
 }
 
+u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t stream) {
+  u64 id = __atomic_load_n(&captures_open, __ATOMIC_RELAXED)
+               ? graph_capture_id(default_stream, stream)
+               : 0;
+  if (!id)
+    return 0;
+  handle_map_lock(&by_handle);
+  const struct graph *graph = find(capture_key(id));
+  u32 number = graph ? graph->content.captured : 0;
+  handle_map_unlock(&by_handle);
+  return number;
+}
+
 void graph_cloned(cudaGraph_t clone, cudaGraph_t handle) {
   handle_map_lock(&by_handle);
   const struct graph *graph = find(graph_key(handle));

@@ -64,6 +64,10 @@ void graph_capture_ended(u64 id, cudaGraph_t graph);
 bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collective,
                               u32 *next_transfer, bool transfer, u32 *captured, u32 *index);
 
+/* Number of the captured graph that the stream's capture will be, as GRAPH records say; 0 if the
+ * stream is not in a capture whose beginning was seen. */
+u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t stream);
+
 void graph_cloned(cudaGraph_t clone, cudaGraph_t graph);
 void graph_gone(cudaGraph_t graph);
 

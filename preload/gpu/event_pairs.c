@@ -214,6 +214,7 @@ static void record(struct tscope_thread *thread, const struct event_clock *clock
                                                .end = end,
                                                .name = name_number(thread, pair->subject.name),
                                                .one_in = pair->subject.one_in,
+                                               .number = pair->subject.seq,
                                                .stream = pool->index});
   else
     gpu_run_record(thread, &(struct gpu_run){.start = start,

@@ -19,7 +19,8 @@ struct event_pair;
 /* What the work is: a collective, or a function of which one in so many calls is timed. */
 struct event_subject {
   const char *name; /* lives for ever */
-  u32 comm, seq;    /* of a collective */
+  u32 comm;         /* of a collective */
+  u32 seq;          /* of a collective; of a sampled call the number that its record says too */
   u32 one_in;       /* 0: a collective */
 };
 

@@ -62,7 +62,8 @@ static void record_detail(struct tscope_thread *thread, u64 start, u64 dur, u8 t
 }
 
 void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work) {
-  struct tscope_gpu_work_record record = {.name = work->name, .one_in = work->one_in};
+  struct tscope_gpu_work_record record = {
+      .name = work->name, .one_in = work->one_in, .number = work->number};
   record_detail(thread, work->start, work->end - work->start, TSCOPE_REC_GPU_WORK, work->stream,
                 &record, sizeof record);
 }

@@ -25,10 +25,11 @@ struct gpu_run {
 };
 void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *run);
 
-/* Work that is no collective, timed from outside: one of `one_in` calls. */
+/* Work that is no collective, timed from outside: one of `one_in` calls, by the number that the
+ * call's own record says. */
 struct gpu_work {
   u64 start, end;
-  u32 name, one_in;
+  u32 name, one_in, number;
   u16 stream;
 };
 void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work);

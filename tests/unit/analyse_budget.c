@@ -104,10 +104,10 @@ static void devices_by_whole_words(void **state) {
   static const char *const unknown[] = {"NVIDIA L40", "NVIDIA RTX A1000",        "Quadro T400",
                                         "B2000",      "NVIDIA GeForce RTX 4090", ""};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-    assert_true(device_peak_tflops(known[i].name) == known[i].tflops);
+    assert_true(device_peak_tflops(known[i].name, PRECISION_FP16) == known[i].tflops);
   for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-    assert_true(isnan(device_peak_tflops(unknown[i])));
-  assert_true(isnan(device_peak_tflops(NULL)));
+    assert_true(isnan(device_peak_tflops(unknown[i], PRECISION_FP16)));
+  assert_true(isnan(device_peak_tflops(NULL, PRECISION_FP16)));
 }
 
 static void steps_without_warm_up(void **state) {

@@ -30,6 +30,8 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->diff = diff_result_none();
   results->memory.reason = "nothing says what was allocated";
   results->modules = module_result_unknown();
+  results->products = products_result_unknown();
+  results->products.reason = "no matrix product was seen";
   results->convergence = convergence_result_unknown();
   results->model = *model;
   results->gpu_timeline =

@@ -38,6 +38,8 @@ extern __thread struct fake_call fake_last; /* of this thread, questions left ou
        ())                                                                                         \
   HOOK(cublasGetStream_v2, 0, cublasStatus_t, (cublasHandle_t handle, cudaStream_t * stream),      \
        (handle, stream), 0, 0, ())                                                                 \
+  HOOK(cublasGetMathMode, 0, cublasStatus_t, (cublasHandle_t handle, int *mode), (handle, mode),   \
+       0, 0, ())                                                                                   \
   HOOK(cublasLtMatrixLayoutGetAttribute, 0, cublasStatus_t,                                        \
        (cublasLtMatrixLayout_t layout, int attribute, void *value, size_t bytes, size_t *written), \
        (layout, attribute, value, bytes, written), 0, 0, ())                                       \

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Matrix products of one rank beyond what struct arithmetic says: their shapes, times that pairs of
+ * events took of some, and what CUDA graphs hold of them.
+ */
+#ifndef TSCOPE_PRODUCTS_H
+#define TSCOPE_PRODUCTS_H
+
+#include "model.h"
+#include "precision.h"
+
+struct product_shape {
+  u32 m, n, k, batch; /* TSCOPE_UNKNOWN where not known or not the same for all of a batch */
+  u8 a, b, c;         /* enum tscope_dtype */
+  u8 precision;       /* enum precision */
+};
+
+/* A product that a pair of events was put around: one of `one_in` calls. */
+struct product_time {
+  i64 start, end; /* from the GPU's coming to the first event to the second */
+  u32 call;       /* index into timeline.arithmetic */
+  u32 one_in;
+};
+
+/* Calls of one shape in a graph. */
+struct graph_product {
+  u32 shape, calls;
+  u64 flops; /* of one, ARITHMETIC_UNKNOWN if not known */
+};
+
+/* Kernels of one name that a graph's products launched. */
+struct graph_kernel {
+  u32 name;     /* for timeline_name() */
+  u32 count;    /* in one replay */
+  u8 precision; /* enum precision of the products; PRECISION_UNKNOWN if they differ */
+};
+
+/* What a graph does each time it is launched. */
+struct graph_content {
+  u32 captured; /* number of the captured graph */
+  u32 calls;
+  u64 flops; /* of all that are known */
+  struct graph_product *products;
+  struct graph_kernel *kernels;
+  u32 n_products, n_kernels;
+  bool named; /* all kernels of all products are in `kernels` */
+};
+
+struct products {
+  struct product_shape *shapes; /* struct arithmetic's `what` of a product */
+  struct product_time *times;
+  struct graph_content *contents; /* `what` of a replay */
+  u32 n_shapes, n_times, n_contents;
+};
+
+/* The shape of a product, NULL if nothing is known of it. */
+static inline const struct product_shape *product_shape(const struct timeline *timeline,
+                                                        const struct arithmetic *product) {
+  const struct products *products = timeline->products;
+  bool known =
+      products && !product->estimate && !product->replay && product->what < products->n_shapes;
+  return known ? &products->shapes[product->what] : NULL;
+}
+
+/* The content of a replay, NULL if it is not known. */
+static inline const struct graph_content *replay_content(const struct timeline *timeline,
+                                                         const struct arithmetic *replay) {
+  const struct products *products = timeline->products;
+  bool known = products && replay->replay && replay->what < products->n_contents;
+  return known ? &products->contents[replay->what] : NULL;
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * By what arithmetic a product is really made. Single precision may run on tensor cores where the
+ * caller allows it, by the compute type or by the handle's math mode: cublasMath_t and
+ * cublasComputeType_t, https://docs.nvidia.com/cuda/cublas/#cublasmath-t.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blas_record.h"
+
+enum {
+  COMPUTE_32F = 68,
+  COMPUTE_32F_PEDANTIC = 69,
+  COMPUTE_64F = 70,
+  COMPUTE_64F_PEDANTIC = 71,
+  COMPUTE_32F_FAST_16F = 74,
+  COMPUTE_32F_FAST_TF32 = 77,
+  COMPUTE_32F_EMULATED = 78,
+  COMPUTE_64F_EMULATED = 79,
+};
+
+enum {
+  MATH_DEFAULT = 0,
+  MATH_TENSOR_OP = 1, /* deprecated: as COMPUTE_32F_FAST_16F */
+  MATH_PEDANTIC = 2,
+  MATH_TF32_TENSOR_OP = 3,
+  MATH_FP32_EMULATED = 4,
+  MATH_FP64_EMULATED = 8,
+  MATH_MODE_BITS = 15, /* above are flags */
+};
+
+/* What NVIDIA's variables say, once: libraries read them once too. */
+static bool says(const char *variable, const char *value, u8 *known) {
+  enum { NOT_READ, NO, YES };
+  u8 answer = __atomic_load_n(known, __ATOMIC_RELAXED);
+  if (TSCOPE_UNLIKELY(answer == NOT_READ)) {
+    const char *text = getenv(variable);
+    answer = text && !strcmp(text, value) ? YES : NO;
+    __atomic_store_n(known, answer, __ATOMIC_RELAXED);
+  }
+  return answer == YES;
+}
+
+static bool tf32_is_forbidden(void) {
+  static u8 known;
+  return says("NVIDIA_TF32_OVERRIDE", "0", &known);
+}
+
+static bool singles_may_be_emulated(void) {
+  static u8 known;
+  return says("CUBLAS_EMULATE_SINGLE_PRECISION", "1", &known);
+}
+
+static bool doubles_may_be_emulated(void) {
+  static u8 known;
+  return says("CUBLAS_EMULATE_DOUBLE_PRECISION", "1", &known);
+}
+
+/* cublasMath_t without its flags; -1 if the handle does not say. */
+static int math_mode(cublasHandle_t handle) {
+  static struct tscope_symbol symbols[] =
+      TSCOPE_QUESTION("cublasGetMathMode", tscope_cublas_sonames);
+  cublasStatus_t (*get)(cublasHandle_t, int *) = tscope_ask(symbols, tscope_self);
+  int mode = MATH_DEFAULT;
+  return get && get(handle, &mode) == CUBLAS_STATUS_SUCCESS ? mode & MATH_MODE_BITS : -1;
+}
+
+static u8 single_by_mode(cublasHandle_t handle) {
+  switch (handle ? math_mode(handle) : MATH_DEFAULT) {
+  case MATH_DEFAULT:
+  case MATH_FP64_EMULATED:
+    return COMPUTE_32F;
+  case MATH_TENSOR_OP:
+    return COMPUTE_32F_FAST_16F;
+  case MATH_PEDANTIC:
+    return COMPUTE_32F_PEDANTIC;
+  case MATH_TF32_TENSOR_OP:
+    return COMPUTE_32F_FAST_TF32;
+  case MATH_FP32_EMULATED:
+    return COMPUTE_32F_EMULATED;
+  default:
+    return 0;
+  }
+}
+
+static u8 single(cublasHandle_t handle, int asked) {
+  u8 compute = asked && asked != COMPUTE_32F ? (u8)asked : single_by_mode(handle);
+  if (compute == COMPUTE_32F_FAST_TF32 && tf32_is_forbidden())
+    compute = COMPUTE_32F;
+  return compute == COMPUTE_32F && singles_may_be_emulated() ? 0 : compute;
+}
+
+static u8 twice_as_precise(cublasHandle_t handle, int asked) {
+  int mode = handle ? math_mode(handle) : MATH_DEFAULT;
+  if (asked && asked != COMPUTE_64F)
+    return (u8)asked;
+  if (mode < 0 || (mode != MATH_PEDANTIC && doubles_may_be_emulated()))
+    return 0;
+  return mode == MATH_FP64_EMULATED ? COMPUTE_64F_EMULATED
+         : mode == MATH_PEDANTIC    ? COMPUTE_64F_PEDANTIC
+                                    : COMPUTE_64F;
+}
+
+u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int asked) {
+  switch ((int)type) {
+  case CUDA_R_32F:
+  case CUDA_C_32F:
+    return single(handle, asked);
+  case CUDA_R_64F:
+  case CUDA_C_64F:
+    return twice_as_precise(handle, asked);
+  default:
+    return (u8)asked;
+  }
+}

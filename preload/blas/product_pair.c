@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which products are timed by a pair of events.
+ */
+#include <errno.h>
+
+#include "blas_record.h"
+#include "cuda/streams.h"
+#include "env.h"
+
+static u32 one_in(void) {
+  return tscope_env.gpu_products < UINT32_MAX ? (u32)tscope_env.gpu_products : UINT32_MAX;
+}
+
+/* Marsaglia's xorshift; the state is never 0. */
+static u32 random_number(u32 *state) {
+  u32 x = *state ? *state : (u32)tscope_ticks() | 1;
+  x ^= x << 13;
+  x ^= x >> 17;
+  x ^= x << 5;
+  return *state = x;
+}
+
+/* One call of every so many, anywhere among them. */
+static bool is_picked(void) {
+  static __thread struct {
+    u32 random, call, picked;
+  } sampling __attribute__((tls_model("initial-exec")));
+  const u32 calls = one_in();
+  if (calls == 0)
+    return false;
+  if (sampling.call == 0)
+    sampling.picked = random_number(&sampling.random) % calls;
+  bool picked = sampling.call == sampling.picked;
+  sampling.call = sampling.call + 1 < calls ? sampling.call + 1 : 0;
+  return picked;
+}
+
+struct event_pair *product_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
+  static u32 last;
+  int saved = errno;
+  struct event_pair *pair = NULL;
+  if (is_picked())
+    pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY,
+                            stream_index(thread, TSCOPE_STREAM_LEGACY, stream));
+  if (pair)
+    product_now.timed = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  errno = saved;
+  return pair;
+}
+
+void product_pair_end(struct event_pair *pair, const char *name) {
+  const struct event_subject subject = {.name = name, .seq = product_now.timed, .one_in = one_in()};
+  event_pair_end(pair, name ? &subject : NULL);
+}
