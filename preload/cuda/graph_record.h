@@ -19,7 +19,7 @@ struct capture_begin_call {
 static inline struct capture_begin_call
 capture_begin_begin(struct tscope_thread *thread, enum tscope_default_stream default_stream,
                     cudaStream_t stream) {
-  (void)thread;
+  gpu_clock_start_once(thread); /* not with the first launch, which would be in the capture */
   return (struct capture_begin_call){stream, default_stream};
 }
 static inline void capture_begin_end(struct tscope_thread *thread,

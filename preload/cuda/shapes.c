@@ -16,6 +16,10 @@ HANDLE_MAP(by_key, 2 * MAX_SHAPES);
 
 static u32 n_shapes, n_bare; /* only change under by_key's lock */
 
+bool shapes_known(void) {
+  return __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) || __atomic_load_n(&n_bare, __ATOMIC_RELAXED);
+}
+
 /* Number of the combination, written down if it is new; 0 if there is no room for it. A grid of 0
  * blocks stands for the kernel alone. */
 static u32 announce(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,

@@ -25,6 +25,9 @@ static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
   return key ? key : 1;
 }
 
+/* Whether any kernel was launched yet. */
+bool shapes_known(void);
+
 TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
                                       dim3 grid, dim3 block);
 

@@ -5,49 +5,79 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-  BUFFER_BYTES = 2 << 20,
-  BUFFERS = 8,
-  DISCARD_BYTES = 64 << 10,
-  DISCARDS = 4, /* CUPTI asks for one buffer at a time; the last is shared by all that come after */
-};
+/* A buffer is held back while anything in it runs, so small ones come sooner: this is a thousand
+ * or two of kernels. */
+enum { BUFFER_BYTES = 512 << 10, BUFFERS = 64, DISCARD_BYTES = 64 << 10, DISCARDS = 256 };
 
 static uint8_t *memory;
-static uint8_t taken[BUFFERS + DISCARDS];
-
-static uint8_t *buffer_at(size_t i) {
-  return i < BUFFERS ? memory + i * BUFFER_BYTES
-                     : memory + (size_t)BUFFERS * BUFFER_BYTES + (i - BUFFERS) * DISCARD_BYTES;
-}
+static uint8_t taken[BUFFERS];
+static uint8_t *discards[DISCARDS]; /* those that are out, each mapped for itself */
 
 int cupti_buffers_map(void) {
   if (memory)
     return 0;
-  size_t bytes = (size_t)BUFFERS * BUFFER_BYTES + (size_t)DISCARDS * DISCARD_BYTES;
-  void *map =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *map = mmap(NULL, (size_t)BUFFERS * BUFFER_BYTES, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED)
     return -errno;
   memory = map;
   return 0;
 }
 
-uint8_t *cupti_buffer_take(size_t *bytes) {
-  size_t i = 0;
-  while (i < BUFFERS + DISCARDS - 1 && __atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE))
-    i++;
-  *bytes = i < BUFFERS ? BUFFER_BYTES : DISCARD_BYTES;
-  return buffer_at(i);
+static uint8_t *take_discard(void) {
+  int saved = errno;
+  void *map = mmap(NULL, DISCARD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  errno = saved;
+  if (map == MAP_FAILED)
+    return NULL;
+  for (size_t i = 0; i < DISCARDS; i++) {
+    uint8_t *none = NULL;
+    if (__atomic_compare_exchange_n(&discards[i], &none, map, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED))
+      return map;
+  }
+  munmap(map, DISCARD_BYTES);
+  return NULL;
 }
 
-bool cupti_buffer_counts(const uint8_t *buffer) {
-  return buffer < buffer_at(BUFFERS);
+uint8_t *cupti_buffer_take(size_t *bytes) {
+  *bytes = BUFFER_BYTES;
+  for (size_t i = 0; i < BUFFERS; i++)
+    if (!__atomic_load_n(&taken[i], __ATOMIC_RELAXED) &&
+        !__atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE))
+      return memory + i * BUFFER_BYTES;
+  uint8_t *discard = take_discard();
+  *bytes = discard ? DISCARD_BYTES : 0;
+  return discard;
+}
+
+static size_t discard_index(const uint8_t *buffer) {
+  size_t i = 0;
+  while (i < DISCARDS && __atomic_load_n(&discards[i], __ATOMIC_ACQUIRE) != buffer)
+    i++;
+  return i;
+}
+
+enum cupti_buffer cupti_buffer_kind(const uint8_t *buffer) {
+  uintptr_t at = (uintptr_t)buffer - (uintptr_t)memory;
+  if (memory && at < (uintptr_t)BUFFERS * BUFFER_BYTES)
+    return CUPTI_BUFFER_KEPT;
+  return discard_index(buffer) < DISCARDS ? CUPTI_BUFFER_DISCARDED : CUPTI_BUFFER_FOREIGN;
 }
 
 void cupti_buffer_give(uint8_t *buffer, size_t used) {
-  for (size_t i = 0; i < BUFFERS + DISCARDS; i++)
-    if (buffer == buffer_at(i)) {
-      memset(buffer, 0, used);
-      __atomic_store_n(&taken[i], 0, __ATOMIC_RELEASE);
-    }
+  size_t i;
+  switch (cupti_buffer_kind(buffer)) {
+  case CUPTI_BUFFER_KEPT:
+    memset(buffer, 0, used);
+    __atomic_store_n(&taken[(size_t)(buffer - memory) / BUFFER_BYTES], 0, __ATOMIC_RELEASE);
+    break;
+  case CUPTI_BUFFER_DISCARDED:
+    i = discard_index(buffer);
+    __atomic_store_n(&discards[i], NULL, __ATOMIC_RELEASE);
+    munmap(buffer, DISCARD_BYTES);
+    break;
+  case CUPTI_BUFFER_FOREIGN:
+    break;
+  }
 }

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "gpu_clock.h"
@@ -17,12 +19,13 @@ enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 
 static struct {
   void *requested, *completed; /* its buffer callbacks, NULL before it has any */
-  void *now;                   /* its clock, NULL for CUPTI's own */
   uint8_t zeroed;
-  u64 kinds;     /* that it has enabled */
-  u64 last_ns;   /* when it called last, CLOCK_MONOTONIC */
-  bool began;    /* it has come and not left */
-  bool collects; /* it has disabled all, and not collected yet */
+  bool few_waits; /* it wants no records of queries that found something unfinished */
+  u64 kinds;      /* that it has enabled */
+  u64 last_ns;    /* when it called last, CLOCK_MONOTONIC */
+  bool began;     /* it has come and not left */
+  bool detaches;  /* it will call cuptiFinalize() when it has collected */
+  bool collects;  /* it has disabled all, and not collected yet */
 } client;
 
 static u64 now_ns(void) {
@@ -39,9 +42,14 @@ static bool has_callbacks(void) {
   return __atomic_load_n(&client.requested, __ATOMIC_ACQUIRE) != NULL;
 }
 
+/* PyTorch's profiler detaches CUPTI soon after its session where it is told to. */
+static bool will_detach(void) {
+  return has_callbacks() && __atomic_load_n(&client.detaches, __ATOMIC_ACQUIRE);
+}
+
 static bool is_done(void) {
   const u64 patience_ns = 2000000000;
-  return !has_kinds() &&
+  return !has_kinds() && !will_detach() &&
          (!__atomic_load_n(&client.collects, __ATOMIC_ACQUIRE) ||
           now_ns() - __atomic_load_n(&client.last_ns, __ATOMIC_ACQUIRE) > patience_ns);
 }
@@ -62,23 +70,24 @@ bool cupti_client_wants(int kind) {
   return (unsigned)kind < KINDS && __atomic_load_n(&client.kinds, __ATOMIC_ACQUIRE) >> kind & 1;
 }
 
-/* CUPTI's notion of now without any client's say (cupti_activity.h). */
-static uint64_t usual_now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_REALTIME, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 void cupti_client_restore(const struct cupti *cupti) {
-  uint64_t (*now)(void) = (uint64_t(*)(void))__atomic_load_n(&client.now, __ATOMIC_ACQUIRE);
   size_t bytes = sizeof client.zeroed;
-  cupti->cuptiActivityRegisterTimestampCallback(now ? now : usual_now);
+  if (cupti->cuptiActivityEnableAllSyncRecords)
+    cupti->cuptiActivityEnableAllSyncRecords(!client.few_waits);
   if (cupti->cuptiActivitySetAttribute)
     cupti->cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &client.zeroed);
   if (has_callbacks())
     cupti->cuptiActivityRegisterCallbacks(
         (void (*)(uint8_t **, size_t *, size_t *))client.requested,
         (void (*)(void *, uint32_t, uint8_t *, size_t, size_t))client.completed);
+}
+
+void cupti_client_give_back(void *context, uint32_t stream, uint8_t *buffer, size_t size) {
+  void (*completed)(void *, uint32_t, uint8_t *, size_t, size_t) =
+      (void (*)(void *, uint32_t, uint8_t *, size_t, size_t))__atomic_load_n(&client.completed,
+                                                                             __ATOMIC_ACQUIRE);
+  if (completed)
+    completed(context, stream, buffer, size, 0);
 }
 
 void cupti_client_collect(const struct cupti *cupti) {
@@ -92,6 +101,8 @@ static void comes(const char *call) {
   static char why[128];
   if (!why[0])
     snprintf(why, sizeof why, "the job's own CUPTI client is at work (%s)", call);
+  const char *teardown = getenv("TEARDOWN_CUPTI");
+  __atomic_store_n(&client.detaches, teardown && !strcmp(teardown, "1"), __ATOMIC_RELEASE);
   __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
   gpu_clock_step_aside(why, false);
@@ -110,11 +121,18 @@ static bool on_callbacks(const char *call, void *requested, void *completed) {
   return false;
 }
 
+/* The clock is the process's: what tscope has not read yet is told on the one before. */
 static bool on_clock(const char *call, void *now) {
-  (void)call;
   if (!now)
     return false;
-  __atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
+  comes(call);
+  __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
+  return false;
+}
+
+static bool on_all_waits(const char *call, int all) {
+  (void)call;
+  client.few_waits = !(uint8_t)all;
   return gpu_clock_is_open(&gpu_clock_cupti);
 }
 
@@ -157,7 +175,7 @@ static bool on_profile(const char *call) {
 static bool on_finalize(const char *call) {
   (void)call;
   gpu_clock_step_aside("the job has detached CUPTI (cuptiFinalize)", true);
-  client.requested = client.completed = client.now = NULL;
+  client.requested = client.completed = NULL;
   __atomic_store_n(&client.kinds, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&client.collects, false, __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
@@ -177,6 +195,7 @@ static void after_flush(void) {
 #define after_callbacks after_nothing
 #define after_clock after_nothing
 #define after_attribute after_nothing
+#define after_all_waits after_nothing
 #define after_enable after_nothing
 #define after_disable after_nothing
 #define after_profile after_nothing

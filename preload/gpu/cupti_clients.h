@@ -25,12 +25,15 @@ const char *cupti_client_at_work(void);
 bool cupti_client_has_left(void);
 void cupti_client_taken_note_of(void);
 
-/* Puts back what the client set, where tscope's source had its own: callbacks, clock, attributes.
- * What it never set becomes what it is without tscope. */
+/* Puts back what the client set, where tscope's source had its own: callbacks and settings. What it
+ * never set becomes what it is without tscope; the clock was never touched. */
 void cupti_client_restore(const struct cupti *cupti);
 
 /* Hands the client, if there is one, what CUPTI still has for it. */
 void cupti_client_collect(const struct cupti *cupti);
+
+/* Hands a buffer of the client's back, with nothing in it: CUPTI gave it to tscope. */
+void cupti_client_give_back(void *context, uint32_t stream, uint8_t *buffer, size_t size);
 
 /* Whether the client wants records of this kind, which are then not to be disabled. */
 bool cupti_client_wants(int kind);

@@ -103,9 +103,10 @@ static u32 known(u32 id) {
   return id == UINT32_MAX ? TSCOPE_UNKNOWN : id;
 }
 
-/* CUpti_ActivitySynchronization, and 2, which says which record of the event is waited for. */
+/* CUpti_ActivitySynchronization, and 2, which says which record of the event is waited for, and
+ * what the call returned: an event or stream that was asked for and not done is no wait. */
 static bool decode_wait(const u8 *at, size_t length, struct cupti_record *out) {
-  if (length < 40)
+  if (length < 40 || (length >= 56 && read_u32(at + 48) != 0))
     return false;
   *out = (struct cupti_record){.kind = CUPTI_WAIT,
                                .type = read_u32(at + 4),

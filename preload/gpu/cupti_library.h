@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define CUPTI_FUNCTIONS(X)                                                                         \
-  X(cuptiActivityRegisterTimestampCallback, true, (uint64_t(*now)(void)))                          \
+  X(cuptiGetTimestamp, true, (uint64_t * told))                                                    \
   X(cuptiActivityRegisterCallbacks, true,                                                          \
     (void (*requested)(uint8_t **, size_t *, size_t *),                                            \
      void (*completed)(void *, uint32_t, uint8_t *, size_t, size_t)))                              \
@@ -18,7 +18,9 @@
   X(cuptiActivityDisable, true, (int kind))                                                        \
   X(cuptiActivityFlushAll, true, (uint32_t flag))                                                  \
   X(cuptiActivityGetNextRecord, true, (uint8_t * buffer, size_t valid, void **record))             \
+  X(cuptiActivityGetAttribute, false, (int attribute, size_t *bytes, void *value))                 \
   X(cuptiActivitySetAttribute, false, (int attribute, size_t *bytes, void *value))                 \
+  X(cuptiActivityEnableAllSyncRecords, false, (uint8_t all))                                       \
   X(cuptiActivityGetNumDroppedRecords, false, (void *context, uint32_t stream, size_t *dropped))   \
   X(cuptiGetStreamIdEx, false,                                                                     \
     (void *context, void *stream, uint8_t per_thread, uint32_t *stream_id))                        \

@@ -7,14 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/shapes.h"
+#include "cuda/streams.h"
 #include "cupti_buffers.h"
 #include "cupti_clients.h"
+#include "cupti_clock.h"
 #include "cupti_decode.h"
 #include "cupti_library.h"
 #include "env.h"
 #include "gpu_spans.h"
 
-enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };
+enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
+enum { FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };
+
+/* CUPTI's buffers in device memory, each of 3 MB and for 100,000 kernels that are not done. It may
+ * take 250; CUPTI 13.0 does, a gigabyte of the job's memory, as kernels of graphs never give their
+ * place back (parcagpu issue 23). */
+static const size_t most_device_buffers = 32;
+
+struct gpu_clock_patience gpu_clock_patience = {.silence_ns = 30000000000,
+                                                .held_back_ns = 180000000000};
+enum { MOST_UNTIMED = 20000 }; /* in a row; what runs when a session ends is fewer */
 
 /* Kernels, copies, copies between devices, fills; what waits for what, and event records, which say
  * what streams wait for; what CUPTI costs. Never KIND_KERNEL (3): it makes kernels run one after
@@ -26,12 +39,15 @@ static struct cupti cupti;
 static struct gpu_clock_counts totals;
 static struct { u64 ns, times; } overhead[8]; /* by enum tscope_gpu_overhead */
 static bool closed;
+static u64 opened_ns, delivered_ns; /* when, CLOCK_MONOTONIC: opened; delivered a record last */
+static u64 silent_since_ns;         /* 0: it has told of work */
+static u32 untimed_in_a_row;
+static size_t device_buffers_before; /* the limit that was set, 0 if not known */
 
-/* CUPTI's notion of now, in which it says all times while it works for tscope. */
-static uint64_t now(void) {
+static u64 now_ns(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
 }
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
@@ -55,25 +71,45 @@ static void take_overhead(const struct cupti_record *record) {
   count(&overhead[record->type].times, 1);
 }
 
-static void record_one(struct tscope_thread *thread, const uint8_t *bytes, size_t length) {
+/* CUPTI has told of work, with times or without. */
+static void has_told(bool times) {
+  __atomic_store_n(&silent_since_ns, 0, __ATOMIC_RELAXED);
+  if (times)
+    __atomic_store_n(&untimed_in_a_row, 0, __ATOMIC_RELAXED);
+  else
+    __atomic_fetch_add(&untimed_in_a_row, 1, __ATOMIC_RELAXED);
+}
+
+static void take_work(struct tscope_thread *thread, const struct gpu_span *span) {
+  bool timed = span->start && span->end > span->start;
+  has_told(timed);
+  if (!timed) {
+    count(&totals.invalid, 1);
+    return;
+  }
+  count(&totals.seen, 1);
+  gpu_span_record(thread, span);
+}
+
+static void record_one(struct tscope_thread *thread, const struct cupti_clock *clock,
+                       const uint8_t *bytes, size_t length) {
   struct cupti_record record;
   if (!cupti_decode(bytes, length, &record))
     return;
+  struct gpu_span *span = &record.span;
+  if (record.kind == CUPTI_WORK && !span->start && !span->end) { /* given up before it was done */
+    count_dropped(1);
+    has_told(false);
+    return;
+  }
+  span->start = span->start ? cupti_clock_ns(clock, span->start) : 0;
+  span->end = span->end ? cupti_clock_ns(clock, span->end) : 0;
   switch (record.kind) {
   case CUPTI_WORK:
-    if (!record.span.start && !record.span.end) { /* given up before it was done */
-      count_dropped(1);
-      return;
-    }
-    if (!record.span.start || record.span.end <= record.span.start) {
-      count(&totals.invalid, 1);
-      return;
-    }
-    count(&totals.seen, 1);
-    gpu_span_record(thread, &record.span);
+    take_work(thread, span);
     break;
   case CUPTI_WAIT:
-    if (record.span.start && record.span.end >= record.span.start)
+    if (span->start && span->end >= span->start)
       gpu_wait_record(thread, &record);
     break;
   case CUPTI_EVENT:
@@ -91,23 +127,29 @@ static uint8_t *next_record(uint8_t *buffer, size_t valid, uint8_t *record) {
 }
 
 static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-  (void)size;
   /* This thread may be in the middle of a hooked call, which called CUPTI: its state is used as it
    * is then, since no hook keeps a reservation open over the real call. */
   struct tscope_thread *self = tscope_self && tscope_is_live() ? tscope_self : NULL;
   struct tscope_thread *thread = self ? self : tscope_enter(TSCOPE_QUIET);
-  bool keep = thread && !__atomic_load_n(&closed, __ATOMIC_ACQUIRE) && cupti_buffer_counts(buffer);
+  enum cupti_buffer kind = cupti_buffer_kind(buffer);
+  bool keep =
+      thread && !__atomic_load_n(&closed, __ATOMIC_ACQUIRE) && kind != CUPTI_BUFFER_DISCARDED;
+  struct cupti_clock clock = cupti_clock_read();
   uint8_t *record = valid ? next_record(buffer, valid, NULL) : NULL;
+  if (record)
+    __atomic_store_n(&delivered_ns, now_ns(), __ATOMIC_RELAXED);
   while (record) {
     uint8_t *next = next_record(buffer, valid, record);
     if (keep)
-      record_one(thread, record, (size_t)((next ? next : buffer + valid) - record));
+      record_one(thread, &clock, record, (size_t)((next ? next : buffer + valid) - record));
     else
       count_dropped(1);
     record = next;
   }
   if (thread && !self)
     tscope_leave(thread);
+  if (kind == CUPTI_BUFFER_FOREIGN) /* CUPTI had it from the job's client, and had not filled it */
+    cupti_client_give_back(context, stream, buffer, size);
   cupti_buffer_give(buffer, valid);
   size_t dropped = 0;
   if (cupti.cuptiActivityGetNumDroppedRecords &&
@@ -151,16 +193,38 @@ bool cupti_source_wants(int kind) {
   return kind == GRAPH_TRACE && !strcmp(tscope_env.gpu_graphs, "whole");
 }
 
-static bool take_over(char *why, size_t why_bytes) {
+/* Sets what CUPTI may take of the device's memory; gives what it was, 0 if that is not known. */
+static size_t limit_device_buffers(size_t limit) {
+  size_t before = 0, bytes = sizeof before;
+  if (!cupti.cuptiActivityGetAttribute || !cupti.cuptiActivitySetAttribute ||
+      cupti.cuptiActivityGetAttribute(DEVICE_BUFFER_POOL_LIMIT, &bytes, &before))
+    return 0;
+  bytes = sizeof limit;
+  cupti.cuptiActivitySetAttribute(DEVICE_BUFFER_POOL_LIMIT, &bytes, &limit);
+  return before;
+}
+
+static void apply_settings(void) {
   uint8_t yes = 1;
   size_t yes_bytes = sizeof yes;
-  cupti_client_collect(&cupti);        /* what is another client's goes to it, before ours come */
   if (cupti.cuptiActivitySetAttribute) /* else it clears them itself, on the job's thread */
     cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
-  int result = cupti.cuptiActivityRegisterTimestampCallback(now);
-  if (result)
-    return refused("a clock", result, why, why_bytes);
-  result = cupti.cuptiActivityRegisterCallbacks(requested, completed);
+  if (cupti.cuptiActivityEnableAllSyncRecords) /* whoever polls an event makes no record of each */
+    cupti.cuptiActivityEnableAllSyncRecords(0);
+  device_buffers_before = limit_device_buffers(most_device_buffers);
+}
+
+static void undo_settings(void) {
+  if (device_buffers_before)
+    limit_device_buffers(device_buffers_before);
+  cupti_client_restore(&cupti);
+}
+
+static bool take_over(char *why, size_t why_bytes) {
+  cupti_client_collect(&cupti); /* what is another client's goes to it, before ours come */
+  apply_settings();
+  cupti_clock_begin(&cupti);
+  int result = cupti.cuptiActivityRegisterCallbacks(requested, completed);
   if (result)
     return refused("buffers", result, why, why_bytes);
   return enable_kinds(why, why_bytes);
@@ -173,11 +237,16 @@ static bool open_cupti(char *why, size_t why_bytes) {
     snprintf(why, why_bytes, "no memory for CUPTI's buffers");
     return false;
   }
+  opened_ns = now_ns();
+  __atomic_store_n(&delivered_ns, opened_ns, __ATOMIC_RELAXED);
+  __atomic_store_n(&silent_since_ns,
+                   __atomic_load_n(&totals.seen, __ATOMIC_RELAXED) ? 0 : opened_ns,
+                   __ATOMIC_RELAXED);
   __atomic_store_n(&closed, false, __ATOMIC_RELEASE);
   if (take_over(why, why_bytes))
     return true;
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
-  cupti_client_restore(&cupti);
+  undo_settings();
   return false;
 }
 
@@ -193,10 +262,33 @@ static void tell_overhead(struct tscope_thread *thread) {
   }
 }
 
+static bool has_passed(const u64 *since, u64 ns) {
+  u64 then = __atomic_load_n(since, __ATOMIC_RELAXED);
+  return then && now_ns() - then > ns;
+}
+
+/* CUPTI holds a buffer back while anything in it runs: in a job that hangs, all that ran before.
+ * Asked for by force, what runs is given up. */
 static void poll(struct tscope_thread *thread) {
+  cupti_clock_look(&cupti);
   cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
+  if (has_passed(&delivered_ns, gpu_clock_patience.held_back_ns) ||
+      has_passed(&silent_since_ns, gpu_clock_patience.silence_ns)) {
+    __atomic_store_n(&delivered_ns, now_ns(), __ATOMIC_RELAXED);
+    cupti.cuptiActivityFlushAll(FLUSH_ALL);
+  }
   if (thread)
     tell_overhead(thread);
+}
+
+/* Where CUPTI opens and then tells nothing (some virtual GPUs, confidential computing, a driver
+ * that it does not know), or times that cannot be. */
+static const char *failed(void) {
+  if (__atomic_load_n(&untimed_in_a_row, __ATOMIC_RELAXED) >= MOST_UNTIMED)
+    return "CUPTI's times are not valid any more";
+  if (!has_passed(&silent_since_ns, gpu_clock_patience.silence_ns) || !shapes_known())
+    return NULL;
+  return "CUPTI tells of no work, though kernels were launched";
 }
 
 /* What is still running is given up: told later, it would be told to another client. */
@@ -204,7 +296,7 @@ static void close_cupti(void) {
   disable_kinds();
   cupti.cuptiActivityFlushAll(FLUSH_ALL);
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
-  cupti_client_restore(&cupti);
+  undo_settings();
 }
 
 static void rest(bool resting) {
@@ -215,8 +307,12 @@ static void rest(bool resting) {
     enable_kinds(why, sizeof why);
 }
 
+/* The default streams' own handles (1, 2) are the driver's; CUPTI is asked as its documentation
+ * says: by no stream, and whether each thread has its own. */
 static u32 stream_id(void *stream, bool per_thread) {
   u32 id;
+  if ((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD)
+    stream = NULL;
   if (!cupti.cuptiGetStreamIdEx || cupti.cuptiGetStreamIdEx(NULL, stream, per_thread, &id) != 0)
     return TSCOPE_UNKNOWN;
   return id;
@@ -242,6 +338,7 @@ const struct gpu_clock_source gpu_clock_cupti = {
     .ticks_per_poll = 5, /* half-empty buffers have their price; a killed process loses so much */
     .rest = rest,
     .close = close_cupti,
+    .failed = failed,
     .stream_id = stream_id,
     .graph_id = graph_id,
     .counts = counts,

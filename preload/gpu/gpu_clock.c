@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cuda/graphs.h"
+#include "cuda_events.h"
 #include "cupti_clients.h"
 #include "env.h"
 #include "gpu_spans.h"
@@ -160,7 +162,7 @@ static const char *forbidden(const struct gpu_clock_source *which) {
   if (wanted("events"))
     return NULL;
   const char *injected = getenv("CUDA_INJECTION64_PATH");
-  if (injected && *injected)
+  if (injected && *injected && strcmp(injected, "none"))
     return "another tool is injected into CUDA (CUDA_INJECTION64_PATH)";
   const char *client = cupti_client_at_work();
   return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);
@@ -215,7 +217,8 @@ void gpu_clock_start(struct tscope_thread *thread) {
 void gpu_clock_resume(struct tscope_thread *thread) {
   static bool tried_without;
   if (!__atomic_load_n(&gpu_clock_tried, __ATOMIC_ACQUIRE) ||
-      __atomic_load_n(&source, __ATOMIC_ACQUIRE) || !cupti_client_has_left())
+      __atomic_load_n(&source, __ATOMIC_ACQUIRE) || !cupti_client_has_left() ||
+      __atomic_load_n(&captures_open, __ATOMIC_RELAXED))
     return;
   if (forsaken && tried_without)
     return;
@@ -246,10 +249,11 @@ u32 gpu_clock_graph_id(void *executable) {
 
 /* --- duty cycle --- */
 
-/* On the job's thread: where somebody else is at work here, the turn is put off to the next step.
- */
+/* On the job's thread: where somebody else is at work here, or a graph is being captured, which
+ * CUPTI might upset, the turn is put off to the next step. */
 void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
-  if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) || !lock(1))
+  if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) ||
+      __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !lock(1))
     return;
   int saved = errno;
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
@@ -271,8 +275,33 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
 
 enum { TICKS_PER_COUNT = 5 };
 
+/* What CUPTI does when it is flushed or opened must not end another thread's capture. */
+static void spare_captures(void) {
+  static struct tscope_symbol symbol = {.name = "cuThreadExchangeStreamCaptureMode",
+                                        .sonames = tscope_driver_sonames};
+  static bool spared; /* of the ticker alone */
+  int (*exchange)(int *) = spared ? NULL : tscope_resolve(&symbol, NULL);
+  int mode = CAPTURE_RELAXED;
+  spared = spared || (exchange && !exchange(&mode));
+}
+
+/* The source that is open has turned out to be none: the next one is tried. */
+static void give_up(struct tscope_thread *thread, const struct gpu_clock_source *failing) {
+  const char *why = failing && failing->failed ? failing->failed() : NULL;
+  if (!why || !lock(1))
+    return;
+  if (source == failing) {
+    __atomic_store_n(&forsaken, why, __ATOMIC_RELEASE);
+    close_source(thread, TSCOPE_GPU_CLOCK_HOST, why);
+    open_and_tell(thread, NULL);
+  }
+  gpu_clock_unlock(true);
+}
+
 static void tick(struct tscope_thread *thread) {
   static u32 ticks;
+  if (__atomic_load_n(&gpu_clock_tried, __ATOMIC_RELAXED))
+    spare_captures();
   gpu_clock_resume(thread);
   __atomic_store_n(&polling, true, __ATOMIC_SEQ_CST);
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_SEQ_CST);
@@ -280,6 +309,8 @@ static void tick(struct tscope_thread *thread) {
   if (due)
     open->poll(thread);
   __atomic_store_n(&polling, false, __ATOMIC_SEQ_CST);
+  if (due && thread)
+    give_up(thread, open);
   struct gpu_clock_counts now = count_all();
   if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof now) && lock(1)) {
     if (source == open && !resting)

@@ -29,6 +29,8 @@ struct gpu_clock_source {
   void (*rest)(bool rest);
   /* Delivers everything and leaves things as it found them. Nothing of it is called after that. */
   void (*close)(void);
+  /* Why it is no source of time any more, NULL while it is one. May be NULL. */
+  const char *(*failed)(void);
   /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. May be NULL. */
   u32 (*stream_id)(void *stream, bool per_thread);
   /* Likewise for an executable graph. */
@@ -38,6 +40,10 @@ struct gpu_clock_source {
 
 extern const struct gpu_clock_source gpu_clock_cupti;  /* every kernel, copy and fill */
 extern const struct gpu_clock_source gpu_clock_events; /* collectives, and a sample of GEMMs */
+
+/* How long CUPTI may tell of no work at all before it is given up, and may hold back what is done
+ * because something else runs before it is forced; nanoseconds. Tests have less patience. */
+extern struct gpu_clock_patience { u64 silence_ns, held_back_ns; } gpu_clock_patience;
 
 enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_COPY, GPU_SPAN_FILL };
 

@@ -184,7 +184,25 @@ static void waits_of_every_version(void **state) {
   } while (0)
   WAIT(CUpti_ActivitySynchronization, , 0);
 #if CUPTI_API_VERSION >= 26
-  WAIT(CUpti_ActivitySynchronization2, record.cudaEventSyncId = 123456789012, 123456789012);
+  WAIT(CUpti_ActivitySynchronization2,
+       (record.cudaEventSyncId = 123456789012, record.returnValue = 0), 123456789012);
+#endif
+}
+
+/* Asking whether something is done is no wait when it is not. */
+static void questions_are_no_waits(void **state) {
+  (void)state;
+#if CUPTI_API_VERSION >= 26
+  CUpti_ActivitySynchronization2 record = {
+      .kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+      .type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE,
+      .start = 1000,
+      .end = 1001,
+      .returnValue = CUDA_ERROR_NOT_READY};
+  struct cupti_record out;
+  assert_false(cupti_decode(&record, sizeof record, &out));
+  record.returnValue = CUDA_SUCCESS;
+  assert_true(cupti_decode(&record, sizeof record, &out));
 #endif
 }
 
@@ -273,6 +291,7 @@ int main(void) {
       cmocka_unit_test(fills_of_every_version),
       cmocka_unit_test(a_graph_replay_is_one_piece_of_work),
       cmocka_unit_test(waits_of_every_version),
+      cmocka_unit_test(questions_are_no_waits),
       cmocka_unit_test(events_of_every_version),
       cmocka_unit_test(only_cuptis_own_overhead_is_its_cost),
       cmocka_unit_test(other_records_are_passed_over),

@@ -3,6 +3,11 @@
  * The activity API of the stand-in CUPTI: records of the operations that are done, with their
  * computed times on the client's clock, in buffers that are the client's. As with the real library,
  * a record reaches the client when it flushes, or when a buffer is full.
+ *
+ *   STANDIN_CUPTI_WITHHOLD=1      a flush that is not forced hands over nothing while traced work
+ *                                 runs, as the real one holds back buffers with records unfinished
+ *   STANDIN_CUPTI_CLOCK_MISSES=1  see clock.c
+ *   STANDIN_CUPTI_SILENT=1        everything succeeds and nothing is told
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,6 +34,7 @@ static struct pending *first, **end = &first;
 static _Atomic size_t n_pending;
 static size_t dropped;
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
+static bool all_waits = true; /* also questions that found something unfinished */
 static uint32_t last_correlation;
 static uint32_t
     given_up; /* work launched until then was told as incomplete, and is not told again */
@@ -73,8 +79,32 @@ static void buffer_close(struct buffer *buffer) {
 }
 
 /* Asked for with the first work after the one before was handed back, as the real library does: a
- * client that has given none out does not trouble to flush. Guarded by the engine's lock. */
-static struct buffer ahead;
+ * client that has given none out does not trouble to flush. Since CUDA 13 each thread that launches
+ * has its own. Guarded by the engine's lock. */
+static struct ahead {
+  struct ahead *next;
+  struct buffer buffer;
+} shared_ahead, **last_ahead = &shared_ahead.next;
+
+static struct buffer *own_ahead(void) {
+  static __thread struct ahead *own;
+  if (!activity_buffers_are_per_thread())
+    return &shared_ahead.buffer;
+  if (!own && (own = calloc(1, sizeof *own))) {
+    *last_ahead = own;
+    last_ahead = &own->next;
+  }
+  return own ? &own->buffer : &shared_ahead.buffer;
+}
+
+/* Of the buffers that clients have given, two that are one would overwrite each other. */
+static void assert_own(const struct buffer *buffer) {
+  for (const struct ahead *other = &shared_ahead; other; other = other->next)
+    if (&other->buffer != buffer && other->buffer.start == buffer->start) {
+      fprintf(stderr, "stand-in CUPTI: one buffer was given out twice\n");
+      abort();
+    }
+}
 
 static struct standin_record *append(CUpti_ActivityKind kind) {
   struct pending *pending = calloc(1, sizeof *pending);
@@ -191,10 +221,34 @@ static void on_wait(const struct CUevent_st *event, const struct CUstream_st *st
 #endif
 }
 
+/* Since CUDA 12.8 the real library tells of each question, unless it is told not to. */
+static void on_query(const struct CUevent_st *event, cudaError_t result) {
+#if STANDIN_CUDA_MAJOR > 12
+  struct standin_record *record =
+      enabled[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION] && (all_waits || result == cudaSuccess)
+          ? append(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)
+          : NULL;
+  if (!record)
+    return;
+  record->wait.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
+  record->wait.start = (uint64_t)clock_now();
+  record->wait.end = record->wait.start + 1;
+  record->wait.correlationId = ++last_correlation;
+  record->wait.contextId = 1;
+  record->wait.streamId = (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  record->wait.cudaEventId = event_id(event);
+  record->wait.cudaEventSyncId = event->op ? event->op->id : 0;
+  record->wait.returnValue = (uint32_t)result;
+#else
+  (void)event, (void)result;
+#endif
+}
+
 static uint32_t on_launch(void) {
   uint32_t correlation = ++last_correlation;
-  if (!ahead.start && anything_enabled())
-    buffer_open(&ahead);
+  struct buffer *own = own_ahead();
+  if (!own->start && anything_enabled() && buffer_open(own))
+    assert_own(own);
   if (!enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
     return correlation;
   for (unsigned kind = 0; kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE; kind++) {
@@ -237,12 +291,47 @@ static void tell_cost(int64_t from) {
   record->overhead.end = (uint64_t)clock_now();
 }
 
+static bool traced_work_runs(void) {
+  for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
+    for (const struct sim_op *op = stream->head; op; op = op->next)
+      if (op->correlation > given_up && was_asked_for(op->correlation))
+        return true;
+  return false;
+}
+
+/* The buffer that is out for the longest-known thread, which gets another with its next work. */
+static struct buffer take_ahead(void) {
+  struct buffer buffer = {0};
+  for (struct ahead *ahead = &shared_ahead; ahead && !buffer.start; ahead = ahead->next) {
+    buffer = ahead->buffer;
+    ahead->buffer.start = NULL;
+  }
+  return buffer;
+}
+
+/* The first kernels of a session may be told on the wrong clock. */
+static bool misses_clock(const struct standin_record *record, size_t *kernels) {
+  static uint32_t session; /* the first correlation id of the one that was looked at last */
+  static size_t told;
+  if (record->any.kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || !n_asked)
+    return false;
+  if (session != asked[n_asked - 1].first)
+    told = 0;
+  session = asked[n_asked - 1].first;
+  *kernels = ++told;
+  return told <= clock_misses();
+}
+
 /* The client's lock is held, the engine's is not: the client may do as it likes in its callbacks.
  */
 static void deliver(bool forced) {
   int64_t from = clock_now();
   sim_lock();
   sim_progress();
+  if (!forced && n_pending < FLUSH_AT && traced_work_runs() && sim_setting("CUPTI_WITHHOLD", 0)) {
+    sim_unlock();
+    return;
+  }
   if (forced)
     give_up_what_runs();
   end_replay();
@@ -251,13 +340,11 @@ static void deliver(bool forced) {
   end = &first;
   n_pending = 0;
   struct buffer buffer = {0};
-  if (at || forced) { /* forced, all buffers go back */
-    buffer = ahead;
-    ahead.start = NULL;
-  }
+  if (at || forced)
+    buffer = take_ahead();
   sim_unlock();
   struct clock_map map = clock_map_now();
-  size_t records = 0, lost = 0;
+  size_t records = 0, lost = 0, kernels = 0;
   while (at) {
     struct pending *next = at->next;
     size_t bytes = record_bytes(at->record.any.kind);
@@ -269,7 +356,10 @@ static void deliver(bool forced) {
         buffer_open(&buffer);
     }
     if (buffer.start && bytes <= buffer.size) {
-      record_on_client_clock(&at->record, &map);
+      if (misses_clock(&at->record, &kernels))
+        record_on_usual_clock(&at->record);
+      else
+        record_on_client_clock(&at->record, &map);
       memcpy(buffer.start + buffer.used, &at->record, bytes);
       buffer.used += bytes;
       records++;
@@ -279,7 +369,12 @@ static void deliver(bool forced) {
     free(at);
     at = next;
   }
-  buffer_close(&buffer);
+  do { /* forced, all buffers go back */
+    buffer_close(&buffer);
+    sim_lock();
+    buffer = forced ? take_ahead() : (struct buffer){0};
+    sim_unlock();
+  } while (buffer.start);
   sim_lock();
   dropped += lost;
   if (records)
@@ -301,7 +396,7 @@ static void *deliver_when_many(void *unused) {
 
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                                     CUpti_BuffersCallbackCompleteFunc complete) {
-  static const struct sim_activity activity = {on_op, on_launch, on_record, on_wait};
+  static const struct sim_activity activity = {on_op, on_launch, on_record, on_wait, on_query};
   pthread_t thread;
   if (!request || !complete)
     return CUPTI_ERROR_INVALID_PARAMETER;
@@ -323,6 +418,8 @@ CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
 static CUptiResult enable(CUpti_ActivityKind kind, bool on) {
   if ((unsigned)kind >= CUPTI_ACTIVITY_KIND_COUNT)
     return CUPTI_ERROR_INVALID_KIND;
+  if (sim_setting("CUPTI_SILENT", 0))
+    return CUPTI_SUCCESS;
   sim_lock();
   sim_progress(); /* what ended before belongs to the setting before */
   bool kernels = kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && on != enabled[kind];
@@ -369,6 +466,13 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
   pthread_mutex_lock(&client.lock);
   deliver(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   pthread_mutex_unlock(&client.lock);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityEnableAllSyncRecords(uint8_t all) {
+  sim_lock();
+  all_waits = all;
+  sim_unlock();
   return CUPTI_SUCCESS;
 }
 

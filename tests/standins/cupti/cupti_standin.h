@@ -48,6 +48,14 @@ struct clock_map {
 void record_fill(struct standin_record *record, const struct sim_op *op);
 size_t record_bytes(CUpti_ActivityKind kind);
 void record_on_client_clock(struct standin_record *record, const struct clock_map *map);
+/* On CLOCK_REALTIME, whatever clock the client has. */
+void record_on_usual_clock(struct standin_record *record);
+
+/* Whether each thread that launches work fills buffers of its own. */
+bool activity_buffers_are_per_thread(void);
+
+/* How many kernels at the start of a session are told on another clock than the client's. */
+size_t clock_misses(void);
 
 /* All that clients asked for is undone. */
 void activity_forget(void);

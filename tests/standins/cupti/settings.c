@@ -47,18 +47,44 @@ CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32
   return cuptiGetStreamIdEx(context, stream, 0, id);
 }
 
+/* What a client may set, with the library's own defaults. */
+static union {
+  size_t size;
+  uint8_t flag;
+} attributes[] = {
+    [CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE] = {.size = 3200000},
+    [CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT] = {.size = 250},
+    [CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER] = {.flag = STANDIN_CUDA_MAJOR > 12},
+    [16] = {0},
+};
+
+bool activity_buffers_are_per_thread(void) {
+  return attributes[CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER].flag;
+}
+
+static bool is_attribute(CUpti_ActivityAttribute attribute, const size_t *bytes,
+                         const void *value) {
+  return bytes && value && (unsigned)attribute < sizeof attributes / sizeof *attributes &&
+         *bytes <= sizeof *attributes;
+}
+
 CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes,
                                                void *value) {
-  (void)attribute;
-  return bytes && value ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+  if (!is_attribute(attribute, bytes, value))
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  sim_lock();
+  memcpy(&attributes[attribute], value, *bytes);
+  sim_unlock();
+  return CUPTI_SUCCESS;
 }
 
 CUptiResult CUPTIAPI cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes,
                                                void *value) {
-  (void)attribute;
-  if (!bytes || !value)
+  if (!is_attribute(attribute, bytes, value))
     return CUPTI_ERROR_INVALID_PARAMETER;
-  memset(value, 0, *bytes);
+  sim_lock();
+  memcpy(value, &attributes[attribute], *bytes);
+  sim_unlock();
   return CUPTI_SUCCESS;
 }
 

@@ -172,6 +172,7 @@ struct sim_activity {
   /* `stream` NULL: the host waited, for `event`, or for all of a device if that is NULL too */
   void (*wait)(const struct CUevent_st *event, const struct CUstream_st *stream, bool host,
                int64_t from, int64_t to);
+  void (*query)(const struct CUevent_st *event, cudaError_t result); /* the host asked for it */
 };
 SIM_API void sim_activity_set(const struct sim_activity *activity);
 SIM_API const struct sim_activity *sim_activity(void);

@@ -88,6 +88,8 @@ cudaError_t sim_event_query(struct CUevent_st *event) {
                       : event->graph                  ? cudaErrorCapturedEvent
                       : event->op && !event->op->done ? cudaErrorNotReady
                                                       : cudaSuccess;
+  if (sim_activity() && sim_activity()->query)
+    sim_activity()->query(event, error);
   sim_unlock();
   return error;
 }

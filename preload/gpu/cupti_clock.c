@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "cupti_clock.h"
+
+enum {
+  TRIES = 3,
+  FIRST_TRIES = 20,
+  TIGHT_LOOK_NS = 1000,
+  GOOD_LOOK_NS = 100000,
+  STEP_NS = 1000000
+};
+static const u64 second_ns = 1000000000;
+
+/* Written by one thread at a time; readers try again when `changes` was odd or has changed. */
+static u32 changes;
+static struct clock_line line;
+static u64 began_ns;
+
+/* Where the looks began that the rate is taken over: once it can be, at least BASE_S seconds ago
+ * and at most twice that. */
+enum { BASE_S = 30 };
+static struct clock_line base, next_base;
+
+static u64 read_clock(clockid_t clock) {
+  struct timespec time;
+  clock_gettime(clock, &time);
+  return (u64)time.tv_sec * second_ns + (u64)time.tv_nsec;
+}
+
+static u64 distance(u64 a, u64 b) {
+  return a > b ? a - b : b - a;
+}
+
+struct look {
+  u64 told, ns, width;
+};
+
+/* CUPTI's clock between two readings of ours, the tightest of a few tries. */
+static struct look look_at_both(const struct cupti *cupti, int tries) {
+  struct look best = {.width = UINT64_MAX};
+  for (int i = 0; i < tries && best.width > TIGHT_LOOK_NS; i++) {
+    uint64_t told = 0;
+    u64 before = read_clock(CLOCK_MONOTONIC);
+    if (cupti->cuptiGetTimestamp(&told))
+      told = read_clock(CLOCK_REALTIME);
+    u64 after = read_clock(CLOCK_MONOTONIC);
+    if (after - before < best.width)
+      best = (struct look){told, before + (after - before) / 2, after - before};
+  }
+  return best;
+}
+
+static void publish(const struct clock_line *new) {
+  __atomic_store_n(&changes, changes + 1, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  __atomic_store_n(&line.told, new->told, __ATOMIC_RELAXED);
+  __atomic_store_n(&line.ns, new->ns, __ATOMIC_RELAXED);
+  __atomic_store(&line.rate, &new->rate, __ATOMIC_RELAXED);
+  __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
+}
+
+/* CLOCK_REALTIME and CLOCK_MONOTONIC run at one rate and are apart by a constant, but for steps. */
+static bool is_realtime(const struct look *look) {
+  u64 ahead = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+  return distance(look->told - ahead, look->ns) < second_ns;
+}
+
+static double rate_between(const struct clock_line *from, const struct look *to) {
+  return (double)(to->ns - from->ns) / (double)(to->told - from->told);
+}
+
+void cupti_clock_begin(const struct cupti *cupti) {
+  const struct timespec pause = {.tv_nsec = 2000000};
+  struct look first = look_at_both(cupti, FIRST_TRIES);
+  struct clock_line fresh = {first.told, first.ns, 1};
+  if (!is_realtime(&first)) { /* whose rate is not known: from two looks, for a start */
+    nanosleep(&pause, NULL);
+    struct look second = look_at_both(cupti, FIRST_TRIES);
+    if (second.told > first.told)
+      fresh.rate = rate_between(&fresh, &second);
+  }
+  base = next_base = fresh;
+  __atomic_store_n(&began_ns, first.ns, __ATOMIC_RELAXED);
+  publish(&fresh);
+}
+
+/* Whether one of the clocks was set meanwhile. A rate of two looks close together cannot tell. */
+static bool has_stepped(const struct look *now, bool rate_is_known) {
+  if (now->told < line.told)
+    return true;
+  u64 expected = line.ns + (u64)((double)(now->told - line.told) * line.rate);
+  return (rate_is_known || line.ns - base.ns > second_ns / 4) &&
+         distance(expected, now->ns) > STEP_NS + (now->ns - line.ns) / 1000;
+}
+
+void cupti_clock_look(const struct cupti *cupti) {
+  struct look now = look_at_both(cupti, TRIES);
+  if (now.width > GOOD_LOOK_NS || now.ns <= base.ns)
+    return;
+  bool realtime = is_realtime(&now);
+  struct clock_line fresh = {now.told, now.ns, realtime ? 1 : line.rate};
+  if (has_stepped(&now, realtime)) {
+    base = next_base = fresh;
+  } else if (now.told > base.told) {
+    if (!realtime)
+      fresh.rate = rate_between(&base, &now);
+    if (now.ns - next_base.ns > BASE_S * second_ns) {
+      base = next_base;
+      next_base = fresh;
+    }
+  }
+  publish(&fresh);
+}
+
+struct cupti_clock cupti_clock_read(void) {
+  struct cupti_clock clock;
+  u32 before, after;
+  do {
+    before = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+    clock.line.told = __atomic_load_n(&line.told, __ATOMIC_RELAXED);
+    clock.line.ns = __atomic_load_n(&line.ns, __ATOMIC_RELAXED);
+    __atomic_load(&line.rate, &clock.line.rate, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    after = __atomic_load_n(&changes, __ATOMIC_RELAXED);
+  } while (before & 1 || before != after);
+  u64 now = read_clock(CLOCK_MONOTONIC);
+  u64 began = __atomic_load_n(&began_ns, __ATOMIC_RELAXED);
+  clock.real_ahead = read_clock(CLOCK_REALTIME) - now;
+  clock.earliest = began > second_ns ? began - second_ns : 0;
+  clock.latest = now + second_ns / 10;
+  return clock;
+}
+
+static bool is_possible(const struct cupti_clock *clock, u64 ns) {
+  return ns >= clock->earliest && ns <= clock->latest;
+}
+
+/* A time that is on no clock of the session may be on CUPTI's own, which it falls back to. */
+u64 cupti_clock_ns(const struct cupti_clock *clock, u64 told) {
+  double since = (double)(i64)(told - clock->line.told) * clock->line.rate;
+  u64 ns = clock->line.ns + (u64)(i64)since;
+  if (is_possible(clock, ns))
+    return ns;
+  ns = told - clock->real_ahead;
+  return is_possible(clock, ns) ? ns : 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A CUPTI that opens and then tells nothing, as on GPUs that it may not trace.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hooks_gpu.h"
+
+static char kernel;
+
+static int set_up(void **state) {
+  gpu_clock_patience.silence_ns = 200000000;
+  register_kernel(&kernel, "_Z6kernelv");
+  return setenv("STANDIN_CUPTI_SILENT", "1", 1) || trace_set_up(state) ||
+         cudaStreamCreate(&stream) != cudaSuccess;
+}
+
+static struct tscope_gpu_clock_record wait_for(enum tscope_gpu_clock id, int64_t ns) {
+  const struct timespec pause = {.tv_nsec = 20000000};
+  struct tscope_gpu_clock_record clock;
+  int64_t until = standin_now_ns() + ns;
+  while ((clock = LAST(GPU_CLOCK, gpu_clock)).header.tag != id && standin_now_ns() < until)
+    nanosleep(&pause, NULL);
+  return clock;
+}
+
+static void nothing_told_of_nothing_is_no_fault(void **state) {
+  (void)state;
+  void *memory;
+  assert_int_equal(cudaMalloc(&memory, 1), cudaSuccess);
+  assert_int_equal(wait_for(TSCOPE_GPU_CLOCK_EVENTS, 1500000000).header.tag,
+                   TSCOPE_GPU_CLOCK_CUPTI);
+  cudaFree(memory);
+}
+
+static void nothing_told_of_kernels_is_no_clock(void **state) {
+  (void)state;
+  launch(&kernel, 1000);
+  cudaDeviceSynchronize();
+  struct tscope_gpu_clock_record clock = wait_for(TSCOPE_GPU_CLOCK_EVENTS, 20000000000);
+  assert_int_equal(clock.header.tag, TSCOPE_GPU_CLOCK_EVENTS);
+  assert_string(clock.reason, "CUPTI tells of no work, though kernels were launched");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_told_of_nothing_is_no_fault),
+                                     cmocka_unit_test(nothing_told_of_kernels_is_no_clock)};
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}

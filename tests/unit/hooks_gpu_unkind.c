@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * CUPTI as it is on real GPUs: a buffer for each thread that launches, held back while anything in
+ * it runs; a record for each look at an event; more device memory than anyone asked for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "hooks_gpu.h"
+
+static char kernel;
+static const int64_t us = 1000, ms = 1000000;
+
+static int set_up(void **state) {
+  register_kernel(&kernel, "_Z6kernelv");
+  return trace_set_up(state) || cudaStreamCreate(&stream) != cudaSuccess;
+}
+
+static u32 kernels_seen(void) {
+  cudaDeviceSynchronize();
+  ticker_part(gpu_clock_cupti.poll);
+  return count(TSCOPE_REC_GPU_KERNEL);
+}
+
+enum { THREADS = 100 };
+static pthread_barrier_t all_have_launched;
+
+static void *launch_one(void *nothing) {
+  (void)nothing;
+  launch(&kernel, us);
+  pthread_barrier_wait(&all_have_launched);
+  return NULL;
+}
+
+/* The stand-in ends the program when it is given a buffer that it has already. */
+static void more_threads_than_buffers_share_none(void **state) {
+  (void)state;
+  pthread_t threads[THREADS];
+  launch(&kernel, us);
+  u32 before = kernels_seen();
+  assert_int_equal(pthread_barrier_init(&all_have_launched, NULL, THREADS), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_one, NULL), 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  u32 seen = kernels_seen() - before;
+  u64 dropped = gpu_clock_cupti.counts().dropped;
+  assert_int_equal(seen + dropped, THREADS);
+  assert_true(seen > 0);
+}
+
+static void looking_at_an_event_again_and_again_is_not_recorded(void **state) {
+  (void)state;
+  cudaEvent_t event;
+  int looks = 0;
+  assert_int_equal(cudaEventCreate(&event), cudaSuccess);
+  launch(&kernel, 20 * ms);
+  assert_int_equal(cudaEventRecord(event, stream), cudaSuccess);
+  kernels_seen();
+  u32 before = count(TSCOPE_REC_GPU_SYNC);
+  launch(&kernel, 20 * ms);
+  assert_int_equal(cudaEventRecord(event, stream), cudaSuccess);
+  while (cudaEventQuery(event) == cudaErrorNotReady)
+    looks++;
+  ticker_part(gpu_clock_cupti.poll);
+  assert_true(looks > 10);
+  assert_in_range(count(TSCOPE_REC_GPU_SYNC) - before, 0, 1); /* the look that found it done */
+  cudaEventDestroy(event);
+}
+
+/* A kernel that never ends keeps CUPTI from telling of those before it, until it is forced. */
+static void what_is_held_back_is_had_in_the_end(void **state) {
+  (void)state;
+  cudaStream_t other;
+  assert_int_equal(cudaStreamCreate(&other), cudaSuccess);
+  u32 before = kernels_seen();
+  setenv("STANDIN_CUPTI_WITHHOLD", "1", 1);
+  launch_on(other, &kernel, 500 * ms);
+  launch(&kernel, us);
+  assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+  ticker_part(gpu_clock_cupti.poll);
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before);
+  u64 patience = gpu_clock_patience.held_back_ns;
+  gpu_clock_patience.held_back_ns = 0;
+  ticker_part(gpu_clock_cupti.poll);
+  gpu_clock_patience.held_back_ns = patience;
+  assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before + 1);
+  unsetenv("STANDIN_CUPTI_WITHHOLD");
+  cudaStreamSynchronize(other);
+  cudaStreamDestroy(other);
+}
+
+static size_t device_buffers(void) {
+  size_t limit = 0, bytes = sizeof limit;
+  assert_int_equal(
+      cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &bytes, &limit),
+      CUPTI_SUCCESS);
+  return limit;
+}
+
+static void the_jobs_device_memory_is_left_to_it(void **state) {
+  (void)state;
+  assert_true(device_buffers() <= 32);
+}
+
+/* Both default streams have a handle of the driver's own beside no handle. */
+static void default_streams_are_known_by_their_handles(void **state) {
+  (void)state;
+  u32 by_none = gpu_clock_stream_id(NULL, false);
+  assert_true(by_none != TSCOPE_UNKNOWN);
+  assert_int_equal(gpu_clock_stream_id(cudaStreamLegacy, false), by_none);
+  assert_int_equal(gpu_clock_stream_id(cudaStreamPerThread, true), gpu_clock_stream_id(NULL, true));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(more_threads_than_buffers_share_none),
+      cmocka_unit_test(looking_at_an_event_again_and_again_is_not_recorded),
+      cmocka_unit_test(what_is_held_back_is_had_in_the_end),
+      cmocka_unit_test(the_jobs_device_memory_is_left_to_it),
+      cmocka_unit_test(default_streams_are_known_by_their_handles),
+  };
+  return cmocka_run_group_tests(tests, set_up, trace_tear_down);
+}
