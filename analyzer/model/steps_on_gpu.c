@@ -13,11 +13,12 @@ static bool runs_on_gpu(const struct spine *spine, const struct spine_call *call
 }
 
 /* Where the last collective launched before a bound was not seen to end, GPU time was not taken
- * just then, and work launched earlier may have been the last to end. */
+ * just then, and work launched earlier may have been the last to end. Before the first one there is
+ * nothing to wait for. */
 bool bounds_on_gpu(const struct spine *spine, struct rank_bounds *bounds) {
   u32 next = 0;
   i64 end = NS_UNKNOWN;
-  bool known = false;
+  bool known = spine->runs.n > 0;
   for (u32 i = 0; i < bounds->at.n; i++) {
     i64 host = bounds->at.at[i];
     for (; next < spine->calls.n && spine->calls.at[next].launched < host; next++) {

@@ -27,6 +27,8 @@ static const struct {
     {"buckets", U32, FIELD(buckets), "all-reduces a step (4)"},
     {"kernels", U32, FIELD(kernels), "kernels per bucket, forward and backward each (5)"},
     {"no-gpu-spans", NO, FIELD(gpu_spans), "only what the host saw"},
+    {"event-pairs", YES, FIELD(event_pairs), "of the GPU only when collectives ran"},
+    {"ahead", U32, FIELD(ahead), "steps that the host is ahead of the GPU; 0: it waits (0)"},
     {"phases", YES, FIELD(phases), "PyTorch's ranges"},
     {"step-marks", YES, FIELD(step_marks), "marks made by the user"},
     {"slow-rank", U32, FIELD(slow_rank), "rank whose kernels take longer (none)"},

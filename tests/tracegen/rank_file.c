@@ -107,6 +107,10 @@ static void on_phase(void *user, enum tscope_phase phase, u64 start, u64 end) {
   record->name = file->phase_names[phase];
 }
 
+static bool kernels_are_timed(const struct rank_file *file) {
+  return file->options->gpu_spans && !file->options->event_pairs;
+}
+
 static void on_copy(void *user, u64 call, u64 call_end, u64 start, u64 end) {
   struct rank_file *file = user;
   struct tscope_copy_record *record =
@@ -114,7 +118,7 @@ static void on_copy(void *user, u64 call, u64 call_end, u64 start, u64 end) {
   record->dur = (u32)units_between(file, call, call_end);
   record->kind = TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC;
   record->bytes = 1 << 20;
-  if (!file->options->gpu_spans)
+  if (!kernels_are_timed(file))
     return;
   struct tscope_gpu_copy_record *ran =
       add(file, gpu_detail, start, TSCOPE_REC_GPU_COPY, 0, sizeof *ran);
@@ -131,7 +135,7 @@ static void on_kernel(void *user, u32 which, u64 call, u64 call_end, u64 start, 
   record->dur = (u32)units_between(file, call, call_end);
   record->shape = which + 1;
   count_compute(file, start, end);
-  if (!file->options->gpu_spans)
+  if (!kernels_are_timed(file))
     return;
   struct tscope_gpu_kernel_record *ran =
       add(file, gpu_detail, start, TSCOPE_REC_GPU_KERNEL, 0, sizeof *ran);
@@ -221,8 +225,9 @@ static void define_process(struct rank_file *file) {
   u32 reason = trace_string(writer, options->gpu_spans ? "opened" : "switched off");
   struct tscope_gpu_clock_record *clock =
       add(file, host_spine, TRACEGEN_START_NS, TSCOPE_REC_GPU_CLOCK,
-          options->flavour == TRACEGEN_NCCL && options->gpu_spans ? TSCOPE_GPU_CLOCK_CUPTI
-                                                                  : TSCOPE_GPU_CLOCK_NONE,
+          options->flavour != TRACEGEN_NCCL || !options->gpu_spans ? TSCOPE_GPU_CLOCK_NONE
+          : options->event_pairs                                   ? TSCOPE_GPU_CLOCK_EVENTS
+                                                                   : TSCOPE_GPU_CLOCK_CUPTI,
           sizeof *clock);
   clock->reason = reason;
 }

@@ -57,8 +57,9 @@ static void load_batch(struct walk *walk) {
   walk->host += walk->options->data_ns;
   u64 call = walk->host;
   walk->host += TRACEGEN_CALL_NS;
-  walk->gpu_free = walk->host + walk->options->copy_ns;
-  EMIT(walk, copy, call, walk->host, walk->host, walk->gpu_free);
+  u64 start = later(walk->host, walk->gpu_free);
+  walk->gpu_free = start + walk->options->copy_ns;
+  EMIT(walk, copy, call, walk->host, start, walk->gpu_free);
 }
 
 static void all_reduce(struct walk *walk, u32 bucket, u64 *ready, const u64 *ends, bool on_gpu) {
@@ -74,7 +75,7 @@ static void all_reduce(struct walk *walk, u32 bucket, u64 *ready, const u64 *end
   EMIT(walk, collective, bucket, call, walk->host, start, ends[bucket]);
 }
 
-static u64 walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
+static void walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
   const struct tracegen_options *options = walk->options;
   u64 begin = walk->host, duration = kernel_time(options, walk->rank);
   load_batch(walk);
@@ -88,21 +89,22 @@ static u64 walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
     all_reduce(walk, bucket, ready, ends, true);
   }
   if (!ends)
-    return 0;
+    return;
   u64 optimizer = walk->host;
   EMIT(walk, order, LANE_COMM - 1, LANE_COMPUTE - 1, walk->host);
   launch(walk, 6, walk->comm_free, options->optimizer_ns);
-  u64 sync = walk->host;
-  walk->host = later(sync, walk->gpu_free) + TRACEGEN_SYNC_NS;
-  EMIT(walk, sync, sync, walk->host);
+  if (options->ahead == 0) {
+    u64 sync = walk->host;
+    walk->host = later(sync, walk->gpu_free) + TRACEGEN_SYNC_NS;
+    EMIT(walk, sync, sync, walk->host);
+  }
   EMIT(walk, phase, TSCOPE_PHASE_DATA, begin, begin + options->data_ns);
   EMIT(walk, phase, TSCOPE_PHASE_FORWARD, forward, backward);
   EMIT(walk, phase, TSCOPE_PHASE_BACKWARD, backward, optimizer);
   EMIT(walk, phase, TSCOPE_PHASE_OPTIMIZER, optimizer, walk->host);
-  return walk->host;
 }
 
-static u64 walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
+static void walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   const struct tracegen_options *options = walk->options;
   u64 begin = walk->host, compute = options->kernels * kernel_time(options, walk->rank);
   u64 forward = begin + options->data_ns;
@@ -113,7 +115,7 @@ static u64 walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
     all_reduce(walk, bucket, ready, ends, false);
   }
   if (!ends)
-    return 0;
+    return;
   if (walk->comm_free > walk->host) {
     EMIT(walk, wait, options->buckets - 1, walk->host, walk->comm_free);
     walk->host = walk->comm_free;
@@ -124,14 +126,24 @@ static u64 walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   EMIT(walk, phase, TSCOPE_PHASE_FORWARD, forward, backward);
   EMIT(walk, phase, TSCOPE_PHASE_BACKWARD, backward, optimizer);
   EMIT(walk, phase, TSCOPE_PHASE_OPTIMIZER, optimizer, walk->host);
-  return walk->host;
 }
 
-u64 tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step, u64 begin, u64 *ready,
-                  const u64 *ends, const struct emitter *emitter) {
-  struct walk walk = {
-      .options = options, .emitter = emitter, .rank = rank, .step = step, .host = begin};
-  EMIT(&walk, step, step, begin);
-  return options->flavour == TRACEGEN_NCCL ? walk_nccl(&walk, ready, ends)
-                                           : walk_gloo(&walk, ready, ends);
+struct tracegen_place tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step,
+                                    struct tracegen_place place, u64 before, u64 *ready,
+                                    const u64 *ends, const struct emitter *emitter) {
+  struct walk walk = {.options = options,
+                      .emitter = emitter,
+                      .rank = rank,
+                      .step = step,
+                      .host = place.host,
+                      .gpu_free = place.gpu_free,
+                      .comm_free = place.comm_free};
+  EMIT(&walk, step, step, place.host);
+  if (before)
+    walk.host = later(walk.host, before + TRACEGEN_SYNC_NS);
+  if (options->flavour == TRACEGEN_NCCL)
+    walk_nccl(&walk, ready, ends);
+  else
+    walk_gloo(&walk, ready, ends);
+  return (struct tracegen_place){walk.host, walk.gpu_free, walk.comm_free};
 }

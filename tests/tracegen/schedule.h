@@ -27,11 +27,18 @@ struct emitter {
   void (*wait)(void *user, u32 bucket, u64 start, u64 end);
 };
 
-/* One rank in one step. `ends` are the ends of this step's collectives on this rank; NULL on the
- * first walk, which only fills `ready`: when the rank could start each of them. Returns the
- * beginning of the next step (0 on the first walk). */
-u64 tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step, u64 begin, u64 *ready,
-                  const u64 *ends, const struct emitter *emitter);
+/* How far a rank has come: true time, nanoseconds. */
+struct tracegen_place {
+  u64 host, gpu_free, comm_free;
+};
+
+/* One rank in one step, from its place to that where the next step begins. `ends` are the ends of
+ * this step's collectives on this rank; NULL on the first walk, which only fills `ready`: when the
+ * rank could start each of them. `before` is when the GPU ended the step that the host waits for
+ * first; 0 for none. */
+struct tracegen_place tracegen_walk(const struct tracegen_options *options, u32 rank, u32 step,
+                                    struct tracegen_place place, u64 before, u64 *ready,
+                                    const u64 *ends, const struct emitter *emitter);
 
 /* Elements of a bucket's all-reduce, and how long it takes once all have arrived. */
 u64 tracegen_bucket_count(const struct tracegen_options *options, u32 bucket);

@@ -80,27 +80,40 @@ static void own_ends(const struct tracegen_options *options, const struct traceg
   }
 }
 
+/* When the GPU had done the step that the host waits for before it begins this one. */
+static u64 waits_for(const struct tracegen_options *options, const struct tracegen_truth *truth,
+                     u32 rank, u32 step) {
+  bool waits = options->ahead && step >= options->ahead;
+  return waits ? truth->gpu_end[(size_t)(step - options->ahead) * options->ranks + rank] : 0;
+}
+
 /* The whole schedule: when every step begins on every rank and every collective ends. */
 static int make_schedule(const struct tracegen_options *options, struct tracegen_truth *truth) {
   size_t buckets = options->buckets;
   u64 *ready = calloc(options->ranks * buckets, sizeof *ready);
   u64 *ends = calloc(buckets, sizeof *ends), *scratch = calloc(buckets, sizeof *scratch);
-  int result = ready && ends && scratch ? 0 : -ENOMEM;
-  for (u32 r = 0; r < options->ranks; r++)
-    truth->step_begin[r] = TRACEGEN_START_NS;
+  struct tracegen_place *places = calloc(options->ranks, sizeof *places);
+  int result = ready && ends && scratch && places ? 0 : -ENOMEM;
+  for (u32 r = 0; r < options->ranks && result == 0; r++)
+    places[r].host = truth->step_begin[r] = TRACEGEN_START_NS;
   for (u32 s = 0; s < options->steps && result == 0; s++) {
-    u64 *begin = truth->step_begin + (size_t)s * options->ranks;
+    u64 *next = truth->step_begin + (size_t)(s + 1) * options->ranks;
     for (u32 r = 0; r < options->ranks; r++)
-      tracegen_walk(options, r, s, begin[r], ready + r * buckets, NULL, NULL);
+      tracegen_walk(options, r, s, places[r], waits_for(options, truth, r, s), ready + r * buckets,
+                    NULL, NULL);
     meet(options, s, ready, truth);
     for (u32 r = 0; r < options->ranks; r++) {
       own_ends(options, truth, r, s, ends);
-      begin[options->ranks + r] = tracegen_walk(options, r, s, begin[r], scratch, ends, NULL);
+      places[r] = tracegen_walk(options, r, s, places[r], waits_for(options, truth, r, s), scratch,
+                                ends, NULL);
+      next[r] = places[r].host;
+      truth->gpu_end[(size_t)s * options->ranks + r] = places[r].gpu_free;
     }
   }
   free(ready);
   free(ends);
   free(scratch);
+  free(places);
   return result;
 }
 
@@ -109,18 +122,19 @@ static int write_rank(const struct tracegen_options *options, struct tracegen_tr
   u64 *ends = calloc(options->buckets, sizeof *ends);
   u64 *ready = calloc(options->buckets, sizeof *ready);
   struct rank_file *file = rank_file_new(options, &truth->ranks[rank], rank);
+  struct tracegen_place place = {.host = TRACEGEN_START_NS};
   int result = ends && ready && file ? 0 : -ENOMEM;
   for (u32 s = 0; s < options->steps && result == 0; s++) {
     const u64 *last_start =
         truth->collective_start + (size_t)s * options->buckets * options->islands;
     own_ends(options, truth, rank, s, ends);
     rank_file_step(file, last_start);
-    tracegen_walk(options, rank, s, truth->step_begin[(size_t)s * options->ranks + rank], ready,
-                  ends, rank_file_emitter(file));
+    place = tracegen_walk(options, rank, s, place, waits_for(options, truth, rank, s), ready, ends,
+                          rank_file_emitter(file));
   }
   if (result == 0)
-    result = rank_file_save(file, folder,
-                            truth->step_begin[(size_t)options->steps * options->ranks + rank]);
+    result =
+        rank_file_save(file, folder, place.host > place.gpu_free ? place.host : place.gpu_free);
   rank_file_free(file);
   free(ends);
   free(ready);
@@ -164,9 +178,11 @@ int tracegen_write(const struct tracegen_options *options, struct tracegen_truth
   *truth = (struct tracegen_truth){
       .ranks = calloc(options->ranks, sizeof *truth->ranks),
       .step_begin = calloc((options->steps + 1) * (size_t)options->ranks, sizeof(u64)),
+      .gpu_end = calloc(options->steps * (size_t)options->ranks + 1, sizeof(u64)),
       .collective_end = calloc(meetings + 1, sizeof(u64)),
       .collective_start = calloc(meetings + 1, sizeof(u64))};
-  if (!truth->ranks || !truth->step_begin || !truth->collective_end || !truth->collective_start)
+  if (!truth->ranks || !truth->step_begin || !truth->gpu_end || !truth->collective_end ||
+      !truth->collective_start)
     return -ENOMEM;
   set_clocks(options, truth);
   char folder[4096];
@@ -184,6 +200,7 @@ int tracegen_write(const struct tracegen_options *options, struct tracegen_truth
 void tracegen_truth_free(struct tracegen_truth *truth) {
   free(truth->ranks);
   free(truth->step_begin);
+  free(truth->gpu_end);
   free(truth->collective_end);
   free(truth->collective_start);
   *truth = (struct tracegen_truth){0};

@@ -17,12 +17,14 @@ struct tracegen_options {
   const char *run;
   enum tracegen_flavour flavour;
   u32 ranks, steps;
-  u32 buckets;     /* all-reduces per step; all but the last are of one size */
-  u32 kernels;     /* per bucket and as many again per bucket's share of forward */
-  bool gpu_spans;  /* NCCL: kernels, copies and collectives as they ran */
-  bool phases;     /* PHASE records */
-  bool step_marks; /* STEP records */
-  u32 slow_rank;   /* TSCOPE_UNKNOWN_RANK for none */
+  u32 buckets;      /* all-reduces per step; all but the last are of one size */
+  u32 kernels;      /* per bucket and as many again per bucket's share of forward */
+  bool gpu_spans;   /* NCCL: kernels, copies and collectives as they ran */
+  bool event_pairs; /* of these, the collectives only, as pairs of events tell */
+  u32 ahead;        /* NCCL: the host waits for the step so many steps back; 0: for its own */
+  bool phases;      /* PHASE records */
+  bool step_marks;  /* STEP records */
+  u32 slow_rank;    /* TSCOPE_UNKNOWN_RANK for none */
   double slow_factor;
   bool skew;   /* clocks of ranks are off by up to 3 s and drift by up to 50 ppm */
   u32 islands; /* communicators with no rank in common; 1 for a sane run */
@@ -47,7 +49,8 @@ struct tracegen_rank {
 
 struct tracegen_truth {
   struct tracegen_rank *ranks; /* [ranks] */
-  u64 *step_begin;             /* [(steps + 1) * ranks] true time, nanoseconds */
+  u64 *step_begin;             /* [(steps + 1) * ranks] on the host, true time, nanoseconds */
+  u64 *gpu_end;                /* [steps * ranks] of the step's last work on the GPU */
   u64 *collective_end;         /* [steps * buckets * islands] without the end noise */
   u64 *collective_start;       /* likewise: the last member's arrival */
 };
