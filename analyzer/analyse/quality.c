@@ -117,6 +117,31 @@ static void cover_step_ends(struct analysis *a) {
                "earlier one");
 }
 
+/* Of the functions that programs looked up by name, those that tscope stood in for. */
+static void cover_look_ups(struct analysis *a) {
+  double seen = 0, all = 0;
+  const char *other = NULL;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const char *line = a->model->ranks[i].info[TSCOPE_INFO_LOOKED_UP];
+    for (const char *next; line && *line; line = next) {
+      const char *what = strchr(line, '='), *end = strchrnul(line, '\n');
+      next = *end ? end + 1 : end;
+      if (!what || what > end)
+        continue;
+      bool is_seen = end - what == 5 && !strncmp(what, "=seen", 5);
+      all++;
+      seen += is_seen;
+      if (!is_seen && !other)
+        other = arena_printf(a->arena, "%.*s of %.*s", (int)(what - line), line,
+                             (int)(end - what - 1), what + 1);
+    }
+  }
+  cover(a->results, "functions found by name", seen, all,
+        arena_printf(a->arena,
+                     "a further copy of a library: calls of its functions are NOT SEEN, such as %s",
+                     other ? other : "those of one rank"));
+}
+
 static int list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
@@ -156,6 +181,7 @@ static int list_coverage(struct analysis *a) {
   cover(r, "phases", phased, model->n_ranks,
         inferred ? "not named by the job; only waiting for input is inferred"
                  : "ranks that showed no training phases");
+  cover_look_ups(a);
   if (launches == 0 || kernels > 0)
     cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
           "kernels of earlier steps were overwritten under the disk cap");

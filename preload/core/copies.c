@@ -9,10 +9,10 @@
 
 #include "resolve.h"
 
-enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, TRIES = 1000 };
+enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, ROUTES = 1024, TRIES = 1000 };
 
-/* Where a copy lies. Objects are compared by `order`, the place in which they were loaded. */
-struct copy {
+/* An object of the process: where it lies, and in which place it was loaded. */
+struct object {
   uintptr_t begin, end;
   u32 order;
   char path[256];
@@ -21,15 +21,23 @@ struct copy {
 /* Entries are added under the lock and read without it: each is whole before it counts. */
 struct library {
   const char *const *sonames;
-  struct copy copies[MOST_COPIES];
+  struct object copies[MOST_COPIES];
   u32 n;
   u32 found; /* 1 + index of the copy that look-ups lead to, 0: none yet */
 };
 
+/* What a symbol means to callers in one object, where it does not mean the same to all. */
+struct route {
+  const struct tscope_symbol *symbol; /* NULL: free; stored last */
+  uintptr_t begin, end;
+  void *address;
+};
+
 static struct library libraries[MOST_LIBRARIES];
 static u32 n_libraries;
-static struct tscope_symbol *bound[MOST_BOUND]; /* whose address is kept, by the linker's way */
+static struct tscope_symbol *bound[MOST_BOUND]; /* whose address is the same for all callers */
 static u32 n_bound;
+static struct route routes[ROUTES];
 
 /* Never waited for without end: in a forked child nobody may be left to release it. */
 static u32 locked;
@@ -66,11 +74,11 @@ static struct library *library_get(const struct tscope_symbol *symbol) {
   return library;
 }
 
-static bool lies_in(const struct copy *copy, const void *address) {
-  return (uintptr_t)address - copy->begin < copy->end - copy->begin;
+static bool lies_in(const struct object *object, const void *address) {
+  return (uintptr_t)address - object->begin < object->end - object->begin;
 }
 
-static struct copy *copy_of(struct library *library, const void *address) {
+static struct object *copy_of(struct library *library, const void *address) {
   u32 n = library ? __atomic_load_n(&library->n, __ATOMIC_ACQUIRE) : 0;
   for (u32 i = 0; i < n; i++)
     if (lies_in(&library->copies[i], address))
@@ -78,22 +86,16 @@ static struct copy *copy_of(struct library *library, const void *address) {
   return NULL;
 }
 
-static bool several(struct library *library) {
-  return library && __atomic_load_n(&library->n, __ATOMIC_ACQUIRE) > 1;
-}
-
 struct search {
   const void *address;
-  struct library *library;
-  struct copy hit;
+  struct object hit;
   u32 order;
 };
 
-/* Looks at one object of the process, in the order of loading. */
 static int look_at(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   struct search *search = data;
-  struct copy here = {.begin = UINTPTR_MAX, .order = search->order++};
+  struct object here = {.begin = UINTPTR_MAX, .order = search->order++};
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *part = &info->dlpi_phdr[i];
     if (part->p_type != PT_LOAD)
@@ -102,18 +104,23 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data) {
     here.begin = begin < here.begin ? begin : here.begin;
     here.end = end > here.end ? end : here.end;
   }
-  for (u32 i = 0; i < search->library->n; i++)
-    if (search->library->copies[i].begin == here.begin)
-      __atomic_store_n(&search->library->copies[i].order, here.order, __ATOMIC_RELAXED);
-  if (here.begin < here.end && lies_in(&here, search->address)) {
-    snprintf(here.path, sizeof here.path, "%s", info->dlpi_name ? info->dlpi_name : "");
-    search->hit = here;
-  }
-  return 0;
+  if (here.begin >= here.end || !lies_in(&here, search->address))
+    return 0;
+  snprintf(here.path, sizeof here.path, "%s", info->dlpi_name ? info->dlpi_name : "");
+  search->hit = here;
+  return 1;
 }
 
-/* Where the library turns out to be there a second time, what was kept of it holds no longer for
- * every caller. The lock is held. */
+/* The object that an address lies in; false if in none. */
+static bool find_object(const void *address, struct object *object) {
+  struct search search = {.address = address};
+  bool found = address && dl_iterate_phdr(look_at, &search);
+  *object = search.hit;
+  return found;
+}
+
+/* Where the library turns out to be there a second time, an address that was kept for all callers
+ * is not that of all. The lock is held. */
 static void forget_addresses(const struct library *library) {
   for (u32 i = 0; i < n_bound; i++)
     if (bound[i]->sonames == library->sonames)
@@ -122,68 +129,97 @@ static void forget_addresses(const struct library *library) {
 
 /* Notes the copy in which one of the library's functions was found; NULL if there is no room. The
  * lock is held. */
-static struct copy *note(struct library *library, const void *address) {
-  struct copy *known = copy_of(library, address);
-  if (known || !library || library->n == MOST_COPIES)
+static struct object *note(struct library *library, const void *address) {
+  struct object *known = copy_of(library, address);
+  if (known || !library || library->n == MOST_COPIES ||
+      !find_object(address, &library->copies[library->n]))
     return known;
-  struct search search = {.address = address, .library = library};
-  dl_iterate_phdr(look_at, &search);
-  if (!search.hit.end)
-    return NULL;
-  library->copies[library->n] = search.hit;
   __atomic_store_n(&library->n, library->n + 1, __ATOMIC_RELEASE);
   if (library->n == 2)
     forget_addresses(library);
   return &library->copies[library->n - 1];
 }
 
-/* The linker binds to what is first in the global search order, as it is when the caller's object
- * is loaded; a copy that was there before a global one, and out of that order, has its own. */
-static void *among_copies(struct library *library, struct tscope_symbol *symbol,
-                          const void *return_address) {
-  void *next = __atomic_load_n(&symbol->next, __ATOMIC_RELAXED);
-  if (!next) {
-    next = resolve_next(symbol->name);
-    __atomic_store_n(&symbol->next, next, __ATOMIC_RELAXED);
-  }
-  struct copy *own = copy_of(library, return_address);
-  struct copy *global = next ? copy_of(library, next) : NULL;
-  bool by_itself = own && own != global && (!next || (global && own->order < global->order));
-  void *address = by_itself ? resolve_in(own->path, symbol->name) : NULL;
-  if (address && lies_in(own, address))
-    return address;
+static struct route *first_route(const struct tscope_symbol *symbol) {
+  return &routes[(uintptr_t)symbol / sizeof *symbol % ROUTES];
+}
+
+static struct route *after(struct route *route) {
+  return route + 1 == routes + ROUTES ? routes : route + 1;
+}
+
+/* What was found for this caller before; NULL: nothing. */
+static void *routed(const struct tscope_symbol *symbol, const void *return_address) {
+  struct route *first = first_route(symbol), *route = first;
+  do {
+    const struct tscope_symbol *of = __atomic_load_n(&route->symbol, __ATOMIC_ACQUIRE);
+    if (!of)
+      return NULL;
+    if (of == symbol && (uintptr_t)return_address - route->begin < route->end - route->begin)
+      return route->address;
+    route = after(route);
+  } while (route != first);
+  return NULL;
+}
+
+/* The lock is held. */
+static void add_route(const struct tscope_symbol *symbol, const struct object *caller,
+                      void *address) {
+  struct route *first = first_route(symbol), *route = first;
+  while (route->symbol)
+    if ((route = after(route)) == first)
+      return;
+  route->begin = caller->begin;
+  route->end = caller->end;
+  route->address = address;
+  __atomic_store_n(&route->symbol, symbol, __ATOMIC_RELEASE);
+}
+
+/* The linker binds to what is first in the global search order, as that is when the caller's object
+ * is loaded: a copy that was there before the global one, and is not part of the order, has its
+ * own.
+ */
+static void *find_for(const struct tscope_symbol *symbol, const struct object *caller, void *next,
+                      const void *return_address) {
+  struct object global;
+  bool later =
+      next && !lies_in(caller, next) && find_object(next, &global) && caller->order < global.order;
+  void *own = later || !next ? resolve_in(caller->path, symbol->name) : NULL;
+  if (own && (!next || lies_in(caller, own)))
+    return own;
   return next ? next : resolve_beside(symbol, return_address);
 }
 
-/* Keeps the address for every caller, if it is the same for every caller. */
-static void keep(struct tscope_symbol *symbol, void *address) {
+/* Keeps the address: `for_all` callers, if the library is there once, else for those in the
+ * caller's object. */
+static void keep(struct tscope_symbol *symbol, const struct object *caller, void *address,
+                 bool for_all) {
   if (!lock())
     return;
   struct library *library = library_get(symbol);
-  if (note(library, address) && !several(library) && n_bound < MOST_BOUND) {
-    if (!symbol->address)
-      bound[n_bound++] = symbol;
+  if (note(library, address) && for_all && library->n == 1 && n_bound < MOST_BOUND) {
+    bound[n_bound++] = symbol;
     __atomic_store_n(&symbol->address, address, __ATOMIC_RELEASE);
+  } else if (caller->end) {
+    add_route(symbol, caller, address);
   }
   unlock();
 }
 
-void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_address) {
-  if (!resolve_can())
-    return NULL;
+static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_question) {
+  void *address = routed(symbol, return_address);
+  if (address || !resolve_can())
+    return address;
   int saved = errno;
-  struct library *library = library_of(symbol);
-  void *address;
-  if (several(library)) {
-    address = among_copies(library, symbol, return_address);
-  } else {
-    address = resolve_next(symbol->name);
-    if (!address)
-      address = resolve_beside(symbol, return_address);
-    if (address) {
-      resolve_pin(address);
-      keep(symbol, address);
-    }
+  struct object caller;
+  void *next = resolve_next(symbol->name);
+  if (find_object(return_address, &caller))
+    address = find_for(symbol, &caller, next, return_address);
+  else
+    address = next ? next : resolve_beside(symbol, NULL);
+  if (address) {
+    resolve_pin(address);
+    keep(symbol, &caller, address, address == next || is_question);
   }
   if (dlerror)
     dlerror();
@@ -191,10 +227,16 @@ void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_
   return address;
 }
 
+void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_address) {
+  return resolve(symbol, return_address, false);
+}
+
+/* Before a call goes on to a second copy, that one is noted: until then, all questions go to the
+ * first. */
 void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread) {
   if (!thread || thread->way == TSCOPE_LINKED)
-    return tscope_resolve_copy_slow(symbol, thread ? thread->real : NULL);
-  struct copy *copy = copy_of(library_of(symbol), thread->real);
+    return resolve(symbol, thread ? thread->real : NULL, true);
+  struct object *copy = copy_of(library_of(symbol), thread->real);
   if (!copy || !resolve_can())
     return NULL;
   int saved = errno;
@@ -211,7 +253,7 @@ void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *
 /* The lock is held. */
 static bool bind(struct tscope_symbol *symbol, void *real, bool *first) {
   struct library *library = library_get(symbol);
-  const struct copy *copy = note(library, real);
+  const struct object *copy = note(library, real);
   if (!copy)
     return false;
   u32 which = 1 + (u32)(copy - library->copies);
@@ -242,6 +284,6 @@ bool tscope_copy_bind(struct tscope_symbol *symbol, void *real) {
 }
 
 const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address) {
-  const struct copy *copy = copy_of(library_of(symbol), address);
+  const struct object *copy = copy_of(library_of(symbol), address);
   return copy ? copy->path : NULL;
 }

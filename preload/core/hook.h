@@ -246,7 +246,6 @@ struct tscope_symbol {
   const char *name;
   const char *const *sonames; /* NULL-terminated, tried last with RTLD_NOLOAD */
   void *address;
-  void *next; /* in the search order; known where the address depends on who calls (copies.c) */
 };
 
 /* The real function behind a hook: next in the search order, else from the libraries that the

@@ -176,6 +176,80 @@ def look_ups_beside_another_preload(scratch):
             same(alone, run(command, scratch, env={"LD_PRELOAD": ":".join(order)}))
 
 
+COPIES = {"a": "libnccl_a.so", "b": "libnccl_b.so", "linked": "libcopies_linked.so"}
+CALLS = 15  # collectives of one training, see copies.h
+
+
+def trained(scratch, *steps, recorded_steps, not_seen="", **more):
+    """Runs `copies`: no call and no question reaches another copy than it does without the shim, and
+    as many steps as said are in the trace, each with its communicator; `not_seen` is the copy, if
+    any, whose functions the trace says were not, but for what it calls itself by its own names."""
+    arguments = [step.partition(":")[0] + (":" + program(COPIES[step.partition(":")[2]])
+                                           if ":" in step else "") for step in steps]
+    bare = compared(scratch, *arguments, name="copies", **more)
+    lines = bare.stdout.decode().splitlines()
+    assert len(lines) == len(steps), lines
+    if not any("global" in step or "default" in step for step in steps):
+        assert all(line.endswith(": 0 failed, 0 of another copy's") for line in lines), lines
+    if not recorded_steps:
+        return
+    trace, = read_trace.read_all(scratch)
+    records = trace.records
+    whole = {comm.comm for comm in records["Comm"] if comm.identity}
+    calls = [call for call in records["Collective"] if call.comm in whole]
+    assert len(calls) == CALLS * recorded_steps, len(calls)
+    assert not_seen or len(calls) == len(records["Collective"]), len(records["Collective"])
+    assert all(comm.size == 1 for comm in records["Comm"]), records["Comm"]
+    assert len(whole) == len(records["CommEnd"]) == recorded_steps, records["Comm"]
+    told = [(trace.strings[info.detail], trace.strings[info.value]) for info in records["Info"]
+            if info.tag == read_trace.ENUMS["INFOS"]["LOOKED_UP"]]
+    unseen = {name for name, value in told if value != "seen"}
+    assert {value for _, value in told} - {"seen"} == (
+        {program(COPIES[not_seen])} if not_seen else set()), told
+    assert not unseen or unseen == {"ncclCommInitRank", "ncclAllReduce", "ncclBcast",
+                                    "ncclCommDestroy"}, told
+
+
+def look_ups_of_nccl(scratch):
+    for step in ("local:a", "global:a", "deep:a"):
+        trained(os.path.join(scratch, step[:4]), step, "again", recorded_steps=2)
+
+
+def look_ups_by_the_profiling_name(scratch):
+    trained(scratch, "p:a", recorded_steps=1)
+
+
+def look_ups_in_two_copies(scratch):
+    trained(scratch, "local:a", "local:b", "again", "local:b", recorded_steps=2, not_seen="b")
+
+
+def look_ups_beside_a_linked_copy(scratch):
+    """PyTorch links one NCCL, and vLLM loads another by its path."""
+    for step in ("linked", "linked-global"):
+        trained(os.path.join(scratch, step), step + ":linked", "local:b", step + ":linked", "again",
+                recorded_steps=4)
+
+
+def look_ups_before_a_linked_copy(scratch):
+    for step in ("linked", "linked-global"):
+        trained(os.path.join(scratch, step), "local:b", step + ":linked", "again", step + ":linked",
+                recorded_steps=4)
+
+
+def look_ups_beside_the_same_copy(scratch):
+    trained(scratch, "linked:linked", "local:a", "linked:linked", "again", recorded_steps=4)
+
+
+def look_ups_in_no_handle(scratch):
+    """The search order decides, in which the preload has its place."""
+    trained(scratch, "default:a", "local:b", "again", recorded_steps=3)
+
+
+def look_ups_left_alone(scratch):
+    """Each copy calls itself through the exported names, all the same."""
+    trained(scratch, "local:a", "local:b", recorded_steps=0, env={"TSCOPE_LOOKUPS": "off"})
+
+
 def cudart_linked_statically(scratch):
     compared(scratch, "plain", "10000", name="hazard-static")
     print(Walked(scratch), "(calls inside a static runtime are out of a preload's sight)")

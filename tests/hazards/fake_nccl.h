@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An NCCL of a few calls that knows its own communicators from those of another copy.
+ */
+#ifndef FAKE_NCCL_H
+#define FAKE_NCCL_H
+
+#include <nccl.h>
+
+/* Calls that arrived here with a communicator of another copy. */
+unsigned long fake_nccl_strangers(void);
+
+#endif

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A job that finds NCCL, the CUDA runtime and cuBLAS by name from ctypes, against what the stand-ins
+ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy, fill, product and kernel is in the
+trace, once. What is looked up in a second copy of NCCL is not, and the report says so.
+"""
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "torch")]
+import read_trace  # pylint: disable=wrong-import-position
+from truth import Truth  # pylint: disable=wrong-import-position
+
+OPS = read_trace.ENUMS["OPS"]
+RANKS, STEPS, PRODUCTS = 2, 5, 10
+NAMES = {"all_reduce": "ALLREDUCE", "broadcast": "BROADCAST", "send": "SEND", "recv": "RECV"}
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(directory, *arguments, library=None, **more):
+    """What each rank printed, and the truth of the run."""
+    log = os.path.join(directory, "log")
+    os.makedirs(log)
+    env = {**os.environ, "WORLD_SIZE": str(RANKS), "STANDIN_LOG": log, "TSCOPE_DIR":
+           os.path.join(directory, "traces"), "TSCOPE_RUN": "pynccl", **more}
+    if library:
+        env["LD_PRELOAD"] = library
+    ranks = [subprocess.Popen([sys.executable, os.path.join(HERE, "pynccl.py"), directory,
+                               *arguments],
+                              env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             for rank in range(RANKS)]
+    said = [rank.communicate(timeout=60) for rank in ranks]
+    expect(all(rank.returncode == 0 for rank in ranks), said)
+    return said, Truth(log).ranks
+
+
+def check_rank(trace, rank):
+    records = trace.records
+    kinds = {value: name for name, value in OPS.items()}
+    made = collections.Counter(NAMES[call["call"]] for op in rank.order for call in op.calls)
+    expect(made, "the truth knows of collectives")
+    told = collections.Counter(kinds[call.tag] for call in records["Collective"])
+    expect(told == made, f"{told} told, {made} made")
+    for kind, name in (("copy", "Copy"), ("fill", "Fill")):
+        ran = [op.bytes for op in rank.order if op.kind == kind]
+        expect(ran and [one.bytes for one in records[name]] == ran, f"{name}: {records[name]}, {ran}")
+    kernels = [op for op in rank.order if op.kind in ("kernel", "collective")]
+    expect(len(records["Launch"]) == len(kernels), f"{len(records['Launch'])} of {len(kernels)}")
+    expect(len(records["Gemm"]) == PRODUCTS, f"{len(records['Gemm'])} products")
+    expect(all((one.m, one.n, one.k, one.flops) == (10, 20, 30, 12000) for one in records["Gemm"]),
+           records["Gemm"])
+    expect(len(records["Alloc"]) == len(records["Free"]) == 1, records["Alloc"])
+    comm, = records["Comm"]
+    expect((comm.rank, comm.size) == (rank.number, RANKS), comm)
+    expect(not sum(trace.lost), trace.lost)
+    looked_up = [trace.strings[info.value] for info in records["Info"]
+                 if info.tag == read_trace.ENUMS["INFOS"]["LOOKED_UP"]]
+    expect(len(looked_up) >= 14 and set(looked_up) == {"seen"}, looked_up)
+    return comm.identity
+
+
+def look_ups(report, directory):
+    """What the report says of functions found by name."""
+    done = subprocess.run([report, "--format", "json", os.path.join(directory, "traces", "pynccl")],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["quality"]["coverage"]["functions found by name"]
+
+
+def main():
+    library, report, nccl = sys.argv[1:4]
+    with tempfile.TemporaryDirectory(prefix="standin-pynccl-") as directory:
+        bare, _ = run(os.path.join(directory, "bare"))
+        said, ranks = run(os.path.join(directory, "shimmed"), library=library)
+        expect(said == bare, f"the job is the same: {said}, {bare}")
+        traces = read_trace.read_all(os.path.join(directory, "shimmed", "traces"))
+        expect(len(traces) == RANKS, traces)
+        identities = {check_rank(trace, rank) for trace, rank in zip(traces, ranks)}
+        expect(len(identities) == 1, "all ranks name the communicator alike")
+        expect(look_ups(report, os.path.join(directory, "shimmed"))["share"] == 1, "all are seen")
+        said, _ = run(os.path.join(directory, "off"), library=library, TSCOPE_LOOKUPS="off")
+        expect(said == bare, f"the job is the same: {said}")
+        other = shutil.copy(nccl, os.path.join(directory, "libnccl-other.so.2"))
+        said, _ = run(os.path.join(directory, "two"), other, library=library)
+        expect(said == bare, f"the job is the same: {said}")
+        found = look_ups(report, os.path.join(directory, "two"))
+        seen = round(found["share"] / (1 - found["share"]))
+        expect(seen >= 14 and found["note"].endswith(f"NOT SEEN, such as ncclAllReduce of {other}"),
+               found)
+    print(f"{RANKS} ranks, {STEPS} steps: all that ran is in the trace, once")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
