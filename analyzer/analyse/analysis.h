@@ -62,6 +62,8 @@ struct rank_summary {
   u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
   u64 collective_kernels_called;
   u64 graph_launches, graph_launches_run; /* as in struct timeline */
+  i64 detail_begin;                       /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
+  i64 gpu_known; /* of its run, the time of which all that ran on its GPU is in the trace */
 };
 
 struct graph;
@@ -113,6 +115,9 @@ bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
 /* Whether all the GPU did in a step of a rank was watched; in all steps from window.begin on up to
  * window.step. */
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
+
+/* "1, 2, 5 and 7 more". NULL when out of memory. */
+char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n);
 
 /* gpu_timing.c: how GPU time was had, and why not for all of the run. NULL when out of memory. */
 const char *gpu_timing_describe(struct analysis *a);

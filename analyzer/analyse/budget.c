@@ -78,6 +78,7 @@ static int list_lines(struct analysis *a) {
   if (n == 0)
     return 0;
   r->wall_s = (double)sum.total / n / 1e9;
+  r->looked_at_s = a->whole_run ? r->wall_s : r->looked_at_s;
   if (known)
     known_lines(r, &sum, n);
   else

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,4 +207,16 @@ const char *op_name(u8 op) {
 bool op_is_barrier_like(u8 op) {
   return op == TSCOPE_OP_ALLREDUCE || op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_REDUCE_SCATTER ||
          op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_BARRIER;
+}
+
+char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n) {
+  enum { SHOWN = 8 };
+  char text[SHOWN * 12 + 32];
+  size_t used = 0;
+  text[0] = 0;
+  for (u32 i = 0; i < n && i < SHOWN; i++)
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", i ? ", " : "", ranks[i]);
+  if (n > SHOWN)
+    snprintf(text + used, sizeof(text) - used, " and %u more", n - SHOWN);
+  return arena_text(arena, text);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each GPU did from its first work to its last, over the whole input:
+ * What each GPU did from its first work to its last, over the whole input, or over each stretch of
+ * it of which all GPU work is known (what ran before detail was overwritten, or while CUPTI rested,
+ * is not idle time but unknown):
  *
  *   total = compute + (comm \ compute) + (copy \ compute \ comm) + idle
  *
@@ -36,29 +38,21 @@ static const struct span *span_at(const struct timeline *t, u32 *cursor, i64 sta
   return NULL;
 }
 
-static struct idle_causes explain(const struct timeline *t, const struct intervals *busy) {
-  struct idle_causes causes = {0};
-  u32 cursor = 0;
+/* Adds up the gaps of one stretch; `*cursor` only goes forward. */
+static void explain(const struct timeline *t, const struct intervals *busy, u32 *cursor,
+                    struct idle_causes *causes) {
   for (u32 i = 1; i < busy->n; i++) {
     i64 begin = busy->at[i - 1].end, end = busy->at[i].start;
-    const struct span *next = span_at(t, &cursor, end);
+    const struct span *next = span_at(t, cursor, end);
     if (!next || next->launch == INDEX_NONE) {
-      causes.other += end - begin;
+      causes->other += end - begin;
       continue;
     }
     i64 called = t->spans[next->launch].end;
     called = called < begin ? begin : called > end ? end : called;
-    causes.host += called - begin;
-    causes.gap += end - called;
+    causes->host += called - begin;
+    causes->gap += end - called;
   }
-  return causes;
-}
-
-static i64 total_of(const struct intervals *set) {
-  i64 sum = 0;
-  for (u32 i = 0; i < set->n; i++)
-    sum += set->at[i].end - set->at[i].start;
-  return sum;
 }
 
 static int unite(struct arena *scratch, const struct timeline *t, u8 kind, struct intervals *out) {
@@ -72,37 +66,76 @@ static int unite(struct arena *scratch, const struct timeline *t, u8 kind, struc
   return out->at ? 0 : -ENOMEM;
 }
 
+/* Nested unions: the GPU's own work, with communication, with copies. */
+struct work {
+  struct intervals own, with_comm, busy;
+};
+
+static int unite_work(struct arena *scratch, const struct timeline *t, struct work *work) {
+  struct intervals fills, copies;
+  int error = unite(scratch, t, SPAN_FILL, &fills);
+  if (!error)
+    error = unite(scratch, t, SPAN_COPY, &copies);
+  if (!error)
+    error = intervals_union(scratch, &t->compute, &fills, &work->own);
+  if (!error)
+    error = intervals_union(scratch, &work->own, &t->comm, &work->with_comm);
+  return error ? error : intervals_union(scratch, &work->with_comm, &copies, &work->busy);
+}
+
+static int sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,
+                     const struct intervals *known, struct gpu_timeline_result *out) {
+  struct intervals part = {arena_array(scratch, work->busy.n + 1u, sizeof(*part.at)), 0};
+  struct idle_causes causes = {0};
+  i64 total = 0, own = 0, with_comm = 0, busy = 0;
+  u32 at[4] = {0}, next = 0;
+  if (!part.at)
+    return -ENOMEM;
+  for (u32 i = 0; i < known->n; i++) {
+    intervals_within(&work->busy, &at[0], known->at[i].start, known->at[i].end, &part);
+    if (part.n == 0)
+      continue;
+    i64 begin = part.at[0].start, end = part.at[part.n - 1].end;
+    total += end - begin;
+    own += intervals_covered(&work->own, &at[1], begin, end);
+    with_comm += intervals_covered(&work->with_comm, &at[2], begin, end);
+    busy += intervals_covered(&work->busy, &at[3], begin, end);
+    explain(t, &part, &next, &causes);
+  }
+  if (total == 0)
+    return 0;
+  out->compute_ms = ns_to_ms(own);
+  out->exposed_comm_ms = ns_to_ms(with_comm - own);
+  out->exposed_memcpy_ms = ns_to_ms(busy - with_comm);
+  out->idle_ms = ns_to_ms(total - busy);
+  out->total_ms = ns_to_ms(total);
+  out->busy_fraction = (double)busy / (double)total;
+  out->host_bound_ms = ns_to_ms(causes.host);
+  out->kernel_gap_ms = ns_to_ms(causes.gap);
+  out->other_ms = ns_to_ms(causes.other);
+  return 0;
+}
+
+static i64 length_of(const struct intervals *set, i64 begin, i64 end) {
+  u32 cursor = 0;
+  return intervals_covered(set, &cursor, begin, end);
+}
+
 int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
-  struct gpu_timeline_result *out = &a->results->gpu_timelines[t->rank];
   const struct rank *rank = &a->model->ranks[t->rank];
   bool comm_known = t->has_comm || rank->collective_calls == 0;
   if (!t->on_gpu || !t->has_compute || !comm_known)
     return 0;
   struct arena scratch = {0};
-  struct intervals fills, copies, own, with_comm, busy;
-  int error = unite(&scratch, t, SPAN_FILL, &fills);
+  struct work work;
+  struct intervals known;
+  int error = unite_work(&scratch, t, &work);
   if (!error)
-    error = unite(&scratch, t, SPAN_COPY, &copies);
+    error = model_gpu_known(rank, t->detail_begin, &scratch, &known);
   if (!error)
-    error = intervals_union(&scratch, &t->compute, &fills, &own);
+    error = sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
   if (!error)
-    error = intervals_union(&scratch, &own, &t->comm, &with_comm);
-  if (!error)
-    error = intervals_union(&scratch, &with_comm, &copies, &busy);
-  if (!error && busy.n) {
-    i64 total = busy.at[busy.n - 1].end - busy.at[0].start;
-    i64 compute = total_of(&own), of_comm = total_of(&with_comm), of_all = total_of(&busy);
-    struct idle_causes causes = explain(t, &busy);
-    out->compute_ms = ns_to_ms(compute);
-    out->exposed_comm_ms = ns_to_ms(of_comm - compute);
-    out->exposed_memcpy_ms = ns_to_ms(of_all - of_comm);
-    out->idle_ms = ns_to_ms(total - of_all);
-    out->total_ms = ns_to_ms(total);
-    out->busy_fraction = total > 0 ? (double)of_all / (double)total : NAN;
-    out->host_bound_ms = ns_to_ms(causes.host);
-    out->kernel_gap_ms = ns_to_ms(causes.gap);
-    out->other_ms = ns_to_ms(causes.other);
-  }
+    a->ranks[t->rank].gpu_known = length_of(&known, rank->begin, rank->end);
   arena_release(&scratch);
   return error;
 }
@@ -118,6 +151,19 @@ int gpu_timeline_prepare(struct analysis *a) {
     r->gpu_timelines[i].rank = a->model->ranks[i].rank;
   }
   return 0;
+}
+
+/* Of the time of all ranks on GPUs. */
+static double share_known(const struct analysis *a) {
+  double known = 0, all = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    if ((!a->ranks[i].on_gpu && !rank->launches) || rank->begin == NS_UNKNOWN)
+      continue;
+    known += (double)a->ranks[i].gpu_known;
+    all += (double)(rank->end - rank->begin);
+  }
+  return all > 0 ? known / all : NAN;
 }
 
 static const char *why_unknown(const struct analysis *a) {
@@ -156,6 +202,8 @@ int gpu_timeline_summarise(struct analysis *a) {
     mean->kernel_gap_ms += one->kernel_gap_ms;
     mean->other_ms += one->other_ms;
   }
+  r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
+  r->gpu_timeline_seen = share_known(a);
   if (n == 0) {
     nothing_known(mean);
     r->gpu_timeline_reason = why_unknown(a);

@@ -40,14 +40,13 @@ static enum tscope_gpu_clock main_clock(const struct rank *rank) {
   return window ? (enum tscope_gpu_clock)window->clock : rank->gpu_clock;
 }
 
-/* For how much of the time that ranks ran their GPU time was had by CUPTI, and how often that
- * changed. */
-static char *describe_changes(struct analysis *a) {
+/* Of the time that the ranks ran, that in which CUPTI was open; NAN where that never changed. */
+static double share_watched(const struct model *model) {
   double seen = 0, all = 0;
-  u32 changes = 0;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct rank *rank = &a->model->ranks[i];
-    changes += rank->n_gpu_windows > 1 ? rank->n_gpu_windows - 1 : 0;
+  bool changed = false;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    changed |= rank->n_gpu_windows > 1;
     all += (double)(rank->end - rank->begin);
     for (u32 w = 0; w < rank->n_gpu_windows; w++) {
       const struct gpu_window *window = &rank->gpu_windows[w];
@@ -57,9 +56,7 @@ static char *describe_changes(struct analysis *a) {
         seen += (double)(end - begin);
     }
   }
-  return changes ? arena_printf(a->arena, ", open for %.1f %% of the run, changed %u times",
-                                all > 0 ? 100 * seen / all : 0, changes)
-                 : arena_text(a->arena, "");
+  return changed && seen > 0 && all > 0 ? seen / all : NAN;
 }
 
 static double event_error_us(const struct model *model) {
@@ -69,44 +66,54 @@ static double event_error_us(const struct model *model) {
   return most;
 }
 
-const char *gpu_timing_describe(struct analysis *a) {
-  const struct model *model = a->model;
-  u32 same = 0, on_gpu = 0;
-  if (model->n_ranks == 0)
-    return "not known";
-  const struct rank *first = &model->ranks[0];
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    on_gpu += a->ranks[i].on_gpu || model->ranks[i].launches > 0;
-    same += main_clock(&model->ranks[i]) == main_clock(first);
-  }
-  if (on_gpu == 0)
-    return "not needed: no GPU work was seen";
-  if (model->recorder)
-    return arena_printf(a->arena, "as %s recorded it", model->recorder);
-  const char *name = gpu_clock_name(main_clock(first));
-  const struct gpu_window *window = main_window(first);
-  const char *reason = window ? window->reason : first->gpu_clock_reason;
-  const char *changes = describe_changes(a);
-  if (!changes)
-    return NULL;
-  if (same < model->n_ranks)
-    return arena_printf(a->arena, "%s on %u of %u ranks%s", name, same, model->n_ranks, changes);
-  if (main_clock(first) == TSCOPE_GPU_CLOCK_EVENTS)
+/* One way of having GPU time, with its reason, as a rank had it for the longest. */
+static const char *describe_way(struct analysis *a, const struct rank *rank) {
+  enum tscope_gpu_clock clock = main_clock(rank);
+  const struct gpu_window *window = main_window(rank);
+  const char *name = gpu_clock_name(clock);
+  const char *reason = window ? window->reason : rank->gpu_clock_reason;
+  if (clock == TSCOPE_GPU_CLOCK_EVENTS)
     return arena_printf(a->arena,
                         "%s around collectives, no other kernels (%s); within %.0f us, and starts "
-                        "may be early by the time of the launching call%s",
-                        name, reason ? reason : "", event_error_us(model), changes);
-  if (main_clock(first) != TSCOPE_GPU_CLOCK_CUPTI && reason)
-    return arena_printf(a->arena, "%s (%s)%s", name, reason, changes);
-  return arena_printf(a->arena, "%s%s", name, changes);
+                        "may be early by the time of the launching call",
+                        name, reason ? reason : "", event_error_us(a->model));
+  if (clock != TSCOPE_GPU_CLOCK_CUPTI && reason)
+    return arena_printf(a->arena, "%s (%s)", name, reason);
+  return name;
 }
 
-/* Why the GPU was not watched for a while, as most of that time says it. */
-const char *gpu_timing_why_not_taken(struct analysis *a) {
-  const char *why = NULL;
+/* Each way with the ranks that had it, where they had different ones. */
+static const char *describe_ways(struct analysis *a, struct arena *scratch) {
+  const struct model *model = a->model;
+  u32 *ranks = arena_array(scratch, model->n_ranks + 1u, sizeof(u32));
+  const char *all = "";
+  u32 told = 0;
+  for (u32 i = 0; ranks && all && i < model->n_ranks; i++) {
+    enum tscope_gpu_clock clock = main_clock(&model->ranks[i]);
+    if (told >> clock & 1)
+      continue;
+    told |= 1u << clock;
+    u32 n = 0;
+    for (u32 k = i; k < model->n_ranks; k++)
+      if (main_clock(&model->ranks[k]) == clock)
+        ranks[n++] = model->ranks[k].rank;
+    const char *way = describe_way(a, &model->ranks[i]);
+    if (n == model->n_ranks || !way)
+      return way;
+    const char *of = ranks_in_words(a->arena, ranks, n);
+    all = of ? arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "",
+                            of, way)
+             : NULL;
+  }
+  return ranks ? all : NULL;
+}
+
+/* The longest time in which CUPTI was not open; NULL if it always was. */
+static const struct gpu_window *not_watched(const struct model *model) {
+  const struct gpu_window *most = NULL;
   i64 longest = 0;
-  for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct rank *rank = &a->model->ranks[i];
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
     for (u32 w = 0; w < rank->n_gpu_windows; w++) {
       const struct gpu_window *window = &rank->gpu_windows[w];
       i64 begin = window->start > rank->begin ? window->start : rank->begin;
@@ -114,9 +121,54 @@ const char *gpu_timing_why_not_taken(struct analysis *a) {
       if (window->clock == TSCOPE_GPU_CLOCK_CUPTI || end - begin <= longest)
         continue;
       longest = end - begin;
-      why = window->reason;
+      most = window;
     }
   }
+  return most;
+}
+
+static u32 changes(const struct model *model) {
+  u32 sum = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    sum += rank->n_gpu_windows > 1 ? rank->n_gpu_windows - 1 : 0;
+    /* that of a process which did not end in order is the end, and no change */
+    sum -= rank->n_gpu_windows > 1 && !rank->closed;
+  }
+  return sum;
+}
+
+const char *gpu_timing_describe(struct analysis *a) {
+  const struct model *model = a->model;
+  bool on_gpu = false;
+  if (model->n_ranks == 0)
+    return "not known";
+  for (u32 i = 0; i < model->n_ranks; i++)
+    on_gpu |= a->ranks[i].on_gpu || model->ranks[i].launches > 0;
+  if (!on_gpu)
+    return "not needed: no GPU work was seen";
+  if (model->recorder)
+    return arena_printf(a->arena, "as %s recorded it", model->recorder);
+  double watched = share_watched(model);
+  if (!isnan(watched)) {
+    const struct gpu_window *other = not_watched(model);
+    u32 n = changes(model);
+    const char *how_often = n ? arena_printf(a->arena, " (changed %u times)", n) : "";
+    return arena_printf(a->arena, "CUPTI activity for %.1f %% of the run%s, else %s (%s)",
+                        100 * watched, how_often ? how_often : "",
+                        gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
+                        other && other->reason ? other->reason : "why is not told");
+  }
+  struct arena scratch = {0};
+  const char *ways = describe_ways(a, &scratch);
+  arena_release(&scratch);
+  return ways;
+}
+
+/* Why the GPU was not watched for a while, as most of that time says it. */
+const char *gpu_timing_why_not_taken(struct analysis *a) {
+  const struct gpu_window *other = not_watched(a->model);
+  const char *why = other ? other->reason : NULL;
   return arena_printf(a->arena, "the others are left out of all figures of GPU time%s%s",
                       why ? ": " : "", why ? why : "");
 }

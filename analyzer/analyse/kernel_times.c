@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What ran on the GPUs, by name and by category: kernels, communication, copies and fills, summed
- * over the whole input and all ranks.
+ * over the whole input and all ranks that know their kernels. Where none does, but collectives were
+ * timed, those are listed, without shares. When collectives ran is kept longer than when kernels
+ * did: those of which the kernels beside them were overwritten are left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -103,9 +105,19 @@ static int merge(struct analysis *a, const char *name, const struct sum *sum) {
   return room ? 0 : -ENOMEM;
 }
 
+static bool any_kernels(const struct model *model) {
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model->ranks[i].gpu_kernels)
+      return true;
+  return false;
+}
+
 int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   VECTOR(struct sum) by_name = {0};
+  bool counts = timeline->has_compute || !any_kernels(a->model);
+  i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->detail_begin : NS_UNKNOWN;
   int error = 0;
+  a->ranks[timeline->rank].detail_begin = begin;
   for (u32 i = 0; i < timeline->n_spans && !error; i++) {
     const struct span *span = &timeline->spans[i];
     if (!is_gpu_work(a, timeline, span))
@@ -114,6 +126,8 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
       a->ranks[timeline->rank].collective_kernels++;
       a->ranks[timeline->rank].collective_kernels_called += span->link != INDEX_NONE;
     }
+    if (!counts || span->start < begin)
+      continue;
     u32 place = place_of(span);
     if (!VECTOR_REACH(&by_name, place)) {
       error = -ENOMEM;
@@ -224,25 +238,40 @@ static const char *why_none(const struct analysis *a) {
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
 
-/* Of the ranks' time, that in which CUPTI watched the GPU; all of it where it never rested. */
-static double share_seen(const struct model *model) {
+/* Of the time of ranks on GPUs, that in which what ran was looked at and is still in the trace. */
+static double share_seen(const struct analysis *a, u32 *ranks) {
   double seen = 0, all = 0;
-  for (u32 i = 0; i < model->n_ranks; i++) {
-    const struct rank *rank = &model->ranks[i];
-    if (rank->begin == NS_UNKNOWN || rank->end <= rank->begin)
+  for (u32 i = *ranks = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    const struct rank_summary *sum = &a->ranks[i];
+    bool ever = false;
+    if (rank->begin == NS_UNKNOWN || rank->end <= rank->begin || (!sum->on_gpu && !rank->launches))
       continue;
     all += (double)(rank->end - rank->begin);
-    if (rank->n_gpu_windows < 2)
-      seen += (double)(rank->end - rank->begin);
-    for (u32 k = 0; rank->n_gpu_windows > 1 && k < rank->n_gpu_windows; k++) {
+    if (!sum->has_compute)
+      continue;
+    ++*ranks;
+    i64 from = sum->detail_begin > rank->begin ? sum->detail_begin : rank->begin;
+    for (u32 k = 0; k < rank->n_gpu_windows; k++) {
       const struct gpu_window *window = &rank->gpu_windows[k];
-      i64 begin = window->start > rank->begin ? window->start : rank->begin;
+      i64 begin = window->start > from ? window->start : from;
       i64 end = window->end < rank->end ? window->end : rank->end;
+      ever |= window->clock == TSCOPE_GPU_CLOCK_CUPTI;
       if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && begin < end)
         seen += (double)(end - begin);
     }
+    if (!ever && from < rank->end)
+      seen += (double)(rank->end - from);
   }
   return all > 0 ? fmin(seen / all, 1) : NAN;
+}
+
+static const char *why_only_collectives(const struct analysis *a) {
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
+    why = a->model->ranks[i].gpu_clock_reason;
+  return arena_printf(a->arena, "ONLY COLLECTIVES WERE TIMED, no other kernel%s%s", why ? ": " : "",
+                      why ? why : "");
 }
 
 int kernel_times_summarise(struct analysis *a) {
@@ -255,12 +284,20 @@ int kernel_times_summarise(struct analysis *a) {
       total += sums->by_kernel.at[n - 1].ns;
     }
   if (n == 0) {
-    a->results->kernel_names = a->results->kernels_seen = NAN;
+    a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
     a->results->kernels_reason = why_none(a);
     return a->results->kernels_reason ? 0 : -ENOMEM;
   }
   a->results->kernel_names = n;
-  a->results->kernels_seen = share_seen(a->model);
+  u32 ranks;
+  a->results->kernels_seen = share_seen(a, &ranks);
+  a->results->kernels_ranks = ranks;
+  if (ranks == 0) {
+    total = 0; /* of which shares would be */
+    a->results->kernels_reason = why_only_collectives(a);
+    if (!a->results->kernels_reason)
+      return -ENOMEM;
+  }
   qsort(sums->by_kernel.at, n, sizeof(struct sum), longer_first);
   int error = list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
   return error ? error : list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));

@@ -212,6 +212,8 @@ static int take_all(struct counting *c) {
   int error = by_lane ? 0 : -ENOMEM;
   for (u32 i = 0; !error && i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
+    if (span->start < t->detail_begin)
+      continue; /* what was beside it is overwritten */
     if (!SPAN_ON_DEVICE(span->kind)) {
       error = take_host(c, i);
       continue;

@@ -61,6 +61,7 @@ static int summarise_ranks(struct analysis *a) {
 /* Sums over the ranks that know their overlap, of per-step means in ms. */
 struct overlap_means {
   u32 ranks;
+  u64 steps;
   double step, compute, comm, exposed, copy, idle;
   struct {
     double comm, exposed, wait, transfer;
@@ -87,6 +88,7 @@ static struct overlap_means add_up(const struct analysis *a) {
     if (!rank_overlap_known(rank))
       continue;
     m.ranks++;
+    m.steps += rank->steps;
     m.step += per_step(rank, rank->total);
     m.compute += per_step(rank, rank->compute);
     m.exposed += per_step(rank, rank->exposed_comm);
@@ -178,6 +180,8 @@ int overlap_summarise(struct analysis *a) {
   r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
   r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = NAN;
   r->ov_exposed_fraction = r->ov_exposed_copy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
+  r->ov_ranks = a->model->n_ranks ? m.ranks : NAN;
+  r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
   if (m.ranks == 0) {
     r->overlap_reason = why_unknown(a);
     return r->overlap_reason ? 0 : -ENOMEM;

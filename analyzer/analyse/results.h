@@ -189,6 +189,7 @@ struct results {
   double trace_bytes;
   /* steps */
   double step_count, warmup_excluded, step_median_ms, step_p95_ms, step_mean_ms, step_cv;
+  double looked_at_s; /* the steps looked at, one after the other; what worths are part of */
   double *step_ms; /* [n_step_ms] wall of each step, mean over ranks, in order, warm-up included */
   u32 n_step_ms;
   /* from the host's end of a step to the GPU's; NAN where no end is known on a GPU */
@@ -207,6 +208,8 @@ struct results {
       ov_exposed_fraction;
   /* step = compute + exposed communication + exposed copy + idle, exactly */
   double ov_step_ms, ov_compute_ms, ov_exposed_copy_ms, ov_idle_ms;
+  double ov_ranks; /* whose means these are; others do not know theirs */
+  double ov_steps; /* counted on each of them, mean: those of which all GPU work is known */
   const char *overlap_reason; /* why unknown, NULL if known */
   const char *wait_method;    /* how wait was told from transfer, NULL if it was not */
   bool whole_run;             /* no steps: figures per step are for the whole run instead */
@@ -233,12 +236,15 @@ struct results {
   struct kernel_category_result *kernel_categories;
   u32 n_kernel_categories;
   struct kernel_result *kernels;
-  u32 n_kernels;       /* KERNELS_LISTED at most */
-  double kernel_names; /* how many there are */
-  double kernels_seen; /* share of the run in which they were looked at */
-  const char *kernels_reason;
+  u32 n_kernels;              /* KERNELS_LISTED at most */
+  double kernel_names;        /* how many there are */
+  double kernels_ranks;       /* whose GPU work this is */
+  double kernels_seen;        /* share of the run in which they were looked at */
+  const char *kernels_reason; /* why there are none, or none but collectives: no shares then */
   /* the GPUs' time, whole input */
   struct gpu_timeline_result gpu_timeline; /* mean over ranks */
+  double gpu_timeline_ranks;               /* that it is the mean of */
+  double gpu_timeline_seen;                /* share of their time of which all GPU work is known */
   struct gpu_timeline_result *gpu_timelines;
   u32 n_gpu_timelines;
   const char *gpu_timeline_reason; /* why unknown, NULL if known */

@@ -81,6 +81,7 @@ int steps_analyse(struct analysis *a) {
   u32 n = 0, ahead = 0;
   r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
   r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
+  r->looked_at_s = NAN; /* without steps the run's wall time, which budget.c tells */
   if (a->whole_run)
     return 0;
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
@@ -99,6 +100,7 @@ int steps_analyse(struct analysis *a) {
     ahead += !isnan(aheads[ahead]);
   }
   r->step_mean_ms = mean_of(looked_at, n);
+  r->looked_at_s = r->step_mean_ms * a->n_steps / 1e3;
   r->step_cv = variation_of(looked_at, n);
   r->step_median_ms = median_of(looked_at, n);
   r->step_p95_ms = quantile_of(looked_at, n, 0.95);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "internal.h"
+#include "intervals.h"
 
 /* The first collective seen after CUPTI was opened again has waited for all that its stream had
  * before it; a job without collectives is taken to be done with what it had when the next step that
@@ -59,4 +60,24 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end) {
       return true;
   }
   return !ever;
+}
+
+int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
+                    struct intervals *known) {
+  bool ever = false;
+  *known = (struct intervals){arena_array(arena, rank->n_gpu_windows + 1u, sizeof(*known->at)), 0};
+  if (!known->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
+    const struct gpu_window *window = &rank->gpu_windows[i];
+    if (window->clock != TSCOPE_GPU_CLOCK_CUPTI)
+      continue;
+    ever = true;
+    i64 begin = window->settled > from ? window->settled : from;
+    if (begin < window->end)
+      intervals_append(known, begin, window->end);
+  }
+  if (!ever)
+    intervals_append(known, from, INT64_MAX);
+  return 0;
 }

@@ -53,6 +53,18 @@ int intervals_subtract(struct arena *arena, const struct intervals *a, const str
   return 0;
 }
 
+void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 end,
+                      struct intervals *out) {
+  out->n = 0;
+  while (*cursor < set->n && set->at[*cursor].end <= start)
+    ++*cursor;
+  for (u32 i = *cursor; i < set->n && set->at[i].start < end; i++) {
+    i64 from = set->at[i].start > start ? set->at[i].start : start;
+    i64 to = set->at[i].end < end ? set->at[i].end : end;
+    intervals_append(out, from, to);
+  }
+}
+
 i64 intervals_covered(const struct intervals *set, u32 *cursor, i64 start, i64 end) {
   while (*cursor < set->n && set->at[*cursor].end <= start)
     ++*cursor;

@@ -18,6 +18,11 @@ int intervals_union(struct arena *arena, const struct intervals *a, const struct
 int intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
                        struct intervals *out);
 
+/* Those parts of a set that lie in [start, end): pieces of `set` that `cursor` (0 at first, only
+ * forward) finds, in `out`, which must have room for as many as `set` has. */
+void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 end,
+                      struct intervals *out);
+
 /* How much of [start, end) the set covers. Successive calls with one cursor must not go back in
  * `start`; a cursor begins at 0. */
 i64 intervals_covered(const struct intervals *set, u32 *cursor, i64 start, i64 end);

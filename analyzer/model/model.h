@@ -306,6 +306,14 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
  * (NS_UNKNOWN). */
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told);
 
+struct arena;
+
+/* The stretches of time from `from` on in which all that ran on the rank's GPU is in the trace, as
+ * far as the way in which GPU time was had goes; open at the end where nothing ended it. Lives in
+ * the arena. 0, or -ENOMEM. */
+int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
+                    struct intervals *known);
+
 /* Index into steps, or -1, of an instant on a rank's host. */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);
 

@@ -18,9 +18,10 @@ struct ordered {
  * Equal counts of kinds that go together are paired one to one. Otherwise some causes or effects
  * were not seen, and pairing goes back from the end: an effect cannot start before its cause (but
  * for PAIRING_SLACK_NS of clock error), so a cause made after the last effect left has lost its
- * own. Returns the number of pairs. */
+ * own. Where the last effects are lost (those of a process that was killed), it goes on from the
+ * front. Returns the number of pairs. */
 #define PAIRING_SLACK_NS 5000
 u32 pair_in_order(const struct ordered *causes, u32 n_causes, const struct ordered *effects,
-                  u32 n_effects, u32 *effect_of);
+                  u32 n_effects, bool end_is_lost, u32 *effect_of);
 
 #endif

@@ -18,6 +18,7 @@ struct reading {
   const char **words; /* [n_strings] copies in the spine's arena, NULL until asked for */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
   bool *is_collective;             /* [n_strings] whether a kernel of that name is one */
+  i64 gpu_last;                    /* when the last work seen on the GPU was over; NS_UNKNOWN */
   u32 replay; /* correlation of the graph replay whose kernels were last seen */
 };
 
@@ -75,10 +76,16 @@ static bool take_call(struct reading *reading, const struct tscope_record *recor
                                          .failed = span.end != NS_UNKNOWN && call->result != 0});
 }
 
+static void worked_until(struct reading *reading, i64 end) {
+  if (end != NS_UNKNOWN && (reading->gpu_last == NS_UNKNOWN || end > reading->gpu_last))
+    reading->gpu_last = end;
+}
+
 static bool take_run(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_run_record *run = (const void *)record;
   struct spine *spine = reading->spine;
   struct interval span = span_of(reading, record, time);
+  worked_until(reading, span.end);
   u8 op = run->name < spine->definitions.n_strings ? reading->op_of_string[run->name] : 0;
   return VECTOR_PUSH(&spine->runs, (struct spine_run){.start = span.start,
                                                       .end = span.end,
@@ -269,7 +276,7 @@ static bool begins_run(struct reading *reading, const struct tscope_record *reco
 /* Counts only; the first and the last record's times bound what lies between. */
 static bool count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
-  u64 earliest = UINT64_MAX, latest = 0, counts[256] = {0};
+  u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
     earliest = time < earliest ? time : earliest;
@@ -278,6 +285,10 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
                    : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
                                                            : true;
     counts[record->type] += counted;
+    if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_FILL) {
+      u64 end = time + *(const u32 *)(const void *)(record + 1); /* all begin with their time */
+      gpu_latest = end > gpu_latest ? end : gpu_latest;
+    }
     if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
         !note_memory(reading->spine, record->tag))
       return false;
@@ -290,6 +301,8 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
     seen(spine, chunk_ns(&reading->clock, earliest));
     seen(spine, chunk_ns(&reading->clock, latest));
   }
+  if (gpu_latest)
+    worked_until(reading, chunk_ns(&reading->clock, gpu_latest));
   return true;
 }
 
@@ -353,6 +366,22 @@ static int count_gpu_turns(struct spine *spine) {
   return 0;
 }
 
+/* CUPTI hands its records over from time to time: what ran last in a process that was killed is not
+ * in the trace, and its GPU would look idle. */
+static int end_gpu_watch(struct reading *reading) {
+  struct spine *spine = reading->spine;
+  u32 n = spine->gpu_states.n;
+  if (!spine->cut_short || n == 0 || spine->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
+      reading->gpu_last == NS_UNKNOWN || reading->gpu_last < spine->gpu_states.at[n - 1].time)
+    return 0;
+  struct spine_gpu_state over = {.time = reading->gpu_last,
+                                 .reason = "the process did not end in order, and CUPTI had not "
+                                           "handed over what ran last",
+                                 .turns = spine->gpu_states.at[n - 1].turns,
+                                 .clock = TSCOPE_GPU_CLOCK_HOST};
+  return VECTOR_PUSH(&spine->gpu_states, over) ? 0 : -ENOMEM;
+}
+
 u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs) {
   u32 n = spine->gpu_states.n, low = 0, high = n;
   if (n == 0 || spine->gpu_states.at[n - 1].turns == 0)
@@ -371,8 +400,9 @@ u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs) {
 }
 
 int spine_read(struct spine *spine, const struct trace_file *file) {
-  *spine = (struct spine){.begin = NS_UNKNOWN, .end = NS_UNKNOWN};
-  struct reading reading = {.spine = spine};
+  *spine = (struct spine){
+      .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
+  struct reading reading = {.spine = spine, .gpu_last = NS_UNKNOWN};
   u8 *buffer = malloc(file->header.chunk_bytes);
   int result =
       buffer ? definitions_read(&spine->definitions, file, &spine->arena, buffer) : -ENOMEM;
@@ -397,6 +427,8 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
       spine->gpu_overhead_ns += reading.gpu_overhead[i];
     result = count_gpu_turns(spine);
+    if (result == 0)
+      result = end_gpu_watch(&reading);
   }
   if (result == 0)
     result = runs_from_inside(spine);

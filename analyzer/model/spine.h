@@ -92,8 +92,8 @@ struct spine_gpu_state {
   i64 time;
   const char *reason;
   u32 reason_string; /* its number in the file */
-  u32 turns; /* how often CUPTI was opened until then */
-  u8 clock;  /* enum tscope_gpu_clock */
+  u32 turns;         /* how often CUPTI was opened until then */
+  u8 clock;          /* enum tscope_gpu_clock */
 };
 
 /* All lists are sorted by start. The text of definitions is gone once they are made. */
@@ -114,6 +114,7 @@ struct spine {
   i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
   u64 launches, gpu_kernels;  /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
+  bool cut_short;                    /* the process did not end in order */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */

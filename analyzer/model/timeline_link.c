@@ -131,8 +131,10 @@ static void link_stream(struct linking *linking, u32 stream) {
     same = linking->ordered_causes[i].what == linking->ordered_effects[i].what;
   if (!same)
     list_stream(linking, stream, true, &causes, &effects);
+  bool overwritten =
+      linking->build->detail_begin > linking->build->model->ranks[linking->build->rank].begin;
   pair_in_order(linking->ordered_causes, causes, linking->ordered_effects, effects,
-                linking->effect_of);
+                linking->build->spine->cut_short && !overwritten, linking->effect_of);
   for (u32 i = 0; i < causes; i++)
     if (linking->effect_of[i] != INDEX_NONE)
       link(linking, linking->chosen_causes[i], linking->chosen_effects[linking->effect_of[i]]);

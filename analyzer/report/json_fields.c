@@ -121,6 +121,12 @@ static json_t *make_path_by_rank(const struct results *results) {
   return map;
 }
 
+static json_t *make_path_steps(const struct results *results) {
+  return results->path_reason || results->model->n_ranks == 0
+             ? json_null()
+             : json_integer(results->path_steps_used);
+}
+
 /* The tables. */
 
 static const struct json_field run_fields[] = {
@@ -274,6 +280,10 @@ static const struct json_field overlap_fields[] = {
     LIST("by_collective", by_op, n_by_op, overlap_by_op, by_collective_fields,
          "by operation, per step, mean over ranks"),
     LIST("by_rank", ranks, n_ranks, rank_result, by_rank_fields, "by rank, per step"),
+    NUMBER(results, "ranks", ov_ranks, "integer", "that know all of it, and whose means these are"),
+    NUMBER(results, "steps", ov_steps, "number",
+           "counted on each of them, mean: those of which all GPU work is known"),
+    TEXT(results, "reason", overlap_reason, "why it is unknown; null where it is known"),
     END,
 };
 
@@ -359,6 +369,10 @@ static const struct json_field path_fields[] = {
     LIST("segments", path_segments, n_path_segments, path_segment_result, path_segment_fields,
          "the path through one sample of steps, its first two hundred stretches"),
     LIST("what_if", what_if, n_what_if, what_if, what_if_fields, "replays of the steps, edited"),
+    MADE("steps", make_path_steps, "integer", "in which it was walked"),
+    TEXT(results, "reason", path_reason, "why it is unknown; null where it is known"),
+    TEXT(results, "what_if_reason", what_if_reason,
+         "why what_if is missing, or not to be relied on; null where it is"),
     END,
 };
 
@@ -434,6 +448,8 @@ const struct json_field json_finding_fields[] = {
     TEXT(finding, "action", action, "what to do"),
     {"ranks", JSON_FIELD_RANKS, "array of integers", "ranks concerned, if any",
      offsetof(struct finding, ranks), offsetof(struct finding, n_ranks), 0, 0, NULL, NULL},
+    NUMBER(finding, "worth_s", worth_s, "s",
+           "of the recorded run that mending it would save; null if that cannot be told"),
     END,
 };
 

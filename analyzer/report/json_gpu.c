@@ -46,6 +46,11 @@ const struct json_field json_gpu_timeline_fields[] = {
     OBJECT("idle_by_cause", idle_fields, "sums to idle_ms"),
     LIST("by_rank", gpu_timelines, n_gpu_timelines, gpu_timeline_result, gpu_rank_fields,
          "every rank found"),
+    NUMBER(results, "ranks", gpu_timeline_ranks, "integer",
+           "that know what their GPU did, and whose means these are"),
+    NUMBER(results, "seen", gpu_timeline_seen, "fraction",
+           "of the time of all ranks on GPUs, that of which all GPU work is known; the figures are "
+           "of that time alone"),
     TEXT(results, "reason", gpu_timeline_reason, "why nothing is known, null if something is"),
     END,
 };
@@ -117,8 +122,10 @@ const struct json_field json_kernels_fields[] = {
     LIST("top", kernels, n_kernels, kernel_result, kernel_fields,
          "the first hundred by time; communication, copies and fills are among them"),
     NUMBER(results, "names", kernel_names, "integer", "different names in all"),
+    NUMBER(results, "ranks", kernels_ranks, "integer", "whose GPU work this is"),
     NUMBER(results, "seen", kernels_seen, "fraction",
            "of the ranks' time, that in which what ran was looked at"),
-    TEXT(results, "reason", kernels_reason, "why nothing is known, null if something is"),
+    TEXT(results, "reason", kernels_reason,
+         "why nothing is known, or nothing but collectives; null if all kinds of work are"),
     END,
 };

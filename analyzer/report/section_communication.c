@@ -62,6 +62,21 @@ static void put_totals(struct pen *pen, const struct results *results) {
                   percent(results->ov_exposed_fraction).text);
 }
 
+/* Where not all ranks know their steps' GPU work, or not of all steps: of which this is the mean.
+ */
+static void put_basis(struct pen *pen, const struct results *results) {
+  u32 ranks = results->model->n_ranks;
+  double steps = results->step_count - results->warmup_excluded;
+  if (results->ov_ranks < ranks || results->ov_steps < steps)
+    section_label(pen, "mean of");
+  if (results->ov_ranks < ranks)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %u ranks",
+                    count_of(results->ov_ranks).text, ranks);
+  if (results->ov_steps < steps)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %s",
+                    count_of(round(results->ov_steps)).text, plural(steps, "step").text);
+}
+
 struct op_row {
   const char *op;
   double comm_ms, exposed_ms, wait_ms, transfer_ms, bar;
@@ -107,6 +122,7 @@ static void overlap_body(struct pen *pen, const struct results *results,
   (void)view;
   put_step_bar(pen, results);
   put_totals(pen, results);
+  put_basis(pen, results);
   put_by_op(pen, results);
 }
 

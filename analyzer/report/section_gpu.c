@@ -22,7 +22,8 @@ static const char *unknown(const struct results *results) {
 }
 
 /* The whole as one bar: it is the sum of these parts, exactly. */
-static void put_bar(struct pen *pen, const struct gpu_timeline_result *gpu) {
+static void put_bar(struct pen *pen, const struct results *results) {
+  const struct gpu_timeline_result *gpu = &results->gpu_timeline;
   const struct {
     const char *name;
     double ms;
@@ -39,7 +40,7 @@ static void put_bar(struct pen *pen, const struct gpu_timeline_result *gpu) {
     bar[i] = parts[i].part;
     bar[i].share = parts[i].ms / gpu->total_ms;
   }
-  section_label(pen, "whole input");
+  section_label(pen, results->gpu_timeline_seen < 0.99 ? "what is known" : "whole input");
   meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
   section_label(pen, "");
   for (unsigned i = 0; i < N; i++) {
@@ -125,18 +126,33 @@ static void put_fills(struct pen *pen, const struct results *results) {
                     duration_ms(results->fills[i].sum_ms).text);
 }
 
+/* Whose time the figures are of, and how much of it. */
+static void put_basis(struct pen *pen, const struct results *results) {
+  u32 ranks = results->model->n_ranks;
+  if (results->gpu_timeline_ranks < ranks)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT,
+                    "times of the GPU from its first work to its last, mean over the %s OF %u "
+                    "RANKS whose GPU work is known",
+                    count_of(results->gpu_timeline_ranks).text, ranks);
+  else
+    pen_item(pen, STYLE_DIM, TEXT_INDENT,
+             "times of the GPU from its first work to its last, mean over ranks");
+  if (results->gpu_timeline_seen < 0.99)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "KNOWN FOR %s OF THE TIME ONLY",
+                    percent(results->gpu_timeline_seen).text);
+  pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: all ranks together");
+}
+
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   (void)view;
-  put_bar(pen, &results->gpu_timeline);
+  put_bar(pen, results);
   put_idle(pen, &results->gpu_timeline);
   put_launches(pen, results);
   put_copies(pen, results);
   put_fills(pen, results);
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT,
-           "times of the GPU from its first work to its last, mean over ranks");
-  pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: all ranks together");
+  put_basis(pen, results);
 }
 
 const struct section section_gpu = {"GPUs", applies, {"KERNEL.LAUNCH"}, unknown, NULL, body};

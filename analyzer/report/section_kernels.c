@@ -21,6 +21,10 @@ static bool applies(const struct results *results) {
   return false;
 }
 
+static bool unjudged(const struct results *results) {
+  return results->kernels_reason != NULL;
+}
+
 static const char *unknown(const struct results *results) {
   return results->n_kernel_categories ? NULL : results->kernels_reason;
 }
@@ -90,8 +94,14 @@ static void body(struct pen *pen, const struct results *results, const struct re
   pen_newline(pen);
   put_kernels(pen, results);
   pen_to(pen, TEXT_INDENT);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, all ranks together");
-  if (results->kernels_seen < 0.99)
+  if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, %s OF %u RANKS together",
+                    count_of(results->kernels_ranks).text, results->model->n_ranks);
+  else
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, all ranks together");
+  if (results->kernels_reason)
+    pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_reason);
+  else if (results->kernels_seen < 0.99)
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
                     percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)
@@ -102,4 +112,4 @@ static void body(struct pen *pen, const struct results *results, const struct re
                     plural(results->kernel_names, "name").text);
 }
 
-const struct section section_kernels = {"Kernels", applies, {"KERNEL."}, unknown, NULL, body};
+const struct section section_kernels = {"Kernels", applies, {"KERNEL."}, unknown, unjudged, body};

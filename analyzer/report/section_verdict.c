@@ -26,7 +26,7 @@ static void put_worth(struct pen *pen, const struct finding *finding,
   }
   pen_item_format(pen, STYLE_BOLD, INDENT, "worth %s (%s of the time)",
                   duration_s(finding->worth_s).text,
-                  percent(finding->worth_s / results->wall_s).text);
+                  percent(finding->worth_s / results->looked_at_s).text);
 }
 
 static void put_lamp_and_title(struct pen *pen, const struct finding *finding) {

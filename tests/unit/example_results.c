@@ -38,6 +38,8 @@ static struct results *begin(struct arena **arena, struct model **model) {
       (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   results->launch =
       (struct launch_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  results->gpu_timeline_ranks = 0;
+  results->gpu_timeline_seen = NAN;
   results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
   results->pipeline_bubble = results->pipeline_inherent = NAN;
   results->pipeline_excess = results->pipeline_excess_ms = NAN;
@@ -171,6 +173,8 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->sync_skew_ms = 69.3;
   results->wall_frac_lost_to_imbalance = 0.163;
 
+  results->ov_ranks = ranks;
+  results->ov_steps = 110;
   results->ov_step_ms = 316.1;
   results->ov_compute_ms = 239.2;
   results->ov_comm_ms = 113.9;
@@ -215,6 +219,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->n_kernels = LENGTH(kernels);
   results->kernel_names = 61;
   results->kernels_seen = 1;
+  results->kernels_ranks = ranks;
 
   results->path_wall_ms = 316.1;
   results->path_steps_used = 32;
@@ -238,7 +243,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->what_if = KEEP(arena, what_if);
   results->n_what_if = LENGTH(what_if);
 
-  results->wall_s = 34.77;
+  results->wall_s = results->looked_at_s = 34.77;
   static const struct budget_line budget[] = {{"compute", 26.312, 0.7567, NAN},
                                               {"waiting for ranks", 5.709, 0.1642, 5.709},
                                               {"communication", 1.21, 0.0348, 1.21},
@@ -383,6 +388,8 @@ static struct results *unknown(void) {
                                              .data_ms = NAN,
                                              .idle_ms = NAN,
                                              .lateness_ms = NAN};
+  results->ov_ranks = 0;
+  results->ov_steps = NAN;
   results->ov_comm_ms = results->ov_overlapped_ms = results->ov_exposed_ms = NAN;
   results->ov_exposed_wait_ms = results->ov_exposed_transfer_ms = NAN;
   results->ov_exposed_fraction = results->ov_step_ms = results->ov_compute_ms = NAN;
@@ -394,12 +401,12 @@ static struct results *unknown(void) {
       {"default_pg", "all_reduce", 660, 26214400, NAN, NAN, NAN, NAN, NULL, NULL, NAN}};
   results->collectives = KEEP(arena, collectives);
   results->n_collectives = LENGTH(collectives);
-  results->kernel_names = results->kernels_seen = NAN;
+  results->kernel_names = results->kernels_seen = results->kernels_ranks = NAN;
   results->kernels_reason = "WHAT RAN ON THE GPU WAS NOT SEEN: CUPTI could not be opened";
   results->path_wall_ms = results->path_selfcheck = NAN;
   results->path_reason = "no GPU work was timed";
   results->what_if_reason = results->path_reason;
-  results->wall_s = 39.1;
+  results->wall_s = results->looked_at_s = 39.1;
   static const struct budget_line budget[] = {{"not seen", 39.1, 1, NAN}};
   results->budget = KEEP(arena, budget);
   results->n_budget = LENGTH(budget);

@@ -11,7 +11,7 @@ static void test_equal_counts_pair_in_order(void **state) {
   (void)state;
   struct ordered calls[] = {{0, 1}, {10, 2}, {20, 1}}, work[] = {{500, 1}, {600, 2}, {700, 0}};
   u32 of[3];
-  assert_int_equal(pair_in_order(calls, 3, work, 3, of), 3);
+  assert_int_equal(pair_in_order(calls, 3, work, 3, false, of), 3);
   for (u32 i = 0; i < 3; i++)
     assert_int_equal(of[i], i);
 }
@@ -28,7 +28,7 @@ static void test_a_lost_effect_is_found_by_time(void **state) {
       if (i != lost)
         work[n++] = (struct ordered){i * 1000000 + 50000, 1};
     }
-    assert_int_equal(pair_in_order(calls, 5, work, 4, of), 4);
+    assert_int_equal(pair_in_order(calls, 5, work, 4, false, of), 4);
     for (u32 i = 0; i < 5; i++)
       assert_int_equal(of[i], i == lost ? INDEX_NONE : i < lost ? i : i - 1);
   }
@@ -40,10 +40,25 @@ static void test_names_tell_unseen_launches(void **state) {
   struct ordered calls[] = {{0, 1}, {10, 2}, {20, 3}};
   struct ordered work[] = {{100, 9}, {110, 1}, {120, 9}, {130, 9}, {140, 2}, {150, 3}, {160, 9}};
   u32 of[3];
-  assert_int_equal(pair_in_order(calls, 3, work, 7, of), 3);
+  assert_int_equal(pair_in_order(calls, 3, work, 7, false, of), 3);
   assert_int_equal(of[0], 1);
   assert_int_equal(of[1], 4);
   assert_int_equal(of[2], 5);
+}
+
+/* A process was killed while its host was two calls ahead of the GPU: what ran last is not known.
+ */
+static void test_effects_lost_at_the_end_shift_no_others(void **state) {
+  (void)state;
+  struct ordered calls[6], work[3];
+  u32 of[6];
+  for (u32 i = 0; i < 6; i++)
+    calls[i] = (struct ordered){i * 100, 1 + i % 2};
+  for (u32 i = 0; i < 3; i++)
+    work[i] = (struct ordered){250 + i * 1000000, 1 + i % 2};
+  assert_int_equal(pair_in_order(calls, 6, work, 3, true, of), 3);
+  for (u32 i = 0; i < 6; i++)
+    assert_int_equal(of[i], i < 3 ? i : INDEX_NONE);
 }
 
 static void test_every_collective_of_a_run_is_matched(void **state) {
@@ -236,6 +251,7 @@ static void test_disagreement_is_a_mismatch(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_equal_counts_pair_in_order),
+      cmocka_unit_test(test_effects_lost_at_the_end_shift_no_others),
       cmocka_unit_test(test_a_lost_effect_is_found_by_time),
       cmocka_unit_test(test_names_tell_unseen_launches),
       ON_DISK(test_every_collective_of_a_run_is_matched),

@@ -9,20 +9,6 @@
 
 #include "findings.h"
 
-#define RANKS_SHOWN 8u
-
-/* "1, 2, 5 and 7 more" */
-static char *list_ranks(struct findings *f, const u32 *ranks, u32 n) {
-  char text[RANKS_SHOWN * 12 + 32];
-  size_t used = 0;
-  text[0] = 0;
-  for (u32 i = 0; i < n && i < RANKS_SHOWN; i++)
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", i ? ", " : "", ranks[i]);
-  if (n > RANKS_SHOWN)
-    snprintf(text + used, sizeof(text) - used, " and %u more", n - RANKS_SHOWN);
-  return arena_text(f->a->arena, text);
-}
-
 static int missing_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, next = 0;
@@ -40,7 +26,7 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
       arena_printf(f->a->arena,
                    "No trace of rank %s. What they did to the others is not seen: waits are lower "
                    "bounds.",
-                   list_ranks(f, ranks, n)),
+                   ranks_in_words(f->a->arena, ranks, n)),
       arena_text(f->a->arena, model->recorder
                                   ? "Record on every rank, and give the files of all of them."
                                   : "Gather the trace directories of all hosts into one, or point "
@@ -69,7 +55,7 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
   return finding_add(
       f, SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%u rank%s did not end in order", n, n > 1 ? "s" : ""),
-      arena_printf(f->a->arena, "Rank %s: %s.%s", list_ranks(f, ranks, n),
+      arena_printf(f->a->arena, "Rank %s: %s.%s", ranks_in_words(f->a->arena, ranks, n),
                    damage ? damage
                           : "the trace was never closed, so the process was killed or is "
                             "still running",

@@ -65,7 +65,8 @@ int rule_recoverable(struct findings *f) {
   if (!most || sum < WORTH_MENTIONING * r->wall_s)
     return 0;
   return finding_add(
-      f, sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL : SEVERITY_WARNING, sum,
+      f, sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      sum / r->wall_s * r->looked_at_s,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
       arena_printf(f->a->arena,

@@ -24,9 +24,10 @@ static const struct kernel_category_result *category(const struct results *r, co
   return NULL;
 }
 
-/* Seconds of the run from milliseconds of all ranks together over the whole input. */
+/* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
+ * the time that was not looked at. */
 static double rank_seconds(const struct findings *f, double ms) {
-  return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1);
+  return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1) / f->r->kernels_seen;
 }
 
 int rule_launch_bound(struct findings *f) {
@@ -36,7 +37,8 @@ int rule_launch_bound(struct findings *f) {
   double small = r->launch.short_kernels / r->launch.kernels;
   if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
     return 0;
-  double worth = what_if_worth_s(f, WHAT_IF_LAUNCHES, -1), most = gpu->host_bound_ms / 1e3;
+  double worth = what_if_worth_s(f, WHAT_IF_LAUNCHES, -1),
+         most = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
   worth = isnan(worth) || worth > most ? most : worth;
   f->claimed_s += worth;
   return finding_add(
