@@ -74,6 +74,7 @@ struct ledger_rank {
   const char *path;
   bool seen;               /* it left a record */
   bool ended;              /* it ended in order: what it did not call it never will */
+  bool silent;             /* its signs of life stopped long before those of others */
   bool kept_all;           /* nothing of its record was dropped from the beginning */
   const char *why;         /* what is wrong with its record, NULL if nothing */
   u32 first_call, n_calls; /* in ledger.calls, by order */

@@ -130,6 +130,7 @@ static int make_ranks(struct making *m) {
     to->why = rank->damage;
     to->last_seen = m->alive[r];
     to->where = where(m, r);
+    to->silent = is_silent(m, r);
     to->kept_all = true;
     for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
       to->kept_all &= i == TSCOPE_LOSS_RING || i == TSCOPE_LOSS_GPU || !rank->lost[i];

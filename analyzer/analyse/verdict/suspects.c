@@ -56,9 +56,24 @@ static int find_waiting(const struct judging *j, u32 **out) {
   return 0;
 }
 
+static int accuse_silent(struct judging *j, u32 rank, u32 front) {
+  char *name = verdict_call_name(j->book, call_of(j, front)), *in = holders_of(j, front);
+  char *at = where(j, rank);
+  if (!name || !in || !at)
+    return -ENOMEM;
+  return accuse(j, rank, "silent since the pending collective",
+                arena_printf(j->book->arena,
+                             "Rank %u called %s and was not seen to finish it; %s %s in it.%s",
+                             global(j, rank), name, in,
+                             j->g->fronts.at[front].holders == 1 ? "waits" : "wait", at));
+}
+
 static int accuse_absent(struct judging *j, u32 rank, u32 front) {
   const struct ledger_rank *absent = &j->book->ledger->ranks[rank];
   const struct place *place = book_place(j->book, j->g->fronts.at[front].group, rank);
+  if (absent->silent && place && place->called != SEQ_UNKNOWN &&
+      place->called >= j->g->fronts.at[front].seq)
+    return accuse_silent(j, rank, front);
   char *name = verdict_call_name(j->book, call_of(j, front)), *in = holders_of(j, front);
   char *last = arena_text(j->book->arena, "");
   if (place && place->called != SEQ_UNKNOWN && !call_of(j, front)->message)

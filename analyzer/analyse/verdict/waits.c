@@ -6,6 +6,8 @@
  * looked at first:
  *
  *   a rank that is in no call at all               stopped outside communication
+ *   a rank that called it, but shows no more signs died, or was stopped
+ *     of life and was not seen to finish it
  *   the only ones left in a call that others have  their device or link
  *     finished
  *   ranks that wait for each other in a circle     different order of calls
@@ -75,7 +77,8 @@ static int connect_front(struct graph *g, u32 index) {
     if (place->front == front->seq) {
       front->holders++;
       error = add_edge(g, place->rank, node);
-    } else if (standing == STANDS_ABSENT || standing == STANDS_UNRECORDED || behind) {
+    } else if (standing == STANDS_ABSENT || standing == STANDS_UNRECORDED || behind ||
+               (standing == STANDS_CALLED && book->ledger->ranks[place->rank].silent)) {
       front->waited++;
       front->absent += standing == STANDS_ABSENT;
       error = add_edge(g, node, place->rank);
