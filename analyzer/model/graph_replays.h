@@ -8,32 +8,38 @@
 
 #include "spine.h"
 
-struct captured_call {
-  u32 captured; /* the captured graph */
-  u32 order;    /* in which it was read */
-  struct tscope_graph_collective_record record;
+/* From which number on the calls of a graph count on each of its communicators. */
+struct graph_comms {
+  const struct tscope_graph_comm *at; /* in the spine's arena */
+  u32 n;
 };
 
-struct executable {
-  u32 graph, captured;
+/* A call in a captured graph, or another captured graph in it. */
+struct captured_item {
+  i64 time;     /* at which it got there */
+  u32 captured; /* the graph it is in */
+  u32 order;    /* in which it was read */
+  u32 child;    /* number of the captured graph that it is; 0: it is a call */
+  struct graph_comms comms;
+  struct tscope_graph_collective_record call;
 };
 
 struct replay {
   i64 start, end; /* end NS_UNKNOWN if the launch never returned */
-  u32 graph, thread, n_comms;
+  u32 graph, thread;
   u16 stream;
   bool failed;
-  struct tscope_graph_comm *comms; /* in the spine's arena */
+  struct graph_comms comms;
 };
 
 struct graph_replays {
-  VECTOR(struct captured_call) captured;
-  VECTOR(struct executable) executables;
+  VECTOR(struct captured_item) items;
   VECTOR(struct replay) replays;
 };
 
-/* One record of a graph; `span` is a replay's start and end. False when memory ran out. */
-bool graph_replays_take(struct graph_replays *graphs, struct arena *arena,
+/* One record of a graph; `span` is when it began and, of a replay, ended. False when memory ran
+ * out. */
+bool graph_replays_take(struct graph_replays *graphs, struct spine *spine,
                         const struct tscope_record *record, struct interval span, u32 thread);
 
 /* Adds the calls of all replays to the spine, unsorted; those of one replay a nanosecond apart, in

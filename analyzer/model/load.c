@@ -63,6 +63,8 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .gpu_kernels = process->spine.gpu_kernels,
                       .collective_calls = process->spine.calls.n,
                       .collective_runs = process->spine.calls.n - process->spine.unpaired_calls,
+                      .replayed_runs = process->spine.replayed_runs,
+                      .replayed_told = process->spine.replayed_told,
                       .gpu_clock = definitions->gpu_clock,
                       .gpu_clock_reason = definitions->gpu_clock_reason,
                       .gpu_dropped = definitions->gpu_dropped,

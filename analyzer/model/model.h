@@ -61,6 +61,8 @@ struct rank {
   u64 gpu_kernels; /* kernels seen on the GPU */
   u64 collective_calls;
   u64 collective_runs; /* of which the actual span is known */
+  u64 replayed_runs;   /* of these, calls in replays of CUDA graphs */
+  u64 replayed_told;   /* of these, told from the others of the replay by their nodes in it */
   enum tscope_gpu_clock gpu_clock;
   const char *gpu_clock_reason;
   u64 gpu_dropped, gpu_invalid;

@@ -2,8 +2,8 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "pair_runs.h"
 #include "pairing.h"
-#include "spine.h"
 
 /* Whether `name` has `word` in it, whatever the case and without regard to underscores. */
 static bool mentions(const char *name, const char *word) {
@@ -46,8 +46,7 @@ bool is_collective_kernel(const char *name) {
          strstr(name, "ncclDevKernel") || strstr(name, "ncclKernel") || strstr(name, "nccl_symk");
 }
 
-/* What an operation's kernel is called after. */
-static u8 kernel_op(u8 op) {
+u8 kernel_op(u8 op) {
   switch (op) {
   case TSCOPE_OP_ALLTOALL:
   case TSCOPE_OP_GATHER:
@@ -204,8 +203,7 @@ static int find_launches(struct spine *spine) {
   return 0;
 }
 
-/* A communicator of one rank launches nothing that the GPU would show as a collective. */
-static bool launches_kernel(const struct spine *spine, const struct spine_call *call) {
+bool launches_kernel(const struct spine *spine, const struct spine_call *call) {
   const struct definitions *definitions = &spine->definitions;
   return call->stream != TSCOPE_NO_STREAM && !call->failed && call->run == INDEX_NONE &&
          !(call->comm < definitions->n_comms && definitions->comms[call->comm].size == 1);
@@ -227,8 +225,8 @@ static struct unit *unit_of(struct units *units, const struct spine_call *call) 
 static int make_units(struct spine *spine, struct units *units) {
   for (u32 i = 0; i < spine->calls.n; i++) {
     const struct spine_call *call = &spine->calls.at[i];
-    u32 turn =
-        launches_kernel(spine, call) ? spine_gpu_turn(spine, call->launched, false) : INDEX_NONE;
+    bool here = launches_kernel(spine, call) && !(call->replayed && spine->tells_graphs);
+    u32 turn = here ? spine_gpu_turn(spine, call->launched, false) : INDEX_NONE;
     if (turn == INDEX_NONE)
       continue;
     struct unit *unit = unit_of(units, call);
@@ -297,7 +295,7 @@ static void pair_stream(struct spine *spine, const struct units *units, u16 stre
   }
   for (u32 i = 0; i < spine->runs.n; i++) {
     const struct spine_run *run = &spine->runs.at[i];
-    if (run->stream != stream || run_taken[i])
+    if (run->stream != stream || run->graph || run_taken[i])
       continue;
     lists->effect_runs[n_effects] = i;
     lists->effects[n_effects++] = (struct ordered){run->start, run->op};
@@ -363,6 +361,8 @@ int pair_runs(struct spine *spine) {
   if (result == 0)
     result = pair_named(spine, run_taken);
   if (result == 0)
+    result = pair_replays(spine, run_taken);
+  if (result == 0)
     result = make_units(spine, &units);
   if (result == 0) {
     if (units.list.n)
@@ -372,6 +372,7 @@ int pair_runs(struct spine *spine) {
   for (u32 i = spine->calls.n; i-- > 0 && result == 0;) {
     u32 run = spine->calls.at[i].run;
     spine->unpaired_calls += run == INDEX_NONE;
+    spine->replayed_runs += run != INDEX_NONE && spine->calls.at[i].replayed;
     if (run != INDEX_NONE)
       spine->runs.at[run].first_call = i;
   }

@@ -87,8 +87,13 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
   struct interval span = span_of(reading, record, time);
   worked_until(reading, span.end);
   u8 op = run->name < spine->definitions.n_strings ? reading->op_of_string[run->name] : 0;
+  struct tscope_graph_node node = {0};
+  if (8u * record->words >= sizeof *run + sizeof node)
+    memcpy(&node, run + 1, sizeof node);
   return VECTOR_PUSH(&spine->runs, (struct spine_run){.start = span.start,
                                                       .end = span.end,
+                                                      .node = node.node,
+                                                      .graph = node.graph,
                                                       .comm = run->comm,
                                                       .seq = run->seq,
                                                       .name = run->name,
@@ -187,11 +192,14 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
   case TSCOPE_REC_COLLECTIVE:
     return take_call(reading, record, time);
   case TSCOPE_REC_GRAPH:
+  case TSCOPE_REC_GRAPH_BODY:
+  case TSCOPE_REC_GRAPH_CHILD:
   case TSCOPE_REC_GRAPH_COLLECTIVE:
-    return graph_replays_take(&reading->graphs, &spine->arena, record, (struct interval){0}, 0);
+    return graph_replays_take(&reading->graphs, spine, record,
+                              (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
   case TSCOPE_REC_GRAPH_REPLAY:
-    return graph_replays_take(&reading->graphs, &spine->arena, record,
-                              span_of(reading, record, time), reading->thread);
+    return graph_replays_take(&reading->graphs, spine, record, span_of(reading, record, time),
+                              reading->thread);
   case TSCOPE_REC_COLLECTIVE_RUN:
     return take_run(reading, record, time);
   case TSCOPE_REC_COLLECTIVE_INSIDE:
@@ -452,6 +460,9 @@ void spine_release(struct spine *spine) {
   free(spine->runs.at);
   free(spine->insides.at);
   free(spine->groups.at);
+  free(spine->graphs.at);
+  free(spine->graph_bodies.at);
+  free(spine->parts.at);
   free(spine->waits.at);
   free(spine->phases.at);
   free(spine->marks.at);

@@ -20,6 +20,7 @@ struct spine_call {
   u32 run;        /* index into spine.runs: where it really ran; INDEX_NONE */
   u32 collective; /* see matching; INDEX_NONE */
   u32 arrival;    /* index into model.arrivals */
+  u32 part;       /* of a replayed call: index into spine.parts */
   u16 stream;
   u8 op, dtype, redop;
   bool failed;   /* the call returned an error */
@@ -28,6 +29,8 @@ struct spine_call {
 
 struct spine_run {
   i64 start, end;
+  u64 node;      /* in the replay of a graph: which of its nodes, as the source tells; else 0 */
+  u32 graph;     /* the source's id of the graph in whose replay it was, 0 if in none */
   u32 comm, seq; /* as recorded: the process's own communicator number; TSCOPE_UNKNOWN */
   u32 name;      /* string number in the file */
   u32 correlation;
@@ -35,6 +38,20 @@ struct spine_run {
   u32 thread;
   u16 stream;
   u8 op; /* read from the name: an enum tscope_op, 0 for any */
+};
+
+/* A graph that was made ready for launching. */
+struct spine_graph {
+  u32 graph;
+  u32 captured;  /* number of the captured graph that it was made of, 0 if that was not seen */
+  u32 gpu_graph; /* the GPU clock source's id for it, TSCOPE_UNKNOWN; 0 in old traces */
+};
+
+/* The calls of one captured graph in one replay: of the graph itself, or of one within it. */
+struct spine_part {
+  i64 start;  /* of the launch */
+  u32 replay; /* number of the replay */
+  u32 gpu_graph;
 };
 
 /* A collective as NCCL itself told of it. */
@@ -104,6 +121,9 @@ struct spine {
   VECTOR(struct spine_run) runs;
   VECTOR(struct spine_inside) insides;
   VECTOR(struct spine_group) groups;
+  VECTOR(struct spine_graph) graphs; /* by number */
+  VECTOR(u32) graph_bodies; /* numbers of graphs of which a part runs as often as the GPU decides */
+  VECTOR(struct spine_part) parts;
   VECTOR(struct spine_wait) waits;
   VECTOR(struct spine_phase) phases;
   VECTOR(struct spine_mark) marks;
@@ -116,6 +136,8 @@ struct spine {
   u64 named_ranges;
   bool cut_short;                    /* the process did not end in order */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
+  u32 replayed_runs, replayed_told; /* calls in graphs with their run; of those, told by its node */
+  bool tells_graphs;                /* which runs were in graphs is in the trace */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
 };
@@ -142,6 +164,9 @@ bool is_collective_kernel(const char *name);
  * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
  * not say. */
 u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs);
+
+/* NULL if there is none of that number. */
+const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph);
 
 /* Finds for each call the span in which it really ran, through the communicator and sequence where
  * the trace has them, else through the order of launch units and kernels on each stream. Fills

@@ -97,6 +97,7 @@ static void discard(struct timeline_build *build) {
   free(build->facts.at);
   free(build->events.at);
   free(build->gpu_waits.at);
+  free(build->replays.at);
   free(build->lane_of_stream.at);
   free(build->edges.at);
   free(build->lanes.at);
@@ -139,6 +140,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   free(build->facts.at);
   free(build->events.at);
   free(build->gpu_waits.at);
+  free(build->replays.at);
   free(build->lane_of_stream.at);
   products_build_release(&build->products_build);
   *timeline = made;
@@ -159,6 +161,8 @@ static int trace_load(const struct model *model, u32 rank, struct timeline *time
   int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
   if (result == 0)
     result = timeline_sort(build);
+  if (result == 0)
+    result = timeline_link_replays(build);
   if (result == 0)
     result = timeline_link_launches(build);
   if (result == 0)

@@ -13,9 +13,11 @@ enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
 
 /* Beside each span. */
 struct span_facts {
-  u32 what;    /* name of the kernel (string), bytes of the copy: tells work of one kind apart */
-  u32 graph;   /* graph launches: never 0; spans of a replay: correlation id, else 0 */
-  float bytes; /* of copies and fills */
+  u32 what;  /* name of the kernel (string), bytes of the copy, number of the graph: tells work of
+                one kind apart */
+  u32 graph; /* graph launches: never 0; spans of a replay: correlation id, else 0 */
+  u32 gpu_graph;   /* spans of a replay: the GPU clock source's id of the graph, 0 if not told */
+  float bytes;     /* of copies and fills */
   u32 correlation; /* device spans: the GPU clock source's id of the call that launched it; or 0 */
   u16 stream;
   u8 work; /* enum work */
@@ -39,6 +41,13 @@ struct gpu_wait {
   u16 type;
 };
 
+/* What ran in one replay of a graph, and which span launched it. */
+struct replay_spans {
+  u32 first, n; /* in timeline_build.replayed */
+  u32 launch;   /* INDEX_NONE if not known */
+  u32 gpu_graph;
+};
+
 struct timeline_build {
   const struct model *model;
   const struct spine *spine;
@@ -54,8 +63,10 @@ struct timeline_build {
   VECTOR(struct arithmetic) arithmetic;
   struct products_build products_build;
   struct products *products;  /* the timeline's, once decoded */
-  VECTOR(u32) lane_of_stream; /* one more than the lane, 0 for none yet */
-  u32 *span_of_run;           /* [spine.runs.n] */
+  VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
+  u32 *span_of_run;                    /* [spine.runs.n] */
+  VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */
+  u32 *replayed;                       /* spans of replays, by replay and start */
   i64 detail_begin;
   u32 rank;
 };
@@ -68,6 +79,9 @@ int timeline_sort(struct timeline_build *build);
 
 /* Device spans to the calls that launched them, by order per stream. */
 int timeline_link_launches(struct timeline_build *build);
+
+/* What ran in graphs to the launches of the graphs. */
+int timeline_link_replays(struct timeline_build *build);
 
 /* Edges from event records, stream waits and synchronisation. */
 int timeline_link_events(struct timeline_build *build);

@@ -94,9 +94,11 @@ static bool decode_runs(struct timeline_build *build) {
                       ? thread_lane(build, run->thread, true, &span.lane)
                       : stream_lane(build, run->stream, &span.lane);
     build->span_of_run[i] = build->spans.n;
-    if (!placed ||
-        !add_span(build, &span,
-                  &(struct span_facts){.stream = run->stream, .correlation = run->correlation}))
+    if (!placed || !add_span(build, &span,
+                             &(struct span_facts){.stream = run->stream,
+                                                  .graph = run->graph ? run->correlation : 0,
+                                                  .gpu_graph = run->graph,
+                                                  .correlation = run->correlation}))
       return false;
   }
   return true;
@@ -320,6 +322,7 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
   case TSCOPE_REC_GRAPH_LAUNCH:
     facts.work = WORK_GRAPH;
     facts.graph = 1;
+    facts.what = ((const struct tscope_graph_launch_record *)record)->graph;
     span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + 2);
     if (!timeline_replay(decoding->build,
                          ((const struct tscope_graph_launch_record *)record)->graph,
@@ -353,6 +356,7 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
   if (record->type == TSCOPE_REC_GPU_KERNEL) {
     span.name = facts.what = kernel->name;
     facts.graph = kernel->graph ? kernel->correlation : 0;
+    facts.gpu_graph = kernel->graph;
     facts.correlation = kernel->correlation;
     if (kernel->name < build->definitions.n_strings && decoding->is_collective[kernel->name]) {
       span.kind = SPAN_COLLECTIVE;
@@ -367,6 +371,7 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     facts.bytes = (float)copy->bytes;
     facts.work = WORK_COPY;
     facts.graph = copy->graph ? copy->correlation : 0;
+    facts.gpu_graph = copy->graph;
     facts.correlation = copy->correlation;
   } else {
     span.kind = SPAN_FILL;

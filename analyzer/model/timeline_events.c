@@ -24,6 +24,9 @@ struct walk {
   struct timeline_build *build;
   u32 *last;          /* [streams] last device span put there, INDEX_NONE if not known */
   u32 *first_pending; /* [streams] */
+  u32 *branch;        /* [streams] one more than the first span of the replay that is looked at */
+  u32 *launched;      /* replays whose launch is known, by that */
+  u32 n_launched;
   VECTOR(struct pending) pending;
   struct captured *captured; /* open addressing, `slots` is a power of two */
   u32 slots;
@@ -87,18 +90,77 @@ static bool sync_with(struct walk *walk, u32 span, const struct span_facts *fact
   }
 }
 
-/* The device span at the end of what a host span launched on a stream: the last of a replay. */
+/* The device span that a host span launched on a stream. */
 static u32 launched_by(const struct walk *walk, u32 host) {
   return walk->build->spans.at[host].link;
+}
+
+static const struct replay_spans *replay_of(const struct walk *walk, u32 launch) {
+  const struct timeline_build *build = walk->build;
+  u32 low = 0, high = walk->n_launched;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (build->replays.at[walk->launched[middle]].launch < launch)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  bool found = low < walk->n_launched && build->replays.at[walk->launched[low]].launch == launch;
+  return found ? &build->replays.at[walk->launched[low]] : NULL;
+}
+
+/* A replay's first work on each of its streams comes after what its launching stream got before,
+ * and what that gets next after the last on each. */
+static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans *replay) {
+  struct timeline_build *build = walk->build;
+  const u32 *spans = &build->replayed[replay->first];
+  u32 before = walk->last[stream], last = spans[0], waits = walk->first_pending[stream];
+  walk->first_pending[stream] = INDEX_NONE;
+  for (u32 i = 0; i < replay->n; i++)
+    if (build->spans.at[spans[i]].end > build->spans.at[last].end)
+      last = spans[i];
+  for (u32 i = 0; i < replay->n; i++) {
+    u16 own = build->facts.at[spans[i]].stream;
+    if (walk->branch[own] == spans[0] + 1) /* not its first in this replay */
+      continue;
+    walk->branch[own] = spans[0] + 1;
+    if (own != stream && !add_edge(walk, before, spans[i], EDGE_EVENT))
+      return false;
+    for (u32 p = waits; p != INDEX_NONE; p = walk->pending.at[p].next)
+      if (!add_edge(walk, walk->pending.at[p].from, spans[i], EDGE_EVENT))
+        return false;
+  }
+  for (u32 i = replay->n; i-- > 0;) {
+    u16 own = build->facts.at[spans[i]].stream;
+    if (walk->branch[own] != spans[0] + 1)
+      continue;
+    walk->branch[own] = 0;
+    struct pending pending = {spans[i], walk->first_pending[stream]};
+    if (spans[i] == last)
+      continue;
+    walk->first_pending[stream] = walk->pending.n;
+    if (!VECTOR_PUSH(&walk->pending, pending))
+      return false;
+  }
+  walk->last[stream] = last;
+  if (build->facts.at[last].stream == stream)
+    return true;
+  struct pending pending = {last, walk->first_pending[stream]};
+  walk->first_pending[stream] = walk->pending.n;
+  return VECTOR_PUSH(&walk->pending, pending);
 }
 
 static bool see_span(struct walk *walk, u32 i) {
   const struct span *span = &walk->build->spans.at[i];
   const struct span_facts *facts = &walk->build->facts.at[i];
   switch (span->kind) {
-  case SPAN_LAUNCH:
-    return facts->stream == TSCOPE_NO_STREAM ||
-           put_on_stream(walk, facts->stream, launched_by(walk, i));
+  case SPAN_LAUNCH: {
+    const struct replay_spans *replay = facts->work == WORK_GRAPH ? replay_of(walk, i) : NULL;
+    if (facts->stream == TSCOPE_NO_STREAM)
+      return true;
+    return replay ? put_replay(walk, facts->stream, replay)
+                  : put_on_stream(walk, facts->stream, launched_by(walk, i));
+  }
   case SPAN_COLL_CALL: {
     u32 device = launched_by(walk, i);
     u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
@@ -144,6 +206,28 @@ static void sort_edges(struct timeline_build *build) {
   build->edges.n = kept;
 }
 
+static __thread const struct timeline_build *sorting; /* qsort() takes no context */
+
+static int by_launch(const void *left, const void *right) {
+  u32 a = sorting->replays.at[*(const u32 *)left].launch;
+  u32 b = sorting->replays.at[*(const u32 *)right].launch;
+  return a < b ? -1 : a > b;
+}
+
+static bool list_launched(struct walk *walk) {
+  const struct timeline_build *build = walk->build;
+  walk->launched = malloc((build->replays.n + 1u) * sizeof(u32));
+  if (!walk->launched)
+    return false;
+  for (u32 i = 0; i < build->replays.n; i++)
+    if (build->replays.at[i].launch != INDEX_NONE)
+      walk->launched[walk->n_launched++] = i;
+  sorting = build;
+  if (walk->n_launched)
+    qsort(walk->launched, walk->n_launched, sizeof(u32), by_launch);
+  return true;
+}
+
 static bool prepare(struct walk *walk) {
   const struct timeline_build *build = walk->build;
   for (u32 i = 0; i < build->spans.n; i++)
@@ -162,7 +246,9 @@ static bool prepare(struct walk *walk) {
   walk->last = malloc(streams * sizeof(u32));
   walk->first_pending = malloc(streams * sizeof(u32));
   walk->captured = calloc(walk->slots, sizeof *walk->captured);
-  if (!walk->last || !walk->first_pending || !walk->captured)
+  walk->branch = calloc(UINT16_MAX + 1u, sizeof(u32));
+  if (!walk->last || !walk->first_pending || !walk->captured || !walk->branch ||
+      !list_launched(walk))
     return false;
   for (u32 s = 0; s < streams; s++)
     walk->last[s] = walk->first_pending[s] = INDEX_NONE;
@@ -189,6 +275,8 @@ int timeline_link_events(struct timeline_build *build) {
   sort_edges(build);
   free(walk.last);
   free(walk.first_pending);
+  free(walk.branch);
+  free(walk.launched);
   free(walk.captured);
   free(walk.pending.at);
   return room ? 0 : -ENOMEM;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which launch put which span on the device, by order on each stream.
+ * Which launch put which span on the device, by order on each stream; what ran in graphs has been
+ * linked already (timeline_replays.c).
  */
 #include <errno.h>
 
@@ -23,19 +24,14 @@ struct linking {
   u32 *chosen_causes, *chosen_effects, *effect_of;
 };
 
-static bool is_cause(const struct span *span) {
-  return span->kind == SPAN_LAUNCH;
+static bool is_cause(const struct timeline_build *build, u32 i) {
+  return build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work != WORK_GRAPH;
 }
 
 /* Collectives have been paired with their calls already. */
-static bool is_effect(const struct span *span) {
-  return SPAN_ON_DEVICE(span->kind) && span->kind != SPAN_COLLECTIVE;
-}
-
-/* The spans of one graph replay are the effect of one launch: all but the first follow it. */
-static bool continues_replay(const struct linking *linking, const u32 *spans, u32 i) {
-  const struct span_facts *facts = linking->build->facts.at;
-  return i > 0 && facts[spans[i]].graph && facts[spans[i]].graph == facts[spans[i - 1]].graph;
+static bool is_effect(const struct timeline_build *build, u32 i) {
+  u8 kind = build->spans.at[i].kind;
+  return SPAN_ON_DEVICE(kind) && kind != SPAN_COLLECTIVE && !build->facts.at[i].graph;
 }
 
 /* The slice of a launch or a device span; INDEX_NONE for a launch whose effect was not watched. */
@@ -44,7 +40,7 @@ static u32 slice_of(const struct linking *linking, u32 i) {
   u16 stream = linking->build->facts.at[i].stream;
   if (linking->turns == 1)
     return stream;
-  u32 turn = spine_gpu_turn(linking->build->spine, span->start, is_effect(span));
+  u32 turn = spine_gpu_turn(linking->build->spine, span->start, is_effect(linking->build, i));
   return turn == INDEX_NONE ? INDEX_NONE : turn * linking->streams + stream;
 }
 
@@ -52,7 +48,7 @@ static void slice_up(struct linking *linking) {
   const struct timeline_build *build = linking->build;
   u32 causes = 0, effects = 0;
   for (u32 i = 0; i < build->spans.n; i++) {
-    bool cause = is_cause(&build->spans.at[i]), effect = is_effect(&build->spans.at[i]);
+    bool cause = is_cause(build, i), effect = is_effect(build, i);
     u32 slice = cause || effect ? slice_of(linking, i) : INDEX_NONE;
     if (slice == INDEX_NONE)
       continue;
@@ -67,7 +63,7 @@ static void slice_up(struct linking *linking) {
     linking->causes[s].n = linking->effects[s].n = 0;
   }
   for (u32 i = 0; i < build->spans.n; i++) {
-    bool is_a_cause = is_cause(&build->spans.at[i]), is_an_effect = is_effect(&build->spans.at[i]);
+    bool is_a_cause = is_cause(build, i), is_an_effect = is_effect(build, i);
     u32 slice = is_a_cause || is_an_effect ? slice_of(linking, i) : INDEX_NONE;
     if (slice == INDEX_NONE)
       continue;
@@ -83,12 +79,12 @@ static void slice_up(struct linking *linking) {
  * them a kernel without a name cannot be told from its neighbours and is left out. */
 static bool describe(const struct linking *linking, u32 span, bool names, struct ordered *out) {
   const struct span_facts *facts = &linking->build->facts.at[span];
-  u32 work = facts->graph ? WORK_GRAPH : facts->work;
-  *out = (struct ordered){.at = linking->build->spans.at[span].start, .what = work << WORK_SHIFT};
-  if (!names || work == WORK_GRAPH)
+  *out = (struct ordered){.at = linking->build->spans.at[span].start,
+                          .what = (u32)facts->work << WORK_SHIFT};
+  if (!names)
     return true;
   out->what |= facts->what & ((1u << WORK_SHIFT) - 1);
-  return work != WORK_KERNEL || facts->what != 0;
+  return facts->work != WORK_KERNEL || facts->what != 0;
 }
 
 static void link(struct linking *linking, u32 cause, u32 effect) {
@@ -111,8 +107,6 @@ static bool list_stream(struct linking *linking, u32 stream, bool names, u32 *n_
   }
   for (u32 i = 0; i < effects->n; i++) {
     u32 span = linking->effect_spans[effects->first + i];
-    if (continues_replay(linking, &linking->effect_spans[effects->first], i))
-      continue;
     linking->chosen_effects[*n_effects] = span;
     bool told = describe(linking, span, names, &linking->ordered_effects[*n_effects]);
     all &= told;
@@ -138,13 +132,6 @@ static void link_stream(struct linking *linking, u32 stream) {
   for (u32 i = 0; i < causes; i++)
     if (linking->effect_of[i] != INDEX_NONE)
       link(linking, linking->chosen_causes[i], linking->chosen_effects[linking->effect_of[i]]);
-  const struct slice *all = &linking->effects[stream];
-  for (u32 i = 1; i < all->n; i++)
-    if (continues_replay(linking, &linking->effect_spans[all->first], i)) {
-      struct span *span = &linking->build->spans.at[linking->effect_spans[all->first + i]];
-      span->launch = span->link =
-          linking->build->spans.at[linking->effect_spans[all->first + i - 1]].launch;
-    }
 }
 
 int timeline_link_launches(struct timeline_build *build) {

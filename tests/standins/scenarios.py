@@ -50,6 +50,8 @@ SCENARIOS = {
     "graph": {"options": ["--graph", "8"]},
     "graph-slow-rank": {"options": ["--graph", "8", "--slow-rank", "2", "--slow-factor", "1.25"],
                         "straggler": 2},
+    "graph-tensor": {"options": ["--graph", "8", "--tensor", "2", "--bucket-kb", "1024"]},
+    "graph-pipeline": {"options": ["--graph", "8", "--pipeline", "2"], "pipeline": (2, 4)},
     "gpu-events": {"options": ["--slow-rank", "2", "--slow-factor", "1.25"],
                    "env": {"TSCOPE_GPU": "events"}, "timing": "events"},
     "gpu-events-groups": {"options": ["--pipeline", "2"], "env": {"TSCOPE_GPU": "events"},

@@ -19,6 +19,10 @@ void standin_next_kernel_ns(int64_t ns);
  * runs for `ns`. Kernels that nobody spoke for run STANDIN_KERNEL_US (10). */
 void standin_kernel_ns(const char *name, int64_t ns);
 
+/* What every conditional node of a graph finds from now on (1 at first): a while runs its body so
+ * often, an if once unless it is 0, a switch the body of that number. */
+void standin_condition(unsigned value);
+
 /* Notes an instant of the host in the op log (see README.md, "The op log"). */
 void standin_mark(const char *name, int64_t value);
 

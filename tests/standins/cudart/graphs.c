@@ -5,18 +5,16 @@
 #include "cudart.h"
 
 TWINS(cudaStreamBeginCapture, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
-      remember(sim_capture_begin(stream, own, (int)mode)))
+      remember(sim_capture_begin(stream, own, (int)mode, NULL, NULL)))
 
 TWINS(cudaStreamEndCapture, _ptsz, (cudaStream_t stream, cudaGraph_t *graph),
       remember(sim_capture_end(stream, own, (struct sim_graph **)graph)))
 
 static cudaError_t is_capturing(cudaStream_t handle, enum cudaStreamCaptureStatus *status,
                                 unsigned long long *id, bool own) {
-  unsigned long long capture = 0;
-  cudaError_t error = sim_capture_id(handle, own, &capture);
-  *status = capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-  if (id && capture)
-    *id = capture;
+  int found = SIM_NOT_CAPTURED;
+  cudaError_t error = sim_capture_id(handle, own, &found, id);
+  *status = (enum cudaStreamCaptureStatus)found;
   return remember(error);
 }
 TWINS(cudaStreamIsCapturing, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
@@ -54,7 +52,9 @@ CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptur
 }
 
 static cudaError_t instantiate(cudaGraphExec_t *executable, cudaGraph_t graph) {
+  sim_lock();
   *executable = (cudaGraphExec_t)sim_graph_copy((const struct sim_graph *)graph);
+  sim_unlock();
   return remember(*executable ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -71,14 +71,14 @@ CUDART_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable
 }
 
 TWINS(cudaGraphLaunch, _ptsz, (cudaGraphExec_t executable, cudaStream_t stream),
-      remember(sim_graph_launch((const struct sim_graph *)executable, stream, own)))
+      remember(sim_graph_launch((struct sim_graph *)executable, stream, own)))
 
 CUDART_API cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return remember(sim_graph_free((struct sim_graph *)graph));
+  return remember(sim_graph_destroy((struct sim_graph *)graph));
 }
 
 CUDART_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  return remember(sim_graph_free((struct sim_graph *)executable));
+  return remember(sim_graph_destroy((struct sim_graph *)executable));
 }
 
 /* A captured graph does not show its nodes here. */

@@ -10,7 +10,18 @@ enum { ALIGNMENT = 512 };
 
 static cudaError_t allocate(void **pointer, size_t bytes, enum cudaMemoryType type) {
   have_context();
-  return remember(sim_allocate(pointer, bytes, type));
+  cudaError_t error = sim_capture_unsafe();
+  return remember(error ? error : sim_allocate(pointer, bytes, type));
+}
+
+static cudaError_t allocate_async(void **pointer, size_t bytes) {
+  have_context();
+  return remember(sim_allocate(pointer, bytes, cudaMemoryTypeDevice));
+}
+
+static cudaError_t release(void *pointer) {
+  cudaError_t error = sim_capture_unsafe();
+  return remember(error ? error : sim_release(pointer));
 }
 
 cudaError_t CUDART_API cudaMalloc(void **pointer, size_t bytes) {
@@ -37,17 +48,17 @@ cudaError_t CUDART_API cudaMallocPitch(void **pointer, size_t *pitch, size_t wid
 }
 
 cudaError_t CUDART_API cudaFree(void *pointer) {
-  return remember(sim_release(pointer));
+  return release(pointer);
 }
 cudaError_t CUDART_API cudaFreeHost(void *pointer) {
-  return remember(sim_release(pointer));
+  return release(pointer);
 }
 
 TWINS(cudaMallocAsync, _ptsz, (void **pointer, size_t bytes, cudaStream_t stream),
-      ((void)stream, (void)own, allocate(pointer, bytes, cudaMemoryTypeDevice)))
+      ((void)stream, (void)own, allocate_async(pointer, bytes)))
 TWINS(cudaMallocFromPoolAsync, _ptsz,
       (void **pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
-      ((void)pool, (void)stream, (void)own, allocate(pointer, bytes, cudaMemoryTypeDevice)))
+      ((void)pool, (void)stream, (void)own, allocate_async(pointer, bytes)))
 
 TWINS(cudaFreeAsync, _ptsz, (void *pointer, cudaStream_t stream),
       remember(sim_release_async(pointer, stream, own)))

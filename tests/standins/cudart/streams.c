@@ -41,7 +41,7 @@ static cudaError_t stream_sync(cudaStream_t handle, bool own) {
   struct CUstream_st *stream = sim_lock_stream(handle, own);
   if (!stream)
     return remember(cudaErrorInvalidResourceHandle);
-  cudaError_t error = stream->graph ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+  cudaError_t error = sim_capture_conflict(stream);
   if (!error && stream->last)
     sim_wait(stream->last);
   sim_unlock();
@@ -54,9 +54,11 @@ static cudaError_t stream_query(cudaStream_t handle, bool own) {
   if (!stream)
     return remember(cudaErrorInvalidResourceHandle);
   sim_progress();
-  bool busy = stream->head != NULL;
+  cudaError_t error = sim_capture_conflict(stream);
+  if (!error && stream->head)
+    error = cudaErrorNotReady;
   sim_unlock();
-  return busy ? cudaErrorNotReady : cudaSuccess;
+  return remember(error);
 }
 TWINS(cudaStreamQuery, _ptsz, (cudaStream_t stream), stream_query(stream, own))
 
@@ -89,9 +91,11 @@ cudaError_t CUDART_API cudaDeviceSynchronize(void) {
   if (!sim_usable())
     return remember(cudaErrorInitializationError);
   sim_lock();
-  sim_wait_all(*sim_device());
+  cudaError_t error = sim_capture_device_conflict(*sim_device());
+  if (!error)
+    sim_wait_all(*sim_device());
   sim_unlock();
-  return cudaSuccess;
+  return remember(error);
 }
 
 cudaError_t CUDART_API cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {

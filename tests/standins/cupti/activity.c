@@ -147,7 +147,10 @@ static void replay_op(const struct sim_op *op) {
                                          .contextId = 1,
                                          .streamId = op->stream->id};
   replay.open = true;
-  graph->end = (uint64_t)op->end;
+  if ((uint64_t)op->start < graph->start)
+    graph->start = (uint64_t)op->start;
+  if ((uint64_t)op->end > graph->end)
+    graph->end = (uint64_t)op->end;
 }
 
 static void on_op(const struct sim_op *op) {

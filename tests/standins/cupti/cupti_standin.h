@@ -7,7 +7,7 @@
 #define STANDIN_CUPTI_H
 
 #include "../gpu/clock.h"
-#include "../gpu/engine.h"
+#include "../gpu/order.h"
 
 #pragma GCC visibility push(default)
 #include <cupti.h>

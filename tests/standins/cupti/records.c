@@ -46,6 +46,7 @@ static void fill_kernel(kernel_record *record, const struct sim_op *op) {
   record->gridId = (int64_t)op->id;
   record->name = op->name;
   record->graphId = (uint32_t)op->graph;
+  record->graphNodeId = op->node;
   record->registersPerThread = 32;
 }
 

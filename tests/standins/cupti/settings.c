@@ -47,6 +47,13 @@ CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32
   return cuptiGetStreamIdEx(context, stream, 0, id);
 }
 
+CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec executable, uint32_t *id) {
+  if (!executable || !id)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  *id = (uint32_t)((const struct sim_graph *)(void *)executable)->id;
+  return CUPTI_SUCCESS;
+}
+
 /* What a client may set, with the library's own defaults. */
 static union {
   size_t size;

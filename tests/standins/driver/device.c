@@ -308,9 +308,11 @@ ENTRY(cuCtxDisablePeerAccess, (CUcontext peer)) {
 
 ENTRY(cuCtxSynchronize, (void)) {
   sim_lock();
-  sim_wait_all(*sim_device());
+  CUresult error = (CUresult)sim_capture_device_conflict(*sim_device());
+  if (!error)
+    sim_wait_all(*sim_device());
   sim_unlock();
-  return CUDA_SUCCESS;
+  return error;
 }
 
 ENTRY(cuCtxSynchronize_v2, (CUcontext context)) {

@@ -13,13 +13,23 @@ static void *at(CUdeviceptr pointer) {
   return (void *)(uintptr_t)pointer;
 }
 
-static CUresult allocate(CUdeviceptr *pointer, size_t bytes, enum cudaMemoryType type) {
+static CUresult allocate_async(CUdeviceptr *pointer, size_t bytes, enum cudaMemoryType type) {
   void *memory = NULL;
   if (!pointer || !bytes)
     return CUDA_ERROR_INVALID_VALUE;
   cudaError_t error = sim_allocate(&memory, bytes, type);
   *pointer = (CUdeviceptr)(uintptr_t)memory;
   return (CUresult)error;
+}
+
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes, enum cudaMemoryType type) {
+  cudaError_t error = sim_capture_unsafe();
+  return error ? (CUresult)error : allocate_async(pointer, bytes, type);
+}
+
+static CUresult release(void *pointer) {
+  cudaError_t error = sim_capture_unsafe();
+  return (CUresult)(error ? error : sim_release(pointer));
 }
 
 ENTRY(cuMemAlloc_v2, (CUdeviceptr * pointer, size_t bytes)) {
@@ -39,28 +49,33 @@ ENTRY(cuMemAllocManaged, (CUdeviceptr * pointer, size_t bytes, unsigned flags)) 
 }
 
 TWINS(cuMemAllocAsync, _ptsz, (CUdeviceptr * pointer, size_t bytes, CUstream stream),
-      ((void)stream, allocate(pointer, bytes, cudaMemoryTypeDevice)))
+      ((void)stream, allocate_async(pointer, bytes, cudaMemoryTypeDevice)))
 TWINS(cuMemAllocFromPoolAsync, _ptsz,
       (CUdeviceptr * pointer, size_t bytes, CUmemoryPool pool, CUstream stream),
-      ((void)pool, (void)stream, allocate(pointer, bytes, cudaMemoryTypeDevice)))
+      ((void)pool, (void)stream, allocate_async(pointer, bytes, cudaMemoryTypeDevice)))
 
 ENTRY(cuMemFree_v2, (CUdeviceptr pointer)) {
-  return (CUresult)sim_release(at(pointer));
+  return release(at(pointer));
 }
 TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr pointer, CUstream stream),
       sim_release_async(at(pointer), stream, own))
 
+static CUresult allocate_host(void **pointer, size_t bytes) {
+  cudaError_t error = sim_capture_unsafe();
+  return (CUresult)(error ? error : sim_allocate(pointer, bytes, cudaMemoryTypeHost));
+}
+
 ENTRY(cuMemAllocHost_v2, (void **pointer, size_t bytes)) {
-  return (CUresult)sim_allocate(pointer, bytes, cudaMemoryTypeHost);
+  return allocate_host(pointer, bytes);
 }
 
 ENTRY(cuMemHostAlloc, (void **pointer, size_t bytes, unsigned flags)) {
   (void)flags;
-  return (CUresult)sim_allocate(pointer, bytes, cudaMemoryTypeHost);
+  return allocate_host(pointer, bytes);
 }
 
 ENTRY(cuMemFreeHost, (void *pointer)) {
-  return (CUresult)sim_release(pointer);
+  return release(pointer);
 }
 
 ENTRY(cuMemHostRegister_v2, (void *pointer, size_t bytes, unsigned flags)) {

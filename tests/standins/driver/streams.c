@@ -35,7 +35,7 @@ static CUresult settle(CUstream handle, bool own, bool wait) {
   struct CUstream_st *stream = sim_lock_stream(handle, own);
   if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
-  CUresult error = stream->graph ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+  CUresult error = (CUresult)sim_capture_conflict(stream);
   if (!error && wait && stream->last)
     sim_wait(stream->last);
   sim_progress();

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who may do what while streams are captured. A call that could upset a capture (asking for an
- * event, waiting) is forbidden to a thread by the mode of the captures and its own, and where it is
- * forbidden, it is the capture that is lost.
+ * Captures of streams: begun, forked and joined through events, ended; and who may do what
+ * meanwhile. A call that could upset a capture (asking for an event, waiting, allocating) is
+ * forbidden to a thread by the mode of the captures and its own; one that conflicts with a capture
+ * is forbidden to all. Where it is forbidden, it is the capture that is lost.
  */
 #include <pthread.h>
 
-#include "engine.h"
+#include "order.h"
 
 static __thread int thread_mode; /* SIM_CAPTURE_GLOBAL until it says otherwise */
 
@@ -15,6 +16,8 @@ int sim_capture_exchange_mode(int mode) {
   thread_mode = mode;
   return before;
 }
+
+/* --- what is forbidden --- */
 
 bool sim_capture_forbids(void) {
   bool forbidden = false;
@@ -26,9 +29,34 @@ bool sim_capture_forbids(void) {
         own ? stream->capture_mode != SIM_CAPTURE_RELAXED
             : stream->capture_mode == SIM_CAPTURE_GLOBAL && thread_mode == SIM_CAPTURE_GLOBAL;
     if (stream->captures && counts)
-      stream->capture_lost = forbidden = true;
+      stream->graph->lost = forbidden = true;
   }
   return forbidden;
+}
+
+cudaError_t sim_capture_unsafe(void) {
+  sim_lock();
+  bool forbidden = sim_capture_forbids();
+  sim_unlock();
+  return forbidden ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+cudaError_t sim_capture_conflict(const struct CUstream_st *stream) {
+  cudaError_t error = sim_capture_refuses(stream);
+  if (error || !stream->graph)
+    return error;
+  stream->graph->lost = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+cudaError_t sim_capture_device_conflict(int device) {
+  cudaError_t error = sim_capture_forbids() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+  for (struct CUstream_st *each = sim_streams(); each; each = each->next)
+    if (each->graph && each->device == device) {
+      each->graph->lost = true;
+      error = cudaErrorStreamCaptureUnsupported;
+    }
+  return error;
 }
 
 bool sim_capture_implied(const struct CUstream_st *stream) {
@@ -36,4 +64,169 @@ bool sim_capture_implied(const struct CUstream_st *stream) {
   while (other && (!other->graph || other->flags & cudaStreamNonBlocking))
     other = other->next;
   return other != NULL;
+}
+
+cudaError_t sim_capture_refuses(const struct CUstream_st *stream) {
+  if (stream->graph && stream->graph->lost)
+    return cudaErrorStreamCaptureInvalidated;
+  if (!sim_capture_implied(stream))
+    return cudaSuccess;
+  for (struct CUstream_st *other = sim_streams(); other; other = other->next)
+    if (other->graph && !(other->flags & cudaStreamNonBlocking))
+      other->graph->lost = true;
+  return cudaErrorStreamCaptureImplicit;
+}
+
+/* --- a capture's way --- */
+
+static struct sim_graph *capture_with(uint64_t id) {
+  for (struct CUstream_st *stream = sim_streams(); stream; stream = stream->next)
+    if (stream->graph && stream->capture == id)
+      return stream->graph;
+  return NULL;
+}
+
+cudaError_t sim_capture_begin(cudaStream_t handle, bool own, int mode, struct sim_graph *into,
+                              const struct sim_tips *after) {
+  static uint64_t last_capture;
+  cudaError_t error = cudaErrorStreamCaptureUnsupported;
+  sim_lock();
+  struct CUstream_st *stream = sim_stream(handle, own);
+  if (sim_stream_is(stream) && !stream->legacy)
+    error = stream->graph ? cudaErrorIllegalState : cudaSuccess;
+  if (!error) {
+    stream->graph = into ? into : sim_graph_new();
+    stream->capture = ++last_capture;
+    stream->captures = true;
+    stream->captures_into = into != NULL;
+    stream->capture_mode = mode;
+    stream->capture_thread = (uint64_t)pthread_self();
+    stream->branch = 0;
+    if (after)
+      sim_tips_join(&stream->tips, after->at, after->n);
+  }
+  sim_unlock();
+  return error;
+}
+
+unsigned sim_capture_branch(struct CUstream_st *stream) {
+  if (!stream->captures && !stream->branch)
+    stream->branch = stream->graph->branches++;
+  return stream->branch;
+}
+
+void sim_capture_add(struct CUstream_st *stream, const struct sim_node *node) {
+  size_t place = sim_graph_find(stream->graph, node);
+  stream->tips.n = 0;
+  sim_tips_join(&stream->tips, &place, 1);
+}
+
+/* Whether everything put on other streams of the capture comes before what `origin` has got. */
+static bool is_joined(const struct CUstream_st *origin) {
+  const struct sim_graph *graph = origin->graph;
+  struct sim_tips reached = {0};
+  sim_tips_join(&reached, origin->tips.at, origin->tips.n);
+  for (size_t i = 0; i < reached.n; i++) {
+    const struct sim_tips *before = &graph->nodes[reached.at[i]]->after;
+    sim_tips_join(&reached, before->at, before->n);
+  }
+  bool joined = true;
+  for (struct CUstream_st *each = sim_streams(); each; each = each->next) {
+    if (each->graph != graph || each == origin)
+      continue;
+    size_t n = reached.n;
+    sim_tips_join(&reached, each->tips.at, each->tips.n);
+    joined &= reached.n == n;
+    reached.n = n;
+  }
+  sim_tips_drop(&reached);
+  return joined;
+}
+
+static void leave(struct CUstream_st *stream) {
+  stream->graph = NULL;
+  stream->captures = false;
+  stream->branch = 0;
+  sim_tips_drop(&stream->tips);
+}
+
+cudaError_t sim_capture_end(cudaStream_t handle, bool own, struct sim_graph **graph) {
+  sim_lock();
+  struct CUstream_st *stream = sim_stream(handle, own);
+  cudaError_t error = cudaSuccess;
+  if (!sim_stream_is(stream) || !stream->graph)
+    error = cudaErrorIllegalState;
+  else if (!stream->captures)
+    error = cudaErrorStreamCaptureUnmatched;
+  else if (stream->capture_mode != SIM_CAPTURE_RELAXED &&
+           stream->capture_thread != (uint64_t)pthread_self())
+    error = cudaErrorStreamCaptureWrongThread;
+  if (error) {
+    sim_unlock();
+    return error;
+  }
+  struct sim_graph *captured = stream->graph;
+  bool into = stream->captures_into;
+  error = captured->lost      ? cudaErrorStreamCaptureInvalidated
+          : is_joined(stream) ? cudaSuccess
+                              : cudaErrorStreamCaptureUnjoined;
+  for (struct CUstream_st *each = sim_streams(); each; each = each->next)
+    if (each->graph == captured)
+      leave(each);
+  captured->lost = false;
+  *graph = error ? NULL : captured;
+  if (error && !into)
+    sim_graph_free(captured);
+  sim_unlock();
+  return error;
+}
+
+cudaError_t sim_capture_id(cudaStream_t handle, bool own, int *status, unsigned long long *id) {
+  sim_lock();
+  struct CUstream_st *stream = sim_stream(handle, own);
+  bool known = sim_stream_is(stream), captured = known && stream->graph;
+  *status = !captured ? SIM_NOT_CAPTURED : stream->graph->lost ? SIM_CAPTURE_LOST : SIM_CAPTURED;
+  if (*status == SIM_CAPTURED && id)
+    *id = stream->capture;
+  bool implied = known && sim_capture_implied(stream);
+  sim_unlock();
+  return !known    ? cudaErrorInvalidResourceHandle
+         : implied ? cudaErrorStreamCaptureImplicit
+                   : cudaSuccess;
+}
+
+/* --- events --- */
+
+void sim_capture_record(struct CUevent_st *event, const struct CUstream_st *stream) {
+  event->capture = stream->graph ? stream->capture : 0;
+  event->tips.n = 0;
+  sim_tips_join(&event->tips, stream->tips.at, stream->tips.n);
+}
+
+cudaError_t sim_capture_wait(struct CUstream_st *stream, const struct CUevent_st *event) {
+  struct sim_graph *graph = event->capture ? capture_with(event->capture) : NULL;
+  cudaError_t error = sim_capture_refuses(stream);
+  if (error)
+    return error;
+  if (!event->capture) {
+    if (stream->graph && event->op) { /* work outside the capture */
+      stream->graph->lost = true;
+      return cudaErrorStreamCaptureIsolation;
+    }
+    return cudaSuccess;
+  }
+  if (!graph)
+    return cudaErrorInvalidValue; /* its capture is over */
+  if (graph->lost)
+    return cudaErrorStreamCaptureInvalidated;
+  if (stream->graph && stream->graph != graph) {
+    stream->graph->lost = graph->lost = true;
+    return cudaErrorStreamCaptureMerge;
+  }
+  if (!stream->graph) {
+    stream->graph = graph;
+    stream->capture = event->capture;
+  }
+  sim_tips_join(&stream->tips, event->tips.at, event->tips.n);
+  return cudaSuccess;
 }

@@ -34,6 +34,14 @@ enum sim_kind {
   SIM_WAIT,       /* stream wait event */
   SIM_CALL,       /* host function */
   SIM_COLLECTIVE, /* one kernel of NCCL */
+  /* Nodes of graphs, which are never operations: */
+  SIM_CHILD,       /* a graph in the graph */
+  SIM_CONDITIONAL, /* graphs that run as often as is found then */
+};
+
+/* Nodes of a graph by their places: what comes last on a way through it. */
+struct sim_tips {
+  size_t *at, n;
 };
 
 struct sim_op;
@@ -60,7 +68,7 @@ struct sim_op {
   int64_t launched, start, end, duration;
   bool begun, settled, done;
   uint32_t correlation;
-  uint64_t graph;
+  uint64_t graph, node;  /* executable graph, and which of its nodes; 0 for none */
   struct sim_op **after; /* operations waited for that were not done when this was enqueued */
   unsigned n_after;
   uint64_t *waits_for; /* ids of those waited for through events, done or not */
@@ -86,15 +94,19 @@ struct CUstream_st {
   bool legacy;             /* a device's default stream */
   bool busy;               /* its head runs without the lock */
   struct sim_graph *graph; /* being captured, else NULL */
+  uint64_t capture;        /* which capture that is */
+  struct sim_tips tips;    /* what the next node comes after */
+  unsigned branch;         /* of the graph, once it has got a node from here */
   bool captures;           /* the capture began here; else the stream joined it through an event */
+  bool captures_into;      /* ... into a graph that was there before */
   int capture_mode;        /* enum sim_capture_mode, where it began */
   uint64_t capture_thread; /* that began it */
-  bool capture_lost;       /* somebody made a call that upset it */
 };
 
 struct CUevent_st {
-  struct sim_op *op;       /* last record, NULL before the first */
-  struct sim_graph *graph; /* being captured by the stream it was last recorded on, else NULL */
+  struct sim_op *op;    /* last record, NULL before the first */
+  uint64_t capture;     /* in which it was last recorded, 0 if in none */
+  struct sim_tips tips; /* what it comes after there */
   unsigned flags;
 };
 
@@ -122,13 +134,21 @@ SIM_API int *sim_device(void); /* the calling thread's current device */
 
 /* captures.c: who may do what while streams are captured; the numbers are both APIs'. */
 enum sim_capture_mode { SIM_CAPTURE_GLOBAL, SIM_CAPTURE_THREAD, SIM_CAPTURE_RELAXED };
+enum sim_capture_status { SIM_NOT_CAPTURED, SIM_CAPTURED, SIM_CAPTURE_LOST };
 /* The calling thread's mode; returns the one before. */
 SIM_API int sim_capture_exchange_mode(int mode);
 /* Whether the calling thread may not make a call that could upset a capture. If so, those captures
  * are lost. */
 SIM_API bool sim_capture_forbids(void);
+/* The error that such a call returns; takes the lock itself. */
+SIM_API cudaError_t sim_capture_unsafe(void);
 /* Whether work on the stream would have to wait for one that is being captured. */
 SIM_API bool sim_capture_implied(const struct CUstream_st *stream);
+/* Why nothing can be put on the stream: its capture is lost, or the call loses another. */
+SIM_API cudaError_t sim_capture_refuses(const struct CUstream_st *stream);
+/* Asking for a stream, or for a device, loses the captures that are on the way there. */
+SIM_API cudaError_t sim_capture_conflict(const struct CUstream_st *stream);
+SIM_API cudaError_t sim_capture_device_conflict(int device);
 
 /* kernels.c: how long a kernel runs that this thread launches now. */
 SIM_API int64_t sim_kernel_duration(const char *mangled_name);

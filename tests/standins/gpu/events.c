@@ -31,6 +31,7 @@ cudaError_t sim_event_free(struct CUevent_st *event) {
     return cudaErrorInvalidResourceHandle;
   sim_lock();
   sim_op_release(event->op);
+  sim_tips_drop(&event->tips);
   sim_unlock();
   free(event);
   return cudaSuccess;
@@ -40,11 +41,12 @@ cudaError_t sim_event_record(struct CUevent_st *event, cudaStream_t handle, bool
   struct CUstream_st *stream = event ? sim_lock_stream(handle, own) : NULL;
   if (!stream)
     return cudaErrorInvalidResourceHandle;
-  if (sim_capture_implied(stream)) {
+  cudaError_t error = sim_capture_refuses(stream);
+  if (error) {
     sim_unlock();
-    return cudaErrorStreamCaptureImplicit;
+    return error;
   }
-  event->graph = stream->graph;
+  sim_capture_record(event, stream);
   if (!stream->graph) {
     struct order order = {.kind = SIM_EVENT};
     struct sim_op *op = sim_op_keep(sim_put(stream, &order, 0, 0));
@@ -62,11 +64,8 @@ cudaError_t sim_event_wait(cudaStream_t handle, bool own, struct CUevent_st *eve
   cudaError_t error = cudaSuccess;
   if (!stream)
     return cudaErrorInvalidResourceHandle;
-  if (event->graph && stream->graph && stream->graph != event->graph) {
-    error = cudaErrorStreamCaptureMerge;
-  } else if (event->graph) {
-    stream->graph = event->graph;
-  } else if (event->op && !stream->graph) {
+  error = sim_capture_wait(stream, event);
+  if (!error && event->op && !stream->graph) {
     struct sim_op *op = sim_op_new(stream, SIM_WAIT, NULL);
     sim_op_after(op, event->op);
     sim_enqueue(op);
@@ -85,7 +84,7 @@ cudaError_t sim_event_query(struct CUevent_st *event) {
   bool forbidden = sim_capture_forbids();
   sim_progress();
   cudaError_t error = forbidden                       ? cudaErrorStreamCaptureUnsupported
-                      : event->graph                  ? cudaErrorCapturedEvent
+                      : event->capture                ? cudaErrorCapturedEvent
                       : event->op && !event->op->done ? cudaErrorNotReady
                                                       : cudaSuccess;
   if (sim_activity() && sim_activity()->query)
@@ -99,7 +98,7 @@ cudaError_t sim_event_sync(struct CUevent_st *event) {
     return cudaErrorInvalidResourceHandle;
   sim_lock();
   cudaError_t error = sim_capture_forbids() ? cudaErrorStreamCaptureUnsupported
-                      : event->graph        ? cudaErrorCapturedEvent
+                      : event->capture      ? cudaErrorCapturedEvent
                                             : cudaSuccess;
   int64_t from = clock_now();
   if (!error && event->op)
@@ -116,7 +115,9 @@ cudaError_t sim_event_elapsed(float *ms, struct CUevent_st *start, struct CUeven
   sim_lock();
   sim_progress();
   cudaError_t error = cudaSuccess;
-  if (!start->op || !end->op || (start->flags | end->flags) & cudaEventDisableTiming)
+  if (start->capture || end->capture)
+    error = cudaErrorCapturedEvent;
+  else if (!start->op || !end->op || (start->flags | end->flags) & cudaEventDisableTiming)
     error = cudaErrorInvalidResourceHandle;
   else if (!start->op->done || !end->op->done)
     error = cudaErrorNotReady;

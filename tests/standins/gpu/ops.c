@@ -5,12 +5,13 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "engine.h"
+#include "order.h"
 #include "standin.h"
 
 static const struct sim_activity *activity;
 static uint64_t last_id;
 int64_t sim_progressed_to;
+uint64_t sim_node_launched;
 
 void sim_activity_set(const struct sim_activity *table) {
   activity = table;
@@ -27,6 +28,7 @@ struct sim_op *sim_op_new(struct CUstream_st *stream, enum sim_kind kind,
   op->work = work ? work : &nothing;
   op->references = 1;
   op->id = ++last_id;
+  op->node = sim_node_launched;
   return op;
 }
 

@@ -39,23 +39,69 @@ SIM_API cudaError_t sim_submit(cudaStream_t stream, bool own, const struct order
 SIM_API struct sim_op *sim_put(struct CUstream_st *stream, const struct order *order,
                                uint32_t correlation, uint64_t graph);
 SIM_API uint32_t sim_correlation(void);
+/* Which node of a graph the operations are that are made now; the lock is held. */
+SIM_API extern uint64_t sim_node_launched;
 
-/* graphs.c: captured work, replayed in the order in which it was captured. */
+enum { SIM_INNER = 4 };
+enum sim_condition { SIM_IF, SIM_WHILE, SIM_SWITCH };
+
+/* Its address is its handle. */
+struct sim_node {
+  struct order order;
+  unsigned branch;       /* 0: that of the stream on which the graph is launched */
+  struct sim_tips after; /* places of the nodes that it comes after */
+  unsigned condition;    /* enum sim_condition */
+  unsigned n_inner;
+  struct sim_graph *inner[SIM_INNER]; /* a child, or the bodies of a condition; the node's own */
+};
+
 struct sim_graph {
   uint64_t id;
-  struct order *orders;
+  struct sim_node **nodes; /* in the order in which they came */
   size_t n;
+  unsigned branches;
+  bool lost;                    /* its capture is, and will end in an error */
+  struct CUstream_st **streams; /* [n_streams] of the branches of an executable, as far as made */
+  unsigned n_streams;
 };
-SIM_API void sim_graph_add(struct sim_graph *graph, const struct order *order); /* lock held */
-SIM_API cudaError_t sim_capture_begin(cudaStream_t stream, bool own, int mode);
-SIM_API cudaError_t sim_capture_end(cudaStream_t stream, bool own, struct sim_graph **graph);
-/* The capture that the stream is in, 0 if none. */
-SIM_API cudaError_t sim_capture_id(cudaStream_t stream, bool own, unsigned long long *id);
+
+/* graphs.c. The lock is held, but for the last three. */
+SIM_API struct sim_graph *sim_graph_new(void);
+SIM_API struct sim_node *sim_graph_add(struct sim_graph *graph, const struct order *order,
+                                       unsigned branch, const struct sim_tips *after);
+/* A child or a condition; the inner graphs go to the node. `type` is an enum sim_condition. */
+SIM_API struct sim_node *sim_graph_add_inner(struct sim_graph *graph, enum sim_kind kind,
+                                             unsigned type, struct sim_graph *const *inner,
+                                             unsigned n, unsigned branch,
+                                             const struct sim_tips *after);
+/* A node's place, graph->n if it is not in the graph. */
+SIM_API size_t sim_graph_find(const struct sim_graph *graph, const struct sim_node *node);
+SIM_API void sim_tips_join(struct sim_tips *tips, const size_t *nodes, size_t n);
+SIM_API void sim_tips_drop(struct sim_tips *tips);
 SIM_API struct sim_graph *sim_graph_copy(const struct sim_graph *graph);
+SIM_API void sim_graph_free(struct sim_graph *graph);
+/* What all conditions find from now on: see standin_condition(). */
+SIM_API void sim_graph_condition(unsigned value);
 /* Gives `graph` the content of another. */
 SIM_API cudaError_t sim_graph_replace(struct sim_graph *graph, const struct sim_graph *by);
-SIM_API cudaError_t sim_graph_launch(const struct sim_graph *graph, cudaStream_t stream, bool own);
-SIM_API cudaError_t sim_graph_free(struct sim_graph *graph);
+SIM_API cudaError_t sim_graph_launch(struct sim_graph *graph, cudaStream_t stream, bool own);
+SIM_API cudaError_t sim_graph_destroy(struct sim_graph *graph);
+
+/* captures.c. `into` is a graph to which nodes are added, after those in `after`, or NULL. */
+SIM_API cudaError_t sim_capture_begin(cudaStream_t stream, bool own, int mode,
+                                      struct sim_graph *into, const struct sim_tips *after);
+SIM_API cudaError_t sim_capture_end(cudaStream_t stream, bool own, struct sim_graph **graph);
+/* Whether the stream is captured, an enum sim_capture_status, and only if it is, in which capture.
+ */
+SIM_API cudaError_t sim_capture_id(cudaStream_t stream, bool own, int *status,
+                                   unsigned long long *id);
+/* With the lock held: the branch of a stream that is captured; that it has got a node; that an
+ * event is recorded on a stream, captured or not; and that a stream waits for an event: what is
+ * left to do, if no capture has to do with it, is the caller's. */
+unsigned sim_capture_branch(struct CUstream_st *stream);
+void sim_capture_add(struct CUstream_st *stream, const struct sim_node *node);
+void sim_capture_record(struct CUevent_st *event, const struct CUstream_st *stream);
+cudaError_t sim_capture_wait(struct CUstream_st *stream, const struct CUevent_st *event);
 
 /* events.c. The stream with the lock taken; NULL, and no lock, when there is none. */
 SIM_API struct CUstream_st *sim_lock_stream(cudaStream_t stream, bool own);

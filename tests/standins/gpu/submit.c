@@ -47,11 +47,16 @@ cudaError_t sim_submit(cudaStream_t handle, bool own, const struct order *order,
   struct CUstream_st *stream = sim_stream(handle, own);
   if (!sim_stream_is(stream)) {
     error = cudaErrorInvalidResourceHandle;
+  } else if ((error = sim_capture_refuses(stream))) {
+    /* nothing comes of it */
   } else if (stream->graph) {
     if (wait || (order->user && !order->copy_user))
-      error = cudaErrorStreamCaptureUnsupported;
+      error = sim_capture_conflict(stream);
     else
-      sim_graph_add(stream->graph, order);
+      sim_capture_add(
+          stream, sim_graph_add(stream->graph, order, sim_capture_branch(stream), &stream->tips));
+  } else if (wait && sim_capture_forbids()) {
+    error = cudaErrorStreamCaptureUnsupported;
   } else {
     struct sim_op *op = sim_put(stream, order, sim_correlation(), 0);
     if (wait)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * print_runs DIRECTORY: which collective ran when, as the analyzer pairs them: a line "rank comm
+ * seq start end in-graph" for each call, in nanoseconds of one clock; 0 0 if it is not known
+ * when it ran. At the end "told N of M": calls in graphs that were told apart by their nodes.
+ */
+#include <stdio.h>
+
+#include "internal.h"
+
+static void print_rank(const struct spine *spine, u32 rank) {
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    const struct spine_run *run = call->run == INDEX_NONE ? NULL : &spine->runs.at[call->run];
+    if (call->comm == INDEX_NONE)
+      continue;
+    printf("%u %u%s %u %lld %lld %d\n", rank, spine->definitions.comms[call->comm].comm,
+           call->op >= TSCOPE_OP_SEND ? "p" : "", call->seq, run ? (long long)run->start : 0,
+           run ? (long long)run->end : 0, call->replayed);
+  }
+}
+
+int main(int argc, char **argv) {
+  struct model *model;
+  char why[512];
+  if (argc != 2 || model_load(argv[1], NULL, &model, why, sizeof why)) {
+    fprintf(stderr, "print_runs: %s\n", argc == 2 ? why : "DIRECTORY");
+    return 1;
+  }
+  u64 told = 0, all = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    print_rank(&internal_of(model)->spines[r], model->ranks[r].rank);
+    told += model->ranks[r].replayed_told;
+    all += model->ranks[r].replayed_runs;
+  }
+  printf("told %llu of %llu\n", (unsigned long long)told, (unsigned long long)all);
+  model_free(model);
+  return 0;
+}
