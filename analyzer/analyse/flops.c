@@ -35,22 +35,37 @@ struct counting {
   VECTOR(u8) is_product; /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
 };
 
-/* Whether an instant lies in the steps looked at, and its kernels were not overwritten. Instants
- * mostly come in order, so the step of one is the step of the next. */
-static bool is_looked_at(struct counting *c, i64 time) {
+/* Whether a step is looked at, and its kernels were not overwritten. */
+static bool step_counts(const struct counting *c, i32 step, struct window *window) {
   const struct analysis *a = c->a;
   const struct timeline *t = c->timeline;
+  *window = (struct window){0};
+  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window))
+    return false;
+  return a->whole_run || t->detail_begin == NS_UNKNOWN || window->begin >= t->detail_begin;
+}
+
+/* Whether an instant lies in the steps looked at. Instants mostly come in order, so the step of one
+ * is the step of the next. */
+static bool is_looked_at(struct counting *c, i64 time) {
+  const struct analysis *a = c->a;
   if (time >= c->window.begin && time < c->window.end)
     return c->counts;
   struct window window;
-  i32 step = a->whole_run ? 0 : analysis_step_at(a, t->rank, time);
-  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, &window) ||
-      time < window.begin || time >= window.end)
+  i32 step = a->whole_run ? 0 : analysis_step_at(a, c->timeline->rank, time);
+  bool counts = step_counts(c, step, &window);
+  if (time < window.begin || time >= window.end)
     return false;
-  bool overwritten = t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
   c->window = window;
-  c->counts = a->whole_run || !overwritten;
-  return c->counts;
+  c->counts = counts;
+  return counts;
+}
+
+/* Calls belong to the step that made them, as do their kernels, whenever those run. */
+static bool call_is_looked_at(const struct counting *c, const struct arithmetic *call) {
+  struct window window;
+  i32 step = c->a->whole_run ? 0 : model_step_at(c->a->model, c->timeline->rank, call->start);
+  return step_counts(c, step, &window);
 }
 
 /* The call that a span of the host lies in. */
@@ -156,7 +171,7 @@ static void count_call(struct counting *c, u32 i) {
   }
   if (call->estimate && c->ran[i] == NS_UNKNOWN)
     return;
-  c->looked_at[i] = is_looked_at(c, c->ran[i] == NS_UNKNOWN ? call->start : c->ran[i]);
+  c->looked_at[i] = call_is_looked_at(c, call);
   if (!c->looked_at[i])
     return;
   if (call->estimate)
@@ -202,8 +217,7 @@ static void time_looked_at(struct counting *c) {
   const struct analysis *a = c->a;
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
-    if (!analysis_window(a, c->timeline->rank, a->first_step + i, &window) ||
-        !is_looked_at(c, window.begin))
+    if (!step_counts(c, (i32)(a->first_step + i), &window))
       continue;
     c->sum->wall_ns += window.end - window.begin;
     c->sum->steps++;

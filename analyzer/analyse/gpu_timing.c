@@ -74,9 +74,10 @@ static const char *describe_way(struct analysis *a, const struct rank *rank) {
   const char *reason = window ? window->reason : rank->gpu_clock_reason;
   if (clock == TSCOPE_GPU_CLOCK_EVENTS)
     return arena_printf(a->arena,
-                        "%s around collectives, no other kernels (%s); within %.0f us, and starts "
-                        "may be early by the time of the launching call",
-                        name, reason ? reason : "", event_error_us(a->model));
+                        "%s around collectives%s, no other kernels (%s); within %.0f us, and "
+                        "starts may be early by the time of the launching call",
+                        name, a->results->products.sampled ? " and a sample of products" : "",
+                        reason ? reason : "", event_error_us(a->model));
   if (clock != TSCOPE_GPU_CLOCK_CUPTI && reason)
     return arena_printf(a->arena, "%s (%s)", name, reason);
   return name;

@@ -41,7 +41,8 @@ struct product_sums {
   u32 n;
   u32 one_in;
   bool by_kernels, by_pairs;
-  bool replays_told; /* kernels tell the time of all replayed products */
+  bool replays_told;  /* kernels tell the time of all replayed products */
+  bool replays_split; /* and of each precision's */
 };
 
 struct products_result products_result_unknown(void) {
@@ -196,6 +197,7 @@ int products_rank(struct analysis *a, const struct timeline *timeline,
   for (u32 i = 0; i < n; i++)
     replayed += sums->cells[i].replayed_flops;
   sums->replays_told = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
+  sums->replays_split = sums->replays_told && !flops->replayed_ns[PRECISION_UNKNOWN];
   double usual = usual_variance(sums);
   for (u32 i = 0; i < n; i++)
     estimate(&sums->cells[i], sums->replays_told, usual);
@@ -346,38 +348,60 @@ static int most_operations_first(const void *left, const void *right) {
   return a->flops > b->flops ? -1 : a->flops < b->flops;
 }
 
-/* Operations of all, and time and operations of what was timed. */
+/* Time and operations of what was timed in a precision. */
+struct timed {
+  double ns, flops;
+  bool lacking; /* and some was not */
+};
+
+/* One rank's. Where its graphs' kernels do not tell precisions apart, replayed calls take what
+ * others of their shape do. */
+static struct timed timed_in(const struct analysis *a, u32 rank, enum precision precision) {
+  const struct product_sums *sums = &a->product_sums[rank];
+  struct timed timed = {0};
+  for (u32 k = 0; k < sums->n; k++) {
+    const struct cell *cell = &sums->cells[k];
+    if (cell->shape.precision != precision)
+      continue;
+    timed.ns += cell->time;
+    timed.flops += cell->estimated_flops;
+    timed.lacking |= !cell->estimated && cell->calls > 0;
+    if (sums->replays_split) {
+      timed.flops += cell->replayed_flops;
+    } else if (sums->replays_told && cell->estimated) {
+      timed.ns += cell->time / cell->estimated * cell->replayed;
+      timed.flops += cell->replayed_flops;
+    } else if (cell->replayed > 0 && !cell->estimated) {
+      timed.lacking = true;
+    }
+  }
+  if (sums->replays_split)
+    timed.ns += (double)a->ranks[rank].flops.replayed_ns[precision];
+  return timed;
+}
+
 static struct precision_row make_precision(const struct analysis *a, enum precision precision,
                                            double ranks, double all_flops) {
-  double time = 0, timed_flops = 0, sum = 0;
-  struct precision_row row = {.precision = precision_name(precision),
-                              .peak_tflops = mean_peak(a, precision),
-                              .hfu = NAN,
-                              .ms = NAN,
-                              .tflops = NAN,
-                              .utilisation = NAN};
+  struct timed all = {0};
+  double sum = 0;
+  struct precision_row row = {
+      .precision = precision_name(precision), .peak_tflops = mean_peak(a, precision), .hfu = NAN};
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_flops *flops = &a->ranks[i].flops;
-    const struct product_sums *sums = &a->product_sums[i];
-    double of_rank = 0;
     if (!flops->products)
       continue;
+    struct timed timed = timed_in(a, i, precision);
     row.flops += flops->by_precision[precision] * ranks / steps_of(a, i, ranks);
     sum += flops->by_precision[precision];
-    for (u32 k = 0; k < sums->n; k++)
-      if (sums->cells[k].shape.precision == precision) {
-        of_rank += sums->cells[k].time;
-        timed_flops += sums->cells[k].estimated_flops;
-        timed_flops += sums->replays_told ? sums->cells[k].replayed_flops : 0;
-      }
-    of_rank += sums->replays_told ? (double)flops->replayed_ns[precision] : 0;
-    time += of_rank;
-    row.ms = (isnan(row.ms) ? 0 : row.ms) + of_rank / 1e6 / steps_of(a, i, ranks);
+    row.ms += timed.ns / 1e6 / steps_of(a, i, ranks);
+    all.ns += timed.ns;
+    all.flops += timed.flops;
+    all.lacking |= timed.lacking;
   }
   row.share = all_flops > 0 ? sum / all_flops : NAN;
-  if (!(time > 0))
+  if (!(all.ns > 0) || all.lacking)
     row.ms = NAN;
-  row.tflops = time > 0 && timed_flops > 0 ? timed_flops / time / 1e3 : NAN;
+  row.tflops = all.ns > 0 && all.flops > 0 ? all.flops / all.ns / 1e3 : NAN;
   row.utilisation = row.tflops / row.peak_tflops;
   return row;
 }

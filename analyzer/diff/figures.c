@@ -30,6 +30,8 @@ static const struct figure {
     {"a step", "exposed transfer", "ms", AT(ov_exposed_transfer_ms)},
     {"a step", "exposed copies", "ms", AT(ov_exposed_copy_ms)},
     {"a step", "idle", "ms", AT(ov_idle_ms)},
+    {"a step", "matrix products", "ms", AT(products.ms)},
+    {"utilisation", "speed of matrix products", "TFLOP/s", AT(products.tflops)},
     {"utilisation", "MFU", "fraction", AT(mfu)},
     {"utilisation", "HFU", "fraction", AT(hfu)},
     {"memory", "peak allocated", "bytes", AT(memory.peak_allocated_bytes)},

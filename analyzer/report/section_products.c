@@ -21,7 +21,7 @@ struct shape_row {
 
 static void put_shapes(struct pen *pen, const struct products_result *products) {
   static const struct column columns[] = {
-      {"product", COLUMN_TEXT, offsetof(struct shape_row, shape), 0, 16},
+      {"product", COLUMN_TEXT, offsetof(struct shape_row, shape), 0, 0},
       {"type", COLUMN_TEXT, offsetof(struct shape_row, type), 2, 8},
       {"calls", COLUMN_COUNT, offsetof(struct shape_row, calls), 1, 0},
       {"mean", COLUMN_DURATION, offsetof(struct shape_row, mean_ms), 3, 0},

@@ -30,6 +30,14 @@ HOSTILE = {
     "SKEW_HOSTS": "1",
 }
 
+# Slow enough for products to take a good part of the step, and longer than the gaps around them.
+PRODUCTS = {"STANDIN_TFLOPS": "10", "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"}
+JITTER = 0.2
+LAYERS, RANKS, OF_EACH = 8, 4, 2
+# As in train_products.c; and the dense peak of an H100.
+SHAPES = {"bf16/fp16": ((2048, 1024, 1024), 989e12), "tf32": ((1024, 1024, 1024), 494.5e12),
+          "fp32": ((1024, 512, 1024), 67e12)}
+
 # options of the training program; env; what is wanted beyond the figures that are always compared
 SCENARIOS = {
     "data-parallel": {"options": []},
@@ -56,6 +64,11 @@ SCENARIOS = {
                    "env": {"TSCOPE_GPU": "events"}, "timing": "events"},
     "gpu-events-groups": {"options": ["--pipeline", "2"], "env": {"TSCOPE_GPU": "events"},
                           "timing": "events"},
+    "products": {"options": ["--products", "2"], "env": PRODUCTS},
+    "products-graph": {"options": ["--products", "2", "--graph", "8"], "env": PRODUCTS},
+    "products-events": {"options": ["--products", "2", "--steps", "60"], "timing": "events",
+                        "env": {**PRODUCTS, "TSCOPE_GPU": "events",
+                                "STANDIN_PRODUCT_JITTER": str(JITTER)}},
     "gpu-host-only": {"options": [], "env": {"TSCOPE_GPU": "host"}, "timing": "host"},
     "gpu-one-connection": {"options": [], "env": {"CUDA_DEVICE_MAX_CONNECTIONS": "1",
                                                   "TSCOPE_GPU": "events"}, "timing": "host"},
@@ -92,6 +105,10 @@ class Comparison:
     def share(self, name, reported, truth):
         self.line(name, reported, truth, 0.03,
                   reported is not None and abs(reported - truth) <= 0.03)
+
+    def exactly(self, name, reported, truth):
+        self.line(name, reported, truth, 0,
+                  reported is not None and abs(reported - truth) <= 1e-6 * abs(truth))
 
     def equal(self, name, reported, wanted):
         if reported != wanted:
@@ -190,6 +207,73 @@ def compare_pipeline(check, pipeline, steady, stages, batches):
         check.share("pipeline.bubble", pipeline["bubble"], exposed / (compute + exposed))
 
 
+def compare_products(check, report, truth, first, last):
+    """Operations by the written schedule, times by the simulator's log."""
+    products, budget, n = report["products"], report["budget"], last - first
+    calls = 2 * LAYERS * OF_EACH  # a step and rank, of each shape: forward and backward
+    by_precision = {row["precision"]: row for row in products["by_precision"]}
+    check.equal("precisions", sorted(by_precision), sorted(SHAPES))
+    total, at_peak = 0, 0
+    for precision, ((m, n_, k), peak) in SHAPES.items():
+        flops = RANKS * calls * 2 * m * n_ * k
+        total, at_peak = total + flops, at_peak + flops / RANKS / peak
+        row = by_precision.get(precision, {})
+        check.exactly(f"{precision}: GFLOP", (row.get("flops") or 0) / 1e9, flops / 1e9)
+        check.exactly(f"{precision}: peak", row.get("peak_tflops"), peak / 1e12)
+    check.exactly("budget.product_flops, GFLOP", (budget["product_flops"] or 0) / 1e9, total / 1e9)
+    check.share("budget.hfu x step / time at peak", (budget["hfu"] or 0) / at_peak
+                * report["distributed"]["mean_step_wall_ms"] / 1e3, 1)
+    check.exactly("its parts", sum(row["hfu"] for row in by_precision.values()), budget["hfu"])
+    ms = []
+    for rank in truth.ranks:
+        begin, end = rank.steps[first][0], rank.steps[last - 1][1]
+        ms.append(sum(op.end - op.start for op in rank.order
+                      if op.kind == "kernel" and begin < op.end <= end and is_product(op)) / n)
+    check.ms("products.ms", products["ms"], sum(ms) / len(ms))
+    check.exactly("products.covered", products["covered"], 1)
+    check.share("products.tflops", (products["tflops"] or 0) / 10, 1)
+    return sum(ms) / len(ms)
+
+
+def is_product(op):
+    return op.name.startswith(("nvjet", "sm80_xmma_gemm"))
+
+
+def compare_products_of_kernels(check, report, steady, product_ns):
+    """All kernels were seen, so what the products are of them is known."""
+    products = report["products"]
+    check.equal("how", products["how"], "their kernels")
+    check.equal("sampled", products["sampled"], False)
+    check.equal("timed", products["timed"], products["calls"])
+    check.share("budget.hfu_coverage", report["budget"]["hfu_coverage"],
+                product_ns / steady["compute"])
+    check.equal("matrix products", coverage(report, "matrix products")["share"], 1)
+
+
+def compare_products_of_events(check, report, product_ns):
+    """One in sixteen, and what that is worth: by the law of the times' variation, uniform."""
+    products, one_in = report["products"], 16
+    error = 0
+    for row in products["by_shape"]:
+        calls, deviation = row["calls"], JITTER / 3 ** 0.5 * row["mean_us"] / 1e3
+        timed = row["timed"] / RANKS  # of each rank, in all steps: the mean of a step has no more
+        error += calls ** 2 * (1 - 1 / one_in) * deviation ** 2 / timed / RANKS
+    error **= 0.5
+    check.line("products.ms_error", products["ms_error"], error, 0.3 * error,
+               abs(products["ms_error"] - error) <= 0.3 * error)
+    gaps = 1e-3 * sum(row["calls"] for row in products["by_shape"])  # a microsecond each
+    allowed = 4 * error + gaps
+    check.line("products.ms, by its error", products["ms"], product_ns / 1e6, allowed,
+               abs(products["ms"] - product_ns / 1e6) <= allowed)
+    check.equal("how", products["how"], "pairs of events around a sample")
+    check.equal("sampled", products["sampled"], True)
+    check.equal("one_in", products["one_in"], one_in)
+    check.share("timed", products["timed"] * one_in / products["calls"], 1)
+    check.equal("an error is told", products["ms_error"] is not None, True)
+    check.equal("it is no compute", report["budget"]["hfu_coverage"], None)
+    check.equal("gpu_timing", "and a sample of products" in report["quality"]["gpu_timing"], True)
+
+
 def compare(report, truth, scenario):
     count, warmup = report["steps"]["count"], report["steps"]["warmup_excluded"]
     if not count or warmup is None or not warmup < count <= truth.n_steps:
@@ -206,6 +290,9 @@ def compare(report, truth, scenario):
     compare_compute(check, report["distributed"], steady)
     compare_path(check, report["critical_path"], steady)
     compare_what_if(check, report["critical_path"], truth, warmup, count)
+    if "--products" in scenario["options"]:
+        product_ns = compare_products(check, report, truth, warmup, count)
+        compare_products_of_kernels(check, report, steady, product_ns)
     if "pipeline" in scenario:
         compare_pipeline(check, report["pipeline"], steady, *scenario["pipeline"])
     wanted = [scenario["straggler"]] if "straggler" in scenario else []
@@ -257,10 +344,14 @@ def compare_nulls(check, report):
     check.equal("kernel times", coverage(report, "kernel times")["share"], 0)
 
 
-def compare_events(report, truth):
-    """Collectives as they were, all else unknown."""
+def compare_events(report, truth, scenario):
+    """Collectives as they were, a sample of products, all else unknown."""
     check = Comparison()
     warmup, timing = report["steps"]["warmup_excluded"], report["quality"]["gpu_timing"]
+    if "--products" in scenario["options"]:
+        product_ns = compare_products(check, report, truth, warmup, report["steps"]["count"])
+        compare_products_of_events(check, report, product_ns)
+        timing = timing.replace(" and a sample of products", "")
     check.equal("how", timing.startswith("event pairs around collectives, no other kernels"), True)
     compare_nulls(check, report)
     check.equal("collective times", coverage(report, "collective times")["share"], 1)
@@ -341,7 +432,7 @@ def main():
         if scenario.get("refused"):
             wrong = compare_refusal(made)
         elif scenario.get("timing") == "events":
-            wrong = compare_events(made, truth)
+            wrong = compare_events(made, truth, scenario)
         elif scenario.get("timing") == "host":
             wrong = compare_host(made)
         elif scenario.get("timing") == "duty":

@@ -303,6 +303,37 @@ static struct results *thousand(void) {
   return straggler_of(1000, 400);
 }
 
+/* Of a job without CUPTI: bf16, and some that was left in fp32. */
+static struct products_result sampled_products(struct arena *arena) {
+  static const struct product_row rows[] = {
+      {"4096 x 8192 x 4096", "bfloat16", "bf16/fp16", 1, 96, 661, 451, 1.2, 43.3, 0.62, 609, 0.616},
+      {"4096 x 4096 x 11008", "bfloat16", "bf16/fp16", 1, 32, 220, 604, 2.1, 19.3, 0.276, 611,
+       0.618},
+      {"2048 x 128 x 2048", "bfloat16", "bf16/fp16", 32, 64, 441, 88.2, 0.9, 5.64, 0.081, 389,
+       0.393},
+      {"4096 x 64 x 4096", "float32", "fp32", 1, 4, 27, 411, 9, 1.64, 0.023, 5.2, 0.078}};
+  static const struct precision_row precisions[] = {
+      {"bf16/fp16", 5.58e14, 0.9965, 989, 0.446, 68.2, 600, 0.607},
+      {"fp32", 1.96e12, 0.0035, 67, 0.002, 1.64, 5.2, 0.078}};
+  struct products_result products = {.how = "pairs of events around a sample",
+                                     .sampled = true,
+                                     .one_in = 16,
+                                     .calls = 21560,
+                                     .timed = 1349,
+                                     .ms = 69.9,
+                                     .ms_error = 0.151,
+                                     .covered = 0.998,
+                                     .bounded = 0.004,
+                                     .tflops = 586,
+                                     .tflops_error = 1.3,
+                                     .shapes = 9,
+                                     .rows = KEEP(arena, rows),
+                                     .n_rows = LENGTH(rows),
+                                     .precisions = KEEP(arena, precisions),
+                                     .n_precisions = LENGTH(precisions)};
+  return products;
+}
+
 /* The same job without anything to complain about, and its arithmetic given. */
 static struct results *healthy(void) {
   struct results *results = straggler_of(4, 1000000);
@@ -325,6 +356,8 @@ static struct results *healthy(void) {
   results->hfu_attention = 0.031;
   results->hfu_attention_coverage = 0.12;
   results->product_flops = 5.6e14;
+  results->peak_precision = "bf16/fp16";
+  results->products = sampled_products((struct arena *)results->internal);
   results->what_if[0].rank = -1;
   results->what_if[0].change = "every rank as fast as the median";
   results->what_if[0].saving_fraction = 0.0002;

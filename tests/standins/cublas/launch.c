@@ -52,6 +52,14 @@ static bool open_driver(void) {
   return driver.module;
 }
 
+/* Uniform in 1 - jitter to 1 + jitter, the same in every run. */
+static double vary(void) {
+  static __thread uint64_t state = 1;
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  double jitter = sim_setting("PRODUCT_JITTER", 0);
+  return 1 + jitter * (2 * ((double)(state >> 11) / 9007199254740992.0) - 1);
+}
+
 int blas_launch(void *stream, struct blas_product product) {
   if (product.m < 0 || product.n < 0 || product.k < 0 || product.batch < 0)
     return BLAS_INVALID_VALUE;
@@ -63,7 +71,7 @@ int blas_launch(void *stream, struct blas_product product) {
   double flops =
       2.0 * (double)product.m * (double)product.n * (double)product.k * (double)product.batch;
   const char *name = kernel_name(product.type);
-  int64_t least = sim_kernel_duration(name), ns = (int64_t)(flops / flops_per_ns);
+  int64_t least = sim_kernel_duration(name), ns = (int64_t)(flops / flops_per_ns * vary());
   CUfunction function;
   if (!open_driver() || driver.get(&function, driver.module, name) != CUDA_SUCCESS)
     return BLAS_NOT_INITIALIZED;

@@ -97,7 +97,7 @@ static cudaError_t properties(struct cudaDeviceProp *properties, int device) {
   if (device < 0 || device >= SIM_DEVICES)
     return remember(cudaErrorInvalidDevice);
   memset(properties, 0, sizeof *properties);
-  snprintf(properties->name, sizeof properties->name, "tscope stand-in GPU");
+  snprintf(properties->name, sizeof properties->name, "%s", sim_gpu_name());
   snprintf(properties->uuid.bytes, sizeof properties->uuid.bytes, "standin-%d", device);
   properties->totalGlobalMem = (size_t)80 << 30;
   properties->sharedMemPerBlock = 48 << 10;

@@ -62,7 +62,7 @@ ENTRY(cuDeviceGet, (CUdevice * device, int ordinal)) {
 
 ENTRY(cuDeviceGetName, (char *name, int bytes, CUdevice device)) {
   (void)device;
-  snprintf(name, (size_t)bytes, "tscope stand-in GPU");
+  snprintf(name, (size_t)bytes, "%s", sim_gpu_name());
   return CUDA_SUCCESS;
 }
 

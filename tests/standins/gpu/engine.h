@@ -117,6 +117,8 @@ struct sim_settings {
 };
 SIM_API extern struct sim_settings sim_settings;
 SIM_API double sim_setting(const char *name, double otherwise);
+/* What the GPUs call themselves: STANDIN_GPU_NAME, or that they are none. */
+SIM_API const char *sim_gpu_name(void);
 
 SIM_API void sim_lock(void);
 SIM_API void sim_unlock(void);

@@ -37,6 +37,11 @@ double sim_setting(const char *name, double otherwise) {
   return text && *text ? atof(text) : otherwise;
 }
 
+const char *sim_gpu_name(void) {
+  const char *name = getenv("STANDIN_GPU_NAME");
+  return name && *name ? name : "tscope stand-in GPU";
+}
+
 __attribute__((constructor)) static void read_settings(void) {
   sim_settings = (struct sim_settings){
       .launch_ns = (int64_t)(sim_setting("LAUNCH_US", 3) * 1e3),
