@@ -171,6 +171,13 @@ static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n
   }
 }
 
+/* Whether a device span is one of those in the queues: its launch is known, and what was beside it is
+ * not overwritten. */
+static bool is_queued(const struct timeline *t, const struct span *span) {
+  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE &&
+         span->start >= t->detail_begin;
+}
+
 /* The device spans of each lane side by side. `first` counts them by lane, and says afterwards
  * where each lane's begin: first[lane + 1], up to first[lane + 2]. */
 static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
@@ -178,7 +185,7 @@ static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i6
     first[lane + 1] += first[lane];
   for (u32 i = t->n_spans; i-- > 0;) {
     const struct span *span = &t->spans[i];
-    if (!SPAN_ON_DEVICE(span->kind) || span->launch == INDEX_NONE)
+    if (!is_queued(t, span))
       continue;
     u32 at = --first[span->lane + 1];
     called[at] = t->spans[span->launch].start;
@@ -219,7 +226,7 @@ static int take_all(struct counting *c) {
       continue;
     }
     take_device(c, i);
-    if (span->launch != INDEX_NONE) {
+    if (is_queued(t, span)) {
       by_lane[span->lane + 1]++;
       linked++;
     }
