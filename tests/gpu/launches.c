@@ -3,11 +3,13 @@
  * Launches of which it is known how many and how long they are, for machines with a GPU and no
  * PyTorch; scripts/gpu-check runs it. The kernels are PTX, which every driver compiles for its GPU.
  *
- *   launches count    launches by the driver's API and, where it can, by the runtime's; a copy and
- * a fill; a graph and its replays; long kernels, timed by CUDA events launches pace     the time of
- * a launch in a loop of kernels that do nothing
+ *   launches count   launches by the driver's API and, where it can, by the runtime's; a copy and a
+ *                    fill; a graph and its replays; long kernels, timed by CUDA events
+ *   launches pace    the time of a launch in a loop of kernels that do nothing
  *
- * Prints one JSON object. A CUDA error ends it with status 1 and its text.
+ * Prints one JSON object; `long_from` and `long_to`, in seconds of CLOCK_MONOTONIC, are when the
+ * first long kernel was about to be launched and when the last had ended. A CUDA error ends it with
+ * status 1 and its text.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -117,23 +119,26 @@ static void count(CUmodule module, cudaStream_t stream) {
     CUDA(cudaGraphLaunch(replayed, stream));
   CUDA(cudaStreamSynchronize(stream));
 
-  uint64_t ns = 1000000;
+  uint64_t ns = 2000000;
   void *arguments[] = {&ns};
   cudaEvent_t start, end;
   float ms;
   CUDA(cudaEventCreate(&start));
   CUDA(cudaEventCreate(&end));
+  double from = now();
   launch(longer, stream, arguments);
   CUDA(cudaEventRecord(start, stream));
   for (int i = 0; i < LONG_KERNELS; i++)
     launch(longer, stream, arguments);
   CUDA(cudaEventRecord(end, stream));
   CUDA(cudaStreamSynchronize(stream));
+  double to = now();
   CUDA(cudaEventElapsedTime(&ms, start, end));
   printf("{\"check_tiny\": %d, \"check_graphed\": %d, \"check_long\": %d, \"replays\": %d, "
-         "\"long_ms\": %.6f, \"filled\": %d, \"by_runtime\": %s}\n",
+         "\"long_ms\": %.6f, \"long_from\": %.9f, \"long_to\": %.9f, \"filled\": %d, "
+         "\"by_runtime\": %s}\n",
          TINY_KERNELS * (by_runtime ? 2 : 1), CAPTURED * REPLAYS, LONG_KERNELS + 1, REPLAYS,
-         (double)ms, host[17], by_runtime ? "true" : "false");
+         (double)ms, from, to, host[17], by_runtime ? "true" : "false");
 }
 
 static int by_size(const void *left, const void *right) {

@@ -6,9 +6,11 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
@@ -31,34 +33,101 @@ class NotHere(Exception):
     """A row cannot be checked on this machine; says what it needs."""
 
 
-def output(*command):
+class OutOfTime(NotHere):
+    """The time for all rows is over."""
+
+
+def finish(command, environment, seconds, scratch):
+    """Runs a command and all that it starts, for so long at most: exit status (None: it took
+    longer), standard output, standard error. Through files: a pipe stays open for as long as
+    anything that the command has left behind."""
+    with tempfile.TemporaryFile(dir=scratch) as out, tempfile.TemporaryFile(dir=scratch) as err:
+        process = subprocess.Popen(command, env=environment, stdout=out, stderr=err,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except OSError:
+                pass  # nothing of it is left
+            process.wait()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+    return status, texts[0], texts[1]
+
+
+def output(*command, seconds=60):
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
+        status, said, _ = finish(command, None, seconds, None)
+        return said.strip() if status == 0 else ""
+    except OSError:
         return ""
 
 
-def gpus():
-    """Each GPU's name and driver version; none where the driver answers to nobody. In a process of
-    its own, so that this one never holds a context."""
-    question = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-    found = [line.split(", ") for line in question.splitlines() if line.count(", ") == 1]
-    if found:
-        return found
-    code = ("import ctypes as c; d = c.CDLL('libcuda.so.1'); n = c.c_int(); v = c.c_int()\n"
-            "d.cuInit(0) and exit(1); d.cuDeviceGetCount(c.byref(n)); t = c.create_string_buffer(96)\n"
-            "d.cuDriverGetVersion(c.byref(v))\n"
-            "for i in range(n.value): d.cuDeviceGetName(t, 96, i); "
-            "print(t.value.decode() + ', CUDA', v.value // 1000, sep=' ')")
-    return [line.split(", ") for line in output(sys.executable, "-c", code).splitlines()]
+ASK_DRIVER = """
+import ctypes, json
+driver = ctypes.CDLL("libcuda.so.1")
+count, version, text = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(256)
+result = driver.cuInit(0)
+if result:
+    raise SystemExit(f"cuInit says {result}")
+driver.cuDeviceGetCount(ctypes.byref(count))
+driver.cuDriverGetVersion(ctypes.byref(version))
+names = []
+for i in range(count.value):
+    driver.cuDeviceGetName(text, 256, i)
+    names.append(text.value.decode())
+print(json.dumps({"names": names, "cuda": version.value}))
+"""
+
+
+def ask_driver(scratch):
+    """The GPUs that a program here may use, as CUDA_VISIBLE_DEVICES and MIG leave them: names and
+    the driver's CUDA version; or why there is none. In a process of its own, so that this one never
+    holds a context."""
+    status, said, errors = finish([sys.executable, "-c", ASK_DRIVER], None, 120, scratch)
+    if status != 0:
+        why = errors.strip().splitlines()[-1:] or [f"status {status}"]
+        return [], 0, f"no GPU: {why[0]}"
+    found = json.loads(said)
+    return found["names"], found["cuda"], None if found["names"] else "no GPU: the driver has none"
+
+
+def driver_facts():
+    """What only the driver's own tool tells, as far as it is here."""
+    asked = ["driver_version", "compute_mode", "mig.mode.current", "persistence_mode",
+             "clocks.max.sm", "power.limit"]
+    said = output("nvidia-smi", "--query-gpu=" + ",".join(asked), "--format=csv,noheader")
+    facts = []
+    if said:
+        facts = [(name, value) for name, value in zip(asked, said.splitlines()[0].split(", "))]
+    for path, pattern, name in (
+            ("/proc/driver/nvidia/version", r"NVRM version: (.*)", "driver"),
+            ("/proc/driver/nvidia/params", r"RmProfilingAdminOnly: (.*)", "profiling for root alone"),
+            ("/proc/version", r"(.*[Mm]icrosoft.*)", "WSL")):
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = re.search(pattern, file.read())
+        except OSError:
+            continue
+        if found:
+            facts.append((name, found[1].strip()))
+    if os.environ.get("CUDA_MPS_PIPE_DIRECTORY"):
+        facts.append(("MPS", os.environ["CUDA_MPS_PIPE_DIRECTORY"]))
+    return facts
 
 
 class Run:
     """What became of one program: `said` is the JSON object on its last line."""
 
-    def __init__(self, result, folder):
-        self.lines = result.stdout.splitlines()
-        self.errors = result.stderr
+    def __init__(self, out, errors, folder):
+        self.lines = out.splitlines()
+        self.errors = errors
         self.folder = folder
         self.said = None
         if self.lines and self.lines[-1].startswith("{"):
@@ -81,13 +150,17 @@ class Run:
 class Machine:
     """`real` says whether there is a GPU; else programs run on the stand-ins."""
 
-    def __init__(self, build, python, scratch, standins):
+    def __init__(self, build, python, scratch, standins, seconds):
         self.scratch = scratch
         self.build = build
+        self.ends = time.monotonic() + seconds
         self.library = os.path.join(build, "preload", "libtscope.so")
         self.tool = os.path.join(build, "analyzer", "tscope-report")
-        self.gpus = [] if standins else gpus()
+        self.gpus, self.cuda, self.why_no_gpu = [], 0, "asked for the stand-ins"
+        if not standins:
+            self.gpus, self.cuda, self.why_no_gpu = ask_driver(scratch)
         self.real = bool(self.gpus)
+        self.driver_facts = driver_facts() if self.real else []
         self.python = python
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("TSCOPE") and name != "LD_PRELOAD"}
@@ -97,13 +170,22 @@ class Machine:
         self.why_no_torch = self._find_torch(build)
         self.runs = {}
 
+    def left(self):
+        """Seconds until the time for all rows is over."""
+        return self.ends - time.monotonic()
+
     def _find_torch(self, build):
         if not self.python:
             return "no Python with PyTorch was found; --python PYTHON or --wheels FOLDER names one"
-        if self.real:
+        if self.real:  # the first import reads gigabytes of libraries
             code = "import torch; print(torch.cuda.is_available())"
-            seen = output(self.python, "-c", code)
-            return None if seen == "True" else f"PyTorch of {self.python} sees no GPU"
+            status, seen, errors = finish([self.python, "-c", code], self.environment, 240,
+                                          self.scratch)
+            if status is None:
+                return f"PyTorch of {self.python} takes more than 240 s to import"
+            if status == 0 and seen.strip() == "True":
+                return None
+            return f"PyTorch of {self.python} sees no GPU: {last_line(errors) or seen.strip()}"
         wheel, why_not = standin_wheel.site_packages(self.python)
         if not wheel:
             return why_not
@@ -114,59 +196,74 @@ class Machine:
         self.environment["PYTHONPATH"] = site
         return None
 
-    def run(self, script, *arguments, mode=BARE, ranks=0, name="", **settings):
-        """Runs a script of this folder or of tests/torch, or gives what an equal run gave before."""
-        key = (script, arguments, mode, ranks, name, tuple(sorted(settings.items())))
+    def _once(self, key, make):
+        """What make() gave or raised the first time."""
         if key not in self.runs:
-            self.runs[key] = self._run(script, arguments, mode, ranks, settings)
+            try:
+                self.runs[key] = make()
+            except OutOfTime:
+                raise
+            except (Failed, NotHere) as reason:
+                self.runs[key] = reason
+        if isinstance(self.runs[key], Exception):
+            raise self.runs[key]
         return self.runs[key]
 
-    def _run(self, script, arguments, mode, ranks, settings):
-        if self.why_no_torch:
-            raise NotHere(self.why_no_torch)
+    def _run_here(self, what, command, environment, mode, limit):
+        """Runs it with the shim as `mode` says."""
         folder = tempfile.mkdtemp(prefix="run-", dir=self.scratch)
-        environment = dict(self.environment, TSCOPE_DIR=folder, **settings)
+        environment = dict(environment, TSCOPE_DIR=folder)
         if mode != BARE:
             environment.update(SETTINGS[mode], LD_PRELOAD=self.library)
+        left = self.left()
+        if left < 5:
+            raise OutOfTime("the time for all rows was over")
+        status, out, errors = finish(command, environment, min(limit, left), self.scratch)
+        if status is None and left < limit:
+            raise OutOfTime(f"the time for all rows was over, {left:.0f} s into {what}")
+        if status is None:
+            raise Failed(f"{what} ({mode}) took more than {limit} s and was killed: "
+                         f"{last_line(errors)}")
+        return status, out, errors, folder
+
+    def run(self, script, *arguments, mode=BARE, ranks=0, name="", limit=150, **settings):
+        """Runs a script of this folder or of tests/torch, or gives what an equal run gave before."""
+        key = (script, arguments, mode, ranks, name, tuple(sorted(settings.items())))
+        return self._once(key, lambda: self._run(script, arguments, mode, ranks, limit, settings))
+
+    def _run(self, script, arguments, mode, ranks, limit, settings):
+        if self.why_no_torch:
+            raise NotHere(self.why_no_torch)
         launcher = []
         if ranks:
             launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
                         str(ranks)]
         command = [self.python, *launcher, os.path.join(HERE, script), *arguments]
-        try:
-            result = subprocess.run(command, env=environment, capture_output=True, text=True,
-                                    timeout=300)
-        except subprocess.TimeoutExpired as timeout:
-            raise Failed(f"{script} {' '.join(arguments)} took more than 300 s") from timeout
-        if result.returncode != 0:
-            raise Failed(f"{script} {' '.join(arguments)} ({mode}) ended with status "
-                         f"{result.returncode}: {result.stderr.strip()[:1500]}")
-        return Run(result, folder)
+        what = f"{script} {' '.join(arguments)}"
+        status, out, errors, folder = self._run_here(what, command,
+                                                     dict(self.environment, **settings), mode,
+                                                     limit)
+        if status != 0:
+            raise Failed(f"{what} ({mode}) ended with status {status}: {end_of(errors)}")
+        return Run(out, errors, folder)
 
     def program(self, name, *arguments, mode=BARE, label="", **settings):
         """Runs a program of this folder that was built along, or gives what an equal run gave."""
         key = (name, arguments, mode, label, tuple(sorted(settings.items())))
-        if key not in self.runs:
-            self.runs[key] = self._program(name, arguments, mode, settings)
-        return self.runs[key]
+        return self._once(key, lambda: self._program(name, arguments, mode, settings))
 
     def _program(self, name, arguments, mode, settings):
         path = os.path.join(self.build, "tests", "gpu", name)
         if not os.path.exists(path):
             raise NotHere(f"{path} was not built")
-        folder = tempfile.mkdtemp(prefix="run-", dir=self.scratch)
-        environment = dict(self.environment, TSCOPE_DIR=folder, LD_LIBRARY_PATH=self.cuda_libraries(),
-                           **settings)
-        if mode != BARE:
-            environment.update(SETTINGS[mode], LD_PRELOAD=self.library)
-        result = subprocess.run([path, *arguments], env=environment, capture_output=True, text=True,
-                                timeout=120)
-        if result.returncode == 127:
-            raise NotHere(result.stderr.strip())
-        if result.returncode != 0:
-            raise Failed(f"{name} {' '.join(arguments)} ({mode}) ended with status "
-                         f"{result.returncode}: {result.stderr.strip()[:500]}")
-        return Run(result, folder)
+        environment = dict(self.environment, LD_LIBRARY_PATH=self.cuda_libraries(), **settings)
+        what = f"{name} {' '.join(arguments)}"
+        status, out, errors, folder = self._run_here(what, [path, *arguments], environment, mode, 60)
+        if status == 127 or "version `GLIBC" in errors or "driver version is insufficient" in errors:
+            raise NotHere(f"{what} does not run here: {last_line(errors)}")
+        if status != 0:
+            raise Failed(f"{what} ({mode}) ended with status {status}: {end_of(errors)}")
+        return Run(out, errors, folder)
 
     def cuda_libraries(self):
         """Where programs find the CUDA runtime and CUPTI: the stand-ins; or what was carried here,
@@ -187,33 +284,48 @@ class Machine:
 
     def report(self, run):
         """The report on a run, as JSON."""
-        result = subprocess.run([self.tool, "--format", "json", run.folder], capture_output=True,
-                                text=True)
-        if result.returncode == 127 or "error while loading" in result.stderr:
-            raise NotHere(f"tscope-report does not start here: {result.stderr.strip()}")
-        if result.returncode != 0:
-            raise Failed(f"tscope-report: {result.stderr.strip()}")
-        return json.loads(result.stdout)
+        places = filter(None, [self.environment.get("LD_LIBRARY_PATH"),
+                               os.path.join(self.build, "carried")])
+        status, out, errors = finish([self.tool, "--format", "json", run.folder],
+                                     dict(self.environment, LD_LIBRARY_PATH=os.pathsep.join(places)),
+                                     120, self.scratch)
+        if status == 127 or "error while loading" in errors or "version `GLIBC" in errors:
+            raise NotHere(f"tscope-report does not start here: {errors.strip()}")
+        if status != 0:
+            raise Failed(f"tscope-report: status {status}: {end_of(errors)}")
+        return json.loads(out)
 
     def described(self):
         """What a record says of the machine, as (what, text)."""
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             cpu = re.search(r"model name\s*: (.*)", file.read())
-        facts = [("device", ", ".join(name for name, _ in self.gpus) or "none: the stand-ins"),
-                 ("driver", ", ".join(sorted({driver for _, driver in self.gpus})) or "none"),
-                 ("CPU", f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} cores"),
-                 ("kernel", platform.release()), ("Python", platform.python_version()),
-                 ("libc", " ".join(platform.libc_ver()))]
+        kinds = [f"{self.gpus.count(name)} × {name}" for name in dict.fromkeys(self.gpus)]
+        facts = [("device", ", ".join(kinds) or "none: the stand-ins"),
+                 ("CUDA of the driver", f"{self.cuda // 1000}.{self.cuda % 1000 // 10}")]
+        facts += self.driver_facts
+        facts += [("CPU", f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} cores"),
+                  ("kernel", platform.release()), ("Python", platform.python_version()),
+                  ("libc", " ".join(platform.libc_ver()))]
         for run in self.runs.values():
-            if run.said and "torch" in run.said:
+            if isinstance(run, Run) and run.said and "torch" in run.said:
                 facts += [("PyTorch", run.said["torch"]), ("CUDA of PyTorch", run.said["cuda"]),
                           ("NCCL", run.said["nccl"])]
+                facts += [("library", path) for path in run.said.get("libraries", [])]
                 break
         return facts
 
 
+def last_line(text):
+    return (text.strip().splitlines() or [""])[-1][:300]
+
+
+def end_of(text):
+    """The end of what a program said: what matters is commonly there."""
+    return text.strip()[-1500:]
+
+
 def demangled(name):
-    """A C++ name as people write it; as it is where no C++ library is to be had."""
+    """A C++ name as people write it."""
     if not name.startswith("_Z"):
         return name
     if not hasattr(demangled, "function"):
@@ -226,7 +338,7 @@ def demangled(name):
         demangled.free = ctypes.CDLL(None).free
         demangled.free.argtypes = [ctypes.c_void_p]
     if not demangled.function:
-        return name
+        raise NotHere("names of kernels cannot be read here: no libstdc++.so.6")
     text = demangled.function(name.encode(), None, None, None)
     if not text:
         return name

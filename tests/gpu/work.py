@@ -35,6 +35,16 @@ def mark():
     torch.cuda._sleep(1000)
 
 
+def kernels_before_their_launch(events):
+    """How many kernels the profiler tells to have begun a millisecond and more before the call that
+    launched them: they were told on a wrong clock."""
+    launched = {event["args"]["correlation"]: event["ts"] for event in events
+                if event.get("cat") in ("cuda_runtime", "cuda_driver")
+                and "correlation" in event.get("args", {})}
+    return sum(event["ts"] < launched.get(event["args"].get("correlation"), 0) - 1000
+               for event in events if event.get("cat") == "kernel")
+
+
 @contextlib.contextmanager
 def profiled(wanted, found):
     """Puts into `found` the kernels, copies and fills that torch.profiler recorded."""
@@ -55,6 +65,39 @@ def profiled(wanted, found):
                    for event in events if event.get("cat") in kinds)
     found["profiler"] = work_parts.cut([(name, duration * 1e-6, kind)
                                         for _, duration, name, kind in spans])
+    found["too_early"] = found.get("too_early", 0) + kernels_before_their_launch(events)
+
+
+def further_sessions(options, found):
+    """More sessions of the profiler, of a few kernels each: how many it saw in each."""
+    found["sessions"] = []
+    for _ in range(2 if options.profiler else 0):
+        time.sleep(0.5)  # the shim looks ten times a second whether it may go on
+        session = {}
+        mark()
+        with profiled(True, session):
+            for _ in range(8):
+                mark()
+                torch.zeros(16, device="cuda").add_(1)
+        found["sessions"].append(sum(sum(part.get("kernels", {"names": {}})["names"].values())
+                                     for part in session["profiler"]))
+        found["too_early"] += session["too_early"]
+
+
+def settle():
+    """Keeps the GPU at work for a while (on an H100, half a second), so that its clocks are what they
+    will be."""
+    a = torch.ones(8192, 8192, dtype=torch.bfloat16, device="cuda")
+    for _ in range(300):
+        torch.mm(a, a)
+
+
+def libraries():
+    """The files of CUDA's libraries in this process."""
+    names = ("libcupti.so", "libcudart.so", "libcuda.so", "libnccl.so", "libcublasLt.so")
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        paths = {line.split()[-1] for line in file if "/" in line}
+    return sorted(path for path in paths if os.path.basename(path).startswith(names))
 
 
 class Training:
@@ -104,6 +147,8 @@ def train(options):
     training, found, losses = Training(options), {}, []
     for _ in range(3):
         losses.append(training.step())
+    if not options.small:
+        settle()
     torch.cuda.synchronize()
     with profiled(options.profiler, found):
         mark()
@@ -115,16 +160,23 @@ def train(options):
         found["flops"] = products()
         mark()
         torch.cuda.synchronize()
+    further_sessions(options, found)
+    if options.profiler:
+        time.sleep(0.5)
     for _ in range(2):  # after a profiler has gone, the shim is to see again
         losses.append(training.step())
     found["losses"] = [loss.item().hex() for loss in losses]
     found["peak_allocated"] = torch.cuda.max_memory_allocated()
     found["peak_reserved"] = torch.cuda.max_memory_reserved()
+    free, total = torch.cuda.mem_get_info()
+    found["device_used"] = total - free
     return found
 
 
 def graph(options):
     """Part 0: a training step captured into a graph, replayed."""
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
     training, found = Training(options), {}
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -193,7 +245,7 @@ def main():
     options = parser.parse_args()
     found = works[options.work](options)
     found.update(device=torch.cuda.get_device_name(), torch=torch.__version__,
-                 cuda=torch.version.cuda, nccl=".".join(map(str, torch.cuda.nccl.version())))
+                 libraries=libraries(), cuda=torch.version.cuda, nccl=".".join(map(str, torch.cuda.nccl.version())))
     print(json.dumps(found))
 
 
