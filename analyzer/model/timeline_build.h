@@ -62,7 +62,7 @@ struct timeline_build {
   VECTOR(struct lane) lanes;
   VECTOR(struct arithmetic) arithmetic;
   struct products_build products_build;
-  struct products *products;  /* the timeline's, once decoded */
+  struct products *products;           /* the timeline's, once decoded */
   VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
   u32 *span_of_run;                    /* [spine.runs.n] */
   VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */
@@ -76,6 +76,9 @@ int timeline_decode(struct timeline_build *build);
 
 /* Sorts spans by (start, longer first), keeping links between spans. */
 int timeline_sort(struct timeline_build *build);
+
+/* Whether what ran last is not in the trace, while what ran first is: see pair_in_order(). */
+bool timeline_lost_its_end(const struct timeline_build *build);
 
 /* Device spans to the calls that launched them, by order per stream. */
 int timeline_link_launches(struct timeline_build *build);

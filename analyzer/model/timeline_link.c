@@ -125,13 +125,16 @@ static void link_stream(struct linking *linking, u32 stream) {
     same = linking->ordered_causes[i].what == linking->ordered_effects[i].what;
   if (!same)
     list_stream(linking, stream, true, &causes, &effects);
-  bool overwritten =
-      linking->build->detail_begin > linking->build->model->ranks[linking->build->rank].begin;
   pair_in_order(linking->ordered_causes, causes, linking->ordered_effects, effects,
-                linking->build->spine->cut_short && !overwritten, linking->effect_of);
+                timeline_lost_its_end(linking->build), linking->effect_of);
   for (u32 i = 0; i < causes; i++)
     if (linking->effect_of[i] != INDEX_NONE)
       link(linking, linking->chosen_causes[i], linking->chosen_effects[linking->effect_of[i]]);
+}
+
+bool timeline_lost_its_end(const struct timeline_build *build) {
+  bool overwritten = build->detail_begin > build->model->ranks[build->rank].begin;
+  return build->spine->cut_short && !overwritten;
 }
 
 int timeline_link_launches(struct timeline_build *build) {
