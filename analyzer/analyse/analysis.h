@@ -82,6 +82,7 @@ struct analysis {
   i64 *begin, *end;        /* as in struct steps: as the model tells them until the rank is looked
                               at, from then on as its kernels do */
   u8 *told;                /* likewise */
+  struct timeline *early;  /* of rank 0, where it was needed first; NULL */
   struct rank_summary *ranks;
   float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
   i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
@@ -153,6 +154,7 @@ int input_pauses(const struct analysis *a, const struct timeline *timeline, stru
 
 /* The analyses. Each returns 0 or negative errno. */
 int steps_prepare(struct analysis *a);
+int steps_count_warmup(struct analysis *a);
 int steps_analyse(struct analysis *a);
 int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline);
 int collectives_prepare(struct analysis *a);

@@ -19,13 +19,21 @@ struct rank_loop {
   atomic_uint done;
 };
 
+static int load(struct analysis *a, u32 rank, struct timeline *timeline) {
+  if (rank != 0 || !a->early)
+    return a->source.load(a->model, rank, timeline);
+  *timeline = *a->early;
+  a->early = NULL;
+  return 0;
+}
+
 static int analyse_rank(void *user, u32 rank, unsigned worker) {
   struct rank_loop *loop = user;
   struct analysis *a = loop->a;
   struct timeline timeline;
   memset(&timeline, 0, sizeof(timeline));
   /* A rank that cannot be decoded is left out and shows as partial; the others still count. */
-  if (a->source.load(a->model, rank, &timeline) == 0) {
+  if (load(a, rank, &timeline) == 0) {
     int error = steps_on_gpu_rank(a, &timeline); /* all others go by its steps */
     if (error == 0)
       error = overlap_rank(a, &timeline);
@@ -65,11 +73,11 @@ static int prepare(struct analysis *a) {
 
 static int run_all(struct analysis *a) {
   struct rank_loop loop = {.a = a};
-  int (*const before[])(struct analysis *) = {steps_prepare,        prepare,
-                                              collectives_prepare,  group_calls_join,
-                                              graph_plan,           kernel_times_prepare,
-                                              gpu_timeline_prepare, launches_prepare,
-                                              products_prepare};
+  int (*const before[])(struct analysis *) = {
+      steps_prepare,        steps_count_warmup,   prepare,
+      collectives_prepare,  group_calls_join,     graph_plan,
+      kernel_times_prepare, gpu_timeline_prepare, launches_prepare,
+      products_prepare};
   int error = 0;
   for (size_t i = 0; i < sizeof(before) / sizeof(before[0]) && !error; i++)
     error = before[i](a);
@@ -80,8 +88,9 @@ static int run_all(struct analysis *a) {
       steps_analyse,          overlap_summarise,     phases_analyse,        collectives_analyse,
       stragglers_analyse,     last_arrivals_analyse, critical_path_analyse, kernel_times_summarise,
       gpu_timeline_summarise, launches_summarise,    pipeline_analyse,      named_ranges_analyse,
-      products_summarise,     utilisation_analyse,   budget_analyse,        memory_analyse,        verdict_analyse,       modules_analyse,
-      convergence_analyse,    quality_analyse,       findings_analyse, /* rules come last */
+      products_summarise,     utilisation_analyse,   budget_analyse,        memory_analyse,
+      verdict_analyse,        modules_analyse,       convergence_analyse,   quality_analyse,
+      findings_analyse, /* rules come last */
   };
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);
@@ -104,6 +113,8 @@ int analyse_with(const struct model *model, const struct analyse_options *option
   struct analysis a = {
       .model = model, .options = options, .source = *source, .results = out, .arena = arena};
   int error = run_all(&a);
+  if (a.early)
+    source->release(a.early);
   graph_free(&a);
   kernel_times_free(&a);
   launches_free(&a);

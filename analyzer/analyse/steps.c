@@ -32,16 +32,20 @@ static int whole_run(struct analysis *a) {
   return 0;
 }
 
+static void look_at(struct analysis *a, u32 warmup) {
+  u32 n = a->model->steps.n;
+  a->first_step = warmup < n ? warmup : 0;
+  a->n_steps = n - a->first_step;
+  a->results->step_count = n;
+  a->results->warmup_excluded = a->first_step;
+}
+
 int steps_prepare(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
-  struct results *r = a->results;
   size_t cells = (size_t)steps->n * a->model->n_ranks;
   if (steps->n == 0)
     return whole_run(a);
-  a->first_step = steps->warmup < steps->n ? steps->warmup : 0;
-  a->n_steps = steps->n - a->first_step;
-  r->step_count = steps->n;
-  r->warmup_excluded = a->first_step;
+  look_at(a, steps->warmup);
   a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
   a->end = arena_array(a->arena, cells, sizeof(*a->end));
   a->told = arena_array(a->arena, cells, sizeof(*a->told));
@@ -52,6 +56,41 @@ int steps_prepare(struct analysis *a) {
   if (steps->told)
     memcpy(a->told, steps->told, cells * sizeof(*a->told));
   return 0;
+}
+
+static bool any_end_is_told(const struct analysis *a) {
+  size_t cells = (size_t)a->model->steps.n * a->model->n_ranks;
+  for (size_t i = 0; i < cells; i++)
+    if (a->told[i])
+      return true;
+  return false;
+}
+
+/* Where no collective tells when steps ended on the GPUs, as on a single one, a host that is ahead
+ * knows nothing of slow first steps: the kernels of the first rank tell. Its timeline is kept until
+ * the rank's turn. */
+int steps_count_warmup(struct analysis *a) {
+  const struct model *model = a->model;
+  u32 n = model->steps.n;
+  if (a->whole_run || !model->steps.warmup_rule || !model->ranks[0].gpu_kernels ||
+      any_end_is_told(a))
+    return 0;
+  double *lengths = arena_array(a->arena, n, sizeof(double));
+  a->early = arena_alloc(a->arena, sizeof(*a->early));
+  if (!lengths || !a->early)
+    return -ENOMEM;
+  if (a->source.load(model, 0, a->early) != 0) {
+    a->early = NULL;
+    return 0;
+  }
+  int error = steps_on_gpu_rank(a, a->early);
+  for (u32 step = 0; step < n; step++) {
+    struct window window;
+    bool known = analysis_window(a, 0, step, &window);
+    lengths[step] = known ? (double)(window.end - window.begin) : NAN;
+  }
+  look_at(a, model_count_warmup(lengths, n));
+  return error;
 }
 
 /* How far the host was ahead at the end of a step, mean over ranks; NAN if not known of any. Adds

@@ -4,7 +4,8 @@
  * the step's end. The model knows it of collectives; here kernels, copies and fills count too.
  *
  * A stream runs its work in the order in which it was launched, so work whose launch was not seen
- * goes with what ran before it on its stream. Work of another stream than the one that computes
+ * goes with what ran before it on its stream, unless the next that was seen is of a later step than
+ * the next: then neither was watched. Work of another stream than the one that computes
  * most, which goes on beside all of the next step, belongs to no step: a copy to a checkpoint, a
  * kernel that runs for ever.
  */
@@ -28,8 +29,8 @@ struct tail {
 struct stream {
   i64 kernels, known; /* time; of which the launch was seen */
   u32 bound;          /* before which its latest work was launched */
-  u32 tail;           /* + 1; 0: none yet */
-  bool placed;        /* the launch of any of its work was seen */
+  u32 tail;           /* + 1; 0: no launch of its work was seen yet */
+  i64 unplaced;       /* end of later work whose launch was not seen; NS_UNKNOWN */
 };
 
 struct bounding {
@@ -88,35 +89,55 @@ static int list_bounds(struct bounding *b) {
   }
   for (u32 i = 0; i < b->n; i++)
     b->gpu[i] = NS_UNKNOWN;
+  for (u32 i = 0; i < b->t->n_lanes; i++)
+    b->streams[i].unplaced = NS_UNKNOWN;
   if (b->n && b->a->model->steps.open)
     end_open_step(b);
   return 0;
 }
 
+static void extend_tail(struct bounding *b, const struct stream *stream, i64 end) {
+  i64 *tail = &b->tails.at[stream->tail - 1].end;
+  *tail = end > *tail ? end : *tail;
+}
+
+/* Work launched at an instant: of the step that ends next after that. */
+static int place_work(struct bounding *b, u16 lane, i64 launched, i64 end) {
+  struct stream *stream = &b->streams[lane];
+  u32 before = stream->bound;
+  while (stream->bound < b->n && b->host[stream->bound] <= launched)
+    stream->bound++;
+  if (stream->tail && before < b->n && stream->bound <= before + 2)
+    extend_tail(b, stream, stream->unplaced);
+  stream->unplaced = NS_UNKNOWN;
+  if (stream->bound == b->n)
+    return 0; /* after the last step */
+  if (stream->tail && stream->bound == before)
+    extend_tail(b, stream, end);
+  else if (!VECTOR_PUSH(&b->tails, ((struct tail){end, stream->bound, lane})))
+    return -ENOMEM;
+  else
+    stream->tail = b->tails.n;
+  return 0;
+}
+
 static int take_work(struct bounding *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
-  bool known = span->launch != INDEX_NONE;
-  if (known) {
-    i64 launched = b->t->spans[span->launch].start;
-    while (stream->bound < b->n && b->host[stream->bound] <= launched)
-      stream->bound++;
-    stream->placed = true;
-  }
-  if (span->kind == SPAN_KERNEL) {
-    stream->kernels += span->end - span->start;
-    stream->known += known ? span->end - span->start : 0;
-  }
-  if (!stream->placed || stream->bound == b->n)
-    return 0;
-  struct tail *tail = stream->tail ? &b->tails.at[stream->tail - 1] : NULL;
-  if (tail && tail->bound == stream->bound) {
-    tail->end = span->end > tail->end ? span->end : tail->end;
+  i64 time = span->kind == SPAN_KERNEL ? span->end - span->start : 0;
+  stream->kernels += time;
+  if (span->launch == INDEX_NONE) {
+    stream->unplaced = span->end > stream->unplaced ? span->end : stream->unplaced;
     return 0;
   }
-  if (!VECTOR_PUSH(&b->tails, ((struct tail){span->end, stream->bound, span->lane})))
-    return -ENOMEM;
-  stream->tail = b->tails.n;
-  return 0;
+  stream->known += time;
+  return place_work(b, span->lane, b->t->spans[span->launch].start, span->end);
+}
+
+/* Behind the last launch that was seen of a stream. */
+static void place_rest(struct bounding *b) {
+  for (u32 i = 0; i < b->t->n_lanes; i++)
+    if (b->streams[i].tail && b->streams[i].bound < b->n)
+      extend_tail(b, &b->streams[i], b->streams[i].unplaced);
 }
 
 static int take_spans(struct bounding *b) {
@@ -134,6 +155,7 @@ static int take_spans(struct bounding *b) {
   }
   while (next < b->n)
     b->unseen[next++] = unseen;
+  place_rest(b);
   return error;
 }
 

@@ -316,6 +316,11 @@ struct arena;
 int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                     struct intervals *known);
 
+/* How many steps to leave out, by their lengths (NAN: not known): the first always, since it holds
+ * the start-up of libraries and caches, and those after it while they take over 1.5 x the median of
+ * the later half; a quarter of all at most. */
+u32 model_count_warmup(const double *lengths, u32 n);
+
 /* Index into steps, or -1, of an instant on a rank's host. */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);
 

@@ -97,23 +97,31 @@ static double mean_length(const struct model *model, u32 step) {
   return count ? sum / count : NAN;
 }
 
-/* The first step always (it holds the start-up of libraries and caches), and those after it while
- * they take over WARMUP_FACTOR x the median of the later half; a quarter of all at most. */
-static u32 count_warmup(const struct model *model) {
-  u32 n = model->steps.n, half = n / 2, known = 0, warmup = 1;
+u32 model_count_warmup(const double *lengths, u32 n) {
+  u32 half = n / 2, known = 0, warmup = 1;
   if (n < 2)
     return 0;
   double *later = malloc(n * sizeof *later);
-  for (u32 s = half; s < n && later; s++) {
-    double length = mean_length(model, s);
-    if (!isnan(length))
-      later[known++] = length;
-  }
+  for (u32 s = half; s < n && later; s++)
+    if (!isnan(lengths[s]))
+      later[known++] = lengths[s];
   double limit = known ? WARMUP_FACTOR * median_double(later, known) : INFINITY;
-  while (warmup < n / 4 && mean_length(model, warmup) > limit)
+  while (warmup < n / 4 && lengths[warmup] > limit)
     warmup++;
   free(later);
   return warmup;
+}
+
+static int count_warmup(struct model *model) {
+  double *lengths = malloc((model->steps.n + 1) * sizeof *lengths);
+  if (!lengths)
+    return -ENOMEM;
+  for (u32 s = 0; s < model->steps.n; s++)
+    lengths[s] = mean_length(model, s);
+  model->steps.warmup = model_count_warmup(lengths, model->steps.n);
+  model->steps.warmup_rule = "the first, and those after it over 1.5 x the median";
+  free(lengths);
+  return 0;
 }
 
 /* "a:b", either may be left out: steps a up to but without b. */
@@ -183,11 +191,9 @@ int find_steps(struct model *model, const struct model_options *options) {
     if (options->steps)
       choose_steps(model, options->steps);
     else if (!options->include_warmup)
-      model->steps.warmup = count_warmup(model);
-    model->steps.warmup_rule = options->steps || options->include_warmup
-                                   ? NULL
-                                   : "the first, and those after it over 1.5 x the median";
-    result = step_of_arrivals(model, bounds);
+      result = count_warmup(model);
+    if (result == 0)
+      result = step_of_arrivals(model, bounds);
   }
   for (u32 r = 0; r < model->n_ranks; r++) {
     free(bounds[r].at.at);

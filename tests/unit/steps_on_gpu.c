@@ -365,30 +365,45 @@ static void work_of_unseen_launches_follows_what_ran_before(void **state) {
   end_by_hand(h, r);
 }
 
-/* What was launched in steps 5 and 6 was not seen to run: theirs ends are the host's, and the steps
- * with one end of each kind cannot be told. */
-static void steps_of_which_nothing_was_seen(void **state) {
-  (void)state;
-  struct by_hand *h = one_ahead();
+/* What was launched in the steps [from, to) was not seen to run. */
+static void forget_work(struct by_hand *h, i64 from, i64 to) {
   u32 n = 0;
   for (u32 i = 0; i < h->n; i += 2) {
     i64 step = h->spans[i].start / STEP;
-    bool seen = step != 5 && step != 6;
+    bool seen = step < from || step >= to;
+    struct span work = h->spans[i + 1];
     h->spans[n] = h->spans[i];
     h->spans[n].link = seen ? n + 1 : INDEX_NONE;
-    if (seen) {
-      h->spans[n + 1] = h->spans[i + 1];
-      h->spans[n + 1].launch = h->spans[n + 1].link = n;
-    }
-    n += 1 + seen;
+    work.launch = work.link = n++;
+    if (seen)
+      h->spans[n++] = work;
   }
   h->n = n;
+}
+
+/* Their ends are the host's, and the steps with one end of each kind cannot be told. */
+static void steps_of_which_nothing_was_seen(void **state) {
+  (void)state;
+  struct by_hand *h = one_ahead();
+  forget_work(h, 5, 7);
   struct results *r = analyse_by_hand(h);
   assert_steps(r, 0, 5);
   assert_true(isnan(r->step_ms[5]) && isnan(r->step_ms[7]));
   assert_near(r->step_ms[6], 1, 1e-9); /* of the host */
   assert_steps(r, 8, STEPS);
   assert_near(coverage_of(r, "ends of steps on the GPU"), 9.0 / STEPS, 1e-9);
+  end_by_hand(h, r);
+}
+
+/* A kernel whose launch was not seen, long after: it does not end the last step that was. */
+static void work_seen_again_is_of_no_step_before(void **state) {
+  (void)state;
+  struct by_hand *h = one_ahead();
+  forget_work(h, 4, 8);
+  add_span(h, SPAN_KERNEL, COMPUTE, 7 * STEP + AHEAD + STEP / 2, 8 * STEP + AHEAD);
+  struct results *r = analyse_by_hand(h);
+  assert_steps(r, 0, 4);
+  assert_steps(r, 9, STEPS);
   end_by_hand(h, r);
 }
 
@@ -401,6 +416,28 @@ static void overwritten_work_is_not_known(void **state) {
     assert_near(r->step_ms[s], 1, 1e-9); /* of the host */
   assert_true(isnan(r->step_ms[5]));
   assert_steps(r, 6, STEPS);
+  assert_near(r->ranks[0].mean_compute_ms, 1, 1e-9);
+  end_by_hand(h, r);
+}
+
+/* On one GPU no collective tells that its first steps were slow. */
+static void warmup_is_the_gpus(void **state) {
+  (void)state;
+  struct by_hand *h = one_ahead();
+  i64 late = 0, begin = 0;
+  for (u32 i = 0; i < h->n; i += 2) { /* steps 0 and 1 take three times as long, a kernel each */
+    struct span *kernel = &h->spans[i + 1];
+    begin = kernel->start + late;
+    late += i < 16 ? STEP / 2 : 0;
+    kernel->start = begin;
+    kernel->end += late;
+  }
+  h->rank.end += late;
+  h->model.steps.warmup = 1;
+  h->model.steps.warmup_rule = "by hand";
+  struct results *r = analyse_by_hand(h);
+  assert_near(r->warmup_excluded, 2, 0);
+  assert_near(r->step_mean_ms, 1, 1e-9);
   assert_near(r->ranks[0].mean_compute_ms, 1, 1e-9);
   end_by_hand(h, r);
 }
@@ -419,7 +456,9 @@ int main(void) {
       cmocka_unit_test(work_of_another_stream_is_part_of_the_step),
       cmocka_unit_test(work_of_unseen_launches_follows_what_ran_before),
       cmocka_unit_test(steps_of_which_nothing_was_seen),
+      cmocka_unit_test(work_seen_again_is_of_no_step_before),
       cmocka_unit_test(overwritten_work_is_not_known),
+      cmocka_unit_test(warmup_is_the_gpus),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
