@@ -65,6 +65,8 @@ SCENARIOS = {
     "gpu-events-groups": {"options": ["--pipeline", "2"], "env": {"TSCOPE_GPU": "events"},
                           "timing": "events"},
     "products": {"options": ["--products", "2"], "env": PRODUCTS},
+    "products-no-tf32": {"options": ["--products", "2"],
+                         "env": {**PRODUCTS, "NVIDIA_TF32_OVERRIDE": "0"}},
     "products-graph": {"options": ["--products", "2", "--graph", "8"], "env": PRODUCTS},
     "products-events": {"options": ["--products", "2", "--steps", "60"], "timing": "events",
                         "env": {**PRODUCTS, "TSCOPE_GPU": "events",
@@ -129,7 +131,7 @@ def run(scenario, build, directory):
     if "SKEW_HOSTS" in scenario.get("env", {}):
         preload.insert(0, os.path.join(build, "tests", "standins", "libskewclock.so"))
     env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_"))}
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_", "NVIDIA_TF32"))}
     env.update(scenario.get("env", {}))
     train = os.path.join(build, "tests", "standins", scenario.get("train", "train"))
     # the launcher itself is no rank; its clocks are left alone by having no RANK
@@ -215,15 +217,18 @@ def compare_pipeline(check, pipeline, steady, stages, batches):
         check.share("pipeline.bubble", pipeline["bubble"], exposed / (compute + exposed))
 
 
-def compare_products(check, report, truth, first, last):
+def compare_products(check, report, truth, first, last, tf32=True):
     """Operations by the written schedule, times by the simulator's log."""
     products, budget, n = report["products"], report["budget"], last - first
     calls = 2 * LAYERS * OF_EACH  # a step and rank, of each shape: forward and backward
     by_precision = {row["precision"]: row for row in products["by_precision"]}
-    check.equal("precisions", sorted(by_precision), sorted(SHAPES))
+    wanted = {name: [peak, RANKS * calls * 2 * m * n_ * k]
+              for name, ((m, n_, k), peak) in SHAPES.items()}
+    if not tf32:
+        wanted["fp32"][1] += wanted.pop("tf32")[1]
+    check.equal("precisions", sorted(by_precision), sorted(wanted))
     total, at_peak = 0, 0
-    for precision, ((m, n_, k), peak) in SHAPES.items():
-        flops = RANKS * calls * 2 * m * n_ * k
+    for precision, (peak, flops) in wanted.items():
         total, at_peak = total + flops, at_peak + flops / RANKS / peak
         row = by_precision.get(precision, {})
         check.exactly(f"{precision}: GFLOP", (row.get("flops") or 0) / 1e9, flops / 1e9)
@@ -299,7 +304,8 @@ def compare(report, truth, scenario):
     compare_path(check, report["critical_path"], steady)
     compare_what_if(check, report["critical_path"], truth, warmup, count)
     if "--products" in scenario["options"]:
-        product_ns = compare_products(check, report, truth, warmup, count)
+        product_ns = compare_products(check, report, truth, warmup, count,
+                                      "NVIDIA_TF32_OVERRIDE" not in scenario["env"])
         compare_products_of_kernels(check, report, steady, product_ns)
     if "pipeline" in scenario:
         compare_pipeline(check, report["pipeline"], steady, *scenario["pipeline"])

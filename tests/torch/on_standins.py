@@ -167,6 +167,10 @@ def data_parallel(python, site, library, tool, scratch):
     passes = 4 * 2 # by ranks and by accumulation
     expect(found["budget"]["product_flops"] == passes * product_flops(tokens=4 * 64),
            f"{found['budget']}")
+    products = found["products"]  # PyTorch allows no TF32 unless it is told to
+    expect([row["precision"] for row in products["by_precision"]] == ["fp32"], f"{products}")
+    expect(products["how"] == "their kernels" and products["timed"] == products["calls"] > 0,
+           f"{products}")
 
 
 def sharded(python, site, library, tool, scratch):

@@ -37,6 +37,7 @@ static struct {
   cublasStatus_t result;
   bool capturing;
   bool calls_lt;    /* every cuBLAS product calls cuBLASLt's */
+  int math_mode;    /* of every handle; -1: the handle does not say */
   int kernels;      /* that a product launches through the runtime */
   int lt_attribute; /* that cuBLASLt does not know, -1 for none */
 } blas;
@@ -83,6 +84,8 @@ static int behave(const struct fake_call *call) {
   const char *name = call->name;
   if (!strcmp(name, "cublasGetStream_v2"))
     *FAKE_ARG(call, 1, cudaStream_t *) = a_stream;
+  else if (!strcmp(name, "cublasGetMathMode"))
+    return blas.math_mode < 0 ? 1 : (*FAKE_ARG(call, 1, int *) = blas.math_mode, 0);
   else if (!strcmp(name, "cudaStreamIsCapturing"))
     *FAKE_ARG(call, 1, int *) = blas.capturing;
   else if (!strcmp(name, "cublasLtMatrixLayoutGetAttribute"))
@@ -240,6 +243,56 @@ static void launches_inside_are_recorded_within_its_time(void **state) {
   assert_int_equal(gemm_stream, launch_stream);
 }
 
+enum { DEFAULT_MATH, TENSOR_OP_MATH, PEDANTIC_MATH, TF32_MATH, EMULATED_32F_MATH };
+enum { EMULATED_64F_MATH = 8, NO_REDUCED_REDUCTION = 16 };
+
+static u8 single_under(int mode) {
+  blas.math_mode = mode;
+  cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  return LAST(GEMM, gemm).compute;
+}
+
+static u8 double_under(int mode) {
+  blas.math_mode = mode;
+  cublasDgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
+  return LAST(GEMM, gemm).compute;
+}
+
+static u8 asked(cudaDataType type, int compute) {
+  cublasGemmEx(a_handle, 0, 0, 3, 5, 7, NULL, NULL, type, 3, NULL, type, 7, NULL, NULL, type, 3,
+               (cublasComputeType_t)compute, -1);
+  return LAST(GEMM, gemm).compute;
+}
+
+/* cublas_api.h of CUDA 13: 68 is CUBLAS_COMPUTE_32F, 69 its pedantic kind, 77 with TF32 allowed, 74
+ * with half precision, 78 emulated; 70, 71 and 79 likewise of doubles. */
+static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
+  (void)state;
+  assert_int_equal(single_under(DEFAULT_MATH), 68);
+  assert_int_equal(single_under(NO_REDUCED_REDUCTION), 68);
+  assert_int_equal(single_under(TF32_MATH), 77);
+  assert_int_equal(single_under(TF32_MATH | NO_REDUCED_REDUCTION), 77);
+  assert_int_equal(single_under(TENSOR_OP_MATH), 74);
+  assert_int_equal(single_under(PEDANTIC_MATH), 69);
+  assert_int_equal(single_under(EMULATED_32F_MATH), 78);
+  assert_int_equal(single_under(-1), 0);
+  assert_int_equal(double_under(TF32_MATH), 70);
+  assert_int_equal(double_under(PEDANTIC_MATH), 71);
+  assert_int_equal(double_under(EMULATED_64F_MATH), 79);
+  blas.math_mode = TF32_MATH;
+  assert_int_equal(asked(CUDA_R_32F, 68), 77); /* the default, which the mode changes */
+  assert_int_equal(asked(CUDA_R_32F, 69), 69);
+  assert_int_equal(asked(CUDA_R_16BF, 68), 68); /* no factor is single */
+  blas.math_mode = DEFAULT_MATH;
+  assert_int_equal(asked(CUDA_R_32F, 77), 77);
+  blas.math_mode = TF32_MATH; /* of a handle; cuBLASLt has none */
+  const struct matmul open = {68, 0}, tf32 = {77, 0};
+  assert_int_equal(lt(&open, &inner, &inner, &inner), 0);
+  assert_int_equal(LAST(GEMM, gemm).compute, 68);
+  lt(&tf32, &inner, &inner, &inner);
+  assert_int_equal(LAST(GEMM, gemm).compute, 77);
+}
+
 static void captured_products_say_so(void **state) {
   (void)state;
   blas.capturing = true;
@@ -270,6 +323,7 @@ int main(void) {
       cmocka_unit_test_setup(what_is_not_told_is_unknown, fresh),
       cmocka_unit_test_setup(a_product_inside_a_product_counts_once, fresh),
       cmocka_unit_test_setup(launches_inside_are_recorded_within_its_time, fresh),
+      cmocka_unit_test_setup(the_math_mode_counts_where_the_call_leaves_it_open, fresh),
       cmocka_unit_test_setup(captured_products_say_so, fresh),
       cmocka_unit_test_setup(failed_products_are_not_recorded, fresh),
   };

@@ -132,6 +132,80 @@ static void one_matrix_product_in_sixteen_is_timed(void **state) {
   cublasDestroy_v2(handle);
 }
 
+static void product(void *handle, int m) {
+  assert_int_equal(cublasSgemm_v2(handle, 0, 0, m, 8, 8, NULL, NULL, m, NULL, 8, NULL, NULL, m), 0);
+}
+
+/* A model that calls as many products as one is picked of: a fixed stride would time the same one
+ * in every step. Of 40 steps, that one of 16 is never picked has a chance of 16 x (15/16)^40 = 1.2:
+ * half of them must be. Calls and times say the same numbers. */
+static void all_products_of_a_model_are_picked_in_turn(void **state) {
+  (void)state;
+  void *handle;
+  bool picked[17] = {false};
+  u32 different = 0, joined = 0, numbers[64], n = 0;
+  assert_int_equal(cublasCreate_v2(&handle), 0);
+  assert_int_equal(cublasSetStream_v2(handle, stream), 0);
+  u32 works = count(TSCOPE_REC_GPU_WORK);
+  for (int step = 0; step < 40; step++) {
+    for (int m = 1; m <= 16; m++)
+      product(handle, m);
+    cudaStreamSynchronize(stream);
+  }
+  deliver();
+  struct trace trace = trace_read();
+  for (struct trace_cursor at = {0}; trace_next(&trace, &at, TSCOPE_REC_GEMM);) {
+    const struct tscope_gemm_record *gemm = (const void *)at.record;
+    if (!gemm->timed || gemm->n != 8 || gemm->m > 16)
+      continue;
+    different += !picked[gemm->m];
+    picked[gemm->m] = true;
+    if (n < 64)
+      numbers[n++] = gemm->timed;
+  }
+  for (struct trace_cursor at = {0}; trace_next(&trace, &at, TSCOPE_REC_GPU_WORK);)
+    for (u32 i = 0; i < n; i++)
+      joined +=
+          ((const struct tscope_gpu_work_record *)(const void *)at.record)->number == numbers[i];
+  trace_free(&trace);
+  assert_in_range(different, 8, 16);
+  assert_in_range(count(TSCOPE_REC_GPU_WORK) - works, 39, 41);
+  assert_int_equal(joined, n);
+  cublasDestroy_v2(handle);
+}
+
+/* What a replay of the graph does. The kernels by which it is known again are seen where the driver
+ * is looked up through the shim: scenario products-graph. */
+static void a_captured_product_is_the_graphs(void **state) {
+  (void)state;
+  void *handle;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  assert_int_equal(cublasCreate_v2(&handle), 0);
+  assert_int_equal(cublasSetStream_v2(handle, stream), 0);
+  deliver();
+  u32 works = count(TSCOPE_REC_GPU_WORK), launches = count(TSCOPE_REC_LAUNCH);
+  assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  for (int i = 0; i < 20; i++) /* one of them would be timed */
+    product(handle, 24);
+  launch(&kernel, us);
+  assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  assert_int_equal(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
+  deliver();
+  assert_int_equal(count(TSCOPE_REC_GPU_WORK), works);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_PRODUCT), 20);
+  assert_int_equal(LAST(GEMM, gemm).captured, 1);
+  assert_int_equal(LAST(GEMM, gemm).timed, 0);
+  struct tscope_graph_product_record last = LAST(GRAPH_PRODUCT, graph_product);
+  assert_int_equal(last.captured, LAST(GRAPH, graph).captured);
+  assert_int_not_equal(last.captured, 0);
+  assert_true(last.flops == 2 * 24 * 8 * 8 && last.m == 24 && last.a == TSCOPE_DTYPE_F32);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  cublasDestroy_v2(handle);
+}
+
 /* A stream that stands still uses up its own pool and holds up no other. */
 static void a_pool_is_bounded_and_a_streams_own(void **state) {
   (void)state;
@@ -295,6 +369,8 @@ int main(void) {
       cmocka_unit_test(work_that_was_not_launched_is_not_told),
       cmocka_unit_test(a_sampled_function_says_how_many_it_stands_for),
       cmocka_unit_test(one_matrix_product_in_sixteen_is_timed),
+      cmocka_unit_test(all_products_of_a_model_are_picked_in_turn),
+      cmocka_unit_test(a_captured_product_is_the_graphs),
       cmocka_unit_test(a_pool_is_bounded_and_a_streams_own),
       cmocka_unit_test(an_error_is_not_an_end),
       cmocka_unit_test(a_stream_that_is_gone_leaves_its_pool_to_the_next),
