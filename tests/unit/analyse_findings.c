@@ -17,6 +17,7 @@
 #include "analyse_cluster.h"
 #include "diff_findings.def"
 #include "findings/findings.h"
+#include "products.h"
 
 struct scenario {
   struct cluster_options options;
@@ -271,6 +272,54 @@ static void low_mfu(void **state) {
   assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
 }
 
+/* All kernels of 300 ms a step are products on an H100, which can do 67 TFLOP/s in fp32. */
+static void make_products(struct cluster *c, u8 precision, double share_of_peak) {
+  struct product_shape *shape = arena_alloc(&c->arena, sizeof(*shape));
+  struct products *products = arena_alloc(&c->arena, sizeof(*products));
+  shape->m = shape->n = shape->k = 16384;
+  shape->precision = precision;
+  *products = (struct products){.shapes = shape, .n_shapes = 1};
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    c->model.ranks[r].info[TSCOPE_INFO_GPU_NAME] = "NVIDIA H100 80GB HBM3";
+    t->arithmetic = arena_array(&c->arena, t->n_spans, sizeof(*t->arithmetic));
+    t->products = products;
+    for (u32 i = 0; i < t->n_spans; i++) {
+      const struct span *kernel = &t->spans[i];
+      if (kernel->kind != SPAN_KERNEL || kernel->launch == INDEX_NONE)
+        continue;
+      const struct span *launch = &t->spans[kernel->launch];
+      double seconds = (double)(kernel->end - kernel->start) / 1e9;
+      t->arithmetic[t->n_arithmetic++] =
+          (struct arithmetic){.start = launch->start - 1,
+                              .end = launch->end + 1,
+                              .flops = (u64)(share_of_peak * 67e12 * seconds),
+                              .lane = launch->lane};
+    }
+  }
+}
+
+static void at_half_the_peak_of_fp32(struct cluster *c) {
+  make_products(c, PRECISION_FP32, 0.5);
+}
+static void waiting_for_memory(struct cluster *c) {
+  make_products(c, PRECISION_FP32, 0.05); /* of 311 ms 300 x 0.05 x (1 - 67 / 494.5) = 13 */
+}
+static void in_tf32(struct cluster *c) {
+  make_products(c, PRECISION_TF32, 0.5);
+}
+
+static void precision(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.spoil = at_half_the_peak_of_fp32;
+  assert_true(fires(&s, "EFFICIENCY.PRECISION"));
+  s.spoil = waiting_for_memory;
+  assert_false(fires(&s, "EFFICIENCY.PRECISION"));
+  s.spoil = in_tf32;
+  assert_false(fires(&s, "EFFICIENCY.PRECISION"));
+}
+
 static void recoverable(void **state) {
   (void)state;
   struct scenario s = well();
@@ -470,6 +519,7 @@ int main(void) {
                                      cmocka_unit_test(optimizer_heavy),
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(low_mfu),
+                                     cmocka_unit_test(precision),
                                      cmocka_unit_test(recoverable),
                                      cmocka_unit_test(launch_bound),
                                      cmocka_unit_test(fills),

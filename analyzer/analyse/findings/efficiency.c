@@ -26,6 +26,53 @@ int rule_low_mfu(struct findings *f) {
       NULL, 0);
 }
 
+static const struct precision_row *made_in(const struct results *r, enum precision precision) {
+  for (u32 i = 0; i < r->products.n_precisions; i++)
+    if (!strcmp(r->products.precisions[i].precision, precision_name(precision)))
+      return &r->products.precisions[i];
+  return NULL;
+}
+
+/* Peak of the device that is slowest in a precision, NAN if there is one whose peak is not known.
+ */
+static double least_peak(const struct findings *f, enum precision precision) {
+  double least = INFINITY;
+  for (u32 i = 0; i < f->a->model->n_ranks; i++) {
+    const char *name = f->a->model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
+    double peak = device_peak_tflops(name, precision);
+    if (!(peak >= least))
+      least = peak;
+    if (isnan(peak))
+      return NAN;
+  }
+  return least;
+}
+
+/* Of their time only what arithmetic at its peak takes can be saved: the rest waits for memory. */
+int rule_precision(struct findings *f) {
+  const struct precision_row *row = made_in(f->r, PRECISION_FP32);
+  double fp32 = least_peak(f, PRECISION_FP32), tf32 = least_peak(f, PRECISION_TF32);
+  if (!row || !(tf32 > fp32) || isinf(tf32))
+    return 0;
+  double utilisation = row->tflops / fp32;
+  double saved_ms = row->ms * utilisation * (1 - fp32 / tf32);
+  if (!(saved_ms >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  return finding_add(
+      f, severity_of(f, saved_ms), run_seconds(f, saved_ms),
+      arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic is made in fp32",
+                   100 * row->share),
+      arena_printf(f->a->arena,
+                   "These products take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
+                   "the device can do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for "
+                   "none of them.",
+                   row->ms, row->tflops, 100 * utilisation, tf32),
+      arena_text(f->a->arena, "Allow TF32: torch.set_float32_matmul_precision(\"high\"), or "
+                              "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH). Or compute in bf16 "
+                              "(torch.autocast). Both change the numbers: check the loss."),
+      NULL, 0);
+}
+
 static char *recoverable_action(struct findings *f, const char *line) {
   if (!strcmp(line, "memory copies"))
     return arena_text(
