@@ -74,6 +74,9 @@ enum tscope_copy { TSCOPE_COPIES(X) };
 #define X(n, v, t) TSCOPE_MEMORY_##n = v,
 enum tscope_memory { TSCOPE_MEMORIES(X) };
 #undef X
+#define X(n, v, t) TSCOPE_MAPPING_##n = v,
+enum tscope_mapping { TSCOPE_MAPPINGS(X) };
+#undef X
 #define X(n, v, t) TSCOPE_REFUSAL_##n = v,
 enum tscope_refusal { TSCOPE_REFUSALS(X) };
 #undef X

@@ -9,7 +9,7 @@
 #include "vector.h"
 
 #define DELAY_BUCKETS 1280u /* up to 2^40 ns */
-#define COPY_DIRECTIONS 6u  /* enum tscope_copy */
+#define COPY_DIRECTIONS 7u  /* enum tscope_copy */
 
 struct copy_sum {
   u64 count, unknown; /* unknown: of which the size is not known */

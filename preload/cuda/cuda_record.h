@@ -137,6 +137,48 @@ static inline void alloc_host_end(struct tscope_thread *thread, const struct all
   alloc_end(thread, call, result);
 }
 
+/* alloc_pitch: as many rows, as long as the call says. */
+enum { alloc_pitch_wakes = TSCOPE_WAKES };
+struct alloc_pitch_call {
+  struct alloc_call alloc;
+  const size_t *pitch;
+  u64 rows;
+};
+static inline struct alloc_pitch_call alloc_pitch_begin(struct tscope_thread *thread,
+                                                        void *const *where, const size_t *pitch,
+                                                        size_t rows) {
+  return (struct alloc_pitch_call){alloc_device_begin(thread, TSCOPE_MEMORY_DEVICE, where, 0),
+                                   pitch, rows};
+}
+static inline void alloc_pitch_end(struct tscope_thread *thread, struct alloc_pitch_call *call,
+                                   cudaError_t result) {
+  if (result == cudaSuccess)
+    call->alloc.bytes = *call->pitch * call->rows;
+  alloc_device_end(thread, &call->alloc, result);
+}
+
+/* alloc_array: what its elements take; how the device lays them out is its own secret. */
+enum { alloc_array_wakes = TSCOPE_WAKES };
+struct alloc_array_call {
+  struct alloc_call alloc;
+  const struct cudaChannelFormatDesc *format;
+};
+static inline struct alloc_array_call alloc_array_begin(struct tscope_thread *thread,
+                                                        cudaArray_t *where,
+                                                        const struct cudaChannelFormatDesc *format,
+                                                        u64 width, u64 height, u64 depth) {
+  u64 elements = width * (height ? height : 1) * (depth ? depth : 1);
+  return (struct alloc_array_call){
+      alloc_device_begin(thread, TSCOPE_MEMORY_ARRAY, (void *const *)where, elements), format};
+}
+static inline void alloc_array_end(struct tscope_thread *thread, struct alloc_array_call *call,
+                                   cudaError_t result) {
+  const struct cudaChannelFormatDesc *format = call->format;
+  if (result == cudaSuccess)
+    call->alloc.bytes *= (u64)(format->x + format->y + format->z + format->w) / 8;
+  alloc_device_end(thread, &call->alloc, result);
+}
+
 /* release, release_async: memory given back. Giving back NULL is a usual way to start CUDA. */
 enum { release_wakes = TSCOPE_QUIET, release_async_wakes = TSCOPE_QUIET };
 struct release_call {
@@ -224,6 +266,100 @@ static inline void fill_end(struct tscope_thread *thread, const struct copy_call
     return;
   u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
   DETAIL(FILL, fill, call->on.start, dur, stream, .kind = call->kind, .bytes = call->bytes);
+}
+
+/* copy_3d, copy_3d_peer: said in a struct that is only read once the real function took it. Beside
+ * an array, a width is in elements of it: how many bytes that is, is not known. */
+static inline u64 copy_3d_bytes(struct cudaExtent extent, bool has_array) {
+  return has_array ? 0 : (u64)extent.width * extent.height * extent.depth;
+}
+#define COPY_3D(recorder, parameters, direction)                                                   \
+  enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
+  struct recorder##_call {                                                                         \
+    struct stream_call on;                                                                         \
+    const parameters *copy;                                                                        \
+    u32 async;                                                                                     \
+  };                                                                                               \
+  static inline struct recorder##_call recorder##_begin(                                           \
+      struct tscope_thread *thread, enum tscope_default_stream default_stream,                     \
+      const parameters *copy, u32 async, cudaStream_t stream) {                                    \
+    (void)thread;                                                                                  \
+    return (struct recorder##_call){{tscope_ticks(), stream, default_stream}, copy, async};        \
+  }                                                                                                \
+  static inline void recorder##_end(struct tscope_thread *thread,                                  \
+                                    const struct recorder##_call *call, cudaError_t result) {      \
+    const parameters *copy = call->copy;                                                           \
+    if (result == cudaSuccess)                                                                     \
+      copy_end(thread,                                                                             \
+               &(struct copy_call){call->on,                                                       \
+                                   copy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray),  \
+                                   (direction) | call->async},                                     \
+               result);                                                                            \
+  }
+COPY_3D(copy_3d, struct cudaMemcpy3DParms, copy_direction(copy->kind))
+COPY_3D(copy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_COPY_P2P)
+#undef COPY_3D
+
+/* copy_batch: many copies in one call, whose directions may differ: one record of all. */
+enum { copy_batch_wakes = TSCOPE_QUIET };
+struct copy_batch_call {
+  struct stream_call on;
+  const size_t *sizes;
+  size_t copies;
+};
+static inline struct copy_batch_call copy_batch_begin(struct tscope_thread *thread,
+                                                      enum tscope_default_stream default_stream,
+                                                      const size_t *sizes, size_t copies,
+                                                      cudaStream_t stream) {
+  (void)thread;
+  return (struct copy_batch_call){{tscope_ticks(), stream, default_stream}, sizes, copies};
+}
+static inline void copy_batch_end(struct tscope_thread *thread, const struct copy_batch_call *call,
+                                  cudaError_t result) {
+  u64 bytes = 0;
+  if (result != cudaSuccess)
+    return;
+  for (size_t i = 0; i < call->copies; i++)
+    bytes += call->sizes[i];
+  copy_end(thread, &(struct copy_call){call->on, bytes, TSCOPE_COPY_UNKNOWN | TSCOPE_COPY_ASYNC},
+           result);
+}
+
+/* prefetch: managed memory is to be brought somewhere; what is there already is not moved. */
+enum { prefetch_wakes = TSCOPE_QUIET };
+#define prefetch_call copy_call
+static inline struct copy_call prefetch_begin(struct tscope_thread *thread,
+                                              enum tscope_default_stream default_stream,
+                                              size_t bytes, cudaStream_t stream) {
+  (void)thread;
+  return (struct copy_call){
+      {tscope_ticks(), stream, default_stream}, bytes, TSCOPE_COPY_PREFETCH | TSCOPE_COPY_ASYNC};
+}
+static inline void prefetch_end(struct tscope_thread *thread, const struct copy_call *call,
+                                cudaError_t result) {
+  copy_end(thread, call, result);
+}
+
+/* host_function: the stream's work waits while a function of the host runs. */
+enum { host_function_wakes = TSCOPE_QUIET };
+struct host_function_call {
+  struct stream_call on;
+  const void *function;
+};
+static inline struct host_function_call
+host_function_begin(struct tscope_thread *thread, enum tscope_default_stream default_stream,
+                    const void *function, cudaStream_t stream) {
+  (void)thread;
+  return (struct host_function_call){{tscope_ticks(), stream, default_stream}, function};
+}
+static inline void host_function_end(struct tscope_thread *thread,
+                                     const struct host_function_call *call, cudaError_t result) {
+  u64 dur = elapsed(thread, call->on.start);
+  if (result != cudaSuccess || graph_captured(call->on.default_stream, call->on.stream, GRAPH_MARK))
+    return;
+  u16 stream = stream_index(thread, call->on.default_stream, call->on.stream);
+  DETAIL(HOST_FUNCTION, host_function, call->on.start, dur, stream,
+         .function = (u64)(uintptr_t)call->function);
 }
 
 /* sync_device, sync_stream, sync_event: the host waited for the GPU. Recorded even if the wait

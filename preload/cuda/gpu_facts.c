@@ -104,3 +104,11 @@ void gpu_facts_tell_once(struct tscope_thread *thread) {
     tell_device_by_runtime(thread);
   gpu_clock_context_exists();
 }
+
+int gpu_facts_runtime_version(const struct tscope_thread *thread) {
+  static struct tscope_symbol symbols[] =
+      TSCOPE_QUESTION("cudaRuntimeGetVersion", tscope_cuda_sonames);
+  cudaError_t (*get_version)(int *) = tscope_ask(symbols, thread);
+  int version;
+  return get_version && get_version(&version) == cudaSuccess ? version : 0;
+}

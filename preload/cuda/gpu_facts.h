@@ -8,4 +8,8 @@
  * functions that the process has loaded; call it where a context exists. */
 void gpu_facts_tell_once(struct tscope_thread *thread);
 
+/* The version of the CUDA runtime that the hooked call in progress goes on to, as CUDART_VERSION; 0
+ * if it cannot be asked. */
+int gpu_facts_runtime_version(const struct tscope_thread *thread);
+
 #endif

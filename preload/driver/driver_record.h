@@ -47,35 +47,67 @@ HOT void driver_launch_config_end(struct tscope_thread *thread,
       result);
 }
 
-enum { driver_copy_2d_wakes = TSCOPE_QUIET };
-struct driver_copy_2d_call {
-  struct stream_call on;
-  const CUDA_MEMCPY2D *copy;
-  u32 async;
-};
-static inline struct driver_copy_2d_call
-driver_copy_2d_begin(struct tscope_thread *thread, enum tscope_default_stream default_stream,
-                     const CUDA_MEMCPY2D *copy, u32 async, CUstream stream) {
-  (void)thread;
-  return (struct driver_copy_2d_call){{tscope_ticks(), stream, default_stream}, copy, async};
+/* Copies of the driver's that are said in a struct: by where memory is. */
+static inline u32 driver_direction(CUmemorytype to, CUmemorytype from) {
+  bool to_host = to == CU_MEMORYTYPE_HOST, from_host = from == CU_MEMORYTYPE_HOST;
+  if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED)
+    return TSCOPE_COPY_UNKNOWN;
+  return to_host     ? from_host ? TSCOPE_COPY_H2H : TSCOPE_COPY_D2H
+         : from_host ? TSCOPE_COPY_H2D
+                     : TSCOPE_COPY_D2D;
 }
-static inline void driver_copy_2d_end(struct tscope_thread *thread,
-                                      const struct driver_copy_2d_call *call, cudaError_t result) {
-  if (result != cudaSuccess)
-    return;
-  bool to_host = call->copy->dstMemoryType == CU_MEMORYTYPE_HOST;
-  bool from_host = call->copy->srcMemoryType == CU_MEMORYTYPE_HOST;
-  bool unified = call->copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED ||
-                 call->copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED;
-  u32 direction = unified     ? TSCOPE_COPY_UNKNOWN
-                  : to_host   ? from_host ? TSCOPE_COPY_H2H : TSCOPE_COPY_D2H
-                  : from_host ? TSCOPE_COPY_H2D
-                              : TSCOPE_COPY_D2D;
-  copy_end(thread,
-           &(struct copy_call){.on = call->on,
-                               .bytes = call->copy->WidthInBytes * call->copy->Height,
-                               .kind = direction | call->async},
-           result);
+
+#define DRIVER_COPY(recorder, parameters, direction, bytes_)                                       \
+  enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
+  struct recorder##_call {                                                                         \
+    struct stream_call on;                                                                         \
+    const parameters *copy;                                                                        \
+    u32 async;                                                                                     \
+  };                                                                                               \
+  static inline struct recorder##_call recorder##_begin(                                           \
+      struct tscope_thread *thread, enum tscope_default_stream default_stream,                     \
+      const parameters *copy, u32 async, CUstream stream) {                                        \
+    (void)thread;                                                                                  \
+    return (struct recorder##_call){{tscope_ticks(), stream, default_stream}, copy, async};        \
+  }                                                                                                \
+  static inline void recorder##_end(struct tscope_thread *thread,                                  \
+                                    const struct recorder##_call *call, cudaError_t result) {      \
+    const parameters *copy = call->copy;                                                           \
+    if (result == cudaSuccess)                                                                     \
+      copy_end(thread, &(struct copy_call){call->on, (bytes_), (direction) | call->async},         \
+               result);                                                                            \
+  }
+DRIVER_COPY(driver_copy_2d, CUDA_MEMCPY2D,
+            driver_direction(copy->dstMemoryType, copy->srcMemoryType),
+            copy->WidthInBytes * copy->Height)
+DRIVER_COPY(driver_copy_3d, CUDA_MEMCPY3D,
+            driver_direction(copy->dstMemoryType, copy->srcMemoryType),
+            copy->WidthInBytes * copy->Height * copy->Depth)
+DRIVER_COPY(driver_copy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_COPY_P2P,
+            copy->WidthInBytes * copy->Height * copy->Depth)
+#undef DRIVER_COPY
+
+/* mapping: ranges of addresses, and physical memory that is mapped there. */
+enum { mapping_wakes = TSCOPE_QUIET };
+struct mapping_call {
+  u64 start;
+  const CUdeviceptr *address; /* the job's variable, or the parameter */
+  u64 bytes, memory;
+  u16 what;
+};
+static inline struct mapping_call mapping_begin(struct tscope_thread *thread,
+                                                enum tscope_mapping what,
+                                                const CUdeviceptr *address, size_t bytes,
+                                                u64 memory) {
+  (void)thread;
+  return (struct mapping_call){tscope_ticks(), address, bytes, memory, (u16)what};
+}
+static inline void mapping_end(struct tscope_thread *thread, const struct mapping_call *call,
+                               cudaError_t result) {
+  u64 dur = elapsed(thread, call->start);
+  u64 address = result == cudaSuccess || call->what != TSCOPE_MAPPING_RESERVE ? *call->address : 0;
+  DETAIL(MAPPING, mapping, call->start, dur, call->what, .result = (u32)result, .address = address,
+         .bytes = call->bytes, .memory = call->memory);
 }
 
 #endif

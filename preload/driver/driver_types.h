@@ -11,5 +11,7 @@
 
 #undef cuGetProcAddress
 #undef cuGetProcAddress_v2
+#undef cuMemcpyBatchAsync
+#undef cuMemPrefetchAsync
 
 #endif

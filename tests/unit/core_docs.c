@@ -72,6 +72,8 @@ static void each_value(take_row take, void *more) {
   TSCOPE_COPIES(X)
   TITLE("Memory");
   TSCOPE_MEMORIES(X)
+  TITLE("Mapping");
+  TSCOPE_MAPPINGS(X)
   TITLE("Refusal");
   TSCOPE_REFUSALS(X)
   TITLE("Range");

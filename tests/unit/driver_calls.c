@@ -164,6 +164,95 @@ static void physical_memory_is_seen(void **state) {
   assert_true(freed.address == alloc.address);
 }
 
+/* As PyTorch's expandable segments do it: addresses, physical memory, and what is mapped where. */
+static void mapped_memory_is_told_from_what_was_created(void **state) {
+  (void)state;
+  const size_t bytes = 2 << 20;
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr range;
+  assert_int_equal(cuMemAddressReserve(&range, 4 * bytes, 0, 0, 0), CUDA_SUCCESS);
+  struct tscope_mapping_record mapping = LAST(MAPPING, mapping);
+  assert_int_equal(mapping.header.tag, TSCOPE_MAPPING_RESERVE);
+  assert_true(mapping.address == range);
+  assert_int_equal(mapping.bytes, 4 * bytes);
+  assert_int_equal(cuMemCreate(&handle, bytes, &properties, 0), CUDA_SUCCESS);
+  CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) =
+      dlsym(driver, "cuMemMap");
+  assert_int_equal(map(range + bytes, bytes, 0, handle, 0), CUDA_SUCCESS);
+  mapping = LAST(MAPPING, mapping);
+  assert_int_equal(mapping.header.tag, TSCOPE_MAPPING_MAP);
+  assert_true(mapping.address == range + bytes);
+  assert_int_equal(mapping.bytes, bytes);
+  assert_true(mapping.memory == LAST(ALLOC, alloc).address);
+  assert_int_equal(cuMemUnmap(range + bytes, bytes), CUDA_SUCCESS);
+  mapping = LAST(MAPPING, mapping);
+  assert_int_equal(mapping.header.tag, TSCOPE_MAPPING_UNMAP);
+  assert_true(mapping.address == range + bytes);
+  assert_int_equal(cuMemUnmap(range, bytes), CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal(LAST(MAPPING, mapping).result, CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+  assert_int_equal(cuMemAddressFree(range, 4 * bytes), CUDA_SUCCESS);
+  assert_int_equal(LAST(MAPPING, mapping).header.tag, TSCOPE_MAPPING_UNRESERVE);
+}
+
+static void copy_of_a_box_says_how_much_and_which_way(void **state) {
+  (void)state;
+  CUdeviceptr memory;
+  char host[3][4][8];
+  assert_int_equal(cuMemAlloc(&memory, sizeof host), CUDA_SUCCESS);
+  assert_int_equal(cuMemsetD2D8(memory, 8, 9, 8, 12), CUDA_SUCCESS);
+  assert_int_equal(LAST(FILL, fill).bytes, 96);
+  CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = memory,
+                       .srcPitch = 8,
+                       .srcHeight = 4,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = host,
+                       .dstPitch = 8,
+                       .dstHeight = 4,
+                       .WidthInBytes = 8,
+                       .Height = 4,
+                       .Depth = 3};
+  assert_int_equal(cuMemcpy3DAsync(&box, stream), CUDA_SUCCESS);
+  assert_int_equal(LAST(COPY, copy).bytes, 96);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_D2H | TSCOPE_COPY_ASYNC);
+  assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  assert_int_equal(host[2][3][7], 9);
+  assert_int_equal(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void copies_in_a_batch_are_one_record(void **state) {
+  (void)state;
+  CUdeviceptr memory;
+  assert_int_equal(cuMemAlloc(&memory, 4096), CUDA_SUCCESS);
+  CUdeviceptr to[] = {memory, memory + 64}, from[] = {memory + 1024, memory + 2048};
+  size_t sizes[] = {10, 20}, first = 0;
+  CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+  CUresult (*batch)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *,
+                    size_t, CUstream) = dlsym(driver, "cuMemcpyBatchAsync_v2");
+  u32 before = count(TSCOPE_REC_COPY);
+  assert_int_equal(batch(to, from, sizes, 2, &attributes, &first, 1, stream), CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_COPY), before + 1);
+  assert_int_equal(LAST(COPY, copy).bytes, 30);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_UNKNOWN | TSCOPE_COPY_ASYNC);
+  assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  assert_int_equal(cuMemFree(memory), CUDA_SUCCESS);
+}
+
+static void nothing(void *user) {
+  (void)user;
+}
+
+static void functions_of_the_host_have_their_stream(void **state) {
+  (void)state;
+  assert_int_equal(cuLaunchHostFunc(stream, nothing, NULL), CUDA_SUCCESS);
+  struct tscope_host_function_record function = LAST(HOST_FUNCTION, host_function);
+  assert_true(function.function == (u64)(uintptr_t)nothing);
+  assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  assert_int_equal(function.header.tag, LAST(SYNC, sync).object);
+}
+
 static void a_failed_launch_is_not_recorded(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_LAUNCH);
@@ -180,7 +269,7 @@ static const char *object_of(const void *address) {
 
 static void what_is_not_hooked_is_the_drivers_own(void **state) {
   (void)state;
-  const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemMap"};
+  const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemSetAccess"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     assert_non_null(strstr(object_of(dlsym(driver, names[i])), "libcuda.so.1"));
     assert_non_null(strstr(object_of(by_proc_address(names[i], 13000, 0)), "libcuda.so.1"));
@@ -215,6 +304,10 @@ int main(void) {
       cmocka_unit_test(a_stream_has_one_number_for_runtime_and_driver),
       cmocka_unit_test(memory_and_copies_are_seen),
       cmocka_unit_test(physical_memory_is_seen),
+      cmocka_unit_test(mapped_memory_is_told_from_what_was_created),
+      cmocka_unit_test(copy_of_a_box_says_how_much_and_which_way),
+      cmocka_unit_test(copies_in_a_batch_are_one_record),
+      cmocka_unit_test(functions_of_the_host_have_their_stream),
       cmocka_unit_test(a_failed_launch_is_not_recorded),
       cmocka_unit_test(what_is_not_hooked_is_the_drivers_own),
       cmocka_unit_test(a_version_that_is_not_hooked_is_left_alone),

@@ -27,6 +27,7 @@ static struct {
   cudaError_t last;   /* the job's last error */
   const char *name;   /* of any kernel, NULL: it does not know */
   int name_questions;
+  int version; /* 0: a recent one */
 } runtime;
 
 static int behave(const struct fake_call *call) {
@@ -47,10 +48,16 @@ static int behave(const struct fake_call *call) {
   }
   if (!strcmp(name, "cudaMalloc") && runtime.result == cudaSuccess)
     *FAKE_ARG(call, 0, void **) = (void *)0x7000000;
+  if (!strcmp(name, "cudaMallocPitch") && runtime.result == cudaSuccess) {
+    *FAKE_ARG(call, 0, void **) = (void *)0x8000000;
+    *FAKE_ARG(call, 1, size_t *) = 512;
+  }
+  if (!strcmp(name, "cudaMalloc3D") && runtime.result == cudaSuccess)
+    *FAKE_ARG(call, 0, struct cudaPitchedPtr *) = (struct cudaPitchedPtr){(void *)0x9000000, 256};
   if (!strcmp(name, "__cudaGetKernel"))
     *FAKE_ARG(call, 0, cudaKernel_t *) = (cudaKernel_t)0x123450;
   if (!strcmp(name, "cudaRuntimeGetVersion"))
-    *FAKE_ARG(call, 0, int *) = 13020;
+    *FAKE_ARG(call, 0, int *) = runtime.version ? runtime.version : 13020;
   return runtime.result;
 }
 
@@ -230,6 +237,83 @@ static void copies_say_how_much_and_which_way(void **state) {
   assert_int_equal(LAST(FILL, fill).kind, TSCOPE_COPY_ASYNC);
 }
 
+static void memory_that_is_not_a_line_is_recorded_too(void **state) {
+  (void)state;
+  void *memory;
+  size_t pitch;
+  cudaMallocPitch(&memory, &pitch, 100, 8);
+  assert_int_equal(LAST(ALLOC, alloc).bytes, 512 * 8);
+  assert_int_equal(LAST(ALLOC, alloc).address, 0x8000000);
+  struct cudaPitchedPtr box;
+  cudaMalloc3D(&box, (struct cudaExtent){100, 8, 4});
+  assert_int_equal(LAST(ALLOC, alloc).bytes, 256 * 8 * 4);
+  assert_int_equal(LAST(ALLOC, alloc).address, 0x9000000);
+  cudaArray_t array = (cudaArray_t)0x7700;
+  cudaMallocArray(&array, &(struct cudaChannelFormatDesc){.x = 32, .y = 32}, 64, 0, 0);
+  assert_int_equal(LAST(ALLOC, alloc).bytes, 8 * 64);
+  assert_int_equal(LAST(ALLOC, alloc).header.tag, TSCOPE_MEMORY_ARRAY);
+  cudaFreeArray(array);
+  assert_int_equal(LAST(FREE, free).header.tag, TSCOPE_MEMORY_ARRAY);
+  assert_int_equal(LAST(FREE, free).address, 0x7700);
+  cudaHostRegister(&runtime, 64, 0);
+  assert_int_equal(LAST(ALLOC, alloc).header.tag, TSCOPE_MEMORY_REGISTERED);
+  assert_true(LAST(ALLOC, alloc).address == (u64)(uintptr_t)&runtime);
+  assert_int_equal(LAST(ALLOC, alloc).bytes, 64);
+  cudaHostUnregister(&runtime);
+  assert_int_equal(LAST(FREE, free).header.tag, TSCOPE_MEMORY_REGISTERED);
+}
+
+static void copies_and_fills_of_boxes_say_how_much(void **state) {
+  (void)state;
+  struct cudaMemcpy3DParms box = {.extent = {10, 20, 30}, .kind = cudaMemcpyHostToDevice};
+  cudaMemcpy3DAsync(&box, a_stream);
+  assert_int_equal(LAST(COPY, copy).bytes, 6000);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC);
+  box.dstArray = (cudaArray_t)0x7700; /* 10 elements, of a size that is not told */
+  cudaMemcpy3D(&box);
+  assert_int_equal(LAST(COPY, copy).bytes, 0);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_H2D);
+  cudaMemcpy3DPeerAsync(&(struct cudaMemcpy3DPeerParms){.extent = {1, 2, 3}}, a_stream);
+  assert_int_equal(LAST(COPY, copy).bytes, 6);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_P2P | TSCOPE_COPY_ASYNC);
+  cudaMemcpyToSymbolAsync(&runtime, &box, 11, 0, cudaMemcpyHostToDevice, a_stream);
+  assert_int_equal(LAST(COPY, copy).bytes, 11);
+  cudaMemcpy2DToArray(box.dstArray, 0, 0, &box, 1, 5, 6, cudaMemcpyDeviceToDevice);
+  assert_int_equal(LAST(COPY, copy).bytes, 30);
+  cudaMemset2DAsync(&box, 64, 0, 10, 5, a_stream);
+  assert_int_equal(LAST(FILL, fill).bytes, 50);
+  cudaMemset3D((struct cudaPitchedPtr){.ptr = &box}, 0, (struct cudaExtent){2, 3, 4});
+  assert_int_equal(LAST(FILL, fill).bytes, 24);
+  assert_int_equal(LAST(FILL, fill).kind, 0);
+}
+
+/* Whose parameters CUDA 13 changed under the same name: all reach the runtime, and the stream is
+ * found where that runtime has it. */
+cudaError_t prefetch(const void *, size_t, size_t, size_t,
+                     cudaStream_t) __asm__("cudaMemPrefetchAsync");
+cudaError_t batch(void *, void *, const size_t *, size_t, void *, void *, size_t, void *,
+                  cudaStream_t) __asm__("cudaMemcpyBatchAsync");
+
+static void functions_that_changed_are_read_as_the_runtime_reads_them(void **state) {
+  (void)state;
+  const size_t sizes[] = {5, 6, 7};
+  cudaStream_t old_stream = (cudaStream_t)0x40000, new_stream = (cudaStream_t)0x50000;
+  for (int version = 12090; version <= 13000; version += 910) {
+    runtime.version = version;
+    u16 stream = stream_of_launch(version < 13000 ? old_stream : new_stream, false);
+    prefetch(&runtime, 4096, 1, (size_t)old_stream, new_stream);
+    assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_PREFETCH | TSCOPE_COPY_ASYNC);
+    assert_int_equal(LAST(COPY, copy).bytes, 4096);
+    assert_int_equal(LAST(COPY, copy).header.tag, stream);
+    assert_true(FAKE_ARG(&fake_last, 3, cudaStream_t) == old_stream);
+    assert_true(FAKE_ARG(&fake_last, 4, cudaStream_t) == new_stream);
+    stream = stream_of_launch(version < 13000 ? old_stream : new_stream, false);
+    batch(NULL, NULL, sizes, 3, NULL, NULL, 0, version < 13000 ? NULL : new_stream, old_stream);
+    assert_int_equal(LAST(COPY, copy).bytes, 18);
+    assert_int_equal(LAST(COPY, copy).header.tag, stream);
+  }
+}
+
 static void waits_and_events_say_what_for(void **state) {
   (void)state;
   u16 stream = stream_of_launch(a_stream, false);
@@ -319,6 +403,9 @@ int main(void) {
       TEST(a_stream_handle_used_again_is_another_stream),
       TEST(memory_is_recorded_with_its_kind),
       TEST(copies_say_how_much_and_which_way),
+      TEST(memory_that_is_not_a_line_is_recorded_too),
+      TEST(copies_and_fills_of_boxes_say_how_much),
+      TEST(functions_that_changed_are_read_as_the_runtime_reads_them),
       TEST(waits_and_events_say_what_for),
       TEST(threads_that_meet_a_handle_together_give_it_one_number),
       TEST(without_cupti_the_trace_says_so),

@@ -20,31 +20,37 @@
 PAGE_HOOKS(HOOK)
 
 static int behave(const struct fake_call *call) {
-  if (strcmp(call->name, "cudaMallocPitch"))
+  if (strcmp(call->name, "cudaExternalMemoryGetMappedBuffer"))
     return 0;
   *FAKE_ARG(call, 0, void **) = (void *)0x4000;
-  *FAKE_ARG(call, 1, size_t *) = 512;
   return 0;
+}
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static cudaError_t copy_from_array(char *to) {
+  return cudaMemcpyFromArray(to, NULL, 0, 0, 800, cudaMemcpyDeviceToHost);
 }
 
 static void the_line_is_a_hook(void **state) {
   (void)state;
-  assert_int_equal(cudaMemset2D((void *)0x1000, 512, 0, 100, 8), cudaSuccess);
-  assert_string_equal(fake_last.name, "cudaMemset2D");
+  char to[800];
+  assert_int_equal(copy_from_array(to), cudaSuccess);
+  assert_string_equal(fake_last.name, "cudaMemcpyFromArray");
   void *memory;
-  cudaMalloc(&memory, 1); /* wakes the process, which a fill does not */
-  cudaMemset2D((void *)0x1000, 512, 0, 100, 8);
-  assert_int_equal(count(TSCOPE_REC_FILL), 1);
-  assert_int_equal(LAST(FILL, fill).bytes, 800);
+  cudaMalloc(&memory, 1); /* wakes the process, which a copy does not */
+  copy_from_array(to);
+  assert_int_equal(count(TSCOPE_REC_COPY), 1);
+  assert_int_equal(LAST(COPY, copy).bytes, 800);
+  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_D2H);
 }
 
 static void the_recorder_records(void **state) {
   (void)state;
   fake_behaviour = behave;
+  struct cudaExternalMemoryBufferDesc desc = {.size = 512};
   void *memory;
-  size_t pitch;
-  assert_int_equal(cudaMallocPitch(&memory, &pitch, 100, 8), cudaSuccess);
-  assert_int_equal(LAST(ALLOC, alloc).bytes, 512 * 8);
+  assert_int_equal(cudaExternalMemoryGetMappedBuffer(&memory, NULL, &desc), cudaSuccess);
+  assert_int_equal(LAST(ALLOC, alloc).bytes, 512);
   assert_int_equal(LAST(ALLOC, alloc).address, 0x4000);
 }
 

@@ -293,6 +293,43 @@ TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *copy_), copy_2d(copy_
 TWINS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *copy_, CUstream stream),
       copy_2d(copy_, stream, own, false))
 
+/* Boxes without gaps between their layers: as many rows as they have in all. */
+static CUresult copy_3d(const CUDA_MEMCPY3D *box, CUstream stream, bool own, bool wait) {
+  if (box->Depth > 1 && (box->srcHeight != box->Height || box->dstHeight != box->Height))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  CUDA_MEMCPY2D rows = {.srcXInBytes = box->srcXInBytes,
+                        .srcY = box->srcY + box->srcZ * box->srcHeight,
+                        .srcMemoryType = box->srcMemoryType,
+                        .srcHost = box->srcHost,
+                        .srcDevice = box->srcDevice,
+                        .srcPitch = box->srcPitch,
+                        .dstXInBytes = box->dstXInBytes,
+                        .dstY = box->dstY + box->dstZ * box->dstHeight,
+                        .dstMemoryType = box->dstMemoryType,
+                        .dstHost = box->dstHost,
+                        .dstDevice = box->dstDevice,
+                        .dstPitch = box->dstPitch,
+                        .WidthInBytes = box->WidthInBytes,
+                        .Height = box->Height * box->Depth};
+  return copy_2d(&rows, stream, own, wait);
+}
+TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *box), copy_3d(box, NULL, own, true))
+TWINS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *box, CUstream stream),
+      copy_3d(box, stream, own, false))
+
+static CUresult copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
+                           size_t count, CUstream stream, bool own) {
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < count && !result; i++)
+    result = copy(to[i], from[i], sizes[i], cudaMemcpyDefault, stream, own, false);
+  return result;
+}
+TWINS(cuMemcpyBatchAsync_v2, _ptsz,
+      (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count,
+       CUmemcpyAttributes *attributes, size_t *firsts, size_t n_attributes, CUstream stream),
+      ((void)attributes, (void)firsts, (void)n_attributes,
+       copy_batch(to, from, sizes, count, stream, own)))
+
 static CUresult fill(CUdeviceptr target, unsigned value, size_t unit, size_t count, CUstream stream,
                      bool own) {
   return (CUresult)sim_fill(at(target), value, unit, count, stream, own);
@@ -310,3 +347,24 @@ TWINS(cuMemsetD16Async, _ptsz,
       fill(target, value, 2, n, stream, own))
 TWINS(cuMemsetD32Async, _ptsz, (CUdeviceptr target, unsigned value, size_t n, CUstream stream),
       fill(target, value, 4, n, stream, own))
+
+static CUresult fill_rows(CUdeviceptr target, size_t pitch, unsigned value, size_t unit,
+                          size_t width, size_t height, CUstream stream, bool own) {
+  if (pitch == unit * width) /* one fill, as it is on the GPU */
+    return fill(target, value, unit, width * height, stream, own);
+  CUresult result = CUDA_SUCCESS;
+  for (size_t row = 0; row < height && !result; row++)
+    result = fill(target + row * pitch, value, unit, width, stream, own);
+  return result;
+}
+#define FILL_ROWS(blocking, async, element, unit)                                                  \
+  TWINS(blocking, _ptds,                                                                           \
+        (CUdeviceptr target, size_t pitch, element value, size_t width, size_t height),            \
+        fill_rows(target, pitch, value, unit, width, height, NULL, own))                           \
+  TWINS(async, _ptsz,                                                                              \
+        (CUdeviceptr target, size_t pitch, element value, size_t width, size_t height,             \
+         CUstream stream),                                                                         \
+        fill_rows(target, pitch, value, unit, width, height, stream, own))
+FILL_ROWS(cuMemsetD2D8_v2, cuMemsetD2D8Async, unsigned char, 1)
+FILL_ROWS(cuMemsetD2D16_v2, cuMemsetD2D16Async, unsigned short, 2)
+FILL_ROWS(cuMemsetD2D32_v2, cuMemsetD2D32Async, unsigned, 4)
