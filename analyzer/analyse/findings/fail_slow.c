@@ -100,8 +100,10 @@ int rule_fail_slow(struct findings *f) {
   if (ranks)
     n = slower_ranks(f, &onset, &scratch, ranks, &who);
   u32 step = a->first_step + onset.at, after = n_steps - onset.at;
-  i64 begin = a->model->steps.begin[(size_t)step * a->model->n_ranks];
-  double since = begin == NS_UNKNOWN ? NAN : ns_to_ms(begin - a->model->begin) / 1e3;
+  struct window first = {0};
+  for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
+    ;
+  double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
   double worth = (onset.after_ms - onset.before_ms) * after / 1e3;
   error = finding_add(
       f,
