@@ -148,13 +148,16 @@ enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index
   return check_chunk(file, got, chunk);
 }
 
-/* Whether a detail chunk of a run that is still going on was recycled under our eyes. */
+/* Whether a detail chunk of a run that is still going on was recycled under our eyes: it is then
+ * emptied first, of a new generation next, and only then written to. */
 static bool recycled(const struct trace_file *file, u32 index, const struct trace_chunk *chunk) {
   if (file->header.closed_realtime_ns || chunk->header.home != TSCOPE_DETAIL)
     return false;
   struct trace_chunk again;
+  __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the records were read before this */
   return trace_chunk_peek(file, index, &again) != TRACE_CHUNK_READ ||
-         again.header.generation != chunk->header.generation;
+         again.header.generation != chunk->header.generation ||
+         again.header.committed < chunk->header.committed;
 }
 
 enum trace_chunk_state trace_chunk_read(const struct trace_file *file, u32 index, u8 *buffer,

@@ -24,7 +24,7 @@ __thread struct product product_now __attribute__((tls_model("initial-exec")));
 
 #define BLAS_WRAPPER_BODY(way_, name_, type, params, args, failure, recorder, what)                \
   {                                                                                                \
-    const char *frame = __builtin_frame_address(0);                                                \
+    const char *frame = TSCOPE_FRAME();                                                            \
     type(*real) params = TSCOPE_REAL(name_, way_);                                                 \
     if (TSCOPE_UNLIKELY(!real))                                                                    \
       return failure;                                                                              \

@@ -113,13 +113,18 @@ static inline bool tscope_is_live(void) {
  * errno is preserved. */
 struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const void *frame);
 
+/* Where the caller's stack ended when it called the function that this is written in: the same for
+ * all that one function calls, and lower for what those call. (The frame address is not that: it
+ * lies a frame's size lower on aarch64.) */
+#define TSCOPE_FRAME() ((const char *)__builtin_dwarf_cfa())
+
 /* The thread's state, or NULL when the caller must only forward the call. The guard holds the
- * frame address of the outermost hook, so that a call made by a hooked library from inside a
+ * frame of the outermost hook, so that a call made by a hooked library from inside a
  * hooked call is not recorded twice, and so that a longjmp or an exception over a hook leaves no
  * stale guard: a frame above the guarded one proves that the guarded one is gone. */
 __attribute__((always_inline)) static inline struct tscope_thread *
 tscope_enter(enum tscope_wake wake) {
-  const char *frame = __builtin_frame_address(0);
+  const char *frame = TSCOPE_FRAME();
   struct tscope_thread *thread = tscope_self;
   if (TSCOPE_UNLIKELY(!thread || !tscope_is_live()))
     return tscope_enter_slow(wake, frame);

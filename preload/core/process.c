@@ -51,7 +51,7 @@ void tscope_turn_off(const char *why) {
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
 }
 
-/* Kernels before 4.14 cannot wipe a page. */
+/* Kernels before 4.14 cannot wipe a page, and emulators of them say that they have and do not. */
 static void go_dormant_in_child(void) {
   *tscope_live = (struct tscope_live){0};
 }
@@ -69,8 +69,8 @@ static bool elect(void) {
     __atomic_store_n(&hopeless, true, __ATOMIC_RELAXED);
     return false;
   }
-  if (madvise(memory, page, MADV_WIPEONFORK) != 0)
-    pthread_atfork(NULL, NULL, go_dormant_in_child);
+  madvise(memory, page, MADV_WIPEONFORK);
+  pthread_atfork(NULL, NULL, go_dormant_in_child);
   struct tscope_live *live = memory, *none = &dormant;
   live->waking = 1;
   if (__atomic_compare_exchange_n(&tscope_live, &none, live, false, __ATOMIC_ACQ_REL,

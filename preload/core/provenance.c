@@ -183,17 +183,29 @@ static void write_place(struct tscope_thread *thread) {
     tscope_info(thread, TSCOPE_INFO_GIT_COMMIT, commit, NULL);
 }
 
+/* What /proc/cpuinfo says of the first processor under `name`; false when it does not. */
+static bool cpu_says(const char *text, const char *name, char *value, size_t bytes) {
+  const char *at = strstr(text, name);
+  at = at ? strchr(at, ':') : NULL;
+  if (!at)
+    return false;
+  at += strspn(at, ": \t");
+  snprintf(value, bytes, "%.*s", (int)strcspn(at, "\n"), at);
+  return true;
+}
+
+/* The kernel tells an Arm processor by numbers alone. */
 static void write_cpu(struct tscope_thread *thread) {
-  char text[4096];
+  char text[4096], model[128], maker[16], part[16];
   if (!read_text("/proc/cpuinfo", text, sizeof text))
     return;
-  char *model = strstr(text, "model name");
-  char *value = model ? strchr(model, ':') : NULL;
-  if (!value)
-    return;
-  value += strspn(value, ": \t");
-  value[strcspn(value, "\n")] = '\0';
-  tscope_info(thread, TSCOPE_INFO_CPU, value, NULL);
+  if (!cpu_says(text, "model name", model, sizeof model)) {
+    if (!cpu_says(text, "CPU implementer", maker, sizeof maker) ||
+        !cpu_says(text, "CPU part", part, sizeof part))
+      return;
+    snprintf(model, sizeof model, "implementer %s, part %s", maker, part);
+  }
+  tscope_info(thread, TSCOPE_INFO_CPU, model, NULL);
 }
 
 static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {

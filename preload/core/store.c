@@ -73,6 +73,7 @@ static void prefault(u32 first, u32 count) {
     return;
   for (u8 *at = from; at < to; at += page)
     *(volatile u8 *)at = 0;
+  *(volatile u8 *)(to - 1) = 0; /* where pages are larger than the header, a page more */
 }
 
 u32 tscope_store_grow(u32 wanted, u32 *first) {
@@ -99,7 +100,7 @@ u32 tscope_store_grow(u32 wanted, u32 *first) {
   prefault(have, wanted);
   *first = have;
   got = wanted;
-  __atomic_store_n(&tscope_store.chunks, have + wanted, __ATOMIC_RELAXED);
+  __atomic_store_n(&tscope_store.chunks, have + wanted, __ATOMIC_RELEASE);
   __atomic_store_n(&tscope_store.header->chunks, have + wanted, __ATOMIC_RELAXED);
 out:
   if (fd >= 0)

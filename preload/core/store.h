@@ -18,7 +18,7 @@
 struct tscope_store {
   struct tscope_file_header *header;
   u32 chunks_max; /* what the mapping has room for */
-  u32 chunks;     /* what is in the file */
+  u32 chunks;     /* what is in the file, and may be touched by who has acquired it */
   bool full;      /* the last attempt to grow failed */
   u64 disk_free;  /* bytes to leave on the disk */
   u64 device, inode;

@@ -68,8 +68,11 @@ static struct tscope_chunk_header *recycle(void) {
     return NULL;
   struct tscope_chunk_header *chunk = tscope_store_chunk(number);
   u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
-  tscope_lose(TSCOPE_LOSS_RING, committed >> 32);
+  /* What is written into the chunk from here on must not be seen before it is empty, nor before its
+   * generation says so: a reader of the file may be at it. */
   chunk->generation++;
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  tscope_lose(TSCOPE_LOSS_RING, committed >> 32);
   return chunk;
 }
 

@@ -53,7 +53,7 @@ void tscope_totals_measure_hook(void) {
 
 static u64 records_committed(void) {
   u64 records = __atomic_load_n(&tscope_store.header->lost[TSCOPE_LOSS_RING], __ATOMIC_RELAXED);
-  u32 chunks = __atomic_load_n(&tscope_store.chunks, __ATOMIC_RELAXED);
+  u32 chunks = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < chunks; i++)
     records += __atomic_load_n(&tscope_store_chunk(i)->committed, __ATOMIC_RELAXED) >> 32;
   return records;

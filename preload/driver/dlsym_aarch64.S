@@ -58,4 +58,13 @@ dlsym:
   .cfi_endproc
   .size dlsym, . - dlsym
 
+#if defined(__ARM_FEATURE_BTI_DEFAULT) || defined(__ARM_FEATURE_PAC_DEFAULT)
+  /* That branch targets are marked, as the compiler says of its own objects. */
+  .section .note.gnu.property, "a"
+  .balign 8
+  .word 4, 16, 5 /* bytes of the name and of what follows it, NT_GNU_PROPERTY_TYPE_0 */
+  .asciz "GNU"
+  .word 0xc0000000, 4, 3, 0 /* GNU_PROPERTY_AARCH64_FEATURE_1_AND: BTI, PAC */
+#endif
+
   .section .note.GNU-stack, "", %progbits

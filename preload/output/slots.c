@@ -97,8 +97,10 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *user) {
     if (header->p_type == PT_DYNAMIC)
       dynamic = (const void *)(info->dlpi_addr + header->p_vaddr);
     if (header->p_type == PT_GNU_RELRO) {
-      object.locked_from = info->dlpi_addr + header->p_vaddr;
-      object.locked_to = object.locked_from + header->p_memsz;
+      /* Whole pages, as the dynamic linker does it: a last part of a page stays writable. */
+      uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = info->dlpi_addr + header->p_vaddr;
+      object.locked_from = from & ~(page - 1);
+      object.locked_to = (from + header->p_memsz) & ~(page - 1);
     }
   }
   if (dynamic)

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "class_result.h"
 #include "gpu/gpu_steps.h"
 #include "torch_family.h"
 #include "torch_hooks.def"
@@ -41,15 +42,13 @@ void backward_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
 }
 
-#if defined(__x86_64__) /* the start callback returns a class object */
-
 /* enum at::RecordScope */
 #define RECORD_SCOPES 10
 #define RECORD_SCOPE_USER 7
 
 /* at::RecordFunctionCallback */
 struct record_callback {
-  void *(*start)(void *context, const void *range); /* returns a unique_ptr, written to context */
+  void *(*start)(void *context, const void *range);
   void (*end)(const void *range, void *context);
   double sampling_probability;
   bool scopes[RECORD_SCOPES];
@@ -103,7 +102,8 @@ static void forward_open(struct tscope_thread *thread) {
                             tscope_string(thread, "fully_shard"));
 }
 
-static void *range_start(void *context, const void *range) {
+/* Returns a class object, a unique_ptr, which is written to `context`. */
+__attribute__((used)) static void *range_start(void *context, const void *range) {
   *(void **)context = NULL;
   const char *name = torch_family.range_name(range);
   u32 phase = phase_of(name);
@@ -119,6 +119,14 @@ static void *range_start(void *context, const void *range) {
   tscope_leave(thread);
   return context;
 }
+
+#if defined(__aarch64__)
+CLASS_ENTRY("tscope_torch_range_start", "range_start");
+extern void *tscope_torch_range_start(void *context, const void *range)
+    __attribute__((visibility("hidden")));
+#else
+#define tscope_torch_range_start range_start
+#endif
 
 /* A range may end on another thread, and out of order: it is then none of this thread's. */
 static void range_end(const void *range, void *context) {
@@ -148,15 +156,7 @@ void torch_phases_install(struct tscope_thread *thread) {
     return;
   }
   struct record_callback callback = {
-      .start = range_start, .end = range_end, .sampling_probability = 1.0};
+      .start = tscope_torch_range_start, .end = range_end, .sampling_probability = 1.0};
   callback.scopes[RECORD_SCOPE_USER] = true;
   add(callback);
 }
-
-#else
-
-void torch_phases_install(struct tscope_thread *thread) {
-  tscope_info(thread, TSCOPE_INFO_FEATURE, "not on this kind of machine yet", "phases");
-}
-
-#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The floor that costs are set against: the least that any recorder must do for a call, two
- * readings of the time-stamp counter and one 32-byte store to a warm page of a shared mapping.
+ * readings of the processor's counter and one 32-byte store to a warm page of a shared mapping.
  */
 #ifndef TSCOPE_BENCH_FLOOR_H
 #define TSCOPE_BENCH_FLOOR_H
@@ -12,7 +12,9 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
 #include <x86intrin.h>
+#endif
 
 #include "tscope_format.h"
 
@@ -60,11 +62,21 @@ static inline struct entry *shared_pages(const char *directory) {
   return page;
 }
 
+static inline u64 counter(void) {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  u64 ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
+
 __attribute__((noinline)) static double measure_floor(volatile struct entry *page) {
   u64 begun = now_ns();
   for (u64 i = 0; i < CALLS; i++) {
-    u64 start = __rdtsc();
-    u64 end = __rdtsc();
+    u64 start = counter();
+    u64 end = counter();
     volatile struct entry *entry = &page[i % (4096 / sizeof *page)];
     entry->start = start;
     entry->end = end;

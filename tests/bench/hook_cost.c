@@ -54,7 +54,8 @@ static void warm(const char *directory) {
   }
   double base = median(floor_ns, ROUNDS), alone = median(direct_ns, ROUNDS);
   double call = median(hooked_ns, ROUNDS);
-  printf("floor                 %6.1f ns   two rdtsc, one 32-byte store to a warm shared page\n",
+  printf("floor                 %6.1f ns   counter read twice, one 32-byte store to a warm shared "
+         "page\n",
          base);
   printf("stub alone            %6.1f ns   the call without a hook\n", alone);
   printf("hooked call, warm     %6.1f ns   %.2f x floor, the whole call (wanted: 1.50)\n", call,

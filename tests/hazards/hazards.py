@@ -20,8 +20,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
+for folder in ("torch", "tools"):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
 import read_trace  # pylint: disable=wrong-import-position
+from emulated import EMULATOR  # pylint: disable=wrong-import-position
 
 LIBRARY, PROGRAMS = (os.path.realpath(path) for path in sys.argv[1:3])
 NOBODY = 65534
@@ -30,6 +32,20 @@ undos = []
 
 class Skip(Exception):
     """The hazard cannot be made on this machine."""
+
+
+# What an emulator of programs, one by one, cannot do.
+STARTS_OTHERS = "an emulated program starts others without the emulator"
+NOT_EMULATED = {
+    "programs-that-do-not-train": "the programs are this machine's own",
+    "nvtx-in-a-program-that-does-not-train": "the program is this machine's own",
+    "vfork-spawn-system": STARTS_OTHERS,
+    "exec-of-another-program": STARTS_OTHERS,
+    "nvtx-seat-free": STARTS_OTHERS, "nvtx-seat-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
+    "setuid-program": "a setuid program has to be started without the emulator",
+    "signal-handlers-and-mask-kept": "the emulator has signals of its own",
+    "directory-read-only": "the emulated machine's libraries may be closed to other users",
+}
 
 
 def program(name):
@@ -48,8 +64,13 @@ def environment(directory=None, **more):
     return clean
 
 
+def runnable(command):
+    """The command, through the emulator if it is a program of another machine's."""
+    return [*EMULATOR, *command] if command[0].startswith(PROGRAMS) else command
+
+
 def run(command, directory=None, env=None, **more):
-    return subprocess.run(command, env=environment(directory, **(env or {})), capture_output=True,
+    return subprocess.run(runnable(command), env=environment(directory, **(env or {})), capture_output=True,
                           timeout=100, check=False, **more)
 
 
@@ -65,7 +86,7 @@ class Walked:
 
     def __init__(self, directory):
         files = traces(directory)
-        done = subprocess.run([program("walk"), *files], capture_output=True, text=True, check=False)
+        done = subprocess.run(runnable([program("walk"), *files]), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         rows = [list(map(int, line.split())) for line in done.stdout.splitlines()]
         self.files = len(files)
@@ -351,7 +372,8 @@ def kill_9_at_1000_instants(scratch):
         with open(page, "wb") as file:
             file.write(bytes(4096))
         directory = os.path.join(scratch, "traces")
-        child = subprocess.Popen([program("hazard"), "until-killed", page], env=environment(directory))
+        child = subprocess.Popen(runnable([program("hazard"), "until-killed", page]),
+                                 env=environment(directory))
         time.sleep(chosen.uniform(0, 0.02))
         child.kill()
         assert child.wait() == -9
@@ -614,6 +636,9 @@ def nvtx_in_a_program_that_does_not_train(scratch):
 
 def main():
     hazard = globals()[sys.argv[3].replace("-", "_")]
+    if EMULATOR and sys.argv[3] in NOT_EMULATED:
+        print(f"skipped: {NOT_EMULATED[sys.argv[3]]}")
+        return 77
     scratch = tempfile.mkdtemp(prefix="tscope-hazard-")
     try:
         hazard(scratch)

@@ -52,10 +52,10 @@ def main():
     surplus = exported - api - hooked_names(root)
     if surplus:
         fail(f"exports {sorted(surplus)}, which no registry names")
-    constructors = re.findall(r"\.(init_array|preinit_array)\s", run("readelf", "-WS", library))
-    functions = [name for name in run("nm", library).splitlines() if "constructor" in name]
-    if functions:
-        fail(f"runs {functions} when loaded ({constructors})")
+    # One is the compiler's own, which registers nothing here.
+    sizes = re.findall(r"\.(?:pre)?init_array\s+\w+\s+\w+\s+\w+\s+(\w+)", run("readelf", "-WS", library))
+    if sum(int(size, 16) for size in sizes) > 8:
+        fail(f"runs constructors when loaded ({sizes})")
     print(f"needs {needed}, up to GLIBC_{'.'.join(map(str, max(versions)))}, "
           f"exports {len(exported)} names")
 

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 static bool quiet_call(void) {
@@ -138,8 +139,27 @@ static void fork_children_are_dormant(void **state) {
   children_are_dormant(by_fork);
 }
 
+/* The handlers of pthread_atfork() do not run there: the kernel alone can say that it is a child.
+ */
+static bool pages_are_wiped(void) {
+  int status;
+  char *page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  bool can = madvise(page, 1, MADV_WIPEONFORK) == 0;
+  *page = 1;
+  pid_t child = by_clone();
+  if (child == 0)
+    _exit(*page);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  munmap(page, 1);
+  return can && WEXITSTATUS(status) == 0;
+}
+
 static void children_by_a_bare_system_call_are_dormant(void **state) {
   (void)state;
+  if (!pages_are_wiped()) {
+    print_message("skipped: this kernel, or the emulator of one, wipes no pages at fork\n");
+    skip();
+  }
   children_are_dormant(by_clone);
 }
 
@@ -216,6 +236,16 @@ __attribute__((noinline)) static void jump_over_a_hook(void) {
   longjmp(out, 1);
 }
 
+/* One whose frame is far larger than that of the hook that was left. */
+__attribute__((noinline)) static bool wide_hook(void) {
+  char below[4096];
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  __asm__ volatile("" : : "r"(below) : "memory");
+  if (thread)
+    tscope_leave(thread);
+  return thread != NULL;
+}
+
 static void play_guards(void *nothing) {
   (void)nothing;
   CHILD_CHECK(hooked_launch(1));
@@ -225,6 +255,9 @@ static void play_guards(void *nothing) {
   if (!setjmp(out))
     jump_over_a_hook();
   CHILD_CHECK(hooked_launch(1));
+  if (!setjmp(out))
+    jump_over_a_hook();
+  CHILD_CHECK(wide_hook());
 }
 
 static void nested_calls_and_jumps(void **state) {

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The hooks of PyTorch over functions that stand in for PyTorch's: what they do with class objects
+ * returned by value, which C has no notion of, and what they record.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "hooks_trace.h"
+#include "inside_torch.h"
+#include "torch/torch_hooks.def"
+
+#define COUNT_OF(result, a, b, c, d, e, f, g, n, ...) n
+#define COUNT(...) COUNT_OF(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0)
+typedef struct torch_object torch_function(word, word, word, word, word, word, word);
+
+#define NOT_HERE(...)
+#define CLASS(function, since, until, type, params, args, recorder, what)                          \
+  extern torch_function torch_##function __asm__(#function);
+TSCOPE_TORCH_HOOKS(NOT_HERE, NOT_HERE, CLASS)
+#undef CLASS
+
+static const struct {
+  const char *name;
+  torch_function *hooked;
+  int parameters; /* but for the result */
+} functions[] = {
+#define CLASS(function, since, until, type, params, args, recorder, what)                          \
+  {#function, torch_##function, COUNT args},
+    TSCOPE_TORCH_HOOKS(NOT_HERE, NOT_HERE, CLASS)};
+
+extern torch_function allreduce __asm__("_ZN4c10d16ProcessGroupGloo9allreduceERSt6vectorIN2at6"
+                                        "TensorESaIS3_EERKNS_16AllreduceOptionsE");
+void group_made(void *group, const void *store, int rank, int size, void *options) __asm__(
+    "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_"
+    "default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE");
+
+/* One parameter after the other is 1 and the rest 0, which is whole in every type of parameter; the
+ * first, the object whose method it is, is never NULL. */
+static void objects_and_parameters_pass(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    for (int set = 0; set < functions[i].parameters; set++) {
+      word w[TORCH_WORDS] = {0x100};
+      w[set] |= 1;
+      struct torch_object object = functions[i].hooked(w[0], w[1], w[2], w[3], w[4], w[5], w[6]);
+      assert_string_equal(torch_last.name, functions[i].name);
+      assert_memory_equal(&object, &torch_returned, sizeof object);
+      for (int at = 0; at < functions[i].parameters; at++)
+        if ((torch_last.words[at] & 0xff) != (at == set))
+          fail_msg("%s: parameter %d is %#jx", functions[i].name, at,
+                   (uintmax_t)torch_last.words[at]);
+    }
+}
+
+static void ranges_are_phases(void **state) {
+  (void)state;
+  assert_non_null(torch_callback.start); /* the backward pass before has woken the process */
+  assert_int_equal(torch_callback.scopes[7], 1);
+  u32 before = count(TSCOPE_REC_PHASE);
+  static const char other[] = "aten::mm", forward[] = "DistributedDataParallel.forward";
+  assert_null(torch_callback.start(other).pointer);
+  torch_callback.end(other, NULL);
+  assert_int_equal(count(TSCOPE_REC_PHASE), before);
+  assert_null(torch_callback.start(forward).pointer);
+  assert_int_equal(count(TSCOPE_REC_PHASE), before + 1);
+  assert_true(LAST(PHASE, phase).dur == TSCOPE_DUR_PENDING);
+  torch_callback.end(forward, NULL);
+  struct tscope_phase_record phase = LAST(PHASE, phase);
+  assert_int_equal(phase.header.tag, TSCOPE_PHASE_FORWARD);
+  assert_true(phase.dur != TSCOPE_DUR_PENDING);
+  assert_string(phase.name, forward);
+}
+
+static void a_collective_is_of_its_call(void **state) {
+  (void)state;
+  static char group[1];
+  int64_t elements[] = {1000, 24};
+  const void *tensors[] = {&elements[0], &elements[1]};
+  const struct { const void **begin, **end, **room; } vector = {tensors, tensors + 2, tensors + 2};
+  const struct {
+    void *more[2];
+    uint8_t reduction;
+  } options = {.reduction = 4}; /* MAX */
+  group_made(group, NULL, 3, 8, NULL);
+  torch_work = &elements;
+  struct torch_object work = allreduce((word)group, (word)&vector, (word)&options, 0, 0, 0, 0);
+  torch_work = NULL;
+  assert_ptr_equal(work.pointer, &elements);
+  struct tscope_collective_record call = LAST(COLLECTIVE, collective);
+  assert_int_equal(call.header.tag, TSCOPE_OP_ALLREDUCE);
+  assert_true(call.dur != TSCOPE_DUR_PENDING);
+  assert_int_equal(call.count, 1024);
+  assert_int_equal(call.bytes, 4096);
+  assert_int_equal(call.dtype, TSCOPE_DTYPE_F32);
+  assert_int_equal(call.redop, TSCOPE_REDOP_MAX);
+  struct tscope_comm_record comm = LAST(COMM, comm);
+  assert_int_equal(comm.comm, call.comm);
+  assert_int_equal(comm.rank, 3);
+  assert_int_equal(comm.size, 8);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(objects_and_parameters_pass),
+      cmocka_unit_test(ranges_are_phases),
+      cmocka_unit_test(a_collective_is_of_its_call),
+  };
+  return cmocka_run_group_tests_name("inside torch", tests, trace_set_up, trace_tear_down);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Functions of PyTorch as C++ calls them, under the names the linker knows, in libtorch_cpu.so. A
+ * struct that does not fit into registers is returned as a C++ class object is: where the caller
+ * says, by the same hidden register.
+ */
+#ifndef INSIDE_TORCH_H
+#define INSIDE_TORCH_H
+
+#include <stdint.h>
+
+typedef uintptr_t word;
+enum { TORCH_WORDS = 7 };
+
+struct torch_object {
+  const void *pointer;
+  word rest[3];
+};
+
+/* What the function that was called last got, and what it returned. */
+struct torch_call {
+  const char *name;
+  word words[TORCH_WORDS];
+};
+extern struct torch_call torch_last;
+extern struct torch_object torch_returned;
+
+/* The range callback that was registered: at::RecordFunctionCallback. */
+struct torch_callback {
+  struct torch_object (*start)(const void *range);
+  void (*end)(const void *range, void *context);
+  double sampling_probability;
+  uint8_t scopes[10], needs[3];
+};
+extern struct torch_callback torch_callback;
+
+/* A range is its name here, a tensor its number of elements (of float32). */
+#define TORCH_ENQUEUE                                                                              \
+  "_ZN4c10d16ProcessGroupGloo7enqueueEN3c1013intrusive_ptrINS0_9AsyncWorkENS1_6detail34intrusive_" \
+  "target_default_null_typeIS3_EEEE"
+
+/* What gloo's allreduce queues, if anything. */
+extern void *torch_work;
+
+#endif
