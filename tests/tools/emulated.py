@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How a test starts a program that was built, which in a cross build may be another machine's.
-
-In such a build meson says in MESON_EXE_WRAPPER which command runs its programs.
+"""EMULATOR is what a test puts in front of a program that was built: nothing, but in a build for
+another machine the command that runs its programs (tests/meson.build).
 """
 import os
 import shlex
 
-EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
-
-
-def command(program, *arguments):
-    """The command that runs a program that was built, with its arguments."""
-    return [*EMULATOR, program, *arguments]
+EMULATOR = shlex.split(os.environ.get("TSCOPE_EMULATOR", ""))

@@ -288,7 +288,7 @@ def names(python, library, tool, scratch):
               encoding="utf-8") as file:
         text = file.read().replace("\\\n", " ")
     hooks = [(name, int(since), int(until)) for name, since, until in
-             re.findall(r"V(?:ALUE|OID)\((_Z\w+),\s+(\d+), (\d+),", text)]
+             re.findall(r"(?:VALUE|VOID|CLASS)\((_Z\w+),\s+(\d+), (\d+),", text)]
     expect(len(hooks) > 40, f"{len(hooks)} hooks")
     shim = ctypes.CDLL(library)
     absent = [name for name, _, _ in hooks if not hasattr(shim, name)]
