@@ -52,6 +52,7 @@ struct rank_summary {
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
   u32 steps;                  /* looked at on this rank */
   u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
+  u32 steps_untimed;          /* left out: when collectives called in them ran is not known */
   u32 steps_unseen;           /* left out: CUPTI rested, or was another's, for part of them */
   i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
   i64 data;                                             /* in the data phase */
@@ -88,6 +89,7 @@ struct analysis {
   i64 *transfer;     /* [n_collectives], NS_UNKNOWN */
   u32 *next_call;    /* [n_arrivals] next of the calls that ran as one kernel (a group's), a ring;
                         itself where it ran alone */
+  bool *untimed;     /* [rank * n_steps + step - first_step] see untimed.c */
   i64 *waited_elsewhere; /* [n_arrivals] exposed wait of that rank in other communicators, since its
                             step began, up to this arrival */
   struct graph *graph;
@@ -113,6 +115,14 @@ i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later)
 /* Whether the GPU was not done when the host was, at the end of a step. */
 bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
 
+/* untimed.c: whether, of a rank's collectives called in a step, so many have no times that their
+ * sum would be too small. */
+int untimed_prepare(struct analysis *a);
+bool analysis_untimed(const struct analysis *a, u32 rank, u32 step);
+
+/* Whether that is so of more than a few steps of a rank. */
+bool rank_lacks_times(const struct rank_summary *rank);
+
 /* Whether all the GPU did in a step of a rank was watched; in all steps from window.begin on up to
  * window.step. */
 bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
@@ -123,6 +133,13 @@ char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n);
 /* gpu_timing.c: how GPU time was had, and why not for all of the run. NULL when out of memory. */
 const char *gpu_timing_describe(struct analysis *a);
 const char *gpu_timing_why_not_taken(struct analysis *a);
+const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
+
+/* Why a rank's GPU work has no times, where it has none; NULL if nothing tells. */
+const char *gpu_timing_reason(const struct rank *rank);
+
+/* What to do about that reason, which may be NULL. */
+const char *gpu_timing_remedy(const char *reason);
 
 /* Whether a collective lies in the steps looked at. */
 bool analysis_looks_at(const struct analysis *a, const struct collective *collective);
@@ -162,6 +179,9 @@ int group_calls_join(struct analysis *a);
 int collectives_analyse(struct analysis *a);
 int overlap_rank(struct analysis *a, const struct timeline *timeline);
 int overlap_summarise(struct analysis *a);
+
+/* Where all steps were left out: why most were. */
+const char *overlap_why_no_steps(struct analysis *a);
 
 /* Whether the identity of overlap.c holds for this rank with nothing missing. */
 bool rank_overlap_known(const struct rank_summary *rank);

@@ -251,7 +251,7 @@ static int report_path(struct analysis *a) {
   for (u32 i = 0; i < graph->n_samples; i++)
     r->path_steps_used += graph->outcomes[i].valid ? graph->samples[i].n : 0;
   if (r->path_steps_used == 0) {
-    r->path_reason = "none of the steps looked at still has its events in the trace";
+    r->path_reason = overlap_why_no_steps(a);
     return 0;
   }
   double n = r->path_steps_used;

@@ -74,10 +74,9 @@ static int prepare(struct analysis *a) {
 static int run_all(struct analysis *a) {
   struct rank_loop loop = {.a = a};
   int (*const before[])(struct analysis *) = {
-      steps_prepare,        steps_count_warmup,   prepare,
-      collectives_prepare,  group_calls_join,     graph_plan,
-      kernel_times_prepare, gpu_timeline_prepare, launches_prepare,
-      products_prepare};
+      steps_prepare,        steps_count_warmup, prepare,         untimed_prepare,
+      collectives_prepare,  group_calls_join,   graph_plan,      kernel_times_prepare,
+      gpu_timeline_prepare, launches_prepare,   products_prepare};
   int error = 0;
   for (size_t i = 0; i < sizeof(before) / sizeof(before[0]) && !error; i++)
     error = before[i](a);

@@ -19,6 +19,9 @@
 #include "analysis.h"
 #include "intervals.h"
 
+/* Less than that of the run stands for nothing. */
+#define ENOUGH_SEEN 0.01
+
 static void nothing_known(struct gpu_timeline_result *out) {
   out->compute_ms = out->exposed_comm_ms = out->exposed_memcpy_ms = out->idle_ms = out->total_ms =
       out->busy_fraction = out->host_bound_ms = out->kernel_gap_ms = out->other_ms = NAN;
@@ -124,7 +127,7 @@ static i64 length_of(const struct intervals *set, i64 begin, i64 end) {
 int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   const struct rank *rank = &a->model->ranks[t->rank];
   bool comm_known = t->has_comm || rank->collective_calls == 0;
-  if (!t->on_gpu || !t->has_compute || !comm_known)
+  if (!t->on_gpu || !t->has_compute || !comm_known || rank_lacks_times(&a->ranks[t->rank]))
     return 0;
   struct arena scratch = {0};
   struct work work;
@@ -167,18 +170,21 @@ static double share_known(const struct analysis *a) {
 }
 
 static const char *why_unknown(const struct analysis *a) {
-  bool on_gpu = false, without_runs = false;
+  bool on_gpu = false, without_runs = false, untimed = false;
   const char *why = NULL;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank *rank = &a->model->ranks[i];
     on_gpu |= a->ranks[i].on_gpu || rank->launches > 0;
     without_runs |= rank->collective_calls && !rank->collective_runs;
-    why = why ? why : rank->gpu_clock_reason;
+    untimed |= rank_lacks_times(&a->ranks[i]);
+    why = why ? why : gpu_timing_reason(rank);
   }
   if (!on_gpu)
     return "no GPU work was seen";
   if (without_runs)
     return "COLLECTIVES WERE CALLED, BUT NOT ONE WAS SEEN TO RUN";
+  if (untimed)
+    return "COLLECTIVES WERE CALLED, BUT WHEN MANY OF THEM RAN IS NOT KNOWN";
   return why ? arena_printf(a->arena, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
              : "WHAT RAN ON THE GPU WAS NOT SEEN";
 }
@@ -204,6 +210,14 @@ int gpu_timeline_summarise(struct analysis *a) {
   }
   r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
   r->gpu_timeline_seen = share_known(a);
+  if (n && r->gpu_timeline_seen < ENOUGH_SEEN) {
+    for (u32 i = 0; i < r->n_gpu_timelines; i++)
+      nothing_known(&r->gpu_timelines[i]);
+    nothing_known(mean);
+    r->gpu_timeline_ranks = 0;
+    r->gpu_timeline_reason = "GPUS WERE WATCHED FOR LESS THAN 1 % OF THE TIME IN ONE PIECE";
+    return 0;
+  }
   if (n == 0) {
     nothing_known(mean);
     r->gpu_timeline_reason = why_unknown(a);

@@ -3,6 +3,7 @@
  * How GPU time was had, in words: which source, for how much of the run, and why not for the rest.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analysis.h"
 
@@ -167,9 +168,47 @@ const char *gpu_timing_describe(struct analysis *a) {
 }
 
 /* Why the GPU was not watched for a while, as most of that time says it. */
-const char *gpu_timing_why_not_taken(struct analysis *a) {
+const char *gpu_timing_why_not_watched(const struct analysis *a) {
   const struct gpu_window *other = not_watched(a->model);
-  const char *why = other ? other->reason : NULL;
+  return other ? other->reason : NULL;
+}
+
+const char *gpu_timing_why_not_taken(struct analysis *a) {
+  const char *why = gpu_timing_why_not_watched(a);
   return arena_printf(a->arena, "the others are left out of all figures of GPU time%s%s",
                       why ? ": " : "", why ? why : "");
+}
+
+const char *gpu_timing_reason(const struct rank *rank) {
+  if (main_clock(rank) == TSCOPE_GPU_CLOCK_CUPTI)
+    return "CUPTI was open, but told nothing of it";
+  const struct gpu_window *window = main_window(rank);
+  return window ? window->reason : rank->gpu_clock_reason;
+}
+
+const char *gpu_timing_remedy(const char *reason) {
+  static const struct {
+    const char *sign, *remedy;
+  } remedies[] = {
+      {"TSCOPE_GPU_STEPS",
+       "Let CUPTI work for at least two steps in a row (TSCOPE_GPU_STEPS=2/20): "
+       "the first of them may begin with work that was launched before."},
+      {"CUDA_DEVICE_MAX_CONNECTIONS", "Let tscope use CUPTI (TSCOPE_GPU unset, its library to be "
+                                      "found): unlike events it does not disturb the overlap that "
+                                      "CUDA_DEVICE_MAX_CONNECTIONS=1 is set for."},
+      {"TSCOPE_GPU=", "Unset TSCOPE_GPU, or set it to auto: it keeps tscope from reading the times "
+                      "of all GPU work."},
+      {"CUDA_INJECTION64_PATH", "Run once without the tool in CUDA_INJECTION64_PATH: CUPTI allows "
+                                "only one."},
+      {"CUPTI client", "Profile with tscope or with the job's own profiler, one at a time: CUPTI "
+                       "serves one client."},
+      {"profiles with CUPTI itself", "Profile with tscope or with the job's own profiler, one at a "
+                                     "time: CUPTI serves one client."},
+  };
+  for (size_t i = 0; reason && i < sizeof(remedies) / sizeof(remedies[0]); i++)
+    if (strstr(reason, remedies[i].sign))
+      return remedies[i].remedy;
+  return "Let tscope read GPU times: CUPTI's library must be found (beside the CUDA runtime, or in "
+         "LD_LIBRARY_PATH) and no other profiler may hold it; see the GPU time line for the "
+         "reason.";
 }

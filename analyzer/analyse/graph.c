@@ -37,11 +37,12 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   if (model->n_ranks > 1 && !model->clock_aligned)
     return arena_printf(a->arena, "the ranks' clocks are not on one axis (%s)",
                         model->clock_method ? model->clock_method : "method not known");
-  for (u32 i = 0; i < model->n_ranks; i++)
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const char *why = gpu_timing_reason(&model->ranks[i]);
     if (model->ranks[i].launches && !model->ranks[i].gpu_kernels)
       return arena_printf(a->arena, "when kernels ran on rank %u is not known%s%s",
-                          model->ranks[i].rank, model->ranks[i].gpu_clock_reason ? ": " : "",
-                          model->ranks[i].gpu_clock_reason ? model->ranks[i].gpu_clock_reason : "");
+                          model->ranks[i].rank, why ? ": " : "", why ? why : "");
+  }
   if (nodes_per_step > NODES_LIMIT)
     return arena_printf(a->arena,
                         a->whole_run ? "no steps were found, and the whole run holds %.0f million "
@@ -56,7 +57,8 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
 static bool seen_by_all(const struct analysis *a, u32 step) {
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;
-    if (analysis_window(a, rank, step, &window) && !analysis_gpu_seen(a, rank, &window))
+    if (analysis_window(a, rank, step, &window) &&
+        (!analysis_gpu_seen(a, rank, &window) || analysis_untimed(a, rank, step)))
       return false;
   }
   return true;

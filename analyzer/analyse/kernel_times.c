@@ -230,7 +230,7 @@ static const char *why_none(const struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     on_gpu |= a->ranks[i].on_gpu || a->model->ranks[i].launches > 0;
     if (!why)
-      why = a->model->ranks[i].gpu_clock_reason;
+      why = gpu_timing_reason(&a->model->ranks[i]);
   }
   if (!on_gpu)
     return "no GPU work was seen";
@@ -269,7 +269,7 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
 static const char *why_only_collectives(const struct analysis *a) {
   const char *why = NULL;
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
-    why = a->model->ranks[i].gpu_clock_reason;
+    why = gpu_timing_reason(&a->model->ranks[i]);
   return arena_printf(a->arena, "ONLY COLLECTIVES WERE TIMED, no other kernel%s%s", why ? ": " : "",
                       why ? why : "");
 }
@@ -292,6 +292,10 @@ int kernel_times_summarise(struct analysis *a) {
   u32 ranks;
   a->results->kernels_seen = share_seen(a, &ranks);
   a->results->kernels_ranks = ranks;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    if (rank_lacks_times(&a->ranks[i]))
+      a->results->kernels_note = "COLLECTIVES RAN THAT ARE NOT AMONG THEM: in CUDA graphs that are "
+                                 "told as a whole, or their records were dropped";
   if (ranks == 0) {
     total = 0; /* of which shares would be */
     a->results->kernels_reason = why_only_collectives(a);

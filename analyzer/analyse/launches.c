@@ -171,11 +171,10 @@ static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n
   }
 }
 
-/* Whether a device span is one of those in the queues: its launch is known, and what was beside it is
- * not overwritten. */
+/* Whether a device span is one of those in the queues: its launch is known, and what was beside it
+ * is not overwritten. */
 static bool is_queued(const struct timeline *t, const struct span *span) {
-  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE &&
-         span->start >= t->detail_begin;
+  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->detail_begin;
 }
 
 /* The device spans of each lane side by side. `first` counts them by lane, and says afterwards

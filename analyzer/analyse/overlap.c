@@ -58,44 +58,52 @@ static int sort_out_spans(struct sweep *s) {
   return 0;
 }
 
-/* Without steps: the stretches of the run in which the GPU was watched. */
-static void keep_what_was_seen(struct sweep *s) {
-  const struct rank *rank = &s->a->model->ranks[s->timeline->rank];
+/* Without steps: the stretches of the run of which all GPU work is known. */
+static int keep_what_is_known(struct sweep *s) {
+  const struct timeline *t = s->timeline;
+  struct intervals known;
   struct window run;
-  if (!analysis_window(s->a, s->timeline->rank, s->a->first_step, &run))
-    return;
-  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
-    const struct gpu_window *seen = &rank->gpu_windows[i];
-    i64 begin = seen->settled > run.begin ? seen->settled : run.begin;
-    i64 end = seen->end < run.end ? seen->end : run.end;
-    if (begin < end && model_gpu_seen(rank, begin, end))
+  if (!analysis_window(s->a, t->rank, s->a->first_step, &run))
+    return 0;
+  if (analysis_untimed(s->a, t->rank, run.step)) {
+    s->sum->steps_untimed++;
+    return 0;
+  }
+  if (model_gpu_known(&s->a->model->ranks[t->rank], t->detail_begin, &s->scratch, &known) < 0)
+    return -ENOMEM;
+  for (u32 i = 0; i < known.n; i++) {
+    i64 begin = known.at[i].start > run.begin ? known.at[i].start : run.begin;
+    i64 end = known.at[i].end < run.end ? known.at[i].end : run.end;
+    if (begin < end)
       s->windows[s->n_windows++] = (struct window){begin, end, run.step};
   }
   s->sum->steps = s->n_windows > 0;
+  return 0;
 }
 
 /* Kernels before detail_begin were overwritten, and none were seen while CUPTI rested: such steps
- * would look idle. Phases of a CPU job are never overwritten. */
+ * would look idle. Phases of a CPU job are never overwritten. Steps in which collectives ran,
+ * nobody knows when, would show too little communication. */
 static int find_windows(struct sweep *s) {
   const struct analysis *a = s->a;
   const struct timeline *t = s->timeline;
-  s->windows = arena_array(&s->scratch, a->n_steps + a->model->ranks[t->rank].n_gpu_windows,
+  s->windows = arena_array(&s->scratch, a->n_steps + a->model->ranks[t->rank].n_gpu_windows + 1u,
                            sizeof(*s->windows));
   if (!s->windows)
     return -ENOMEM;
-  if (a->whole_run && t->on_gpu && a->model->ranks[t->rank].n_gpu_windows > 1) {
-    keep_what_was_seen(s);
-    return 0;
-  }
+  if (a->whole_run && t->on_gpu)
+    return keep_what_is_known(s);
   for (u32 i = 0; i < a->n_steps; i++) {
     struct window window;
     if (!analysis_window(a, t->rank, a->first_step + i, &window))
       continue;
     bool bare = t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
-    if (bare && !a->whole_run)
+    if (bare)
       s->sum->steps_bare++;
     else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
       s->sum->steps_unseen++;
+    else if (t->on_gpu && analysis_untimed(a, t->rank, window.step))
+      s->sum->steps_untimed++;
     else
       s->windows[s->n_windows++] = window;
   }

@@ -133,6 +133,24 @@ bool communication_unseen(const struct analysis *a) {
   return on_gpu;
 }
 
+const char *overlap_why_no_steps(struct analysis *a) {
+  u32 bare = 0, unseen = 0, untimed = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    bare += a->ranks[i].steps_bare;
+    unseen += a->ranks[i].steps_unseen;
+    untimed += a->ranks[i].steps_untimed;
+  }
+  if (untimed > bare && untimed > unseen)
+    return "COLLECTIVES WERE CALLED IN EVERY STEP, BUT WHEN THEY RAN IS NOT KNOWN: in CUDA graphs "
+           "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped";
+  if (unseen > bare) {
+    const char *why = gpu_timing_why_not_watched(a);
+    return arena_printf(a->arena, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "",
+                        why ? why : "");
+  }
+  return "none of the steps looked at still has its events in the trace";
+}
+
 static const char *why_unknown(struct analysis *a) {
   u32 no_spans = 0, no_compute = 0, no_steps = 0;
   u64 calls = 0;
@@ -149,11 +167,11 @@ static const char *why_unknown(struct analysis *a) {
     if (rank->loaded && !rank->has_comm) {
       no_spans++;
       calls += a->model->ranks[i].collective_calls;
-      why = a->model->ranks[i].gpu_clock_reason;
+      why = gpu_timing_reason(&a->model->ranks[i]);
     }
     if (rank->loaded && !rank->has_compute) {
       no_compute++;
-      why = why ? why : a->model->ranks[i].gpu_clock_reason;
+      why = why ? why : gpu_timing_reason(&a->model->ranks[i]);
     }
   }
   if (no_spans)
@@ -163,9 +181,7 @@ static const char *why_unknown(struct analysis *a) {
   if (no_compute)
     return arena_printf(a->arena, "when compute ran is not known on %u ranks%s%s", no_compute,
                         why ? ": " : "", why ? why : "");
-  if (no_steps)
-    return "no step of these ranks still has its kernels in the trace";
-  return "no rank could be read";
+  return no_steps ? overlap_why_no_steps(a) : "no rank could be read";
 }
 
 int overlap_summarise(struct analysis *a) {

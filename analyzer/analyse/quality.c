@@ -9,7 +9,7 @@
 #include "analysis.h"
 #include "thresholds.h"
 
-#define MAX_COVERAGE 16
+#define MAX_COVERAGE 24
 
 static u64 lost_by(const struct rank *rank) {
   u64 sum = 0;
@@ -51,7 +51,7 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
   const char *why = NULL;
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
     if (a->model->ranks[i].collective_calls)
-      why = a->model->ranks[i].gpu_clock_reason;
+      why = gpu_timing_reason(&a->model->ranks[i]);
   if (runs == 0)
     note = arena_printf(a->arena,
                         "NO COLLECTIVE TIMES: communication ran but when is NOT KNOWN; exposed "
@@ -146,7 +146,7 @@ static int list_coverage(struct analysis *a) {
   const struct model *model = a->model;
   struct results *r = a->results;
   double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, bare = 0;
-  double matched = 0, looked_at = 0, unseen = 0;
+  double matched = 0, looked_at = 0, unseen = 0, untimed = 0;
   bool inferred = false;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
@@ -159,6 +159,7 @@ static int list_coverage(struct analysis *a) {
     kept += a->ranks[i].steps;
     bare += a->ranks[i].steps_bare;
     unseen += a->ranks[i].steps_unseen;
+    untimed += a->ranks[i].steps_untimed;
   }
   for (u32 i = 0; i < model->n_collectives; i++) {
     looked_at++;
@@ -186,6 +187,14 @@ static int list_coverage(struct analysis *a) {
     cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
           "kernels of earlier steps were overwritten under the disk cap");
   cover_step_ends(a);
+  if (untimed > 0)
+    cover(
+        r, "steps with times of all collectives", kept, kept + untimed,
+        kept
+            ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
+              "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped"
+            : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that are told "
+              "as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped");
   if (unseen > 0)
     cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
   return 0;

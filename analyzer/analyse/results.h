@@ -240,6 +240,7 @@ struct results {
   double kernel_names;        /* how many there are */
   double kernels_ranks;       /* whose GPU work this is */
   double kernels_seen;        /* share of the run in which they were looked at */
+  const char *kernels_note;   /* what their kinds do not tell, NULL if nothing */
   const char *kernels_reason; /* why there are none, or none but collectives: no shares then */
   /* the GPUs' time, whole input */
   struct gpu_timeline_result gpu_timeline; /* mean over ranks */

@@ -108,6 +108,7 @@ int what_if_report(struct analysis *a) {
   }
   r->path_selfcheck = replayed / measured - 1;
   r->what_if_reason = why_unreliable(a, contradictions);
+  double now_ms = a->whole_run ? r->path_wall_ms : r->step_mean_ms;
   for (u32 e = 0; e < graph->n_edits; e++) {
     i64 saved = 0;
     for (u32 i = 0; i < graph->n_samples; i++)
@@ -116,8 +117,8 @@ int what_if_report(struct analysis *a) {
     struct what_if *what_if = &r->what_if[r->n_what_if++];
     what_if->kind = kind_of(&graph->edits[e]);
     what_if->change = describe(a, &graph->edits[e]);
-    what_if->step_ms = r->step_mean_ms - saved_ms;
-    what_if->saving_fraction = saved_ms / r->step_mean_ms;
+    what_if->step_ms = now_ms - saved_ms;
+    what_if->saving_fraction = saved_ms / now_ms;
     what_if->rank = -1;
     if (graph->edits[e].rank >= 0)
       what_if->rank = a->model->ranks[graph->edits[e].rank].rank;

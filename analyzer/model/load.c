@@ -61,8 +61,9 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .records = definitions->records,
                       .launches = process->spine.launches,
                       .gpu_kernels = process->spine.gpu_kernels,
-                      .collective_calls = process->spine.calls.n,
-                      .collective_runs = process->spine.calls.n - process->spine.unpaired_calls,
+                      .collective_calls = process->spine.calls.n - process->spine.idle_calls,
+                      .collective_runs = process->spine.calls.n - process->spine.idle_calls -
+                                         process->spine.unpaired_calls,
                       .replayed_runs = process->spine.replayed_runs,
                       .replayed_told = process->spine.replayed_told,
                       .gpu_clock = definitions->gpu_clock,

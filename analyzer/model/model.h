@@ -318,7 +318,8 @@ int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
 
 /* How many steps to leave out, by their lengths (NAN: not known): the first always, since it holds
  * the start-up of libraries and caches, and those after it while they take over 1.5 x the median of
- * the later half; a quarter of all at most. */
+ * the later half, or so much less (the host runs ahead of its device until it has to wait); a
+ * quarter of all at most. */
 u32 model_count_warmup(const double *lengths, u32 n);
 
 /* Index into steps, or -1, of an instant on a rank's host. */

@@ -204,9 +204,8 @@ static int find_launches(struct spine *spine) {
 }
 
 bool launches_kernel(const struct spine *spine, const struct spine_call *call) {
-  const struct definitions *definitions = &spine->definitions;
   return call->stream != TSCOPE_NO_STREAM && !call->failed && call->run == INDEX_NONE &&
-         !(call->comm < definitions->n_comms && definitions->comms[call->comm].size == 1);
+         !spine_call_is_idle(spine, call);
 }
 
 #define GROUP_REACH 64u /* units of one group lie close to each other */
@@ -371,7 +370,9 @@ int pair_runs(struct spine *spine) {
   }
   for (u32 i = spine->calls.n; i-- > 0 && result == 0;) {
     u32 run = spine->calls.at[i].run;
-    spine->unpaired_calls += run == INDEX_NONE;
+    bool idle = run == INDEX_NONE && spine_call_is_idle(spine, &spine->calls.at[i]);
+    spine->idle_calls += idle;
+    spine->unpaired_calls += run == INDEX_NONE && !idle;
     spine->replayed_runs += run != INDEX_NONE && spine->calls.at[i].replayed;
     if (run != INDEX_NONE)
       spine->runs.at[run].first_call = i;

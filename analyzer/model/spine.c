@@ -455,6 +455,13 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   return result;
 }
 
+bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call) {
+  const struct definitions *definitions = &spine->definitions;
+  if (call->stream == TSCOPE_NO_STREAM || call->comm >= definitions->n_comms)
+    return false;
+  return definitions->comms[call->comm].size == 1 || call->count == 0;
+}
+
 void spine_release(struct spine *spine) {
   free(spine->calls.at);
   free(spine->runs.at);

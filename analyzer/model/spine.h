@@ -136,6 +136,7 @@ struct spine {
   u64 named_ranges;
   bool cut_short;                    /* the process did not end in order */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
+  u32 idle_calls;                    /* see spine_call_is_idle() */
   u32 replayed_runs, replayed_told; /* calls in graphs with their run; of those, told by its node */
   bool tells_graphs;                /* which runs were in graphs is in the trace */
   u64 gpu_overhead_ns, gpu_event_error_ns;
@@ -149,6 +150,10 @@ int runs_from_inside(struct spine *spine);
 /* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
 int spine_read(struct spine *spine, const struct trace_file *file);
 void spine_release(struct spine *spine);
+
+/* Whether a call puts no collective on the GPU: NCCL copies for a communicator of one rank, and
+ * does nothing for no elements (enqueue.cc, "empty collectives can be discarded"). */
+bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call);
 
 /* Index into definitions.comms of a communicator by its number; INDEX_NONE. */
 u32 spine_comm_index(const struct definitions *definitions, u32 number);

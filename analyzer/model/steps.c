@@ -105,8 +105,9 @@ u32 model_count_warmup(const double *lengths, u32 n) {
   for (u32 s = half; s < n && later; s++)
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
-  double limit = known ? WARMUP_FACTOR * median_double(later, known) : INFINITY;
-  while (warmup < n / 4 && lengths[warmup] > limit)
+  double usual = known ? median_double(later, known) : NAN;
+  while (warmup < n / 4 &&
+         (lengths[warmup] > WARMUP_FACTOR * usual || lengths[warmup] < usual / WARMUP_FACTOR))
     warmup++;
   free(later);
   return warmup;

@@ -81,7 +81,7 @@ static int unite(const struct timeline_build *build, struct arena *arena,
     gpu_spans = kind == SPAN_KERNEL || kind == SPAN_COPY || kind == SPAN_FILL;
   }
   timeline->on_gpu = gpu_spans || spine->launches > 0 || spine->definitions.n_streams > 0;
-  timeline->has_comm = spine->calls.n == 0 || spine->runs.n > 0;
+  timeline->has_comm = spine->calls.n == spine->idle_calls || spine->runs.n > 0;
   timeline->has_copy = !timeline->on_gpu || gpu_spans;
   int result = unite_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
   if (result == 0)

@@ -125,6 +125,7 @@ const struct json_field json_kernels_fields[] = {
     NUMBER(results, "ranks", kernels_ranks, "integer", "whose GPU work this is"),
     NUMBER(results, "seen", kernels_seen, "fraction",
            "of the ranks' time, that in which what ran was looked at"),
+    TEXT(results, "note", kernels_note, "what the kinds do not tell, null if nothing"),
     TEXT(results, "reason", kernels_reason,
          "why nothing is known, or nothing but collectives; null if all kinds of work are"),
     END,

@@ -40,7 +40,7 @@ static void put_bar(struct pen *pen, const struct results *results) {
     bar[i] = parts[i].part;
     bar[i].share = parts[i].ms / gpu->total_ms;
   }
-  section_label(pen, results->gpu_timeline_seen < 0.99 ? "what is known" : "whole input");
+  section_label(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input");
   meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
   section_label(pen, "");
   for (unsigned i = 0; i < N; i++) {

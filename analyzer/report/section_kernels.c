@@ -101,7 +101,14 @@ static void body(struct pen *pen, const struct results *results, const struct re
     pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, all ranks together");
   if (results->kernels_reason)
     pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_reason);
-  else if (results->kernels_seen < 0.99)
+  if (results->kernels_note) {
+    pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+    pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_note);
+    pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+  }
+  if (!results->kernels_reason && results->kernels_seen < 0.99)
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
                     percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)

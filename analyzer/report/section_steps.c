@@ -124,6 +124,9 @@ static void phases_body(struct pen *pen, const struct results *results,
       {.name = "optimizer", .ms = results->optimizer_ms, .style = STYLE_COMPUTE},
       {.name = "other", .ms = results->other_ms, .style = STYLE_PLAIN},
   };
+  double sum = 0; /* the host's step, which may be longer or shorter than that of its device */
+  for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    sum += isnan(rows[i].ms) ? 0 : rows[i].ms;
   const char *missing[sizeof(rows) / sizeof(rows[0])];
   unsigned n = 0, n_missing = 0;
   for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -131,7 +134,7 @@ static void phases_body(struct pen *pen, const struct results *results,
       missing[n_missing++] = rows[i].name;
       continue;
     }
-    rows[i].share = rows[i].bar = rows[i].ms / results->step_mean_ms;
+    rows[i].share = rows[i].bar = rows[i].ms / sum;
     rows[n++] = rows[i];
   }
   table_print(pen, &table, rows, n, TEXT_INDENT);

@@ -9,6 +9,17 @@
 
 #include "findings.h"
 
+/* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
+static char *ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
+  struct arena *arena = f->a->arena;
+  if (n == f->a->model->n_ranks)
+    return arena_printf(arena, "%u rank%s", n, n > 1 ? "s" : "");
+  char *list = ranks_in_words(arena, ranks, n);
+  return !list    ? NULL
+         : n == 1 ? arena_printf(arena, "rank %s", list)
+                  : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
+}
+
 static int missing_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, next = 0;
@@ -118,26 +129,31 @@ static int unseen_collectives(struct findings *f, u32 *ranks) {
     if (rank->collective_calls == 0 || rank->collective_runs > 0)
       continue;
     calls += rank->collective_calls;
-    why = why ? why : rank->gpu_clock_reason;
+    why = why ? why : gpu_timing_reason(rank);
     ranks[n++] = rank->rank;
   }
   if (n == 0)
     return 0;
+  const char *of = ranks_of_all(f, ranks, n);
+  const char *on_some = n < model->n_ranks ? arena_printf(f->a->arena, " ON %s", of) : "";
+  if (!of || !on_some)
+    return -ENOMEM;
   return finding_add(
-      f, SEVERITY_CRITICAL, NAN, arena_text(f->a->arena, "COMMUNICATION TIMES ARE MISSING"),
-      arena_printf(f->a->arena,
-                   "%llu collective calls on %u ranks, none with the time it ran%s%s. Exposed "
-                   "communication is UNKNOWN, not zero.",
-                   (unsigned long long)calls, n, why ? ": " : "", why ? why : ""),
-      arena_text(f->a->arena,
-                 "Let tscope read GPU times: CUPTI's library must be found and no "
-                 "other profiler may hold it; see the GPU timing line for the reason."),
-      ranks, n);
+      f, SEVERITY_CRITICAL, NAN,
+      arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),
+      arena_printf(f->a->arena, "%llu collective calls on %s, none with the time it ran%s%s. %s",
+                   (unsigned long long)calls, of, why ? ": " : "", why ? why : "",
+                   f->r->ov_ranks > 0
+                       ? "Their communication is UNKNOWN, not zero: overlap, waits and exposed "
+                         "communication are means over the other ranks, and nobody can be told to "
+                         "arrive last."
+                       : "Exposed communication is UNKNOWN, not zero."),
+      arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
 }
 
 static int unseen_kernels(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
-  u64 launches = 0;
+  u64 launches = 0, runs = 0;
   u32 n = 0;
   const char *why = NULL;
   for (u32 i = 0; i < model->n_ranks; i++) {
@@ -145,19 +161,55 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
     if (rank->launches == 0 || rank->gpu_kernels > 0)
       continue;
     launches += rank->launches;
-    why = why ? why : rank->gpu_clock_reason;
+    runs += rank->collective_runs;
+    why = why ? why : gpu_timing_reason(rank);
     ranks[n++] = rank->rank;
   }
   if (n == 0)
     return 0;
+  const char *of = ranks_of_all(f, ranks, n);
+  char *title = of ? arena_printf(f->a->arena, "GPU times of %s are missing%s%s",
+                                  runs ? "all work but collectives" : "kernels",
+                                  n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "")
+                   : NULL;
   return finding_add(
-      f, SEVERITY_WARNING, NAN, arena_text(f->a->arena, "GPU times are missing"),
-      arena_printf(f->a->arena, "%llu launches on %u ranks, none with the time it ran%s%s.",
-                   (unsigned long long)launches, n, why ? ": " : "", why ? why : ""),
-      arena_text(f->a->arena,
-                 "Let tscope read GPU times: CUPTI's library must be found and no "
-                 "other profiler may hold it; see the GPU timing line for the reason."),
-      ranks, n);
+      f, SEVERITY_WARNING, NAN, title,
+      arena_printf(f->a->arena, "%llu launches on %s, none with the time it ran%s%s.",
+                   (unsigned long long)launches, of, why ? ": " : "", why ? why : ""),
+      arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+}
+
+/* Steps of which not all that the GPU did was seen. A process that was killed has a finding. */
+static int unseen_steps(struct findings *f) {
+  struct analysis *a = f->a;
+  double kept = 0, unseen = 0, untimed = 0;
+  const char *why = gpu_timing_why_not_watched(a);
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    bool known = rank->has_compute && rank->has_comm;
+    kept += known ? rank->steps : 0;
+    unseen += known && a->model->ranks[i].closed ? rank->steps_unseen : 0;
+    untimed += known ? rank->steps_untimed : 0;
+  }
+  if (a->whole_run || unseen + untimed == 0)
+    return 0;
+  double share = kept / (kept + unseen + untimed);
+  return finding_add(
+      f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
+      kept > 0 ? arena_printf(a->arena, "GPU work is known of %.2g %% of the steps", 100 * share)
+               : arena_text(a->arena, "THE GPU WORK OF NO STEP IS KNOWN"),
+      arena_printf(a->arena,
+                   "Steps counted on each rank: %.0f of %.0f; %.0f were not watched from begin to "
+                   "end%s%s; %.0f have collectives of which it is not known when they ran. "
+                   "Communication, overlap and the critical path are of the others.",
+                   kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
+                   unseen > 0 && why ? why : "", untimed),
+      arena_text(a->arena, unseen >= untimed
+                               ? gpu_timing_remedy(why)
+                               : "Let CUPTI tell the kernels of CUDA graphs (TSCOPE_GPU_GRAPHS "
+                                 "unset); if records were dropped, measure fewer steps at a time "
+                                 "(TSCOPE_GPU_STEPS)."),
+      NULL, 0);
 }
 
 static int unaligned_clocks(struct findings *f) {
@@ -189,5 +241,7 @@ int rule_partial_data(struct findings *f) {
     error = unseen_collectives(f, ranks);
   if (!error)
     error = unseen_kernels(f, ranks);
+  if (!error)
+    error = unseen_steps(f);
   return error ? error : unaligned_clocks(f);
 }

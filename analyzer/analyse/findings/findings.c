@@ -39,11 +39,16 @@ enum severity severity_of(const struct findings *f, double per_step_ms) {
   return per_step_ms >= WORTH_ALARM * f->step_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING;
 }
 
+static double saved_ms(const struct findings *f, const struct what_if *what_if) {
+  double now_ms = f->a->whole_run ? f->r->path_wall_ms : f->r->step_mean_ms;
+  return now_ms - what_if->step_ms;
+}
+
 double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank) {
   const struct results *r = f->r;
   for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
     if (r->what_if[i].kind == kind && r->what_if[i].rank == rank)
-      return fmax(0, run_seconds(f, r->step_mean_ms - r->what_if[i].step_ms));
+      return fmax(0, run_seconds(f, saved_ms(f, &r->what_if[i])));
   return NAN;
 }
 
