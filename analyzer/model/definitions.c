@@ -24,6 +24,7 @@ struct collector {
   VECTOR(struct tick_anchor) anchors;
   VECTOR(struct info_item) infos;
   VECTOR(struct graph_definition) graphs;
+  VECTOR(struct graph_child) graph_children;
   VECTOR(struct captured_product) captured_products;
   VECTOR(u32) captured_kernels;
   u32 gpu_clock_reason;
@@ -151,6 +152,11 @@ static bool take(struct collector *into, const struct tscope_record *record) {
     struct graph_definition definition = {graph->graph, graph->captured};
     return VECTOR_PUSH(&into->graphs, definition);
   }
+  case TSCOPE_REC_GRAPH_CHILD: {
+    const struct tscope_graph_child_record *child = (const void *)record;
+    struct graph_child definition = {child->captured, child->child};
+    return VECTOR_PUSH(&into->graph_children, definition);
+  }
   case TSCOPE_REC_GRAPH_PRODUCT:
     return take_captured_product(into, record);
   default:
@@ -224,6 +230,11 @@ static int by_graph(const void *left, const void *right) {
   return a->graph < b->graph ? -1 : a->graph > b->graph;
 }
 
+static int by_parent(const void *left, const void *right) {
+  const struct graph_child *a = left, *b = right;
+  return a->captured < b->captured ? -1 : a->captured > b->captured;
+}
+
 static int by_capture(const void *left, const void *right) {
   const struct captured_product *a = left, *b = right;
   if (a->record.captured != b->record.captured)
@@ -234,11 +245,14 @@ static int by_capture(const void *left, const void *right) {
 static int settle_graphs(struct collector *into) {
   struct definitions *out = into->out;
   if (!SETTLE(into, &out->text, &into->graphs, graphs, n_graphs) ||
+      !SETTLE(into, &out->text, &into->graph_children, graph_children, n_graph_children) ||
       !SETTLE(into, &out->text, &into->captured_products, captured_products, n_captured_products) ||
       !SETTLE(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
     return -ENOMEM;
   if (out->n_graphs)
     qsort(out->graphs, out->n_graphs, sizeof *out->graphs, by_graph);
+  if (out->n_graph_children)
+    qsort(out->graph_children, out->n_graph_children, sizeof *out->graph_children, by_parent);
   if (out->n_captured_products)
     qsort(out->captured_products, out->n_captured_products, sizeof *out->captured_products,
           by_capture);
@@ -313,6 +327,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   free(into.anchors.at);
   free(into.infos.at);
   free(into.graphs.at);
+  free(into.graph_children.at);
   free(into.captured_products.at);
   free(into.captured_kernels.at);
   return result;
@@ -332,8 +347,10 @@ void definitions_forget_text(struct definitions *definitions) {
   definitions->strings = NULL;
   definitions->shapes = NULL;
   definitions->graphs = NULL;
+  definitions->graph_children = NULL;
   definitions->captured_products = NULL;
   definitions->captured_kernels = NULL;
   definitions->n_strings = definitions->n_shapes = 0;
-  definitions->n_graphs = definitions->n_captured_products = definitions->n_captured_kernels = 0;
+  definitions->n_graphs = definitions->n_graph_children = 0;
+  definitions->n_captured_products = definitions->n_captured_kernels = 0;
 }

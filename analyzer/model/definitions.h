@@ -40,6 +40,11 @@ struct graph_definition {
   u32 graph, captured;
 };
 
+/* A captured graph that was put into another. */
+struct graph_child {
+  u32 captured, child;
+};
+
 /* A matrix product in a captured graph. */
 struct captured_product {
   struct tscope_graph_product_record record;
@@ -48,17 +53,18 @@ struct captured_product {
 };
 
 struct definitions {
-  struct arena text;    /* holds the next five, which are many: see definitions_forget_text() */
+  struct arena text;    /* holds the next six, which are many: see definitions_forget_text() */
   const char **strings; /* [n_strings], NULL where not announced */
   struct shape_definition *shapes;            /* [n_shapes] */
   struct graph_definition *graphs;            /* sorted by graph */
+  struct graph_child *graph_children;         /* sorted by the graph that they are in */
   struct captured_product *captured_products; /* sorted by captured graph, then as read */
   u32 *captured_kernels;                      /* SHAPE numbers */
   struct stream_definition *streams;
   struct comm_definition *comms;
   struct thread_definition *threads;
   u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
-  u32 n_graphs, n_captured_products, n_captured_kernels;
+  u32 n_graphs, n_graph_children, n_captured_products, n_captured_kernels;
   const char *info[32]; /* by enum tscope_info */
   u8 gpu_clock;         /* enum tscope_gpu_clock of the last GPU_CLOCK record */
   const char *gpu_clock_reason;

@@ -127,20 +127,20 @@ static bool add_product(struct timeline_build *build, const struct captured_prod
   return index != INDEX_NONE;
 }
 
-/* One captured graph's products, of which there are n, and their kernels. */
-static bool add_content(struct timeline_build *build, const struct captured_product *captured,
-                        u32 n) {
+/* The products of one captured graph, of which there are n, and their kernels. */
+static bool add_content(struct timeline_build *build, u32 captured,
+                        const struct captured_product *const *products, u32 n) {
   u32 kernels = 0;
   for (u32 i = 0; i < n; i++)
-    kernels += captured[i].n_kernels;
+    kernels += products[i]->n_kernels;
   struct graph_content content = {
-      .captured = captured->record.captured,
+      .captured = captured,
       .products = arena_array(&build->arena, n, sizeof *content.products),
       .kernels = arena_array(&build->arena, kernels + 1u, sizeof *content.kernels),
       .named = true};
   bool good = content.products && content.kernels;
   for (u32 i = 0; i < n && good; i++)
-    good = add_product(build, &captured[i], &content);
+    good = add_product(build, products[i], &content);
   if (!good)
     return false;
   content.n_products = merge_products(content.products, content.n_products);
@@ -148,18 +148,81 @@ static bool add_content(struct timeline_build *build, const struct captured_prod
   return VECTOR_PUSH(&build->products_build.contents, content);
 }
 
-int timeline_products_begin(struct timeline_build *build) {
-  const struct definitions *definitions = &build->definitions;
-  const struct captured_product *products = definitions->captured_products;
-  for (u32 i = 0, n; i < definitions->n_captured_products; i += n) {
-    for (n = 1; i + n < definitions->n_captured_products &&
-                products[i + n].record.captured == products[i].record.captured;
-         n++)
-      ;
-    if (!add_content(build, &products[i], n))
-      return -ENOMEM;
+/* The products of a graph and of those that were put into it. */
+struct gathering {
+  const struct definitions *definitions;
+  u32 looked_at; /* products and graphs, of all graphs together */
+  VECTOR(const struct captured_product *) products;
+};
+
+/* A file that claims more is not believed beyond it. */
+enum { MOST_DEPTH = 16, MOST_LOOKED_AT = 1 << 22 };
+
+static u32 first_product(const struct definitions *definitions, u32 captured) {
+  u32 low = 0, high = definitions->n_captured_products;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (definitions->captured_products[middle].record.captured < captured)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return 0;
+  return low;
+}
+
+static u32 first_child(const struct definitions *definitions, u32 captured) {
+  u32 low = 0, high = definitions->n_graph_children;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (definitions->graph_children[middle].captured < captured)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static bool gather(struct gathering *into, u32 captured, u32 depth) {
+  const struct definitions *definitions = into->definitions;
+  for (u32 i = first_product(definitions, captured);
+       i < definitions->n_captured_products && into->looked_at < MOST_LOOKED_AT &&
+       definitions->captured_products[i].record.captured == captured;
+       i++, into->looked_at++)
+    if (!VECTOR_PUSH(&into->products, &definitions->captured_products[i]))
+      return false;
+  for (u32 i = first_child(definitions, captured);
+       depth < MOST_DEPTH && i < definitions->n_graph_children &&
+       into->looked_at < MOST_LOOKED_AT && definitions->graph_children[i].captured == captured;
+       i++, into->looked_at++)
+    if (!gather(into, definitions->graph_children[i].child, depth + 1))
+      return false;
+  return true;
+}
+
+/* The lowest number of a captured graph, above `last`, that has products or children; 0 for none.
+ */
+static u32 next_captured(const struct definitions *definitions, u32 last) {
+  u32 product = first_product(definitions, last + 1), child = first_child(definitions, last + 1);
+  u32 of_product = product < definitions->n_captured_products
+                       ? definitions->captured_products[product].record.captured
+                       : UINT32_MAX;
+  u32 of_child = child < definitions->n_graph_children ? definitions->graph_children[child].captured
+                                                       : UINT32_MAX;
+  u32 next = of_product < of_child ? of_product : of_child;
+  return next == UINT32_MAX ? 0 : next;
+}
+
+int timeline_products_begin(struct timeline_build *build) {
+  struct gathering gathering = {.definitions = &build->definitions};
+  bool room = true;
+  for (u32 captured = 0; room && (captured = next_captured(&build->definitions, captured));) {
+    gathering.products.n = 0;
+    room = gather(&gathering, captured, 0) &&
+           (!gathering.products.n ||
+            add_content(build, captured, gathering.products.at, gathering.products.n));
+  }
+  free(gathering.products.at);
+  return room ? 0 : -ENOMEM;
 }
 
 static int by_graph(const void *left, const void *right) {

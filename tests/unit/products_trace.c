@@ -339,6 +339,25 @@ static void each_replay_does_the_products_that_were_captured(void **state) {
   drop(r, model);
 }
 
+/* The products' graph is put twice into one without any, and that one is launched. */
+static void graphs_within_graphs_bring_their_products(void **state) {
+  struct model *model;
+  struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
+  const u32 puts[3][2] = {{3, 4}, {3, 5}, {4, 5}}; /* once by way of another */
+  write_graph(writer, 5);
+  for (u32 i = 0; i < 3; i++) {
+    struct tscope_graph_child_record *child =
+        trace_add(writer, on_spine, AT(0), TSCOPE_REC_GRAPH_CHILD, 0, sizeof *child);
+    child->child = puts[i][0];
+    child->captured = puts[i][1];
+  }
+  for (u32 step = 0; step < STEPS; step++)
+    launch_graph(writer, step * STEP_NS + 2000);
+  struct results *r = end_run(*state, writer, &model, NAN);
+  assert_close(r->product_flops, 4 * operations(&half));
+  drop(r, model);
+}
+
 /* Three kernels of the name a replay, two captured in products: which is which is not known. */
 static void kernels_of_the_same_name_beside_are_not_known(void **state) {
   struct model *model;
@@ -374,6 +393,7 @@ int main(void) {
       ON_DISK(a_job_of_one_precision_has_its_peak),
       ON_DISK(a_sample_stands_for_calls_of_its_shape),
       ON_DISK(each_replay_does_the_products_that_were_captured),
+      ON_DISK(graphs_within_graphs_bring_their_products),
       ON_DISK(kernels_of_the_same_name_beside_are_not_known),
       ON_DISK(a_capture_that_was_not_seen_is_unknown),
   };
