@@ -115,6 +115,23 @@ static bool take_segment(struct collecting *collecting, const struct tscope_reco
                                    .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
 }
 
+/* Expandable segments grow and shrink by what is mapped; physical memory that is mapped nowhere is
+ * of no use to the allocator. */
+static bool take_mapping(struct collecting *collecting, const struct tscope_record *record,
+                         i64 time) {
+  const struct tscope_mapping_record *mapping = (const void *)record;
+  bool mapped = record->tag == TSCOPE_MAPPING_MAP;
+  if ((!mapped && record->tag != TSCOPE_MAPPING_UNMAP) || mapping->result != 0)
+    return true;
+  return add(collecting,
+             (struct memory_event){.time = time,
+                                   .address = mapping->address,
+                                   .bytes = total(mapping->bytes),
+                                   .allocated = MEMORY_UNKNOWN,
+                                   .reserved = MEMORY_UNKNOWN,
+                                   .kind = mapped ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+}
+
 static bool take(struct collecting *collecting, const struct tscope_record *record, i64 time) {
   bool mine = record->tag == collecting->device->tag;
   switch (record->type) {
@@ -130,6 +147,8 @@ static bool take(struct collecting *collecting, const struct tscope_record *reco
   case TSCOPE_REC_ALLOC:
   case TSCOPE_REC_FREE:
     return is_cpu(collecting->device->tag) || take_segment(collecting, record, time);
+  case TSCOPE_REC_MAPPING:
+    return is_cpu(collecting->device->tag) || take_mapping(collecting, record, time);
   default:
     return true;
   }
@@ -220,7 +239,7 @@ static int put_in_order(struct collecting *collecting) {
 /* Totals that nobody told are counted from what was there at the first event; sizes of frees that
  * nobody told are those of what was allocated there. */
 static int fill_totals(struct memory_history *history, bool counted) {
-  struct live_set live = {0};
+  struct live_set live = {0}, segments = {0};
   i64 allocated = counted ? 0 : history->allocated_before, reserved = history->reserved_before;
   int error = 0;
   for (u32 i = 0; i < history->n_events && !error; i++) {
@@ -232,6 +251,11 @@ static int fill_totals(struct memory_history *history, bool counted) {
       bool known = live_take(&live, event->address, &block);
       if (event->bytes == MEMORY_UNKNOWN && known)
         event->bytes = block.bytes;
+    } else if (event->kind == MEMORY_SEGMENT_ALLOC) {
+      error = live_put(&segments, block) ? 0 : -ENOMEM;
+    } else if (event->kind == MEMORY_SEGMENT_FREE && event->bytes == MEMORY_UNKNOWN &&
+               live_take(&segments, event->address, &block)) {
+      event->bytes = block.bytes;
     }
     i64 change = event->bytes > 0 ? event->bytes : 0;
     if (counted && event->kind == MEMORY_ALLOC)
@@ -248,6 +272,7 @@ static int fill_totals(struct memory_history *history, bool counted) {
   history->allocated_at_end = allocated;
   history->reserved_at_end = reserved;
   live_free(&live);
+  live_free(&segments);
   return error;
 }
 

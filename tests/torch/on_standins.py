@@ -217,7 +217,39 @@ def compiled(python, site, library, tool, scratch):
     return 0
 
 
-CASES = {case.__name__.replace("_", "-"): case for case in (data_parallel, sharded, compiled)}
+def expandable(python, site, library, tool, scratch):
+    """Expandable segments, which call the driver for physical memory and map it: what is mapped is
+    what the allocator says it holds, when it has grown and when it has given back."""
+    job = CudaJob(python, site, library, scratch, "expandable")
+    job.environment.update(RANK="0", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    grown, left = map(int, job.run(script="expandable.py", ranks=0).split())
+    trace, = job.traces(1)
+    kinds, memories = ENUMS["MAPPINGS"], ENUMS["MEMORIES"]
+    mapped = peak = 0
+    for record in trace.records["Mapping"]:
+        expect(record.result == 0, f"{record}")
+        mapped += {kinds["MAP"]: 1, kinds["UNMAP"]: -1}.get(record.tag, 0) * record.bytes
+        peak = max(peak, mapped)
+    expect(0 < left < grown and (peak, mapped) == (grown, left),
+           f"{peak} and {mapped} mapped, the allocator says {grown} and {left}")
+    held = {}
+    for record in sorted(trace.records["Alloc"] + trace.records["Free"] + trace.records["Mapping"],
+                         key=lambda record: record.time):
+        if hasattr(record, "memory"):
+            expect(record.tag != kinds["MAP"] or held.get(record.memory) == record.bytes,
+                   f"what is mapped was created: {record}")
+        elif record.tag == memories["PHYSICAL"]:
+            if hasattr(record, "bytes"):
+                held[record.address] = record.bytes
+            else:
+                del held[record.address]
+    expect(sum(held.values()) == left, f"created and not released: {held}")
+    segments = report(job, tool)["memory"]["segments"]
+    expect(segments["obtained_bytes"] - segments["returned_bytes"] == left, f"{segments}")
+
+
+CASES = {case.__name__.replace("_", "-"): case
+         for case in (data_parallel, sharded, compiled, expandable)}
 
 
 def main():
