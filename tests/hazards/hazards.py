@@ -485,6 +485,30 @@ def disk_full_from_the_start(scratch):
     assert len(shimmed.stderr.splitlines()) <= 1, shimmed.stderr
 
 
+def with_large_pages(directory, command, **env):
+    """What the shim wrote beside a library that gives out memory as a kernel of such pages does."""
+    pages = program("liblarge_pages.so")
+    bare = run(command, env={"LD_PRELOAD": pages, **env})
+    assert b"LD_PRELOAD" not in bare.stderr, bare.stderr
+    same(bare, run(command, directory, env={"LD_PRELOAD": f"{pages}:{LIBRARY}", **env}))
+    return Walked(directory)
+
+
+def pages_of_64_kib(scratch):
+    for arguments, launches in {("plain", "100000"): 100000, ("fork",): 8000,
+                                ("threads", "8"): 8 * 20000}.items():
+        walked = with_large_pages(os.path.join(scratch, arguments[0]),
+                                  [program("hazard"), *arguments])
+        print(*arguments, walked)
+        assert (walked.files, walked.closed) == (1, 1), walked
+        assert walked.launches + walked.lost == launches, walked
+    # What the linker left writable stays so where printed values are looked for.
+    directory = os.path.join(scratch, "printed")
+    with_large_pages(directory, [program("prints")], TSCOPE_SCALARS="stdout")
+    trace, = read_trace.read_all(directory)
+    assert len(trace.records["Scalar"]) == 1000, len(trace.records["Scalar"])
+
+
 # --- the directory ---
 
 def refused(directory, stderr="tscope", **more):
