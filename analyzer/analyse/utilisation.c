@@ -34,6 +34,8 @@ static const struct device_peaks *find_device(const char *name) {
 #undef P
   };
   const struct device_peaks *found = NULL;
+  if (name && has_words(name, "MIG")) /* a part of a device, of which the name tells no peak */
+    return NULL;
   for (size_t i = 0; name && i < sizeof(devices) / sizeof(devices[0]); i++)
     if (has_words(name, devices[i].words) &&
         (!found || strlen(devices[i].words) > strlen(found->words)))

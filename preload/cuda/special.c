@@ -4,6 +4,7 @@
  * run in dormant processes too, so they only fill tables.
  */
 #include "cuda_hooks.def"
+#include "gpu/event_pairs.h"
 #include "kernel_names.h"
 #include "streams.h"
 #include "wrapper.h"
@@ -41,6 +42,12 @@ static cudaError_t special_cudaGetKernel(real_cudaGetKernel real, cudaKernel_t *
 static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaStream_t stream) {
   stream_forget(stream); /* first: another thread may be given the handle before this returns */
   return real(stream);
+}
+
+/* Events are destroyed with their context; tscope's own must not be asked then. */
+static cudaError_t special_cudaDeviceReset(real_cudaDeviceReset real) {
+  event_pairs_context_ends(NULL);
+  return real();
 }
 
 static cudaError_t special_cudaSetDevice(real_cudaSetDevice real, int device) {

@@ -14,6 +14,7 @@
 
 #include "cuda/kernel_names.h"
 #include "cuda/streams.h"
+#include "gpu/event_pairs.h"
 #include "real_dlsym.h"
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
@@ -144,4 +145,22 @@ TSCOPE_EXPORT CUresult tscope_hook_cuStreamDestroy_v2(CUstream hStream) {
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
   stream_forget(hStream); /* first: another thread may be given the handle before this returns */
   return real(hStream);
+}
+
+/* Events are destroyed with their context; tscope's own must not be asked then. */
+TSCOPE_EXPORT CUresult tscope_hook_cuCtxDestroy_v2(CUcontext ctx) {
+  real_cuCtxDestroy_v2 real = REAL(cuCtxDestroy_v2);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  if (ctx)
+    event_pairs_context_ends(ctx);
+  return real(ctx);
+}
+
+TSCOPE_EXPORT CUresult tscope_hook_cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  real_cuDevicePrimaryCtxReset_v2 real = REAL(cuDevicePrimaryCtxReset_v2);
+  if (!real)
+    return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  event_pairs_context_ends(NULL);
+  return real(dev);
 }

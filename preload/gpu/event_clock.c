@@ -41,6 +41,13 @@ struct event_clock *event_clock_of(void *context) {
   return clock;
 }
 
+void event_clock_forget(void *context) {
+  static char nobody; /* no context is this */
+  for (u32 i = 0; i < n_clocks; i++)
+    if (!context || clocks[i].context == context)
+      clocks[i].context = &nobody;
+}
+
 /* Records the event and waits for it, not for long: the stream is idle, but the GPU's queues may be
  * shared. The host saw it happen between two looks at its clock. */
 static bool bracket(const struct event_clock *clock, struct event_anchor *anchor) {

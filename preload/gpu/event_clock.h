@@ -2,7 +2,7 @@
  *
  * When, on the host's clock, an event of a context happened. CUDA tells the time between two
  * events; the way to the host's clock are anchors: events recorded on an idle stream of tscope's
- * own between two looks at the clock. Only the ticker calls these.
+ * own between two looks at the clock. One thread at a time calls these.
  */
 #ifndef TSCOPE_EVENT_CLOCK_H
 #define TSCOPE_EVENT_CLOCK_H
@@ -31,6 +31,9 @@ struct event_clock {
 /* The clock of a context, which is current; NULL when there are too many or its stream cannot be
  * had. */
 struct event_clock *event_clock_of(void *context);
+
+/* The context's clock is not to be used any more; NULL: none is. */
+void event_clock_forget(void *context);
 
 /* Takes an anchor if one is due, and writes it into the trace with the error that times told until
  * the next will have. */

@@ -265,11 +265,13 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
   }
 }
 
+static u32 taking;
+
 /* One thread at a time takes pairs: the ticker, or whoever closes the source. */
-static bool begin_taking(u32 *taking) {
+static bool begin_taking(void) {
   const struct timespec pause = {.tv_nsec = 100000};
   for (int i = 0; i < 2000; i++) {
-    if (!__atomic_exchange_n(taking, 1, __ATOMIC_ACQUIRE))
+    if (!__atomic_exchange_n(&taking, 1, __ATOMIC_ACQUIRE))
       return true;
     nanosleep(&pause, NULL);
   }
@@ -277,10 +279,9 @@ static bool begin_taking(u32 *taking) {
 }
 
 static void poll(struct tscope_thread *thread) {
-  static u32 taking;
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   int mode = CAPTURE_RELAXED; /* asking for an event would end another thread's capture */
-  if (!n || !thread || !begin_taking(&taking))
+  if (!n || !thread || !begin_taking())
     return;
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
   for (u32 i = 0; i < n; i++) {
@@ -299,6 +300,34 @@ static void poll(struct tscope_thread *thread) {
   __atomic_store_n(&taking, 0, __ATOMIC_RELEASE);
 }
 
+/* What is not done by now is never told. */
+static void drop_all(struct pool *pool) {
+  u32 head = __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE);
+  if (head != pool->tail)
+    drop(head - pool->tail);
+  __atomic_store_n(&pool->tail, head, __ATOMIC_RELEASE);
+}
+
+/* The pools stay, with no more pairs in them: who records on a stream of a context that was made
+ * anew at the same address finds them broken. */
+void event_pairs_context_ends(void *context) {
+  u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
+  if (!n)
+    return;
+  int saved = errno;
+  for (u32 i = 0; i < n; i++)
+    if (!context || pools[i].context == context)
+      __atomic_store_n(&pools[i].broken, 1, __ATOMIC_SEQ_CST);
+  bool alone = begin_taking(); /* whoever is asking events of it has finished */
+  for (u32 i = 0; i < n; i++)
+    if (!context || pools[i].context == context)
+      drop_all(&pools[i]);
+  event_clock_forget(context);
+  if (alone)
+    __atomic_store_n(&taking, 0, __ATOMIC_RELEASE);
+  errno = saved;
+}
+
 static bool open_events(char *why, size_t why_bytes) {
   if (!cuda_events_find(why, why_bytes))
     return false;
@@ -306,17 +335,12 @@ static bool open_events(char *why, size_t why_bytes) {
   return true;
 }
 
-/* What is not done by now is never told. */
 static void close_events(void) {
   __atomic_store_n(&event_pairs_wanted, 0, __ATOMIC_RELEASE);
   poll(tscope_self);
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
-  for (u32 i = 0; i < n; i++) {
-    u32 head = __atomic_load_n(&pools[i].head, __ATOMIC_ACQUIRE);
-    if (head != pools[i].tail)
-      drop(head - pools[i].tail);
-    __atomic_store_n(&pools[i].tail, head, __ATOMIC_RELEASE);
-  }
+  for (u32 i = 0; i < n; i++)
+    drop_all(&pools[i]);
 }
 
 static struct gpu_clock_counts counts(void) {

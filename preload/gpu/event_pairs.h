@@ -47,4 +47,8 @@ static inline void event_pair_end(struct event_pair *pair, const struct event_su
 /* The stream of this index is about to be gone. */
 void event_pairs_forget(u16 index);
 
+/* A context is about to be destroyed, or the calling thread's device reset (NULL: which contexts
+ * that ends is not known, so all). Its events are gone then: none is asked or recorded any more. */
+void event_pairs_context_ends(void *context);
+
 #endif

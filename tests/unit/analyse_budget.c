@@ -101,8 +101,13 @@ static void devices_by_whole_words(void **state) {
                {"Tesla V100-SXM2-16GB", 125},
                {"AMD Instinct MI300X", 1307},
                {"AMD Instinct MI250X", 191.5}};
-  static const char *const unknown[] = {"NVIDIA L40", "NVIDIA RTX A1000",        "Quadro T400",
-                                        "B2000",      "NVIDIA GeForce RTX 4090", ""};
+  static const char *const unknown[] = {"NVIDIA L40",
+                                        "NVIDIA RTX A1000",
+                                        "Quadro T400",
+                                        "B2000",
+                                        "NVIDIA GeForce RTX 4090",
+                                        "",
+                                        "NVIDIA A100-SXM4-40GB MIG 1g.5gb"};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
     assert_true(device_peak_tflops(known[i].name, PRECISION_FP16) == known[i].tflops);
   for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)

@@ -363,6 +363,22 @@ static void a_call_that_failed_did_not_run(void **state) {
   assert_int_equal(runs(), before);
 }
 
+/* Last: the stand-in ends the program when an event is used after its context. */
+static void events_end_with_their_device(void **state) {
+  (void)state;
+  const struct timespec ticks = {.tv_nsec = 350000000};
+  u64 dropped = gpu_clock_events.counts().dropped;
+  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
+                   ncclSuccess);
+  assert_int_equal(cudaDeviceReset(), cudaSuccess);
+  assert_true(gpu_clock_events.counts().dropped > dropped);
+  nanosleep(&ticks, NULL); /* the ticker looks, and asks for nothing */
+  deliver();
+  assert_int_equal(ncclAllReduce(memory, memory, 256, ncclInt32, ncclSum, comm, stream),
+                   ncclSuccess);
+  deliver();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_pair_tells_when_and_how_long),
@@ -380,6 +396,7 @@ int main(void) {
       cmocka_unit_test(a_collective_has_its_own_number),
       cmocka_unit_test(a_group_is_timed_where_it_is_launched),
       cmocka_unit_test(a_call_that_failed_did_not_run),
+      cmocka_unit_test(events_end_with_their_device),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -51,7 +51,9 @@ CUDART_API cudaError_t cudaSetDeviceFlags(unsigned flags) {
 }
 
 CUDART_API cudaError_t cudaDeviceReset(void) {
-  return cudaDeviceSynchronize();
+  cudaError_t error = cudaDeviceSynchronize();
+  sim_events_end();
+  return error;
 }
 
 CUDART_API cudaError_t cudaRuntimeGetVersion(int *version) {

@@ -197,7 +197,17 @@ ENTRY(cuDevicePrimaryCtxRelease_v2, (CUdevice device)) {
 }
 
 ENTRY(cuDevicePrimaryCtxReset_v2, (CUdevice device)) {
-  return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  if (!is_device(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  sim_events_end();
+  return CUDA_SUCCESS;
+}
+
+/* Contexts here are the devices' own, which live as long as the process. */
+ENTRY(cuCtxDestroy_v2, (CUcontext context)) {
+  (void)context;
+  sim_events_end();
+  return CUDA_SUCCESS;
 }
 
 ENTRY(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active)) {

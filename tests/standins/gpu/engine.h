@@ -104,6 +104,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  unsigned era;         /* of the device when it was made; it is gone in the next */
   struct sim_op *op;    /* last record, NULL before the first */
   uint64_t capture;     /* in which it was last recorded, 0 if in none */
   struct sim_tips tips; /* what it comes after there */
@@ -154,6 +155,10 @@ SIM_API cudaError_t sim_capture_device_conflict(int device);
 
 /* kernels.c: how long a kernel runs that this thread launches now. */
 SIM_API int64_t sim_kernel_duration(const char *mangled_name);
+
+/* events.c: all events are gone, as when a device is reset. Who uses one then ends the program, as
+ * with the real library it might. */
+SIM_API void sim_events_end(void);
 
 /* ops.c */
 SIM_API struct sim_op *sim_op_new(struct CUstream_st *stream, enum sim_kind kind,

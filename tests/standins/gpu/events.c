@@ -18,11 +18,25 @@ struct CUstream_st *sim_lock_stream(cudaStream_t handle, bool own) {
   return NULL;
 }
 
+static unsigned era;
+
+void sim_events_end(void) {
+  __atomic_fetch_add(&era, 1, __ATOMIC_RELAXED);
+}
+
+static void assert_alive(const struct CUevent_st *event) {
+  if (event && event->era != __atomic_load_n(&era, __ATOMIC_RELAXED)) {
+    fprintf(stderr, "stand-in GPU: an event was used after its context was gone\n");
+    abort();
+  }
+}
+
 cudaError_t sim_event_new(struct CUevent_st **event, unsigned flags) {
   *event = calloc(1, sizeof **event);
   if (!*event)
     return cudaErrorMemoryAllocation;
   (*event)->flags = flags;
+  (*event)->era = __atomic_load_n(&era, __ATOMIC_RELAXED);
   return cudaSuccess;
 }
 
@@ -38,6 +52,7 @@ cudaError_t sim_event_free(struct CUevent_st *event) {
 }
 
 cudaError_t sim_event_record(struct CUevent_st *event, cudaStream_t handle, bool own) {
+  assert_alive(event);
   struct CUstream_st *stream = event ? sim_lock_stream(handle, own) : NULL;
   if (!stream)
     return cudaErrorInvalidResourceHandle;
@@ -78,6 +93,7 @@ cudaError_t sim_event_wait(cudaStream_t handle, bool own, struct CUevent_st *eve
 
 /* An event of a capture cannot be asked. */
 cudaError_t sim_event_query(struct CUevent_st *event) {
+  assert_alive(event);
   if (!event)
     return cudaErrorInvalidResourceHandle;
   sim_lock();
@@ -110,6 +126,8 @@ cudaError_t sim_event_sync(struct CUevent_st *event) {
 }
 
 cudaError_t sim_event_elapsed(float *ms, struct CUevent_st *start, struct CUevent_st *end) {
+  assert_alive(start);
+  assert_alive(end);
   if (!start || !end)
     return cudaErrorInvalidResourceHandle;
   sim_lock();
