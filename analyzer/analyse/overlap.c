@@ -65,7 +65,7 @@ static int keep_what_is_known(struct sweep *s) {
   struct window run;
   if (!analysis_window(s->a, t->rank, s->a->first_step, &run))
     return 0;
-  if (analysis_untimed(s->a, t->rank, run.step)) {
+  if (t->has_comm && analysis_untimed(s->a, t->rank, run.step)) {
     s->sum->steps_untimed++;
     return 0;
   }
@@ -102,7 +102,7 @@ static int find_windows(struct sweep *s) {
       s->sum->steps_bare++;
     else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
       s->sum->steps_unseen++;
-    else if (t->on_gpu && analysis_untimed(a, t->rank, window.step))
+    else if (t->on_gpu && t->has_comm && analysis_untimed(a, t->rank, window.step))
       s->sum->steps_untimed++;
     else
       s->windows[s->n_windows++] = window;

@@ -153,12 +153,17 @@ static void put_summary(struct pen *pen, const struct results *results) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
     goto out;
   }
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall lost to it",
-                  percent(results->wall_frac_lost_to_imbalance).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute CV over ranks %s",
-                  percent(results->imbalance_cv).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "arrival skew %s",
-                  duration_ms(results->sync_skew_ms).text);
+  if (!isnan(results->wall_frac_lost_to_imbalance))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall lost to it",
+                    percent(results->wall_frac_lost_to_imbalance).text);
+  if (isnan(results->imbalance_cv))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "of compute unknown");
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute CV over ranks %s",
+                    percent(results->imbalance_cv).text);
+  if (!isnan(results->sync_skew_ms))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "arrival skew %s",
+                    duration_ms(results->sync_skew_ms).text);
 out:
   pen_newline(pen);
   free(list);

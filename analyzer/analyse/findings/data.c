@@ -182,16 +182,17 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
 /* Steps of which not all that the GPU did was seen. A process that was killed has a finding. */
 static int unseen_steps(struct findings *f) {
   struct analysis *a = f->a;
-  double kept = 0, unseen = 0, untimed = 0;
+  double kept = 0, unseen = 0, untimed = 0, of_others = 0;
   const char *why = gpu_timing_why_not_watched(a);
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
     bool known = rank->has_compute && rank->has_comm;
     kept += known ? rank->steps : 0;
-    unseen += known && a->model->ranks[i].closed ? rank->steps_unseen : 0;
+    unseen += known ? rank->steps_unseen : 0;
+    of_others += known && a->model->ranks[i].closed ? rank->steps_unseen + rank->steps_untimed : 0;
     untimed += known ? rank->steps_untimed : 0;
   }
-  if (a->whole_run || unseen + untimed == 0)
+  if (a->whole_run || of_others == 0)
     return 0;
   double share = kept / (kept + unseen + untimed);
   return finding_add(

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""What every report promises, whatever the trace lacks: broken(JSON text, text report) lists what
+does not hold.
+
+- Numbers are numbers; times, counts and shares are not negative, shares not above 1.
+- Parts sum to their whole.
+- What is not known is null, with a reason; communication is not 0 in a job of several ranks.
+- What was not seen at all is said in capital letters.
+- A finding has evidence with a number, something to do, ranks that exist, and a worth that the run
+  has.
+"""
+import json
+import re
+
+# may lie below 0, or above 1
+SIGNED = {"z", "rel_slowdown", "saving_fraction", "residual_s", "change_per_step",
+          "growth_bytes_per_step", "change", "best", "first", "last", "value", "typical",
+          "plateau_change"}
+UNBOUNDED = {"cv", "imbalance_cv", "saving_fraction", "rel_slowdown"}
+SHARES = re.compile(r"(share|fraction|seen|_cv|^cv|hfu|mfu|fragmentation)$")
+
+
+def numbers(value, path=""):
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from numbers(below, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for i, below in enumerate(value):
+            yield from numbers(below, f"{path}[{i}]")
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path, value
+
+
+def check_numbers(report):
+    for path, value in numbers(report):
+        name = path.split(".")[-1]
+        if value < 0 and name not in SIGNED and not path.startswith("run."):
+            yield f"{path} is {value}"
+        if SHARES.search(name) and name not in UNBOUNDED and value > 1 + 1e-9:
+            yield f"{path} is {value}, of which 1 is all"
+
+
+def sums_to(parts, whole, what):
+    known = [part for part in parts if part is not None]
+    if whole is None:
+        if known:
+            yield f"{what}: parts are known, and the whole is not"
+    elif len(known) != len(parts) or abs(sum(known) - whole) > 1e-6 * abs(whole) + 1e-5:
+        yield f"{what}: {parts} do not sum to {whole}"
+
+
+def check_sums(report):
+    overlap, gpu, path, budget = (report[part] for part in
+                                  ("overlap", "gpu_timeline", "critical_path", "budget"))
+    yield from sums_to([overlap["overlapped_ms"], overlap["exposed_ms"]], overlap["comm_ms"],
+                       "communication")
+    if overlap["exposed_wait_ms"] is not None:
+        yield from sums_to([overlap["exposed_wait_ms"], overlap["exposed_transfer_ms"]],
+                           overlap["exposed_ms"], "exposed communication")
+    yield from sums_to([line["seconds"] for line in budget["lines"]], budget["wall_s"], "budget")
+    for one in [gpu, *gpu["by_rank"]]:
+        yield from sums_to([one[part] for part in ("compute_ms", "exposed_comm_ms",
+                                                   "exposed_memcpy_ms", "idle_ms")],
+                           one["total_ms"], "a GPU's time")
+        yield from sums_to(list(one["idle_by_cause"].values()), one["idle_ms"], "idle time")
+    if path["wall_ms"] is not None:
+        yield from sums_to(list(path["by_category"].values()), path["wall_ms"], "path by category")
+        yield from sums_to(list(path["by_rank"].values()), path["wall_ms"], "path by rank")
+    shares = [c["share"] for c in report["kernels"]["by_category"] if c["share"] is not None]
+    if shares:
+        yield from sums_to(shares, 1, "kinds of work")
+
+
+def check_reasons(report):
+    known = {"overlap": "comm_ms", "critical_path": "wall_ms", "gpu_timeline": "total_ms"}
+    for part, figure in known.items():
+        if (report[part][figure] is None) != (report[part]["reason"] is not None):
+            yield f"{part}: {figure} {report[part][figure]}, reason {report[part]['reason']}"
+    for figure in ("mfu", "hfu"):
+        if report["budget"][figure] is None and not report["budget"][figure + "_reason"]:
+            yield f"no {figure}, and no reason"
+    if not report["kernels"]["by_category"] and not report["kernels"]["reason"]:
+        yield "no kernels, and no reason"
+    if report["run"]["world_size"] and report["run"]["world_size"] > 1 and \
+            report["overlap"]["comm_ms"] == 0 and any(c["count"] for c in report["collectives"]):
+        yield "collectives were called, and took no time at all"
+    for name, entry in report["quality"]["coverage"].items():
+        if entry["share"] < 1 and not entry["note"]:
+            yield f"coverage of {name} is {entry['share']}, and nothing says why"
+        if entry["share"] == 0 and name not in ("phases", "matched collectives") and \
+                not re.search(r"[A-Z]{4,}", entry["note"]):
+            yield f"nothing of {name} was seen, and it is not said in capitals: {entry['note']}"
+
+
+def check_findings(report):
+    ranks = set(report["run"]["ranks_found"]) | set(range(report["run"]["world_size"] or 0))
+    for finding in report["findings"]:
+        if not re.search(r"\d", finding["evidence"]):
+            yield f"{finding['id']}: evidence without a number: {finding['evidence']}"
+        for text in ("title", "evidence", "action"):
+            if not finding[text] or re.search(r"\bnan\b|\binf\b|\(null\)|: opened", finding[text]):
+                yield f"{finding['id']}: {text} is {finding[text]!r}"
+        if not set(finding["ranks"]) <= ranks:
+            yield f"{finding['id']}: ranks {finding['ranks']} of {sorted(ranks)}"
+        worth, lasted = finding["worth_s"], report["run"]["duration_s"]
+        if worth is not None and not 0 <= worth <= lasted:
+            yield f"{finding['id']}: worth {worth} s of a run of {lasted} s"
+
+
+def check_text(text):
+    for line in text.splitlines():
+        if re.search(r"(?<![\w.-])-?(nan|inf)(?![\w-])|\(null\)|unknown of the|not known: opened", line):
+            yield f"the text says: {line.strip()}"
+        if any(float(share) > 100 for share in re.findall(r"(?<![+\d.-])(\d+(?:\.\d+)?) %", line)) \
+                and not re.search(r"CV|to peers|vm ", line):
+            yield f"more than all: {line.strip()}"
+    verdict = text[text.index("Verdict"):]
+    if not re.search(r"→|->|Nothing that was measured|cannot tell", verdict[:1500]):
+        yield "the verdict says nothing"
+
+
+def refuse(constant):
+    raise ValueError(constant)
+
+
+def broken(document, text):
+    report = json.loads(document, parse_constant=refuse)
+    return [*check_numbers(report), *check_sums(report), *check_reasons(report),
+            *check_findings(report), *check_text(text)]
