@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The record of a replay that holds collectives: which numbers they got.
+ * The record of a replay that holds collectives: which numbers they got. And what a node of a graph
+ * is that holds other graphs.
  */
 #include <stddef.h>
 
+#include "graph_nodes.h"
 #include "graph_record.h"
 
 struct replay {
@@ -13,10 +15,11 @@ struct replay {
 
 u64 *graph_replay_open(struct tscope_thread *thread, u64 start, u16 stream, u32 graph,
                        const struct graph_content *content) {
-  struct replay replay = {.record = {.graph = graph, .comms = content->n_comms}};
-  for (u32 i = 0; i < content->n_comms; i++) {
-    const struct graph_comm *comm = &content->comms[i];
-    replay.comms[i] = (struct tscope_graph_comm){
+  struct replay replay = {.record = {.graph = graph}};
+  u32 n = 0;
+  for (const struct graph_comm *comm = graph_comm_first(content); comm && n < GRAPH_COMMS;
+       comm = graph_comm_after(comm))
+    replay.comms[n++] = (struct tscope_graph_comm){
         .comm = comm->comm,
         .first_collective =
             comm->next_collective
@@ -27,9 +30,25 @@ u64 *graph_replay_open(struct tscope_thread *thread, u64 start, u16 stream, u32 
                 ? __atomic_fetch_add(comm->next_transfer, comm->transfers, __ATOMIC_RELAXED)
                 : TSCOPE_UNKNOWN,
     };
-  }
-  u32 bytes = (u32)(sizeof replay.record + content->n_comms * sizeof *replay.comms);
+  replay.record.comms = n;
+  u32 bytes = (u32)(sizeof replay.record + n * sizeof *replay.comms);
   return tscope_span_open(thread, start, TSCOPE_REC_GRAPH_REPLAY, stream, &replay, bytes);
+}
+
+/* The layout is the driver's too. */
+void graph_node_end(struct tscope_thread *thread, const struct graph_node_call *call,
+                    cudaError_t result) {
+  const struct cudaGraphNodeParams *parameters = call->parameters;
+  if (result != cudaSuccess)
+    return;
+  if (parameters->type == cudaGraphNodeTypeGraph)
+    graph_child_added(thread, call->graph, parameters->graph.graph);
+  if (parameters->type != cudaGraphNodeTypeConditional)
+    return;
+  const struct cudaConditionalNodeParams *made = &parameters->conditional;
+  for (u32 i = 0; i < made->size; i++)
+    graph_made(made->phGraph_out[i]);
+  graph_bodies_made(*call->node, (u32)made->type, made->phGraph_out, made->size);
 }
 
 void graph_replay_close(const struct tscope_thread *thread, u64 *dur, u64 start, i32 result) {

@@ -3,20 +3,24 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "gpu/gpu_clock.h"
+#include "graph_nodes.h"
 #include "handle_map.h"
 
-enum { MAX_GRAPHS = 8192, MAX_NODES_LOOKED_AT = 1 << 20 };
+enum { MAX_GRAPHS = 8192, MAX_CAPTURES = 1024 };
 
 /* Captures under way by id, captured graphs and executables by handle. */
 HANDLE_MAP(by_handle, 4 * MAX_GRAPHS);
 
+/* Ids of captures under way by the streams that they began on. */
+HANDLE_MAP(by_origin, MAX_CAPTURES);
+
 /* All guarded by by_handle's lock, but for what an executable holds while it is one. */
 static struct graph {
   struct graph_content content;
-  u32 number; /* of an executable */
+  cudaGraph_t into; /* of a capture: the graph that it adds to, NULL if it makes one */
+  u32 number;       /* of an executable */
 } graphs[MAX_GRAPHS];
 static u32 free_places[MAX_GRAPHS];
 static u32 n_free, n_places, last_number;
@@ -55,18 +59,23 @@ static struct graph *enter_locked(u64 key) {
     }
     graph = &graphs[place];
   }
-  memset(graph, 0, sizeof *graph);
+  graph_content_clear(&graph->content);
+  graph->into = NULL;
+  graph->number = 0;
   return graph;
 }
 
-/* Removes the entry and says what it held. */
-static bool take(u64 key, struct graph_content *content) {
+/* Removes the entry and says what it held; without `held` that is given back. */
+static bool take(u64 key, struct graph *held) {
   u64 place;
   if (!handle_map_take(&by_handle, key, &place))
     return false;
   handle_map_lock(&by_handle);
-  if (content)
-    *content = graphs[place].content;
+  if (held)
+    *held = graphs[place];
+  else
+    graph_content_clear(&graphs[place].content);
+  memset(&graphs[place], 0, sizeof graphs[place]);
   free_places[n_free++] = (u32)place;
   handle_map_unlock(&by_handle);
   return true;
@@ -105,30 +114,96 @@ u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t str
   return id;
 }
 
-void graph_capture_began(u64 id) {
+void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
   if (!id)
     return;
   __atomic_fetch_add(&captures_open, 1, __ATOMIC_RELAXED);
+  handle_map_put(&by_origin, stream, id);
   handle_map_lock(&by_handle);
   struct graph *graph = enter_locked(capture_key(id));
-  if (graph)
+  if (graph) {
     graph->content.captured = ++last_number;
+    graph->into = into;
+  }
   handle_map_unlock(&by_handle);
 }
 
-void graph_capture_ended(u64 id, cudaGraph_t handle) {
+/* A graph in another, for those who number its calls. */
+struct child_record {
+  struct tscope_graph_child_record record;
+  struct tscope_graph_comm comms[GRAPH_COMMS];
+};
+
+/* Puts a child into a graph, with the lock held, and says what is to be told of that. */
+static void add_child(struct graph_content *outer, const struct graph_content *child,
+                      struct child_record *out) {
+  out->record =
+      (struct tscope_graph_child_record){.captured = outer->captured, .child = child->captured};
+  out->record.comms = graph_content_add(outer, child, out->comms);
+}
+
+/* Told even where it has no calls: it may hold other things that are counted. */
+static void tell_child(struct tscope_thread *thread, struct child_record *child) {
+  u32 bytes = (u32)(sizeof child->record + child->record.comms * sizeof *child->comms);
+  if (child->record.captured && child->record.child)
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH_CHILD, 0, child, bytes);
+}
+
+void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t handle) {
+  u64 id;
+  if (!handle_map_take(&by_origin, stream, &id))
+    return;
   u32 open = __atomic_load_n(&captures_open, __ATOMIC_RELAXED);
   while (open && !__atomic_compare_exchange_n(&captures_open, &open, open - 1, true,
                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     ;
-  struct graph_content content;
-  if (!take(capture_key(id), &content) || !handle)
+  struct graph capture;
+  struct child_record told = {0};
+  if (!take(capture_key(id), &capture))
     return;
   handle_map_lock(&by_handle);
-  struct graph *graph = enter_locked(graph_key(handle));
+  struct graph *before = handle && capture.into == handle ? find(graph_key(handle)) : NULL;
+  if (before)
+    add_child(&before->content, &capture.content, &told);
+  struct graph *graph = handle && !before ? enter_locked(graph_key(handle)) : NULL;
   if (graph)
-    graph->content = content;
+    graph->content = capture.content;
+  else
+    graph_content_clear(&capture.content);
   handle_map_unlock(&by_handle);
+  tell_child(thread, &told);
+}
+
+void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t executable) {
+  struct child_record told = {0};
+  handle_map_lock(&by_handle);
+  struct graph *outer = find(capture_key(id));
+  const struct graph *child = find(executable_key(executable));
+  if (outer && child)
+    add_child(&outer->content, &child->content, &told);
+  handle_map_unlock(&by_handle);
+  tell_child(thread, &told);
+}
+
+/* Of a graph that is made by hand it is not seen what else it holds. */
+void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGraph_t child_handle) {
+  struct child_record told = {0};
+  handle_map_lock(&by_handle);
+  struct graph *outer = find(graph_key(handle));
+  if (!outer && (outer = enter_locked(graph_key(handle)))) {
+    struct graph_content *content = &outer->content;
+    content->captured = ++last_number;
+    content->nodes = content->kernels = content->copies = content->fills = TSCOPE_UNKNOWN;
+  }
+  const struct graph *child = find(graph_key(child_handle));
+  if (outer && child)
+    add_child(&outer->content, &child->content, &told);
+  handle_map_unlock(&by_handle);
+  tell_child(thread, &told);
+}
+
+void graph_made(cudaGraph_t graph) {
+  take(graph_key(graph), NULL);
 }
 
 bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t stream,
@@ -147,18 +222,6 @@ bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t
   return true;
 }
 
-/* The communicator's entry in a content; the last one stands for all that find no room. */
-static struct graph_comm *comm_of(struct graph_content *content, u32 comm) {
-  for (u32 i = 0; i < content->n_comms; i++)
-    if (content->comms[i].comm == comm)
-      return &content->comms[i];
-  if (content->n_comms == GRAPH_COMMS)
-    return NULL;
-  struct graph_comm *fresh = &content->comms[content->n_comms++];
-  fresh->comm = comm;
-  return fresh;
-}
-
 bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collective,
                               u32 *next_transfer, bool transfer, u32 *captured, u32 *index) {
   u64 id = TSCOPE_LIKELY(!__atomic_load_n(&captures_open, __ATOMIC_RELAXED))
@@ -170,7 +233,7 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
   *index = TSCOPE_UNKNOWN;
   handle_map_lock(&by_handle);
   struct graph *graph = find(capture_key(id));
-  struct graph_comm *of = graph ? comm_of(&graph->content, comm) : NULL;
+  struct graph_comm *of = graph ? graph_content_comm(&graph->content, comm) : NULL;
   if (graph) {
     *captured = graph->content.captured;
     graph->content.collectives++;
@@ -199,11 +262,10 @@ u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t
 
 void graph_cloned(cudaGraph_t clone, cudaGraph_t handle) {
   handle_map_lock(&by_handle);
+  struct graph *copy = find(graph_key(handle)) ? enter_locked(graph_key(clone)) : NULL;
   const struct graph *graph = find(graph_key(handle));
-  struct graph_content content = graph ? graph->content : (struct graph_content){0};
-  struct graph *copy = graph ? enter_locked(graph_key(clone)) : NULL;
-  if (copy)
-    copy->content = content;
+  if (copy && graph && copy != graph)
+    graph_content_copy(&copy->content, &graph->content);
   handle_map_unlock(&by_handle);
 }
 
@@ -215,75 +277,75 @@ void graph_executable_gone(cudaGraphExec_t executable) {
   take(executable_key(executable), NULL);
 }
 
-/* Counts the nodes by kind, if the driver says; `nodes` alone if there are too many to look at. */
-static void count_nodes(cudaGraph_t graph, struct graph_content *content) {
-  static struct tscope_symbol nodes_symbol = {.name = "cuGraphGetNodes",
-                                              .sonames = tscope_driver_sonames};
-  static struct tscope_symbol type_symbol = {.name = "cuGraphNodeGetType",
-                                             .sonames = tscope_driver_sonames};
-  enum { KERNEL_NODE, COPY_NODE, FILL_NODE, KINDS };
-  int (*get_nodes)(cudaGraph_t, void **, size_t *) = tscope_resolve(&nodes_symbol, NULL);
-  int (*get_type)(void *, int *) = tscope_resolve(&type_symbol, NULL);
-  size_t n = 0;
-  if (!get_nodes || !get_type || get_nodes(graph, NULL, &n))
-    return;
-  content->nodes = (u32)n;
-  if (!n || n > MAX_NODES_LOOKED_AT)
-    return;
-  void **nodes =
-      mmap(NULL, n * sizeof *nodes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (nodes == MAP_FAILED)
-    return;
-  u32 counts[KINDS] = {0};
-  size_t room = n;
-  bool counted = !get_nodes(graph, nodes, &n) && n <= room;
-  for (size_t i = 0; i < n && counted; i++) {
-    int type = KINDS;
-    counted = !get_type(nodes[i], &type);
-    if (type >= 0 && type < KINDS)
-      counts[type]++;
+/* What a graph that was not captured is known to hold, but for what the driver lists. */
+static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
+                                              .kernels = TSCOPE_UNKNOWN,
+                                              .copies = TSCOPE_UNKNOWN,
+                                              .fills = TSCOPE_UNKNOWN};
+
+/* Counts alone: the communicators stay with the graph. */
+static struct graph_content content_of(cudaGraph_t handle) {
+  struct graph_content content = not_seen;
+  handle_map_lock(&by_handle);
+  const struct graph *graph = handle ? find(graph_key(handle)) : NULL;
+  if (graph)
+    content = graph->content;
+  handle_map_unlock(&by_handle);
+  content.nodes = TSCOPE_UNKNOWN;
+  return content;
+}
+
+/* What of the graph runs as often as the GPU decides, and what of that again. */
+static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_body *bodies,
+                        u32 n_bodies) {
+  for (u32 i = 0; i < n_bodies; i++) {
+    struct graph_content content = content_of(bodies[i].graph);
+    if (bodies[i].graph)
+      graph_nodes_count(bodies[i].graph, &content, bodies, &n_bodies);
+    struct tscope_graph_body_record record = {.graph = number,
+                                              .captured = content.captured,
+                                              .nodes = content.nodes,
+                                              .kernels = content.kernels,
+                                              .copies = content.copies,
+                                              .fills = content.fills,
+                                              .collectives = content.collectives};
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH_BODY, bodies[i].condition, &record,
+                 sizeof record);
   }
-  munmap(nodes, room * sizeof *nodes);
-  if (!counted)
-    return;
-  content->kernels = counts[KERNEL_NODE];
-  content->copies = counts[COPY_NODE];
-  content->fills = counts[FILL_NODE];
 }
 
 void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executable,
                            cudaGraph_t handle) {
   int saved = errno;
-  struct graph_content content = {.nodes = TSCOPE_UNKNOWN,
-                                  .kernels = TSCOPE_UNKNOWN,
-                                  .copies = TSCOPE_UNKNOWN,
-                                  .fills = TSCOPE_UNKNOWN};
-  handle_map_lock(&by_handle);
-  const struct graph *graph = find(graph_key(handle));
-  if (graph)
-    content = graph->content;
-  handle_map_unlock(&by_handle);
-  if (graph)
-    content.nodes = TSCOPE_UNKNOWN;
-  count_nodes(handle, &content);
+  struct graph_body bodies[MOST_BODIES];
+  u32 n_bodies = 0;
+  struct graph_content counted = content_of(handle);
+  graph_nodes_count(handle, &counted, bodies, &n_bodies);
   handle_map_lock(&by_handle);
   struct graph *made = enter_locked(executable_key(executable));
+  const struct graph *graph = find(graph_key(handle));
   u32 number = made ? ++last_number : 0;
   if (made) {
-    made->content = content;
+    graph_content_copy(&made->content, graph ? &graph->content : &not_seen);
+    made->content.nodes = counted.nodes;
+    made->content.kernels = counted.kernels;
+    made->content.copies = counted.copies;
+    made->content.fills = counted.fills;
     made->number = number;
   }
   handle_map_unlock(&by_handle);
   struct tscope_graph_record record = {.graph = number,
-                                       .captured = content.captured,
-                                       .nodes = content.nodes,
-                                       .kernels = content.kernels,
-                                       .copies = content.copies,
-                                       .fills = content.fills,
-                                       .collectives = content.collectives,
+                                       .captured = counted.captured,
+                                       .nodes = counted.nodes,
+                                       .kernels = counted.kernels,
+                                       .copies = counted.copies,
+                                       .fills = counted.fills,
+                                       .collectives = counted.collectives,
                                        .gpu_graph = gpu_clock_graph_id(executable)};
-  if (made)
+  if (made) {
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
+    tell_bodies(thread, number, bodies, n_bodies);
+  }
   errno = saved;
 }
 

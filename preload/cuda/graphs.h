@@ -12,25 +12,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "graph_content.h"
 #include "streams.h"
-
-enum { GRAPH_COMMS = 8 }; /* communicators in one graph that are kept apart */
-
-/* What a graph holds. */
-struct graph_content {
-  u32 captured; /* number of the capture, 0: not seen */
-  u32 nodes;    /* TSCOPE_UNKNOWN where not known, and the next three */
-  u32 kernels;
-  u32 copies;
-  u32 fills;
-  u32 collectives;
-  u32 n_comms;
-  struct graph_comm {
-    u32 *next_collective, *next_transfer; /* the communicator's counters */
-    u32 comm;                             /* its number */
-    u32 collectives, transfers;           /* captured */
-  } comms[GRAPH_COMMS];
-};
 
 enum graph_work {
   GRAPH_KERNEL,
@@ -54,10 +37,11 @@ static inline bool graph_captured(enum tscope_default_stream default_stream, cud
 /* Id of the capture that the stream is in, as CUDA gives it; 0 if none. Harmless in a capture. */
 u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t stream);
 
-/* The capture with this id, which just began on a stream; and its end, with its graph, or NULL if
- * it failed. */
-void graph_capture_began(u64 id);
-void graph_capture_ended(u64 id, cudaGraph_t graph);
+/* A capture just began on the stream; `into` is the graph that it adds to, NULL if it makes one.
+ * And its end, with its graph, or NULL if it failed: an invalid capture has no id, so the stream it
+ * began on says which it was. */
+void graph_capture_began(u64 stream, u64 id, cudaGraph_t into);
+void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t graph);
 
 /* A collective or point-to-point call is about to be captured: the number of the captured graph
  * and the call's order in it on its communicator. False if the stream is not in a capture. */
@@ -67,6 +51,15 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
 /* Number of the captured graph that the stream's capture will be, as GRAPH records say; 0 if the
  * stream is not in a capture whose beginning was seen. */
 u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t stream);
+
+/* A graph was launched on a stream in a capture: it is in the graph captured there now. */
+void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t executable);
+
+/* A graph was made a node of another. */
+void graph_child_added(struct tscope_thread *thread, cudaGraph_t graph, cudaGraph_t child);
+
+/* A graph just came to be that no capture made: whatever had its handle is gone. */
+void graph_made(cudaGraph_t graph);
 
 void graph_cloned(cudaGraph_t clone, cudaGraph_t graph);
 void graph_gone(cudaGraph_t graph);

@@ -13,5 +13,6 @@
 #undef cuGetProcAddress_v2
 #undef cuMemcpyBatchAsync
 #undef cuMemPrefetchAsync
+#undef cuGraphAddNode
 
 #endif
