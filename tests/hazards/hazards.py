@@ -591,6 +591,41 @@ def files_are_private(scratch):
     assert Walked(directory).launches == 1000
 
 
+# --- stream captures ---
+
+def compare_captures(scratch, mode):
+    """The same results, nodes and errors, however GPU time is had; also where the job is wrong."""
+    bare = run([program("captures"), mode])
+    assert bare.returncode == 0, bare
+    print(bare.stdout.decode())
+    nodes = [int(line.split()[0]) for line in bare.stdout.decode().splitlines() if " nodes:" in line]
+    for clock in ("cupti", "events", "host", "auto"):
+        directory = os.path.join(scratch, clock)
+        same(bare, run([program("captures"), mode], directory, env={"TSCOPE_GPU": clock}))
+        trace, = read_trace.read_all(directory)
+        # Two graphs are made ready; each holds three collectives, and is launched three times.
+        graphs = trace.records["Graph"]
+        assert [graph.nodes for graph in graphs] == nodes[:2], (clock, graphs, nodes)
+        assert [graph.collectives for graph in graphs] == [3, 3], (clock, graphs)
+        replays = [replay.graph for replay in trace.records["GraphReplay"]]
+        assert replays == [graph.graph for graph in graphs for _ in range(3)], (clock, replays)
+        assert all(replay.result == 0 for replay in trace.records["GraphReplay"]), clock
+        print(f"TSCOPE_GPU={clock}: the same; {len(trace.records['CollectiveRun'])} runs of collectives, "
+              f"{len(trace.records['GpuKernel'])} of kernels seen")
+
+
+def captures_global(scratch):
+    compare_captures(scratch, "global")
+
+
+def captures_of_a_thread(scratch):
+    compare_captures(scratch, "thread")
+
+
+def captures_relaxed(scratch):
+    compare_captures(scratch, "relaxed")
+
+
 def setuid_program(scratch):
     """The loader ignores a preload by path here; the program must run as if there were none."""
     if os.geteuid() != 0:

@@ -14,6 +14,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include "../standins/standin.h"
+#include "cuda/graphs.h"
 #include "hooks_trace.h"
 
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
@@ -244,6 +246,176 @@ static void a_capture_through_the_driver_is_one_too(void **state) {
   cuGraphDestroy(graph);
 }
 
+static cudaGraphExec_t inner;
+
+static void a_kernel_and_the_inner_graph_twice(void) {
+  launch_on(stream);
+  all_reduce();
+  assert_int_equal(cudaGraphLaunch(inner, stream), cudaSuccess);
+  assert_int_equal(cudaGraphLaunch(inner, stream), cudaSuccess);
+}
+
+/* As a library's own graph gets into a program's. */
+static void a_graph_launched_in_a_capture_is_part_of_the_graph(void **state) {
+  (void)state;
+  all_reduce();
+  u32 seq = LAST(COLLECTIVE, collective).seq, number, comms;
+  cudaGraph_t small = capture(two_collectives), large;
+  inner = instantiate(small);
+  struct tscope_graph_record held = LAST(GRAPH, graph);
+  u32 launches = count(TSCOPE_REC_GRAPH_LAUNCH), replays = count(TSCOPE_REC_GRAPH_REPLAY);
+  large = capture(a_kernel_and_the_inner_graph_twice);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), launches);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_REPLAY), replays);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_CHILD), 2);
+  cudaGraphExec_t outer = instantiate(large);
+  struct tscope_graph_record made = LAST(GRAPH, graph);
+  struct tscope_graph_child_record child = LAST(GRAPH_CHILD, graph_child);
+  assert_int_equal(held.kernels, 3);
+  assert_int_equal(made.kernels, 2 + 2 * held.kernels);
+  assert_int_equal(made.nodes, made.kernels);
+  assert_int_equal(made.collectives, 5);
+  assert_int_equal(child.captured, made.captured);
+  assert_int_equal(child.child, held.captured);
+  assert_int_equal(child.comms, 1);
+  cudaGraphLaunch(outer, stream);
+  assert_int_equal(replayed(&number, &comms).first_collective, seq + 1);
+  assert_int_equal(number, made.graph);
+  all_reduce();
+  assert_int_equal(LAST(COLLECTIVE, collective).seq, seq + 6);
+  cudaGraphExecDestroy(outer);
+  cudaGraphExecDestroy(inner);
+  cudaGraphDestroy(large);
+  cudaGraphDestroy(small);
+}
+
+static void a_child_added_by_hand_counts_with_what_it_holds(void **state) {
+  (void)state;
+  cudaGraph_t small = capture(two_kernels_a_copy_and_a_fill), reduced = capture(two_collectives);
+  CUgraph graph, nested;
+  CUgraphNode node, after;
+  CUgraphExec executable;
+  CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = {.graph = reduced}};
+  assert_int_equal(cuGraphCreate(&nested, 0), CUDA_SUCCESS);
+  assert_int_equal(cuGraphAddChildGraphNode(&node, nested, NULL, 0, small), CUDA_SUCCESS);
+  assert_int_equal(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  assert_int_equal(cuGraphAddChildGraphNode(&node, graph, NULL, 0, nested), CUDA_SUCCESS);
+  assert_int_equal(cuGraphAddNode_v2(&after, graph, &node, NULL, 1, &parameters), CUDA_SUCCESS);
+  assert_int_equal(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+  struct tscope_graph_record made = LAST(GRAPH, graph);
+  assert_int_equal(made.nodes, 7);
+  assert_int_equal(made.kernels, 2 + 3);
+  assert_int_equal(made.copies, 1);
+  assert_int_equal(made.fills, 1);
+  assert_int_equal(made.collectives, 2);
+  cuGraphExecDestroy(executable);
+  cuGraphDestroy(graph);
+  cuGraphDestroy(nested);
+  cudaGraphDestroy(reduced);
+  cudaGraphDestroy(small);
+}
+
+/* The body is captured once, and runs as often as the GPU finds. */
+static void a_conditional_body_is_known_but_not_how_often_it_runs(void **state) {
+  (void)state;
+  CUgraph graph;
+  CUgraphNode node;
+  CUgraphExec executable;
+  CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+                                  .conditional = {.type = CU_GRAPH_COND_TYPE_WHILE, .size = 1}};
+  assert_int_equal(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  assert_int_equal(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &parameters), CUDA_SUCCESS);
+  CUgraph body = parameters.conditional.phGraph_out[0], ended;
+  for (int i = 0; i < 2; i++) { /* twice into the same graph */
+    assert_int_equal(
+        cuStreamBeginCaptureToGraph(stream, body, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED),
+        CUDA_SUCCESS);
+    two_collectives();
+    assert_int_equal(cuStreamEndCapture(stream, &ended), CUDA_SUCCESS);
+    assert_ptr_equal(ended, body);
+  }
+  u32 bodies = count(TSCOPE_REC_GRAPH_BODY), replays = count(TSCOPE_REC_GRAPH_REPLAY);
+  assert_int_equal(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
+  struct tscope_graph_record made = LAST(GRAPH, graph);
+  struct tscope_graph_body_record held = LAST(GRAPH_BODY, graph_body);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_BODY), bodies + 1);
+  assert_int_equal(made.nodes, 1);
+  assert_int_equal(made.kernels, 0);
+  assert_int_equal(made.collectives, 0);
+  assert_int_equal(held.graph, made.graph);
+  assert_int_equal(held.header.tag, TSCOPE_CONDITION_WHILE);
+  assert_int_equal(held.kernels, 6);
+  assert_int_equal(held.collectives, 4);
+  standin_condition(3);
+  assert_int_equal(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_REPLAY), replays);
+  cuGraphExecDestroy(executable);
+  cuGraphDestroy(graph);
+}
+
+enum { MANY = 100, TOLD_APART = 80 };
+static ncclComm_t many[MANY];
+
+static void one_on_each(void) {
+  for (int i = 0; i < MANY; i++)
+    assert_int_equal(ncclAllReduce(data, data, 16, ncclFloat32, ncclSum, many[i], stream),
+                     ncclSuccess);
+}
+
+static void a_graph_may_have_many_communicators(void **state) {
+  (void)state;
+  for (int i = 0; i < MANY; i++) {
+    ncclUniqueId id;
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    assert_int_equal(ncclCommInitRank(&many[i], 1, id, 0), ncclSuccess);
+  }
+  u32 number, comms;
+  cudaGraph_t graph = capture(one_on_each), clone;
+  assert_int_equal(cudaGraphClone(&clone, graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaGraphExec_t executable = instantiate(clone);
+  assert_int_equal(LAST(GRAPH, graph).collectives, MANY);
+  for (u32 i = 0; i < 3; i++) {
+    assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
+    assert_int_equal(replayed(&number, &comms).first_collective, i);
+    assert_int_equal(comms, TOLD_APART);
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(clone);
+  for (int i = 0; i < MANY; i++)
+    ncclCommDestroy(many[i]);
+}
+
+static void *ask_for_an_event(void *event) {
+  return (void *)(intptr_t)cudaEventQuery(event);
+}
+
+/* The job's own mistake, which stays its own; and the stream is known to be free again. */
+static void an_invalid_capture_ends(void **state) {
+  (void)state;
+  cudaGraph_t graph = NULL;
+  cudaEvent_t event;
+  pthread_t thread;
+  void *asked;
+  u32 launches = count(TSCOPE_REC_LAUNCH);
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  launch_on(stream);
+  assert_int_equal(captures_open, 1);
+  pthread_create(&thread, NULL, ask_for_an_event, event);
+  pthread_join(thread, &asked);
+  assert_int_equal((intptr_t)asked, cudaErrorStreamCaptureUnsupported);
+  assert_int_equal(cudaLaunchKernel(&a_kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, NULL, 0, stream),
+                   cudaErrorStreamCaptureInvalidated);
+  assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  assert_null(graph);
+  assert_int_equal(captures_open, 0);
+  cudaGetLastError();
+  launch_on(stream);
+  assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 1);
+  cudaEventDestroy(event);
+}
+
 static void a_failed_capture_leaves_nothing_open(void **state) {
   (void)state;
   cudaGraph_t graph;
@@ -263,6 +435,11 @@ int main(void) {
       cmocka_unit_test(replayed_collectives_have_numbers_of_their_own),
       cmocka_unit_test(an_updated_executable_is_another_graph),
       cmocka_unit_test(a_capture_through_the_driver_is_one_too),
+      cmocka_unit_test(a_graph_launched_in_a_capture_is_part_of_the_graph),
+      cmocka_unit_test(a_child_added_by_hand_counts_with_what_it_holds),
+      cmocka_unit_test(a_conditional_body_is_known_but_not_how_often_it_runs),
+      cmocka_unit_test(a_graph_may_have_many_communicators),
+      cmocka_unit_test(an_invalid_capture_ends),
       cmocka_unit_test(a_failed_capture_leaves_nothing_open),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
