@@ -2,6 +2,7 @@
 #include "timeline_products.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #include "timeline_build.h"
 
@@ -158,11 +159,14 @@ struct gathering {
 /* A file that claims more is not believed beyond it. */
 enum { MOST_DEPTH = 16, MOST_LOOKED_AT = 1 << 22 };
 
-static u32 first_product(const struct definitions *definitions, u32 captured) {
-  u32 low = 0, high = definitions->n_captured_products;
+/* Where in a list that is sorted by the graph (a u32, so many bytes into each entry) those of one
+ * begin, or would. */
+static u32 first_of(const void *list, u32 n, size_t bytes, size_t graph_at, u32 captured) {
+  u32 low = 0, high = n;
   while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (definitions->captured_products[middle].record.captured < captured)
+    u32 middle = low + (high - low) / 2, graph;
+    memcpy(&graph, (const char *)list + middle * bytes + graph_at, sizeof graph);
+    if (graph < captured)
       low = middle + 1;
     else
       high = middle;
@@ -170,16 +174,16 @@ static u32 first_product(const struct definitions *definitions, u32 captured) {
   return low;
 }
 
+static u32 first_product(const struct definitions *definitions, u32 captured) {
+  return first_of(definitions->captured_products, definitions->n_captured_products,
+                  sizeof *definitions->captured_products,
+                  offsetof(struct captured_product, record.captured), captured);
+}
+
 static u32 first_child(const struct definitions *definitions, u32 captured) {
-  u32 low = 0, high = definitions->n_graph_children;
-  while (low < high) {
-    u32 middle = low + (high - low) / 2;
-    if (definitions->graph_children[middle].captured < captured)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return first_of(definitions->graph_children, definitions->n_graph_children,
+                  sizeof *definitions->graph_children, offsetof(struct graph_child, captured),
+                  captured);
 }
 
 static bool gather(struct gathering *into, u32 captured, u32 depth) {
