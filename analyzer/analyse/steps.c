@@ -94,22 +94,24 @@ int steps_count_warmup(struct analysis *a) {
 }
 
 /* How far the host was ahead at the end of a step, mean over ranks; NAN if not known of any. Adds
- * to the largest. */
-static double host_ahead_ms(const struct analysis *a, u32 step) {
+ * to the largest. `ended` is the last step that each rank's host had ended by the end of the one
+ * before. */
+static double host_ahead_ms(const struct analysis *a, u32 step, u32 *ended) {
   struct results *r = a->results;
   double sum = 0;
   u32 known = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
-    u32 later = step;
+    u32 *later = &ended[rank];
     i64 ahead = analysis_host_ahead(a, rank, step, step);
     if (ahead == NS_UNKNOWN)
       continue;
-    while (later + 1 < a->model->steps.n && analysis_host_ahead(a, rank, step, later + 1) > 0)
-      later++;
+    *later = *later > step ? *later : step;
+    while (*later + 1 < a->model->steps.n && analysis_host_ahead(a, rank, step, *later + 1) > 0)
+      ++*later;
     known++;
     sum += ns_to_ms(ahead);
     r->host_ahead_max_ms = fmax(r->host_ahead_max_ms, ns_to_ms(ahead)); /* NAN gives way */
-    r->host_ahead_max_steps = fmax(r->host_ahead_max_steps, later - step);
+    r->host_ahead_max_steps = fmax(r->host_ahead_max_steps, *later - step);
   }
   return known ? sum / known : NAN;
 }
@@ -126,7 +128,8 @@ int steps_analyse(struct analysis *a) {
   r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
   double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
   double *aheads = arena_array(a->arena, a->n_steps, sizeof(double));
-  if (!r->step_ms || !looked_at || !aheads)
+  u32 *ended = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(u32));
+  if (!r->step_ms || !looked_at || !aheads || !ended)
     return -ENOMEM;
   r->n_step_ms = steps->n;
   for (u32 step = 0; step < steps->n; step++) {
@@ -135,7 +138,7 @@ int steps_analyse(struct analysis *a) {
       continue;
     if (!isnan(r->step_ms[step]))
       looked_at[n++] = r->step_ms[step];
-    aheads[ahead] = host_ahead_ms(a, step);
+    aheads[ahead] = host_ahead_ms(a, step, ended);
     ahead += !isnan(aheads[ahead]);
   }
   r->step_mean_ms = mean_of(looked_at, n);

@@ -172,13 +172,15 @@ static void carry_on(struct bounding *b) {
     b->gpu[i] = b->gpu[i] > b->gpu[i - 1] ? b->gpu[i] : b->gpu[i - 1];
 }
 
-/* When the computing stream is done with the step that begins at a bound; of the last one, as long
- * after as it took for the one before. */
-static i64 next_end(const struct bounding *b, u32 bound) {
-  if (bound + 2 < b->n)
-    return b->gpu[bound + 2];
+/* Whether other work goes on when the computing stream is done with the step that begins at the
+ * bound; with one as long as the last step, where there is none. */
+static bool outlasts_next_step(const struct bounding *b, const struct tail *tail) {
+  if (tail->bound + 2 < b->n) {
+    i64 next = b->gpu[tail->bound + 2];
+    return next != NS_UNKNOWN && tail->end > next;
+  }
   i64 last = b->gpu[b->n - 1], before = b->gpu[b->n - 2];
-  return before == NS_UNKNOWN ? INT64_MAX : last + (last - before);
+  return before != NS_UNKNOWN && (double)tail->end - (double)last > (double)last - (double)before;
 }
 
 static void end_of_work(struct bounding *b, u32 computing) {
@@ -188,8 +190,7 @@ static void end_of_work(struct bounding *b, u32 computing) {
   carry_on(b);
   for (u32 i = 0; i < b->tails.n; i++) {
     struct tail *tail = &b->tails.at[i];
-    i64 limit = next_end(b, tail->bound);
-    if (tail->lane == computing || (limit != NS_UNKNOWN && tail->end > limit))
+    if (tail->lane == computing || outlasts_next_step(b, tail))
       tail->bound = INDEX_NONE;
   }
   for (u32 i = 0; i < b->tails.n; i++) {
