@@ -291,12 +291,15 @@ static const char *failed(void) {
   return "CUPTI tells of no work, though kernels were launched";
 }
 
-/* What is still running is given up: told later, it would be told to another client. */
-static void close_cupti(void) {
-  disable_kinds();
+/* What is still running is given up: told later, it would be told to another client. A process that
+ * ends needs no more than the flush; CUDA 13.0 could deadlock when kernels are disabled. */
+static void close_cupti(bool process_ends) {
+  if (!process_ends)
+    disable_kinds();
   cupti.cuptiActivityFlushAll(FLUSH_ALL);
   __atomic_store_n(&closed, true, __ATOMIC_RELEASE);
-  undo_settings();
+  if (!process_ends)
+    undo_settings();
 }
 
 static void rest(bool resting) {

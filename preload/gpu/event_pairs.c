@@ -335,7 +335,8 @@ static bool open_events(char *why, size_t why_bytes) {
   return true;
 }
 
-static void close_events(void) {
+static void close_events(bool process_ends) {
+  (void)process_ends;
   __atomic_store_n(&event_pairs_wanted, 0, __ATOMIC_RELEASE);
   poll(tscope_self);
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);

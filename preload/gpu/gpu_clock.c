@@ -25,6 +25,7 @@ u32 gpu_clock_tried;
 static const struct gpu_clock_source *source; /* the one that is open */
 static bool resting;                          /* it is open, but measures nothing for now */
 static bool polling;                          /* the ticker is inside the source */
+static bool process_ends;
 static struct gpu_clock_counts said;          /* what the trace knows of the counts */
 static char opened_why[512];                  /* why this source and no earlier one */
 static const char *forsaken;                  /* why CUPTI is not to be used again */
@@ -103,7 +104,7 @@ static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id,
   if (!closing)
     return;
   wait_for_poll();
-  closing->close();
+  closing->close(process_ends);
   __atomic_store_n(&resting, false, __ATOMIC_RELAXED);
   if (thread)
     tell(thread, id, why);
@@ -112,6 +113,7 @@ static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id,
 static void end(struct tscope_thread *thread) {
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
   bool locked = gpu_clock_lock();
+  process_ends = true;
   if (open)
     close_source(thread, resting ? TSCOPE_GPU_CLOCK_HOST : open->id, opened_why);
   gpu_clock_unlock(locked);

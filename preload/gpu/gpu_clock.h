@@ -27,8 +27,9 @@ struct gpu_clock_source {
   u32 ticks_per_poll;
   /* Stops measuring for a while, or goes on; NULL if it cannot. */
   void (*rest)(bool rest);
-  /* Delivers everything and leaves things as it found them. Nothing of it is called after that. */
-  void (*close)(void);
+  /* Delivers everything and leaves things as it found them, which is not worth the risk when the
+   * process ends. Nothing of it is called after that. */
+  void (*close)(bool process_ends);
   /* Why it is no source of time any more, NULL while it is one. May be NULL. */
   const char *(*failed)(void);
   /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. May be NULL. */
