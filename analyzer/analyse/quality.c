@@ -192,9 +192,9 @@ static int list_coverage(struct analysis *a) {
         r, "steps with times of all collectives", kept, kept + untimed,
         kept
             ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
-              "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped"
+              "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
             : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that are told "
-              "as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped");
+              "as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
   if (unseen > 0)
     cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
   return 0;

@@ -300,7 +300,7 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
     u32 launch = take_turn(r->launched.at, n_launched, turn, &next_launch);
     u32 run = take_turn(r->ran.at, n_ran, turn, &next_run);
     pair_in_order(causes + launch, next_launch - launch, effects + run, next_run - run,
-                  r->spine->cut_short, effect_of);
+                  r->spine->end_lost, effect_of);
     for (u32 i = launch; i < next_launch; i++) {
       if (effect_of[i - launch] == INDEX_NONE)
         continue;

@@ -269,8 +269,7 @@ static int by_ordered_time(const void *left, const void *right) {
 /* Pairs what was launched and what ran while the source was open once. */
 static void pair_turn(struct spine *spine, const struct units *units, u32 n_causes, u32 n_effects,
                       struct stream_lists *from, bool *run_taken) {
-  pair_in_order(from->causes, n_causes, from->effects, n_effects, spine->cut_short,
-                from->effect_of);
+  pair_in_order(from->causes, n_causes, from->effects, n_effects, spine->end_lost, from->effect_of);
   for (u32 i = 0; i < n_causes; i++) {
     if (from->effect_of[i] == INDEX_NONE)
       continue;

@@ -415,6 +415,7 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   int result =
       buffer ? definitions_read(&spine->definitions, file, &spine->arena, buffer) : -ENOMEM;
   const struct definitions *definitions = &spine->definitions;
+  spine->end_lost = spine->cut_short || definitions->lost[TSCOPE_LOSS_SPINE] > 0;
   if (result == 0) {
     reading.op_of_string = calloc(definitions->n_strings + 1, 1);
     reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);

@@ -134,7 +134,8 @@ struct spine {
   i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
   u64 launches, gpu_kernels;  /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
-  bool cut_short;                    /* the process did not end in order */
+  bool cut_short; /* the process did not end in order */
+  bool end_lost;  /* so, or the spine was full: of calls and runs, the last are not all here */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see spine_call_is_idle() */
   u32 replayed_runs, replayed_told; /* calls in graphs with their run; of those, told by its node */

@@ -365,7 +365,10 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
     widen_by_pauses(&sequences, reference, &cut, &periods);
     like->cut = cut;
     like->steps_length = like->period.length * periods;
-    found = cut_all(&sequences, reference, bounds, confidence);
+    /* Without sizes any row of one operation repeats: that every one of them were a step is no
+     * more than a guess. */
+    found = (sequences.with_counts || like->steps_length > 1) &&
+            cut_all(&sequences, reference, bounds, confidence);
   }
   if (!found)
     forget_steps(model);

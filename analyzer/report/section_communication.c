@@ -110,11 +110,14 @@ static void put_by_op(struct pen *pen, const struct results *results) {
     table_print(pen, &table, rows, results->n_by_op, TEXT_INDENT);
   free(rows);
   pen_to(pen, TEXT_INDENT);
-  if (results->wait_method)
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "wait told from transfer by %s",
-                    results->wait_method);
-  else
+  if (!results->wait_method) {
     pen_item(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer: unknown apart");
+    return;
+  }
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "wait told from transfer by %s",
+                  results->wait_method);
+  if (results->model->n_ranks < results->model->world_size)
+    pen_item(pen, STYLE_BOLD, TEXT_INDENT, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
 }
 
 static void overlap_body(struct pen *pen, const struct results *results,

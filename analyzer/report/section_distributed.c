@@ -22,6 +22,11 @@ static bool unjudged(const struct results *results) {
   return !(results->dist_steps > 0);
 }
 
+/* One that left no trace may be the one that keeps the others waiting. */
+static bool not_judged_whole(const struct results *results) {
+  return unjudged(results) || results->model->n_ranks < results->model->world_size;
+}
+
 struct rank_row {
   const char *rank; /* its text */
   const char *host, *reason;
@@ -142,6 +147,9 @@ static void put_summary(struct pen *pen, const struct results *results) {
                     list ? list : "");
   else if (unjudged(results))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: no step shows which rank came last");
+  else if (results->model->n_ranks < results->model->world_size)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "none among the %u OF %u RANKS FOUND",
+                    results->model->n_ranks, results->model->world_size);
   else
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none");
   if (results->dist_steps > 0)
@@ -185,5 +193,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
 }
 
 const struct section section_distributed = {
-    "Ranks", section_has_timelines, {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"}, unknown, unjudged,
-    body};
+    "Ranks", section_has_timelines, {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"},
+    unknown, not_judged_whole,      body};

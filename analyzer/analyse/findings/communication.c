@@ -41,9 +41,12 @@ static char *describe(struct findings *f, const struct exposed *e) {
   return arena_printf(
       f->a->arena,
       "Transfers take %.3g ms a step, compute %.3g ms; %.3g ms of transfer (%.0f %% "
-      "of the step) run with no compute beside them%s.",
+      "of the step) run with no compute beside them%s.%s",
       e->all_transfer_ms, e->compute_ms, e->transfer_ms, 100 * e->transfer_ms / f->step_ms,
-      most ? most : "");
+      most ? most : "",
+      f->a->model->n_ranks < f->a->model->world_size
+          ? " Waiting for the ranks that were not found is in it."
+          : "");
 }
 
 int rule_comm_bound(struct findings *f) {

@@ -33,11 +33,14 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
     return 0;
   return finding_add(
       f, SEVERITY_CRITICAL, NAN,
-      arena_printf(f->a->arena, "%u of %u ranks were not found", n, model->world_size),
-      arena_printf(f->a->arena,
-                   "No trace of rank %s. What they did to the others is not seen: waits are lower "
-                   "bounds.",
-                   ranks_in_words(f->a->arena, ranks, n)),
+      arena_printf(f->a->arena, "%u of %u ranks %s not found", n, model->world_size,
+                   n == 1 ? "was" : "were"),
+      arena_printf(
+          f->a->arena,
+          "No trace of rank %s. What they did to the others is not seen: waits are lower "
+          "bounds, and transfers upper bounds, since waiting for them is in those; whether "
+          "one of them keeps the others waiting cannot be told.",
+          ranks_in_words(f->a->arena, ranks, n)),
       arena_text(f->a->arena, model->recorder
                                   ? "Record on every rank, and give the files of all of them."
                                   : "Gather the trace directories of all hosts into one, or point "
@@ -45,17 +48,38 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
       ranks, n);
 }
 
-static int cut_ranks(struct findings *f, u32 *ranks) {
+/* Files that are not whole: what is wrong with them says what was lost. */
+static int damaged_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
-  u32 n = 0, pending = 0;
+  u32 n = 0;
   const char *damage = NULL;
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
-    if (rank->closed && !rank->damage && f->a->ranks[i].loaded)
+    if (!rank->damage && f->a->ranks[i].loaded)
       continue;
     ranks[n++] = rank->rank;
     damage = damage ? damage : rank->damage;
   }
+  if (n == 0)
+    return 0;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN,
+      arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
+                   n > 1 ? "s" : "", n > 1 ? "are" : "is"),
+      arena_printf(f->a->arena, "Rank %s: %s. What is missing is unknown, not zero.",
+                   ranks_in_words(f->a->arena, ranks, n),
+                   damage ? damage : "it could not be decoded"),
+      arena_text(f->a->arena, "If the files were copied, copy them again after the job has ended; "
+                              "else look at the disk they were written to."),
+      ranks, n);
+}
+
+static int cut_ranks(struct findings *f, u32 *ranks) {
+  const struct model *model = f->a->model;
+  u32 n = 0, pending = 0;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (!model->ranks[i].closed)
+      ranks[n++] = model->ranks[i].rank;
   for (u32 i = 0; i < model->n_arrivals; i++)
     pending += model->arrivals[i].call_end == NS_UNKNOWN;
   if (n == 0)
@@ -66,11 +90,10 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
   return finding_add(
       f, SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%u rank%s did not end in order", n, n > 1 ? "s" : ""),
-      arena_printf(f->a->arena, "Rank %s: %s.%s", ranks_in_words(f->a->arena, ranks, n),
-                   damage ? damage
-                          : "the trace was never closed, so the process was killed or is "
-                            "still running",
-                   inside ? inside : ""),
+      arena_printf(f->a->arena,
+                   "Rank %s: the trace was never closed, so the process was killed or is still "
+                   "running.%s",
+                   ranks_in_words(f->a->arena, ranks, n), inside ? inside : ""),
       arena_text(f->a->arena, "If the job was not stopped on purpose, read the last lines of those "
                               "ranks' logs (out of memory, signals); what they recorded until then "
                               "is in this report."),
@@ -109,9 +132,9 @@ static int lost_records(struct findings *f, u32 *ranks) {
       arena_printf(f->a->arena, "%.2g %% of the events were not kept", 100 * share),
       arena_printf(
           f->a->arena,
-          "%llu of %.0f events on %u ranks; most: %s. %u steps of these ranks are left out "
-          "of overlap and budget for it.",
-          (unsigned long long)sum, (double)sum + f->r->events, n, reasons[most], bare),
+          "%llu of %.0f events on %u ranks; most: %s. For it %.3g steps of a rank, mean over "
+          "these, are left out of overlap and budget.",
+          (unsigned long long)sum, (double)sum + f->r->events, n, reasons[most], (double)bare / n),
       only_ring ? arena_text(f->a->arena, "Raise the disk cap to keep more of the run in detail; "
                                           "collectives, steps and phases are kept whole anyway.")
                 : arena_text(f->a->arena, "Give the trace directory space and a fast local disk, "
@@ -183,6 +206,7 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
 static int unseen_steps(struct findings *f) {
   struct analysis *a = f->a;
   double kept = 0, unseen = 0, untimed = 0, of_others = 0;
+  u64 replays = 0;
   const char *why = gpu_timing_why_not_watched(a);
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_summary *rank = &a->ranks[i];
@@ -191,6 +215,7 @@ static int unseen_steps(struct findings *f) {
     unseen += known ? rank->steps_unseen : 0;
     of_others += known && a->model->ranks[i].closed ? rank->steps_unseen + rank->steps_untimed : 0;
     untimed += known ? rank->steps_untimed : 0;
+    replays += rank->graph_launches;
   }
   if (a->whole_run || of_others == 0)
     return 0;
@@ -205,11 +230,12 @@ static int unseen_steps(struct findings *f) {
                    "Communication, overlap and the critical path are of the others.",
                    kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
                    unseen > 0 && why ? why : "", untimed),
-      arena_text(a->arena, unseen >= untimed
-                               ? gpu_timing_remedy(why)
-                               : "Let CUPTI tell the kernels of CUDA graphs (TSCOPE_GPU_GRAPHS "
-                                 "unset); if records were dropped, measure fewer steps at a time "
-                                 "(TSCOPE_GPU_STEPS)."),
+      arena_text(a->arena, unseen >= untimed ? gpu_timing_remedy(why)
+                           : replays         ? "Let CUPTI tell the kernels of CUDA graphs: leave "
+                                               "TSCOPE_GPU_GRAPHS unset."
+                                             : "Records of collectives are missing: what the other "
+                                               "findings say of lost records and damaged traces "
+                                               "comes first."),
       NULL, 0);
 }
 
@@ -234,6 +260,8 @@ int rule_partial_data(struct findings *f) {
   if (!ranks)
     return -ENOMEM;
   int error = missing_ranks(f, ranks);
+  if (!error)
+    error = damaged_ranks(f, ranks);
   if (!error)
     error = cut_ranks(f, ranks);
   if (!error)
