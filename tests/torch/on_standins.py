@@ -248,8 +248,35 @@ def expandable(python, site, library, tool, scratch):
     expect(segments["obtained_bytes"] - segments["returned_bytes"] == left, f"{segments}")
 
 
+def sampled(python, site, library, tool, scratch):
+    """Without CUPTI: products by their number and arithmetic, and a sample of their times, which on
+    a host as slow as this one lie above the true ones and say so."""
+    arguments = ["--steps", "8"]
+    bare = CudaJob(python, site, None, scratch, "bare").train(*arguments, ranks=2)
+    job = CudaJob(python, site, library, scratch, "sampled")
+    job.environment.update(TSCOPE_GPU="events", TSCOPE_GPU_PRODUCTS="4")
+    out = job.train(*arguments, ranks=2)
+    expect(out == bare and len(out) == 2, f"{bare} without, {out} with the shim")
+    found = report(job, tool)
+    products, timing = found["products"], found["quality"]["gpu_timing"]
+    expect(timing.startswith("event pairs around collectives and a sample of products"), timing)
+    expect(found["budget"]["product_flops"] == 2 * product_flops(tokens=4 * 64),
+           f"{found['budget']}")
+    expect(products["sampled"] and products["one_in"] == 4, f"{products}")
+    expect(abs(products["timed"] * 4 / products["calls"] - 1) < 0.2, f"{products}")
+    ran = [op["end"] - op["start"] for rank in range(2) for op in job.operations(rank)
+           if op["kind"] == "kernel" and "gemm" in op["name"]]
+    truth_ms = products["covered"] * sum(ran) / len(ran) * products["calls"] / 1e6
+    steps = found["steps"]["count"] - found["steps"]["warmup_excluded"]
+    told_ms = products["ms"] * steps * 2
+    expect(told_ms > 0.8 * truth_ms and (products["bounded"] > 0 or told_ms < 1.2 * truth_ms),
+           f"{told_ms} ms, in truth {truth_ms}: {products}")
+    expect(found["overlap"]["exposed_ms"] is None and found["budget"]["hfu_coverage"] is None,
+           "a sample of products is no account of the GPU")
+
+
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (data_parallel, sharded, compiled, expandable)}
+         for case in (data_parallel, sharded, compiled, expandable, sampled)}
 
 
 def main():
