@@ -95,6 +95,8 @@ def ask_driver(scratch):
         why = errors.strip().splitlines()[-1:] or [f"status {status}"]
         return [], 0, f"no GPU: {why[0]}"
     found = json.loads(said)
+    if any("stand-in" in name for name in found["names"]):  # never in a record
+        return [], 0, "no GPU: the libcuda.so.1 that is found here is the stand-in's"
     return found["names"], found["cuda"], None if found["names"] else "no GPU: the driver has none"
 
 
