@@ -190,6 +190,14 @@ def too_few_to_repeat(report, truth):
     assert report["steps"]["count"] in (0, 2), report["steps"]
 
 
+def no_steps(report, truth):
+    """Start-up cannot be told from training."""
+    assert report["steps"]["count"] == 0, report["steps"]
+    assert all(f["severity"] == "info" and f["worth_s"] is None
+               for f in of(report, "EFFICIENCY.RECOVERABLE")), report["findings"]
+    assert not any("each step" in f["title"] for f in report["findings"]), report["findings"]
+
+
 # options, environment, environment of rank 2 alone, what to do to the traces, what must be so
 CASES = {
     "whole": ([], {}, {}, None, None),
@@ -214,6 +222,7 @@ CASES = {
     "one-rank-cut": ([], {}, {}, "cut", one_rank_cut),
     "alone": (["--ranks", "1"], {}, {}, None, alone),
     "two-steps": (["--steps", "2"], {}, {}, None, too_few_to_repeat),
+    "one-step": (["--steps", "1"], {}, {}, None, no_steps),
     "no-common-collective": (["--alone", "1"], {}, {}, None, None),
 }
 

@@ -38,15 +38,15 @@ static char *describe(struct findings *f, const struct exposed *e) {
                                    kind->op, kind->bytes / 1e6, kind->comm, kind->transfer_ms,
                                    kind->busbw_gbps)
                     : arena_printf(f->a->arena, "; most in %s", e->worst->op);
-  return arena_printf(
-      f->a->arena,
-      "Transfers take %.3g ms a step, compute %.3g ms; %.3g ms of transfer (%.0f %% "
-      "of the step) run with no compute beside them%s.%s",
-      e->all_transfer_ms, e->compute_ms, e->transfer_ms, 100 * e->transfer_ms / f->step_ms,
-      most ? most : "",
-      f->a->model->n_ranks < f->a->model->world_size
-          ? " Waiting for the ranks that were not found is in it."
-          : "");
+  return arena_printf(f->a->arena,
+                      "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% "
+                      "of %s) run with no compute beside them%s.%s",
+                      e->all_transfer_ms, per_step(f), e->compute_ms, e->transfer_ms,
+                      100 * e->transfer_ms / f->step_ms, f->a->whole_run ? "the run" : "the step",
+                      most ? most : "",
+                      f->a->model->n_ranks < f->a->model->world_size
+                          ? " Waiting for the ranks that were not found is in it."
+                          : "");
 }
 
 int rule_comm_bound(struct findings *f) {
@@ -59,8 +59,8 @@ int rule_comm_bound(struct findings *f) {
   f->claimed_s += run_seconds(f, e.transfer_ms);
   return finding_add(
       f, severity_of(f, e.transfer_ms), worth,
-      arena_printf(f->a->arena, "Communication is the bottleneck: %.0f %% of each step",
-                   100 * e.transfer_ms / f->step_ms),
+      arena_printf(f->a->arena, "Communication is the bottleneck: %.0f %% of %s",
+                   100 * e.transfer_ms / f->step_ms, of_each_step(f)),
       describe(f, &e),
       arena_text(f->a->arena,
                  "Send less or less often: larger batch or gradient accumulation, bf16 or "
@@ -85,8 +85,8 @@ int rule_exposed_comm(struct findings *f) {
   f->claimed_s += run_seconds(f, e.transfer_ms);
   return finding_add(
       f, severity_of(f, gain), run_seconds(f, gain),
-      arena_printf(f->a->arena, "%.0f %% of each step is communication that compute could hide",
-                   100 * gain / f->step_ms),
+      arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
+                   100 * gain / f->step_ms, of_each_step(f)),
       describe(f, &e),
       arena_printf(
           f->a->arena,

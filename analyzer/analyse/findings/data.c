@@ -230,12 +230,14 @@ static int unseen_steps(struct findings *f) {
                    "Communication, overlap and the critical path are of the others.",
                    kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
                    unseen > 0 && why ? why : "", untimed),
-      arena_text(a->arena, unseen >= untimed ? gpu_timing_remedy(why)
-                           : replays         ? "Let CUPTI tell the kernels of CUDA graphs: leave "
-                                               "TSCOPE_GPU_GRAPHS unset."
-                                             : "Records of collectives are missing: what the other "
-                                               "findings say of lost records and damaged traces "
-                                               "comes first."),
+      arena_text(a->arena, unseen >= untimed && kept > 0 && why && strstr(why, "TSCOPE_GPU_STEPS")
+                               ? "TSCOPE_GPU_STEPS asks for that; unset it to have all steps."
+                           : unseen >= untimed ? gpu_timing_remedy(why)
+                           : replays           ? "Let CUPTI tell the kernels of CUDA graphs: leave "
+                                                 "TSCOPE_GPU_GRAPHS unset."
+                                     : "Records of collectives are missing: what the other "
+                                       "findings say of lost records and damaged traces "
+                                       "comes first."),
       NULL, 0);
 }
 

@@ -181,6 +181,10 @@ static int add_imbalance(struct findings *f, double wait, double rest, double wo
   const char *last = who_is_last(f, ranks, &n_ranks);
   bool costs = worth >= 0.01 * run_seconds(f, f->step_ms);
   char *who = who_is_late(f, late);
+  char *apart = isnan(r->sync_skew_ms)
+                    ? arena_text(f->a->arena, "")
+                    : arena_printf(f->a->arena, " First and last arrive %.3g ms apart (median).",
+                                   r->sync_skew_ms);
   char *cv = isnan(r->imbalance_cv)
                  ? arena_text(f->a->arena, "")
                  : arena_printf(f->a->arena,
@@ -189,14 +193,14 @@ static int add_imbalance(struct findings *f, double wait, double rest, double wo
                                 100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
   return finding_add(
       f, costs ? severity_of(f, rest) : SEVERITY_INFO, worth,
-      arena_printf(f->a->arena, "Ranks wait %.0f %% of each step for one another%s",
-                   100 * rest / f->step_ms,
+      arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
+                   100 * rest / f->step_ms, of_each_step(f),
                    costs ? "" : ", but the step would be no shorter without"),
       arena_printf(f->a->arena,
-                   "%.3g ms of a %.3g ms step, mean over ranks, is exposed wait in collectives; "
-                   "%s. First and last arrive %.3g ms apart (median).%s%s",
-                   wait, f->step_ms, who ? who : "", r->sync_skew_ms, last ? last : "",
-                   cv ? cv : ""),
+                   "%.3g ms of %s %.3g ms%s, mean over ranks, is exposed wait in collectives; "
+                   "%s.%s%s%s",
+                   wait, f->a->whole_run ? "the" : "a", f->step_ms, f->a->whole_run ? "" : " step",
+                   who ? who : "", apart ? apart : "", last ? last : "", cv ? cv : ""),
       costs
           ? arena_text(f->a->arena,
                        "Give every rank the same work in every step: bucket or pack samples "

@@ -111,14 +111,23 @@ int rule_recoverable(struct findings *f) {
   }
   if (!most || sum < WORTH_MENTIONING * r->wall_s)
     return 0;
+  /* A recording begins where somebody had it begin, a run with its start-up. */
+  bool with_start_up = f->a->whole_run && !f->a->model->recorder;
   return finding_add(
-      f, sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-      sum / r->wall_s * r->looked_at_s,
+      f,
+      with_start_up                    ? SEVERITY_INFO
+      : sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL
+                                       : SEVERITY_WARNING,
+      with_start_up ? NAN : sum / r->wall_s * r->looked_at_s,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
       arena_printf(f->a->arena,
                    "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
-                   "%%).",
-                   sum, r->wall_s, most->name, most->seconds, 100 * most->fraction),
+                   "%%).%s",
+                   sum, r->wall_s, most->name, most->seconds, 100 * most->fraction,
+                   with_start_up
+                       ? " No steps were found, so start-up and end of the run are in it: "
+                         "how much of it is training's cannot be told."
+                       : ""),
       recoverable_action(f, most->name), NULL, 0);
 }

@@ -36,6 +36,14 @@ static inline double run_seconds(const struct findings *f, double per_step_ms) {
   return per_step_ms * f->steps / 1e3;
 }
 
+/* What shares are of, and what figures are per: without steps the whole run. */
+static inline const char *of_each_step(const struct findings *f) {
+  return f->a->whole_run ? "the run" : "each step";
+}
+static inline const char *per_step(const struct findings *f) {
+  return f->a->whole_run ? "in all" : "a step";
+}
+
 #define F(id, rule, cause, fix) int rule_##rule(struct findings *f);
 TSCOPE_FINDINGS(F)
 #undef F

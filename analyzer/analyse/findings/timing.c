@@ -42,8 +42,8 @@ int rule_dataloader_bound(struct findings *f) {
     worth = run_seconds(f, worst_ms);
   return finding_add(
       f, severity_of(f, worst_ms), worth,
-      arena_printf(f->a->arena, "Training waits for its input: %.0f %% of each step",
-                   100 * worst_ms / f->step_ms),
+      arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s",
+                   100 * worst_ms / f->step_ms, of_each_step(f)),
       arena_printf(f->a->arena,
                    "Rank %u spends %.3g ms of a %.3g ms step in the data phase with nothing else "
                    "running; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.",
