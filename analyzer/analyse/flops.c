@@ -261,6 +261,7 @@ int flops_rank(struct analysis *a, const struct timeline *timeline) {
   int error = prepare(&c);
   a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
   a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
+  a->ranks[timeline->rank].graph_launches_open = timeline->graph_launches_open;
   for (u32 i = 0; !error && i < timeline->n_spans; i++)
     if (timeline->spans[i].kind == SPAN_KERNEL)
       error = count_kernel(&c, &timeline->spans[i]);

@@ -64,13 +64,16 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
 static void cover_gpu(struct analysis *a) {
   struct results *r = a->results;
   struct rank_flops all = flops_all(a, false);
-  double runs = 0, called = 0, replays = 0, replays_run = 0;
+  double runs = 0, called = 0, replays = 0, replays_run = 0, fixed = 0, in_graphs = 0, told = 0;
   bool own_traces = false;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     runs += (double)a->ranks[i].collective_kernels;
     called += (double)a->ranks[i].collective_kernels_called;
     replays += (double)a->ranks[i].graph_launches;
     replays_run += (double)a->ranks[i].graph_launches_run;
+    fixed += (double)(a->ranks[i].graph_launches - a->ranks[i].graph_launches_open);
+    in_graphs += (double)a->model->ranks[i].replayed_runs;
+    told += (double)a->model->ranks[i].replayed_told;
     own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
   }
   cover(r, "collective calls", called, runs,
@@ -85,6 +88,14 @@ static void cover_gpu(struct analysis *a) {
         replays_run ? "replays of CUDA graphs of which nothing was seen to run"
                     : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
                       "SEEN");
+  if (fixed < replays)
+    cover(r, "replays without conditions", fixed, replays,
+          "CUDA graphs with conditional nodes: what is in those is known, how often it ran is not; "
+          "CUPTI tells the first time alone");
+  if (told < in_graphs)
+    cover(r, "collectives in graphs told by their nodes", told, in_graphs,
+          "which kernel of a replay they were was told by the order of time alone, of which CUDA "
+          "promises nothing");
   if (!own_traces && !all.products)
     return;
   const char *note = "matrix products whose call or size was not seen";

@@ -107,6 +107,11 @@ const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph)
              : NULL;
 }
 
+bool spine_graph_is_open(const struct spine *spine, u32 graph) {
+  return spine->graph_bodies.n &&
+         bsearch(&graph, spine->graph_bodies.at, spine->graph_bodies.n, sizeof graph, by_number);
+}
+
 static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {
   for (u32 i = 0; i < comms->n; i++)
     if (comms->at[i].comm == comm)

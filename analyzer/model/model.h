@@ -281,7 +281,8 @@ struct timeline {
   bool has_compute, has_comm, has_copy;
   bool on_gpu;
   u64 graph_launches,
-      graph_launches_run; /* replays of graphs; of which something was seen to run */
+      graph_launches_run,  /* replays of graphs; of which something was seen to run */
+      graph_launches_open; /* of all: in which something runs as often as the GPU decides */
   i64 detail_begin;       /* detail before this was overwritten in the ring */
   void *internal;
 };

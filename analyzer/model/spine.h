@@ -171,6 +171,9 @@ bool is_collective_kernel(const char *name);
  * not say. */
 u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs);
 
+/* Whether a part of the graph runs as often as the GPU decides. */
+bool spine_graph_is_open(const struct spine *spine, u32 graph);
+
 /* NULL if there is none of that number. */
 const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph);
 

@@ -126,6 +126,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH) {
       made.graph_launches++;
       made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
+      made.graph_launches_open += spine_graph_is_open(build->spine, build->facts.at[i].what);
     }
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
   made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof *made.bytes);

@@ -275,8 +275,44 @@ def sampled(python, site, library, tool, scratch):
            "a sample of products is no account of the GPU")
 
 
+def graphed(python, site, library, tool, scratch):
+    """A step that is one CUDA graph with collectives in it, and callables that are graphed."""
+    bare = CudaJob(python, site, None, scratch, "bare")
+    job = CudaJob(python, site, library, scratch, "graphed")
+    out, without = (sorted(one.run(script="graphed.py", ranks=2).splitlines())
+                    for one in (job, bare))
+    expect(out == without and len(out) == 2, f"{without} without, {out} with the shim")
+    # Each of 3 steps and 6 replays doubles the count on two ranks; capturing does not.
+    expect(all(line.endswith(f"count={2 ** 9}") for line in out), f"{out}")
+    for trace in job.traces(2):
+        operations = job.operations(trace.rank)
+        check_spans(trace, operations)
+        graphs = {graph.graph: graph for graph in trace.records["Graph"]}
+        replays = collections.Counter(call.graph for call in trace.records["GraphLaunch"])
+        expect(sorted(replays.values()) == [6, 6, 6], f"replays of {replays}: step, forward, backward")
+        whole, = (graph for graph in graphs.values() if graph.collectives)
+        expect(whole.collectives == 2 and replays[whole.graph] == 6, f"{whole}")
+        expect([replay.graph for replay in trace.records["GraphReplay"]] == 6 * [whole.graph],
+               "its collectives have numbers")
+        # Two of the step's kernels are NCCL's, and nothing of what was captured is a launch.
+        ran = sum(kernel.graph != 0 for kernel in trace.records["GpuKernel"]) + 2 * 6
+        held = sum(graphs[graph].kernels * times for graph, times in replays.items())
+        expect(ran == held, f"rank {trace.rank}: {ran} kernels ran in graphs that hold {held}")
+        counted = len([op for op in operations if op["kind"] in ("kernel", "collective")])
+        expect(len(trace.records["Launch"]) + held == counted,
+               f"rank {trace.rank}: {len(trace.records['Launch'])} launches and {held} in graphs "
+               f"of {counted} kernels")
+    quality = report(job, tool)["quality"]
+    expect(quality["lost"] == 0, f"{quality}")
+    for name in ("collective times", "kernel times", "collective calls", "graph replays",
+                 "matched collectives"):
+        expect(quality["coverage"][name]["share"] == 1, f"{name}: {quality['coverage'][name]}")
+    expect("collectives in graphs told by their nodes" not in quality["coverage"], "all are")
+    return 0
+
+
 CASES = {case.__name__.replace("_", "-"): case
-         for case in (data_parallel, sharded, compiled, expandable, sampled)}
+         for case in (data_parallel, sharded, compiled, expandable, sampled, graphed)}
 
 
 def main():

@@ -206,6 +206,127 @@ static void test_group_members_share_their_kernel(void **state) {
   model_free(model);
 }
 
+/* --- collectives in graphs --- */
+
+static void write_graph(struct trace_writer *writer, u32 gpu_graph) {
+  struct tscope_graph_record *graph =
+      trace_add(writer, on_spine, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
+  graph->graph = graph->captured = 1;
+  graph->gpu_graph = gpu_graph;
+}
+
+static void write_captured(struct trace_writer *writer, u64 at, enum tscope_op op, u32 comm,
+                           u32 index) {
+  struct tscope_graph_collective_record *call =
+      trace_add(writer, on_spine, AT(at), TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, sizeof *call);
+  call->captured = 1;
+  call->count = 16;
+  call->comm = comm;
+  call->index = index;
+  call->peer = -1;
+}
+
+/* A replay of graph 1 with calls on communicators 1 and 2. */
+static void write_replay(struct trace_writer *writer, u64 at, u32 first) {
+  struct {
+    struct tscope_graph_replay_record record;
+    struct tscope_graph_comm comms[2];
+  } *replay = trace_add(writer, on_spine, AT(at), TSCOPE_REC_GRAPH_REPLAY, 1, sizeof *replay);
+  replay->record.dur = 500;
+  replay->record.graph = 1;
+  replay->record.comms = 2;
+  replay->comms[0] = (struct tscope_graph_comm){1, first, 0, 0};
+  replay->comms[1] = (struct tscope_graph_comm){2, first, 0, 0};
+}
+
+static void write_graph_run(struct trace_writer *writer, u64 at, u16 stream, u32 correlation,
+                            u64 node, const char *name) {
+  u32 string = trace_string(writer, name);
+  struct {
+    struct tscope_collective_run_record record;
+    struct tscope_graph_node node;
+  } *run = trace_add(writer, on_gpu_spine, AT(at), TSCOPE_REC_COLLECTIVE_RUN, stream, sizeof *run);
+  run->record.dur = 1000;
+  run->record.comm = run->record.seq = TSCOPE_UNKNOWN;
+  run->record.name = string;
+  run->record.correlation = correlation;
+  run->node = (struct tscope_graph_node){node, 7, 0};
+}
+
+static const char *const sum_kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+static const char *const gather_kernel = "ncclDevKernel_AllGather_RING_LL";
+
+/* Captured: a sum on 1, a sum on 2, a gather on 1. In each of two replays the second comes first,
+ * on a stream that nobody knows; beside them a sum outside any graph. */
+static struct model *replayed_twice(struct fixture *fixture, u64 high_half, bool lose_one) {
+  struct trace_writer *writer = new_rank(0, 2);
+  write_comm(writer, 1, 42, 0, 2, TSCOPE_BACKEND_NCCL);
+  write_comm(writer, 2, 43, 0, 2, TSCOPE_BACKEND_NCCL);
+  write_captured(writer, 1000, TSCOPE_OP_ALLREDUCE, 1, 0);
+  write_captured(writer, 2000, TSCOPE_OP_ALLREDUCE, 2, 0);
+  write_captured(writer, 3000, TSCOPE_OP_ALLGATHER, 1, 1);
+  write_graph(writer, 7);
+  for (u32 i = 0; i < 2; i++) {
+    u64 at = 10000 + 40000 * i;
+    write_replay(writer, at, 10 * i);
+    if (!lose_one || i == 0)
+      write_graph_run(writer, at + 9000, 1, 50 + i, high_half ? high_half | 2 : 0, sum_kernel);
+    write_graph_run(writer, at + 5000, 9, 50 + i, high_half ? high_half | 6 : 0, sum_kernel);
+    write_graph_run(writer, at + 20000, 8, 50 + i, high_half ? high_half | 9 : 0, gather_kernel);
+  }
+  write_call(writer, 90000, TSCOPE_OP_ALLREDUCE, 1, 30);
+  write_run(writer, 95000, 1000, sum_kernel);
+  save_rank(fixture, writer);
+  return load(fixture->directory, NULL);
+}
+
+/* When the call of this number on a communicator ran; 0 if that is not known. */
+static i64 ran_at(const struct model *model, u32 comm, u32 seq) {
+  const struct spine *spine = &internal_of(model)->spines[0];
+  i64 first = spine->calls.at[0].start;
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    if (spine->definitions.comms[call->comm].comm == comm && call->seq == seq)
+      return call->run == INDEX_NONE ? 0 : spine->runs.at[call->run].start - first;
+  }
+  fail_msg("no call %u on communicator %u", seq, comm);
+  return 0;
+}
+
+static void test_nodes_tell_which_kernel_of_a_replay_was_which(void **state) {
+  struct model *model = replayed_twice(*state, 7ull << 32, false);
+  for (u32 i = 0; i < 2; i++) {
+    assert_int_equal(ran_at(model, 1, 10 * i), 40000 * i + 9000);
+    assert_int_equal(ran_at(model, 2, 10 * i), 40000 * i + 5000);
+    assert_int_equal(ran_at(model, 1, 10 * i + 1), 40000 * i + 20000);
+  }
+  assert_int_equal(ran_at(model, 1, 30), 85000);
+  assert_int_equal(model->ranks[0].replayed_runs, 6);
+  assert_int_equal(model->ranks[0].replayed_told, 6);
+  model_free(model);
+}
+
+static void test_without_nodes_order_is_all_there_is_and_it_is_said(void **state) {
+  struct model *model = replayed_twice(*state, 0, false);
+  assert_int_equal(ran_at(model, 1, 1), 20000); /* the only one of its kind */
+  assert_int_equal(ran_at(model, 1, 0), 5000);  /* a guess */
+  assert_int_equal(model->ranks[0].replayed_runs, 6);
+  assert_int_equal(model->ranks[0].replayed_told, 0);
+  model_free(model);
+}
+
+/* Of two sums one was lost: which, cannot be told. */
+static void test_a_replay_with_a_kernel_lost_keeps_what_is_certain(void **state) {
+  struct model *model = replayed_twice(*state, 7ull << 32, true);
+  assert_int_equal(ran_at(model, 1, 0), 9000);
+  assert_int_equal(ran_at(model, 1, 10), 0);
+  assert_int_equal(ran_at(model, 2, 10), 0);
+  assert_int_equal(ran_at(model, 1, 11), 60000);
+  assert_int_equal(ran_at(model, 1, 30), 85000);
+  assert_int_equal(model->ranks[0].replayed_told, 3);
+  model_free(model);
+}
+
 /* Bus bandwidth counts the whole array: an all-gather's count is what one rank puts in. */
 static void test_bytes_are_of_the_whole_array(void **state) {
   struct fixture *fixture = *state;
@@ -258,6 +379,9 @@ int main(void) {
       ON_DISK(test_lost_rank_and_cut_rank_leave_the_rest_whole),
       ON_DISK(test_sends_meet_receives_in_order),
       ON_DISK(test_group_members_share_their_kernel),
+      ON_DISK(test_nodes_tell_which_kernel_of_a_replay_was_which),
+      ON_DISK(test_without_nodes_order_is_all_there_is_and_it_is_said),
+      ON_DISK(test_a_replay_with_a_kernel_lost_keeps_what_is_certain),
       ON_DISK(test_bytes_are_of_the_whole_array),
       ON_DISK(test_disagreement_is_a_mismatch),
   };
