@@ -62,6 +62,9 @@ enum tscope_dtype { TSCOPE_DTYPES(X) };
 #define X(n, v, t) TSCOPE_REDOP_##n = v,
 enum tscope_redop { TSCOPE_REDOPS(X) };
 #undef X
+#define X(n, v, t) TSCOPE_ONE_SIDED_##n = v,
+enum tscope_one_sided { TSCOPE_ONE_SIDED_KINDS(X) };
+#undef X
 #define X(n, v, t) TSCOPE_COMM_END_##n = v,
 enum tscope_comm_end { TSCOPE_COMM_ENDS(X) };
 #undef X

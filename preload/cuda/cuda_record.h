@@ -273,7 +273,9 @@ static inline void fill_end(struct tscope_thread *thread, const struct copy_call
 static inline u64 copy_3d_bytes(struct cudaExtent extent, bool has_array) {
   return has_array ? 0 : (u64)extent.width * extent.height * extent.depth;
 }
-#define COPY_3D(recorder, parameters, direction)                                                   \
+
+/* The recorder of a copy that is said in a struct, which `copy` points at. */
+#define COPY_BY_STRUCT(recorder, parameters, direction, bytes_)                                    \
   enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
   struct recorder##_call {                                                                         \
     struct stream_call on;                                                                         \
@@ -290,15 +292,13 @@ static inline u64 copy_3d_bytes(struct cudaExtent extent, bool has_array) {
                                     const struct recorder##_call *call, cudaError_t result) {      \
     const parameters *copy = call->copy;                                                           \
     if (result == cudaSuccess)                                                                     \
-      copy_end(thread,                                                                             \
-               &(struct copy_call){call->on,                                                       \
-                                   copy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray),  \
-                                   (direction) | call->async},                                     \
+      copy_end(thread, &(struct copy_call){call->on, (bytes_), (direction) | call->async},         \
                result);                                                                            \
   }
-COPY_3D(copy_3d, struct cudaMemcpy3DParms, copy_direction(copy->kind))
-COPY_3D(copy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_COPY_P2P)
-#undef COPY_3D
+COPY_BY_STRUCT(copy_3d, struct cudaMemcpy3DParms, copy_direction(copy->kind),
+               copy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
+COPY_BY_STRUCT(copy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_COPY_P2P,
+               copy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
 
 /* copy_batch: many copies in one call, whose directions may differ: one record of all. */
 enum { copy_batch_wakes = TSCOPE_QUIET };

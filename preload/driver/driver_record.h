@@ -57,35 +57,14 @@ static inline u32 driver_direction(CUmemorytype to, CUmemorytype from) {
                      : TSCOPE_COPY_D2D;
 }
 
-#define DRIVER_COPY(recorder, parameters, direction, bytes_)                                       \
-  enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
-  struct recorder##_call {                                                                         \
-    struct stream_call on;                                                                         \
-    const parameters *copy;                                                                        \
-    u32 async;                                                                                     \
-  };                                                                                               \
-  static inline struct recorder##_call recorder##_begin(                                           \
-      struct tscope_thread *thread, enum tscope_default_stream default_stream,                     \
-      const parameters *copy, u32 async, CUstream stream) {                                        \
-    (void)thread;                                                                                  \
-    return (struct recorder##_call){{tscope_ticks(), stream, default_stream}, copy, async};        \
-  }                                                                                                \
-  static inline void recorder##_end(struct tscope_thread *thread,                                  \
-                                    const struct recorder##_call *call, cudaError_t result) {      \
-    const parameters *copy = call->copy;                                                           \
-    if (result == cudaSuccess)                                                                     \
-      copy_end(thread, &(struct copy_call){call->on, (bytes_), (direction) | call->async},         \
-               result);                                                                            \
-  }
-DRIVER_COPY(driver_copy_2d, CUDA_MEMCPY2D,
-            driver_direction(copy->dstMemoryType, copy->srcMemoryType),
-            copy->WidthInBytes * copy->Height)
-DRIVER_COPY(driver_copy_3d, CUDA_MEMCPY3D,
-            driver_direction(copy->dstMemoryType, copy->srcMemoryType),
-            copy->WidthInBytes * copy->Height * copy->Depth)
-DRIVER_COPY(driver_copy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_COPY_P2P,
-            copy->WidthInBytes * copy->Height * copy->Depth)
-#undef DRIVER_COPY
+COPY_BY_STRUCT(driver_copy_2d, CUDA_MEMCPY2D,
+               driver_direction(copy->dstMemoryType, copy->srcMemoryType),
+               copy->WidthInBytes * copy->Height)
+COPY_BY_STRUCT(driver_copy_3d, CUDA_MEMCPY3D,
+               driver_direction(copy->dstMemoryType, copy->srcMemoryType),
+               copy->WidthInBytes * copy->Height * copy->Depth)
+COPY_BY_STRUCT(driver_copy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_COPY_P2P,
+               copy->WidthInBytes * copy->Height * copy->Depth)
 
 /* mapping: ranges of addresses, and physical memory that is mapped there. */
 enum { mapping_wakes = TSCOPE_QUIET };

@@ -29,6 +29,10 @@ u8 nccl_dtype(int datatype) {
   return (unsigned)datatype < sizeof dtypes ? dtypes[datatype] : TSCOPE_DTYPE_UNKNOWN;
 }
 
+u64 nccl_bytes(int datatype, size_t count) {
+  return count * dtype_bytes[nccl_dtype(datatype)];
+}
+
 u8 nccl_redop(int op) {
   static const u8 redops[] = {[ncclSum] = TSCOPE_REDOP_SUM,
                               [ncclProd] = TSCOPE_REDOP_PROD,

@@ -130,6 +130,25 @@ void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call
   delivered(thread, &call->birth, result);
 }
 
+struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
+                                      int rank, ncclComm_t *grown) {
+  gpu_clock_start_once(thread);
+  struct communicator *parent = communicator_get(thread, from);
+  return (struct comm_grow_call){.birth = {.handle = grown,
+                                           .parent_handle = from,
+                                           .parent = parent ? parent->identity : 0,
+                                           .start = tscope_ticks(),
+                                           .rank = rank >= 0 ? (u32)rank : TSCOPE_UNKNOWN_RANK,
+                                           .size = (u32)nranks,
+                                           .device = -1,
+                                           .color = -1,
+                                           .name = name_of_maker(thread)}};
+}
+
+void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result) {
+  delivered(thread, &call->birth, result);
+}
+
 struct comm_ready_call comm_ready_begin(struct tscope_thread *thread, ncclComm_t comm,
                                         const ncclResult_t *state) {
   (void)thread;

@@ -47,6 +47,7 @@ static inline struct nccl_thread *nccl_thread(struct tscope_thread *thread) {
 }
 
 u8 nccl_dtype(int datatype);
+u64 nccl_bytes(int datatype, size_t count);
 u8 nccl_redop(int op);
 u32 nccl_group_open(struct nccl_thread *nccl);
 
@@ -69,6 +70,17 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
                                         ncclComm_t comm, cudaStream_t stream);
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result);
+
+/* one_sided: what a rank does with another's memory. Its order among such calls is not the same on
+ * both ranks, so it has no sequence number and is matched with nothing. */
+enum { one_sided_wakes = TSCOPE_WAKES };
+struct one_sided_call {
+  struct nccl_span span;
+};
+struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
+                                      size_t count, int datatype, int peer, ncclComm_t comm,
+                                      cudaStream_t stream);
+void one_sided_end(struct tscope_thread *thread, struct one_sided_call *call, ncclResult_t result);
 
 enum { nccl_group_start_wakes = TSCOPE_WAKES };
 struct nccl_group_start_call {
@@ -122,6 +134,16 @@ struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm
                                           ncclComm_t *child);
 void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
                      ncclResult_t result);
+
+/* comm_grow: a communicator with further ranks. Its old members know who they were, its new ones an
+ * id, and nobody but its root both: its identity is not known. */
+enum { comm_grow_wakes = TSCOPE_WAKES };
+struct comm_grow_call {
+  struct birth birth;
+};
+struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
+                                      int rank, ncclComm_t *grown);
+void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result);
 
 /* comm_ready: the job asks whether what it started on a communicator is done. */
 enum { comm_ready_wakes = TSCOPE_QUIET };

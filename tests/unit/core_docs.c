@@ -62,6 +62,8 @@ static void each_value(take_row take, void *more) {
   TSCOPE_BACKENDS(X)
   TITLE("Op");
   TSCOPE_OPS(X)
+  TITLE("One-sided");
+  TSCOPE_ONE_SIDED_KINDS(X)
   TITLE("Reduction");
   TSCOPE_REDOPS(X)
   TITLE("End of a communicator");

@@ -64,6 +64,8 @@ static int behave(const struct fake_call *call) {
     give(FAKE_ARG(call, 3, ncclComm_t *));
   if (!strcmp(name, "ncclCommShrink"))
     give(FAKE_ARG(call, 3, ncclComm_t *));
+  if (!strcmp(name, "ncclCommGrow"))
+    give(FAKE_ARG(call, 4, ncclComm_t *));
   if (!strcmp(name, "ncclCommInitAll"))
     for (int i = 0; i < FAKE_ARG(call, 1, int); i++)
       FAKE_ARG(call, 0, ncclComm_t *)[i] = handle(900 + i);
@@ -379,6 +381,53 @@ static int set_up(void **state) {
   return setenv("TSCOPE_GPU", "off", 1) || trace_set_up(state);
 }
 
+/* Of NCCL 2.29, under the names that a header of it would not let pass with these types. */
+ncclResult_t put_signal(const void *, size_t, ncclDataType_t, int, void *, size_t, int, int,
+                        unsigned, ncclComm_t, cudaStream_t) __asm__("ncclPutSignal");
+ncclResult_t wait_signal(int, void *, ncclComm_t, cudaStream_t) __asm__("ncclWaitSignal");
+ncclResult_t grow(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *,
+                  ncclConfig_t *) __asm__("ncclCommGrow");
+
+static void one_sided_calls_are_recorded_apart(void **state) {
+  (void)state;
+  ncclComm_t comm = make(51, "one-sided");
+  u32 collectives = count(TSCOPE_REC_COLLECTIVE);
+  put_signal(NULL, 100, ncclFloat16, 3, NULL, 64, 0, 0, 0, comm, (cudaStream_t)0x5000);
+  struct tscope_one_sided_record call = LAST(ONE_SIDED, one_sided);
+  assert_int_equal(call.header.tag, TSCOPE_ONE_SIDED_PUT_SIGNAL);
+  assert_int_equal(call.count, 100);
+  assert_int_equal(call.bytes, 200);
+  assert_int_equal(call.peer, 3);
+  assert_int_equal(call.comm, LAST(COMM, comm).comm);
+  assert_true(call.dur != TSCOPE_DUR_PENDING);
+  library.result = ncclInvalidUsage;
+  assert_int_equal(wait_signal(2, NULL, comm, NULL), ncclInvalidUsage);
+  call = LAST(ONE_SIDED, one_sided);
+  assert_int_equal(call.header.tag, TSCOPE_ONE_SIDED_WAIT_SIGNAL);
+  assert_int_equal(call.count, 2);
+  assert_int_equal(call.bytes, 0);
+  assert_int_equal(call.peer, -1);
+  assert_int_equal(call.result, ncclInvalidUsage);
+  assert_int_equal(count(TSCOPE_REC_COLLECTIVE), collectives);
+  library.result = ncclSuccess;
+  reduce(comm); /* the order of collectives is theirs alone */
+  assert_int_equal(LAST(COLLECTIVE, collective).seq, 0);
+}
+
+static void a_grown_communicator_knows_whence_but_not_who_it_is(void **state) {
+  (void)state;
+  ncclComm_t comm = make(52, "small"), grown = NULL;
+  u64 parent = LAST(COMM, comm).identity;
+  library.next = handle(53);
+  library.size = 6;
+  assert_int_equal(grow(comm, 6, NULL, -1, &grown, NULL), ncclSuccess);
+  assert_ptr_equal(grown, handle(53));
+  struct tscope_comm_record made = LAST(COMM, comm);
+  assert_true(made.identity == 0 && made.parent == parent);
+  assert_int_equal(made.size, 6);
+  assert_int_equal(made.rank, 2);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, fresh_library)
   const struct CMUnitTest tests[] = {
@@ -397,6 +446,8 @@ int main(void) {
       TEST(one_process_with_all_ranks),
       TEST(a_failure_is_recorded_and_returned),
       TEST(gpu_times_can_be_declined),
+      TEST(one_sided_calls_are_recorded_apart),
+      TEST(a_grown_communicator_knows_whence_but_not_who_it_is),
       TEST(more_communicators_than_the_table_holds),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);

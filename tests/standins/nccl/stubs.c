@@ -8,8 +8,8 @@
 #include "nccl_hooks.def"
 
 #define STUB(name, since, type, parameters, arguments, failure, recorder, what)                    \
-  __attribute__((weak)) NCCL_API type name parameters;                                             \
-  __attribute__((weak)) NCCL_API type name parameters {                                            \
+  __attribute__((weak)) NCCL_API type stub_##name parameters __asm__(#name);                       \
+  __attribute__((weak)) NCCL_API type stub_##name parameters {                                     \
     return (type)0;                                                                                \
   }
 

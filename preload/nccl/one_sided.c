@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One-sided calls: a rank writes into another's memory, says so by a signal, and waits for signals.
+ */
+#include <stddef.h>
+
+#include "cuda/graphs.h"
+#include "nccl_record.h"
+
+struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
+                                      size_t count, int datatype, int peer, ncclComm_t comm,
+                                      cudaStream_t stream) {
+  struct one_sided_call call = {.span.start = tscope_ticks()};
+  gpu_clock_start_once(thread);
+  struct communicator *communicator = communicator_get(thread, comm);
+  thread->launches_inside = true;
+  if (__atomic_load_n(&captures_open, __ATOMIC_RELAXED) &&
+      graph_capture_id(TSCOPE_STREAM_LEGACY, stream))
+    return call; /* it runs with its graph, if ever */
+  struct tscope_one_sided_record record = {
+      .count = count,
+      .bytes = nccl_bytes(datatype, count),
+      .comm = communicator ? communicator->number : TSCOPE_UNKNOWN,
+      .peer = peer,
+      .stream = stream_index(thread, TSCOPE_STREAM_LEGACY, stream),
+      .dtype = nccl_dtype(datatype),
+  };
+  call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_ONE_SIDED, (u16)kind,
+                                   &record, sizeof record);
+  return call;
+}
+
+void one_sided_end(struct tscope_thread *thread, struct one_sided_call *call, ncclResult_t result) {
+  if (call->span.dur && result != ncclSuccess) {
+    struct tscope_one_sided_record *record =
+        (void *)((u8 *)call->span.dur - offsetof(struct tscope_one_sided_record, dur));
+    __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
+  }
+  tscope_span_close(thread, call->span.dur, call->span.start);
+  thread->launches_inside = false;
+}
