@@ -206,7 +206,21 @@ static void keep(struct tscope_symbol *symbol, const struct object *caller, void
   unlock();
 }
 
+/* A function that ends in a call of another one jumps there and leaves its own return address,
+ * which is a wrapper's of ours (ncclBcast() on aarch64): the caller is then in the copy that the
+ * wrapper went on to. */
+static const void *caller_of(const void *return_address) {
+  extern const char __ehdr_start __attribute__((visibility("hidden")));
+  extern const char _end __attribute__((visibility("hidden")));
+  const struct object ours = {.begin = (uintptr_t)&__ehdr_start, .end = (uintptr_t)&_end};
+  if (!lies_in(&ours, return_address))
+    return return_address;
+  const struct tscope_thread *thread = tscope_self;
+  return thread && thread->real ? thread->real : return_address;
+}
+
 static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_question) {
+  return_address = caller_of(return_address);
   void *address = routed(symbol, return_address);
   if (address || !resolve_can())
     return address;
