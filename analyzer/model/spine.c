@@ -294,7 +294,8 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
                                                            : true;
     counts[record->type] += counted;
     if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_FILL) {
-      u64 end = time + *(const u32 *)(const void *)(record + 1); /* all begin with their time */
+      u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
+      u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
       gpu_latest = end > gpu_latest ? end : gpu_latest;
     }
     if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
