@@ -20,6 +20,13 @@ static i64 inferred(const struct analysis *a, u32 rank, u32 step) {
   return data == NS_UNKNOWN ? 0 : data;
 }
 
+static bool any_inferred(const struct analysis *a, u32 rank) {
+  for (u32 step = 0; step < a->model->steps.n; step++)
+    if (inferred(a, rank, step) >= SHORTEST_PAUSE)
+      return true;
+  return false;
+}
+
 static bool phases_are_named(const struct timeline *t) {
   for (u32 i = 0; i < t->n_spans; i++)
     if (t->spans[i].kind == SPAN_PHASE)
@@ -32,7 +39,8 @@ int input_pauses(const struct analysis *a, const struct timeline *t, struct aren
   u32 steps = a->model->steps.n, step = 0;
   *n = 0;
   *pauses = NULL;
-  if (!a->model->phases || a->whole_run || !t->on_gpu || phases_are_named(t))
+  if (!a->model->phases || a->whole_run || !t->on_gpu || !any_inferred(a, t->rank) ||
+      phases_are_named(t))
     return 0;
   *pauses = arena_array(arena, steps + 1u, sizeof(**pauses));
   i64 *idle_since = arena_array(arena, t->n_lanes + 1u, sizeof(i64));

@@ -69,6 +69,7 @@ struct timeline_build {
   u32 *replayed;                       /* spans of replays, by replay and start */
   i64 detail_begin;
   u32 rank;
+  bool saw_replays; /* some span ran in a graph */
 };
 
 /* Spans of the spine, then of the detail chunks, unsorted. 0, or negative errno. */

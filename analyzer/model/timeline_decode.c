@@ -94,6 +94,7 @@ static bool decode_runs(struct timeline_build *build) {
                       ? thread_lane(build, run->thread, true, &span.lane)
                       : stream_lane(build, run->stream, &span.lane);
     build->span_of_run[i] = build->spans.n;
+    build->saw_replays |= run->graph != 0;
     if (!placed || !add_span(build, &span,
                              &(struct span_facts){.stream = run->stream,
                                                   .graph = run->graph ? run->correlation : 0,
@@ -381,6 +382,7 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
     facts.work = WORK_FILL;
     facts.correlation = ((const struct tscope_gpu_fill_record *)record)->correlation;
   }
+  build->saw_replays |= facts.graph != 0;
   return stream_lane(build, record->tag, &span.lane) && add_span(build, &span, &facts);
 }
 

@@ -177,6 +177,8 @@ static int link_all_inside(struct timeline_build *build) {
 }
 
 int timeline_link_replays(struct timeline_build *build) {
+  if (!build->saw_replays)
+    return 0;
   int result = find_fills(build);
   if (result == 0)
     result = list_replays(build);
