@@ -177,13 +177,14 @@ static void add_route(const struct tscope_symbol *symbol, const struct object *c
 
 /* The linker binds to what is first in the global search order, as that is when the caller's object
  * is loaded: a copy that was there before the global one, and is not part of the order, has its
- * own.
- */
+ * own. An object before tscope is part of it: what it calls by its own name never comes here, and
+ * what comes here it has looked up behind itself (RTLD_NEXT). */
 static void *find_for(const struct tscope_symbol *symbol, const struct object *caller, void *next,
                       const void *return_address) {
-  struct object global;
-  bool later =
-      next && !lies_in(caller, next) && find_object(next, &global) && caller->order < global.order;
+  struct object global, ours;
+  bool later = next && !lies_in(caller, next) && find_object(next, &global) &&
+               caller->order < global.order && find_object(&n_libraries, &ours) &&
+               caller->order > ours.order;
   void *own = later || !next ? resolve_in(caller->path, symbol->name) : NULL;
   if (own && (!next || lies_in(caller, own)))
     return own;
@@ -231,6 +232,8 @@ static void *resolve(struct tscope_symbol *symbol, const void *return_address, b
     address = find_for(symbol, &caller, next, return_address);
   else
     address = next ? next : resolve_beside(symbol, NULL);
+  if (!address && !is_question) /* else the call fails, which it would not do without tscope */
+    address = resolve_alone(symbol->name);
   if (address) {
     resolve_pin(address);
     keep(symbol, &caller, address, address == next || is_question);

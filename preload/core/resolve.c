@@ -4,6 +4,8 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
+#include <stdio.h>
 
 #include "hook.h"
 #include "real_dlsym.h"
@@ -52,6 +54,32 @@ void *resolve_beside(const struct tscope_symbol *symbol, const void *return_addr
   for (const char *const *soname = symbol->sonames; soname && *soname && !address; soname++)
     address = resolve_in(*soname, symbol->name);
   return address;
+}
+
+struct loaded {
+  size_t index, seen;
+  char path[512];
+};
+
+static int name_loaded(struct dl_phdr_info *info, size_t bytes, void *data) {
+  struct loaded *loaded = data;
+  (void)bytes;
+  if (loaded->seen++ != loaded->index)
+    return 0;
+  snprintf(loaded->path, sizeof loaded->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+  return 1;
+}
+
+void *resolve_alone(const char *name) {
+  void *found = NULL;
+  struct loaded loaded = {0};
+  for (; dl_iterate_phdr(name_loaded, &loaded); loaded.index++, loaded.seen = 0) {
+    void *address = loaded.path[0] ? resolve_in(loaded.path, name) : NULL;
+    if (address && found && address != found)
+      return NULL;
+    found = address ? address : found;
+  }
+  return found;
 }
 
 bool resolve_can(void) {

@@ -20,6 +20,10 @@ void *resolve_beside(const struct tscope_symbol *symbol, const void *return_addr
 /* From one loaded file and what it links; NULL if it is not loaded or has no such function. */
 void *resolve_in(const char *file, const char *name);
 
+/* The only function of this name among all objects of the process, tscope's own left aside; NULL if
+ * there is none, or more than one. Looks into every object. */
+void *resolve_alone(const char *name);
+
 /* Never to be unloaded from here on: hooks keep the address. */
 void resolve_pin(const void *address);
 
