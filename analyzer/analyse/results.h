@@ -78,6 +78,7 @@ struct share {
 /* On the critical path, by name. */
 struct path_name_result {
   const char *name, *category;
+  const char *shortened; /* of a mangled kernel what tells it from others, else the name */
   double ms, count; /* per step */
 };
 

@@ -109,7 +109,7 @@ static void put_names(struct pen *pen, const struct results *results) {
   u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
   for (u32 i = 0; i < n; i++) {
     const struct path_name_result *one = &results->path_by_name[i];
-    rows[i] = (struct name_row){.name = one->name,
+    rows[i] = (struct name_row){.name = one->shortened,
                                 .category = one->category,
                                 .ms = one->ms,
                                 .share = one->ms / results->path_wall_ms};
