@@ -207,14 +207,26 @@ static void keep(struct tscope_symbol *symbol, const struct object *caller, void
   unlock();
 }
 
+/* Where tscope itself lies; found once. */
+static bool lies_in_ours(const void *address) {
+  static uintptr_t begin, end;
+  uintptr_t known = __atomic_load_n(&end, __ATOMIC_ACQUIRE);
+  if (!known) {
+    struct object ours;
+    if (!find_object(&n_libraries, &ours))
+      return false;
+    __atomic_store_n(&begin, ours.begin, __ATOMIC_RELAXED);
+    __atomic_store_n(&end, known = ours.end, __ATOMIC_RELEASE);
+  }
+  uintptr_t from = __atomic_load_n(&begin, __ATOMIC_RELAXED);
+  return (uintptr_t)address - from < known - from;
+}
+
 /* A function that ends in a call of another one jumps there and leaves its own return address,
  * which is a wrapper's of ours (ncclBcast() on aarch64): the caller is then in the copy that the
  * wrapper went on to. */
 static const void *caller_of(const void *return_address) {
-  extern const char __ehdr_start __attribute__((visibility("hidden")));
-  extern const char _end __attribute__((visibility("hidden")));
-  const struct object ours = {.begin = (uintptr_t)&__ehdr_start, .end = (uintptr_t)&_end};
-  if (!lies_in(&ours, return_address))
+  if (!lies_in_ours(return_address))
     return return_address;
   const struct tscope_thread *thread = tscope_self;
   return thread && thread->real ? thread->real : return_address;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "cupti_clock.h"
 
+#include <sched.h>
+
 enum {
   TRIES = 3,
   FIRST_TRIES = 20,
   TIGHT_LOOK_NS = 1000,
   GOOD_LOOK_NS = 100000,
-  STEP_NS = 1000000
+  STEP_NS = 1000000,
+  WRITING_TRIES = 10000
 };
 static const u64 second_ns = 1000000000;
 
-/* Written by one thread at a time; readers try again when `changes` was odd or has changed. */
+/* Written by who has set `writing`; readers try again when `changes` was odd or has changed. */
+static bool writing;
 static u32 changes;
 static struct clock_line line;
 static u64 began_ns;
@@ -68,6 +72,19 @@ static double rate_between(const struct clock_line *from, const struct look *to)
   return (double)(to->ns - from->ns) / (double)(to->told - from->told);
 }
 
+static bool begin_writing(int tries) {
+  while (__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) {
+    if (--tries <= 0)
+      return false;
+    sched_yield();
+  }
+  return true;
+}
+
+static void end_writing(void) {
+  __atomic_store_n(&writing, false, __ATOMIC_RELEASE);
+}
+
 void cupti_clock_begin(const struct cupti *cupti) {
   const struct timespec pause = {.tv_nsec = 2000000};
   struct look first = look_at_both(cupti, FIRST_TRIES);
@@ -78,9 +95,12 @@ void cupti_clock_begin(const struct cupti *cupti) {
     if (second.told > first.told)
       fresh.rate = rate_between(&fresh, &second);
   }
+  if (!begin_writing(WRITING_TRIES))
+    return;
   base = next_base = fresh;
   __atomic_store_n(&began_ns, first.ns, __ATOMIC_RELAXED);
   publish(&fresh);
+  end_writing();
 }
 
 /* Whether one of the clocks was set meanwhile. A rate of two looks close together cannot tell. */
@@ -92,23 +112,29 @@ static bool has_stepped(const struct look *now, bool rate_is_known) {
          distance(expected, now->ns) > STEP_NS + (now->ns - line.ns) / 1000;
 }
 
-void cupti_clock_look(const struct cupti *cupti) {
-  struct look now = look_at_both(cupti, TRIES);
-  if (now.width > GOOD_LOOK_NS || now.ns <= base.ns)
-    return;
-  bool realtime = is_realtime(&now);
-  struct clock_line fresh = {now.told, now.ns, realtime ? 1 : line.rate};
-  if (has_stepped(&now, realtime)) {
+static void take_in(const struct look *now) {
+  bool realtime = is_realtime(now);
+  struct clock_line fresh = {now->told, now->ns, realtime ? 1 : line.rate};
+  if (has_stepped(now, realtime)) {
     base = next_base = fresh;
-  } else if (now.told > base.told) {
+  } else if (now->told > base.told) {
     if (!realtime)
-      fresh.rate = rate_between(&base, &now);
-    if (now.ns - next_base.ns > BASE_S * second_ns) {
+      fresh.rate = rate_between(&base, now);
+    if (now->ns - next_base.ns > BASE_S * second_ns) {
       base = next_base;
       next_base = fresh;
     }
   }
   publish(&fresh);
+}
+
+void cupti_clock_look(const struct cupti *cupti) {
+  struct look now = look_at_both(cupti, TRIES);
+  if (now.width > GOOD_LOOK_NS || !begin_writing(1))
+    return;
+  if (now.ns > base.ns)
+    take_in(&now);
+  end_writing();
 }
 
 struct cupti_clock cupti_clock_read(void) {

@@ -27,6 +27,11 @@ static const size_t most_device_buffers = 32;
 
 struct gpu_clock_patience gpu_clock_patience = {.silence_ns = 30000000000,
                                                 .held_back_ns = 180000000000};
+
+static u64 patience(const u64 *of) {
+  return __atomic_load_n(of, __ATOMIC_RELAXED);
+}
+
 enum { MOST_UNTIMED = 20000 }; /* in a row; what runs when a session ends is fewer */
 
 /* Kernels, copies, copies between devices, fills; what waits for what, and event records, which say
@@ -272,8 +277,8 @@ static bool has_passed(const u64 *since, u64 ns) {
 static void poll(struct tscope_thread *thread) {
   cupti_clock_look(&cupti);
   cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
-  if (has_passed(&delivered_ns, gpu_clock_patience.held_back_ns) ||
-      has_passed(&silent_since_ns, gpu_clock_patience.silence_ns)) {
+  if (has_passed(&delivered_ns, patience(&gpu_clock_patience.held_back_ns)) ||
+      has_passed(&silent_since_ns, patience(&gpu_clock_patience.silence_ns))) {
     __atomic_store_n(&delivered_ns, now_ns(), __ATOMIC_RELAXED);
     cupti.cuptiActivityFlushAll(FLUSH_ALL);
   }
@@ -286,7 +291,7 @@ static void poll(struct tscope_thread *thread) {
 static const char *failed(void) {
   if (__atomic_load_n(&untimed_in_a_row, __ATOMIC_RELAXED) >= MOST_UNTIMED)
     return "CUPTI's times are not valid any more";
-  if (!has_passed(&silent_since_ns, gpu_clock_patience.silence_ns) || !shapes_known())
+  if (!has_passed(&silent_since_ns, patience(&gpu_clock_patience.silence_ns)) || !shapes_known())
     return NULL;
   return "CUPTI tells of no work, though kernels were launched";
 }

@@ -86,9 +86,9 @@ static void what_is_held_back_is_had_in_the_end(void **state) {
   ticker_part(gpu_clock_cupti.poll);
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before);
   u64 patience = gpu_clock_patience.held_back_ns;
-  gpu_clock_patience.held_back_ns = 0;
+  __atomic_store_n(&gpu_clock_patience.held_back_ns, 0, __ATOMIC_RELAXED);
   ticker_part(gpu_clock_cupti.poll);
-  gpu_clock_patience.held_back_ns = patience;
+  __atomic_store_n(&gpu_clock_patience.held_back_ns, patience, __ATOMIC_RELAXED);
   assert_int_equal(count(TSCOPE_REC_GPU_KERNEL), before + 1);
   unsetenv("STANDIN_CUPTI_WITHHOLD");
   cudaStreamSynchronize(other);

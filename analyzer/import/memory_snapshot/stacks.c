@@ -121,7 +121,7 @@ static const char *place_of(const struct frame *frame, struct arena *arena) {
     return arena_printf(arena, "%.*s", (int)strcspn(op, ":"), op);
   }
   if (frame->merit == MERIT_NODE) {
-    size_t length;
+    size_t length = 0;
     const char *node = node_part(frame->name, &length);
     return arena_printf(arena, "%.*s", (int)length, node);
   }
