@@ -63,14 +63,15 @@ struct rank_summary {
   u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
   u64 collective_kernels_called;
   u64 graph_launches, graph_launches_run, graph_launches_open; /* as in struct timeline */
-  i64 detail_begin;                       /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
-  i64 gpu_known; /* of its run, the time of which all that ran on its GPU is in the trace */
+  i64 detail_begin; /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
+  i64 gpu_known;    /* of its run, the time of which all that ran on its GPU is in the trace */
 };
 
 struct graph;
 struct kernel_sums;
 struct launch_sums;
 struct product_sums;
+struct series_gathering;
 
 struct analysis {
   const struct model *model;
@@ -97,6 +98,7 @@ struct analysis {
   struct kernel_sums *kernel_sums;
   struct launch_sums *launch_sums;   /* [n_ranks] */
   struct product_sums *product_sums; /* [n_ranks] */
+  struct series_gathering *series;   /* series.h; NULL without steps */
 };
 
 /* The step on one rank; false where it does not have it. */

@@ -147,6 +147,30 @@ static struct convergence_series describe(const struct series *series) {
   return row;
 }
 
+/* What a picture needs: of neighbours the value farthest off their median, or one not finite. */
+static int thin_out(struct arena *arena, const struct series *series,
+                    struct convergence_series *row) {
+  u32 each = series->n / CONVERGENCE_POINTS + 1;
+  row->at_step = arena_array(arena, series->n / each + 1, sizeof(double));
+  row->value = arena_array(arena, series->n / each + 1, sizeof(double));
+  if (!row->at_step || !row->value)
+    return -ENOMEM;
+  for (u32 from = 0; from < series->n; from += each) {
+    u32 to = from + each < series->n ? from + each : series->n, chosen = from;
+    double middle = median_of_part(series->values, from, to), farthest = -1;
+    for (u32 i = from; i < to; i++) {
+      double off = isfinite(series->values[i]) ? fabs(series->values[i] - middle) : INFINITY;
+      if (off > farthest) {
+        farthest = off;
+        chosen = i;
+      }
+    }
+    row->at_step[row->n_points] = series->steps[chosen];
+    row->value[row->n_points++] = series->values[chosen];
+  }
+  return 0;
+}
+
 static void judge_divergence(const struct series *loss, const struct convergence_series *row,
                              struct convergence_result *result) {
   u32 n = loss->n, tenth = n / 10 ? n / 10 : 1;
@@ -283,6 +307,8 @@ static int judge(struct analysis *a, const struct series *all, u32 n) {
       continue;
     struct convergence_series *row = &result->series[result->n_series++];
     *row = describe(series);
+    if (thin_out(a->arena, series, row) < 0)
+      return -ENOMEM;
     shift = isnan(shift) ? series->shift : shift;
     for (u32 s = 0; s < 2; s++)
       if (roles[s] == role) {

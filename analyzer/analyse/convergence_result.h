@@ -19,7 +19,12 @@ struct convergence_series {
   double not_finite;        /* values that are NaN or infinite */
   double first_not_finite;  /* step of the first */
   double spikes;
+  double *at_step,
+      *value; /* [n_points] thinned out: of neighbours the one farthest off the median */
+  u32 n_points;
 };
+
+enum { CONVERGENCE_POINTS = 1000 };
 
 /* One value far off its neighbours. */
 struct convergence_spike {

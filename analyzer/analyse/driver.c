@@ -13,6 +13,7 @@
 #include "analysis.h"
 #include "graph.h"
 #include "parallel.h"
+#include "series.h"
 
 struct rank_loop {
   struct analysis *a;
@@ -74,9 +75,9 @@ static int prepare(struct analysis *a) {
 static int run_all(struct analysis *a) {
   struct rank_loop loop = {.a = a};
   int (*const before[])(struct analysis *) = {
-      steps_prepare,        steps_count_warmup, prepare,         untimed_prepare,
-      collectives_prepare,  group_calls_join,   graph_plan,      kernel_times_prepare,
-      gpu_timeline_prepare, launches_prepare,   products_prepare};
+      steps_prepare,        steps_count_warmup, prepare,          untimed_prepare,
+      collectives_prepare,  group_calls_join,   graph_plan,       kernel_times_prepare,
+      gpu_timeline_prepare, launches_prepare,   products_prepare, series_prepare};
   int error = 0;
   for (size_t i = 0; i < sizeof(before) / sizeof(before[0]) && !error; i++)
     error = before[i](a);
@@ -89,7 +90,7 @@ static int run_all(struct analysis *a) {
       gpu_timeline_summarise, launches_summarise,    pipeline_analyse,      named_ranges_analyse,
       products_summarise,     utilisation_analyse,   budget_analyse,        memory_analyse,
       verdict_analyse,        modules_analyse,       convergence_analyse,   quality_analyse,
-      findings_analyse, /* rules come last */
+      series_summarise,       findings_analyse, /* rules come last */
   };
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
     error = after[i](a);
@@ -118,6 +119,7 @@ int analyse_with(const struct model *model, const struct analyse_options *option
   kernel_times_free(&a);
   launches_free(&a);
   products_free(&a);
+  series_free(&a);
   if (error) {
     results_free(out);
     out = NULL;

@@ -12,6 +12,7 @@
 
 #include "analysis.h"
 #include "parallel.h"
+#include "series.h"
 #include "thresholds.h"
 
 #define MOST_NOTES 8u /* that the parts add to the history's own */
@@ -143,6 +144,10 @@ static int look_at(const struct analysis *a, const struct memory_history *histor
     error = memory_find_growth(history, arena, result);
   if (!error)
     error = memory_find_churn(history, arena, result);
+  if (!error)
+    error = memory_draw_curve(history, arena, result);
+  if (!error)
+    error = memory_draw_segments(history, arena, result);
   judge_headroom(result);
   return error;
 }
@@ -186,6 +191,7 @@ static int look_at_device(void *user, u32 index, unsigned worker) {
                                    .fragmentation = result.fragmentation,
                                    .growth_bytes_per_step = result.growth_bytes_per_step,
                                    .out_of_memory = result.out_of_memory};
+  series_take_memory(devices->a, result.rank, result.step_peak_bytes, result.n_step_peaks);
   arena_release(&scratch);
   return error;
 }

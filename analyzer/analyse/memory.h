@@ -41,6 +41,12 @@ int memory_find_growth(const struct memory_history *history, struct arena *arena
 int memory_look_at_segments(const struct memory_history *history, struct arena *arena,
                             struct memory_result *result);
 
+/* memory_curve.c: what pictures need. */
+int memory_draw_curve(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result);
+int memory_draw_segments(const struct memory_history *history, struct arena *arena,
+                         struct memory_result *result);
+
 static inline double memory_bytes(i64 bytes) {
   return bytes < 0 ? __builtin_nan("") : (double)bytes;
 }

@@ -31,6 +31,16 @@ struct memory_size_class {
   double up_to_bytes, live_blocks, live_bytes, gaps, gap_bytes;
 };
 
+/* One segment, for a picture of it. */
+struct memory_segment_picture {
+  double bytes;
+  const char *pool; /* "large", "small", "expandable", "private" */
+  double *pieces;   /* [MEMORY_PIECES] share in use of equal pieces, from its begin to its end */
+  u32 n_pieces;
+};
+
+enum { MEMORY_CURVE_POINTS = 1000, MEMORY_PIECES = 64, MEMORY_SEGMENTS_DRAWN = 60 };
+
 /* Segments at the end. A gap is free memory between live blocks or the ends of its segment. */
 struct memory_segments {
   double count, large, small, expandable, private_pool;
@@ -44,6 +54,8 @@ struct memory_segments {
   bool expandable_known, expandable_would_help;
   struct memory_size_class *by_size;
   u32 n_by_size;
+  struct memory_segment_picture *largest; /* largest first */
+  u32 n_largest;
 };
 
 /* One device of one rank. */
@@ -64,9 +76,11 @@ struct memory_result {
   double peak_allocated_bytes, peak_reserved_bytes;
   double peak_time_s, peak_step; /* since the first event; in which step */
   double allocated_bytes, reserved_bytes, inactive_bytes, pending_bytes,
-      slack_bytes;         /* at the end */
-  double before_bytes;     /* allocated before recording began */
-  double fragmentation;    /* inactive / reserved at the end */
+      slack_bytes;                                         /* at the end */
+  double before_bytes;                                     /* allocated before recording began */
+  double fragmentation;                                    /* inactive / reserved at the end */
+  double *curve_time_s, *curve_allocated, *curve_reserved; /* [n_curve] over the recording */
+  u32 n_curve;
   double *step_peak_bytes; /* [n_step_peaks] most allocated in each step, NAN where not known */
   u32 n_step_peaks;        /* 0 where steps are not those of the report */
   double growth_bytes_per_step, growth_steps, growth_from_bytes, growth_to_bytes;

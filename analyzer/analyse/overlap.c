@@ -16,6 +16,7 @@
 
 #include "analysis.h"
 #include "intervals.h"
+#include "series.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {
@@ -33,7 +34,8 @@ struct sweep {
   const struct timeline *timeline;
   struct rank_summary *sum;
   struct arena scratch;
-  struct window *windows; /* ascending */
+  struct window *windows;   /* ascending */
+  struct step_parts *parts; /* [n_windows] */
   u32 n_windows, window;
   struct intervals compute, comm;
   u32 compute_cursor;
@@ -87,9 +89,10 @@ static int keep_what_is_known(struct sweep *s) {
 static int find_windows(struct sweep *s) {
   const struct analysis *a = s->a;
   const struct timeline *t = s->timeline;
-  s->windows = arena_array(&s->scratch, a->n_steps + a->model->ranks[t->rank].n_gpu_windows + 1u,
-                           sizeof(*s->windows));
-  if (!s->windows)
+  u32 most = a->n_steps + a->model->ranks[t->rank].n_gpu_windows + 1u;
+  s->windows = arena_array(&s->scratch, most, sizeof(*s->windows));
+  s->parts = arena_array(&s->scratch, most, sizeof(*s->parts));
+  if (!s->windows || !s->parts)
     return -ENOMEM;
   if (a->whole_run && t->on_gpu)
     return keep_what_is_known(s);
@@ -162,6 +165,8 @@ static void take_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer
       continue;
     of_op->wait += before;
     of_op->transfer += after;
+    s->parts[i].wait += before;
+    s->parts[i].transfer += after;
     add_wait(&s->waits, s->windows[i].step, comm, low, split, before);
   }
 }
@@ -266,14 +271,21 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
     i64 busy_time = intervals_covered(&busy, &at[1], begin, end);
     i64 all_time = intervals_covered(&all, &at[2], begin, end);
     i64 stalled_time = intervals_covered(&stalled, &at[3], begin, end);
-    sum->total += end - begin;
-    sum->compute += compute;
-    sum->exposed_comm += busy_time - compute;
-    sum->exposed_copy += all_time - busy_time;
-    sum->idle += end - begin - all_time;
+    struct step_parts *parts = &s->parts[i];
+    parts->wall = end - begin;
+    parts->compute = compute;
+    parts->exposed = busy_time - compute;
+    parts->copy = all_time - busy_time;
+    parts->idle = end - begin - all_time;
+    parts->input = intervals_covered(data, &at[5], begin, end);
+    sum->total += parts->wall;
+    sum->compute += parts->compute;
+    sum->exposed_comm += parts->exposed;
+    sum->exposed_copy += parts->copy;
+    sum->idle += parts->idle;
     sum->data_stall += stalled_time - all_time;
     sum->host_bound += intervals_covered(&hosted, &at[4], begin, end) - stalled_time;
-    sum->data += intervals_covered(data, &at[5], begin, end);
+    sum->data += parts->input;
     if (sum->has_compute)
       compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(compute);
   }
@@ -313,6 +325,8 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
     error = sum_windows(&s, &data, &phases);
   sum->has_phases = !error && phases.n > 0;
   sum->has_input = !error && (data.n > 0 || input_is_known(a, timeline->rank));
+  if (!error)
+    series_take_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
   arena_release(&s.scratch);
   free(s.collectives);
   free(s.phases);

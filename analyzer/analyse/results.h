@@ -14,6 +14,7 @@
 #include "model.h"
 #include "module_result.h"
 #include "product_result.h"
+#include "series_result.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
@@ -79,7 +80,7 @@ struct share {
 struct path_name_result {
   const char *name, *category;
   const char *shortened; /* of a mangled kernel what tells it from others, else the name */
-  double ms, count; /* per step */
+  double ms, count;      /* per step */
 };
 
 /* One stretch of it. */
@@ -291,6 +292,7 @@ struct results {
   struct module_result modules;
   struct products_result products;
   struct convergence_result convergence;
+  struct series_result series;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "analysis.h"
+#include "series.h"
 #include "statistics.h"
 #include "thresholds.h"
 
@@ -110,6 +111,21 @@ static int choose_trials(struct contest *c) {
   for (u32 i = 0; i < c->n_trials; i++)
     c->trials[latest[model->collectives[chosen[i].collective].comm]++] = chosen[i];
   return 0;
+}
+
+/* For the series: how long after the first each member came to a step's costliest collective. */
+static void tell_lateness(struct contest *c) {
+  const struct model *model = c->a->model;
+  for (u32 i = 0; i < c->n_trials; i++) {
+    const struct collective *collective = &model->collectives[c->trials[i].collective];
+    u32 first = collective->first_arrival;
+    double earliest = INFINITY;
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      earliest = fmin(earliest, own_time(c->a, first + k));
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      series_take_lateness(c->a, model->arrivals[first + k].rank, collective->step,
+                           (own_time(c->a, first + k) - earliest) / 1e6);
+  }
 }
 
 /* The last member not yet named, and how much later than the median of the others; INDEX_NONE if
@@ -440,6 +456,8 @@ int stragglers_analyse(struct analysis *a) {
     error = choose_trials(&c);
   else if (!(c.first = arena_array(&c.scratch, a->model->n_comms + 2u, sizeof(u32))))
     error = -ENOMEM;
+  if (!error)
+    tell_lateness(&c);
   if (!error)
     error = test_all(&c);
   if (!error)

@@ -26,6 +26,11 @@ static const struct json_field series_fields[] = {
            "of the first of them"),
     NUMBER(convergence_series, "spikes", spikes, "integer",
            "values far above those before; loss and gradient norm only"),
+    NUMBERS(convergence_series, "step", at_step, n_points, "array of integers",
+            "of the values beside it: a thousand at most, of neighbours the one farthest off their "
+            "middle"),
+    NUMBERS(convergence_series, "value", value, n_points, "array of numbers",
+            "null where it is not finite"),
     END,
 };
 

@@ -304,6 +304,8 @@ static const struct json_field collective_fields[] = {
          "that NCCL chose, / between several; null if not asked (TSCOPE_NCCL_INSIDE)"),
     TEXT(collective_result, "protocol", protocol, "likewise"),
     NUMBER(collective_result, "channels", channels, "integer", "likewise, median"),
+    RANK(collective_result, "from", from, "of messages, global rank that sends; else null"),
+    RANK(collective_result, "to", to, "of messages, global rank that receives; else null"),
     END,
 };
 
@@ -480,6 +482,7 @@ const struct json_field json_report_fields[] = {
     OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),
     OBJECT("modules", json_modules_fields, "what the modules of the model need"),
     OBJECT("convergence", json_convergence_fields, "what the job's own values tell"),
+    OBJECT("series", json_series_fields, "the run step by step and rank by rank, thinned out"),
     OBJECT("diff", json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
     LIST("findings", findings, n_findings, finding, json_finding_fields, "most worth first"),
     END,

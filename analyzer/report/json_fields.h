@@ -13,10 +13,12 @@
 
 enum json_kind {
   JSON_FIELD_NUMBER,   /* double in the row; NAN is null */
-  JSON_FIELD_RANK,     /* u32 in the row */
+  JSON_FIELD_RANK,     /* u32 in the row; INDEX_NONE is null */
   JSON_FIELD_TEXT,     /* const char * in the row; NULL is null */
   JSON_FIELD_SEVERITY, /* enum severity in the row */
   JSON_FIELD_RANKS,    /* array of numbers: u32 pointer and u32 count in the row */
+  JSON_FIELD_NUMBERS,  /* array of numbers: double pointer and u32 count in the row; to five
+                          significant digits */
   JSON_FIELD_MADE,     /* what `make` returns */
   JSON_FIELD_OBJECT,   /* `fields` of the same row */
   JSON_FIELD_LIST,     /* array of objects: `fields` of each row */
@@ -37,6 +39,12 @@ struct json_field {
 };
 
 extern const struct json_field json_report_fields[]; /* of struct results */
+
+/* Nine digits hold every measured figure, and print alike everywhere. */
+#define JSON_REPORT_DIGITS 9
+
+/* The whole document; NULL when there is no memory. The caller gives it back with json_decref(). */
+json_t *json_report_document(const struct results *results);
 
 /* Calls `each` for every path of the document, such as "distributed.ranks[].z", in order. */
 void json_fields_visit(void (*each)(void *user, const char *path, const struct json_field *field),

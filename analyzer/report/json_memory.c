@@ -62,6 +62,25 @@ static const struct json_field size_fields[] = {
     END,
 };
 
+static const struct json_field picture_fields[] = {
+    NUMBER(memory_segment_picture, "bytes", bytes, "bytes", "its size"),
+    TEXT(memory_segment_picture, "pool", pool,
+         "\"large\", \"small\", \"expandable\" or \"private\""),
+    NUMBERS(memory_segment_picture, "pieces", pieces, n_pieces, "array of fractions",
+            "in use, of each of 64 equal pieces of it"),
+    END,
+};
+
+static const struct json_field curve_fields[] = {
+    NUMBERS(results, "time_s", memory.curve_time_s, memory.n_curve, "array of s",
+            "since the first event"),
+    NUMBERS(results, "allocated_bytes", memory.curve_allocated, memory.n_curve, "array of bytes",
+            "given to the program then"),
+    NUMBERS(results, "reserved_bytes", memory.curve_reserved, memory.n_curve, "array of bytes",
+            "held of the device then"),
+    END,
+};
+
 static const struct json_field segment_fields[] = {
     NUMBER(results, "count", memory.segments.count, "integer", "segments at the end"),
     NUMBER(results, "large", memory.segments.large, "integer", "for blocks above 1 MiB"),
@@ -92,6 +111,8 @@ static const struct json_field segment_fields[] = {
          "what is stranded in segments of fixed size is worth having back"),
     LIST("by_size", memory.segments.by_size, memory.segments.n_by_size, memory_size_class,
          size_fields, "blocks in use and gaps by size"),
+    LIST("largest", memory.segments.largest, memory.segments.n_largest, memory_segment_picture,
+         picture_fields, "largest first, sixty at most"),
     END,
 };
 
@@ -154,6 +175,8 @@ const struct json_field json_memory_fields[] = {
            "capacity_bytes - peak_reserved_bytes"),
     TEXT(results, "oom_risk", memory.oom_risk, "\"low\", \"medium\", \"high\", or \"happened\""),
     NUMBER(results, "out_of_memory", memory.out_of_memory, "integer", "times that memory ran out"),
+    OBJECT("over_time", curve_fields,
+           "about a thousand events, of neighbours the one after which most was allocated"),
     LIST("live_at_peak", memory.live_at_peak, memory.n_live_at_peak, memory_use, use_fields,
          "what was allocated then, largest first; sums to peak_allocated_bytes"),
     LIST("live_by_category", memory.by_category, memory.n_by_category, memory_use, category_fields,

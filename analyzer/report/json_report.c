@@ -9,11 +9,9 @@
 #include <string.h>
 
 #include "json_fields.h"
+#include "json_squeeze.h"
 #include "report.h"
 #include "utf8.h"
-
-/* Nine digits hold every measured figure, and print alike everywhere. */
-#define DIGITS 9
 
 static json_t *object_of(const struct results *results, const struct json_field *fields,
                          const void *row);
@@ -54,6 +52,21 @@ static json_t *rank_numbers(const u32 *numbers, u32 n) {
   bool good = true;
   for (u32 i = 0; good && i < n; i++)
     good = json_array_append_new(list, json_integer(numbers[i])) == 0;
+  return whole(list, good);
+}
+
+/* What is drawn needs no more digits, and the report is a third of the size. */
+static double to_five_digits(double value) {
+  char digits[32];
+  snprintf(digits, sizeof(digits), "%.5g", value);
+  return strtod(digits, NULL);
+}
+
+static json_t *numbers(const double *values, u32 n) {
+  json_t *list = json_array();
+  bool good = true;
+  for (u32 i = 0; good && i < n; i++)
+    good = json_array_append_new(list, number(to_five_digits(values[i]))) == 0;
   return whole(list, good);
 }
 
@@ -105,13 +118,15 @@ static json_t *value_of(const struct results *results, const struct json_field *
   case JSON_FIELD_NUMBER:
     return number(*(const double *)member);
   case JSON_FIELD_RANK:
-    return json_integer(*(const u32 *)member);
+    return *(const u32 *)member == INDEX_NONE ? json_null() : json_integer(*(const u32 *)member);
   case JSON_FIELD_TEXT:
     return text(*(const char *const *)member);
   case JSON_FIELD_SEVERITY:
     return severity(*(const enum severity *)member);
   case JSON_FIELD_RANKS:
     return rank_numbers(*(u32 *const *)member, row_count(field, row));
+  case JSON_FIELD_NUMBERS:
+    return numbers(*(double *const *)member, row_count(field, row));
   case JSON_FIELD_MADE:
     return field->make(results);
   case JSON_FIELD_OBJECT:
@@ -133,14 +148,21 @@ static json_t *object_of(const struct results *results, const struct json_field 
   return whole(object, good);
 }
 
+json_t *json_report_document(const struct results *results) {
+  return object_of(results, json_report_fields, results);
+}
+
 static int write_json(const struct results *results, const struct report_view *view, FILE *out) {
   (void)view;
-  json_t *document = object_of(results, json_report_fields, results);
+  json_t *document = json_report_document(results);
   if (!document)
     return -ENOMEM;
   /* ASCII only: then no name out of a trace acts on the terminal of who looks at it. */
-  int failed =
-      json_dumpf(document, out, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(DIGITS));
+  struct json_squeeze squeeze = {.out = out};
+  int failed = json_dump_callback(document, json_squeeze, &squeeze,
+                                  JSON_INDENT(2) | JSON_ENSURE_ASCII |
+                                      JSON_REAL_PRECISION(JSON_REPORT_DIGITS));
+  failed |= json_squeeze_end(&squeeze);
   fputc('\n', out);
   json_decref(document);
   return failed ? -EIO : 0;

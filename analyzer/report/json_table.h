@@ -15,6 +15,11 @@
   { name, JSON_FIELD_RANK, "integer", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL }
 #define TEXT(R, name, member, meaning)                                                             \
   { name, JSON_FIELD_TEXT, "string", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL }
+#define NUMBERS(R, name, member, count, type, meaning)                                             \
+  {                                                                                                \
+    name, JSON_FIELD_NUMBERS, type, meaning, offsetof(struct R, member),                           \
+        offsetof(struct R, count), 0, 0, NULL, NULL                                                \
+  }
 #define MADE(name, function, type, meaning)                                                        \
   { name, JSON_FIELD_MADE, type, meaning, 0, 0, 0, 0, NULL, function }
 #define OBJECT(name, fields, meaning)                                                              \
@@ -43,6 +48,7 @@ extern const struct json_field json_modules_fields[];
 extern const struct json_field json_products_fields[];
 extern const struct json_field json_convergence_fields[];
 extern const struct json_field json_diff_fields[];
+extern const struct json_field json_series_fields[];
 extern const struct json_field json_gpu_timeline_fields[], json_launch_fields[],
     json_kernels_fields[];
 
