@@ -38,6 +38,7 @@ struct node {
   u8 kind;
   u8 phase;   /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
   bool first; /* on its lane */
+  bool cut;   /* goes on after the sample */
 };
 
 /* One rank's part of one sample. */
@@ -46,7 +47,8 @@ struct slice {
   u32 *deps; /* nodes that must end before: event waits (device), what released it (host) */
   u32 n_nodes, n_deps;
   i64 begin, end;
-  u32 last_host, last_device; /* nodes that end last, INDEX_NONE */
+  i64 host_end; /* where the host is done with the sample's steps: end at the latest */
+  u32 last_host, last_device; /* nodes of these steps that end last, INDEX_NONE */
   bool present, on_gpu;
   bool ends_on_gpu; /* the host was done with the sample before the device was */
 };

@@ -155,6 +155,7 @@ static u32 take_device_span(struct cutter *c, struct lane_state *lane, const str
   return emit(c, lane,
               (struct node){.start = start,
                             .end = end,
+                            .cut = span->end > c->slice->end,
                             .kind = node_kind(span->kind),
                             .key = key_of(c, span),
                             .label = label_of(c, span),
@@ -198,16 +199,24 @@ static void compact(struct cutter *c, u32 n_spans) {
   c->slice->n_nodes = total;
 }
 
+/* What the host does after the steps' end on the host, and what goes on on the device after their
+ * end on the device, is of later steps, or of none. */
 static void find_last(struct cutter *c) {
   struct slice *slice = c->slice;
   slice->last_host = slice->last_device = INDEX_NONE;
   for (u32 i = 0; i < slice->n_nodes; i++) {
-    u32 *last = NODE_ON_DEVICE(slice->nodes[i].kind) ? &slice->last_device : &slice->last_host;
-    if (*last == INDEX_NONE || slice->nodes[i].end >= slice->nodes[*last].end)
+    const struct node *node = &slice->nodes[i];
+    bool device = NODE_ON_DEVICE(node->kind);
+    u32 *last = device ? &slice->last_device : &slice->last_host;
+    if (device ? node->cut : node->start >= slice->host_end)
+      continue;
+    if (*last == INDEX_NONE || node->end >= slice->nodes[*last].end)
       *last = i;
   }
   if (c->a->whole_run && slice->last_host != INDEX_NONE && slice->last_device != INDEX_NONE)
     slice->ends_on_gpu = slice->nodes[slice->last_device].end > slice->nodes[slice->last_host].end;
+  if (c->a->whole_run && slice->ends_on_gpu)
+    slice->host_end = slice->nodes[slice->last_host].end;
 }
 
 static int cut_spans(struct cutter *c) {
@@ -280,7 +289,9 @@ static int cut_sample(struct cutter *c, u32 sample) {
     return 0;
   c->slice->ends_on_gpu = analysis_ends_on_gpu(c->a, t->rank, window.step);
   c->slice->begin = window.begin;
-  c->slice->end = window.end;
+  c->slice->end = c->slice->host_end = window.end;
+  if (c->slice->ends_on_gpu)
+    c->slice->host_end -= analysis_host_ahead(c->a, t->rank, window.step, window.step);
   c->low = first_span_from(t, window.begin);
   c->high = first_span_from(t, window.end);
   return cut_spans(c);

@@ -342,6 +342,31 @@ static i64 collective_end(const struct replay *r, const struct edit *edit, u32 n
   return now + (edit->free_communication ? 0 : node->end - was);
 }
 
+static i64 later(i64 a, i64 b) {
+  return a > b ? a : b;
+}
+
+/* A rank is done when its host is and all of its streams are, whichever is later: what an edit
+ * leaves alone takes its time still. What the host did after its last node here is host time like
+ * any other. */
+static i64 rank_end(const struct replay *r, const struct edit *edit, u32 rank) {
+  const struct sample_graph *g = r->g;
+  const struct slice *slice = &g->slices[rank];
+  i64 end = slice->begin;
+  if (slice->last_host != INDEX_NONE) {
+    i64 rest = slice->host_end - g->nodes[slice->last_host].end;
+    end = r->end[slice->last_host] + (edit->free_launches && slice->on_gpu && rest > 0 ? 0 : rest);
+  }
+  for (u32 n = g->base[rank]; n < g->base[rank + 1]; n++)
+    if (NODE_ON_DEVICE(g->nodes[n].kind) && !g->nodes[n].cut)
+      end = later(end, r->end[n]);
+  if (slice->last_device == INDEX_NONE)
+    return slice->last_host == INDEX_NONE ? slice->end : end;
+  if (slice->ends_on_gpu || slice->last_host == INDEX_NONE)
+    end = later(end, r->end[slice->last_device] + slice->end - g->nodes[slice->last_device].end);
+  return end;
+}
+
 static i64 replay(struct replay *r, const struct edit *edit) {
   const struct sample_graph *g = r->g;
   for (u32 i = 0; i < r->n_order; i++) {
@@ -364,11 +389,7 @@ static i64 replay(struct replay *r, const struct edit *edit) {
   }
   i64 end = INT64_MIN;
   for (u32 rank = 0; rank < g->n_ranks; rank++) {
-    const struct slice *slice = &g->slices[rank];
-    if (!slice->present)
-      continue;
-    u32 last = sample_last_node(slice);
-    i64 at = last == INDEX_NONE ? slice->end : r->end[last] + slice->end - g->nodes[last].end;
+    i64 at = g->slices[rank].present ? rank_end(r, edit, rank) : INT64_MIN;
     end = at > end ? at : end;
   }
   return end;

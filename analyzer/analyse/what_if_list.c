@@ -75,6 +75,19 @@ static char *describe(struct analysis *a, const struct edit *edit) {
   }
 }
 
+/* What a step takes at least, whatever the edit: compute and copies of ranks that it leaves as they
+ * are. The replay is of samples, and their mean may be another than that of all steps. */
+static double unchanged_ms(const struct analysis *a, const struct edit *edit) {
+  double most = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    bool edited = edit->rank == EVERY_RANK || edit->rank == (i64)i;
+    if (!edited && rank->steps && rank->has_compute)
+      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_copy) / rank->steps);
+  }
+  return most;
+}
+
 static const char *why_unreliable(struct analysis *a, double contradictions) {
   const struct results *r = a->results;
   if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
@@ -114,6 +127,8 @@ int what_if_report(struct analysis *a) {
     for (u32 i = 0; i < graph->n_samples; i++)
       saved += graph->outcomes[i].saved[e];
     double saved_ms = ns_to_ms(saved) / r->path_steps_used;
+    double most_ms = fmax(0, now_ms - unchanged_ms(a, &graph->edits[e]));
+    saved_ms = fmin(saved_ms, most_ms);
     struct what_if *what_if = &r->what_if[r->n_what_if++];
     what_if->kind = kind_of(&graph->edits[e]);
     what_if->change = describe(a, &graph->edits[e]);

@@ -8,6 +8,7 @@ does not hold.
 - What was not seen at all is said in capital letters.
 - A finding has evidence with a number, something to do, ranks that exist, and a worth that the run
   has.
+- No what-if is below what the ranks that it leaves alone compute.
 """
 import json
 import re
@@ -95,17 +96,28 @@ def check_reasons(report):
 
 def check_findings(report):
     ranks = set(report["run"]["ranks_found"]) | set(range(report["run"]["world_size"] or 0))
+    no_timelines = not report["run"]["ranks_found"]  # then logs or dumps tell of ranks
     for finding in report["findings"]:
         if not re.search(r"\d", finding["evidence"]):
             yield f"{finding['id']}: evidence without a number: {finding['evidence']}"
         for text in ("title", "evidence", "action"):
             if not finding[text] or re.search(r"\bnan\b|\binf\b|\(null\)|: opened", finding[text]):
                 yield f"{finding['id']}: {text} is {finding[text]!r}"
-        if not set(finding["ranks"]) <= ranks:
+        if not set(finding["ranks"]) <= ranks and not no_timelines:
             yield f"{finding['id']}: ranks {finding['ranks']} of {sorted(ranks)}"
         worth, lasted = finding["worth_s"], report["run"]["duration_s"]
         if worth is not None and not 0 <= worth <= lasted:
             yield f"{finding['id']}: worth {worth} s of a run of {lasted} s"
+
+
+def check_what_ifs(report):
+    computed = {rank["rank"]: rank["mean_compute_ms"] or 0 for rank in report["distributed"]["ranks"]}
+    for what_if in report["critical_path"]["what_if"]:
+        change, edited = what_if["change"], re.match(r"rank (\d+) as fast", what_if["change"])
+        alone = [ms for rank, ms in computed.items() if not edited or rank != int(edited[1])]
+        least = min(alone) if change.startswith("every rank") else max(alone, default=0)
+        if what_if["step_ms"] < least * (1 - 1e-6):
+            yield f"what if {change}: a step of {what_if['step_ms']} ms, of which {least} ms compute"
 
 
 def check_text(text):
@@ -127,4 +139,4 @@ def refuse(constant):
 def broken(document, text):
     report = json.loads(document, parse_constant=refuse)
     return [*check_numbers(report), *check_sums(report), *check_reasons(report),
-            *check_findings(report), *check_text(text)]
+            *check_findings(report), *check_what_ifs(report), *check_text(text)]

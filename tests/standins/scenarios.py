@@ -20,6 +20,7 @@ from statistics import median
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "tools")]
 from emulated import EMULATOR  # noqa: E402
+from promises import broken  # noqa: E402
 from truth import Truth  # noqa: E402
 
 STEPS = 40
@@ -166,11 +167,18 @@ def run(scenario, build, directory):
     return made, Truth(log)
 
 
-def report(build, directory, *options):
+def report(build, directory, *options, form="json"):
     made = subprocess.run(
-        [*reporter(build), "--format", "json", *options, os.path.join(directory, "traces")],
-        stdout=subprocess.PIPE, check=True)
-    return json.loads(made.stdout)
+        [*reporter(build), "--format", form, *options, os.path.join(directory, "traces")],
+        stdout=subprocess.PIPE, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode()
+    return json.loads(made) if form == "json" else made
+
+
+def broken_promises(build, directory, made):
+    wrong = broken(json.dumps(made), report(build, directory, form="text"))
+    for one in wrong:
+        print(f"{one}  <-- wrong")
+    return len(wrong)
 
 
 def compare_steps(check, report, truth, steady, first, last):
@@ -476,6 +484,7 @@ def main():
             wrong = compare_duty(made, truth)
         else:
             wrong = compare(made, truth, scenario)
+        wrong += broken_promises(build, directory, made)
         if scenario.get("ahead"):
             wrong += compare_ahead(build, directory, made, truth)
     finally:

@@ -137,9 +137,55 @@ static void a_thread_that_waits_for_another(void **state) {
   results_free(r);
 }
 
+/* A host that launches a kernel of 2 ms every 10 ms, on one of two streams in turn, ten in all, and
+ * then works on for 5 ms: however fast the host, each stream has 10 ms to do. */
+static void without_launch_gaps_the_streams_still_have_their_work(void **state) {
+  (void)state;
+  enum { KERNELS = 10 };
+  struct span spans[2 * KERNELS + 1];
+  struct lane lanes[] = {{false, 0, "main"}, {true, 0, "0"}, {true, 1, "1"}};
+  struct rank rank = {.closed = true, .records = 2 * KERNELS + 1, .end = 105 * MS};
+  struct cluster c = {0};
+  for (u32 i = 0; i < KERNELS; i++) {
+    i64 t = i * 10 * MS;
+    spans[2 * i] = (struct span){.start = t,
+                                 .end = t + LAUNCH,
+                                 .kind = SPAN_LAUNCH,
+                                 .link = INDEX_NONE,
+                                 .launch = INDEX_NONE};
+    spans[2 * i + 1] = (struct span){.start = t + LAUNCH,
+                                     .end = t + LAUNCH + 2 * MS,
+                                     .kind = SPAN_KERNEL,
+                                     .lane = (u16)(1 + i % 2),
+                                     .link = INDEX_NONE,
+                                     .launch = 2 * i};
+  }
+  spans[2 * KERNELS] = (struct span){.start = 100 * MS,
+                                     .end = 105 * MS,
+                                     .kind = SPAN_OP,
+                                     .link = INDEX_NONE,
+                                     .launch = INDEX_NONE};
+  struct timeline timeline = {.spans = spans,
+                              .n_spans = 2 * KERNELS + 1,
+                              .lanes = lanes,
+                              .n_lanes = 3,
+                              .on_gpu = true,
+                              .has_compute = true,
+                              .has_comm = true,
+                              .detail_begin = NS_UNKNOWN};
+  c.timelines = &timeline;
+  c.model = (struct model){.world_size = 1, .n_ranks = 1, .ranks = &rank, .end = 105 * MS};
+  struct results *r = cluster_analyse(&c, NULL);
+  assert_near(r->path_wall_ms, 105, 1e-6);
+  assert_near(r->path_selfcheck, 0, 1e-9);
+  assert_near(step_if(r, WHAT_IF_LAUNCHES), 10, 1e-6);
+  results_free(r);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(slow_rank_on_gpu),
-                                     cmocka_unit_test(slow_rank_on_cpu),
-                                     cmocka_unit_test(a_thread_that_waits_for_another)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(slow_rank_on_gpu), cmocka_unit_test(slow_rank_on_cpu),
+      cmocka_unit_test(a_thread_that_waits_for_another),
+      cmocka_unit_test(without_launch_gaps_the_streams_still_have_their_work)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

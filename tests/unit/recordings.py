@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Every recording in ../shared/testdata through the report: each keeps what every report promises
+(tests/standins/promises.py), and no what-if falls below what a stream must do in any case, as the
+trace itself tells it.
+
+    recordings.py TSCOPE-REPORT SOURCE
+"""
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+report_program, source = sys.argv[1], pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(source / "tests" / "standins"))
+from promises import broken  # noqa: E402
+
+testdata = source.parent / "shared" / "testdata"
+ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
+
+
+def made(path, form):
+    done = subprocess.run([report_program, "--format", form, path], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0, f"{path}: {done.stderr}"
+    return done.stdout
+
+
+def read(trace):
+    with (gzip.open if trace.suffix == ".gz" else open)(trace, "rt") as text:
+        document = json.load(text)
+    events = document["traceEvents"] if isinstance(document, dict) else document
+    return [event for event in events if isinstance(event, dict) and event.get("ph") == "X"]
+
+
+def busy_by_stream(events, begin, end):
+    """Milliseconds of all but collectives on each stream between two instants."""
+    busy = {}
+    for event in events:
+        if str(event.get("cat", "")).lower() not in ON_DEVICE or "nccl" in event["name"].lower():
+            continue
+        start, stop = max(event["ts"], begin), min(event["ts"] + event["dur"], end)
+        where = (event["pid"], event["tid"])
+        busy[where] = busy.get(where, 0) + max(0, stop - start) / 1e3
+    return busy
+
+
+def least_step_ms(traces, report):
+    """What the busiest stream of each rank has to do in a step, mean over the steps looked at: the
+    largest of all ranks, without one of them each."""
+    most = {}
+    for trace in traces:
+        events = read(trace)
+        steps = sorted({(event["ts"], event["ts"] + event["dur"]) for event in events
+                        if event["name"].startswith("ProfilerStep#")
+                        and "gpu" not in str(event.get("cat", ""))})
+        looked_at = steps[int(report["steps"]["warmup_excluded"] or 0):]
+        if looked_at:
+            # work launched in the last step may run after it, and in the first from before it
+            begin, end, n = looked_at[0][0], looked_at[-1][1], len(looked_at)
+        else:
+            begin, end, n = float("-inf"), float("inf"), 1
+        busy = busy_by_stream(events, begin, end)
+        most[trace] = max(busy.values(), default=0) / n
+    return most
+
+
+def check_what_ifs(traces, report):
+    most = least_step_ms(traces, report)
+    for what_if in report["critical_path"]["what_if"]:
+        wanted = sorted(most.values())
+        if what_if["change"].startswith("rank "):
+            wanted = wanted[:-1]  # its own work is edited
+        elif what_if["change"].startswith("every rank"):
+            wanted = wanted[:1]
+        wanted = wanted[-1] if wanted else 0
+        if what_if["step_ms"] < wanted * (1 - 1e-6):
+            yield (f"{what_if['change']}: {what_if['step_ms']} ms, of which a stream works "
+                   f"{wanted} ms")
+
+
+def kineto(folder):
+    """(what to give the report, its traces)"""
+    packed = testdata / "kineto" / "dlrm_8rank" / "dlrm_kineto.tar.gz"
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder)
+    ranks = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())
+    yield folder, ranks
+    yield from ((str(rank), [rank]) for rank in ranks)
+    for trace in sorted((testdata / "kineto").rglob("*.json.gz")):
+        yield str(trace), [trace]
+
+
+def others():
+    for folder in sorted((testdata / "flight_recorder").iterdir()):
+        yield str(folder)
+    for snapshot in sorted((testdata / "memory_snapshot").iterdir()):
+        yield str(snapshot)
+
+
+def main():
+    if not testdata.exists():
+        print("skipped: there is no ../shared/testdata beside the source")
+        return 77
+    wrong, recordings = [], 0
+    with tempfile.TemporaryDirectory(prefix="tscope-recordings-") as folder:
+        for path, traces in [*kineto(folder), *((other, []) for other in others())]:
+            document = made(path, "json")
+            found = broken(document, made(path, "text"))
+            if traces:
+                found += check_what_ifs(traces, json.loads(document))
+            wrong += [f"{path.replace(str(source.parent), '..')}: {one}" for one in found]
+            recordings += 1
+    print(f"{recordings} recordings")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
