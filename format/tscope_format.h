@@ -36,6 +36,13 @@ typedef int64_t i64;
 
 #define TSCOPE_DUR_LONG 0xffffffffu
 #define TSCOPE_DUR_PENDING UINT64_MAX
+
+/* What a call returns that was accepted and goes on by itself, its communicator not blocking
+ * (NCCL's ncclInProgress). */
+#define TSCOPE_RESULT_IN_PROGRESS 7
+/* `tag` of a GROUP record whose calls were not launched: their time was asked for
+ * (ncclGroupSimulateEnd). */
+#define TSCOPE_GROUP_SIMULATED 1
 #define TSCOPE_UNKNOWN 0xffffffffu
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu

@@ -181,7 +181,7 @@ static int by_group(const void *left, const void *right) {
   return a->group < b->group ? -1 : a->group > b->group;
 }
 
-/* Sets calls.launched to the end of their group. */
+/* Sets calls.launched to the end of their group, and calls.failed where that launched nothing. */
 static int find_launches(struct spine *spine) {
   u32 n = spine->groups.n;
   if (n == 0)
@@ -198,6 +198,8 @@ static int find_launches(struct spine *spine) {
         call->group ? bsearch(&wanted, groups, n, sizeof *groups, by_group) : NULL;
     if (group && group->start > call->launched)
       call->launched = group->start;
+    if (group && group->failed)
+      call->failed = true;
   }
   free(groups);
   return 0;

@@ -51,6 +51,11 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
   return span;
 }
 
+/* A call that has not returned has not failed; one that NCCL goes on with by itself neither. */
+static bool is_failure(struct interval span, i32 result) {
+  return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
+}
+
 static bool take_call(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_record *call = (const void *)record;
   struct spine *spine = reading->spine;
@@ -73,7 +78,7 @@ static bool take_call(struct reading *reading, const struct tscope_record *recor
                                          .op = (u8)record->tag,
                                          .dtype = call->dtype,
                                          .redop = call->redop,
-                                         .failed = span.end != NS_UNKNOWN && call->result != 0});
+                                         .failed = is_failure(span, call->result)});
 }
 
 static void worked_until(struct reading *reading, i64 end) {
@@ -222,8 +227,9 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
   case TSCOPE_REC_GROUP: {
     const struct tscope_group_record *group = (const void *)record;
     struct interval span = span_of(reading, record, time);
-    return VECTOR_PUSH(&spine->groups,
-                       (struct spine_group){span.start, span.end, group->group, reading->thread});
+    bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
+    return VECTOR_PUSH(&spine->groups, (struct spine_group){span.start, span.end, group->group,
+                                                            reading->thread, failed});
   }
   case TSCOPE_REC_COMM_WAIT: {
     const struct tscope_comm_wait_record *wait = (const void *)record;

@@ -68,6 +68,7 @@ struct spine_inside {
 struct spine_group {
   i64 start, end;
   u32 group, thread;
+  bool failed; /* its calls were not launched: an error, or it was only simulated */
 };
 
 struct spine_wait {

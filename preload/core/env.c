@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "environment.h"
 #include "hook.h"
 
 struct tscope_env tscope_env;
@@ -78,12 +79,13 @@ bool tscope_env_flag(const char *variable, bool standard) {
 }
 
 void tscope_env_read(void) {
+  tscope_environment_take();
 #define X(member, TYPE, variable, standard, values, doc) PARSE_##TYPE(member, standard, "");
   TSCOPE_ENV(X)
 #undef X
 #define X(member, TYPE, variable, standard, values, doc)                                           \
   do {                                                                                             \
-    const char *value = getenv(variable);                                                          \
+    const char *value = tscope_environment_get(variable);                                          \
     if (value && *value && !PARSE_##TYPE(member, value, values))                                   \
       tscope_say(0, "%s=%.80s makes no sense; using %s", variable, value, standard);               \
   } while (0);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "environment.h"
 
 /* How launchers tell a process its place, the most specific first: torchrun may itself run under
  * Slurm, and MPI's start-up may be Slurm's. NULL where one does not tell. */
@@ -36,7 +37,7 @@ static const struct scheduler {
 };
 
 static const char *told(const char *variable) {
-  const char *value = variable ? getenv(variable) : NULL;
+  const char *value = variable ? tscope_environment_get(variable) : NULL;
   return value && *value ? value : NULL;
 }
 

@@ -19,7 +19,7 @@ struct tscope_identity {
   char run[128];      /* equal for all processes of a run, and good as a file name */
 };
 
-/* From the environment, /proc and the host's name. */
+/* From the copy of the environment (environment.h), /proc and the host's name. */
 void tscope_identify(struct tscope_identity *identity);
 
 /* Keeps letters, digits and "._-" of `text`; anything else becomes '_', and so does a leading dot.

@@ -8,19 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
+#include "env.h"
+#include "environment.h"
 #include "identity.h"
 #include "real_dlsym.h"
+#include "redact.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
-extern char **environ;
-
-/* Environment variables that say how training was set up; the value of one whose name or text looks
- * like a secret is not written. */
+/* Environment variables that say how training was set up. */
 static const char *const told_prefixes[] = {
     "NCCL_",          "CUDA_",    "TORCH",          "PYTORCH_",
     "GLOO_",          "OMP_",     "MKL_",           "KMP_",
@@ -31,8 +30,6 @@ static const char *const told_prefixes[] = {
     "NVIDIA",         "TSCOPE",   "HSA_",           "DEEPSPEED",
     "ACCELERATE_",    "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
     "KUBERNETES_NODE"};
-static const char *const secret_words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
-                                           "PASS", "CREDENTIAL", "AUTH",   "COOKIE"};
 
 static bool starts_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -45,22 +42,15 @@ static bool is_told(const char *entry) {
   return false;
 }
 
-static bool is_secret(const char *name, const char *value) {
-  for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words; i++)
-    if (strcasestr(name, secret_words[i]) || strcasestr(value, secret_words[i]))
-      return true;
-  return strstr(value, "://") && strchr(value, '@'); /* user and password in an address */
-}
-
 static void write_environment(struct tscope_thread *thread) {
-  for (char **entry = environ; entry && *entry; entry++) {
-    const char *equals = strchr(*entry, '=');
+  for (const char *entry = NULL; (entry = tscope_environment_next(entry));) {
+    const char *equals = strchr(entry, '=');
     char name[128];
-    if (!equals || (size_t)(equals - *entry) >= sizeof name || !is_told(*entry))
+    if (!equals || (size_t)(equals - entry) >= sizeof name || !is_told(entry))
       continue;
-    snprintf(name, sizeof name, "%.*s", (int)(equals - *entry), *entry);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - entry), entry);
     tscope_info(thread, TSCOPE_INFO_ENVIRONMENT,
-                is_secret(name, equals + 1) ? "(redacted)" : equals + 1, name);
+                tscope_is_secret_variable(name, equals + 1) ? "(redacted)" : equals + 1, name);
   }
 }
 
@@ -79,17 +69,15 @@ static bool read_text(const char *path, char *text, size_t bytes) {
 }
 
 static void write_command(struct tscope_thread *thread) {
-  char text[2048];
-  int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  char arguments[8192], text[2048];
+  int fd = tscope_env.command ? open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC) : -1;
+  ssize_t got = fd < 0 ? -1 : read(fd, arguments, sizeof arguments - 1);
   if (fd >= 0)
     close(fd);
   if (got <= 0)
     return;
-  for (ssize_t i = 0; i + 1 < got; i++)
-    if (!text[i])
-      text[i] = ' ';
-  text[got] = '\0';
+  arguments[got] = '\0'; /* the last one may be cut */
+  tscope_redact_command(text, sizeof text, arguments, (size_t)got);
   tscope_info(thread, TSCOPE_INFO_COMMAND, text, NULL);
 }
 

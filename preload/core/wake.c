@@ -81,6 +81,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   snprintf(path, sizeof path, "%s/%s", directory, identity->run);
   snprintf(name, sizeof name, "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
+  tscope_store.disk_free = tscope_env.disk_free;
   int error = tscope_supply_init(detail_max, spine_max);
   if (!error)
     error = tscope_store_create(fd, path, name, &header, detail_max + spine_max);

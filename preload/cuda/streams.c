@@ -17,9 +17,8 @@ static u64 gpu_key(u32 device, u32 gpu_stream) {
   return 1ull << 62 | (u64)device << 32 | gpu_stream;
 }
 
-/* Ordinal of the device that the calling thread works on, -1 if that cannot be told. The driver
- * knows for sure; its functions leave the job's last CUDA error alone. */
-static i32 current_device(void) {
+/* The driver knows for sure; its functions leave the job's last CUDA error alone. */
+i32 cuda_current_device(void) {
   if (cuda_chosen_device >= 0)
     return cuda_chosen_device;
   static struct tscope_symbol symbol = {.name = "cuCtxGetDevice", .sonames = tscope_driver_sonames};
@@ -62,7 +61,7 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
     int saved = errno;
     /* Asked before the lock is taken: the source may be delivering spans, which needs it too. */
     bool per_thread = (key & 0xff) == TSCOPE_STREAM_PER_THREAD && key >> 63;
-    i32 device = current_device();
+    i32 device = cuda_current_device();
     u32 gpu_stream = gpu_clock_stream_id(stream, per_thread);
     index = intern(thread,
                    (u64[]){key, gpu_stream == TSCOPE_UNKNOWN

@@ -19,6 +19,10 @@ enum tscope_default_stream { TSCOPE_STREAM_LEGACY = 1, TSCOPE_STREAM_PER_THREAD 
 /* The device that this thread chose with cudaSetDevice(), -1 before it chose one. */
 extern __thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec")));
 
+/* The device that this thread works on, asked from the driver while it has not chosen one; -1 if
+ * that cannot be told. */
+TSCOPE_NOINLINE i32 cuda_current_device(void);
+
 extern u32 stream_generation; /* counts stream handles that went out of use */
 
 /* What tells streams apart: the handle, but default streams exist once per device, or per thread
@@ -30,7 +34,10 @@ static inline u64 stream_key(const struct tscope_thread *thread,
     return handle;
   u64 which = handle ? handle : default_stream;
   u64 owner = which == TSCOPE_STREAM_PER_THREAD ? thread->number : 0;
-  return 1ull << 63 | owner << 16 | (u64)(u8)cuda_chosen_device << 8 | which;
+  i32 device = cuda_chosen_device;
+  if (TSCOPE_UNLIKELY(device < 0) && (device = cuda_current_device()) < 0)
+    device = 0; /* where CUDA begins */
+  return 1ull << 63 | owner << 16 | (u64)(u8)device << 8 | which;
 }
 
 TSCOPE_NOINLINE u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream);

@@ -74,6 +74,51 @@ static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
         (struct nccl_unit){NULL, subject_of(op, record), stream, record->stream};
 }
 
+/* So that the group's calls can be taken back if it is only simulated. */
+static void count_in_group(struct nccl_thread *nccl, struct communicator *communicator,
+                           bool is_transfer) {
+  u32 i = 0;
+  while (i < nccl->n_counted && nccl->counted[i].communicator != communicator)
+    i++;
+  if (i == MAX_COUNTED)
+    return;
+  if (i == nccl->n_counted)
+    nccl->counted[nccl->n_counted++] = (struct nccl_counted){.communicator = communicator};
+  if (is_transfer)
+    nccl->counted[i].transfers++;
+  else
+    nccl->counted[i].collectives++;
+}
+
+/* The work of a communicator that does not block is launched by NCCL's own thread. Its end is
+ * marked once the job has been told that nothing is in progress any more. */
+static void end_pair(struct nccl_thread *nccl, struct event_pair *pair,
+                     const struct event_subject *subject, ncclResult_t result) {
+  if (TSCOPE_LIKELY(!pair))
+    return;
+  if (result == ncclSuccess || !nccl_accepted(result))
+    event_pair_end(pair, result == ncclSuccess ? subject : NULL);
+  else if (nccl->n_held < MAX_UNITS)
+    nccl->held[nccl->n_held++] = (struct nccl_held){pair, *subject};
+  else
+    event_pair_end(pair, NULL);
+}
+
+void nccl_held_end(struct nccl_thread *nccl, u32 number, bool launched) {
+  u32 kept = 0;
+  for (u32 i = 0; i < nccl->n_held; i++) {
+    struct nccl_held *held = &nccl->held[i];
+    if (held->subject.comm != number) {
+      nccl->held[kept++] = *held;
+      continue;
+    }
+    event_pair_end(held->pair, launched ? &held->subject : NULL);
+    if (!launched)
+      tscope_lose(TSCOPE_LOSS_GPU, 1);
+  }
+  nccl->n_held = kept;
+}
+
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
                                         const void *buffer, size_t count, ncclDataType_t datatype,
                                         int redop, int peer, ncclComm_t comm, cudaStream_t stream) {
@@ -118,7 +163,13 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
       .dtype = dtype,
       .redop = nccl_redop(redop),
   };
-  nccl->calls += nccl->depth > 0;
+  if (nccl->depth) {
+    nccl->calls++;
+    if (communicator)
+      count_in_group(nccl, communicator, op >= TSCOPE_OP_SEND);
+  }
+  if (TSCOPE_UNLIKELY(nccl->n_held))
+    nccl_held_end(nccl, record.comm, false);
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                    sizeof record);
   if (TSCOPE_UNLIKELY(__atomic_load_n(&profiler_attached, __ATOMIC_RELAXED)) && communicator &&
@@ -138,7 +189,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
 
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result) {
-  event_pair_end(call->pair, result == ncclSuccess ? &call->subject : NULL);
+  end_pair(nccl_thread(thread), call->pair, &call->subject, result);
   if (call->span.dur && TSCOPE_UNLIKELY(result != ncclSuccess)) {
     struct tscope_collective_record *record =
         (void *)((u8 *)call->span.dur - offsetof(struct tscope_collective_record, dur));
@@ -156,19 +207,38 @@ struct nccl_group_start_call nccl_group_start_begin(struct tscope_thread *thread
 void nccl_group_start_end(struct tscope_thread *thread, struct nccl_group_start_call *call,
                           ncclResult_t result) {
   (void)call;
-  if (result == ncclSuccess)
+  if (nccl_accepted(result))
     nccl_thread(thread)->depth++;
+}
+
+/* The record of the outermost group's end, if there is anything in the group. */
+static void open_group_span(struct tscope_thread *thread, struct nccl_span *span, u16 tag) {
+  struct nccl_thread *nccl = nccl_thread(thread);
+  if (nccl->depth != 1 || (!nccl->calls && !nccl->n_births))
+    return;
+  struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
+  span->dur =
+      tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof record);
+}
+
+/* True when this was the outermost group's end. */
+static bool close_group_span(struct tscope_thread *thread, struct nccl_span *span,
+                             ncclResult_t result) {
+  if (span->dur) {
+    struct tscope_group_record *record =
+        (void *)((u8 *)span->dur - offsetof(struct tscope_group_record, dur));
+    __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
+    tscope_span_close(thread, span->dur, span->start);
+  }
+  struct nccl_thread *nccl = nccl_thread(thread);
+  return nccl->depth && !--nccl->depth;
 }
 
 struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread) {
   struct nccl_group_end_call call = {.span.start = tscope_ticks()};
   struct nccl_thread *nccl = nccl_thread(thread);
   thread->launches_inside = true;
-  if (nccl->depth == 1 && (nccl->calls || nccl->n_births)) {
-    struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
-    call.span.dur =
-        tscope_span_open(thread, call.span.start, TSCOPE_REC_GROUP, 0, &record, sizeof record);
-  }
+  open_group_span(thread, &call.span, 0);
   for (u32 i = 0; nccl->depth == 1 && i < nccl->n_units; i++)
     nccl->units[i].pair =
         event_pair_begin(nccl->units[i].stream, TSCOPE_STREAM_LEGACY, nccl->units[i].stream_index);
@@ -177,22 +247,37 @@ struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread) {
 
 void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call *call,
                         ncclResult_t result) {
-  if (call->span.dur) {
-    struct tscope_group_record *record =
-        (void *)((u8 *)call->span.dur - offsetof(struct tscope_group_record, dur));
-    __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
-    tscope_span_close(thread, call->span.dur, call->span.start);
-  }
   struct nccl_thread *nccl = nccl_thread(thread);
   thread->launches_inside = false;
-  if (!nccl->depth || --nccl->depth)
+  if (!close_group_span(thread, &call->span, result))
     return;
   for (u32 i = 0; i < nccl->n_units; i++)
-    event_pair_end(nccl->units[i].pair, result == ncclSuccess ? &nccl->units[i].subject : NULL);
-  nccl->n_units = 0;
+    end_pair(nccl, nccl->units[i].pair, &nccl->units[i].subject, result);
+  nccl->n_units = nccl->n_counted = 0;
   int saved = errno;
   for (u32 i = 0; i < nccl->n_births; i++)
     communicator_born(thread, &nccl->births[i], result);
   nccl->group = nccl->calls = nccl->n_births = 0;
   errno = saved;
+}
+
+struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *thread) {
+  struct nccl_group_simulate_call call = {.span.start = tscope_ticks()};
+  open_group_span(thread, &call.span, TSCOPE_GROUP_SIMULATED);
+  return call;
+}
+
+/* NCCL closes the group whatever it returns. The group's calls were never made: the next ones get
+ * their numbers, as they do on ranks that did not ask. */
+void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_simulate_call *call,
+                             ncclResult_t result) {
+  struct nccl_thread *nccl = nccl_thread(thread);
+  if (!close_group_span(thread, &call->span, result))
+    return;
+  for (u32 i = 0; i < nccl->n_counted; i++) {
+    struct nccl_counted *counted = &nccl->counted[i];
+    __atomic_fetch_sub(&counted->communicator->collectives, counted->collectives, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&counted->communicator->transfers, counted->transfers, __ATOMIC_RELAXED);
+  }
+  nccl->group = nccl->calls = nccl->n_births = nccl->n_units = nccl->n_counted = 0;
 }

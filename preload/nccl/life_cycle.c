@@ -34,7 +34,7 @@ static void delivered(struct tscope_thread *thread, const struct birth *birth,
   struct nccl_thread *nccl = nccl_thread(thread);
   if (!nccl->depth)
     communicator_born(thread, birth, result);
-  else if (result == ncclSuccess && nccl->n_births < MAX_BIRTHS)
+  else if (nccl_accepted(result) && nccl->n_births < MAX_BIRTHS)
     nccl->births[nccl->n_births++] = *birth;
   tell_version(thread);
   if (result == ncclSuccess && !nccl->depth) /* there is a context by now, whoever made it */
@@ -157,8 +157,11 @@ struct comm_ready_call comm_ready_begin(struct tscope_thread *thread, ncclComm_t
 
 void comm_ready_end(struct tscope_thread *thread, struct comm_ready_call *call,
                     ncclResult_t result) {
-  if (result == ncclSuccess && call->state && *call->state == ncclSuccess)
-    communicator_ready(thread, call->comm);
+  if (result != ncclSuccess || !call->state || *call->state != ncclSuccess)
+    return;
+  communicator_ready(thread, call->comm);
+  if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_held))
+    nccl_held_end(nccl_thread(thread), communicator_number(call->comm), true);
 }
 
 struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,
@@ -166,6 +169,8 @@ struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_co
   /* A handle that is destroyed may be given to another communicator before the call returns. */
   u32 number = how == TSCOPE_COMM_END_FINALIZE ? communicator_number(comm)
                                                : communicator_forget(thread, comm);
+  if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_held))
+    nccl_held_end(nccl_thread(thread), number, false);
   return (struct comm_end_call){.start = tscope_ticks(), .number = number, .how = (u16)how};
 }
 

@@ -21,6 +21,7 @@ enum {
   TSCOPE_NO_REDOP = -1,
   MAX_BIRTHS = 32, /* communicators made in one group; further ones are found at their first use */
   MAX_UNITS = 32,  /* communicators and streams of one group that are timed; further ones are not */
+  MAX_COUNTED = 32, /* communicators of one group whose calls can be taken back */
 };
 
 /* What a group launches together: its calls on one communicator and stream. Known by its first. */
@@ -31,6 +32,18 @@ struct nccl_unit {
   u16 stream_index;
 };
 
+/* Calls of an open group on one communicator. */
+struct nccl_counted {
+  struct communicator *communicator;
+  u32 collectives, transfers;
+};
+
+/* Work that a communicator that does not block accepted, and may not have launched yet. */
+struct nccl_held {
+  struct event_pair *pair;
+  struct event_subject subject;
+};
+
 /* A thread's NCCL state, in its family slot. */
 struct nccl_thread {
   u32 depth; /* group starts without their end */
@@ -38,7 +51,11 @@ struct nccl_thread {
   u32 calls;
   u32 n_births;
   u32 n_units;
+  u32 n_counted;
+  u32 n_held;
   struct nccl_unit units[MAX_UNITS];
+  struct nccl_counted counted[MAX_COUNTED];
+  struct nccl_held held[MAX_UNITS];
   struct birth births[MAX_BIRTHS];
 };
 
@@ -50,6 +67,15 @@ u8 nccl_dtype(int datatype);
 u64 nccl_bytes(int datatype, size_t count);
 u8 nccl_redop(int op);
 u32 nccl_group_open(struct nccl_thread *nccl);
+
+/* Whether a call was accepted: on communicators that do not block, it then goes on by itself. */
+static inline bool nccl_accepted(ncclResult_t result) {
+  return result == ncclSuccess || (int)result == TSCOPE_RESULT_IN_PROGRESS;
+}
+
+/* Ends the pairs that this thread holds for communicator `number`: its work is launched by now, or
+ * (`launched` false) when it was cannot be told any more. */
+TSCOPE_NOINLINE void nccl_held_end(struct nccl_thread *nccl, u32 number, bool launched);
 
 /* Where the record of a call in progress waits for its end. */
 struct nccl_span {
@@ -97,6 +123,15 @@ struct nccl_group_end_call {
 struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread);
 void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call *call,
                         ncclResult_t result);
+
+/* nccl_group_simulate: ends the group as well, but nothing of it is launched. */
+enum { nccl_group_simulate_wakes = TSCOPE_QUIET };
+struct nccl_group_simulate_call {
+  struct nccl_span span;
+};
+struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *thread);
+void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_simulate_call *call,
+                             ncclResult_t result);
 
 /* comm_init and its kin: calls that make communicators. */
 enum { comm_init_wakes = TSCOPE_WAKES };

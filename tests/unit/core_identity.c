@@ -5,11 +5,13 @@
  */
 #include "core_child.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "directory.h"
 #include "env.h"
 #include "identity.h"
+#include "redact.h"
 
 /* Every test starts from an environment of its own. */
 static struct tscope_identity identify(const char *const *variables) {
@@ -145,6 +147,103 @@ static void secrets_are_not_told(void **state) {
   scene_end(&scene);
 }
 
+/* Another thread's setenv() may give the list back, and entries with it, while it is looked at. */
+static void play_environment_goes(void *nothing) {
+  (void)nothing;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char **list = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHILD_CHECK(list != MAP_FAILED && gone != MAP_FAILED);
+  size_t n = page / sizeof *list, used = 0;
+  for (char **entry = environ; *entry && used < n - 2; entry++)
+    list[used++] = *entry;
+  list[used++] = gone;
+  while (used < n - 1)
+    list[used++] = (char *)(uintptr_t)"";
+  list[used] = (char *)(uintptr_t)"NCCL_LAST=seen";
+  munmap(gone, page);
+  munmap((char *)list + page, page);
+  environ = list;
+  CHILD_CHECK(hooked_launch(1));
+  environ = NULL;
+}
+
+static void an_environment_that_goes_away_harms_nobody(void **state) {
+  (void)state;
+  struct scene scene;
+  scene_play(&scene, play_environment_goes, NULL);
+  assert_non_null(memmem(scene.trace.bytes, scene.trace.size, "NCCL_LAST", 9));
+  scene_end(&scene);
+}
+
+/* --- the command line --- */
+
+static void assert_told(const char *const *arguments, const char *wanted) {
+  char line[1024], told[1024];
+  size_t n = 0;
+  for (; *arguments; n += strlen(*arguments++) + 1)
+    strcpy(line + n, *arguments);
+  tscope_redact_command(told, sizeof told, line, n);
+  assert_string_equal(told, wanted);
+  char cut[16]; /* whatever the room */
+  tscope_redact_command(cut, sizeof cut, line, n);
+  assert_int_equal(strlen(cut), strlen(wanted) < sizeof cut ? strlen(wanted) : sizeof cut - 1);
+  assert_memory_equal(cut, wanted, strlen(cut));
+}
+
+#define ASSERT_TOLD(wanted, ...) assert_told((const char *const[]){__VA_ARGS__, NULL}, wanted)
+
+static void secrets_of_a_command_line_are_not_told(void **state) {
+  (void)state;
+  ASSERT_TOLD("python train.py --token=(redacted) --lr 3e-4", "python", "train.py",
+              "--token=hunter2", "--lr", "3e-4");
+  ASSERT_TOLD("train --password (redacted) --epochs 3", "train", "--password", "hunter2",
+              "--epochs", "3");
+  ASSERT_TOLD("train --hf-token (redacted)", "train", "--hf-token", "hunter2");
+  ASSERT_TOLD("train --password=(redacted) end", "train", "--password=hun ter, 2", "end");
+  ASSERT_TOLD("train --api-key --verbose", "train", "--api-key", "--verbose");
+  ASSERT_TOLD("train wandb.api_key=(redacted) model.dim=64", "train", "wandb.api_key=hunter2",
+              "model.dim=64");
+  ASSERT_TOLD("train WANDB_API_KEY=(redacted)", "train", "WANDB_API_KEY=hunter2");
+  ASSERT_TOLD("train {\"dbPassword\": \"(redacted)\", \"size\": 3}", "train",
+              "{\"dbPassword\": \"hunter2\", \"size\": 3}");
+  ASSERT_TOLD("train s3://(redacted)@bucket/data", "train", "s3://me:hunter2@bucket/data");
+  ASSERT_TOLD("train https://host/x?access_token=(redacted)&page=2", "train",
+              "https://host/x?access_token=hunter2&page=2");
+  ASSERT_TOLD("curl -H Authorization: (redacted)", "curl", "-H", "Authorization: Bearer hunter2");
+  ASSERT_TOLD("train (redacted)", "train", "hf_abcdefghijklmnopqrstuvwxyz");
+  ASSERT_TOLD("python -c login('(redacted)')", "python", "-c", "login('sk-proj-0123456789abcdef')");
+}
+
+static void what_is_no_secret_is_told(void **state) {
+  (void)state;
+  ASSERT_TOLD("train --tokenizer=gpt2 --max-tokens 4096 --pad_token_id=0", "train",
+              "--tokenizer=gpt2", "--max-tokens", "4096", "--pad_token_id=0");
+  ASSERT_TOLD("train --author me --passes 3 --keyframes 2", "train", "--author", "me", "--passes",
+              "3", "--keyframes", "2");
+  ASSERT_TOLD("train https://host/user@v1/x a@b.c sk-short", "train", "https://host/user@v1/x",
+              "a@b.c", "sk-short");
+  ASSERT_TOLD("train --name= ''", "train", "--name=", "''");
+}
+
+/* The test's own program again, with a secret to keep. */
+static void play_command(void *told) {
+  setenv("TSCOPE_COMMAND", told, 1);
+  execl("/proc/self/exe", "core_identity", "--wake", "--token=hunter2", "--epochs=3", NULL);
+}
+
+static void a_command_line_is_told_unless_it_is_not_to_be(void **state) {
+  (void)state;
+  for (int told = 0; told < 2; told++) {
+    struct scene scene;
+    scene_play(&scene, play_command, (void *)(uintptr_t)(told ? "on" : "off"));
+    const struct trace *trace = &scene.trace;
+    assert_null(memmem(trace->bytes, trace->size, "hunter2", 7));
+    assert_int_equal(memmem(trace->bytes, trace->size, "--epochs=3", 10) != NULL, told);
+    scene_end(&scene);
+  }
+}
+
 static void write_file(const char *folder, const char *name, const char *text) {
   char path[256];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -253,7 +352,9 @@ static void links_files_and_strangers_are_refused(void **state) {
   scene_clean(&scene);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "--wake") == 0)
+    return hooked_launch(1) ? 0 : 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_by_launcher),
       cmocka_unit_test(ranks_unknown_are_unknown),
@@ -262,6 +363,10 @@ int main(void) {
       cmocka_unit_test(sizes_and_words),
       cmocka_unit_test(nonsense_leaves_the_default),
       cmocka_unit_test(secrets_are_not_told),
+      cmocka_unit_test(an_environment_that_goes_away_harms_nobody),
+      cmocka_unit_test(secrets_of_a_command_line_are_not_told),
+      cmocka_unit_test(what_is_no_secret_is_told),
+      cmocka_unit_test(a_command_line_is_told_unless_it_is_not_to_be),
       cmocka_unit_test(commit_of_the_working_folder),
       cmocka_unit_test(directories_are_made_private),
       cmocka_unit_test(links_files_and_strangers_are_refused),

@@ -170,6 +170,9 @@ static void default_streams_are_told_apart(void **state) {
   assert_int_equal(stream_of_launch(cudaStreamLegacy, true), legacy);
   assert_int_equal(stream_of_launch(cudaStreamPerThread, false), own);
   assert_true(legacy != own);
+  cudaSetDevice(0); /* where it was without having been told */
+  assert_int_equal(stream_of_launch(NULL, false), legacy);
+  assert_int_equal(stream_of_launch(NULL, true), own);
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, per_thread_stream, &other), 0);
   pthread_join(thread, NULL);

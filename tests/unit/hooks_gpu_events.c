@@ -14,6 +14,8 @@
 #include "gpu/cuda_events.h"
 #include "gpu/event_pairs.h"
 #include "hooks_gpu.h"
+#include "nccl/nccl_record.h"
+#include "store.h"
 
 static char kernel;
 static const int64_t us = 1000, ms = 1000000;
@@ -363,6 +365,42 @@ static void a_call_that_failed_did_not_run(void **state) {
   assert_int_equal(runs(), before);
 }
 
+/* A communicator that does not block: NCCL's own thread launches when it gets to it. */
+static u32 accepted_all_reduce(void) {
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  assert_non_null(thread);
+  struct collective_call call = collective_begin(thread, TSCOPE_OP_ALLREDUCE, memory, 16, ncclInt32,
+                                                 ncclSum, -1, comm, stream);
+  collective_end(thread, &call, ncclInProgress);
+  tscope_leave(thread);
+  launch(&kernel, 3 * ms);
+  return LAST(COLLECTIVE, collective).seq;
+}
+
+static void what_is_in_progress_ends_when_the_job_knows_that_it_is_launched(void **state) {
+  (void)state;
+  u32 before = runs();
+  u32 seq = accepted_all_reduce();
+  ncclResult_t now;
+  assert_int_equal(ncclCommGetAsyncError(comm, &now), ncclSuccess);
+  assert_int_equal(now, ncclSuccess);
+  assert_int_equal(runs(), before + 1);
+  struct tscope_collective_run_record run = LAST(COLLECTIVE_RUN, collective_run);
+  assert_int_equal(run.seq, seq);
+  assert_in_range(run.dur, 3 * ms - 10 * us, 3 * ms + 10 * us);
+}
+
+static void what_is_in_progress_when_the_next_call_comes_has_no_time(void **state) {
+  (void)state;
+  u32 before = runs(), seq = accepted_all_reduce();
+  u64 lost = tscope_store.header->lost[TSCOPE_LOSS_GPU];
+  assert_int_equal(ncclAllReduce(memory, memory, 16, ncclInt32, ncclSum, comm, stream),
+                   ncclSuccess);
+  assert_int_equal(runs(), before + 1);
+  assert_int_equal(LAST(COLLECTIVE_RUN, collective_run).seq, seq + 1);
+  assert_int_equal(tscope_store.header->lost[TSCOPE_LOSS_GPU], lost + 1);
+}
+
 /* Last: the stand-in ends the program when an event is used after its context. */
 static void events_end_with_their_device(void **state) {
   (void)state;
@@ -396,6 +434,8 @@ int main(void) {
       cmocka_unit_test(a_collective_has_its_own_number),
       cmocka_unit_test(a_group_is_timed_where_it_is_launched),
       cmocka_unit_test(a_call_that_failed_did_not_run),
+      cmocka_unit_test(what_is_in_progress_ends_when_the_job_knows_that_it_is_launched),
+      cmocka_unit_test(what_is_in_progress_when_the_next_call_comes_has_no_time),
       cmocka_unit_test(events_end_with_their_device),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

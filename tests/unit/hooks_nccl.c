@@ -428,6 +428,103 @@ static void a_grown_communicator_knows_whence_but_not_who_it_is(void **state) {
   assert_int_equal(made.rank, 2);
 }
 
+/* --- every result of every family of calls --- */
+
+static bool accepted(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
+static void every_result_of_a_call_on_a_communicator(void **state) {
+  (void)state;
+  ncclComm_t comm = make(140, "results");
+  for (int result = 0; result <= (int)ncclNumResults; result++) {
+    library.result = (ncclResult_t)result;
+    u32 all_reduces = count(TSCOPE_REC_COLLECTIVE), puts = count(TSCOPE_REC_ONE_SIDED);
+    assert_int_equal(
+        ncclAllReduce(NULL, NULL, 1, ncclFloat16, ncclSum, comm, (cudaStream_t)0x5000), result);
+    struct tscope_collective_record call = LAST(COLLECTIVE, collective);
+    assert_int_equal(call.result, result);
+    assert_int_equal(call.seq, result);
+    assert_true(call.dur != TSCOPE_DUR_PENDING);
+    assert_int_equal(put_signal(NULL, 1, ncclFloat16, 3, NULL, 0, 0, 0, 0, comm, NULL), result);
+    assert_int_equal(LAST(ONE_SIDED, one_sided).result, result);
+    assert_int_equal(count(TSCOPE_REC_COLLECTIVE), all_reduces + 1);
+    assert_int_equal(count(TSCOPE_REC_ONE_SIDED), puts + 1);
+  }
+}
+
+static void every_result_of_a_group(void **state) {
+  (void)state;
+  ncclComm_t comm = make(141, "groups");
+  for (int result = 0; result <= (int)ncclNumResults; result++) {
+    u32 groups = count(TSCOPE_REC_GROUP);
+    library.result = (ncclResult_t)result;
+    assert_int_equal(ncclGroupStart(), result);
+    library.result = ncclSuccess;
+    reduce(comm);
+    bool open = LAST(COLLECTIVE, collective).group != 0;
+    assert_int_equal(open, accepted((ncclResult_t)result));
+    library.result = (ncclResult_t)result;
+    if (open)
+      assert_int_equal(ncclGroupEnd(), result);
+    assert_int_equal(count(TSCOPE_REC_GROUP), groups + open);
+    if (open)
+      assert_int_equal(LAST(GROUP, group).result, result);
+    library.result = ncclSuccess;
+    reduce(comm);
+    assert_int_equal(LAST(COLLECTIVE, collective).group, 0);
+  }
+}
+
+/* A communicator exists once its making was accepted, outside a group and inside. */
+static void every_result_of_making_and_ending_a_communicator(void **state) {
+  (void)state;
+  for (int result = 0; result <= (int)ncclNumResults; result++) {
+    for (int grouped = 0; grouped < 2; grouped++) {
+      u32 made = count(TSCOPE_REC_COMM);
+      ncclComm_t comm = NULL;
+      library.next = handle(150 + 2 * result + grouped);
+      if (grouped)
+        ncclGroupStart();
+      library.result = (ncclResult_t)result;
+      assert_int_equal(ncclCommInitRank(&comm, 4, (ncclUniqueId){{"life"}}, 2), result);
+      library.result = ncclSuccess;
+      if (grouped)
+        ncclGroupEnd();
+      assert_int_equal(count(TSCOPE_REC_COMM), made + accepted((ncclResult_t)result));
+      if (!accepted((ncclResult_t)result))
+        continue;
+      library.result = (ncclResult_t)result;
+      assert_int_equal(ncclCommDestroy(comm), result);
+      assert_int_equal(LAST(COMM_END, comm_end).result, result);
+      library.result = ncclSuccess;
+    }
+  }
+}
+
+static void a_group_that_is_only_simulated_leaves_nothing(void **state) {
+  (void)state;
+  ncclComm_t comm = make(190, "simulated");
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  reduce(comm);
+  for (int result = 0; result <= (int)ncclNumResults; result++) {
+    ncclGroupStart();
+    reduce(comm);
+    ncclSend(NULL, 1, ncclInt8, 1, comm, NULL);
+    u32 group = LAST(COLLECTIVE, collective).group;
+    library.result = (ncclResult_t)result;
+    assert_int_equal(ncclGroupSimulateEnd(&info), result);
+    library.result = ncclSuccess;
+    struct tscope_group_record end = LAST(GROUP, group);
+    assert_int_equal(end.header.tag, TSCOPE_GROUP_SIMULATED);
+    assert_int_equal(end.group, group);
+    reduce(comm);
+    struct tscope_collective_record next = LAST(COLLECTIVE, collective);
+    assert_int_equal(next.group, 0);
+    assert_int_equal(next.seq, 1 + result); /* as on ranks that did not ask */
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, fresh_library)
   const struct CMUnitTest tests[] = {
@@ -448,6 +545,10 @@ int main(void) {
       TEST(gpu_times_can_be_declined),
       TEST(one_sided_calls_are_recorded_apart),
       TEST(a_grown_communicator_knows_whence_but_not_who_it_is),
+      TEST(every_result_of_a_call_on_a_communicator),
+      TEST(every_result_of_a_group),
+      TEST(every_result_of_making_and_ending_a_communicator),
+      TEST(a_group_that_is_only_simulated_leaves_nothing),
       TEST(more_communicators_than_the_table_holds),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
