@@ -168,14 +168,14 @@ _Static_assert(sizeof(struct tscope_collective_record) == 56, "collective");
  * is empty. When a detail chunk is recycled, committed is set to 0 before anything else. */
 struct tscope_chunk_header {
   u32 magic;
-  u8 home;         /* enum tscope_home */
-  u8 clock;        /* enum tscope_chunk_clock */
+  u8 home;  /* enum tscope_home */
+  u8 clock; /* enum tscope_chunk_clock */
   u16 header_bytes;
-  u32 thread;      /* dense thread number */
-  u32 sequence;    /* order among this thread's chunks of this home, from 0 */
-  u64 base;        /* absolute time that records' `time` is relative to, in chunk clock units */
+  u32 thread;   /* dense thread number */
+  u32 sequence; /* order among this thread's chunks of this home, from 0 */
+  u64 base;     /* absolute time that records' `time` is relative to, in chunk clock units */
   u64 committed;
-  u64 generation;  /* how often this chunk has been recycled */
+  u64 generation; /* how often this chunk has been recycled */
   u64 reserved[3];
 };
 _Static_assert(sizeof(struct tscope_chunk_header) == 64, "chunk header");
@@ -189,23 +189,23 @@ struct tscope_file_header {
   u32 byte_order_mark;
   u32 header_bytes;
   u32 chunk_bytes;
-  u32 tick_source;       /* enum tscope_tick_source */
-  u32 tick_shift;        /* chunk time units are ticks >> tick_shift */
-  u64 tick_hz;           /* estimate at start; ANCHOR records refine it */
+  u32 tick_source; /* enum tscope_tick_source */
+  u32 tick_shift;  /* chunk time units are ticks >> tick_shift */
+  u64 tick_hz;     /* estimate at start; ANCHOR records refine it */
   u32 pid;
-  u32 rank;              /* from the launcher's environment, TSCOPE_UNKNOWN_RANK if it said none */
-  u32 world_size;        /* likewise, 0 if unknown */
-  u32 local_rank;        /* likewise, TSCOPE_UNKNOWN_RANK if unknown */
+  u32 rank;       /* from the launcher's environment, TSCOPE_UNKNOWN_RANK if it said none */
+  u32 world_size; /* likewise, 0 if unknown */
+  u32 local_rank; /* likewise, TSCOPE_UNKNOWN_RANK if unknown */
   u64 start_ticks;
   u64 start_monotonic_ns;
   u64 start_realtime_ns;
-  u64 features;          /* reserved for incompatible additions; a reader refuses unknown low 32 */
-  char host[64];         /* NUL-terminated, cut if longer */
-  char run[128];         /* run identity: equal for all processes of one run */
-  u64 chunks;            /* chunks that exist in the file */
-  u64 detail_cap_chunks; /* detail chunks before recycling starts */
-  u64 closed_realtime_ns;/* 0 until the process ended in order */
-  u64 lost[16];          /* by enum tscope_loss */
+  u64 features;           /* reserved for incompatible additions; a reader refuses unknown low 32 */
+  char host[64];          /* NUL-terminated, cut if longer */
+  char run[128];          /* run identity: equal for all processes of one run */
+  u64 chunks;             /* chunks that exist in the file */
+  u64 detail_cap_chunks;  /* detail chunks before recycling starts */
+  u64 closed_realtime_ns; /* 0 until the process ended in order */
+  u64 lost[16];           /* by enum tscope_loss */
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");

@@ -59,8 +59,8 @@ static bool is_secret_name(const char *name, size_t n) {
 
 /* Length of a key that services give out, at the beginning of `text`; 0 if there is none. */
 static size_t well_known_key(const char *text) {
-  static const char *const begins[] = {"hf_",    "sk-",   "ghp_",  "gho_",  "github_pat_",
-                                       "glpat-", "xoxb-", "xoxp-", "AKIA",  "ASIA",
+  static const char *const begins[] = {"hf_",    "sk-",    "ghp_",  "gho_", "github_pat_",
+                                       "glpat-", "xoxb-",  "xoxp-", "AKIA", "ASIA",
                                        "eyJ",    "nvapi-", NULL};
   const size_t least = 16; /* shorter ones are words */
   for (const char *const *begin = begins; *begin; begin++) {
@@ -98,7 +98,8 @@ static void put_redacted(struct text *text) {
   put(text, redacted, sizeof redacted - 1);
 }
 
-/* Length of what stands between a name and its value: "=", ": ", "\": \""; 0 if no value follows. */
+/* Length of what stands between a name and its value: "=", ": ", "\": \""; 0 if no value follows.
+ */
 static size_t assignment(const char *text) {
   size_t length = strspn(text, "\"' ]");
   if (text[length] != '=' && text[length] != ':')

@@ -26,10 +26,10 @@ static const struct gpu_clock_source *source; /* the one that is open */
 static bool resting;                          /* it is open, but measures nothing for now */
 static bool polling;                          /* the ticker is inside the source */
 static bool process_ends;
-static struct gpu_clock_counts said;          /* what the trace knows of the counts */
-static char opened_why[512];                  /* why this source and no earlier one */
-static const char *forsaken;                  /* why CUPTI is not to be used again */
-static u64 owner;                             /* of the lock: process and thread, 0 for none */
+static struct gpu_clock_counts said; /* what the trace knows of the counts */
+static char opened_why[512];         /* why this source and no earlier one */
+static const char *forsaken;         /* why CUPTI is not to be used again */
+static u64 owner;                    /* of the lock: process and thread, 0 for none */
 
 /* --- one change at a time --- */
 
@@ -155,9 +155,7 @@ static bool asked_for(const struct gpu_clock_source *which) {
 }
 
 /* What the job told CUDA, read on the job's thread that uses CUDA first; the ticker asks again. */
-static struct {
-  bool one_connection, injected;
-} told;
+static struct { bool one_connection, injected; } told;
 
 static void read_environment(void) {
   const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");

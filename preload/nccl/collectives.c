@@ -217,8 +217,7 @@ static void open_group_span(struct tscope_thread *thread, struct nccl_span *span
   if (nccl->depth != 1 || (!nccl->calls && !nccl->n_births))
     return;
   struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
-  span->dur =
-      tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof record);
+  span->dur = tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof record);
 }
 
 /* True when this was the outermost group's end. */

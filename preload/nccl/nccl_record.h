@@ -92,8 +92,8 @@ struct collective_call {
   struct event_subject subject;
 };
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
-                                        const void *buffer, size_t count, ncclDataType_t datatype, int redop, int peer,
-                                        ncclComm_t comm, cudaStream_t stream);
+                                        const void *buffer, size_t count, ncclDataType_t datatype,
+                                        int redop, int peer, ncclComm_t comm, cudaStream_t stream);
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result);
 

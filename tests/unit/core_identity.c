@@ -159,8 +159,8 @@ static void play_environment_goes(void *nothing) {
     list[used++] = *entry;
   list[used++] = gone;
   while (used < n - 1)
-    list[used++] = (char *)(uintptr_t)"";
-  list[used] = (char *)(uintptr_t)"NCCL_LAST=seen";
+    list[used++] = (char *)(uintptr_t) "";
+  list[used] = (char *)(uintptr_t) "NCCL_LAST=seen";
   munmap(gone, page);
   munmap((char *)list + page, page);
   environ = list;

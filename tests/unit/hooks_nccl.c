@@ -440,8 +440,8 @@ static void every_result_of_a_call_on_a_communicator(void **state) {
   for (int result = 0; result <= (int)ncclNumResults; result++) {
     library.result = (ncclResult_t)result;
     u32 all_reduces = count(TSCOPE_REC_COLLECTIVE), puts = count(TSCOPE_REC_ONE_SIDED);
-    assert_int_equal(
-        ncclAllReduce(NULL, NULL, 1, ncclFloat16, ncclSum, comm, (cudaStream_t)0x5000), result);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, ncclFloat16, ncclSum, comm, (cudaStream_t)0x5000),
+                     result);
     struct tscope_collective_record call = LAST(COLLECTIVE, collective);
     assert_int_equal(call.result, result);
     assert_int_equal(call.seq, result);
