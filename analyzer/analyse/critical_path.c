@@ -182,7 +182,7 @@ static bool step_back(struct walk *w, bool *at_end) {
   enum path_category gap = PATH_LAUNCH;
   if (!device)
     gap = host_category(g, node->rank, node->phase);
-  else if (node->launch == INDEX_NONE)
+  else if (node->launch == INDEX_NONE && !node->queued)
     gap = PATH_UNKNOWN;
   u32 label =
       device ? (gap == PATH_UNKNOWN ? LABEL_NOT_KNOWN : LABEL_LAUNCH_LATENCY) : LABEL_HOST_GAP;

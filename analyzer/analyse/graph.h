@@ -36,9 +36,10 @@ struct node {
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node's begin */
   u8 kind;
-  u8 phase;   /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
-  bool first; /* on its lane */
-  bool cut;   /* goes on after the sample */
+  u8 phase;    /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
+  bool first;  /* on its lane */
+  bool cut;    /* goes on after the sample */
+  bool queued; /* on the device: launched before the sample began */
 };
 
 /* One rank's part of one sample. */

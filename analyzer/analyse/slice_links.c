@@ -26,7 +26,10 @@ static void link_launches(struct cutter *c, u32 n_spans) {
     const struct span *span = &c->t->spans[span_at(c, i)];
     if (!SPAN_ON_DEVICE(span->kind) || span->start < c->slice->begin)
       continue;
-    c->slice->nodes[c->node_of[i]].launch = node_of_span(c, span->launch);
+    struct node *node = &c->slice->nodes[c->node_of[i]];
+    node->launch = node_of_span(c, span->launch);
+    node->queued = span->launch == INDEX_NONE ? lane_was_queued(&c->t->lanes[span->lane], span)
+                                              : c->t->spans[span->launch].start < c->slice->begin;
   }
 }
 

@@ -7,7 +7,7 @@
  * goes with what ran before it on its stream, unless the next that was seen is of a later step than
  * the next: then neither was watched. Work of another stream than the one that computes
  * most, which goes on beside all of the next step, belongs to no step: a copy to a checkpoint, a
- * kernel that runs for ever.
+ * kernel that runs for ever. Work that was on its way when the recording began is of no step of it.
  */
 #include <errno.h>
 
@@ -121,10 +121,25 @@ static int place_work(struct bounding *b, u16 lane, i64 launched, i64 end) {
   return 0;
 }
 
+/* Work launched before the recording began: the first step begins when that is done. */
+static int place_queued(struct bounding *b, const struct span *span) {
+  struct stream *stream = &b->streams[span->lane];
+  if (stream->tail)
+    extend_tail(b, stream, span->end);
+  else if (!VECTOR_PUSH(&b->tails, ((struct tail){span->end, 0, span->lane})))
+    return -ENOMEM;
+  stream->tail = stream->tail ? stream->tail : b->tails.n;
+  return 0;
+}
+
 static int take_work(struct bounding *b, const struct span *span) {
   struct stream *stream = &b->streams[span->lane];
   i64 time = span->kind == SPAN_KERNEL ? span->end - span->start : 0;
   stream->kernels += time;
+  if (lane_was_queued(&b->t->lanes[span->lane], span)) {
+    stream->known += time;
+    return place_queued(b, span);
+  }
   if (span->launch == INDEX_NONE) {
     stream->unplaced = span->end > stream->unplaced ? span->end : stream->unplaced;
     return 0;

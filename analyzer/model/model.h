@@ -258,7 +258,13 @@ struct lane {
   bool device;
   u32 id; /* thread number, or stream index */
   const char *name;
+  i64 queued_until; /* work of a stream that starts earlier and whose launch is not known was
+                       launched before the recording began; 0: there is none */
 };
+
+static inline bool lane_was_queued(const struct lane *lane, const struct span *span) {
+  return span->launch == INDEX_NONE && span->start < lane->queued_until;
+}
 
 /* One rank, decoded: spans sorted by (start, longer first). */
 struct timeline {
@@ -283,7 +289,7 @@ struct timeline {
   u64 graph_launches,
       graph_launches_run,  /* replays of graphs; of which something was seen to run */
       graph_launches_open; /* of all: in which something runs as often as the GPU decides */
-  i64 detail_begin;       /* detail before this was overwritten in the ring */
+  i64 detail_begin;        /* detail before this was overwritten in the ring */
   void *internal;
 };
 

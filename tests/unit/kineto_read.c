@@ -250,6 +250,34 @@ static void steps_are_the_profilers(void **state) {
   model_free(model);
 }
 
+static double path_ms(const struct results *results, const char *category) {
+  for (u32 i = 0; i < results->n_path_categories; i++)
+    if (strcmp(results->path_by_category[i].name, category) == 0)
+      return results->path_by_category[i].ms;
+  return NAN;
+}
+
+/* Three kernels of 100 us were on their way when it begins, 20 us between them; then one that is
+ * launched in it, and goes on after the host's last call. Nothing of that is unknown. */
+static void the_path_of_a_recording_that_begins_amid_work(void **state) {
+  static const struct analyse_options options = {
+      .flops_per_step = NAN, .params = NAN, .tokens_per_step = NAN, .peak_tflops = NAN};
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":[" KERNEL("a", "100", "100", "1") "," KERNEL(
+          "b", "220", "100",
+          "2") "," KERNEL("c", "340", "100",
+                          "3") "," LAUNCH("300", "9") "," KERNEL("d", "440", "160", "9") "]}");
+  struct results *results;
+  assert_int_equal(analyse(model, &options, &results), 0);
+  assert_true(fabs(results->path_wall_ms - 0.5) < 1e-9);
+  assert_true(fabs(path_ms(results, "compute") - 0.46) < 1e-9);
+  assert_true(fabs(path_ms(results, "launch") - 0.04) < 1e-9);
+  assert_true(path_ms(results, "unknown") == 0);
+  results_free(results);
+  model_free(model);
+}
+
 /* A stream that waits for an event of another, and a host that waits for one: as cuda_sync events
  * tell. */
 static void waits_are_edges(void **state) {
@@ -380,6 +408,7 @@ int main(void) {
       WITH_FOLDER(traces_that_begin_later_are_matched),
       WITH_FOLDER(ranks_are_found_without_being_told),
       WITH_FOLDER(steps_are_the_profilers),
+      WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
       WITH_FOLDER(waits_are_edges),
       WITH_FOLDER(gpu_time_and_launches_add_up),
       WITH_FOLDER(recomputation_is_told_from_backward),

@@ -190,13 +190,19 @@ static void nothing_of_the_gpu_leaves_the_host(void **state) {
 
 enum { PROFILED = 6, MARK_US = 100, KERNEL_US = 150 };
 
-/* The host marks a step every 100 us and launches two kernels in it, of 150 us each. */
-static void write_profile(const struct fixture *fixture) {
+/* The host marks a step every 100 us and launches two kernels in it, of 150 us each. Before that
+ * the GPU has some work to do that was launched before the recording began. */
+static void write_profile(const struct fixture *fixture, u32 queued) {
   char path[128];
   snprintf(path, sizeof path, "%s/rank0.trace.json", fixture->directory);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fputs("{\"traceEvents\":[", file);
+  for (u32 i = 0; i < queued; i++)
+    fprintf(file,
+            "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%u,"
+            "\"dur\":%u,\"args\":{\"stream\":7,\"correlation\":%u}},",
+            1020 + i * KERNEL_US, KERNEL_US, 50 + i);
   for (u32 s = 0; s < PROFILED; s++) {
     u32 mark = 1000 + s * MARK_US;
     fprintf(file,
@@ -209,8 +215,8 @@ static void write_profile(const struct fixture *fixture) {
               "\"tid\":1,\"ts\":%u,\"dur\":5,\"args\":{\"correlation\":%u}},"
               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%u,"
               "\"dur\":%u,\"args\":{\"stream\":7,\"correlation\":%u}}%s",
-              mark + 10 * (k + 1), 2 * s + k + 1, 1020 + (2 * s + k) * KERNEL_US, KERNEL_US,
-              2 * s + k + 1, s + 1 == PROFILED && k ? "]}" : ",");
+              mark + 10 * (k + 1), 100 + 2 * s + k, 1020 + (queued + 2 * s + k) * KERNEL_US,
+              KERNEL_US, 100 + 2 * s + k, s + 1 == PROFILED && k ? "]}" : ",");
   }
   fclose(file);
 }
@@ -220,7 +226,7 @@ static void marks_of_a_profiler_end_on_the_host(void **state) {
   const char *path = fixture->directory;
   struct model *model = NULL;
   char why[512] = "";
-  write_profile(fixture);
+  write_profile(fixture, 0);
   assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof why), 0);
   struct results *r = analyse_model(model);
   assert_int_equal(r->n_step_ms, PROFILED);
@@ -228,6 +234,22 @@ static void marks_of_a_profiler_end_on_the_host(void **state) {
     assert_near(r->step_ms[s], (2 * KERNEL_US + (s ? 0 : 20)) / 1e3, 1e-9);
   assert_near(r->ranks[0].median_compute_ms, 2 * KERNEL_US / 1e3, 1e-6);
   assert_near(r->host_ahead_max_ms, (20 + PROFILED * (2 * KERNEL_US - MARK_US)) / 1e3, 1e-9);
+  results_free(r);
+  model_free(model);
+}
+
+/* The first step too holds what was launched in it, and no more. */
+static void a_recording_that_begins_amid_work(void **state) {
+  const struct fixture *fixture = *state;
+  const char *path = fixture->directory;
+  struct model *model = NULL;
+  char why[512] = "";
+  write_profile(fixture, 5);
+  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof why), 0);
+  struct results *r = analyse_model(model);
+  for (u32 s = 0; s < PROFILED; s++)
+    assert_near(r->step_ms[s], 2 * KERNEL_US / 1e3, 1e-9);
+  assert_near(r->ranks[0].median_compute_ms, 2 * KERNEL_US / 1e3, 1e-6);
   results_free(r);
   model_free(model);
 }
@@ -500,6 +522,7 @@ int main(void) {
       ON_DISK(collectives_alone_tell_it_too),
       ON_DISK(nothing_of_the_gpu_leaves_the_host),
       ON_DISK(marks_of_a_profiler_end_on_the_host),
+      ON_DISK(a_recording_that_begins_amid_work),
       cmocka_unit_test(work_beside_the_steps_ends_none),
       cmocka_unit_test(work_of_another_stream_is_part_of_the_step),
       cmocka_unit_test(work_of_unseen_launches_follows_what_ran_before),

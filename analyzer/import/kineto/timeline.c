@@ -115,6 +115,22 @@ static void put_spans(struct making *m) {
   }
 }
 
+/* Correlation ids are counted up, so work of an id below those of all calls in the trace was
+ * launched before it begins. */
+static void find_queued(struct making *m, const struct kineto_calls *calls) {
+  struct timeline *t = m->timeline;
+  for (u32 i = 0; i < m->trace->items.n && calls->n; i++) {
+    const struct kineto_item *item = &m->trace->items.at[i];
+    if (m->span_of[i] == INDEX_NONE || !item->correlation ||
+        item->correlation >= calls->at[0].number)
+      continue;
+    const struct span *span = &t->spans[m->span_of[i]];
+    struct lane *lane = &t->lanes[span->lane];
+    if (SPAN_ON_DEVICE(span->kind) && span->start >= lane->queued_until)
+      lane->queued_until = span->start + 1;
+  }
+}
+
 /* Device work to the calls of its correlation id. */
 static void link_launches(struct making *m, const struct kineto_calls *calls) {
   struct span *spans = m->timeline->spans;
@@ -382,10 +398,13 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   int error = internal && m.span_of && timeline->spans && timeline->bytes ? 0 : -ENOMEM;
   if (!error)
     error = kineto_calls_index(trace, &calls);
+  if (!error)
+    error = make_lanes(&m);
   if (!error) {
     internal->trace = trace;
     put_spans(&m);
     link_launches(&m, &calls);
+    find_queued(&m, &calls);
     error = lay_out_streams(&m);
     if (!error)
       error = lay_out_endings(&m);
@@ -394,8 +413,6 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
     timeline->edges = m.edges.at;
     timeline->n_edges = m.edges.n;
   }
-  if (!error)
-    error = make_lanes(&m);
   if (!error)
     error = unite_all(&m);
   free(calls.at);
