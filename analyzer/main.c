@@ -36,6 +36,7 @@ __attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
 }
 
 static bool fails(const struct finding *findings, u32 n, int fail_on) {
+  fail_on = fail_on == FAIL_ON_UNDECIDED ? SEVERITY_WARNING : fail_on;
   for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < n; i++)
     if ((int)findings[i].severity >= fail_on)
       return true;
@@ -72,7 +73,8 @@ static int write_report(const struct options *options, const struct results *res
                cause == ENODATA ? no_ledger : strerror(cause));
   bool met = options->diff
                  ? fails(results->diff.findings, results->diff.n_findings, options->fail_on)
-                 : fails(results->findings, results->n_findings, options->fail_on);
+                 : fails(results->findings, results->n_findings, options->fail_on) ||
+                       (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
   return met ? STATUS_FINDINGS : STATUS_OK;
 }
 

@@ -29,6 +29,12 @@ struct finding {
   u32 n_ranks;
 };
 
+/* What could not be judged, and why. */
+struct undecided {
+  const char *what; /* "collectives", "step times", ... */
+  const char *why;
+};
+
 struct coverage {
   const char *name; /* "collective times", "kernel times", ... */
   double share;     /* 0..1 */
@@ -293,6 +299,11 @@ struct results {
   struct products_result products;
   struct convergence_result convergence;
   struct series_result series;
+  /* "ok" only where nothing was found and nothing is undecided; "undecided", "note", "warning",
+   * "critical" */
+  const char *verdict;
+  struct undecided *undecided;
+  u32 n_undecided;
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;

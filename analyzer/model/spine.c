@@ -316,8 +316,10 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
     seen(spine, chunk_ns(&reading->clock, earliest));
     seen(spine, chunk_ns(&reading->clock, latest));
   }
-  if (gpu_latest)
+  if (gpu_latest) {
     worked_until(reading, chunk_ns(&reading->clock, gpu_latest));
+    seen(spine, chunk_ns(&reading->clock, gpu_latest));
+  }
   return true;
 }
 

@@ -455,6 +455,12 @@ const struct json_field json_finding_fields[] = {
     END,
 };
 
+static const struct json_field undecided_fields[] = {
+    TEXT(undecided, "what", what, "what could not be judged"),
+    TEXT(undecided, "why", why, "and why"),
+    END,
+};
+
 const struct json_field json_report_fields[] = {
     MADE("schema", make_schema, "string", "\"tscope.report/1\""),
     OBJECT("run", run_fields, "what was looked at"),
@@ -484,6 +490,12 @@ const struct json_field json_report_fields[] = {
     OBJECT("convergence", json_convergence_fields, "what the job's own values tell"),
     OBJECT("series", json_series_fields, "the run step by step and rank by rank, thinned out"),
     OBJECT("diff", json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
+    TEXT(results, "verdict", verdict,
+         "\"ok\", \"undecided\", \"note\", \"warning\" or \"critical\": the worst finding; \"ok\" "
+         "only "
+         "where nothing is undecided"),
+    LIST("undecided", undecided, n_undecided, undecided, undecided_fields,
+         "what could not be judged"),
     LIST("findings", findings, n_findings, finding, json_finding_fields, "most worth first"),
     END,
 };

@@ -157,9 +157,10 @@ static const char *option_fail_on(struct options *options, const char *argument)
   static const char *const words[] = {[SEVERITY_INFO] = "info",
                                       [SEVERITY_WARNING] = "warning",
                                       [SEVERITY_CRITICAL] = "critical",
+                                      [FAIL_ON_UNDECIDED] = "undecided",
                                       NULL};
   options->fail_on = word(argument, words);
-  return options->fail_on >= 0 ? NULL : "info, warning or critical";
+  return options->fail_on >= 0 ? NULL : "info, warning, critical or undecided";
 }
 
 static const char *option_ranks(struct options *options, const char *argument) {

@@ -13,6 +13,7 @@
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 #define FAIL_ON_NOTHING (-1)
+#define FAIL_ON_UNDECIDED (SEVERITY_CRITICAL + 1) /* on warnings, and where it cannot be told */
 
 struct options {
   const char *const *paths;
@@ -24,7 +25,7 @@ struct options {
   unsigned width;                                                       /* 0 if not given */
   unsigned threads;                                                     /* 0: one per core */
   enum color_when color;
-  int fail_on; /* enum severity, or FAIL_ON_NOTHING */
+  int fail_on; /* enum severity, or FAIL_ON_NOTHING, FAIL_ON_UNDECIDED */
   u64 quick;   /* 0 if not given */
   bool list, include_warmup, ascii, version, help;
   bool stacks;

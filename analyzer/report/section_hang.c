@@ -114,7 +114,7 @@ static void body(struct pen *pen, const struct results *results, const struct re
 const struct section section_hang = {
     .title = "Collectives of all ranks",
     .applies = applies,
-    .findings = {"DIST.HANG", "DIST.DESYNC"},
+    .findings = {"DIST.HANG", "DIST.DESYNC", "DATA.UNDECIDED"},
     .unjudged = unjudged,
     .body = body,
 };

@@ -39,26 +39,14 @@ static void put_lamp_and_title(struct pen *pen, const struct finding *finding) {
 
 /* What could not be judged is part of the verdict: its silence must not read as praise. */
 static void put_cannot_tell(struct pen *pen, const struct results *results) {
-  const struct {
-    const char *what, *why;
-  } gaps[] = {
-      {"step times", results->whole_run ? "no steps were found in the trace" : NULL},
-      {"waits between ranks", results->model->clock_aligned || results->model->n_ranks < 2
-                                  ? NULL
-                                  : results->model->clock_method},
-      {"exposed communication", results->overlap_reason},
-      {"critical path", results->path_reason},
-  };
-  for (size_t i = 0; section_has_timelines(results) && i < sizeof(gaps) / sizeof(gaps[0]); i++) {
-    if (!gaps[i].why)
-      continue;
+  for (u32 i = 0; i < results->n_undecided; i++) {
     if (pen->column)
       pen_newline(pen);
     pen_to(pen, TEXT_INDENT);
     pen_put(pen, STYLE_DIM, lamp_glyph(LAMP_UNKNOWN));
     pen_blank(pen, 1);
-    pen_format(pen, STYLE_PLAIN, "cannot tell %s: ", gaps[i].what);
-    pen_words(pen, STYLE_PLAIN, INDENT, gaps[i].why);
+    pen_format(pen, STYLE_PLAIN, "cannot tell %s: ", results->undecided[i].what);
+    pen_words(pen, STYLE_PLAIN, INDENT, results->undecided[i].why);
   }
 }
 
@@ -83,9 +71,16 @@ static void verdict(struct pen *pen, const struct results *results,
   if (results->n_findings == 0) {
     pen_to(pen, TEXT_INDENT);
     pen_words(pen, STYLE_PLAIN, TEXT_INDENT,
-              "Nothing that was measured stands out: no finding reached its threshold.");
+              results->n_undecided
+                  ? "No finding reached its threshold, but not all could be judged:"
+                  : "Nothing that was measured stands out: no finding reached its threshold.");
   }
   put_cannot_tell(pen, results);
+}
+
+/* Silence is no praise where something could not be judged. */
+static bool is_undecided(const struct results *results) {
+  return results->n_undecided > 0;
 }
 
 static void findings(struct pen *pen, const struct results *results,
@@ -119,5 +114,6 @@ static void findings(struct pen *pen, const struct results *results,
 }
 
 /* Both show every finding's severity. */
-const struct section section_verdict = {"Verdict", section_always, {""}, NULL, NULL, verdict};
+const struct section section_verdict = {"Verdict", section_always, {""},
+                                        NULL,      is_undecided,   verdict};
 const struct section section_findings = {"Findings", section_always, {""}, NULL, NULL, findings};

@@ -8,6 +8,7 @@ does not hold.
 - What was not seen at all is said in capital letters.
 - A finding has evidence with a number, something to do, ranks that exist, and a worth that the run
   has.
+- "ok" is said only where nothing is undecided.
 - No what-if is below what the ranks that it leaves alone compute.
 """
 import json
@@ -110,6 +111,25 @@ def check_findings(report):
             yield f"{finding['id']}: worth {worth} s of a run of {lasted} s"
 
 
+def check_verdict(report, text):
+    found, undecided = [f["severity"] for f in report["findings"]], report["undecided"]
+    wanted = next((s for s in ("critical", "warning") if s in found), None)
+    wanted = wanted or ("undecided" if undecided else "note" if found else "ok")
+    if report["verdict"] != wanted:
+        yield f"the verdict is {report['verdict']}, and it should be {wanted}"
+    heading = next(line for line in text.splitlines() if re.match(r"\S Verdict ", line))
+    if undecided and heading.endswith(" ok"):
+        yield "the verdict says ok, and something is undecided"
+    check = report["collective_check"]
+    blamed = check["suspects"] or any("DESYNC" in f["id"] or "HANG" in f["id"]
+                                      for f in report["findings"])
+    if check["pending_ranks"] and not blamed and not {"critical"} & set(found):
+        yield f"{check['pending_ranks']} ranks are pending, and nothing is said of it"
+    for one in undecided:
+        if not one["why"]:
+            yield f"{one['what']} is undecided, and nothing says why"
+
+
 def check_what_ifs(report):
     computed = {rank["rank"]: rank["mean_compute_ms"] or 0 for rank in report["distributed"]["ranks"]}
     for what_if in report["critical_path"]["what_if"]:
@@ -139,4 +159,5 @@ def refuse(constant):
 def broken(document, text):
     report = json.loads(document, parse_constant=refuse)
     return [*check_numbers(report), *check_sums(report), *check_reasons(report),
-            *check_findings(report), *check_what_ifs(report), *check_text(text)]
+            *check_findings(report), *check_what_ifs(report), *check_verdict(report, text),
+            *check_text(text)]

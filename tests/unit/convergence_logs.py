@@ -121,6 +121,19 @@ class Logs(unittest.TestCase):
         self.check("starting\n" + "".join(f"loss={l}\n" for _, l, _, _ in rows), "anything", steps=(0, 1, 2),
                    norm=False, rate=False, given=True)
 
+    def test_a_log_without_values_is_undecided(self):
+        for text, name in (("step 1 of 10\nstep 2 of 10\n", "a.log"),
+                           (json.dumps({"step": 1, "note": "nothing"}) + "\n", "b.jsonl")):
+            path = self.write(text, name)
+            done = subprocess.run([REPORT, "--format", "json", "--fail-on", "warning", path],
+                                  capture_output=True, text=True)
+            if done.returncode == 2:  # not taken for a log at all: that is an answer too
+                self.assertIn(name, done.stderr)
+                continue
+            document = json.loads(done.stdout)
+            self.assertEqual((done.returncode, document["verdict"]), (1, "warning"))
+            self.assertEqual(self.ids(document), ["DATA.UNDECIDED"])
+
     def test_other_losses_are_not_the_loss(self):
         text = "step 1 aux loss: 0.1 balance_loss: 9 val loss: 5 loss: 2\n"
         c = self.report(self.write(text, "a.log"))["convergence"]

@@ -298,6 +298,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        .action = arena_text(arena, "Work down the budget, largest line first.")}};
   results->findings = KEEP(arena, findings);
   results->n_findings = LENGTH(findings);
+  results->verdict = "critical";
   return results;
 }
 
@@ -347,6 +348,7 @@ static struct results *healthy(void) {
   two->rank = 2;
   two->host = results->model->ranks[2].host;
   results->n_findings = 0;
+  results->verdict = "ok";
   results->wall_frac_lost_to_imbalance = 0.004;
   results->imbalance_cv = 0.006;
   results->sync_skew_ms = 0.9;
@@ -464,6 +466,13 @@ static struct results *unknown(void) {
                                    "in TSCOPE_DIR, then measure again.")}};
   results->findings = KEEP(arena, findings);
   results->n_findings = LENGTH(findings);
+  const struct undecided undecided[] = {{"step times", "no steps were found in the trace"},
+                                        {"waits between ranks", model->clock_method},
+                                        {"exposed communication", results->overlap_reason},
+                                        {"critical path", results->path_reason}};
+  results->undecided = KEEP(arena, undecided);
+  results->n_undecided = LENGTH(undecided);
+  results->verdict = "warning";
   return results;
 }
 

@@ -33,6 +33,14 @@ def ranks_of(document, finding):
     return found[0] if found else None
 
 
+def undecided(document, severity, says):
+    """Nobody is named, and that is a verdict of its own."""
+    found = [f for f in document["findings"] if f["id"] == "DATA.UNDECIDED"]
+    assert len(found) == 1 and found[0]["severity"] == severity, document["findings"]
+    assert says in found[0]["evidence"], found[0]["evidence"]
+    assert document["verdict"] == severity and document["undecided"], document["verdict"]
+
+
 def expect(document, hang=None, desync=None, verdict=None):
     got = ranks_of(document, "DIST.HANG"), ranks_of(document, "DIST.DESYNC")
     assert got == (hang, desync), (got, (hang, desync), document["collective_check"]["suspects"],
@@ -155,7 +163,10 @@ def dumps_of_a_few_ranks_cannot_tell(folder):
 @case
 def a_healthy_job_has_no_verdict(folder):
     for i, how in enumerate(WAYS):
-        one = expect(run(training(8, tensor=2, stages=2), folder / str(i), **how), verdict="none")
+        document = run(training(8, tensor=2, stages=2), folder / str(i), **how)
+        one = expect(document, verdict="none")
+        if not how.get("only_pending"):
+            assert document["verdict"] == "ok" and document["undecided"] == []
         assert one["mismatches"] == [] and one["pending_ranks"] == 0
         if not how:
             assert one["matched"] == one["checked"] > 100
@@ -169,6 +180,46 @@ def all_in_one_call_cannot_tell(folder):
     document = run(job, folder)
     one = expect(document, verdict="cannot tell")
     assert "all 8 members are in" in one["cannot_tell"]
+    undecided(document, "critical", "8 ranks are in calls that have not finished")
+    for level, status in (("critical", 1), ("undecided", 1)):
+        done = subprocess.run([REPORT, "--fail-on", level, str(folder)], capture_output=True, timeout=60)
+        assert done.returncode == status, (level, done)
+
+
+@case
+def calls_of_which_the_other_half_is_missing(folder):
+    """Dumps of one rank of two, twice: its calls match nobody's, and it has finished them."""
+    job = jobs.Job(2)
+    group = job.group("0", range(2))
+    for _ in range(2):
+        job.all("all_reduce", group)
+    document = run(job, folder, ranks=[0])
+    expect(document)
+    undecided(document, "warning", "1 of the ranks left no record" if
+              document["collective_check"]["matched"] == document["collective_check"]["checked"]
+              else "of 2 calls in the record match on all members")
+
+
+@case
+def a_batch_of_messages_that_nobody_takes(folder):
+    """Rank 0 sends to rank 1 and receives from it in one batch; rank 1 does neither, and goes on to a
+    collective that rank 0 never reaches."""
+    job = jobs.Job(2, ahead=4)
+    group = job.group("0", range(2))
+    job.all("all_reduce", group)
+    for kind in ("send", "recv"):
+        job.one(0, kind, group, peer=1, batch=1)
+    document = run(job, folder)
+    assert document["verdict"] in ("critical", "warning"), document["verdict"]
+    assert document["collective_check"]["pending_ranks"] >= 1
+
+
+@case
+def dumps_without_calls_tell_nothing(folder):
+    job = jobs.Job(2)
+    job.group("0", range(2))
+    document = run(job, folder)
+    undecided(document, "warning", "0 of 0 calls")
 
 
 @case

@@ -186,6 +186,22 @@ static void nothing_of_the_gpu_leaves_the_host(void **state) {
   tracegen_truth_free(&truth);
 }
 
+/* A run lasts until its GPUs are done, not until the last thing begins on them. */
+static void a_run_ends_with_its_last_work(void **state) {
+  struct tracegen_options options = three_ahead();
+  struct tracegen_truth truth;
+  options.kernel_ns = 5000000;
+  struct model *model = generate(*state, &options, &truth);
+  u32 last = options.steps - 1;
+  for (u32 r = 0; r < options.ranks; r++) {
+    u64 lasted = truth.gpu_end[(size_t)last * options.ranks + r] - truth.step_begin[r];
+    i64 told = model->ranks[r].end - model->steps.host_begin[r];
+    assert_near((double)told / 1e6, (double)lasted / 1e6, 0.01);
+  }
+  model_free(model);
+  tracegen_truth_free(&truth);
+}
+
 /* --- a recording of PyTorch's profiler, whose marks are the host's --- */
 
 enum { PROFILED = 6, MARK_US = 100, KERNEL_US = 150 };
@@ -521,6 +537,7 @@ int main(void) {
       ON_DISK(a_host_that_waits_ends_its_steps),
       ON_DISK(collectives_alone_tell_it_too),
       ON_DISK(nothing_of_the_gpu_leaves_the_host),
+      ON_DISK(a_run_ends_with_its_last_work),
       ON_DISK(marks_of_a_profiler_end_on_the_host),
       ON_DISK(a_recording_that_begins_amid_work),
       cmocka_unit_test(work_beside_the_steps_ends_none),
