@@ -205,8 +205,8 @@ int convergence_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);
 int findings_analyse(struct analysis *a);
 
-/* findings/undecided.c: what cannot be judged, before the findings; and, after them, the verdict in a
- * word. */
+/* findings/undecided.c: what cannot be judged, before the findings; and, after them, the verdict in
+ * a word. */
 int undecided_analyse(struct analysis *a);
 int verdict_word_analyse(struct analysis *a);
 

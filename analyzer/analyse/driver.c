@@ -90,7 +90,7 @@ static int run_all(struct analysis *a) {
       gpu_timeline_summarise, launches_summarise,    pipeline_analyse,      named_ranges_analyse,
       products_summarise,     utilisation_analyse,   budget_analyse,        memory_analyse,
       verdict_analyse,        modules_analyse,       convergence_analyse,   quality_analyse,
-      series_summarise,       undecided_analyse,      findings_analyse, /* rules come last */
+      series_summarise,       undecided_analyse,     findings_analyse, /* rules come last */
       verdict_word_analyse,
   };
   for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && !error; i++)
