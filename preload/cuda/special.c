@@ -3,6 +3,8 @@
  * Wrappers written by hand: calls that record nothing but teach tscope what a handle means. They
  * run in dormant processes too, so they only fill tables.
  */
+#include <errno.h>
+
 #include "cuda_hooks.def"
 #include "gpu/event_pairs.h"
 #include "kernel_names.h"
@@ -48,6 +50,22 @@ static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaSt
 static cudaError_t special_cudaDeviceReset(real_cudaDeviceReset real) {
   event_pairs_context_ends(NULL);
   return real();
+}
+
+/* Where the driver does not tell, it is the device that CUDA begins with. Looking for a driver that
+ * is not there takes long: it is looked for again only now and then. */
+i32 cuda_first_device(void) {
+  static u32 unanswered;
+  const u32 often = 4096;
+  int saved = errno;
+  i32 device = -1;
+  if (__atomic_fetch_add(&unanswered, 1, __ATOMIC_RELAXED) % often == 0)
+    device = cuda_current_device();
+  errno = saved;
+  if (device < 0)
+    return 0;
+  __atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
+  return cuda_chosen_device = device;
 }
 
 static cudaError_t special_cudaSetDevice(real_cudaSetDevice real, int device) {

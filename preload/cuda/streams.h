@@ -16,12 +16,15 @@
  * gives these streams. */
 enum tscope_default_stream { TSCOPE_STREAM_LEGACY = 1, TSCOPE_STREAM_PER_THREAD = 2 };
 
-/* The device that this thread chose with cudaSetDevice(), -1 before it chose one. */
+/* The device that this thread chose with cudaSetDevice(), or was found on when it first used a
+ * default stream; -1 before that. */
 extern __thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec")));
 
-/* The device that this thread works on, asked from the driver while it has not chosen one; -1 if
- * that cannot be told. */
-TSCOPE_NOINLINE i32 cuda_current_device(void);
+/* The device that this thread works on, -1 if that cannot be told. */
+i32 cuda_current_device(void);
+
+/* The device whose default streams this thread uses, which has not chosen one. */
+TSCOPE_NOINLINE i32 cuda_first_device(void);
 
 extern u32 stream_generation; /* counts stream handles that went out of use */
 
@@ -35,8 +38,8 @@ static inline u64 stream_key(const struct tscope_thread *thread,
   u64 which = handle ? handle : default_stream;
   u64 owner = which == TSCOPE_STREAM_PER_THREAD ? thread->number : 0;
   i32 device = cuda_chosen_device;
-  if (TSCOPE_UNLIKELY(device < 0) && (device = cuda_current_device()) < 0)
-    device = 0; /* where CUDA begins */
+  if (TSCOPE_UNLIKELY(device < 0))
+    device = cuda_first_device();
   return 1ull << 63 | owner << 16 | (u64)(u8)device << 8 | which;
 }
 

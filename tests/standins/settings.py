@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every setting of env.def does what it says: settings.py --build BUILD [--list | VARIABLE].
+
+Each has a function of its name here, which runs a program with and without it and looks at what the
+trace holds. A setting without one is an error.
+"""
+import argparse
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+sys.path[:0] = [os.path.join(ROOT, "tests", "torch")]
+import read_trace  # pylint: disable=wrong-import-position
+
+CLOCKS = read_trace.ENUMS["GPU_CLOCKS"]
+LOSSES = read_trace.ENUMS["LOSSES"]
+MIB = 1 << 20
+BUILD = ""
+CHECKS = {}
+
+# tscope_step() says that the program trains.
+PYTHON = """
+import ctypes
+step = getattr(ctypes.CDLL(None), "tscope_step", lambda number: None)
+step(ctypes.c_uint64(0))
+"""
+
+
+class Skip(Exception):
+    """What the setting is about cannot be made on this machine."""
+
+
+def variables():
+    """The settings, in the order of their table."""
+    for folder, _, files in os.walk(os.path.join(ROOT, "preload")):
+        if "env.def" in files:
+            with open(os.path.join(folder, "env.def"), encoding="utf-8") as file:
+                return re.findall(r'X\(\w+, [A-Z]+, "(TSCOPE\w*)"', file.read())
+    raise SystemExit("there is no env.def")
+
+
+def setting(check):
+    CHECKS[check.__name__.upper()] = check
+    return check
+
+
+def expect(condition, *what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(command, directory=None, **env):
+    """What the program said, and its traces."""
+    with tempfile.TemporaryDirectory(prefix="tscope-settings-") as own:
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("TSCOPE", "STANDIN", "RANK", "LD_PRELOAD", "NVTX"))}
+        traces = directory or own
+        done = subprocess.run(command, env={**clean, "LD_PRELOAD": os.path.join(BUILD, "preload", "libtscope.so"),
+                                            "TSCOPE_DIR": traces, **env},
+                              capture_output=True, text=True, timeout=100, check=False)
+        expect(done.returncode == 0, done)
+        return done, read_trace.read_all(traces)
+
+
+def train(*options, **env):
+    """One rank of the training program, in small steps."""
+    quick = ["--ranks", "1", "--steps", "12", "--forward-ms", "1", "--backward-ms", "1", "--optimizer-ms", "1"]
+    return run([os.path.join(BUILD, "tests", "standins", "train"), *quick, *options], **env)
+
+
+def python(program, **env):
+    return run([sys.executable, "-c", PYTHON + program], **env)
+
+
+def hazard(name, *arguments, directory=None, **env):
+    folder = os.path.join(BUILD, "tests", "hazards")
+    return run([os.path.join(folder, name), *arguments], directory, LD_LIBRARY_PATH=folder, **env)
+
+
+def count(made, name):
+    return sum(len(trace.records[name]) for trace in made[1])
+
+
+def lost(made, reason):
+    return sum(trace.lost[LOSSES[reason]] for trace in made[1])
+
+
+@setting
+def tscope():
+    expect(len(train()[1]) == 1)
+    for off in ("off", "0", "no", "false"):
+        done, traces = train(TSCOPE=off)
+        expect(not traces and not done.stderr, done)
+
+
+@setting
+def tscope_dir():
+    with tempfile.TemporaryDirectory(prefix="tscope-settings-") as other:
+        train(TSCOPE_DIR=os.path.join(other, "deep"))
+        expect(len(read_trace.paths_under(os.path.join(other, "deep"))) == 1)
+
+
+@setting
+def tscope_run():
+    trace, = train(TSCOPE_RUN="night-3")[1]
+    expect(os.path.basename(os.path.dirname(trace.path)) == "night-3", trace.path)
+
+
+@setting
+def tscope_gpu():
+    for value, clock in {"auto": "CUPTI", "cupti": "CUPTI", "events": "EVENTS", "host": "HOST", "off": "HOST"}.items():
+        made = train(TSCOPE_GPU=value)
+        expect({record.tag for record in made[1][0].records["GpuClock"]} == {CLOCKS[clock]}, value)
+        expect((count(made, "GpuKernel") > 0) == (clock == "CUPTI"), value)
+
+
+@setting
+def tscope_gpu_steps():
+    marked = ["--marks", "1", "--steps", "40", "--ahead", "1"]
+    some, whole = train(*marked, TSCOPE_GPU_STEPS="2/10"), train(*marked)
+    expect(0 < count(some, "GpuKernel") < count(whole, "GpuKernel") / 2, count(some, "GpuKernel"))
+
+
+@setting
+def tscope_gpu_graphs():
+    graph = ["--ranks", "2", "--graph", "4"]
+    kernels, whole = train(*graph), train(*graph, TSCOPE_GPU_GRAPHS="whole")
+    expect(count(whole, "GpuKernel") < count(kernels, "GpuKernel") / 2, count(whole, "GpuKernel"))
+
+
+@setting
+def tscope_gpu_products():
+    timed = {value: count(train("--products", "2", TSCOPE_GPU="events", TSCOPE_GPU_PRODUCTS=value), "GpuWork")
+             for value in ("0", "1", "16")}
+    expect(0 == timed["0"] < timed["16"] < timed["1"] / 2, timed)
+
+
+@setting
+def tscope_nvtx():
+    for value in ("on", "off"):
+        made = hazard("nvtx", TSCOPE_NVTX=value)
+        expect((count(made, "Range") > 0) == (value == "on"), value)
+
+
+@setting
+def tscope_scalars():
+    program = "import os\nos.write(1, b'step 1: loss=2.5\\n')\nos.write(2, b'step 2: loss=1.5\\n')\n"
+    for value, seen in {"off": [], "stdout": [1], "stderr": [2], "both": [1, 2]}.items():
+        trace, = python(program, TSCOPE_SCALARS=value)[1]
+        expect([scalar.step for scalar in trace.records["Scalar"]] == seen, value)
+
+
+@setting
+def tscope_driver():
+    seen = {value: count(train("--products", "2", TSCOPE_DRIVER=value), "Launch") for value in ("on", "off")}
+    expect(0 < seen["off"] < seen["on"], seen)
+
+
+@setting
+def tscope_lookups():
+    program = 'ctypes.CDLL("libcudart.so.12").cudaMalloc(ctypes.byref(ctypes.c_void_p()), 4096)'
+    for value in ("on", "off"):
+        made = python(program, TSCOPE_LOOKUPS=value, LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "standins", "lib"))
+        expect(count(made, "Alloc") == (value == "on"), value)
+
+
+@setting
+def tscope_nccl_inside():
+    for value, told in {"off": (False, False), "choices": (True, False), "times": (True, True)}.items():
+        _, traces = train("--ranks", "2", TSCOPE_NCCL_INSIDE=value)
+        inside = [record for trace in traces for record in trace.records["CollectiveInside"]]
+        expect((bool(inside), any(record.gpu_stop for record in inside)) == told, value)
+
+
+@setting
+def tscope_detail_max():
+    little, much = (hazard("hazard", "busy", TSCOPE_DETAIL_MAX=value) for value in ("1M", "256M"))
+    expect(lost(little, "RING") > 0 and lost(much, "RING") == 0)
+    expect(len(little[1][0].data) < 3 * MIB + 2 * MIB < len(much[1][0].data), len(little[1][0].data))
+
+
+@setting
+def tscope_spine_max():
+    program = "for i in range(100000): step(ctypes.c_uint64(i))"
+    little, much = (python(program, TSCOPE_SPINE_MAX=value) for value in ("512K", "1G"))
+    expect(lost(little, "SPINE") > 0 and lost(much, "SPINE") == 0)
+    expect(0 < count(little, "Step") < count(much, "Step") == 100001)
+
+
+def small_disk(scratch, megabytes):
+    """A small file system in a mount namespace of this process's own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
+    if os.geteuid() != 0 or libc.unshare(clone_newns):
+        raise Skip("mounting a small file system needs root")
+    libc.mount(None, b"/", None, ms_rec | ms_private, None)
+    if libc.mount(b"tmpfs", scratch.encode(), b"tmpfs", 0, f"size={megabytes}m".encode()):
+        raise Skip(f"mount was refused: {os.strerror(ctypes.get_errno())}")
+    return libc
+
+
+@setting
+def tscope_disk_free():
+    """A program that would fill the disk leaves as much as it is told to; a twentieth at most."""
+    with tempfile.TemporaryDirectory(prefix="tscope-settings-") as scratch:
+        libc = small_disk(scratch, 24)
+        try:
+            for value, least, most in (("0", 0, MIB // 2), ("1M", MIB, 2 * MIB), ("64M", 24 * MIB // 20, 3 * MIB)):
+                hazard("hazard", "busy", directory=os.path.join(scratch, value), TSCOPE_DISK_FREE=value)
+                disk = os.statvfs(scratch)
+                left = disk.f_bavail * disk.f_frsize
+                expect(least <= left < most, value, left)
+                subprocess.run(["rm", "-rf", os.path.join(scratch, value)], check=True)
+        finally:
+            libc.umount2(scratch.encode(), 2)
+
+
+@setting
+def tscope_verbose():
+    quiet, told = train(TSCOPE_VERBOSE="0")[0].stderr, train(TSCOPE_VERBOSE="1")[0].stderr
+    expect(not quiet and "tscope: trace in " in told, quiet, told)
+    more = python("", TSCOPE_VERBOSE="2", TSCOPE_GPU="cupti")[0].stderr
+    expect("tscope: trace in " in more, more)
+
+
+@setting
+def tscope_command():
+    for value in ("on", "off"):
+        trace, = train(TSCOPE_COMMAND=value)[1]
+        expect(bool(trace.info("COMMAND")) == (value == "on"), value)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("variables", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(variables()))
+        return
+    global BUILD  # pylint: disable=global-statement
+    BUILD = os.path.realpath(arguments.build)
+    missing, unknown = set(variables()) - set(CHECKS), set(CHECKS) - set(variables())
+    expect(not missing and not unknown, "without a test:", missing, "no settings:", unknown)
+    for variable in arguments.variables or variables():
+        try:
+            CHECKS[variable]()
+        except Skip as skip:
+            print(f"{variable}: {skip}")
+            sys.exit(77)
+        print(f"{variable}: does what it says")
+
+
+if __name__ == "__main__":
+    main()
