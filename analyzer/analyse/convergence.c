@@ -26,6 +26,7 @@ struct convergence_result convergence_result_unknown(void) {
       .diverged_step = NAN,
       .plateau_steps = NAN,
       .plateau_change = NAN,
+      .whole_change = NAN,
       .instability_p = NAN};
 }
 
@@ -108,8 +109,9 @@ static double median_of_part(const double *values, u32 from, u32 to) {
   return result;
 }
 
-static double last_slope(const struct series *series) {
-  u32 from = series->n / 2, n = 0, all = series->n - from;
+/* Of the values from one on; 0 where chance explains it. */
+static double slope_from(const struct series *series, u32 from) {
+  u32 n = 0, all = series->n - from;
   double *x = malloc(3ul * (all + 1) * sizeof(*x)), *y = x + all + 1, *scratch = y + all + 1;
   if (!x)
     return NAN;
@@ -133,7 +135,7 @@ static struct convergence_series describe(const struct series *series) {
                                    .first = median_of_part(series->values, 0, tenth),
                                    .last = median_of_part(series->values, n - tenth, n),
                                    .best = NAN,
-                                   .change_per_step = last_slope(series),
+                                   .change_per_step = slope_from(series, series->n / 2),
                                    .first_not_finite = NAN};
   for (u32 i = 0; i < n; i++) {
     if (isfinite(series->values[i])) {
@@ -207,6 +209,22 @@ static void judge_plateau(const struct series *loss, const struct convergence_se
   double by_slope = -row->change_per_step * result->plateau_steps / fabs(begin);
   result->plateau = fabs(result->plateau_change) < PLATEAU_SHARE &&
                     fabs(by_slope) < PLATEAU_SHARE && fell > 10 * PLATEAU_SHARE;
+}
+
+/* Training that does not train: all the way up, or never moved. One that rose at first and falls
+ * since may be well. */
+static void judge_fall(const struct series *loss, const struct convergence_series *row,
+                       struct convergence_result *result) {
+  double steps = loss->steps[loss->n - 1] - loss->steps[0], first = fabs(row->first);
+  if (loss->n < DIVERGED_LEAST_VALUES || result->diverged_by || !(first > 0))
+    return;
+  double by_slope = slope_from(loss, 0) * steps / first;
+  result->whole_change = (row->last - row->first) / first;
+  if (result->whole_change > RISING_SHARE && by_slope > RISING_SHARE && row->change_per_step >= 0)
+    result->not_falling = "rises";
+  else if (loss->n >= PLATEAU_LEAST_VALUES && fabs(result->whole_change) < PLATEAU_SHARE &&
+           fabs(by_slope) < PLATEAU_SHARE && (row->first - row->best) / first < 10 * PLATEAU_SHARE)
+    result->not_falling = "stands";
 }
 
 static const char *verdict_of(const struct convergence_result *result,
@@ -322,6 +340,7 @@ static int judge(struct analysis *a, const struct series *all, u32 n) {
     if (role == SCALAR_ROLE_LOSS) {
       judge_divergence(series, row, result);
       judge_plateau(series, row, result);
+      judge_fall(series, row, result);
       result->verdict = verdict_of(result, row);
     }
   }

@@ -52,6 +52,9 @@ struct convergence_result {
   u32 n_diverged_ranks;
   double plateau_steps, plateau_change; /* length, and change of the loss over it as a share */
   bool plateau;
+  const char *not_falling; /* "rises": higher at the end than at the beginning, all the way;
+                              "stands": has never moved; NULL */
+  double whole_change;     /* over the whole run, of the loss, as a share; NAN */
   struct convergence_spike *spikes; /* of all signals, in order of steps */
   u32 n_spikes;
   struct convergence_cluster *clusters;

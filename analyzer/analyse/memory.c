@@ -35,6 +35,7 @@ struct memory_result memory_result_unknown(void) {
   segments->gaps = segments->largest_gap_bytes = segments->pinned_blocks = NAN;
   segments->pinned_bytes = segments->pinned_gap_bytes = segments->obtained = NAN;
   segments->returned = segments->obtained_bytes = segments->returned_bytes = NAN;
+  segments->refetched = segments->rounds = NAN;
   return result;
 }
 

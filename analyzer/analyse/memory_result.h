@@ -51,6 +51,8 @@ struct memory_segments {
   double pinned_gap_bytes;            /* of the gaps that such runs keep apart */
   double obtained, returned;          /* calls for memory of the device while recording */
   double obtained_bytes, returned_bytes;
+  double refetched; /* calls that obtained again what had been obtained and returned before */
+  double rounds;    /* times that memory was given back before some was obtained again */
   bool expandable_known, expandable_would_help;
   struct memory_size_class *by_size;
   u32 n_by_size;

@@ -101,25 +101,53 @@ static int keep_classes(struct tally *tally, struct arena *arena) {
   return 0;
 }
 
-static void count_calls(const struct memory_history *history, struct memory_segments *out) {
-  for (u32 i = 0; i < history->n_events; i++) {
+/* What is given back and obtained again was obtained twice while recording: an allocator that is
+ * emptied once, before it is used, only begins anew. A round ends where memory is obtained after
+ * some was given back. */
+struct refetching {
+  struct live_set obtained;
+  u32 owed; /* segments obtained and given back, and none obtained for them since */
+  bool giving;
+};
+
+static int take_segment(struct refetching *r, const struct memory_event *event,
+                        struct memory_segments *out) {
+  if (event->kind == MEMORY_SEGMENT_FREE) {
+    bool again = live_take(&r->obtained, event->address, NULL);
+    r->owed += again;
+    r->giving |= again;
+    return 0;
+  }
+  out->rounds += r->giving;
+  r->giving = false;
+  out->refetched += r->owed > 0;
+  r->owed -= r->owed > 0;
+  return live_put(&r->obtained, (struct live_block){.address = event->address}) ? 0 : -ENOMEM;
+}
+
+static int count_calls(const struct memory_history *history, struct memory_segments *out) {
+  struct refetching refetching = {0};
+  int error = 0;
+  for (u32 i = 0; i < history->n_events && !error; i++) {
     const struct memory_event *event = &history->events[i];
     double bytes = event->bytes > 0 ? (double)event->bytes : 0;
-    if (event->kind == MEMORY_SEGMENT_ALLOC) {
-      out->obtained++;
-      out->obtained_bytes += bytes;
-    } else if (event->kind == MEMORY_SEGMENT_FREE) {
-      out->returned++;
-      out->returned_bytes += bytes;
-    }
+    if (event->kind != MEMORY_SEGMENT_ALLOC && event->kind != MEMORY_SEGMENT_FREE)
+      continue;
+    bool obtained = event->kind == MEMORY_SEGMENT_ALLOC;
+    *(obtained ? &out->obtained : &out->returned) += 1;
+    *(obtained ? &out->obtained_bytes : &out->returned_bytes) += bytes;
+    error = take_segment(&refetching, event, out);
   }
+  live_free(&refetching.obtained);
+  return error;
 }
 
 int memory_look_at_segments(const struct memory_history *history, struct arena *arena,
                             struct memory_result *result) {
   struct memory_segments *out = &result->segments;
   *out = (struct memory_segments){0};
-  count_calls(history, out);
+  if (count_calls(history, out) < 0)
+    return -ENOMEM;
   if (!history->segments) {
     out->count = out->large = out->small = out->expandable = out->private_pool = NAN;
     out->unused_bytes = out->stranded_bytes = out->gaps = out->largest_gap_bytes = NAN;

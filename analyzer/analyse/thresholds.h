@@ -95,6 +95,7 @@
 /* Calls for memory of the device after the first steps: each waits for the device, milliseconds. */
 #define CHURN_SEGMENTS_PER_STEP 1.0
 #define CHURN_LEAST_SEGMENTS 8.0
+#define CHURN_LEAST_ROUNDS 3.0 /* an allocator emptied once or twice is no habit */
 
 /* A value is a spike where it lies above the median of the few values before it by more than so
  * many standard deviations (from the median difference of neighbours in a window) and so large a
@@ -119,6 +120,10 @@
  * so large a share, after it had fallen by more than ten times that. */
 #define PLATEAU_LEAST_VALUES 50u
 #define PLATEAU_SHARE 0.005
+
+/* A loss that rose: over the whole run by so large a share, by its ends and by slope. Less is the
+ * scatter of batches. One that never moved, over so many values and by less than PLATEAU_SHARE. */
+#define RISING_SHARE 0.05
 
 /* Steps within which spikes of different signals count as one event: the gradient's shows in the
  * next step's loss, and the job's print comes a step later. */

@@ -80,6 +80,14 @@ struct quantity byte_size(double bytes) {
   return SCALED(bytes, units);
 }
 
+struct quantity memory_size(double bytes) {
+  static const struct unit units[] = {
+      {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
+  if (fabs(bytes) < 1023.5)
+    return say("%.0f B", bytes);
+  return SCALED(bytes, units);
+}
+
 struct quantity count_of(double count) {
   static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}};
   if (fabs(count) >= 999999.5)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Numbers as people read them: three significant digits and a unit. NAN is "unknown". Units are
- * decimal (1 MB = 1e6 bytes), as bandwidths are.
+ * decimal (1 MB = 1e6 bytes), as bandwidths are; but for memory of devices, of which a card "of
+ * 80 GB" has 80 GiB, and PyTorch and nvidia-smi tell it so.
  */
 #ifndef TSCOPE_QUANTITY_H
 #define TSCOPE_QUANTITY_H
@@ -18,7 +19,8 @@ extern const char quantity_unknown[]; /* "unknown" */
 struct quantity duration_s(double seconds);
 struct quantity duration_ms(double milliseconds);
 struct quantity byte_size(double bytes);
-struct quantity count_of(double count);                /* 12,345 or 1.24 M */
+struct quantity memory_size(double bytes); /* of a device's memory: binary units, GiB, as there */
+struct quantity count_of(double count);    /* 12,345 or 1.24 M */
 struct quantity plural(double count, const char *one); /* "1 step", "12 steps" */
 struct quantity percent(double fraction);              /* never rounded to 0 or to 100 */
 struct quantity signed_percent(double fraction);       /* +12 %, -3.1 % */

@@ -146,7 +146,7 @@ static void times_body(struct pen *pen, const struct results *results,
 
 static void bytes_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
-  static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_BYTES)};
+  static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MEMORY)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
   (void)view;

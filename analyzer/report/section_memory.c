@@ -28,7 +28,7 @@ static void put_share(struct pen *pen, const char *what, double bytes, double wh
   char share[64] = "";
   if (whole > 0)
     snprintf(share, sizeof(share), " (%s)", percent(bytes / whole).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s%s", what, byte_size(bytes).text, share);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s%s", what, memory_size(bytes).text, share);
 }
 
 /* A job on GPUs has tensors on its hosts too; those are no devices to compare with. */
@@ -64,9 +64,9 @@ static void put_which(struct pen *pen, const struct memory_result *memory) {
 static void put_peak(struct pen *pen, const struct memory_result *memory) {
   section_label(pen, "peak");
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s allocated",
-                  byte_size(memory->peak_allocated_bytes).text);
+                  memory_size(memory->peak_allocated_bytes).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s reserved",
-                  byte_size(memory->peak_reserved_bytes).text);
+                  memory_size(memory->peak_reserved_bytes).text);
   if (!isnan(memory->peak_time_s))
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s into the recording",
                     duration_s(memory->peak_time_s).text);
@@ -74,14 +74,14 @@ static void put_peak(struct pen *pen, const struct memory_result *memory) {
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "in step %.0f", memory->peak_step);
   section_label(pen, "at the end");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "reserved %s",
-                  byte_size(memory->reserved_bytes).text);
+                  memory_size(memory->reserved_bytes).text);
   put_share(pen, "allocated", memory->allocated_bytes, memory->reserved_bytes);
   put_share(pen, "inactive", memory->inactive_bytes, memory->reserved_bytes);
   put_share(pen, "slack", memory->slack_bytes, memory->allocated_bytes);
   if (memory->before_bytes > 0) {
     section_label(pen, "before");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were allocated when recording began",
-                    byte_size(memory->before_bytes).text);
+                    memory_size(memory->before_bytes).text);
   }
 }
 
@@ -93,12 +93,12 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "memory ran out %s",
                     plural(memory->out_of_memory, "time").text);
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were asked for",
-                    byte_size(memory->oom_requested_bytes).text);
+                    memory_size(memory->oom_requested_bytes).text);
     if (!isnan(memory->oom_free_bytes))
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were free on the device",
-                      byte_size(memory->oom_free_bytes).text);
+                      memory_size(memory->oom_free_bytes).text);
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s reserved but inactive",
-                    byte_size(memory->oom_inactive_bytes).text);
+                    memory_size(memory->oom_inactive_bytes).text);
   }
   if (isnan(memory->capacity_bytes)) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT,
@@ -110,8 +110,8 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
     section_label(pen, "");
   meter_bar(pen, used >= 0.9 ? STYLE_WARNING : STYLE_NOTE, used, 24);
   pen_blank(pen, 2);
-  pen_format(pen, STYLE_PLAIN, "%s of %s left at the peak", byte_size(memory->headroom_bytes).text,
-             byte_size(memory->capacity_bytes).text);
+  pen_format(pen, STYLE_PLAIN, "%s of %s left at the peak",
+             memory_size(memory->headroom_bytes).text, memory_size(memory->capacity_bytes).text);
 }
 
 static void put_growth(struct pen *pen, const struct memory_result *memory) {
@@ -124,7 +124,7 @@ static void put_growth(struct pen *pen, const struct memory_result *memory) {
   }
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s a step",
                   memory->growth_bytes_per_step < 0 ? "-" : "",
-                  byte_size(fabs(memory->growth_bytes_per_step)).text);
+                  memory_size(fabs(memory->growth_bytes_per_step)).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "over %s",
                   plural(memory->growth_steps, "step").text);
   if (memory->steps_method)
@@ -141,7 +141,7 @@ static void put_segments(struct pen *pen, const struct memory_result *memory) {
   put_share(pen, "stranded between blocks", segments->stranded_bytes, memory->reserved_bytes);
   if (segments->gaps > 0)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "largest gap %s",
-                    byte_size(segments->largest_gap_bytes).text);
+                    memory_size(segments->largest_gap_bytes).text);
   if (segments->pinned_blocks > 0)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s keep gaps apart",
                     plural(segments->pinned_blocks, "small block").text);
@@ -156,7 +156,7 @@ struct use_row {
 static void put_uses(struct pen *pen, const struct memory_result *memory) {
   static const struct column columns[] = {
       {"live at the peak", COLUMN_TEXT, offsetof(struct use_row, category), 0, 0},
-      {"size", COLUMN_BYTES, offsetof(struct use_row, bytes), 0, 0},
+      {"size", COLUMN_MEMORY, offsetof(struct use_row, bytes), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct use_row, share), 0, 0},
       {"", COLUMN_BAR, offsetof(struct use_row, bar), 2, 8},
       {"from", COLUMN_TEXT, offsetof(struct use_row, source), 1, 16},
@@ -198,8 +198,8 @@ static void put_churn(struct pen *pen, const struct memory_result *memory) {
   static const struct column columns[] = {
       {"allocated most", COLUMN_TEXT, offsetof(struct churn_row, category), 0, 0},
       {"times", COLUMN_COUNT, offsetof(struct churn_row, count), 0, 0},
-      {"of", COLUMN_BYTES, offsetof(struct churn_row, size), 0, 0},
-      {"in all", COLUMN_BYTES, offsetof(struct churn_row, bytes), 0, 0},
+      {"of", COLUMN_MEMORY, offsetof(struct churn_row, size), 0, 0},
+      {"in all", COLUMN_MEMORY, offsetof(struct churn_row, bytes), 0, 0},
       {"from", COLUMN_TEXT, offsetof(struct churn_row, source), 1, 16},
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct churn_row), TABLE_PLAIN,

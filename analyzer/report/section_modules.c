@@ -28,10 +28,10 @@ static void put_plain(struct pen *pen, const struct module_result *modules) {
   pen_item(pen, STYLE_BOLD, VALUE_INDENT, modules->root);
   pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(modules->count, "module").text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "parameters %s",
-                  byte_size(modules->parameter_bytes).text);
+                  memory_size(modules->parameter_bytes).text);
   section_label(pen, "plain step");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "peak %s",
-                  byte_size(modules->plain_peak_bytes).text);
+                  memory_size(modules->plain_peak_bytes).text);
   if (modules->plain_peak_module)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "in the backward pass of %s",
                     modules->plain_peak_module);
@@ -81,8 +81,8 @@ static u32 fill(const struct module_result *modules, struct row *rows) {
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   static const struct column columns[] = {
       {"module", COLUMN_TEXT, offsetof(struct row, name), 0, 16},
-      {"parameters", COLUMN_BYTES, offsetof(struct row, parameters), 0, 0},
-      {"activations", COLUMN_BYTES, offsetof(struct row, activations), 0, 0},
+      {"parameters", COLUMN_MEMORY, offsetof(struct row, parameters), 0, 0},
+      {"activations", COLUMN_MEMORY, offsetof(struct row, activations), 0, 0},
       {"forward", COLUMN_MS, offsetof(struct row, forward), 1, 0},
       {"backward", COLUMN_MS, offsetof(struct row, backward), 1, 0},
       {"time", COLUMN_SHARE, offsetof(struct row, share), 0, 0},

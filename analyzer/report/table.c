@@ -87,6 +87,8 @@ static struct quantity cell(enum column_kind kind, double value, const struct ti
     return duration_ms(value);
   case COLUMN_BYTES:
     return byte_size(value);
+  case COLUMN_MEMORY:
+    return memory_size(value);
   case COLUMN_BANDWIDTH:
     return bandwidth(value);
   case COLUMN_SHARE:

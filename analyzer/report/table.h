@@ -18,6 +18,7 @@ enum column_kind {
   COLUMN_MS,          /* double, milliseconds; one unit for all of a table */
   COLUMN_DURATION,    /* double, milliseconds, each in a unit of its own */
   COLUMN_BYTES,       /* double */
+  COLUMN_MEMORY,      /* double, bytes of a device's memory */
   COLUMN_BANDWIDTH,   /* double, 1e9 bytes/s */
   COLUMN_SHARE,       /* double, fraction */
   COLUMN_CHANGE,      /* double, fraction, with its sign */

@@ -9,6 +9,7 @@ does not hold.
 - A finding has evidence with a number, something to do, ranks that exist, and a worth that the run
   has.
 - "ok" is said only where nothing is undecided.
+- A tenth of the step in exposed communication has a finding, also of a single rank.
 - No what-if is below what the ranks that it leaves alone compute.
 """
 import json
@@ -130,6 +131,14 @@ def check_verdict(report, text):
             yield f"{one['what']} is undecided, and nothing says why"
 
 
+def check_exposed(report):
+    overlap, step = report["overlap"], report["distributed"]["mean_step_wall_ms"]
+    told = any(f["id"].startswith("DIST.") for f in report["findings"])
+    if step and (overlap["exposed_ms"] or 0) > 0.1 * step and not told and \
+            overlap["exposed_wait_ms"] is None:
+        yield f"{overlap['exposed_ms']} ms of {step} are exposed communication, and nothing says so"
+
+
 def check_what_ifs(report):
     computed = {rank["rank"]: rank["mean_compute_ms"] or 0 for rank in report["distributed"]["ranks"]}
     for what_if in report["critical_path"]["what_if"]:
@@ -159,5 +168,5 @@ def refuse(constant):
 def broken(document, text):
     report = json.loads(document, parse_constant=refuse)
     return [*check_numbers(report), *check_sums(report), *check_reasons(report),
-            *check_findings(report), *check_what_ifs(report), *check_verdict(report, text),
+            *check_findings(report), *check_what_ifs(report), *check_exposed(report), *check_verdict(report, text),
             *check_text(text)]

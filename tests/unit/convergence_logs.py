@@ -121,6 +121,23 @@ class Logs(unittest.TestCase):
         self.check("starting\n" + "".join(f"loss={l}\n" for _, l, _, _ in rows), "anything", steps=(0, 1, 2),
                    norm=False, rate=False, given=True)
 
+    def test_a_loss_that_does_not_fall(self):
+        rng = random.Random(3)
+        rises = [2 * (1 + 0.22 * i / 299) + rng.gauss(0, 0.02) for i in range(300)]
+        document = self.of(loss=rises)
+        self.assertEqual(self.ids(document), ["CONVERGENCE.NOT_FALLING"])
+        self.assertIn("rises: +19 %", document["findings"][0]["title"])
+        stands = [2.3026 + rng.gauss(0, 0.002) for _ in range(300)]
+        document = self.of(loss=stands)
+        self.assertEqual(self.ids(document), ["CONVERGENCE.NOT_FALLING"])
+        self.assertIn("has not moved", document["findings"][0]["title"])
+        self.assertEqual(document["verdict"], "warning")
+        # a first rise that is over, scatter without a trend, too few values, a slow fall
+        hump = [2 + (0.5 * i / 50 if i < 50 else 0.5 - 0.3 * (i - 50) / 250) for i in range(300)]
+        scatter = [2 + rng.gauss(0, 0.3) for _ in range(40)]
+        for loss in (hump, scatter, rises[:15], [3 - i / 1000 for i in range(300)]):
+            self.assertNotIn("CONVERGENCE.NOT_FALLING", self.ids(self.of(loss=loss)))
+
     def test_a_log_without_values_is_undecided(self):
         for text, name in (("step 1 of 10\nstep 2 of 10\n", "a.log"),
                            (json.dumps({"step": 1, "note": "nothing"}) + "\n", "b.jsonl")):

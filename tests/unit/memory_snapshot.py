@@ -462,6 +462,39 @@ class Snapshot(unittest.TestCase):
             self.assertEqual(document["memory"]["peak_reserved_bytes"], 20 * MIB)
             self.assertEqual("MEMORY.CHURN" in ids(document), found)
 
+    def test_an_allocator_emptied_once_is_no_churn(self):
+        a = Allocator(segment=2 * MIB)
+        a.recording = False
+        for block in [a.alloc(2 * MIB) for _ in range(40)]:  # before the recording
+            a.free(block)
+        a.recording = True
+        a.empty_cache()
+        blocks = [a.alloc(2 * MIB) for _ in range(40)]
+        document = self.report(self.write(a.snapshot()))
+        segments = document["memory"]["segments"]
+        self.assertEqual((segments["obtained"], segments["returned"]), (40, 40))
+        self.assertEqual((segments["refetched"], segments["rounds"]), (0, 0))
+        self.assertNotIn("MEMORY.CHURN", ids(document))
+        for block in blocks:  # once more, in the middle: one round
+            a.free(block)
+        a.empty_cache()
+        for _ in range(40):
+            a.alloc(2 * MIB)
+        document = self.report(self.write(a.snapshot()))
+        segments = document["memory"]["segments"]
+        self.assertEqual((segments["refetched"], segments["rounds"]), (40, 1))
+        self.assertNotIn("MEMORY.CHURN", ids(document))
+
+    def test_one_magnitude_has_one_unit(self):
+        a = Allocator(segment=20 << 30)
+        for _ in range(3):
+            a.alloc(20 << 30)
+        path = self.write(a.snapshot())
+        text = subprocess.run([REPORT, "--gpu-gb", "64", path], capture_output=True, text=True).stdout
+        self.assertIn("64.0 GiB", text)  # a card of 64 GB has 64 GiB
+        self.assertIn("60.0 GiB were reserved", " ".join(text.split()))
+        self.assertNotRegex(text, r"e\+\d| [GM]B\b")
+
     # Shapes of files.
 
     def test_a_ring_that_wrapped(self):

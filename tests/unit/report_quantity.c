@@ -18,6 +18,7 @@ static void unknown_is_never_a_number(void **state) {
   assert_string_equal(duration_s(NAN).text, "unknown");
   assert_string_equal(duration_ms(NAN).text, "unknown");
   assert_string_equal(byte_size(NAN).text, "unknown");
+  assert_string_equal(memory_size(NAN).text, "unknown");
   assert_string_equal(count_of(NAN).text, "unknown");
   assert_string_equal(percent(NAN).text, "unknown");
   assert_string_equal(signed_percent(NAN).text, "unknown");
@@ -42,6 +43,14 @@ static void durations_keep_three_digits(void **state) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
     assert_string_equal(duration_s(cases[i].seconds).text, cases[i].text);
   assert_string_equal(duration_ms(313.2).text, "313 ms");
+}
+
+static void memory_is_told_as_devices_are_sold(void **state) {
+  (void)state;
+  assert_string_equal(memory_size(80.0 * (1ull << 30)).text, "80.0 GiB");
+  assert_string_equal(memory_size(-34.5 * (1ull << 30)).text, "-34.5 GiB");
+  assert_string_equal(memory_size(1023).text, "1023 B");
+  assert_string_equal(memory_size(1024).text, "1.00 KiB");
 }
 
 static void shares_are_never_rounded_to_nothing_or_all(void **state) {
@@ -102,6 +111,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unknown_is_never_a_number),
       cmocka_unit_test(durations_keep_three_digits),
+      cmocka_unit_test(memory_is_told_as_devices_are_sold),
       cmocka_unit_test(shares_are_never_rounded_to_nothing_or_all),
       cmocka_unit_test(sizes_counts_and_rates),
       cmocka_unit_test(rank_lists_fold_and_stop),

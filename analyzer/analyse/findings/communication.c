@@ -69,8 +69,46 @@ int rule_comm_bound(struct findings *f) {
       NULL, 0);
 }
 
+/* Where waiting cannot be told from transfer, as in the trace of a single rank, what is known is
+ * said: that much of communication stands exposed. */
+static int whole_exposed_comm(struct findings *f) {
+  const struct results *r = f->r;
+  const struct model *model = f->a->model;
+  const struct overlap_by_op *worst = NULL;
+  double exposed = r->ov_exposed_ms;
+  for (u32 i = 0; i < r->n_by_op; i++)
+    if (!worst || r->by_op[i].exposed_ms > worst->exposed_ms)
+      worst = &r->by_op[i];
+  if (!worst || !(exposed >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  const char *why =
+      model->world_size > model->n_ranks
+          ? arena_printf(f->a->arena, "%u of %u ranks are here", model->n_ranks, model->world_size)
+      : model->n_ranks == 1   ? "the traces of the other ranks are not here"
+      : !model->clock_aligned ? "the ranks are not on one time axis"
+                              : "when transfers began is not known of all";
+  return finding_add(
+      f, severity_of(f, exposed), NAN,
+      arena_printf(f->a->arena, "%.0f %% of %s is exposed communication, waiting included",
+                   100 * exposed / f->step_ms, of_each_step(f)),
+      arena_printf(
+          f->a->arena,
+          "%.3g ms of %.3g ms of communication %s run with no compute beside them, %.3g ms "
+          "of that in %s; compute takes %.3g ms. What of it is waiting for other ranks and "
+          "what is transfer cannot be told: %s.",
+          exposed, r->ov_comm_ms, per_step(f), worst->exposed_ms, worst->op, r->ov_compute_ms,
+          why ? why : ""),
+      arena_printf(f->a->arena,
+                   "Give the report the traces of all ranks: they tell a slow rank from slow "
+                   "transfers. Either way, start %s earlier so that it runs beside compute.",
+                   worst->op),
+      NULL, 0);
+}
+
 int rule_exposed_comm(struct findings *f) {
   struct exposed e;
+  if (isnan(f->r->ov_exposed_wait_ms))
+    return whole_exposed_comm(f);
   if (!look(f, &e) || e.all_transfer_ms > e.compute_ms)
     return 0;
   const struct results *r = f->r;

@@ -108,6 +108,32 @@ int rule_convergence_plateau(struct findings *f) {
       NULL, 0);
 }
 
+int rule_convergence_not_falling(struct findings *f) {
+  const struct convergence_result *c = &f->r->convergence;
+  const struct convergence_series *loss = c->loss;
+  if (!loss || !c->not_falling)
+    return 0;
+  bool rises = strcmp(c->not_falling, "rises") == 0;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN,
+      rises ? arena_printf(f->a->arena, "The loss rises: %+.0f %% over the run",
+                           100 * c->whole_change)
+            : arena_text(f->a->arena, "The loss has not moved since the start"),
+      arena_printf(
+          f->a->arena,
+          "\"%.60s\" began at %.5g and ends at %.5g (medians of tenths of %.0f values, steps "
+          "%.0f to %.0f), %+.2g %%; its lowest value is %.5g.",
+          loss->name, loss->first, loss->last, loss->values, loss->first_step, loss->last_step,
+          100 * c->whole_change, loss->best),
+      arena_text(f->a->arena,
+                 rises ? "Lower the learning rate; check the sign of the loss, that gradients are "
+                         "zeroed and scaled as they should be, and what the data of this run is."
+                       : "Check that the optimizer has the model's parameters, that they require "
+                         "gradients and get them (no detach, no_grad or frozen layers), that the "
+                         "learning rate is not 0, and that labels belong to their inputs."),
+      NULL, 0);
+}
+
 int rule_correlated_instability(struct findings *f) {
   const struct convergence_result *c = &f->r->convergence;
   const struct convergence_cluster *most = NULL;

@@ -7,12 +7,7 @@
 #include <string.h>
 
 #include "findings.h"
-
-#define MIB (1024.0 * 1024)
-
-static double mib(double bytes) {
-  return bytes / MIB;
-}
+#include "quantity.h"
 
 /* The rank of the device that is told in full. */
 static u32 list_rank(const struct memory_result *memory, u32 *rank) {
@@ -35,8 +30,8 @@ int rule_memory_growth(struct findings *f) {
   double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
   char full[96] = "", source[256] = "";
   if (!isnan(left))
-    snprintf(full, sizeof(full), " The headroom of %.4g MiB is gone after %.0f more.",
-             mib(memory->headroom_bytes), fmax(0, left));
+    snprintf(full, sizeof(full), " The headroom of %s is gone after %.0f more.",
+             memory_size(memory->headroom_bytes).text, fmax(0, left));
   if (memory->growth_source || memory->growth_category)
     snprintf(source, sizeof(source), " %.0f %% of what was added comes from %.150s (%.40s).",
              100 * memory->growth_source_share, or_unknown(memory->growth_source),
@@ -47,13 +42,14 @@ int rule_memory_growth(struct findings *f) {
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, severity, NAN,
-      arena_printf(f->a->arena, "Allocated memory grows by %.3g MiB a step", mib(slope)),
+      arena_printf(f->a->arena, "Allocated memory grows by %s a step", memory_size(slope).text),
       arena_printf(f->a->arena,
-                   "The least that is allocated in a step rose by %.4g MiB over %.0f steps, from "
-                   "%.5g MiB to %.5g MiB; %.3g MiB a step by the median over pairs of steps.%s%s "
+                   "The least that is allocated in a step rose by %s over %.0f steps, from "
+                   "%s to %s; %s a step by the median over pairs of steps.%s%s "
                    "Steps: %s%s.",
-                   mib(rise), memory->growth_steps, mib(memory->growth_from_bytes),
-                   mib(memory->growth_to_bytes), mib(slope), full, source,
+                   memory_size(rise).text, memory->growth_steps,
+                   memory_size(memory->growth_from_bytes).text,
+                   memory_size(memory->growth_to_bytes).text, memory_size(slope).text, full, source,
                    or_unknown(memory->steps_method),
                    memory->steps_are_certain
                        ? ""
@@ -79,8 +75,9 @@ int rule_memory_fragmentation(struct findings *f) {
     return 0;
   char oom[160] = "";
   if (failed)
-    snprintf(oom, sizeof(oom), " %.4g MiB could not be had while %.4g MiB lay inactive.",
-             mib(memory->oom_requested_bytes), mib(memory->oom_inactive_bytes));
+    snprintf(oom, sizeof(oom), " %s could not be had while %s lay inactive.",
+             memory_size(memory->oom_requested_bytes).text,
+             memory_size(memory->oom_inactive_bytes).text);
   bool fixed = segments->expandable_known && segments->expandable < segments->count;
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
@@ -92,13 +89,14 @@ int rule_memory_fragmentation(struct findings *f) {
       isnan(stranded)
           ? arena_printf(f->a->arena, "%s", oom + 1)
           : arena_printf(f->a->arena,
-                         "%.5g MiB of %.5g MiB reserved are gaps between blocks in use: %.0f gaps, "
-                         "the largest of %.4g MiB; %.0f runs of small blocks (%.3g MiB) keep gaps "
-                         "of %.4g MiB apart. %.0f of %.0f segments are expandable.%s",
-                         mib(stranded), mib(reserved), segments->gaps,
-                         mib(segments->largest_gap_bytes), segments->pinned_blocks,
-                         mib(segments->pinned_bytes), mib(segments->pinned_gap_bytes),
-                         segments->expandable, segments->count, oom),
+                         "%s of %s reserved are gaps between blocks in use: %.0f gaps, "
+                         "the largest of %s; %.0f runs of small blocks (%s) keep gaps "
+                         "of %s apart. %.0f of %.0f segments are expandable.%s",
+                         memory_size(stranded).text, memory_size(reserved).text, segments->gaps,
+                         memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
+                         memory_size(segments->pinned_bytes).text,
+                         memory_size(segments->pinned_gap_bytes).text, segments->expandable,
+                         segments->count, oom),
       arena_text(f->a->arena,
                  fixed || isnan(stranded)
                      ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF "
@@ -122,26 +120,26 @@ int rule_memory_oom_risk(struct findings *f) {
     snprintf(largest, sizeof(largest), " Most of the peak is %.60s (%.0f %%).",
              most->category ? most->category : "of no known category", 100 * most->share);
   if (!isnan(memory->capacity_bytes))
-    snprintf(room, sizeof(room), " The device has %.5g MiB (%s), which leaves %.4g MiB.",
-             mib(memory->capacity_bytes), memory->capacity_source, mib(memory->headroom_bytes));
+    snprintf(room, sizeof(room), " The device has %s (%s), which leaves %s.",
+             memory_size(memory->capacity_bytes).text, memory->capacity_source,
+             memory_size(memory->headroom_bytes).text);
   if (memory->growth_bytes_per_step > 0)
-    snprintf(grows, sizeof(grows), " It grows by %.3g MiB a step.",
-             mib(memory->growth_bytes_per_step));
+    snprintf(grows, sizeof(grows), " It grows by %s a step.",
+             memory_size(memory->growth_bytes_per_step).text);
   if (happened)
-    snprintf(asked, sizeof(asked), "Memory ran out %.0f time%s, the last time for %.4g MiB. ",
+    snprintf(asked, sizeof(asked), "Memory ran out %.0f time%s, the last time for %s. ",
              memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
-             mib(memory->oom_requested_bytes));
+             memory_size(memory->oom_requested_bytes).text);
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      happened ? arena_printf(f->a->arena, "Memory ran out: %.4g MiB could not be had",
-                              mib(memory->oom_requested_bytes))
+      happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be had",
+                              memory_size(memory->oom_requested_bytes).text)
                : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
                               100 * memory->peak_reserved_bytes / memory->capacity_bytes),
-      arena_printf(f->a->arena,
-                   "%sAt most %.5g MiB were reserved, %.5g MiB of them allocated.%s%s%s", asked,
-                   mib(memory->peak_reserved_bytes), mib(memory->peak_allocated_bytes), room, grows,
-                   largest),
+      arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", asked,
+                   memory_size(memory->peak_reserved_bytes).text,
+                   memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
       arena_text(f->a->arena,
                  "Lower the peak: a smaller micro-batch with gradient accumulation, activation "
                  "checkpointing, sharded optimizer state (FSDP, ZeRO), a fused loss that does not "
@@ -153,9 +151,9 @@ int rule_memory_oom_risk(struct findings *f) {
 /* Memory of the device fetched and given back in every step. */
 static bool segments_churn(const struct memory_result *memory) {
   const struct memory_segments *segments = &memory->segments;
-  double pairs = fmin(segments->obtained, segments->returned);
-  double steps = isnan(memory->steps) ? 1 : memory->steps;
-  return pairs >= CHURN_LEAST_SEGMENTS && pairs >= CHURN_SEGMENTS_PER_STEP * steps;
+  double steps = memory->steps > 1 ? memory->steps - 1 : 1; /* the first fetches, and none again */
+  return segments->refetched >= CHURN_LEAST_SEGMENTS && segments->rounds >= CHURN_LEAST_ROUNDS &&
+         segments->refetched >= CHURN_SEGMENTS_PER_STEP * steps;
 }
 
 /* The source and size that is allocated most often, and given back every time; NULL if not so
@@ -184,22 +182,22 @@ int rule_memory_churn(struct findings *f) {
   char again[400] = "", device[256] = "";
   if (most)
     snprintf(again, sizeof(again),
-             "%.0f of %.0f allocations are of %.4g KiB from %.150s (%.40s), %.4g MiB in all, each "
+             "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in all, each "
              "given back after %.3g ms on average. ",
-             most->count, memory->churn_allocations, most->size_bytes / 1024,
-             or_unknown(most->source), or_unknown(most->category), mib(most->bytes),
+             most->count, memory->churn_allocations, memory_size(most->size_bytes).text,
+             or_unknown(most->source), or_unknown(most->category), memory_size(most->bytes).text,
              most->lifetime_ms);
   if (refetched)
     snprintf(device, sizeof(device),
-             "The device was asked for memory %.0f times (%.4g MiB) and given it back %.0f times "
-             "(%.4g MiB) while recording. ",
-             segments->obtained, mib(segments->obtained_bytes), segments->returned,
-             mib(segments->returned_bytes));
+             "The device was asked for memory %.0f times (%s) and given it back %.0f times (%s) "
+             "while recording, in %.0f rounds. ",
+             segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
+             memory_size(segments->returned_bytes).text, segments->rounds);
   return finding_add(
       f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       refetched ? arena_printf(f->a->arena,
                                "Memory of the device is given back and fetched again: %.0f times",
-                               fmin(segments->obtained, segments->returned))
+                               segments->refetched)
                 : arena_printf(f->a->arena, "One place makes %.0f %% of all allocations",
                                100 * most->count / memory->churn_allocations),
       arena_printf(f->a->arena, "%s%s", device, again),
