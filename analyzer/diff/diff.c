@@ -23,6 +23,7 @@ int diff_results(const struct results *before, struct results *after) {
   struct diffing d = {
       .before = before, .after = after, .out = &after->diff, .arena = after->internal};
   *d.out = diff_result_none();
+  d.out->earlier = before;
   d.out->before = name_of(d.arena, before);
   d.out->after = name_of(d.arena, after);
   int (*const parts[])(struct diffing *) = {diff_steps,      diff_figures, diff_collectives,

@@ -9,6 +9,7 @@
 #include "tscope_format.h"
 
 struct finding;
+struct results;
 
 /* One figure of both runs. Where it is known step by step, so is how far the runs' own noise
  * explains the change. */
@@ -45,6 +46,7 @@ struct diff_collective {
 };
 
 struct diff_result {
+  const struct results *earlier; /* what was compared with; it has to live as long as this */
   const char *before, *after; /* what they are called; NULL where nothing was compared */
   const char *verdict;        /* "slower", "faster", "no change beyond noise"; NULL: cannot tell */
   const char *reason;         /* why not */

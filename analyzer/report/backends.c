@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const struct report_backend *const report_backends[] = {&report_text, &report_json, &report_entries,
+const struct report_backend *const report_backends[] = {&report_text, &report_json, &report_html, &report_entries,
                                                         NULL};
 
 const struct report_backend *report_backend_find(const char *name) {

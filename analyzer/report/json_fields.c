@@ -190,6 +190,8 @@ static const struct json_field steps_fields[] = {
     NUMBER(results, "warmup_excluded", warmup_excluded, "integer",
            "the first so many are left out of all figures"),
     MADE("method", make_steps_method, "string", "how steps were found"),
+    NUMBER(results, "looked_at_s", looked_at_s, "s",
+           "the steps looked at, one after the other: what worths are part of"),
     NUMBER(results, "median_ms", step_median_ms, "ms", "wall time of a step"),
     NUMBER(results, "p95_ms", step_p95_ms, "ms", "likewise, 95th percentile"),
     NUMBER(results, "cv", step_cv, "fraction", "standard deviation / mean of step time"),

@@ -35,7 +35,7 @@ struct report_backend {
   int (*write_diff)(const struct results *results, const struct report_view *view, FILE *out);
 };
 
-extern const struct report_backend report_text, report_json, report_entries;
+extern const struct report_backend report_text, report_json, report_html, report_entries;
 
 /* All of them, NULL at the end; the first is the default. */
 extern const struct report_backend *const report_backends[];

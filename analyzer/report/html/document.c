@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "document.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_fields.h"
+
+/* From so many objects on, names of fields are worth leaving out. */
+#define LEAST_ROWS 4u
+
+static int cut(json_t *string) {
+  size_t bytes = json_string_length(string), kept = HTML_STRING_BYTES;
+  const char *text = json_string_value(string);
+  char *shorter = malloc(HTML_STRING_BYTES + 64);
+  if (!shorter)
+    return -ENOMEM;
+  while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80)
+    kept--; /* not in the middle of a character */
+  memcpy(shorter, text, kept);
+  snprintf(shorter + kept, 64, "… (cut: %zu bytes in all)", bytes);
+  int failed = json_string_set(string, shorter);
+  free(shorter);
+  return failed ? -ENOMEM : 0;
+}
+
+static bool have_the_same_fields(const json_t *list) {
+  const json_t *first = json_array_get(list, 0);
+  size_t index;
+  json_t *row, *value;
+  const char *key;
+  json_array_foreach((json_t *)list, index, row) {
+    if (!json_is_object(row) || json_object_size(row) != json_object_size(first))
+      return false;
+    json_object_foreach((json_t *)first, key, value) if (!json_object_get(row, key)) return false;
+  }
+  return json_is_object(first);
+}
+
+/* {"_columns": ["rank", "host"], "_rows": [[0, "a"], [1, "b"]]}; NULL when there is no memory. */
+static json_t *with_names_once(json_t *list) {
+  json_t *columns = json_array(), *rows = json_array(), *row, *value;
+  size_t index;
+  const char *key;
+  bool good = columns && rows;
+  json_object_foreach(json_array_get(list, 0), key, value)
+    good = good && json_array_append_new(columns, json_string(key)) == 0;
+  json_array_foreach(list, index, row) {
+    json_t *values = json_array(), *column;
+    size_t i;
+    json_array_foreach(columns, i, column) good =
+        good &&
+        json_array_append(values, json_object_get(row, json_string_value(column))) == 0;
+    good = good && json_array_append_new(rows, values) == 0;
+  }
+  if (good)
+    return json_pack("{s:o,s:o}", "_columns", columns, "_rows", rows);
+  json_decref(columns);
+  json_decref(rows);
+  return NULL;
+}
+
+static int make_small(json_t *value);
+
+/* What takes the place of `value`, a new reference; NULL when there is no memory. */
+static json_t *smaller(json_t *value) {
+  if (make_small(value) < 0)
+    return NULL;
+  if (json_is_array(value) && json_array_size(value) >= LEAST_ROWS && have_the_same_fields(value))
+    return with_names_once(value);
+  return json_incref(value);
+}
+
+static int make_small(json_t *value) {
+  size_t index;
+  json_t *below;
+  const char *key;
+  int error = 0;
+  if (json_is_string(value) && json_string_length(value) > HTML_STRING_BYTES)
+    return cut(value);
+  if (json_is_object(value)) {
+    json_object_foreach(value, key, below) {
+      json_t *small = error ? NULL : smaller(below);
+      if (small != below)
+        error |= !small || json_object_set(value, key, small) != 0;
+      json_decref(small);
+    }
+  }
+  json_array_foreach(value, index, below) {
+    if (json_is_number(below))
+      continue;
+    json_t *small = error ? NULL : smaller(below);
+    if (small != below)
+      error |= !small || json_array_set(value, index, small) != 0;
+    json_decref(small);
+  }
+  return error ? -ENOMEM : 0;
+}
+
+/* Only strings hold a '<', and nothing ends a script without one. */
+static int put_harmless(const char *text, size_t bytes, void *out) {
+  for (size_t i = 0; i < bytes; i++)
+    if (text[i] == '<')
+      fputs("\\u003c", out);
+    else
+      putc(text[i], out);
+  return 0;
+}
+
+int html_write_document(json_t *document, FILE *out) {
+  int error = make_small(document);
+  if (!error && json_dump_callback(document, put_harmless, out,
+                                   JSON_COMPACT | JSON_ENSURE_ASCII |
+                                       JSON_REAL_PRECISION(JSON_REPORT_DIGITS)) != 0)
+    error = -ENOMEM;
+  return error;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report as one page that needs nothing but a browser. Its data are the document of the JSON
+ * report, so that both tell the same numbers; see docs/html-report.md.
+ */
+#include <errno.h>
+
+#include "document.h"
+#include "page.h"
+#include "json_fields.h"
+#include "report.h"
+
+static int write_page(json_t *data, FILE *out) {
+  if (!data)
+    return -ENOMEM;
+  fputs(html_page_before_data, out);
+  int error = html_write_document(data, out);
+  fputs(html_page_after_data, out);
+  json_decref(data);
+  return error;
+}
+
+static json_t *tool(void) {
+  return json_string("tscope-report " TSCOPE_VERSION);
+}
+
+static int write_html(const struct results *results, const struct report_view *view, FILE *out) {
+  (void)view;
+  return write_page(json_pack("{s:o,s:o}", "tool", tool(), "report",
+                              json_report_document(results)),
+                    out);
+}
+
+static int write_html_diff(const struct results *results, const struct report_view *view,
+                           FILE *out) {
+  (void)view;
+  return write_page(json_pack("{s:o,s:o,s:o}", "tool", tool(), "report",
+                              json_report_document(results), "before",
+                              json_report_document(results->diff.earlier)),
+                    out);
+}
+
+const struct report_backend report_html = {"html", "one page for a browser, with pictures",
+                                           write_html, write_html_diff};

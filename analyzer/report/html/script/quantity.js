@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Numbers in words, as the text report says them (analyzer/report/text/quantity.c).
+
+const UNKNOWN = 'unknown';
+
+function decimalsFor(value) {
+  const size = Math.abs(value);
+  return size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+}
+
+function scaled(value, units) {
+  if (!isKnown(value)) return UNKNOWN;
+  for (let i = 0; i < units.length; i++) {
+    const number = value / units[i][0];
+    if (Math.abs(number) >= 0.9995 || i === units.length - 1)
+      return value === 0 ? '0 ' + units[i][1]
+                         : number.toFixed(decimalsFor(number)) + ' ' + units[i][1];
+  }
+  return UNKNOWN;
+}
+
+function longTime(seconds) {
+  const two = (n) => String(n).padStart(2, '0');
+  if (seconds < 3599.5) {
+    const whole = Math.round(seconds);
+    return Math.floor(whole / 60) + ' min ' + two(whole % 60) + ' s';
+  }
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 48 * 60) return Math.floor(minutes / 60) + ' h ' + two(minutes % 60) + ' min';
+  return Math.floor(minutes / 1440) + ' d ' + Math.floor((minutes % 1440) / 60) + ' h';
+}
+
+function seconds(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  if (value >= 119.5) return longTime(value);
+  if (value === 0) return '0 s';
+  return scaled(value, [[1, 's'], [1e-3, 'ms'], [1e-6, '\u00b5s'], [1e-9, 'ns']]);
+}
+
+const ms = (value) => (isKnown(value) ? seconds(value / 1e3) : UNKNOWN);
+const us = (value) => (isKnown(value) ? seconds(value / 1e6) : UNKNOWN);
+
+function bytes(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  if (Math.abs(value) < 999.5) return value.toFixed(0) + ' B';
+  return scaled(value, [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB']]);
+}
+
+function count(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  if (Math.abs(value) >= 999999.5) return scaled(value, [[1e12, 'T'], [1e9, 'G'], [1e6, 'M']]);
+  if (Math.abs(value) < 1000) return value.toFixed(Number.isInteger(value) ? 0 : 1);
+  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+const plural = (value, one) => count(value) + ' ' + one + (value === 1 ? '' : 's');
+
+// What is not nothing must not read "0 %", and what is not all must not read "100 %".
+function percent(fraction) {
+  if (!isKnown(fraction)) return UNKNOWN;
+  const hundredths = fraction * 100;
+  if (hundredths > 0 && hundredths < 0.05) return '<0.1 %';
+  if (fraction < 1 && hundredths >= 99.5) return Math.min(hundredths, 99.9).toFixed(1) + ' %';
+  if (hundredths === 0) return '0 %';
+  return hundredths.toFixed(Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
+}
+
+function signedPercent(fraction) {
+  if (!isKnown(fraction)) return UNKNOWN;
+  const hundredths = fraction * 100;
+  if (Math.abs(hundredths) < 0.05) return '0 %';
+  return (hundredths > 0 ? '+' : '\u2212') +
+    Math.abs(hundredths).toFixed(Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
+}
+
+const bandwidth = (gbps) => scaled(gbps, [[1e3, 'TB/s'], [1, 'GB/s'], [1e-3, 'MB/s'], [1e-6, 'kB/s']]);
+const flops = (value, unit) => scaled(value, [[1e21, 'Z' + unit], [1e18, 'E' + unit],
+  [1e15, 'P' + unit], [1e12, 'T' + unit], [1e9, 'G' + unit], [1e6, 'M' + unit]]);
+
+function probability(p) {
+  if (!isKnown(p)) return UNKNOWN;
+  if (p < 1e-12) return '<1e-12';
+  return p < 1e-3 ? p.toExponential(0) : String(Number(p.toPrecision(2)));
+}
+
+function number(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  return size >= 1e6 || size < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
+}
+
+// "0-3, 7 and 12 more"
+function rankList(ranks, limit = 12) {
+  const sorted = [...new Set(ranks)].sort((a, b) => a - b);
+  const parts = [];
+  let i = 0;
+  while (i < sorted.length && parts.length < limit) {
+    let last = i;
+    while (last + 1 < sorted.length && sorted[last + 1] === sorted[last] + 1) last++;
+    parts.push(last > i + 1 ? sorted[i] + '\u2013' + sorted[last] : String(sorted[i]));
+    i = last > i + 1 ? last + 1 : i + 1;
+  }
+  return parts.join(', ') + (i < sorted.length ? ' and ' + (sorted.length - i) + ' more' : '');
+}
