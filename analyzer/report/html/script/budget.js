@@ -2,7 +2,7 @@
 // Where the time went, what could be had back, and how much of the machine was used.
 
 const BUDGET_SHADES = [[/compute|kernel/i, 'compute'], [/input|data/i, 'input'], [/wait|imbalance|straggl/i, 'wait'],
-  [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'], [/launch|host/i, 'launch'],
+  [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'], [/launch/i, 'launch'], [/host|outside/i, 'host'],
   [/bubble/i, 'pipeline'], [/idle|other|unknown|rest/i, 'idle']];
 const shadeOfName = (name) => (BUDGET_SHADES.find(([words]) => words.test(name)) || [null, 'accent'])[1];
 
@@ -13,7 +13,7 @@ function whatIfs(of) {
   return el('section', {}, el('h3', {}, 'What if'),
     of.critical_path.what_if_reason ? note(of.critical_path.what_if_reason) : null,
     barList(list.map((row) => ({ name: row.change, value: row.saving_fraction, shade: 'good',
-      say: 'saves ' + percent(row.saving_fraction), note: ms(row.step_ms) + ' a step' })), Math.max(most, 0.2)));
+      say: 'saves ' + (Math.abs(row.saving_fraction) < 1e-3 ? '0 %' : percent(row.saving_fraction)), note: ms(row.step_ms) + ' a step' })), Math.max(most, 0.2)));
 }
 
 // Products by shape: how fast against what memory traffic allows, as far as shapes tell it.

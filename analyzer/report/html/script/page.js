@@ -14,9 +14,9 @@ function heading() {
     run.hosts.length ? plural(run.hosts.length, 'host') : null, isKnown(run.duration_s) ? seconds(run.duration_s) : null,
     run.inputs.length ? 'from ' + run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ') : null];
   const theme = el('button', { type: 'button', class: 'theme', title: 'light or dark (t)', onclick: turnTheme }, '\u25d0');
-  document.getElementById('top').append(el('div', { class: 'brand' }, el('b', {}, 'tscope'), el('h1', {}, cutTo(name, 200)), theme),
+  put(document.getElementById('top'), {}, [el('div', { class: 'brand' }, el('b', {}, 'tscope'), el('h1', {}, cutTo(name, 200)), theme),
     el('p', {}, facts1.filter(Boolean).join(' \u00b7 ')),
-    run.command && !before ? el('p', { class: 'command', title: cutTo(run.command, 2000) }, el('code', {}, cutTo(run.command, 400))) : null);
+    run.command && !before ? el('p', { class: 'command', title: cutTo(run.command, 2000) }, el('code', {}, cutTo(run.command, 400))) : null]);
 }
 
 function turnTheme() {

@@ -28,7 +28,7 @@ const rowName = (row) => (row.ranks > 1 ? `${row.rank}\u2013${row.last_rank} (me
 function heatMap() {
   const table = report.series.by_rank, columns = table.step.length;
   const known = Object.keys(MEASURES).filter((key) => table.rows.some((row) => row[key].length));
-  if (!known.length || !columns) return null;
+  if (!known.length || columns < 2) return null;
   const stragglers = new Set(report.distributed.stragglers);
   let measure = known.includes('late_ms') && table.rows.length > 1 ? 'late_ms' : known.includes('compute_ms') ? 'compute_ms' : known[0];
   let order = 'rank', rows = table.rows, image = null, bounds = null, picture = null;

@@ -40,20 +40,24 @@ panel({
 function waitPicture() {
   const check = report.collective_check;
   const pending = check.groups.filter((group) => group.pending > 0), suspects = check.suspects.slice(0, 12);
-  if (!pending.length || !suspects.length) return null;
-  const shown = pending.slice(0, 12), rows = Math.max(shown.length, suspects.length), each = 34, width = 760, tall = rows * each + 10;
+  const names = (suspect, group) => (suspect.evidence || '').includes(`${group.desc || group.group} (group ${group.group})`) ||
+    (suspect.evidence || '').includes(group.desc || group.group);
+  const tied = pending.filter((group) => suspects.some((suspect) => names(suspect, group)));
+  if (!tied.length) return null;
+  const shown = tied.slice(0, 12), rows = Math.max(shown.length, suspects.length), each = 34, width = 760, tall = rows * each + 10;
   const root = svg('svg', { viewBox: `0 0 ${width} ${tall}`, width, class: 'chart', role: 'img', 'aria-label': 'who waits for whom' });
   const y = (i, n) => (tall / 2) + (i - (n - 1) / 2) * each;
   shown.forEach((group, i) => suspects.forEach((suspect, k) => {
-    if (suspect.evidence && shown.length > 1 && !suspect.evidence.includes(group.desc || group.group) && shown.some((g) => suspect.evidence.includes(g.desc || g.group))) return;
+    if (!names(suspect, group)) return;
     root.append(svg('path', { class: 'tie', d: `M330 ${y(i, shown.length)}C400 ${y(i, shown.length)} 400 ${y(k, suspects.length)} 470 ${y(k, suspects.length)}` }));
   }));
   shown.forEach((group, i) => root.append(svg('rect', { x: 10, y: y(i, shown.length) - 14, width: 320, height: 28, rx: 5, class: 'fill idle' }),
-    svg('text', { x: 20, y: y(i, shown.length) + 4, class: 'in' }, cutTo(`${plural(group.pending, 'member')} of ${group.desc || group.group} wait`, 46))));
+    svg('text', { x: 20, y: y(i, shown.length) + 4, class: 'in' }, cutTo(`${plural(group.pending, 'member')} wait in ${group.desc || group.group}`, 44))));
   suspects.forEach((suspect, k) => root.append(svg('rect', { x: 470, y: y(k, suspects.length) - 14, width: 280, height: 28, rx: 5, class: 'fill critical' }),
     svg('text', { x: 480, y: y(k, suspects.length) + 4, class: 'in' }, cutTo(`rank ${suspect.rank}: ${suspect.reason}`, 40))));
   return el('section', {}, el('h3', {}, 'Who waits for whom'), el('div', { class: 'picture' }, root),
-    pending.length > shown.length || check.suspects.length > suspects.length ? note('The first twelve of each are drawn; the tables have all.') : null);
+    tied.length > shown.length || check.suspects.length > suspects.length ? note('The first twelve of each are drawn; the tables have all.') : null,
+    pending.length > tied.length ? el('p', { class: 'dim' }, `Members of ${plural(pending.length - tied.length, 'other group')} wait too, for ranks that wait here.`) : null);
 }
 
 panel({

@@ -101,10 +101,10 @@ function restsOn(of) {
   if (of.quality.events > 0) solid.push(plural(of.quality.events, 'event'));
   if (of.quality.lost === 0) solid.push('none lost');
   if (found > 1 && of.quality.clock.aligned) solid.push('clocks within ' + us(of.quality.clock.residual_us));
-  if (of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
+  if (found && of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
   return el('div', { class: 'rests' },
     el('h3', {}, doubt.length ? lamp('warning') : lamp('good'), ' How sure'),
-    el('p', {}, solid.join(' \u00b7 ') || 'see what this rests on'),
+    el('p', {}, solid.join(' \u00b7 ') || 'from ' + of.run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ')),
     doubt.length ? el('ul', {}, doubt.slice(0, 6).map((line) => el('li', {}, line))) : null,
     el('p', { class: 'links' }, el('a', { href: '#trust', onclick: (event) => { event.preventDefault(); goTo('trust'); } },
       'what this rests on')));
