@@ -47,9 +47,9 @@ struct diff_collective {
 
 struct diff_result {
   const struct results *earlier; /* what was compared with; it has to live as long as this */
-  const char *before, *after; /* what they are called; NULL where nothing was compared */
-  const char *verdict;        /* "slower", "faster", "no change beyond noise"; NULL: cannot tell */
-  const char *reason;         /* why not */
+  const char *before, *after;    /* what they are called; NULL where nothing was compared */
+  const char *verdict; /* "slower", "faster", "no change beyond noise"; NULL: cannot tell */
+  const char *reason;  /* why not */
   double step_before_ms, step_after_ms, step_change, step_p_value;
   double step_noise_ms; /* half the width of the 99 % interval of the change */
   struct diff_row *rows;

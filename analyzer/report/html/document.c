@@ -44,14 +44,13 @@ static json_t *with_names_once(json_t *list) {
   size_t index;
   const char *key;
   bool good = columns && rows;
-  json_object_foreach(json_array_get(list, 0), key, value)
-    good = good && json_array_append_new(columns, json_string(key)) == 0;
+  json_object_foreach(json_array_get(list, 0), key, value) good =
+      good && json_array_append_new(columns, json_string(key)) == 0;
   json_array_foreach(list, index, row) {
     json_t *values = json_array(), *column;
     size_t i;
     json_array_foreach(columns, i, column) good =
-        good &&
-        json_array_append(values, json_object_get(row, json_string_value(column))) == 0;
+        good && json_array_append(values, json_object_get(row, json_string_value(column))) == 0;
     good = good && json_array_append_new(rows, values) == 0;
   }
   if (good)

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #include "document.h"
-#include "page.h"
 #include "json_fields.h"
+#include "page.h"
 #include "report.h"
 
 static int write_page(json_t *data, FILE *out) {
@@ -26,8 +26,7 @@ static json_t *tool(void) {
 
 static int write_html(const struct results *results, const struct report_view *view, FILE *out) {
   (void)view;
-  return write_page(json_pack("{s:o,s:o}", "tool", tool(), "report",
-                              json_report_document(results)),
+  return write_page(json_pack("{s:o,s:o}", "tool", tool(), "report", json_report_document(results)),
                     out);
 }
 
