@@ -4,12 +4,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
-#include <sched.h>
 #include <stdio.h>
 
+#include "lock.h"
 #include "resolve.h"
 
-enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, ROUTES = 1024, TRIES = 1000 };
+enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, ROUTES = 1024 };
 
 /* An object of the process: where it lies, and in which place it was loaded. */
 struct object {
@@ -39,20 +39,15 @@ static struct tscope_symbol *bound[MOST_BOUND]; /* whose address is the same for
 static u32 n_bound;
 static struct route routes[ROUTES];
 
-/* Never waited for without end: in a forked child nobody may be left to release it. */
-static u32 locked;
+static struct tscope_lock copies_lock;
 
+/* What is not found for want of the lock is looked for again. */
 static bool lock(void) {
-  for (int i = 0; __atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE); i++) {
-    if (i == TRIES)
-      return false;
-    sched_yield();
-  }
-  return true;
+  return tscope_lock_within(&copies_lock, 100000000);
 }
 
 static void unlock(void) {
-  __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+  tscope_unlock(&copies_lock);
 }
 
 static struct library *library_of(const struct tscope_symbol *symbol) {

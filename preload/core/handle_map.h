@@ -7,18 +7,22 @@
  *
  * A key is found within HANDLE_MAP_PROBES slots of its place or not at all, so that a look-up is
  * bounded however full the map is; an entry that finds no slot there is refused.
+ *
+ * Two keys mark slots without an entry. A job may pass either as a handle (NULL, or -1), so they
+ * are never found and never put in.
  */
 #ifndef TSCOPE_HANDLE_MAP_H
 #define TSCOPE_HANDLE_MAP_H
 
-#include <sched.h>
 #include <stdbool.h>
 
-#include "tscope_format.h"
+#include "lock.h"
+
+#pragma GCC visibility push(hidden)
 
 #define HANDLE_MAP_PROBES 64u
-#define HANDLE_MAP_EMPTY 0ull /* never a key */
-#define HANDLE_MAP_GONE UINT64_MAX
+#define HANDLE_MAP_EMPTY 0ull       /* no entry was ever here: a search ends */
+#define HANDLE_MAP_GONE UINT64_MAX /* an entry was taken out: a search goes on */
 
 struct handle_slot {
   u64 key;
@@ -28,21 +32,12 @@ struct handle_slot {
 struct handle_map {
   struct handle_slot *slots;
   u32 capacity; /* a power of two */
-  u32 locked;
+  struct tscope_lock lock;
 };
 
 #define HANDLE_MAP(name, capacity_)                                                                \
   static struct handle_slot name##_slots[capacity_];                                               \
   static struct handle_map name = {.slots = name##_slots, .capacity = (capacity_)}
-
-static inline void handle_map_lock(struct handle_map *map) {
-  while (__atomic_exchange_n(&map->locked, 1, __ATOMIC_ACQUIRE))
-    sched_yield();
-}
-
-static inline void handle_map_unlock(struct handle_map *map) {
-  __atomic_store_n(&map->locked, 0, __ATOMIC_RELEASE);
-}
 
 /* Mixes a key so that its low bits depend on all of them. */
 static inline u64 handle_hash(u64 key) {
@@ -50,7 +45,13 @@ static inline u64 handle_hash(u64 key) {
   return key ^ key >> 32;
 }
 
+static inline bool handle_map_is_key(u64 key) {
+  return key != HANDLE_MAP_EMPTY && key != HANDLE_MAP_GONE;
+}
+
 static inline struct handle_slot *handle_map_find(const struct handle_map *map, u64 key) {
+  if (!handle_map_is_key(key))
+    return NULL;
   u64 place = handle_hash(key);
   for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, place++) {
     struct handle_slot *slot = &map->slots[place & (map->capacity - 1)];
@@ -72,42 +73,17 @@ static inline bool handle_map_get(const struct handle_map *map, u64 key, u64 *va
   return true;
 }
 
-/* Adds or replaces an entry; the caller holds the lock. False when there is no room. */
-static inline bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value) {
-  struct handle_slot *slot = handle_map_find(map, key);
-  if (slot) {
-    __atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
-    return true;
-  }
-  u64 place = handle_hash(key);
-  for (u32 probe = 0; probe < HANDLE_MAP_PROBES; probe++, place++) {
-    slot = &map->slots[place & (map->capacity - 1)];
-    if (slot->key == HANDLE_MAP_EMPTY || slot->key == HANDLE_MAP_GONE) {
-      __atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
-      __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
-      return true;
-    }
-  }
-  return false;
-}
+/* Adds or replaces an entry. False when there is no room, when `key` cannot be one, or when the
+ * lock is not to be had. */
+bool handle_map_put(struct handle_map *map, u64 key, u64 value);
 
-static inline bool handle_map_put(struct handle_map *map, u64 key, u64 value) {
-  handle_map_lock(map);
-  bool kept = handle_map_put_locked(map, key, value);
-  handle_map_unlock(map);
-  return kept;
-}
+/* The same for who holds the map's lock. */
+bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value);
 
 /* Removes an entry and says what it held. False when there was none. */
-static inline bool handle_map_take(struct handle_map *map, u64 key, u64 *value) {
-  handle_map_lock(map);
-  struct handle_slot *slot = handle_map_find(map, key);
-  if (slot) {
-    *value = slot->value;
-    __atomic_store_n(&slot->key, HANDLE_MAP_GONE, __ATOMIC_RELEASE);
-  }
-  handle_map_unlock(map);
-  return slot != NULL;
-}
+bool handle_map_take(struct handle_map *map, u64 key, u64 *value);
+bool handle_map_take_locked(struct handle_map *map, u64 key, u64 *value);
+
+#pragma GCC visibility pop
 
 #endif

@@ -2,7 +2,6 @@
 #include "registry.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +21,7 @@ enum { STRINGS_BITS = 16, STRINGS_SLOTS = 1 << STRINGS_BITS, STRINGS_MAX = STRIN
 static struct string *strings;
 static u32 strings_known;
 static struct tscope_thread lane;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tscope_lock lock;
 
 int tscope_registry_init(void) {
   strings = mmap(NULL, STRINGS_SLOTS * sizeof *strings, PROT_READ | PROT_WRITE,
@@ -40,7 +39,8 @@ static bool write_locked(u8 type, u16 tag, void *record, u32 bytes) {
 }
 
 bool tscope_registry_write(u8 type, u16 tag, void *record, u32 bytes) {
-  tscope_lock(&lock);
+  if (!tscope_lock(&lock))
+    return false;
   bool written = write_locked(type, tag, record, bytes);
   tscope_unlock(&lock);
   return written;
@@ -121,7 +121,8 @@ u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes
   find(hash, (u32)bytes, &number);
   if (number)
     return number;
-  tscope_lock(&lock);
+  if (!tscope_lock(&lock))
+    return 0;
   number = add_locked(hash, text, bytes);
   tscope_unlock(&lock);
   return number;

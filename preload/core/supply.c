@@ -2,7 +2,6 @@
 #include "supply.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -14,8 +13,11 @@ struct tscope_supply tscope_supply;
 
 static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 
+/* Of those who lose nothing when they come back later. */
+enum { GROWING_NS = 100000000 };
+
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
-static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+static struct tscope_lock growing;
 
 int tscope_supply_init(u32 detail_max, u32 spine_max) {
   u32 capacity = 2;
@@ -96,7 +98,8 @@ static struct tscope_chunk_header *take_detail(enum tscope_loss *loss) {
 /* Collectives and steps are worth waiting for the helper, or a system call of their own thread,
  * rather than a gap. */
 static struct tscope_chunk_header *make_ready(void) {
-  tscope_lock(&growing);
+  if (!tscope_lock(&growing))
+    return NULL;
   struct tscope_chunk_header *chunk = take_ready(0);
   u32 first;
   if (!chunk && tscope_store_grow(1, &first) == 1)
@@ -157,7 +160,8 @@ static bool refill(void) {
 void tscope_supply_refill(void) {
   bool more;
   do {
-    tscope_lock(&growing);
+    if (!tscope_lock_within(&growing, GROWING_NS))
+      return;
     more = refill();
     tscope_unlock(&growing);
   } while (more);
@@ -166,7 +170,8 @@ void tscope_supply_refill(void) {
 /* What is taken out of the queue here is in nobody's hands; what a thread took just before stays in
  * the file. So the end of the file is cut as far back as our own chunks reach without a gap. */
 void tscope_supply_close(void) {
-  tscope_lock(&growing);
+  if (!tscope_lock_within(&growing, GROWING_NS))
+    return;
   __atomic_store_n(&tscope_supply.closed, true, __ATOMIC_RELEASE);
   bool ours[TSCOPE_READY_MAX * 2] = {false};
   u32 end = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE), number;

@@ -16,13 +16,11 @@
 
 __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
 
-__thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
-
 /* Inside tscope, or past the end of its life as a recording thread. */
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t at_thread_end;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tscope_lock lock;
 static struct tscope_thread *free_seats[TSCOPE_SEATS];
 static u32 seats, seats_free;
 
@@ -71,7 +69,8 @@ static struct tscope_thread *new_seat(void) {
 }
 
 static struct tscope_thread *take_seat(void) {
-  tscope_lock(&lock);
+  if (!tscope_lock(&lock))
+    return NULL;
   struct tscope_thread *thread = seats_free ? free_seats[--seats_free] : new_seat();
   tscope_unlock(&lock);
   return thread;
@@ -94,9 +93,10 @@ static void leave_seat(void *seat) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
     if (thread->family[i])
       memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
-  tscope_lock(&lock);
-  free_seats[seats_free++] = thread;
-  tscope_unlock(&lock);
+  if (tscope_lock(&lock)) {
+    free_seats[seats_free++] = thread;
+    tscope_unlock(&lock);
+  }
 }
 
 int tscope_threads_init(void) {

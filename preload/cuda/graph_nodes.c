@@ -25,12 +25,13 @@ static u64 body_value(const void *graph, u32 condition) {
 }
 
 void graph_bodies_made(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n) {
-  handle_map_lock(&bodies_of);
+  if (!tscope_lock(&bodies_of.lock))
+    return;
   for (u32 i = 0; i < n && i < MOST_CASES; i++)
     handle_map_put_locked(&bodies_of, body_key(node, i), body_value(bodies[i], condition));
   if (n < MOST_CASES && handle_map_find(&bodies_of, body_key(node, n)))
     handle_map_put_locked(&bodies_of, body_key(node, n), 0);
-  handle_map_unlock(&bodies_of);
+  tscope_unlock(&bodies_of.lock);
 }
 
 struct counting {

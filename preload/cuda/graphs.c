@@ -41,6 +41,14 @@ static u64 executable_key(const void *handle) {
   return 1ull << 62 | (u64)(uintptr_t)handle;
 }
 
+static bool lock(void) {
+  return tscope_lock(&by_handle.lock);
+}
+
+static void unlock(void) {
+  tscope_unlock(&by_handle.lock);
+}
+
 static struct graph *find(u64 key) {
   u64 place;
   return handle_map_get(&by_handle, key, &place) ? &graphs[place] : NULL;
@@ -68,17 +76,19 @@ static struct graph *enter_locked(u64 key) {
 /* Removes the entry and says what it held; without `held` that is given back. */
 static bool take(u64 key, struct graph *held) {
   u64 place;
-  if (!handle_map_take(&by_handle, key, &place))
+  if (!find(key) || !lock())
     return false;
-  handle_map_lock(&by_handle);
-  if (held)
-    *held = graphs[place];
-  else
-    graph_content_clear(&graphs[place].content);
-  memset(&graphs[place], 0, sizeof graphs[place]);
-  free_places[n_free++] = (u32)place;
-  handle_map_unlock(&by_handle);
-  return true;
+  bool found = handle_map_take_locked(&by_handle, key, &place);
+  if (found) {
+    if (held)
+      *held = graphs[place];
+    else
+      graph_content_clear(&graphs[place].content);
+    memset(&graphs[place], 0, sizeof graphs[place]);
+    free_places[n_free++] = (u32)place;
+  }
+  unlock();
+  return found;
 }
 
 /* Of cuStreamGetCaptureInfo's versions and the runtime's, whichever is there: they begin alike, and
@@ -119,13 +129,14 @@ void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
     return;
   __atomic_fetch_add(&captures_open, 1, __ATOMIC_RELAXED);
   handle_map_put(&by_origin, stream, id);
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return;
   struct graph *graph = enter_locked(capture_key(id));
   if (graph) {
     graph->content.captured = ++last_number;
     graph->into = into;
   }
-  handle_map_unlock(&by_handle);
+  unlock();
 }
 
 /* A graph in another, for those who number its calls. */
@@ -161,7 +172,8 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
   struct child_record told = {0};
   if (!take(capture_key(id), &capture))
     return;
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return;
   struct graph *before = handle && capture.into == handle ? find(graph_key(handle)) : NULL;
   if (before)
     add_child(&before->content, &capture.content, &told);
@@ -170,25 +182,27 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
     graph->content = capture.content;
   else
     graph_content_clear(&capture.content);
-  handle_map_unlock(&by_handle);
+  unlock();
   tell_child(thread, &told);
 }
 
 void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t executable) {
   struct child_record told = {0};
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return;
   struct graph *outer = find(capture_key(id));
   const struct graph *child = find(executable_key(executable));
   if (outer && child)
     add_child(&outer->content, &child->content, &told);
-  handle_map_unlock(&by_handle);
+  unlock();
   tell_child(thread, &told);
 }
 
 /* Of a graph that is made by hand it is not seen what else it holds. */
 void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGraph_t child_handle) {
   struct child_record told = {0};
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return;
   struct graph *outer = find(graph_key(handle));
   if (!outer && (outer = enter_locked(graph_key(handle)))) {
     struct graph_content *content = &outer->content;
@@ -198,7 +212,7 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   const struct graph *child = find(graph_key(child_handle));
   if (outer && child)
     add_child(&outer->content, &child->content, &told);
-  handle_map_unlock(&by_handle);
+  unlock();
   tell_child(thread, &told);
 }
 
@@ -211,14 +225,15 @@ bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t
   u64 id = graph_capture_id(default_stream, stream);
   if (!id)
     return false;
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return true;
   struct graph *graph = find(capture_key(id));
   if (graph) {
     graph->content.kernels += work == GRAPH_KERNEL;
     graph->content.copies += work == GRAPH_COPY;
     graph->content.fills += work == GRAPH_FILL;
   }
-  handle_map_unlock(&by_handle);
+  unlock();
   return true;
 }
 
@@ -231,7 +246,8 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
     return false;
   *captured = 0;
   *index = TSCOPE_UNKNOWN;
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return true;
   struct graph *graph = find(capture_key(id));
   struct graph_comm *of = graph ? graph_content_comm(&graph->content, comm) : NULL;
   if (graph) {
@@ -243,7 +259,7 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
     of->next_transfer = next_transfer;
     *index = transfer ? of->transfers++ : of->collectives++;
   }
-  handle_map_unlock(&by_handle);
+  unlock();
   return true;
 }
 
@@ -253,20 +269,22 @@ u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t
                : 0;
   if (!id)
     return 0;
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return 0;
   const struct graph *graph = find(capture_key(id));
   u32 number = graph ? graph->content.captured : 0;
-  handle_map_unlock(&by_handle);
+  unlock();
   return number;
 }
 
 void graph_cloned(cudaGraph_t clone, cudaGraph_t handle) {
-  handle_map_lock(&by_handle);
+  if (!lock())
+    return;
   struct graph *copy = find(graph_key(handle)) ? enter_locked(graph_key(clone)) : NULL;
   const struct graph *graph = find(graph_key(handle));
   if (copy && graph && copy != graph)
     graph_content_copy(&copy->content, &graph->content);
-  handle_map_unlock(&by_handle);
+  unlock();
 }
 
 void graph_gone(cudaGraph_t handle) {
@@ -286,11 +304,12 @@ static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
 /* Counts alone: the communicators stay with the graph. */
 static struct graph_content content_of(cudaGraph_t handle) {
   struct graph_content content = not_seen;
-  handle_map_lock(&by_handle);
-  const struct graph *graph = handle ? find(graph_key(handle)) : NULL;
-  if (graph)
-    content = graph->content;
-  handle_map_unlock(&by_handle);
+  if (lock()) {
+    const struct graph *graph = find(graph_key(handle));
+    if (graph)
+      content = graph->content;
+    unlock();
+  }
   content.nodes = TSCOPE_UNKNOWN;
   return content;
 }
@@ -321,7 +340,8 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
   u32 n_bodies = 0;
   struct graph_content counted = content_of(handle);
   graph_nodes_count(handle, &counted, bodies, &n_bodies);
-  handle_map_lock(&by_handle);
+  if (!lock())
+    goto out;
   struct graph *made = enter_locked(executable_key(executable));
   const struct graph *graph = find(graph_key(handle));
   u32 number = made ? ++last_number : 0;
@@ -333,7 +353,7 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
     made->content.fills = counted.fills;
     made->number = number;
   }
-  handle_map_unlock(&by_handle);
+  unlock();
   struct tscope_graph_record record = {.graph = number,
                                        .captured = counted.captured,
                                        .nodes = counted.nodes,
@@ -346,6 +366,7 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
     tell_bodies(thread, number, bodies, n_bodies);
   }
+out:
   errno = saved;
 }
 

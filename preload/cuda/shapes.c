@@ -20,34 +20,45 @@ bool shapes_known(void) {
   return __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) || __atomic_load_n(&n_bare, __ATOMIC_RELAXED);
 }
 
+/* Number of the combination, 0 if there is no room for it; `is_new` says whether it has just got
+ * one. */
+static u32 number_of(u64 key, bool bare, bool *is_new) {
+  u64 shape = 0;
+  *is_new = false;
+  if (!tscope_lock(&by_key.lock))
+    return 0;
+  if (!handle_map_get(&by_key, key, &shape) &&
+      (bare ? n_bare < MAX_BARE_SHAPES : n_shapes < MAX_SHAPES)) {
+    shape = bare ? MAX_SHAPES + n_bare + 1 : n_shapes + 1;
+    __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
+    handle_map_put_locked(&by_key, key, shape);
+    *is_new = true;
+  }
+  tscope_unlock(&by_key.lock);
+  return (u32)shape;
+}
+
 /* Number of the combination, written down if it is new; 0 if there is no room for it. A grid of 0
  * blocks stands for the kernel alone. */
 static u32 announce(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
                     dim3 block) {
   u32 name = tscope_string(thread, kernel_name(function));
-  handle_map_lock(&by_key);
-  u64 shape = 0;
-  bool bare = grid.x == 0;
-  if (!handle_map_get(&by_key, key, &shape) &&
-      (bare ? n_bare < MAX_BARE_SHAPES : n_shapes < MAX_SHAPES)) {
-    shape = bare ? MAX_SHAPES + n_bare + 1 : n_shapes + 1;
-    struct tscope_shape_record record = {
-        .shape = (u32)shape,
-        .kernel = name,
-        .grid_x = grid.x,
-        .grid_y = grid.y,
-        .grid_z = grid.z,
-        .block_x = block.x,
-        .block_y = block.y,
-        .block_z = block.z,
-        .function = (u64)(uintptr_t)function & ~(u64)KERNEL_OF_DRIVER,
-    };
+  bool is_new;
+  u32 shape = number_of(key, grid.x == 0, &is_new);
+  struct tscope_shape_record record = {
+      .shape = shape,
+      .kernel = name,
+      .grid_x = grid.x,
+      .grid_y = grid.y,
+      .grid_z = grid.z,
+      .block_x = block.x,
+      .block_y = block.y,
+      .block_z = block.z,
+      .function = (u64)(uintptr_t)function & ~(u64)KERNEL_OF_DRIVER,
+  };
+  if (is_new)
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SHAPE, 0, &record, sizeof record);
-    __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
-    handle_map_put_locked(&by_key, key, shape);
-  }
-  handle_map_unlock(&by_key);
-  return (u32)shape;
+  return shape;
 }
 
 /* Said without its geometry. Cheap when the kernel has been met so before: a job whose geometry

@@ -27,26 +27,34 @@ i32 cuda_current_device(void) {
   return get_device && !get_device(&device) ? device : -1;
 }
 
+/* The number that a stream has by one of its keys, or a new one, which it has by both from then on.
+ * `announce` says whether the trace is to be told. */
+static u16 number_of(const u64 keys[2], bool *announce) {
+  u64 index = TSCOPE_NO_STREAM;
+  *announce = false;
+  if (!tscope_lock(&by_key.lock))
+    return TSCOPE_NO_STREAM;
+  if (!handle_map_get(&by_key, keys[0], &index)) {
+    if (!handle_map_get(&by_key, keys[1], &index))
+      index = n_streams < TSCOPE_NO_STREAM ? n_streams++ : TSCOPE_NO_STREAM;
+    handle_map_put_locked(&by_key, keys[0], index);
+    handle_map_put_locked(&by_key, keys[1], index);
+    *announce = index != TSCOPE_NO_STREAM;
+  }
+  tscope_unlock(&by_key.lock);
+  return (u16)index;
+}
+
 /* Gives the stream the number that its other key has, or a new one, and announces it. `keys` are
  * those it is known by, 0 where there is none. */
 static u16 intern(struct tscope_thread *thread, const u64 keys[2],
                   const struct tscope_stream_record *stream) {
-  handle_map_lock(&by_key);
-  u64 index = TSCOPE_NO_STREAM;
-  bool known = keys[0] && handle_map_get(&by_key, keys[0], &index);
-  bool linked = !known && keys[1] && handle_map_get(&by_key, keys[1], &index);
-  if (!known) {
-    if (!linked)
-      index = n_streams < TSCOPE_NO_STREAM ? n_streams++ : TSCOPE_NO_STREAM;
-    struct tscope_stream_record record = *stream;
-    if (index != TSCOPE_NO_STREAM)
-      tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STREAM, (u16)index, &record, sizeof record);
-    for (int i = 0; i < 2; i++)
-      if (keys[i])
-        handle_map_put_locked(&by_key, keys[i], index);
-  }
-  handle_map_unlock(&by_key);
-  return (u16)index;
+  bool announce;
+  u16 index = number_of(keys, &announce);
+  struct tscope_stream_record record = *stream;
+  if (announce)
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof record);
+  return index;
 }
 
 u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream) {
@@ -72,8 +80,9 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
                                                   .device = device});
     errno = saved;
   }
-  cuda->streams[handle_hash(key) % STREAMS_CACHED] =
-      (struct stream_cached){.key = key, .index = (u16)index};
+  if (index != TSCOPE_NO_STREAM)
+    cuda->streams[handle_hash(key) % STREAMS_CACHED] =
+        (struct stream_cached){.key = key, .index = (u16)index};
   return (u16)index;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cupti_clock.h"
 
-#include <sched.h>
+#include <time.h>
+
+#include "lock.h"
 
 enum {
   TRIES = 3,
@@ -9,12 +11,11 @@ enum {
   TIGHT_LOOK_NS = 1000,
   GOOD_LOOK_NS = 100000,
   STEP_NS = 1000000,
-  WRITING_TRIES = 10000
 };
 static const u64 second_ns = 1000000000;
 
-/* Written by who has set `writing`; readers try again when `changes` was odd or has changed. */
-static bool writing;
+/* Written by who holds `writing`; readers try again when `changes` was odd or has changed. */
+static struct tscope_lock writing;
 static u32 changes;
 static struct clock_line line;
 static u64 began_ns;
@@ -72,19 +73,6 @@ static double rate_between(const struct clock_line *from, const struct look *to)
   return (double)(to->ns - from->ns) / (double)(to->told - from->told);
 }
 
-static bool begin_writing(int tries) {
-  while (__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) {
-    if (--tries <= 0)
-      return false;
-    sched_yield();
-  }
-  return true;
-}
-
-static void end_writing(void) {
-  __atomic_store_n(&writing, false, __ATOMIC_RELEASE);
-}
-
 void cupti_clock_begin(const struct cupti *cupti) {
   const struct timespec pause = {.tv_nsec = 2000000};
   struct look first = look_at_both(cupti, FIRST_TRIES);
@@ -95,12 +83,12 @@ void cupti_clock_begin(const struct cupti *cupti) {
     if (second.told > first.told)
       fresh.rate = rate_between(&fresh, &second);
   }
-  if (!begin_writing(WRITING_TRIES))
+  if (!tscope_lock_within(&writing, 100000000))
     return;
   base = next_base = fresh;
   __atomic_store_n(&began_ns, first.ns, __ATOMIC_RELAXED);
   publish(&fresh);
-  end_writing();
+  tscope_unlock(&writing);
 }
 
 /* Whether one of the clocks was set meanwhile. A rate of two looks close together cannot tell. */
@@ -130,11 +118,11 @@ static void take_in(const struct look *now) {
 
 void cupti_clock_look(const struct cupti *cupti) {
   struct look now = look_at_both(cupti, TRIES);
-  if (now.width > GOOD_LOOK_NS || !begin_writing(1))
+  if (now.width > GOOD_LOOK_NS || !tscope_lock_within(&writing, 0))
     return;
   if (now.ns > base.ns)
     take_in(&now);
-  end_writing();
+  tscope_unlock(&writing);
 }
 
 struct cupti_clock cupti_clock_read(void) {

@@ -8,8 +8,9 @@
 #include "event_clock.h"
 #include "gpu_clock.h"
 #include "gpu_spans.h"
+#include "lock.h"
 
-enum { POOLS = 64, PAIRS = 256 };
+enum { POOLS = 64, PAIRS = 256, TAKE_PAIR_NS = 100000 };
 
 enum pair_state { PAIR_FREE, PAIR_BEGUN, PAIR_ENDED, PAIR_VOID };
 
@@ -29,13 +30,13 @@ struct pool {
   u16 index;    /* of the stream */
   u8 in_use;    /* 0: the context's next stream may have it, events and all */
   u8 forgotten; /* its stream is gone; free once it is drained */
-  u8 busy;      /* a thread is beginning a pair */
   u8 broken;    /* the driver refused an event: no more are recorded */
+  struct tscope_lock beginning; /* a pair */
 };
 
 static struct pool pools[POOLS]; /* untouched ones take no memory */
 static u32 n_pools;
-static u32 making; /* one thread at a time makes or reassigns a pool */
+static struct tscope_lock making; /* pools, or giving one to another stream */
 static struct gpu_clock_counts totals;
 
 u8 event_pairs_wanted;
@@ -90,8 +91,7 @@ static bool make_events(struct pool *pool, void *context) {
 /* A pool whose stream is gone, or a new one. NULL when there is none, or not now. */
 static struct pool *assign_pool(void *stream, u16 index) {
   void *context;
-  if (cuda_events.cuStreamGetCtx(stream, &context) ||
-      __atomic_exchange_n(&making, 1, __ATOMIC_ACQUIRE))
+  if (cuda_events.cuStreamGetCtx(stream, &context) || !tscope_lock_within(&making, 0))
     return NULL;
   struct pool *pool = find_pool(index);
   for (u32 i = 0; i < n_pools && !pool; i++)
@@ -109,23 +109,22 @@ static struct pool *assign_pool(void *stream, u16 index) {
   }
   if (fresh)
     __atomic_store_n(&n_pools, n_pools + 1, __ATOMIC_RELEASE);
-  __atomic_store_n(&making, 0, __ATOMIC_RELEASE);
+  tscope_unlock(&making);
   return pool;
 }
 
 /* The next pair of the pool, begun; NULL when all are in use. */
 static struct event_pair *take_pair(struct pool *pool) {
   struct event_pair *pair = NULL;
-  for (int i = 0; i < 1000 && __atomic_exchange_n(&pool->busy, 1, __ATOMIC_ACQUIRE); i++)
-    if (i == 999)
-      return NULL; /* two threads on one stream, and the other was interrupted */
+  if (!tscope_lock_within(&pool->beginning, TAKE_PAIR_NS)) /* another thread on the same stream */
+    return NULL;
   if (pool->head - __atomic_load_n(&pool->tail, __ATOMIC_ACQUIRE) < PAIRS) {
     pair = &pool->pairs[pool->head % PAIRS];
     pair->begun_ns = now_ns();
     __atomic_store_n(&pair->state, PAIR_BEGUN, __ATOMIC_RELEASE);
     __atomic_store_n(&pool->head, pool->head + 1, __ATOMIC_RELEASE);
   }
-  __atomic_store_n(&pool->busy, 0, __ATOMIC_RELEASE);
+  tscope_unlock(&pool->beginning);
   return pair;
 }
 
@@ -265,17 +264,11 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
   }
 }
 
-static u32 taking;
+/* Held by who takes pairs: the ticker, or whoever closes the source. */
+static struct tscope_lock taking;
 
-/* One thread at a time takes pairs: the ticker, or whoever closes the source. */
 static bool begin_taking(void) {
-  const struct timespec pause = {.tv_nsec = 100000};
-  for (int i = 0; i < 2000; i++) {
-    if (!__atomic_exchange_n(&taking, 1, __ATOMIC_ACQUIRE))
-      return true;
-    nanosleep(&pause, NULL);
-  }
-  return false;
+  return tscope_lock_within(&taking, 200000000);
 }
 
 static void poll(struct tscope_thread *thread) {
@@ -297,7 +290,7 @@ static void poll(struct tscope_thread *thread) {
     cuda_events.cuCtxPopCurrent(&popped);
   }
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
-  __atomic_store_n(&taking, 0, __ATOMIC_RELEASE);
+  tscope_unlock(&taking);
 }
 
 /* What is not done by now is never told. */
@@ -324,7 +317,7 @@ void event_pairs_context_ends(void *context) {
       drop_all(&pools[i]);
   event_clock_forget(context);
   if (alone)
-    __atomic_store_n(&taking, 0, __ATOMIC_RELEASE);
+    tscope_unlock(&taking);
   errno = saved;
 }
 

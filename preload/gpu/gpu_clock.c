@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "cuda/graphs.h"
 #include "cuda_events.h"
 #include "cupti_clients.h"
 #include "env.h"
 #include "gpu_spans.h"
+#include "lock.h"
 
 /* In the order in which they are tried. */
 static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti, &gpu_clock_events};
@@ -29,38 +28,21 @@ static bool process_ends;
 static struct gpu_clock_counts said; /* what the trace knows of the counts */
 static char opened_why[512];         /* why this source and no earlier one */
 static const char *forsaken;         /* why CUPTI is not to be used again */
-static u64 owner;                    /* of the lock: process and thread, 0 for none */
+static struct tscope_lock changing;
 
 /* --- one change at a time --- */
 
-static bool is_of_this_process(u64 holder) {
-  return holder >> 32 == (u64)getpid();
-}
-
-static bool lock(int tries) {
-  const struct timespec pause = {.tv_nsec = 100000};
-  const u64 self = (u64)getpid() << 32 | (u32)syscall(SYS_gettid);
-  for (int i = 0; i < tries; i++) {
-    if (i)
-      nanosleep(&pause, NULL);
-    u64 holder = __atomic_load_n(&owner, __ATOMIC_RELAXED);
-    if (holder == self)
-      return false;
-    if ((!holder || !is_of_this_process(holder)) && /* a fork child's parent had it */
-        __atomic_compare_exchange_n(&owner, &holder, self, false, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_RELAXED))
-      return true;
-  }
-  return false;
-}
-
 bool gpu_clock_lock(void) {
-  return lock(20000); /* two seconds: a flush can take long, but not for ever */
+  return tscope_lock_within(&changing, 2000000000); /* a flush can take long, but not for ever */
 }
 
 void gpu_clock_unlock(bool locked) {
   if (locked)
-    __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+    tscope_unlock(&changing);
+}
+
+static bool try_lock(void) {
+  return tscope_lock_within(&changing, 0);
 }
 
 /* --- what the trace is told --- */
@@ -264,7 +246,7 @@ u32 gpu_clock_graph_id(void *executable) {
  * CUPTI might upset, the turn is put off to the next step. */
 void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
   if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) ||
-      __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !lock(1))
+      __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !try_lock())
     return;
   int saved = errno;
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
@@ -299,7 +281,7 @@ static void spare_captures(void) {
 /* The source that is open has turned out to be none: the next one is tried. */
 static void give_up(struct tscope_thread *thread, const struct gpu_clock_source *failing) {
   const char *why = failing && failing->failed ? failing->failed() : NULL;
-  if (!why || !lock(1))
+  if (!why || !try_lock())
     return;
   if (source == failing) {
     __atomic_store_n(&forsaken, why, __ATOMIC_RELEASE);
@@ -323,7 +305,7 @@ static void tick(struct tscope_thread *thread) {
   if (due && thread)
     give_up(thread, open);
   struct gpu_clock_counts now = count_all();
-  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof now) && lock(1)) {
+  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof now) && try_lock()) {
     if (source == open && !resting)
       tell(thread, open->id, opened_why);
     gpu_clock_unlock(true);

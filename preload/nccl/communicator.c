@@ -102,7 +102,8 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
 /* Enters a communicator under its handle. A handle that is still there was given back in a way
  * that tscope did not see: its communicator is gone. */
 static struct communicator *enter(ncclComm_t handle, const struct communicator *born) {
-  handle_map_lock(&by_handle);
+  if (!tscope_lock(&by_handle.lock))
+    return NULL;
   struct communicator *comm = NULL;
   u64 place;
   bool known = handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place);
@@ -118,7 +119,7 @@ static struct communicator *enter(ncclComm_t handle, const struct communicator *
     else
       free_places[n_free++] = (u32)place;
   }
-  handle_map_unlock(&by_handle);
+  tscope_unlock(&by_handle.lock);
   return comm;
 }
 
@@ -142,10 +143,11 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
 }
 
 static void wait_for(const struct birth *birth) {
-  handle_map_lock(&by_handle);
+  if (!tscope_lock(&by_handle.lock))
+    return;
   if (n_waiting < MAX_WAITING)
     waiting[n_waiting++] = *birth;
-  handle_map_unlock(&by_handle);
+  tscope_unlock(&by_handle.lock);
 }
 
 void communicator_born(struct tscope_thread *thread, const struct birth *birth,
@@ -179,7 +181,8 @@ void communicator_born(struct tscope_thread *thread, const struct birth *birth,
 /* Takes one birth that waits for `handle` out of the list. */
 static bool take_waiting(ncclComm_t handle, struct birth *birth) {
   bool found = false;
-  handle_map_lock(&by_handle);
+  if (!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED) || !tscope_lock(&by_handle.lock))
+    return false;
   for (u32 i = 0; i < n_waiting && !found; i++) {
     found = waiting[i].parent_handle == handle;
     if (found) {
@@ -187,7 +190,7 @@ static bool take_waiting(ncclComm_t handle, struct birth *birth) {
       waiting[i] = waiting[--n_waiting];
     }
   }
-  handle_map_unlock(&by_handle);
+  tscope_unlock(&by_handle.lock);
   return found;
 }
 
@@ -206,10 +209,10 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
   struct communicator *comm = &communicators[place];
   announce(thread, comm);
   u32 number = comm->number;
-  if (handle_map_take(&by_handle, (u64)(uintptr_t)handle, &place)) {
-    handle_map_lock(&by_handle);
-    free_places[n_free++] = (u32)place;
-    handle_map_unlock(&by_handle);
+  if (tscope_lock(&by_handle.lock)) {
+    if (handle_map_take_locked(&by_handle, (u64)(uintptr_t)handle, &place))
+      free_places[n_free++] = (u32)place;
+    tscope_unlock(&by_handle.lock);
   }
   /* A birth that waits for this handle would read a variable that may be gone by then. */
   struct birth birth;

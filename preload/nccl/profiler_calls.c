@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "profiler_calls.h"
 
-#include <sched.h>
 #include <stddef.h>
+
+#include "lock.h"
 
 /* Calls between the job's hook and NCCL's word of them: those of the open groups. The older ones of
  * a full table were never run as collectives (a communicator of one rank copies). */
@@ -41,23 +42,15 @@ void profiler_comm_free(struct profiler_comm *comm) {
 static struct profiler_call expected[EXPECTED];
 static u32 n_expected; /* ever */
 static u32 oldest;     /* all before it were joined */
-static bool expected_locked;
-
-static void lock(void) {
-  while (__atomic_test_and_set(&expected_locked, __ATOMIC_ACQUIRE))
-    sched_yield();
-}
-
-static void unlock(void) {
-  __atomic_clear(&expected_locked, __ATOMIC_RELEASE);
-}
+static struct tscope_lock expected_lock;
 
 void profiler_expect(const struct profiler_call *call) {
-  lock();
+  if (!tscope_lock(&expected_lock))
+    return;
   if (n_expected - oldest == EXPECTED)
     oldest++;
   expected[n_expected++ % EXPECTED] = *call;
-  unlock();
+  tscope_unlock(&expected_lock);
 }
 
 static bool is_of(const struct profiler_comm *comm, const struct profiler_call *wanted,
@@ -72,7 +65,8 @@ static bool is_of(const struct profiler_comm *comm, const struct profiler_call *
 static void join(struct profiler_comm *comm, struct profiler_call *call) {
   call->comm = comm ? comm->number : TSCOPE_UNKNOWN;
   call->seq = TSCOPE_UNKNOWN;
-  lock();
+  if (!tscope_lock(&expected_lock))
+    return;
   for (u32 i = oldest; i != n_expected; i++) {
     struct profiler_call *found = &expected[i % EXPECTED];
     if (!is_of(comm, call, found))
@@ -86,7 +80,7 @@ static void join(struct profiler_comm *comm, struct profiler_call *call) {
   }
   while (oldest != n_expected && !expected[oldest % EXPECTED].op)
     oldest++;
-  unlock();
+  tscope_unlock(&expected_lock);
 }
 
 struct profiler_span {

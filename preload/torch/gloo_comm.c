@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lock.h"
 #include "torch_record.h"
 
 /* Numbers of NCCL communicators start at 0; a process has far fewer than this. */
@@ -22,23 +23,24 @@
 
 static struct gloo_comm gloo_comms[GLOO_COMMS];
 static u32 gloo_comms_announced;
-static bool gloo_comms_locked;
 
 /* Held for a table scan when a group is made, named, announced or ended; never over a call. */
-static void lock_comms(void) {
-  while (__atomic_test_and_set(&gloo_comms_locked, __ATOMIC_ACQUIRE))
-    ;
-}
+static struct tscope_lock gloo_comms_lock;
 
-static void unlock_comms(void) {
-  __atomic_clear(&gloo_comms_locked, __ATOMIC_RELEASE);
-}
-
-static struct gloo_comm *find_comm(const void *group) {
+static struct gloo_comm *place_of(const void *group) {
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++)
     if (__atomic_load_n(&comm->group, __ATOMIC_ACQUIRE) == group)
       return comm;
   return NULL;
+}
+
+/* NULL, which marks free places, is no group. */
+static struct gloo_comm *find_comm(const void *group) {
+  return group ? place_of(group) : NULL;
+}
+
+static struct gloo_comm *free_place(void) {
+  return place_of(NULL);
 }
 
 /* FNV-1a, 64 bit. */
@@ -90,13 +92,14 @@ struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) 
   struct gloo_comm *comm = find_comm(group);
   if (!comm || TSCOPE_LIKELY(__atomic_load_n(&comm->number, __ATOMIC_ACQUIRE)))
     return comm;
-  lock_comms();
+  if (!tscope_lock(&gloo_comms_lock))
+    return NULL;
   bool first = !comm->number;
   if (first) {
     identify(comm);
     __atomic_store_n(&comm->number, GLOO_COMM_FIRST + gloo_comms_announced++, __ATOMIC_RELEASE);
   }
-  unlock_comms();
+  tscope_unlock(&gloo_comms_lock);
   if (first)
     announce(thread, comm);
   return comm;
@@ -120,8 +123,9 @@ void group_made_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
   if (!scope->thread || !tscope_live->on)
     return;
-  lock_comms();
-  struct gloo_comm *comm = find_comm(NULL);
+  if (!tscope_lock(&gloo_comms_lock))
+    return;
+  struct gloo_comm *comm = free_place();
   if (comm) {
     *comm = (struct gloo_comm){
         .maker = scope->thread,
@@ -132,7 +136,7 @@ void group_made_end(struct torch_scope *scope) {
     };
     __atomic_store_n(&comm->group, scope->group, __ATOMIC_RELEASE);
   }
-  unlock_comms();
+  tscope_unlock(&gloo_comms_lock);
 }
 
 void nccl_group_made_begin(struct torch_scope *scope, const void *group, int rank, int size) {
@@ -164,12 +168,14 @@ void group_end_begin(struct torch_scope *scope, const void *group) {
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (!thread)
     return;
-  lock_comms();
-  struct gloo_comm *comm = find_comm(group);
-  u32 number = comm ? comm->number : 0;
-  if (comm)
-    __atomic_store_n(&comm->group, NULL, __ATOMIC_RELEASE);
-  unlock_comms();
+  u32 number = 0;
+  if (tscope_lock(&gloo_comms_lock)) {
+    struct gloo_comm *comm = find_comm(group);
+    number = comm ? comm->number : 0;
+    if (comm)
+      __atomic_store_n(&comm->group, NULL, __ATOMIC_RELEASE);
+    tscope_unlock(&gloo_comms_lock);
+  }
   if (number) {
     struct tscope_comm_end_record record = {.comm = number};
     tscope_spine(thread, tscope_ticks(), TSCOPE_REC_COMM_END, TSCOPE_COMM_END_DESTROY, &record,
@@ -189,15 +195,14 @@ static const char *string_text(const void *string) {
 
 static void label_groups(const void *string, size_t offset) {
   const struct tscope_thread *thread = tscope_self;
-  if (!thread || !tscope_live->on)
+  if (!thread || !tscope_live->on || !tscope_lock(&gloo_comms_lock))
     return;
-  lock_comms();
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++) {
     char *label = (char *)comm + offset;
     if (comm->group && comm->maker == thread && !comm->number && !label[0])
       snprintf(label, sizeof comm->name, "%s", string_text(string));
   }
-  unlock_comms();
+  tscope_unlock(&gloo_comms_lock);
 }
 
 void group_named_begin(struct torch_scope *scope, const void *name) {

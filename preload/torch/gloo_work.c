@@ -44,7 +44,7 @@ static void remember(const void *work, u32 comm, u32 seq) {
 
 static bool recall(const void *work, u32 *comm, u32 *seq) {
   const struct work_slot *slot = work_set(work);
-  for (u32 way = 0; way < WORK_WAYS; way++, slot++)
+  for (u32 way = 0; work && way < WORK_WAYS; way++, slot++) /* NULL marks a free slot */
     if (__atomic_load_n(&slot->work, __ATOMIC_RELAXED) == work) {
       u64 collective = __atomic_load_n(&slot->collective, __ATOMIC_ACQUIRE);
       *comm = (u32)(collective >> 32);

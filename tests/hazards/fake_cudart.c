@@ -32,6 +32,13 @@ FAKE_EXPORT cudaError_t cudaFree(void *address) {
   return cudaSuccess;
 }
 
+FAKE_EXPORT void __cudaRegisterFunction(void **binary, const char *function, char *device_function,
+                                        const char *name, int limit, uint3 *thread, uint3 *block,
+                                        dim3 *block_size, dim3 *grid_size, int *words) {
+  (void)binary, (void)function, (void)device_function, (void)name, (void)limit, (void)thread;
+  (void)block, (void)block_size, (void)grid_size, (void)words;
+}
+
 FAKE_EXPORT cudaError_t cudaDeviceSynchronize(void) {
   return cudaSuccess;
 }

@@ -149,6 +149,36 @@ static void fork_busy(char **arguments) {
   _exit(0);
 }
 
+static void register_kernels(void) {
+  static char kernels[64];
+  for (int i = 0; i < 64; i++)
+    __cudaRegisterFunction(NULL, &kernels[i], NULL, "_Z6kernelv", -1, NULL, NULL, NULL, NULL, NULL);
+}
+
+static void *register_for_ever(void *unused) {
+  for (;;)
+    register_kernels();
+  return unused;
+}
+
+/* Children that load a library with kernels, of a process that was loading one in other threads. */
+static void fork_while_registering(char **arguments) {
+  (void)arguments;
+  pthread_t busy[2];
+  for (int i = 0; i < 2; i++)
+    pthread_create(&busy[i], NULL, register_for_ever, NULL);
+  for (int i = 0; i < 300; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      register_kernels();
+      _exit(0);
+    }
+    wait_for(child);
+  }
+  _exit(0);
+}
+
 static void other_children(char **arguments) {
   (void)arguments;
   launch(1000);
@@ -416,6 +446,7 @@ static const struct hazard {
     {"until-killed", until_killed},
     {"fork", fork_child},
     {"fork-busy", fork_busy},
+    {"fork-registering", fork_while_registering},
     {"children", other_children},
     {"exec", exec_self},
     {"threads", threads},

@@ -290,6 +290,12 @@ def fork_while_threads_launch(scratch):
     print(Walked(scratch))
 
 
+def fork_while_kernels_are_registered(scratch):
+    """Processes that do not train, in which a lock was held at the fork."""
+    compared(scratch, "fork-registering")
+    untouched(scratch)
+
+
 def vfork_spawn_system(scratch):
     recorded(scratch, "children", launches=3000)
 

@@ -68,10 +68,12 @@ static void a_capture_is_no_launch_but_a_graph(void **state) {
   (void)state;
   launch_on(stream);
   u32 launches = count(TSCOPE_REC_LAUNCH), copies = count(TSCOPE_REC_COPY);
+  u32 graphs = count(TSCOPE_REC_GRAPH), replays = count(TSCOPE_REC_GRAPH_REPLAY);
+  u32 graph_launches = count(TSCOPE_REC_GRAPH_LAUNCH);
   cudaGraph_t graph = capture(two_kernels_a_copy_and_a_fill);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
   assert_int_equal(count(TSCOPE_REC_COPY), copies);
-  assert_int_equal(count(TSCOPE_REC_GRAPH), 0);
+  assert_int_equal(count(TSCOPE_REC_GRAPH), graphs);
   cudaGraphExec_t executable = instantiate(graph);
   struct tscope_graph_record made = LAST(GRAPH, graph);
   assert_int_equal(made.nodes, 4);
@@ -82,13 +84,58 @@ static void a_capture_is_no_launch_but_a_graph(void **state) {
   assert_int_not_equal(made.captured, 0);
   for (u32 i = 1; i <= 3; i++) {
     assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
-    assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), i);
+    assert_int_equal(count(TSCOPE_REC_GRAPH_LAUNCH), graph_launches + i);
     assert_int_equal(LAST(GRAPH_LAUNCH, graph_launch).graph, made.graph);
   }
-  assert_int_equal(count(TSCOPE_REC_GRAPH_REPLAY), 0);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_REPLAY), replays);
   launch_on(stream);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), launches + 1);
   cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+static void two_collectives(void) {
+  all_reduce();
+  launch_on(stream);
+  all_reduce();
+}
+
+static void one_collective(void) {
+  all_reduce();
+}
+
+/* Handles that are none, given to all that ends a graph or asks for one: NULL by the job, further
+ * ones to what the hooks call, since CUDA looks into what it is given. A graph that was made before
+ * keeps its place, so that one made after does not get into it. */
+static void handles_that_are_none_end_no_graph(void **state) {
+  (void)state;
+  static const u64 never_seen[] = {0, UINT64_MAX, 1, 0x7fff12345678};
+  const struct graph_content *content;
+  cudaGraph_t graph = capture(two_collectives);
+  assert_int_not_equal(cudaGraphDestroy(NULL), cudaSuccess);
+  assert_int_not_equal(cudaGraphExecDestroy(NULL), cudaSuccess);
+  assert_int_not_equal(cudaGraphLaunch(NULL, stream), cudaSuccess);
+  for (size_t i = 0; i < sizeof never_seen / sizeof *never_seen; i++) {
+    void *handle = (void *)(uintptr_t)never_seen[i];
+    graph_gone(handle);
+    graph_executable_gone(handle);
+    graph_made(handle);
+    graph_cloned(handle, handle);
+    assert_int_equal(graph_executable(handle, &content), 0);
+    assert_null(content);
+    stream_forget(handle);
+  }
+  cudaGraph_t other = capture(one_collective);
+  cudaGraphExec_t executable = instantiate(graph);
+  assert_int_equal(LAST(GRAPH, graph).collectives, 2);
+  cudaGraphExec_t other_executable = instantiate(other);
+  assert_int_equal(LAST(GRAPH, graph).collectives, 1);
+  u32 replays = count(TSCOPE_REC_GRAPH_REPLAY);
+  assert_int_equal(cudaGraphLaunch(executable, stream), cudaSuccess);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_REPLAY), replays + 1);
+  cudaGraphExecDestroy(other_executable);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(other);
   cudaGraphDestroy(graph);
 }
 
@@ -146,12 +193,6 @@ static void other_streams_are_recorded_during_a_capture(void **state) {
   cudaGraphDestroy(graph);
 }
 
-static void two_collectives(void) {
-  all_reduce();
-  launch_on(stream);
-  all_reduce();
-}
-
 /* The communicators' numbers behind the last GRAPH_REPLAY. */
 static struct tscope_graph_comm replayed(u32 *graph, u32 *comms) {
   struct trace trace = trace_read();
@@ -171,10 +212,10 @@ static void replayed_collectives_have_numbers_of_their_own(void **state) {
   (void)state;
   all_reduce();
   struct tscope_collective_record before = LAST(COLLECTIVE, collective);
-  u32 calls = count(TSCOPE_REC_COLLECTIVE);
+  u32 calls = count(TSCOPE_REC_COLLECTIVE), captured = count(TSCOPE_REC_GRAPH_COLLECTIVE);
   cudaGraph_t graph = capture(two_collectives);
   assert_int_equal(count(TSCOPE_REC_COLLECTIVE), calls);
-  assert_int_equal(count(TSCOPE_REC_GRAPH_COLLECTIVE), 2);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_COLLECTIVE), captured + 2);
   cudaGraphExec_t executable = instantiate(graph);
   struct tscope_graph_record made = LAST(GRAPH, graph);
   struct tscope_graph_collective_record second = LAST(GRAPH_COLLECTIVE, graph_collective);
@@ -429,6 +470,7 @@ static void a_failed_capture_leaves_nothing_open(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(handles_that_are_none_end_no_graph), /* first: place 0 is its graph's */
       cmocka_unit_test(a_capture_is_no_launch_but_a_graph),
       cmocka_unit_test(streams_that_join_are_captured_too),
       cmocka_unit_test(other_streams_are_recorded_during_a_capture),

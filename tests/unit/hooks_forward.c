@@ -47,6 +47,12 @@ static word call(any_function *function) {
                   a + 168, a + 176, a + 184, a + 192, a + 200);
 }
 
+/* All arguments alike. */
+static word call_with(any_function *function, word all) {
+  return function(all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all,
+                  all, all, all, all, all, all, all, all);
+}
+
 struct hooked {
   const char *name;
   any_function *wrapper;
@@ -119,6 +125,27 @@ static void every_function_forwards(int returns) {
     forwards(hooked[i].name, hooked[i].wrapper, hooked[i].result_bytes);
 }
 
+/* Handles that are none: NULL, and all bits set. Those who pass them get the real function's error,
+ * and what is known of real handles stays: the words that mark free places are no handles. */
+static void what_is_no_handle_is_forwarded_too(void **state) {
+  (void)state;
+  result_wanted = 3;
+  fake_behaviour = behave;
+  for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
+    for (int set = 0; set <= 1; set++) {
+      word all = set ? ~(word)0 : 0;
+      any_function *real = (any_function *)dlsym(RTLD_NEXT, hooked[i].name);
+      expected_name = hooked[i].name;
+      memset(&fake_last, 0, sizeof fake_last);
+      word direct = call_with(real, all), through;
+      errno_wanted = 77;
+      through = call_with(hooked[i].wrapper, all);
+      assert_int_equal(errno, 77);
+      assert_string_equal(fake_last.name, hooked[i].name);
+      assert_memory_equal(&direct, &through, hooked[i].result_bytes);
+    }
+}
+
 static void successes_are_forwarded(void **state) {
   (void)state;
   every_function_forwards(0);
@@ -133,6 +160,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(successes_are_forwarded),
       cmocka_unit_test(failures_are_forwarded),
+      cmocka_unit_test(what_is_no_handle_is_forwarded_too),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);
 }
