@@ -72,7 +72,7 @@ bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes) {
     return false;
   }
 #define X(name_, needed, params)                                                                   \
-  cupti->name_ = (int(*) params)tscope_dlsym(library, #name_);                                            \
+  cupti->name_ = (int(*) params)tscope_dlsym(library, #name_);                                     \
   if (!cupti->name_ && (needed)) {                                                                 \
     snprintf(why, why_bytes, "this CUPTI has no %s", #name_);                                      \
     dlerror();                                                                                     \

@@ -27,10 +27,10 @@ struct pool {
   struct event_pair pairs[PAIRS];
   void *context;
   u32 head, tail;
-  u16 index;    /* of the stream */
-  u8 in_use;    /* 0: the context's next stream may have it, events and all */
-  u8 forgotten; /* its stream is gone; free once it is drained */
-  u8 broken;    /* the driver refused an event: no more are recorded */
+  u16 index;                    /* of the stream */
+  u8 in_use;                    /* 0: the context's next stream may have it, events and all */
+  u8 forgotten;                 /* its stream is gone; free once it is drained */
+  u8 broken;                    /* the driver refused an event: no more are recorded */
   struct tscope_lock beginning; /* a pair */
 };
 
