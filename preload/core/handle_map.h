@@ -21,7 +21,7 @@
 #pragma GCC visibility push(hidden)
 
 #define HANDLE_MAP_PROBES 64u
-#define HANDLE_MAP_EMPTY 0ull       /* no entry was ever here: a search ends */
+#define HANDLE_MAP_EMPTY 0ull      /* no entry was ever here: a search ends */
 #define HANDLE_MAP_GONE UINT64_MAX /* an entry was taken out: a search goes on */
 
 struct handle_slot {

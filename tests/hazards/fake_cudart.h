@@ -10,7 +10,8 @@
 /* Runs inside every launch, between the shim's entry and exit; NULL for nothing. */
 extern void (*fake_inside_launch)(void);
 
-/* What nvcc's code calls when a library with kernels is loaded; the runtime's header does not say. */
+/* What nvcc's code calls when a library with kernels is loaded; the runtime's header does not say.
+ */
 void __cudaRegisterFunction(void **binary, const char *function, char *device_function,
                             const char *name, int limit, uint3 *thread, uint3 *block,
                             dim3 *block_size, dim3 *grid_size, int *words);
