@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: MIT
 // Where the time went, what could be had back, and how much of the machine was used.
 
-const BUDGET_SHADES = [[/compute|kernel/i, 'compute'], [/input|data/i, 'input'], [/wait|imbalance|straggl/i, 'wait'],
-  [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'], [/launch/i, 'launch'], [/host|outside/i, 'host'],
-  [/bubble/i, 'pipeline'], [/idle|other|unknown|rest/i, 'idle']];
-const shadeOfName = (name) => (BUDGET_SHADES.find(([words]) => words.test(name)) || [null, 'accent'])[1];
+const BUDGET_SHADES = [
+  [/compute|kernel/i, 'compute'], [/input|data/i, 'input'], [/wait|imbalance|straggl/i, 'wait'],
+  [/transfer|comm/i, 'transfer'], [/cop/i, 'copy'], [/launch/i, 'launch'],
+  [/host|outside/i, 'host'], [/bubble/i, 'pipeline'], [/idle|other|unknown|rest/i, 'idle']
+];
+const shadeOfName = (name) =>
+    (BUDGET_SHADES.find(([words]) => words.test(name)) || [null, 'accent'])[1];
 
 function whatIfs(of) {
   const list = of.critical_path.what_if;
-  if (!list.length) return of.critical_path.what_if_reason ? note('What if: ', of.critical_path.what_if_reason) : null;
+  if (!list.length)
+    return of.critical_path.what_if_reason ? note('What if: ', of.critical_path.what_if_reason) :
+                                             null;
   const most = Math.max(0.01, ...list.map((row) => row.saving_fraction || 0));
-  return el('section', {}, el('h3', {}, 'What if'),
-    of.critical_path.what_if_reason ? note(of.critical_path.what_if_reason) : null,
-    barList(list.map((row) => ({ name: row.change, value: row.saving_fraction, shade: 'good',
-      say: 'saves ' + (Math.abs(row.saving_fraction) < 1e-3 ? '0 %' : percent(row.saving_fraction)), note: ms(row.step_ms) + ' a step' })), Math.max(most, 0.2)));
+  return el(
+      'section', {}, el('h3', {}, 'What if'),
+      of.critical_path.what_if_reason ? note(of.critical_path.what_if_reason) : null,
+      barList(list.map((row) => ({
+                         name: row.change,
+                         value: row.saving_fraction,
+                         shade: 'good',
+                         say: 'saves ' +
+                             (Math.abs(row.saving_fraction) < 1e-3 ? '0 %' :
+                                                                     percent(row.saving_fraction)),
+                         note: ms(row.step_ms) + ' a step'
+                       })),
+              Math.max(most, 0.2)));
 }
 
 // Products by shape: how fast against what memory traffic allows, as far as shapes tell it.
 function roofline() {
-  const width = { fp64: 8, fp32: 4, tf32: 4, float32: 4, bfloat16: 2, float16: 2, 'bf16/fp16': 2, fp8: 1, float64: 8 };
+  const width = {
+    fp64: 8,
+    fp32: 4,
+    tf32: 4,
+    float32: 4,
+    bfloat16: 2,
+    float16: 2,
+    'bf16/fp16': 2,
+    fp8: 1,
+    float64: 8
+  };
   const points = [];
   for (const row of report.products.by_shape) {
     const shape = /^(\d+) x (\d+) x (\d+)$/.exec(row.shape);
@@ -26,55 +50,122 @@ function roofline() {
     if (!shape || !each || !(row.tflops > 0)) continue;
     const [m, n, k] = shape.slice(1).map(Number);
     const intensity = (2 * m * n * k) / (each * (m * k + k * n + m * n));
-    points.push({ x: intensity, y: row.tflops, size: 3 + 9 * Math.sqrt(row.share || 0), shade: 'compute',
-      tip: [row.shape + (row.batch > 1 ? ` \u00d7 ${row.batch}` : ''), ['type', row.type], ['speed', flops(row.tflops * 1e12, 'FLOP/s')],
-        ['of the peak', percent(row.utilisation)], ['operations a byte', number(intensity)], ['time a step', ms(row.ms)]] });
+    points.push({
+      x: intensity,
+      y: row.tflops,
+      size: 3 + 9 * Math.sqrt(row.share || 0),
+      shade: 'compute',
+      tip: [
+        row.shape + (row.batch > 1 ? ` \u00d7 ${row.batch}` : ''), ['type', row.type],
+        ['speed', flops(row.tflops * 1e12, 'FLOP/s')], ['of the peak', percent(row.utilisation)],
+        ['operations a byte', number(intensity)], ['time a step', ms(row.ms)]
+      ]
+    });
   }
   if (!points.length) return null;
   const peaks = report.products.by_precision.filter((row) => row.peak_tflops > 0);
-  const xs = extent(points.map((p) => p.x)), ys = extent(points.map((p) => p.y).concat(peaks.map((row) => row.peak_tflops)));
-  return el('section', {}, el('h3', {}, 'Matrix products against the peak'),
-    scatter(points, { from: xs[0] / 2, to: xs[1] * 2, log: true, say: number, name: 'operations a byte of factors and result' },
-      { from: ys[0] / 2, to: ys[1] * 1.5, log: true, say: (v) => flops(v * 1e12, 'FLOP/s') }, {
-        label: 'speed of matrix products over operations a byte',
-        under: (box) => peaks.forEach((row) => {
-          box.root.append(svg('line', { x1: box.left, x2: Math.min(900, chartWidth()) - box.right, y1: box.sy(row.peak_tflops), y2: box.sy(row.peak_tflops), class: 'peak' }));
-          box.root.append(svg('text', { x: box.left + 6, y: box.sy(row.peak_tflops) - 4, class: 'tick' }, `peak ${row.precision}: ${flops(row.peak_tflops * 1e12, 'FLOP/s')}`));
-        }) }));
+  const xs = extent(points.map((p) => p.x)),
+        ys = extent(points.map((p) => p.y).concat(peaks.map((row) => row.peak_tflops)));
+  return el(
+      'section', {}, el('h3', {}, 'Matrix products against the peak'),
+      scatter(points, {
+        from: xs[0] / 2,
+        to: xs[1] * 2,
+        log: true,
+        say: number,
+        name: 'operations a byte of factors and result'
+      },
+              {from: ys[0] / 2, to: ys[1] * 1.5, log: true, say: (v) => flops(v * 1e12, 'FLOP/s')},
+              {
+                label: 'speed of matrix products over operations a byte',
+                under: (box) => peaks.forEach((row) => {
+                  box.root.append(svg('line', {
+                    x1: box.left,
+                    x2: Math.min(900, chartWidth()) - box.right,
+                    y1: box.sy(row.peak_tflops),
+                    y2: box.sy(row.peak_tflops),
+                    class: 'peak'
+                  }));
+                  box.root.append(
+                      svg('text', {x: box.left + 6, y: box.sy(row.peak_tflops) - 4, class: 'tick'},
+                          `peak ${row.precision}: ${flops(row.peak_tflops * 1e12, 'FLOP/s')}`));
+                })
+              }));
 }
 
 function utilisation(of) {
   const b = of.budget, rows = [];
-  const row = (name, value, say, more) => { if (isKnown(value)) rows.push({ name, value, say, shade: 'compute', note: more }); };
-  row('MFU, model FLOPs', b.mfu, percent(b.mfu), isKnown(b.peak_flops) ? 'of ' + flops(b.peak_flops, 'FLOP/s') + (b.peak_precision ? ' ' + b.peak_precision : '') : null);
-  row('HFU, matrix products called', b.hfu, 'at least ' + percent(b.hfu), isKnown(b.hfu_coverage) ? `counts ${percent(b.hfu_coverage)} of GPU compute time` : null);
-  row('GPU busy', of.gpu_timeline.busy_fraction, percent(of.gpu_timeline.busy_fraction), 'whole input');
-  for (const p of of.products.by_precision)
-    row(`products in ${p.precision}, while they run`, p.utilisation, percent(p.utilisation), `${flops(p.tflops * 1e12, 'FLOP/s')} of ${flops(p.peak_tflops * 1e12, 'FLOP/s')}`);
-  const reasons = [b.mfu_reason && !isKnown(b.mfu) ? 'MFU is unknown: ' + b.mfu_reason : null,
-    b.hfu_reason && !isKnown(b.hfu) ? 'HFU is unknown: ' + b.hfu_reason : null, b.hfu_note, b.peak_note];
+  const row = (name, value, say, more) => {
+    if (isKnown(value)) rows.push({name, value, say, shade: 'compute', note: more});
+  };
+  row('MFU, model FLOPs', b.mfu, percent(b.mfu),
+      isKnown(b.peak_flops) ?
+          'of ' + flops(b.peak_flops, 'FLOP/s') + (b.peak_precision ? ' ' + b.peak_precision : '') :
+          null);
+  row('HFU, matrix products called', b.hfu, 'at least ' + percent(b.hfu),
+      isKnown(b.hfu_coverage) ? `counts ${percent(b.hfu_coverage)} of GPU compute time` : null);
+  row('GPU busy', of.gpu_timeline.busy_fraction, percent(of.gpu_timeline.busy_fraction),
+      'whole input');
+  for (const p of of .products.by_precision)
+    row(`products in ${p.precision}, while they run`, p.utilisation, percent(p.utilisation),
+        `${flops(p.tflops * 1e12, 'FLOP/s')} of ${flops(p.peak_tflops * 1e12, 'FLOP/s')}`);
+  const reasons = [
+    b.mfu_reason && !isKnown(b.mfu) ? 'MFU is unknown: ' + b.mfu_reason : null,
+    b.hfu_reason && !isKnown(b.hfu) ? 'HFU is unknown: ' + b.hfu_reason : null, b.hfu_note,
+    b.peak_note
+  ];
   return el('section', {}, el('h3', {}, 'Utilisation'), rows.length ? barList(rows, 1) : null,
-    reasons.filter(Boolean).map((reason) => el('p', { class: 'dim' }, reason)));
+            reasons.filter(Boolean).map((reason) => el('p', {class: 'dim'}, reason)));
 }
 
 panel({
-  id: 'budget', title: 'Budget', findings: ['EFFICIENCY'],
+  id: 'budget',
+  title: 'Budget',
+  findings: ['EFFICIENCY'],
   applies: () => !before && report.run.ranks_found.length > 0,
-  unknown: () => (report.budget.lines.length ? null : report.overlap.reason || 'where the time went is not known'),
+  unknown: () =>
+      (report.budget.lines.length ? null :
+                                    report.overlap.reason || 'where the time went is not known'),
   body: () => {
     const b = report.budget, recoverable = b.lines.some((line) => line.recoverable > 0);
-    return [facts([['wall', seconds(b.wall_s), 'steps looked at, mean over ranks'],
-      ['residual', isKnown(b.residual_s) && Math.abs(b.residual_s) > 1e-6 * b.wall_s ? seconds(b.residual_s) : null]]),
-    sumBar(b.lines.map((line) => ({ name: line.name, value: line.seconds, shade: shadeOfName(line.name) })), b.wall_s, seconds),
-    el('div', { class: 'pairs' },
-      el('div', {}, tableOf([
-        { name: 'where the time went', of: (l) => l.name, head: true, mark: (l) => el('i', { class: 'swatch ' + shadeOfName(l.name) }) },
-        { name: 'time', of: (l) => l.seconds, say: seconds, numeric: true },
-        { name: 'share', of: (l) => l.fraction, say: percent, numeric: true },
-        recoverable ? { name: 'could be had back', of: (l) => l.recoverable, say: seconds, numeric: true } : null,
-      ].filter(Boolean), b.lines, { caption: 'they sum to the wall time' })),
-      el('div', {}, whatIfs(report))),
-    utilisation(report), roofline()];
+    return [
+      facts([
+        ['wall', seconds(b.wall_s), 'steps looked at, mean over ranks'],
+        [
+          'residual',
+          isKnown(b.residual_s) && Math.abs(b.residual_s) > 1e-6 * b.wall_s ?
+              seconds(b.residual_s) :
+              null
+        ]
+      ]),
+      sumBar(b.lines.map(
+                 (line) => ({name: line.name, value: line.seconds, shade: shadeOfName(line.name)})),
+             b.wall_s, seconds),
+      el('div', {class: 'pairs'},
+         el('div', {},
+            tableOf(
+                [
+                  {
+                    name: 'where the time went',
+                    of: (l) => l.name,
+                    head: true,
+                    mark: (l) => el('i', {class: 'swatch ' + shadeOfName(l.name)})
+                  },
+                  {name: 'time', of: (l) => l.seconds, say: seconds, numeric: true},
+                  {name: 'share', of: (l) => l.fraction, say: percent, numeric: true},
+                  recoverable ?
+                      {
+                        name: 'could be had back',
+                        of: (l) => l.recoverable,
+                        say: seconds,
+                        numeric: true
+                      } :
+                      null,
+                ].filter(Boolean),
+                b.lines, {caption: 'they sum to the wall time'})),
+         el('div', {}, whatIfs(report))),
+      utilisation(report), roofline()
+    ];
   },
 });
 
@@ -85,17 +176,20 @@ function pathStrip() {
   if (list.length < 2) return null;
   const end = Math.max(...list.map((s) => s.start_ms + s.ms));
   const ranks = [...new Set(list.map((s) => s.rank))].sort((a, b) => a - b);
-  const view = new View(0, end, end / 5000), lane = 22, left = 92, right = 14, bottom = 24;
-  const holder = el('div', { class: 'picture' });
+  const view = new View(0, end, end / 5000), lane = 22, left = AXIS_LEFT, right = AXIS_RIGHT,
+        bottom = 24;
+  const holder = el('div', {class: 'picture'});
   let chosen = null;
   const picture = canvasOf(holder, ranks.length * lane + bottom + 4, (context, width, tall) => {
-    const span = width - left - right, x = (t) => left + ((t - view.from) / (view.to - view.from)) * span;
+    const span = width - left - right,
+          x = (t) => left + ((t - view.from) / (view.to - view.from)) * span;
     const y = (rank) => 4 + ranks.indexOf(rank) * lane;
     context.fillStyle = colour('ink2');
     context.textAlign = 'right';
     for (const rank of ranks) context.fillText('rank ' + rank, left - 6, y(rank) + 15);
     context.textAlign = 'center';
-    for (const at of ticks(view.from, view.to, Math.max(2, span / 110))) context.fillText(at === 0 ? '0' : ms(at), x(at), tall - 8);
+    for (const at of ticks(view.from, view.to, Math.max(2, span / 110)))
+      context.fillText(at === 0 ? '0' : ms(at), x(at), tall - 8);
     context.save();
     context.beginPath();
     context.rect(left, 0, span, tall);
@@ -125,23 +219,29 @@ function pathStrip() {
       }
     });
     context.restore();
-  }, { role: 'img', class: 'path', 'aria-label': 'critical path through one sample of steps' });
+  }, {role: 'img', class: 'path', 'aria-label': 'critical path through one sample of steps'});
   const at = (event) => {
     const box = picture.canvas.getBoundingClientRect(), t = valueAt(event.clientX - box.left);
     const rank = ranks[Math.floor((event.clientY - box.top - 4) / lane)];
-    return list.find((s) => s.rank === rank && s.start_ms <= t && t <= s.start_ms + s.ms) || list.find((s) => s.start_ms <= t && t <= s.start_ms + s.ms);
+    return list.find((s) => s.rank === rank && s.start_ms <= t && t <= s.start_ms + s.ms) ||
+        list.find((s) => s.start_ms <= t && t <= s.start_ms + s.ms);
   };
-  const told = el('p', { class: 'dim', 'aria-live': 'polite' }, HOW_TO_MOVE);
+  const told = el('p', {class: 'dim', 'aria-live': 'polite'}, HOW_TO_MOVE);
   const valueAt = moveBy(picture.canvas, view, left, right, (event) => {
     chosen = at(event) || null;
-    if (chosen) told.textContent = clean(`rank ${chosen.rank}: ${chosen.name} (${chosen.category}) from ${ms(chosen.start_ms)} for ${ms(chosen.ms)}`
-      + (chosen.reached_by ? `, reached by ${chosen.reached_by}` : ''));
+    if (chosen)
+      told.textContent = clean(`rank ${chosen.rank}: ${chosen.name} (${chosen.category}) from ${
+                                   ms(chosen.start_ms)} for ${ms(chosen.ms)}` +
+                               (chosen.reached_by ? `, reached by ${chosen.reached_by}` : ''));
     picture.redraw();
   });
   picture.canvas.addEventListener('pointermove', (event) => {
     const s = at(event);
-    if (s) showTip(event, [s.name, ['kind', s.category], ['rank', String(s.rank)], ['from', ms(s.start_ms)], ['takes', ms(s.ms)],
-      s.reached_by ? ['reached by', s.reached_by] : null]);
+    if (s)
+      showTip(event, [
+        s.name, ['kind', s.category], ['rank', String(s.rank)], ['from', ms(s.start_ms)],
+        ['takes', ms(s.ms)], s.reached_by ? ['reached by', s.reached_by] : null
+      ]);
   });
   picture.canvas.addEventListener('pointerleave', hideTip);
   view.listeners.push(picture.redraw);
@@ -149,23 +249,59 @@ function pathStrip() {
 }
 
 panel({
-  id: 'path', title: 'Critical path', findings: ['DIST.STRAGGLER', 'DIST.EXPOSED_COMM', 'KERNEL.LAUNCH_BOUND'],
+  id: 'path',
+  title: 'Critical path',
+  findings: ['DIST.STRAGGLER', 'DIST.EXPOSED_COMM', 'KERNEL.LAUNCH_BOUND'],
   applies: () => !before && report.run.ranks_found.length > 0,
   unknown: () => report.critical_path.reason,
   body: () => {
-    const p = report.critical_path, parts = Object.entries(p.by_category).map(([name, value]) => ({ name, value, shade: shadeOfName(name) }));
-    const byRank = Object.entries(p.by_rank).map(([rank, value]) => ({ rank: Number(rank), value })).filter((r) => r.value > 0).sort((a, b) => b.value - a.value);
-    return [el('p', {}, `What a step of ${ms(p.wall_ms)} is made of, followed across ranks; walked in ${plural(p.steps, 'step')}.`),
+    const p = report.critical_path,
+          parts = Object.entries(p.by_category)
+                      .map(([name, value]) => ({name, value, shade: shadeOfName(name)}));
+    const byRank = Object.entries(p.by_rank)
+                       .map(([rank, value]) => ({rank: Number(rank), value}))
+                       .filter((r) => r.value > 0)
+                       .sort((a, b) => b.value - a.value);
+    return [
+      el('p', {},
+         `What a step of ${ms(p.wall_ms)} is made of, followed across ranks; walked in ${
+             plural(p.steps, 'step')}.`),
       sumBar(parts, p.wall_ms, ms), pathStrip(),
-      byRank.length > 1 ? [el('h3', {}, 'By rank'), barList(byRank.slice(0, 12).map((r) => ({ name: 'rank ' + r.rank, value: r.value,
-          say: percent(r.value / p.wall_ms), note: ms(r.value) })), p.wall_ms),
-        byRank.length > 12 ? el('p', { class: 'dim' }, `and ${plural(byRank.length - 12, 'rank')} more with less`) : null] : null,
-        tableOf([
-          { name: 'most of it', of: (n) => n.name, head: true, wide: true },
-          { name: 'is', of: (n) => n.category, mark: (n) => el('i', { class: 'swatch ' + shadeOfName(n.category) }) },
-          { name: 'a step', of: (n) => n.ms, say: ms, numeric: true, bar: (n) => n.ms / p.wall_ms, shade: 'accent' },
-          { name: 'share', of: (n) => n.ms / p.wall_ms, say: percent, numeric: true },
-          { name: 'stretches', of: (n) => n.count, say: number, numeric: true },
-        ], p.by_name, { caption: 'most of it, by name' })];
+      byRank.length > 1 ?
+          [
+            el('h3', {}, 'By rank'),
+            barList(byRank.slice(0, 12).map((r) => ({
+                                              name: 'rank ' + r.rank,
+                                              value: r.value,
+                                              say: percent(r.value / p.wall_ms),
+                                              note: ms(r.value)
+                                            })),
+                    p.wall_ms),
+            byRank.length > 12 ? el('p', {class: 'dim'},
+                                    `and ${plural(byRank.length - 12, 'rank')} more with less`) :
+                                 null
+          ] :
+          null,
+      tableOf(
+          [
+            {name: 'most of it', of: (n) => n.name, head: true, wide: true},
+            {
+              name: 'is',
+              of: (n) => n.category,
+              mark: (n) => el('i', {class: 'swatch ' + shadeOfName(n.category)})
+            },
+            {
+              name: 'a step',
+              of: (n) => n.ms,
+              say: ms,
+              numeric: true,
+              bar: (n) => n.ms / p.wall_ms,
+              shade: 'accent'
+            },
+            {name: 'share', of: (n) => n.ms / p.wall_ms, say: percent, numeric: true},
+            {name: 'stretches', of: (n) => n.count, say: number, numeric: true},
+          ],
+          p.by_name, {caption: 'most of it, by name'})
+    ];
   },
 });

@@ -3,12 +3,12 @@
 
 // What time goes to, in one order and with one look everywhere (colours in style.css).
 const PARTS = [
-  { key: 'compute', name: 'compute', shade: 'compute' },
-  { key: 'wait', name: 'wait for ranks', shade: 'wait' },
-  { key: 'transfer', name: 'transfer', shade: 'transfer' },
-  { key: 'unsplit', name: 'communication', shade: 'comm' },
-  { key: 'copy', name: 'copies', shade: 'copy' },
-  { key: 'idle', name: 'idle', shade: 'idle' },
+  {key: 'compute', name: 'compute', shade: 'compute'},
+  {key: 'wait', name: 'wait for ranks', shade: 'wait'},
+  {key: 'transfer', name: 'transfer', shade: 'transfer'},
+  {key: 'unsplit', name: 'communication', shade: 'comm'},
+  {key: 'copy', name: 'copies', shade: 'copy'},
+  {key: 'idle', name: 'idle', shade: 'idle'},
 ];
 
 // Round numbers between two, about `wanted` of them.
@@ -26,37 +26,53 @@ function ticks(from, to, wanted) {
 const wholeTicks = (from, to, wanted) => ticks(from, to, wanted).filter(Number.isInteger);
 
 function legend(items) {
-  return el('ul', { class: 'legend' }, items.map((item) =>
-    el('li', {}, el('i', { class: 'swatch ' + item.shade }), item.name,
-      isKnown(item.value) ? el('b', {}, ' ' + item.value) : null)));
+  return el('ul', {class: 'legend'},
+            items.map((item) => el('li', {}, el('i', {class: 'swatch ' + item.shade}), item.name,
+                                   isKnown(item.value) ? el('b', {}, ' ' + item.value) : null)));
 }
 
 // One bar whose parts add up to `total`; under it what each is. parts: [{name, value, shade, say}]
 function sumBar(parts, total, say) {
   const known = parts.filter((part) => part.value > 0);
-  const bar = el('div', { class: 'sumbar', role: 'img', 'aria-label': known.map((part) =>
-    `${part.name} ${say(part.value)}`).join(', ') });
+  const bar = el('div', {
+    class: 'sumbar',
+    role: 'img',
+    'aria-label': known.map((part) => `${part.name} ${say(part.value)}`).join(', ')
+  });
   for (const part of known) {
     const share = part.value / total;
-    bar.append(withTip(el('span', { class: 'fill ' + part.shade, css: { 'flex-grow': share } },
-      share > 0.08 ? el('span', { class: 'in' }, part.name) : null),
-    () => [part.name, [say(part.value), percent(share)]]));
+    bar.append(withTip(el('span', {class: 'fill ' + part.shade, css: {'flex-grow': share}},
+                          share > 0.08 ? el('span', {class: 'in'}, part.name) : null),
+                       () => [part.name, [say(part.value), percent(share)]]));
   }
-  return el('div', {}, bar, legend(known.map((part) => ({
-    name: part.name, shade: part.shade, value: `${say(part.value)} (${percent(part.value / total)})` }))));
+  return el('div', {}, bar,
+            legend(known.map((part) => ({
+                               name: part.name,
+                               shade: part.shade,
+                               value: `${say(part.value)} (${percent(part.value / total)})`
+                             }))));
 }
 
 // Bars under each other. rows: [{name, value, say, shade, note}]
 function barList(rows, most) {
-  return el('div', { class: 'bars' }, rows.map((row) => el('div', { class: 'barrow' },
-    el('span', { class: 'barname', title: cutTo(row.name, 2000) }, cutTo(row.name, 70)),
-    el('span', { class: 'bartrack' }, el('i', { class: 'fill ' + (row.shade || 'accent'), css: {
-      width: (100 * Math.max(0, Math.min(1, row.value / most || 0))).toFixed(2) + '%' } })),
-    el('b', {}, row.say), row.note ? el('small', {}, row.note) : el('small'))));
+  return el(
+      'div', {class: 'bars'},
+      rows.map(
+          (row) => el(
+              'div', {class: 'barrow'},
+              el('span', {class: 'barname', title: cutTo(row.name, 2000)}, cutTo(row.name, 70)),
+              el('span', {class: 'bartrack'}, el('i', {
+                   class: 'fill ' + (row.shade || 'accent'),
+                   css: {
+                     width: (100 * Math.max(0, Math.min(1, row.value / most || 0))).toFixed(2) + '%'
+                   }
+                 })),
+              el('b', {}, row.say), row.note ? el('small', {}, row.note) : el('small'))));
 }
 
 // As wide as a panel is now: then text in a chart has the size of text.
-const chartWidth = () => Math.max(320, Math.min(1400, document.getElementById('panels').clientWidth - 44));
+const chartWidth = () =>
+    Math.max(320, Math.min(1400, document.getElementById('panels').clientWidth - 44));
 
 // A frame with axes in SVG. x and y: {from, to, log, say, name}
 function frame(width, height, x, y) {
@@ -67,24 +83,28 @@ function frame(width, height, x, y) {
     return (value) => low + ((f(value) - from) / span) * (high - low);
   };
   const sx = scale(x, left, width - right), sy = scale(y, height - bottom, top);
-  const root = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, class: 'chart', role: 'img' });
+  const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, width, class: 'chart', role: 'img'});
   const tickList = (axis, wanted) => {
     if (!axis.log) return ticks(axis.from, axis.to, wanted);
     const list = [];
-    for (let power = Math.ceil(Math.log10(axis.from) - 1e-9); power <= Math.log10(axis.to) + 1e-9; power++)
+    for (let power = Math.ceil(Math.log10(axis.from) - 1e-9); power <= Math.log10(axis.to) + 1e-9;
+         power++)
       list.push(10 ** power);
     const every = Math.ceil(list.length / wanted);
     return list.length > 1 ? list.filter((_, i) => i % every === 0) : [axis.from, axis.to];
   };
   for (const at of tickList(y, 4)) {
-    root.append(svg('line', { x1: left, x2: width - right, y1: sy(at), y2: sy(at), class: 'grid' }));
-    root.append(svg('text', { x: left - 6, y: sy(at) + 4, class: 'tick end' }, y.say(at)));
+    root.append(svg('line', {x1: left, x2: width - right, y1: sy(at), y2: sy(at), class: 'grid'}));
+    root.append(svg('text', {x: left - 6, y: sy(at) + 4, class: 'tick end'}, y.say(at)));
   }
   for (const at of tickList(x, 7))
-    root.append(svg('text', { x: sx(at), y: height - bottom + 15, class: 'tick middle' }, x.say(at)));
-  root.append(svg('line', { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: 'axis' }));
-  if (x.name) root.append(svg('text', { x: width - right, y: height - 4, class: 'tick end' }, x.name));
-  return { root, sx, sy, left, right, top, bottom };
+    root.append(svg('text', {x: sx(at), y: height - bottom + 15, class: 'tick middle'}, x.say(at)));
+  root.append(
+      svg('line',
+          {x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: 'axis'}));
+  if (x.name)
+    root.append(svg('text', {x: width - right, y: height - 4, class: 'tick end'}, x.name));
+  return {root, sx, sy, left, right, top, bottom};
 }
 
 // Lines over x. lines: [{name, shade, points: [[x, y], ...]}], marks: [{x, y, shape, tip}]
@@ -96,42 +116,79 @@ function lineChart(lines, options) {
   const log = options.log && ys[0] > 0;
   const floor = options.zero ? Math.min(0, ys[0]) : ys[0];
   const pad = log ? 0 : (ys[1] - floor) * 0.05 || Math.abs(ys[1]) * 0.1 || 1;
-  const box = frame(width, height, { from: xs[0], to: xs[1] > xs[0] ? xs[1] : xs[0] + 1, say: options.sayX || number, name: options.nameX },
-    { from: log ? ys[0] / 1.1 : options.zero && ys[0] >= 0 ? 0 : floor - pad, to: log ? ys[1] * 1.1 : ys[1] + pad, log, say: options.sayY || number });
+  const box = frame(width, height, {
+    from: xs[0],
+    to: xs[1] > xs[0] ? xs[1] : xs[0] + 1,
+    say: options.sayX || number,
+    name: options.nameX
+  },
+                    {
+                      from: log                      ? ys[0] / 1.1 :
+                          options.zero && ys[0] >= 0 ? 0 :
+                                                       floor - pad,
+                      to: log ? ys[1] * 1.1 : ys[1] + pad,
+                      log,
+                      say: options.sayY || number
+                    });
   for (const line of lines) {
     let path = '', pen = false;
     for (const [x, y] of line.points) {
-      if (!isKnown(y) || (log && y <= 0)) { pen = false; continue; }
+      if (!isKnown(y) || (log && y <= 0)) {
+        pen = false;
+        continue;
+      }
       path += (pen ? 'L' : 'M') + box.sx(x).toFixed(1) + ' ' + box.sy(y).toFixed(1);
       pen = true;
     }
-    box.root.append(svg('path', { d: path, class: 'line ' + line.shade }));
+    box.root.append(svg('path', {d: path, class: 'line ' + line.shade}));
   }
   for (const mark of options.marks || []) {
-    const shape = isKnown(mark.y)
-      ? svg('path', { d: 'M0 -6L6 5L-6 5Z', class: 'mark ' + (mark.shade || 'wait'), transform: `translate(${box.sx(mark.x).toFixed(1)} ${box.sy(mark.y).toFixed(1)})` })
-      : svg('line', { x1: box.sx(mark.x), x2: box.sx(mark.x), y1: box.top, y2: height - box.bottom, class: 'markline ' + (mark.shade || 'wait') });
+    const shape = isKnown(mark.y) ? svg('path', {
+      d: 'M0 -6L6 5L-6 5Z',
+      class: 'mark ' + (mark.shade || 'wait'),
+      transform: `translate(${box.sx(mark.x).toFixed(1)} ${box.sy(mark.y).toFixed(1)})`
+    }) :
+                                    svg('line', {
+                                      x1: box.sx(mark.x),
+                                      x2: box.sx(mark.x),
+                                      y1: box.top,
+                                      y2: height - box.bottom,
+                                      class: 'markline ' + (mark.shade || 'wait')
+                                    });
     box.root.append(withTip(shape, () => mark.tip));
   }
   box.root.setAttribute('aria-label', options.label || '');
-  const at = svg('line', { y1: box.top, y2: height - box.bottom, class: 'cursor', visibility: 'hidden' });
+  const at =
+      svg('line', {y1: box.top, y2: height - box.bottom, class: 'cursor', visibility: 'hidden'});
   box.root.append(at);
   box.root.addEventListener('pointermove', (event) => {
     const rect = box.root.getBoundingClientRect();
-    const x = xs[0] + (((event.clientX - rect.left) / rect.width) * width - box.left) / (width - box.left - box.right) * (xs[1] - xs[0]);
+    const x = xs[0] +
+        (((event.clientX - rect.left) / rect.width) * width - box.left) /
+            (width - box.left - box.right) * (xs[1] - xs[0]);
     if (x < xs[0] || x > xs[1]) return;
     at.setAttribute('x1', box.sx(x));
     at.setAttribute('x2', box.sx(x));
     at.setAttribute('visibility', 'visible');
     const values = lines.map((line) => {
       let best = null;
-      for (const p of line.points) if (best === null || Math.abs(p[0] - x) < Math.abs(best[0] - x)) best = p;
+      for (const p of line.points)
+        if (best === null || Math.abs(p[0] - x) < Math.abs(best[0] - x)) best = p;
       return best;
     });
-    showTip(event, [(options.sayTip || options.sayX || number)(values[0][0]),
-      ...lines.map((line, i) => [line.name, values[i] && isKnown(values[i][1]) ? (options.sayY || number)(values[i][1]) : UNKNOWN])]);
+    showTip(event, [
+      (options.sayTip || options.sayX || number)(values[0][0]),
+      ...lines.map(
+          (line,
+           i) => [line.name,
+                  values[i] && isKnown(values[i][1]) ? (options.sayY || number)(values[i][1]) :
+                                                       UNKNOWN])
+    ]);
   });
-  box.root.addEventListener('pointerleave', () => { at.setAttribute('visibility', 'hidden'); hideTip(); });
+  box.root.addEventListener('pointerleave', () => {
+    at.setAttribute('visibility', 'hidden');
+    hideTip();
+  });
   return box.root;
 }
 
@@ -140,13 +197,19 @@ function scatter(points, x, y, options = {}) {
   const box = frame(Math.min(900, chartWidth()), options.height || 240, x, y);
   if (options.under) options.under(box);
   for (const point of points)
-    box.root.append(withTip(svg('circle', { cx: box.sx(point.x), cy: box.sy(point.y),
-      r: point.size || 4, class: 'dot ' + (point.shade || 'accent') }), () => point.tip));
+    box.root.append(withTip(svg('circle', {
+                              cx: box.sx(point.x),
+                              cy: box.sy(point.y),
+                              r: point.size || 4,
+                              class: 'dot ' + (point.shade || 'accent')
+                            }),
+                            () => point.tip));
   box.root.setAttribute('aria-label', options.label || '');
   return box.root;
 }
 
-// Rectangles in a rectangle, areas by value (squarified). items: [{value, ...}] -> [{x, y, w, h, item}]
+// Rectangles in a rectangle, areas by value (squarified). items: [{value, ...}] -> [{x, y, w, h,
+// item}]
 function treemap(items, x, y, w, h) {
   const rest = items.filter((item) => item.value > 0).sort((a, b) => b.value - a.value);
   const placed = [];
@@ -161,7 +224,9 @@ function treemap(items, x, y, w, h) {
   while (rest.length && w > 0 && h > 0) {
     const scale = (w * h) / total, side = Math.min(w, h), row = [rest.shift()];
     let sum = row[0].value;
-    while (rest.length && worst([...row, rest[0]], sum + rest[0].value, side, scale) <= worst(row, sum, side, scale)) {
+    while (rest.length &&
+           worst([...row, rest[0]], sum + rest[0].value, side, scale) <=
+               worst(row, sum, side, scale)) {
       sum += rest[0].value;
       row.push(rest.shift());
     }
@@ -169,10 +234,17 @@ function treemap(items, x, y, w, h) {
     let at = 0;
     for (const item of row) {
       const long = (item.value * scale) / thick;
-      placed.push(w >= h ? { x, y: y + at, w: thick, h: long, item } : { x: x + at, y, w: long, h: thick, item });
+      placed.push(w >= h ? {x, y: y + at, w: thick, h: long, item} :
+                           {x: x + at, y, w: long, h: thick, item});
       at += long;
     }
-    if (w >= h) { x += thick; w -= thick; } else { y += thick; h -= thick; }
+    if (w >= h) {
+      x += thick;
+      w -= thick;
+    } else {
+      y += thick;
+      h -= thick;
+    }
     total -= sum;
   }
   return placed;
@@ -180,11 +252,18 @@ function treemap(items, x, y, w, h) {
 
 // Buttons of which one is pressed.
 function choice(label, options, chosen, onchoose) {
-  const buttons = options.map(([value, name]) => el('button', {
-    type: 'button', 'aria-pressed': String(value === chosen), 'data-value': value,
-    onclick: () => {
-      for (const button of buttons) button.setAttribute('aria-pressed', String(button.dataset.value === String(value)));
-      onchoose(value);
-    } }, name));
-  return el('div', { class: 'choice', role: 'group', 'aria-label': label }, el('span', { class: 'dim' }, label), buttons);
+  const buttons = options.map(
+      ([value, name]) => el('button', {
+        type: 'button',
+        'aria-pressed': String(value === chosen),
+        'data-value': value,
+        onclick: () => {
+          for (const button of buttons)
+            button.setAttribute('aria-pressed', String(button.dataset.value === String(value)));
+          onchoose(value);
+        }
+      },
+                            name));
+  return el('div', {class: 'choice', role: 'group', 'aria-label': label},
+            el('span', {class: 'dim'}, label), buttons);
 }

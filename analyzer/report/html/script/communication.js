@@ -4,14 +4,25 @@
 function busBandwidth() {
   const rows = report.collectives.filter((row) => row.busbw_gbps > 0 && row.bytes > 0);
   if (rows.length < 2) return null;
-  const ops = [...new Set(rows.map((row) => row.op))], shades = ['compute', 'wait', 'transfer', 'copy', 'input', 'launch', 'pipeline', 'accent'];
+  const ops = [...new Set(rows.map((row) => row.op))],
+        shades = ['compute', 'wait', 'transfer', 'copy', 'input', 'launch', 'pipeline', 'accent'];
   const xs = extent(rows.map((row) => row.bytes)), ys = extent(rows.map((row) => row.busbw_gbps));
-  return el('section', {}, el('h3', {}, 'Bus bandwidth over size'),
-    scatter(rows.map((row) => ({ x: row.bytes, y: row.busbw_gbps, size: 4.5, shade: shades[ops.indexOf(row.op) % shades.length],
-      tip: [row.op, ['communicator', row.comm], ['size', bytes(row.bytes)], ['bus bandwidth', bandwidth(row.busbw_gbps)], ['count', count(row.count)]] })),
-    { from: xs[0] / 1.5, to: xs[1] * 1.5, log: true, say: bytes, name: 'size' }, { from: ys[0] / 1.5, to: ys[1] * 1.5, log: true, say: bandwidth },
-    { label: 'bus bandwidth of collectives over their size' }),
-    legend(ops.map((op, i) => ({ name: op, shade: shades[i % shades.length] }))));
+  return el(
+      'section', {}, el('h3', {}, 'Bus bandwidth over size'),
+      scatter(rows.map((row) => ({
+                         x: row.bytes,
+                         y: row.busbw_gbps,
+                         size: 4.5,
+                         shade: shades[ops.indexOf(row.op) % shades.length],
+                         tip: [
+                           row.op, ['communicator', row.comm], ['size', bytes(row.bytes)],
+                           ['bus bandwidth', bandwidth(row.busbw_gbps)], ['count', count(row.count)]
+                         ]
+                       })),
+              {from: xs[0] / 1.5, to: xs[1] * 1.5, log: true, say: bytes, name: 'size'},
+              {from: ys[0] / 1.5, to: ys[1] * 1.5, log: true, say: bandwidth},
+              {label: 'bus bandwidth of collectives over their size'}),
+      legend(ops.map((op, i) => ({name: op, shade: shades[i % shades.length]}))));
 }
 
 // Messages: bytes from each rank to each, the largest as a table.
@@ -20,86 +31,181 @@ function whoSendsToWhom() {
   if (!rows.length) return null;
   const pairs = new Map();
   for (const row of rows) {
-    const key = row.from + '>' + row.to, pair = pairs.get(key) || { from: row.from, to: row.to, bytes: 0, count: 0 };
+    const key = row.from + '>' + row.to,
+          pair = pairs.get(key) || {from: row.from, to: row.to, bytes: 0, count: 0};
     pair.bytes += row.bytes * row.count;
     pair.count += row.count;
     pairs.set(key, pair);
   }
-  const list = [...pairs.values()], ranks = [...new Set(list.flatMap((p) => [p.from, p.to]))].sort((a, b) => a - b);
-  const drawn = ranks.slice(0, 128), most = Math.max(...list.map((p) => p.bytes)), size = 560, left = 44;
+  const list = [...pairs.values()],
+        ranks = [...new Set(list.flatMap((p) => [p.from, p.to]))].sort((a, b) => a - b);
+  const drawn = ranks.slice(0, 128), most = Math.max(...list.map((p) => p.bytes)), size = 560,
+        left = 44;
   const each = (size - left) / drawn.length;
-  const root = svg('svg', { viewBox: `0 0 ${size} ${size}`, class: 'chart matrix', role: 'img', 'aria-label': 'bytes sent from rank to rank' });
+  const root = svg('svg', {
+    viewBox: `0 0 ${size} ${size}`,
+    class: 'chart matrix',
+    role: 'img',
+    'aria-label': 'bytes sent from rank to rank'
+  });
   for (const p of list) {
     const x = drawn.indexOf(p.to), y = drawn.indexOf(p.from);
     if (x < 0 || y < 0) continue;
-    root.append(withTip(svg('rect', { x: left + x * each, y: left + y * each, width: Math.max(1, each - 1), height: Math.max(1, each - 1),
-      class: 'fill transfer', 'fill-opacity': (0.15 + 0.85 * (p.bytes / most)).toFixed(3) }),
-    () => [`rank ${p.from} to rank ${p.to}`, ['bytes', bytes(p.bytes)], ['messages', count(p.count)]]));
+    root.append(withTip(svg('rect', {
+                          x: left + x * each,
+                          y: left + y * each,
+                          width: Math.max(1, each - 1),
+                          height: Math.max(1, each - 1),
+                          class: 'fill transfer',
+                          'fill-opacity': (0.15 + 0.85 * (p.bytes / most)).toFixed(3)
+                        }),
+                        () => [`rank ${p.from} to rank ${p.to}`, ['bytes', bytes(p.bytes)],
+                               ['messages', count(p.count)]]));
   }
   const every = Math.ceil(drawn.length / 24);
   drawn.forEach((rank, i) => {
     if (i % every) return;
-    root.append(svg('text', { x: left - 5, y: left + i * each + each / 2 + 4, class: 'tick end' }, rank));
-    root.append(svg('text', { x: left + i * each + each / 2, y: left - 6, class: 'tick middle' }, rank));
+    root.append(
+        svg('text', {x: left - 5, y: left + i * each + each / 2 + 4, class: 'tick end'}, rank));
+    root.append(
+        svg('text', {x: left + i * each + each / 2, y: left - 6, class: 'tick middle'}, rank));
   });
-  root.append(svg('text', { x: left, y: 12, class: 'tick' }, 'to rank \u2192   (from rank \u2193)'));
-  return el('section', {}, el('h3', {}, 'Who sends to whom'), el('div', { class: 'pairs' }, root, tableOf([
-    { name: 'from', of: (p) => p.from, say: String, numeric: true, head: true }, { name: 'to', of: (p) => p.to, say: String, numeric: true },
-    { name: 'bytes', of: (p) => p.bytes, say: bytes, numeric: true, bar: (p) => p.bytes / most, shade: 'transfer' },
-    { name: 'messages', of: (p) => p.count, say: count, numeric: true }], list.sort((a, b) => b.bytes - a.bytes), { caption: 'messages' })),
-  ranks.length > drawn.length ? note(`The picture has the first ${drawn.length} of ${ranks.length} ranks; the table has all.`) : null);
+  root.append(svg('text', {x: left, y: 12, class: 'tick'}, 'to rank \u2192   (from rank \u2193)'));
+  return el('section', {}, el('h3', {}, 'Who sends to whom'),
+            el('div', {class: 'pairs'}, root,
+               tableOf(
+                   [
+                     {name: 'from', of: (p) => p.from, say: String, numeric: true, head: true},
+                     {name: 'to', of: (p) => p.to, say: String, numeric: true}, {
+                       name: 'bytes',
+                       of: (p) => p.bytes,
+                       say: bytes,
+                       numeric: true,
+                       bar: (p) => p.bytes / most,
+                       shade: 'transfer'
+                     },
+                     {name: 'messages', of: (p) => p.count, say: count, numeric: true}
+                   ],
+                   list.sort((a, b) => b.bytes - a.bytes), {caption: 'messages'})),
+            ranks.length > drawn.length ? note(`The picture has the first ${drawn.length} of ${
+                                              ranks.length} ranks; the table has all.`) :
+                                          null);
 }
 
 function collectivesTable(first) {
   const rows = report.collectives.filter((row) => !isKnown(row.from) || first === Infinity);
   if (!rows.length) return null;
-  return tableOf([
-    { name: 'operation', of: (c) => c.op, head: true }, { name: 'communicator', of: (c) => c.comm },
-    { name: 'size', of: (c) => c.bytes, say: bytes, numeric: true }, { name: 'count', of: (c) => c.count, say: count, numeric: true },
-    { name: 'wait', of: (c) => c.wait_ms, say: ms, numeric: true }, { name: 'transfer', of: (c) => c.transfer_ms, say: ms, numeric: true },
-    { name: 'algorithm bw', of: (c) => c.algbw_gbps, say: bandwidth, numeric: true },
-    { name: 'bus bw', of: (c) => c.busbw_gbps, say: bandwidth, numeric: true, bar: (c) => c.busbw_gbps / Math.max(1e-12, ...rows.map((r) => r.busbw_gbps || 0)), shade: 'transfer' },
-    { name: 'algorithm', of: (c) => c.algorithm, say: (v, c) => (v ? v + (c.protocol ? ' ' + c.protocol : '') + (isKnown(c.channels) ? ` \u00d7${c.channels}` : '') : UNKNOWN) },
-  ].filter((column) => column.name !== 'algorithm' || rows.some((row) => row.algorithm)), rows, { caption: 'collectives, by communicator, operation and size' });
+  return tableOf(
+      [
+        {name: 'operation', of: (c) => c.op, head: true},
+        {name: 'communicator', of: (c) => c.comm},
+        {name: 'size', of: (c) => c.bytes, say: bytes, numeric: true},
+        {name: 'count', of: (c) => c.count, say: count, numeric: true},
+        {name: 'wait', of: (c) => c.wait_ms, say: ms, numeric: true},
+        {name: 'transfer', of: (c) => c.transfer_ms, say: ms, numeric: true},
+        {name: 'algorithm bw', of: (c) => c.algbw_gbps, say: bandwidth, numeric: true},
+        {
+          name: 'bus bw',
+          of: (c) => c.busbw_gbps,
+          say: bandwidth,
+          numeric: true,
+          bar: (c) => c.busbw_gbps / Math.max(1e-12, ...rows.map((r) => r.busbw_gbps || 0)),
+          shade: 'transfer'
+        },
+        {
+          name: 'algorithm',
+          of: (c) => c.algorithm,
+          say: (v, c) => (v ? v + (c.protocol ? ' ' + c.protocol : '') +
+                                  (isKnown(c.channels) ? ` \u00d7${c.channels}` : '') :
+                                                         UNKNOWN)
+        },
+      ].filter((column) => column.name !== 'algorithm' || rows.some((row) => row.algorithm)),
+      rows, {caption: 'collectives, by communicator, operation and size'});
 }
 
 panel({
-  id: 'communication', title: 'Communication', findings: ['DIST.EXPOSED_COMM', 'DIST.COMM_BOUND', 'DIST.SLOW_LINK'],
-  applies: () => !before && (report.collectives.length > 0 || (report.run.ranks_found.length > 1 && report.overlap.reason)),
+  id: 'communication',
+  title: 'Communication',
+  findings: ['DIST.EXPOSED_COMM', 'DIST.COMM_BOUND', 'DIST.SLOW_LINK'],
+  applies: () => !before &&
+      (report.collectives.length > 0 ||
+       (report.run.ranks_found.length > 1 && report.overlap.reason)),
   unknown: () => (report.collectives.length ? null : report.overlap.reason),
   body: () => {
     const o = report.overlap, parts = [];
     const whole = report.steps.median_ms || null;
     if (isKnown(o.comm_ms)) {
-      parts.push(facts([['communication', ms(o.comm_ms), report.steps.count ? 'a step' : 'in all'], ['hidden by compute', ms(o.overlapped_ms)],
-        ['exposed', ms(o.exposed_ms), isKnown(o.exposed_fraction) ? percent(o.exposed_fraction) + ' of it' : null],
-        ['counted on', isKnown(o.ranks) ? plural(o.ranks, 'rank') : null]]));
+      parts.push(facts([
+        ['communication', ms(o.comm_ms), report.steps.count ? 'a step' : 'in all'],
+        ['hidden by compute', ms(o.overlapped_ms)],
+        [
+          'exposed', ms(o.exposed_ms),
+          isKnown(o.exposed_fraction) ? percent(o.exposed_fraction) + ' of it' : null
+        ],
+        ['counted on', isKnown(o.ranks) ? plural(o.ranks, 'rank') : null]
+      ]));
       const split = isKnown(o.exposed_wait_ms);
-      parts.push(sumBar([{ name: 'hidden', value: o.overlapped_ms, shade: 'compute' },
-        ...(split ? [{ name: 'wait for ranks', value: o.exposed_wait_ms, shade: 'wait' }, { name: 'transfer', value: o.exposed_transfer_ms, shade: 'transfer' }]
-          : [{ name: 'exposed', value: o.exposed_ms, shade: 'comm' }])], o.comm_ms, ms));
-      if (!split && o.exposed_ms > 0) parts.push(note('Waiting for ranks and moving data could not be told apart.'));
-    } else if (o.reason) parts.push(unknownBecause(o.reason));
-    if (o.by_collective.length > 1) parts.push(tableOf([
-      { name: 'operation', of: (r) => r.op, head: true }, { name: 'took', of: (r) => r.comm_ms, say: ms, numeric: true },
-      { name: 'exposed', of: (r) => r.exposed_ms, say: ms, numeric: true, bar: (r) => r.exposed_ms / (whole || o.comm_ms), shade: 'wait' },
-      { name: 'wait', of: (r) => r.exposed_wait_ms, say: ms, numeric: true }, { name: 'transfer', of: (r) => r.exposed_transfer_ms, say: ms, numeric: true },
-    ], o.by_collective, { caption: 'by operation, a step' }));
+      parts.push(sumBar(
+          [
+            {name: 'hidden', value: o.overlapped_ms, shade: 'compute'},
+            ...(split ?
+                    [
+                      {name: 'wait for ranks', value: o.exposed_wait_ms, shade: 'wait'},
+                      {name: 'transfer', value: o.exposed_transfer_ms, shade: 'transfer'}
+                    ] :
+                    [{name: 'exposed', value: o.exposed_ms, shade: 'comm'}])
+          ],
+          o.comm_ms, ms));
+      if (!split && o.exposed_ms > 0)
+        parts.push(note('Waiting for ranks and moving data could not be told apart.'));
+    } else if (o.reason)
+      parts.push(unknownBecause(o.reason));
+    if (o.by_collective.length > 1)
+      parts.push(tableOf(
+          [
+            {name: 'operation', of: (r) => r.op, head: true},
+            {name: 'took', of: (r) => r.comm_ms, say: ms, numeric: true},
+            {
+              name: 'exposed',
+              of: (r) => r.exposed_ms,
+              say: ms,
+              numeric: true,
+              bar: (r) => r.exposed_ms / (whole || o.comm_ms),
+              shade: 'wait'
+            },
+            {name: 'wait', of: (r) => r.exposed_wait_ms, say: ms, numeric: true},
+            {name: 'transfer', of: (r) => r.exposed_transfer_ms, say: ms, numeric: true},
+          ],
+          o.by_collective, {caption: 'by operation, a step'}));
     return [parts, busBandwidth(), collectivesTable(), whoSendsToWhom()];
   },
 });
 
 panel({
-  id: 'pipeline', title: 'Pipeline', findings: ['DIST.PIPELINE'],
+  id: 'pipeline',
+  title: 'Pipeline',
+  findings: ['DIST.PIPELINE'],
   applies: () => !before && report.pipeline.by_stage.length > 0,
   body: () => {
-    const p = report.pipeline, most = Math.max(...p.by_stage.map((s) => (s.compute_ms || 0) + (s.bubble_ms || 0)));
-    return [facts([['stages', count(p.stages)], ['micro-batches', count(p.microbatches)], ['chunks a stage', p.chunks > 1 ? count(p.chunks) : null],
-      ['bubble', percent(p.bubble)], ['unavoidable', percent(p.inherent)], ['beyond it', percent(p.excess)]]),
-    el('div', { class: 'bars' }, p.by_stage.map((s) => el('div', { class: 'barrow' }, el('span', { class: 'barname' }, `stage ${s.stage}: rank ${rankList(s.ranks, 4)}`),
-      el('span', { class: 'bartrack' }, el('i', { class: 'fill compute', css: { width: 100 * (s.compute_ms / most) + '%' } }),
-        el('i', { class: 'fill idle', css: { width: 100 * (s.bubble_ms / most) + '%' } })),
-      el('b', {}, ms(s.compute_ms)), el('small', {}, 'bubble ' + ms(s.bubble_ms))))),
-    legend([{ name: 'compute', shade: 'compute' }, { name: 'bubble', shade: 'idle' }])];
+    const p = report.pipeline,
+          most = Math.max(...p.by_stage.map((s) => (s.compute_ms || 0) + (s.bubble_ms || 0)));
+    return [
+      facts([
+        ['stages', count(p.stages)], ['micro-batches', count(p.microbatches)],
+        ['chunks a stage', p.chunks > 1 ? count(p.chunks) : null], ['bubble', percent(p.bubble)],
+        ['unavoidable', percent(p.inherent)], ['beyond it', percent(p.excess)]
+      ]),
+      el('div', {class: 'bars'},
+         p.by_stage.map(
+             (s) => el(
+                 'div', {class: 'barrow'},
+                 el('span', {class: 'barname'}, `stage ${s.stage}: rank ${rankList(s.ranks, 4)}`),
+                 el('span', {class: 'bartrack'},
+                    el('i',
+                       {class: 'fill compute', css: {width: 100 * (s.compute_ms / most) + '%'}}),
+                    el('i', {class: 'fill idle', css: {width: 100 * (s.bubble_ms / most) + '%'}})),
+                 el('b', {}, ms(s.compute_ms)), el('small', {}, 'bubble ' + ms(s.bubble_ms))))),
+      legend([{name: 'compute', shade: 'compute'}, {name: 'bubble', shade: 'idle'}])
+    ];
   },
 });

@@ -12,7 +12,9 @@ function unpacked(value) {
   if (value._columns && value._rows)
     return value._rows.map((row) => {
       const object = {};
-      value._columns.forEach((column, i) => { object[column] = unpacked(row[i]); });
+      value._columns.forEach((column, i) => {
+        object[column] = unpacked(row[i]);
+      });
       return object;
     });
   for (const key of Object.keys(value)) value[key] = unpacked(value[key]);
@@ -26,11 +28,12 @@ const before = data.before || null;
 // Strings of traces are shown, never obeyed: what would turn the direction of text or move a cursor
 // is made visible.
 // eslint-disable-next-line no-control-regex
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const UNSEEN =
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 function clean(text) {
-  return String(text).replace(UNSEEN, (c) =>
-    '\u27e8' + c.codePointAt(0).toString(16).padStart(4, '0') + '\u27e9');
+  return String(text).replace(
+      UNSEEN, (c) => '\u27e8' + c.codePointAt(0).toString(16).padStart(4, '0') + '\u27e9');
 }
 
 function cutTo(text, limit) {

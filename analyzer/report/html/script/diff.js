@@ -8,7 +8,9 @@ function sayByUnit(unit) {
 }
 
 panel({
-  id: 'changed', title: 'What changed', findings: ['DIFF'],
+  id: 'changed',
+  title: 'What changed',
+  findings: ['DIFF'],
   lamp: () => {
     const worst = Math.max(-1, ...report.diff.findings.map((f) => SEVERITIES.indexOf(f.severity)));
     return worst >= 0 ? SEVERITIES[worst] : report.diff.verdict ? 'good' : 'unknown';
@@ -16,99 +18,256 @@ panel({
   applies: () => Boolean(before),
   body: () => {
     const d = report.diff, most = Math.max(d.step_before_ms || 0, d.step_after_ms || 0);
-    return [el('p', { class: 'headline' }, d.verdict ? d.verdict : [lamp('unknown'), ' cannot tell: ', d.reason || 'no reason known']),
-      isKnown(d.step_before_ms) && isKnown(d.step_after_ms) ? [barList([
-        { name: 'before: ' + d.before, value: d.step_before_ms, say: ms(d.step_before_ms), shade: 'idle' },
-        { name: 'after: ' + d.after, value: d.step_after_ms, say: ms(d.step_after_ms), shade: 'compute',
-          note: changeText(d.step_change) + (isKnown(d.step_noise_ms) ? `, noise \u00b1${ms(d.step_noise_ms)}` : '') + (isKnown(d.step_p_value) ? `, p ${probability(d.step_p_value)}` : '') }], most),
-      el('p', { class: 'dim' }, 'median step')] : null,
-      d.findings.length ? el('div', { class: 'cards' }, cards(d.findings, true)) : el('p', { class: 'nothing' }, 'No finding about what changed reached its threshold.')];
+    return [
+      el('p', {class: 'headline'},
+         d.verdict ? d.verdict :
+                     [lamp('unknown'), ' cannot tell: ', d.reason || 'no reason known']),
+      isKnown(d.step_before_ms) && isKnown(d.step_after_ms) ?
+          [
+            barList(
+                [
+                  {
+                    name: 'before: ' + d.before,
+                    value: d.step_before_ms,
+                    say: ms(d.step_before_ms),
+                    shade: 'idle'
+                  },
+                  {
+                    name: 'after: ' + d.after,
+                    value: d.step_after_ms,
+                    say: ms(d.step_after_ms),
+                    shade: 'compute',
+                    note: changeText(d.step_change) +
+                        (isKnown(d.step_noise_ms) ? `, noise \u00b1${ms(d.step_noise_ms)}` : '') +
+                        (isKnown(d.step_p_value) ? `, p ${probability(d.step_p_value)}` : '')
+                  }
+                ],
+                most),
+            el('p', {class: 'dim'}, 'median step')
+          ] :
+          null,
+      d.findings.length ?
+          el('div', {class: 'cards'}, cards(d.findings, true)) :
+          el('p', {class: 'nothing'}, 'No finding about what changed reached its threshold.')
+    ];
   },
 });
 
 panel({
-  id: 'bothsteps', title: 'Steps of both', findings: [],
-  applies: () => Boolean(before) && before.series.steps.step.length > 1 && report.series.steps.step.length > 1,
+  id: 'bothsteps',
+  title: 'Steps of both',
+  findings: [],
+  applies: () =>
+      Boolean(before) && before.series.steps.step.length > 1 && report.series.steps.step.length > 1,
   body: () => {
     const high = (of) => {
       const warm = of.steps.warmup_excluded || 0, s = of.series.steps;
-      return Math.max(1e-9, ...s.wall_most_ms.filter((v, i) => isKnown(v) && s.step[i] - s.step[0] >= warm));
+      return Math.max(
+          1e-9, ...s.wall_most_ms.filter((v, i) => isKnown(v) && s.step[i] - s.step[0] >= warm));
     };
     const most = 1.06 * Math.max(high(before), high(report));
     const strip = (of, name) => {
-      const s = of.series.steps, view = of === report ? stepView : new View(s.step[0], s.step[s.step.length - 1] + s.steps_per_point, Math.min(8, s.step.length) * s.steps_per_point);
+      const s = of.series.steps,
+            view = of === report ?
+          stepView :
+          new View(s.step[0], s.step[s.step.length - 1] + s.steps_per_point,
+                   Math.min(8, s.step.length) * s.steps_per_point);
       return el('section', {}, el('h3', {}, name), stripOf(of, view, 150, most));
     };
-    return [strip(before, 'before: ' + report.diff.before), strip(report, 'after: ' + report.diff.after),
-      legend(partsShown(report.series.steps).concat([{ name: 'slowest rank', shade: 'inkline' }])), el('p', { class: 'dim' }, 'same scale \u00b7 ', HOW_TO_MOVE)];
+    return [
+      strip(before, 'before: ' + report.diff.before), strip(report, 'after: ' + report.diff.after),
+      legend(partsShown(report.series.steps).concat([{name: 'slowest rank', shade: 'inkline'}])),
+      el('p', {class: 'dim'}, 'same scale \u00b7 ', HOW_TO_MOVE)
+    ];
   },
 });
 
 panel({
-  id: 'figures', title: 'Figures of both', findings: [],
+  id: 'figures',
+  title: 'Figures of both',
+  findings: [],
   applies: () => Boolean(before) && report.diff.rows.length > 0,
-  body: () => tableOf([
-    { name: 'part', of: (r) => r.section }, { name: 'figure', of: (r) => r.name, head: true },
-    { name: 'before', of: (r) => r.before, say: (v, r) => sayByUnit(r.unit)(v), numeric: true }, { name: 'after', of: (r) => r.after, say: (v, r) => sayByUnit(r.unit)(v), numeric: true },
-    { name: 'change', of: (r) => r.change, say: changeText, numeric: true, bar: (r) => Math.abs(r.change), shade: 'wait' },
-    { name: 'p', of: (r) => r.p_value, say: (v) => (isKnown(v) ? probability(v) : '\u2013'), numeric: true },
-    { name: 'beyond noise', of: (r) => r.verdict, say: (v) => v || 'cannot tell' }], report.diff.rows, { caption: 'figures of both runs', first: 30 }),
+  body: () => tableOf(
+      [
+        {name: 'part', of: (r) => r.section}, {name: 'figure', of: (r) => r.name, head: true},
+        {name: 'before', of: (r) => r.before, say: (v, r) => sayByUnit(r.unit)(v), numeric: true},
+        {name: 'after', of: (r) => r.after, say: (v, r) => sayByUnit(r.unit)(v), numeric: true}, {
+          name: 'change',
+          of: (r) => r.change,
+          say: changeText,
+          numeric: true,
+          bar: (r) => Math.abs(r.change),
+          shade: 'wait'
+        },
+        {
+          name: 'p',
+          of: (r) => r.p_value,
+          say: (v) => (isKnown(v) ? probability(v) : '\u2013'),
+          numeric: true
+        },
+        {name: 'beyond noise', of: (r) => r.verdict, say: (v) => v || 'cannot tell'}
+      ],
+      report.diff.rows, {caption: 'figures of both runs', first: 30}),
 });
 
 panel({
-  id: 'bothkernels', title: 'Kernels of both', findings: [],
+  id: 'bothkernels',
+  title: 'Kernels of both',
+  findings: [],
   applies: () => Boolean(before) && before.kernels.top.length > 0 && report.kernels.top.length > 0,
   body: () => {
     const rows = new Map();
     const take = (of, side) => of.kernels.top.forEach((k) => {
-      const row = rows.get(k.name) || { name: k.name, short: k.short_name || k.name, category: k.category };
+      const row =
+          rows.get(k.name) || {name: k.name, short: k.short_name || k.name, category: k.category};
       row[side] = k;
       rows.set(k.name, row);
     });
     take(before, 'before');
     take(report, 'after');
-    const change = (r) => (r.before && r.after && r.before.mean_ms > 0 ? r.after.mean_ms / r.before.mean_ms - 1 : null);
-    const list = [...rows.values()].sort((a, b) => Math.abs((b.after?.sum_ms || 0) - (b.before?.sum_ms || 0)) - Math.abs((a.after?.sum_ms || 0) - (a.before?.sum_ms || 0)));
-    return [tableOf([
-      { name: 'kernel', of: (r) => r.short, head: true, wide: true }, { name: 'kind', of: (r) => r.category },
-      { name: 'sum before', of: (r) => r.before?.sum_ms, say: (v) => (isKnown(v) ? ms(v) : '\u2013'), numeric: true }, { name: 'sum after', of: (r) => r.after?.sum_ms, say: (v) => (isKnown(v) ? ms(v) : '\u2013'), numeric: true },
-      { name: 'mean before', of: (r) => r.before?.mean_ms, say: (v) => (isKnown(v) ? ms(v) : '\u2013'), numeric: true }, { name: 'mean after', of: (r) => r.after?.mean_ms, say: (v) => (isKnown(v) ? ms(v) : '\u2013'), numeric: true },
-      { name: 'mean changed', of: change, say: (v) => (isKnown(v) ? changeText(v) : '\u2013'), numeric: true }],
-    list, { caption: 'kernels of both runs, whole inputs; the largest differences of their sums first' }), note('\u2013: not among the hundred with most time in that run.')];
+    const change = (r) =>
+        (r.before && r.after && r.before.mean_ms > 0 ? r.after.mean_ms / r.before.mean_ms - 1 :
+                                                       null);
+    const list = [...rows.values()].sort(
+        (a, b) => Math.abs((b.after?.sum_ms || 0) - (b.before?.sum_ms || 0)) -
+            Math.abs((a.after?.sum_ms || 0) - (a.before?.sum_ms || 0)));
+    return [
+      tableOf(
+          [
+            {name: 'kernel', of: (r) => r.short, head: true, wide: true},
+            {name: 'kind', of: (r) => r.category}, {
+              name: 'sum before',
+              of: (r) => r.before?.sum_ms,
+              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
+              numeric: true
+            },
+            {
+              name: 'sum after',
+              of: (r) => r.after?.sum_ms,
+              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
+              numeric: true
+            },
+            {
+              name: 'mean before',
+              of: (r) => r.before?.mean_ms,
+              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
+              numeric: true
+            },
+            {
+              name: 'mean after',
+              of: (r) => r.after?.mean_ms,
+              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
+              numeric: true
+            },
+            {
+              name: 'mean changed',
+              of: change,
+              say: (v) => (isKnown(v) ? changeText(v) : '\u2013'),
+              numeric: true
+            }
+          ],
+          list, {
+            caption:
+                'kernels of both runs, whole inputs; the largest differences of their sums first'
+          }),
+      note('\u2013: not among the hundred with most time in that run.')
+    ];
   },
 });
 
 panel({
-  id: 'bothcollectives', title: 'Collectives of both', findings: [],
+  id: 'bothcollectives',
+  title: 'Collectives of both',
+  findings: [],
   applies: () => Boolean(before) && report.diff.collectives.length > 0,
-  body: () => tableOf([
-    { name: 'operation', of: (r) => r.op, head: true }, { name: 'ranks', of: (r) => r.ranks, say: count, numeric: true }, { name: 'size', of: (r) => r.bytes, say: bytes, numeric: true },
-    { name: 'a step before', of: (r) => r.before_per_step, say: number, numeric: true }, { name: 'after', of: (r) => r.after_per_step, say: number, numeric: true },
-    { name: 'transfer before', of: (r) => r.before_ms, say: ms, numeric: true }, { name: 'after ', of: (r) => r.after_ms, say: ms, numeric: true },
-    { name: 'change', of: (r) => r.change, say: changeText, numeric: true }], report.diff.collectives, { caption: 'by operation, size and number of ranks' }),
+  body: () => tableOf(
+      [
+        {name: 'operation', of: (r) => r.op, head: true},
+        {name: 'ranks', of: (r) => r.ranks, say: count, numeric: true},
+        {name: 'size', of: (r) => r.bytes, say: bytes, numeric: true},
+        {name: 'a step before', of: (r) => r.before_per_step, say: number, numeric: true},
+        {name: 'after', of: (r) => r.after_per_step, say: number, numeric: true},
+        {name: 'transfer before', of: (r) => r.before_ms, say: ms, numeric: true},
+        {name: 'after ', of: (r) => r.after_ms, say: ms, numeric: true},
+        {name: 'change', of: (r) => r.change, say: changeText, numeric: true}
+      ],
+      report.diff.collectives, {caption: 'by operation, size and number of ranks'}),
 });
 
-panel({
-  id: 'bothscalars', title: 'Values of both', findings: [],
-  applies: () => Boolean(before) && (report.diff.scalars.length > 0 || (before.convergence.series.length > 0 && report.convergence.series.length > 0)),
-  body: () => [
-    report.convergence.series.map((series) => {
-      const other = before.convergence.series.find((s) => s.role === series.role);
-      if (!other) return null;
-      return el('section', {}, el('h3', {}, series.name), el('div', { class: 'picture' }, lineChart([
-        { name: 'before', shade: 'idle', points: other.step.map((s, i) => [s, other.value[i]]) }, { name: 'after', shade: 'compute', points: series.step.map((s, i) => [s, series.value[i]]) }],
-      { height: 190, nameX: 'step', sayX: count, sayTip: (x) => 'near step ' + count(x), label: series.name + ' of both runs' })), legend([{ name: 'before', shade: 'idle' }, { name: 'after', shade: 'compute' }]));
-    }),
-    report.diff.scalars.length ? tableOf([{ name: 'value', of: (s) => s.name, head: true }, { name: 'steps of both', of: (s) => s.steps, say: count, numeric: true },
-      { name: 'differ at all from', of: (s) => s.first_step, say: (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'), numeric: true },
-      { name: 'by a thousandth from', of: (s) => s.parted_step, say: (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'), numeric: true },
-      { name: 'before, there', of: (s) => s.before, say: number, numeric: true }, { name: 'after, there', of: (s) => s.after, say: number, numeric: true }], report.diff.scalars, { caption: 'values that both runs tell' }) : null],
-});
+panel(
+    {
+      id: 'bothscalars',
+      title: 'Values of both',
+      findings: [],
+      applies: () => Boolean(before) &&
+          (report.diff.scalars.length > 0 ||
+           (before.convergence.series.length > 0 && report.convergence.series.length > 0)),
+      body:
+          () => [report.convergence.series.map((series) => {
+            const other = before.convergence.series.find((s) => s.role === series.role);
+            if (!other) return null;
+            return el('section', {}, el('h3', {}, series.name),
+                      el('div', {class: 'picture'},
+                         lineChart(
+                             [
+                               {
+                                 name: 'before',
+                                 shade: 'idle',
+                                 points: other.step.map((s, i) => [s, other.value[i]])
+                               },
+                               {
+                                 name: 'after',
+                                 shade: 'compute',
+                                 points: series.step.map((s, i) => [s, series.value[i]])
+                               }
+                             ],
+                             {
+                               height: 190,
+                               nameX: 'step',
+                               sayX: count,
+                               sayTip: (x) => 'near step ' + count(x),
+                               label: series.name + ' of both runs'
+                             })),
+                      legend([{name: 'before', shade: 'idle'}, {name: 'after', shade: 'compute'}]));
+          }),
+                 report.diff.scalars.length ?
+                     tableOf(
+                         [
+                           {name: 'value', of: (s) => s.name, head: true},
+                           {name: 'steps of both', of: (s) => s.steps, say: count, numeric: true}, {
+                             name: 'differ at all from',
+                             of: (s) => s.first_step,
+                             say: (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'),
+                             numeric: true
+                           },
+                           {
+                             name: 'by a thousandth from',
+                             of: (s) => s.parted_step,
+                             say: (v) => (isKnown(v) ? 'step ' + count(v) : 'nowhere'),
+                             numeric: true
+                           },
+                           {name: 'before, there', of: (s) => s.before, say: number, numeric: true},
+                           {name: 'after, there', of: (s) => s.after, say: number, numeric: true}
+                         ],
+                         report.diff.scalars, {caption: 'values that both runs tell'}) :
+                     null],
+    });
 
 panel({
-  id: 'provenance', title: 'How the runs were made', findings: [],
+  id: 'provenance',
+  title: 'How the runs were made',
+  findings: [],
   applies: () => Boolean(before) && report.diff.provenance.length > 0,
-  body: () => tableOf([{ name: 'what', of: (r) => r.what, head: true }, { name: 'name', of: (r) => r.name, say: (v) => v || '' },
-    { name: 'before', of: (r) => r.before, say: (v) => (v === null ? 'not there' : v), wide: true }, { name: 'after', of: (r) => r.after, say: (v) => (v === null ? 'not there' : v), wide: true }],
-  report.diff.provenance, { caption: 'what differs', first: 20 }),
+  body: () => tableOf(
+      [
+        {name: 'what', of: (r) => r.what, head: true},
+        {name: 'name', of: (r) => r.name, say: (v) => v || ''}, {
+          name: 'before',
+          of: (r) => r.before,
+          say: (v) => (v === null ? 'not there' : v),
+          wide: true
+        },
+        {name: 'after', of: (r) => r.after, say: (v) => (v === null ? 'not there' : v), wide: true}
+      ],
+      report.diff.provenance, {caption: 'what differs', first: 20}),
 });

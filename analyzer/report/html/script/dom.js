@@ -6,9 +6,12 @@ const SVG = 'http://www.w3.org/2000/svg';
 function put(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (name === 'css') for (const [key, to] of Object.entries(value)) element.style.setProperty(key, to);
-    else element.setAttribute(name, value === true ? '' : String(value));
+    if (name.startsWith('on'))
+      element.addEventListener(name.slice(2), value);
+    else if (name === 'css')
+      for (const [key, to] of Object.entries(value)) element.style.setProperty(key, to);
+    else
+      element.setAttribute(name, value === true ? '' : String(value));
   }
   for (const child of children.flat(Infinity))
     if (child !== null && child !== undefined && child !== false)
@@ -18,25 +21,26 @@ function put(element, attributes, children) {
 
 const el = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
-  put(document.createElementNS(SVG, tag), attributes, children);
+    put(document.createElementNS(SVG, tag), attributes, children);
 
 const stillness = window.matchMedia('(prefers-reduced-motion: reduce)');
 
 function goTo(id) {
   const target = document.getElementById(id);
   if (!target) return;
-  target.scrollIntoView({ behavior: stillness.matches ? 'auto' : 'smooth', block: 'start' });
-  target.focus({ preventScroll: true });
+  target.scrollIntoView({behavior: stillness.matches ? 'auto' : 'smooth', block: 'start'});
+  target.focus({preventScroll: true});
 }
 
 // What is under the pointer, in words: lines of text, or [label, value] pairs.
 const tip = document.getElementById('tip');
 
 function showTip(event, lines) {
-  tip.replaceChildren(...lines.filter(Boolean).map((line) =>
-    (Array.isArray(line)
-      ? el('div', { class: 'pair' }, el('span', {}, cutTo(line[0], 60)), el('b', {}, cutTo(line[1], 80)))
-      : el('div', {}, cutTo(line, 160)))));
+  tip.replaceChildren(...lines.filter(Boolean).map(
+      (line) =>
+          (Array.isArray(line) ? el('div', {class: 'pair'}, el('span', {}, cutTo(line[0], 60)),
+                                    el('b', {}, cutTo(line[1], 80))) :
+                                 el('div', {}, cutTo(line, 160)))));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   let x = event.clientX + 14, y = event.clientY + 16;
@@ -74,16 +78,17 @@ function redrawAll() {
   });
 }
 
-// A canvas as wide as its parent. `draw(context, width, height)` is called whenever it must be; what
-// is returned asks for that. Drawn only once it comes near the window.
+// A canvas as wide as its parent. `draw(context, width, height)` is called whenever it must be;
+// what is returned asks for that. Drawn only once it comes near the window.
 function canvasOf(parent, height, draw, attributes) {
-  const canvas = el('canvas', { tabindex: 0, ...attributes });
+  const canvas = el('canvas', {tabindex: 0, ...attributes});
   parent.append(canvas);
   const context = canvas.getContext('2d');
   let planned = false, seen = false;
   function now() {
     planned = false;
-    const width = Math.max(40, parent.clientWidth), tall = typeof height === 'function' ? height() : height;
+    const width = Math.max(40, parent.clientWidth),
+          tall = typeof height === 'function' ? height() : height;
     const scale = Math.min(3, window.devicePixelRatio || 1);
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(tall * scale)) {
       canvas.width = Math.round(width * scale);
@@ -107,23 +112,31 @@ function canvasOf(parent, height, draw, attributes) {
     watcher.disconnect();
     seen = true;
     now();
-  }, { rootMargin: '400px' });
+  }, {rootMargin: '400px'});
   watcher.observe(canvas);
-  redraws.add(() => { if (seen) now(); });
-  window.addEventListener('beforeprint', () => { seen = true; now(); });
-  return { canvas, redraw: ask };
+  redraws.add(() => {
+    if (seen) now();
+  });
+  window.addEventListener('beforeprint', () => {
+    seen = true;
+    now();
+  });
+  return {canvas, redraw: ask};
 }
 
 window.addEventListener('resize', redrawAll);
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
 
 // A note that must be read, and why something is not known.
-const note = (...text) => el('p', { class: 'note' }, ...text);
-const unknownBecause = (reason) =>
-  el('p', { class: 'unknown' }, el('span', { class: 'lamp unknown' }, '\u25cb '), 'unknown: ', reason);
+const note = (...text) => el('p', {class: 'note'}, ...text);
+const unknownBecause = (reason) => el(
+    'p', {class: 'unknown'}, el('span', {class: 'lamp unknown'}, '\u25cb '), 'unknown: ', reason);
 
 // label: value, in a row of facts.
 function facts(list) {
-  return el('dl', { class: 'facts' }, list.filter((fact) => fact && isKnown(fact[1])).map(([label, value, more]) =>
-    el('div', {}, el('dt', {}, label), el('dd', {}, value, more ? el('small', {}, ' ', more) : null))));
+  return el('dl', {class: 'facts'},
+            list.filter((fact) => fact && isKnown(fact[1]))
+                .map(([label, value, more]) =>
+                         el('div', {}, el('dt', {}, label),
+                            el('dd', {}, value, more ? el('small', {}, ' ', more) : null))));
 }

@@ -1,95 +1,237 @@
 // SPDX-License-Identifier: MIT
 // What ran on the GPUs, and how the hosts fed them.
 
-const GPU_PARTS = [['compute_ms', 'compute', 'compute'], ['exposed_comm_ms', 'exposed communication', 'comm'],
-  ['exposed_memcpy_ms', 'exposed copies', 'copy'], ['idle_ms', 'idle', 'idle']];
+const GPU_PARTS = [
+  ['compute_ms', 'compute', 'compute'], ['exposed_comm_ms', 'exposed communication', 'comm'],
+  ['exposed_memcpy_ms', 'exposed copies', 'copy'], ['idle_ms', 'idle', 'idle']
+];
 
 function gpuRanks() {
   const rows = report.gpu_timeline.by_rank.filter((row) => isKnown(row.total_ms));
   if (rows.length < 2) return null;
-  const shown = rows.length > 64 ? [...rows].sort((a, b) => a.busy_fraction - b.busy_fraction).slice(0, 64) : rows;
-  return [el('div', { class: 'bars thin' }, shown.map((row) => el('div', { class: 'barrow' }, el('span', { class: 'barname' }, 'rank ' + row.rank),
-    withTip(el('span', { class: 'bartrack' }, GPU_PARTS.map(([key, , shade]) => el('i', { class: 'fill ' + shade, css: { width: 100 * (row[key] / row.total_ms) + '%' } }))),
-      () => ['rank ' + row.rank, ...GPU_PARTS.map(([key, name]) => [name, ms(row[key])])]),
-    el('b', {}, percent(row.busy_fraction) + ' busy'), el('small', {}, ms(row.total_ms))))),
-  rows.length > shown.length ? el('p', { class: 'dim' }, `the 64 least busy of ${count(rows.length)} ranks`) : null];
+  const shown = rows.length > 64 ?
+      [...rows].sort((a, b) => a.busy_fraction - b.busy_fraction).slice(0, 64) :
+      rows;
+  return [
+    el('div', {class: 'bars thin'},
+       shown.map((row) => el(
+                     'div', {class: 'barrow'}, el('span', {class: 'barname'}, 'rank ' + row.rank),
+                     withTip(el('span', {class: 'bartrack'},
+                                GPU_PARTS.map(([key, , shade]) => el('i', {
+                                                class: 'fill ' + shade,
+                                                css: {width: 100 * (row[key] / row.total_ms) + '%'}
+                                              }))),
+                             () => ['rank ' + row.rank,
+                                    ...GPU_PARTS.map(([key, name]) => [name, ms(row[key])])]),
+                     el('b', {}, percent(row.busy_fraction) + ' busy'),
+                     el('small', {}, ms(row.total_ms))))),
+    rows.length > shown.length ?
+        el('p', {class: 'dim'}, `the 64 least busy of ${count(rows.length)} ranks`) :
+        null
+  ];
 }
 
 panel({
-  id: 'gpu', title: 'GPU time', findings: ['KERNEL.LAUNCH_BOUND', 'KERNEL.FILL', 'KERNEL.COPY'],
-  applies: () => !before && (isKnown(report.gpu_timeline.total_ms) || (report.gpu_timeline.reason && report.launches.kernels > 0)),
+  id: 'gpu',
+  title: 'GPU time',
+  findings: ['KERNEL.LAUNCH_BOUND', 'KERNEL.FILL', 'KERNEL.COPY'],
+  applies: () => !before &&
+      (isKnown(report.gpu_timeline.total_ms) ||
+       (report.gpu_timeline.reason && report.launches.kernels > 0)),
   unknown: () => (isKnown(report.gpu_timeline.total_ms) ? null : report.gpu_timeline.reason),
   body: () => {
     const g = report.gpu_timeline, l = report.launches;
-    const causes = [['host_bound_ms', 'host had not launched', 'launch'], ['kernel_gap_ms', 'launched, not begun', 'pipeline'], ['other_ms', 'not known', 'idle']]
-      .map(([key, name, shade]) => ({ name, shade, value: g.idle_by_cause[key] }));
-    return [el('p', { class: 'dim' }, 'from the first work on each GPU to its last, mean over ranks'),
-      sumBar(GPU_PARTS.map(([key, name, shade]) => ({ name, shade, value: g[key] })), g.total_ms, ms),
-      sumOf(causes.map((c) => c.value)) > 0 ? [el('h3', {}, 'Why it was idle'), sumBar(causes, g.idle_ms, ms)] : null,
-      gpuRanks(),
-      facts([['kernels', isKnown(l.kernels) ? count(l.kernels) : null, isKnown(l.short_kernels) ? `${count(l.short_kernels)} under 10 \u00b5s` : null],
-        ['launch to start', isKnown(l.delay_median_us) ? us(l.delay_median_us) : null, isKnown(l.delay_p95_us) ? 'p95 ' + us(l.delay_p95_us) : null],
-        ['queue', isKnown(l.queue_mean) ? number(l.queue_mean) : null, isKnown(l.queue_max) ? 'at most ' + count(l.queue_max) : null],
-        ['waits for the GPU', isKnown(l.syncs) ? count(l.syncs) : null, isKnown(l.sync_ms) ? ms(l.sync_ms) : null],
-        ['recomputed', isKnown(l.recompute_ms) ? ms(l.recompute_ms) : null]]),
-      el('div', { class: 'pairs' },
-        l.copies.length ? tableOf([{ name: 'copies', of: (c) => c.direction, head: true }, { name: 'count', of: (c) => c.count, say: count, numeric: true },
-          { name: 'time', of: (c) => c.sum_ms, say: ms, numeric: true }, { name: 'bytes', of: (c) => c.bytes, say: bytes, numeric: true },
-          { name: 'speed', of: (c) => c.gbps, say: bandwidth, numeric: true }], l.copies, { caption: 'copies, all ranks' }) : null,
-        l.fills.length ? tableOf([{ name: 'fills', of: (f) => f.name, head: true, wide: true }, { name: 'count', of: (f) => f.count, say: count, numeric: true },
-          { name: 'time', of: (f) => f.sum_ms, say: ms, numeric: true }], l.fills, { caption: 'operators that fill memory' }) : null)];
+    const causes = [
+      ['host_bound_ms', 'host had not launched', 'launch'],
+      ['kernel_gap_ms', 'launched, not begun', 'pipeline'], ['other_ms', 'not known', 'idle']
+    ].map(([key, name, shade]) => ({name, shade, value: g.idle_by_cause[key]}));
+    return [
+      el('p', {class: 'dim'}, 'from the first work on each GPU to its last, mean over ranks'),
+      sumBar(GPU_PARTS.map(([key, name, shade]) => ({name, shade, value: g[key]})), g.total_ms, ms),
+      sumOf(causes.map((c) => c.value)) > 0 ?
+          [el('h3', {}, 'Why it was idle'), sumBar(causes, g.idle_ms, ms)] :
+          null,
+      gpuRanks(), facts([
+        [
+          'kernels', isKnown(l.kernels) ? count(l.kernels) : null,
+          isKnown(l.short_kernels) ? `${count(l.short_kernels)} under 10 \u00b5s` : null
+        ],
+        [
+          'launch to start', isKnown(l.delay_median_us) ? us(l.delay_median_us) : null,
+          isKnown(l.delay_p95_us) ? 'p95 ' + us(l.delay_p95_us) : null
+        ],
+        [
+          'queue', isKnown(l.queue_mean) ? number(l.queue_mean) : null,
+          isKnown(l.queue_max) ? 'at most ' + count(l.queue_max) : null
+        ],
+        [
+          'waits for the GPU', isKnown(l.syncs) ? count(l.syncs) : null,
+          isKnown(l.sync_ms) ? ms(l.sync_ms) : null
+        ],
+        ['recomputed', isKnown(l.recompute_ms) ? ms(l.recompute_ms) : null]
+      ]),
+      el('div', {class: 'pairs'},
+         l.copies.length ? tableOf(
+                               [
+                                 {name: 'copies', of: (c) => c.direction, head: true},
+                                 {name: 'count', of: (c) => c.count, say: count, numeric: true},
+                                 {name: 'time', of: (c) => c.sum_ms, say: ms, numeric: true},
+                                 {name: 'bytes', of: (c) => c.bytes, say: bytes, numeric: true},
+                                 {name: 'speed', of: (c) => c.gbps, say: bandwidth, numeric: true}
+                               ],
+                               l.copies, {caption: 'copies, all ranks'}) :
+                           null,
+         l.fills.length ? tableOf(
+                              [
+                                {name: 'fills', of: (f) => f.name, head: true, wide: true},
+                                {name: 'count', of: (f) => f.count, say: count, numeric: true},
+                                {name: 'time', of: (f) => f.sum_ms, say: ms, numeric: true}
+                              ],
+                              l.fills, {caption: 'operators that fill memory'}) :
+                          null)
+    ];
   },
 });
 
-const KIND_SHADES = ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent', 'idle'];
+const KIND_SHADES =
+    ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent', 'idle'];
 
 panel({
-  id: 'kernels', title: 'Kernels', findings: ['KERNEL'],
-  applies: () => !before && (report.kernels.top.length > 0 || (report.kernels.reason && report.run.ranks_found.length > 0 && isKnown(report.launches.kernels))),
+  id: 'kernels',
+  title: 'Kernels',
+  findings: ['KERNEL'],
+  applies: () => !before &&
+      (report.kernels.top.length > 0 ||
+       (report.kernels.reason && report.run.ranks_found.length > 0 &&
+        isKnown(report.launches.kernels))),
   unknown: () => (report.kernels.top.length ? null : report.kernels.reason),
   body: () => {
     const k = report.kernels, total = sumOf(k.by_category.map((c) => c.sum_ms));
-    const shade = new Map(k.by_category.map((c, i) => [c.category, KIND_SHADES[Math.min(i, KIND_SHADES.length - 1)]]));
+    const shade = new Map(k.by_category.map(
+        (c, i) => [c.category, KIND_SHADES[Math.min(i, KIND_SHADES.length - 1)]]));
     const most = Math.max(1e-12, ...k.top.map((row) => row.sum_ms || 0));
-    return [k.note ? note(k.note) : null, k.reason && k.top.length ? note(k.reason) : null,
-      facts([['names', isKnown(k.names) ? count(k.names) : null], ['of', isKnown(k.ranks) ? plural(k.ranks, 'rank') : null],
-        ['seen', isKnown(k.seen) ? percent(k.seen) : null, 'of their time']]),
-      k.by_category.length ? sumBar(k.by_category.map((c) => ({ name: c.category, value: c.sum_ms, shade: shade.get(c.category) })), total, ms) : null,
-      tableOf([
-        { name: 'kernel', of: (r) => r.short_name || r.name, say: (_, r) => (r.short_name && r.short_name !== r.name ? r.short_name : r.name), head: true, wide: true },
-        { name: 'kind', of: (r) => r.category, mark: (r) => el('i', { class: 'swatch ' + (shade.get(r.category) || 'idle') }) },
-        { name: 'count', of: (r) => r.count, say: count, numeric: true },
-        { name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true, bar: (r) => r.sum_ms / most, shade: 'compute' },
-        { name: 'share', of: (r) => r.share, say: percent, numeric: true },
-        { name: 'mean', of: (r) => r.mean_ms, say: ms, numeric: true }, { name: 'longest', of: (r) => r.max_ms, say: ms, numeric: true },
-      ], k.top, { caption: 'kernels, all ranks, whole input' + (k.names > k.top.length ? ` \u00b7 the first ${k.top.length} by time` : '') }),
-      numbersOf('whole names', () => el('ol', { class: 'names' }, k.top.map((row) => el('li', {}, cutTo(row.name, 4000)))))];
+    return [
+      k.note ? note(k.note) : null, k.reason && k.top.length ? note(k.reason) : null, facts([
+        ['names', isKnown(k.names) ? count(k.names) : null],
+        ['of', isKnown(k.ranks) ? plural(k.ranks, 'rank') : null],
+        ['seen', isKnown(k.seen) ? percent(k.seen) : null, 'of their time']
+      ]),
+      k.by_category.length ?
+          sumBar(k.by_category.map(
+                     (c) => ({name: c.category, value: c.sum_ms, shade: shade.get(c.category)})),
+                 total, ms) :
+          null,
+      tableOf(
+          [
+            {
+              name: 'kernel',
+              of: (r) => r.short_name || r.name,
+              say: (_, r) => (r.short_name && r.short_name !== r.name ? r.short_name : r.name),
+              head: true,
+              wide: true
+            },
+            {
+              name: 'kind',
+              of: (r) => r.category,
+              mark: (r) => el('i', {class: 'swatch ' + (shade.get(r.category) || 'idle')})
+            },
+            {name: 'count', of: (r) => r.count, say: count, numeric: true},
+            {
+              name: 'sum',
+              of: (r) => r.sum_ms,
+              say: ms,
+              numeric: true,
+              bar: (r) => r.sum_ms / most,
+              shade: 'compute'
+            },
+            {name: 'share', of: (r) => r.share, say: percent, numeric: true},
+            {name: 'mean', of: (r) => r.mean_ms, say: ms, numeric: true},
+            {name: 'longest', of: (r) => r.max_ms, say: ms, numeric: true},
+          ],
+          k.top, {
+            caption: 'kernels, all ranks, whole input' +
+                (k.names > k.top.length ? ` \u00b7 the first ${k.top.length} by time` : '')
+          }),
+      numbersOf(
+          'whole names',
+          () => el('ol', {class: 'names'}, k.top.map((row) => el('li', {}, cutTo(row.name, 4000)))))
+    ];
   },
 });
 
 panel({
-  id: 'products', title: 'Matrix products', findings: ['EFFICIENCY.PRECISION'],
+  id: 'products',
+  title: 'Matrix products',
+  findings: ['EFFICIENCY.PRECISION'],
   applies: () => !before && report.products.by_shape.length > 0,
   body: () => {
     const p = report.products;
-    return [facts([['time a step', ms(p.ms), p.how ? 'from ' + p.how : null], ['while they run', isKnown(p.tflops) ? flops(p.tflops * 1e12, 'FLOP/s') : null],
-      ['calls', count(p.calls), `${count(p.timed)} timed`]]),
-    tableOf([
-      { name: 'shape', of: (r) => r.shape, say: (v, r) => v + (r.batch > 1 ? ` \u00d7 ${count(r.batch)}` : ''), head: true },
-      { name: 'type', of: (r) => r.type }, { name: 'made in', of: (r) => r.precision }, { name: 'calls a step', of: (r) => r.calls, say: number, numeric: true },
-      { name: 'mean', of: (r) => r.mean_us, say: us, numeric: true }, { name: 'a step', of: (r) => r.ms, say: ms, numeric: true, bar: (r) => r.share, shade: 'compute' },
-      { name: 'share', of: (r) => r.share, say: percent, numeric: true }, { name: 'speed', of: (r) => r.tflops, say: (v) => (isKnown(v) ? flops(v * 1e12, 'FLOP/s') : UNKNOWN), numeric: true },
-      { name: 'of the peak', of: (r) => r.utilisation, say: percent, numeric: true },
-    ], p.by_shape, { caption: 'by shape and type' + (p.shapes > p.by_shape.length ? ` \u00b7 the first ${p.by_shape.length} of ${count(p.shapes)}` : '') })];
+    return [
+      facts([
+        ['time a step', ms(p.ms), p.how ? 'from ' + p.how : null],
+        ['while they run', isKnown(p.tflops) ? flops(p.tflops * 1e12, 'FLOP/s') : null],
+        ['calls', count(p.calls), `${count(p.timed)} timed`]
+      ]),
+      tableOf(
+          [
+            {
+              name: 'shape',
+              of: (r) => r.shape,
+              say: (v, r) => v + (r.batch > 1 ? ` \u00d7 ${count(r.batch)}` : ''),
+              head: true
+            },
+            {name: 'type', of: (r) => r.type},
+            {name: 'made in', of: (r) => r.precision},
+            {name: 'calls a step', of: (r) => r.calls, say: number, numeric: true},
+            {name: 'mean', of: (r) => r.mean_us, say: us, numeric: true},
+            {
+              name: 'a step',
+              of: (r) => r.ms,
+              say: ms,
+              numeric: true,
+              bar: (r) => r.share,
+              shade: 'compute'
+            },
+            {name: 'share', of: (r) => r.share, say: percent, numeric: true},
+            {
+              name: 'speed',
+              of: (r) => r.tflops,
+              say: (v) => (isKnown(v) ? flops(v * 1e12, 'FLOP/s') : UNKNOWN),
+              numeric: true
+            },
+            {name: 'of the peak', of: (r) => r.utilisation, say: percent, numeric: true},
+          ],
+          p.by_shape, {
+            caption: 'by shape and type' +
+                (p.shapes > p.by_shape.length ?
+                     ` \u00b7 the first ${p.by_shape.length} of ${count(p.shapes)}` :
+                     '')
+          })
+    ];
   },
 });
 
 panel({
-  id: 'ranges', title: 'Named ranges', findings: [],
+  id: 'ranges',
+  title: 'Named ranges',
+  findings: [],
   applies: () => !before && report.ranges.length > 0,
-  body: () => tableOf([
-    { name: 'range', of: (r) => r.name, head: true, wide: true }, { name: 'domain', of: (r) => r.domain, say: (v) => v || 'the program' },
-    { name: 'count', of: (r) => r.count, say: count, numeric: true }, { name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true, bar: (r) => r.share, shade: 'accent' },
-    { name: 'share', of: (r) => r.share, say: percent, numeric: true }, { name: 'mean', of: (r) => r.mean_ms, say: ms, numeric: true },
-    { name: 'longest', of: (r) => r.max_ms, say: ms, numeric: true }], report.ranges, { caption: 'ranges of the program, all ranks; nested ones count in those around them' }),
+  body: () => tableOf(
+      [
+        {name: 'range', of: (r) => r.name, head: true, wide: true},
+        {name: 'domain', of: (r) => r.domain, say: (v) => v || 'the program'},
+        {name: 'count', of: (r) => r.count, say: count, numeric: true}, {
+          name: 'sum',
+          of: (r) => r.sum_ms,
+          say: ms,
+          numeric: true,
+          bar: (r) => r.share,
+          shade: 'accent'
+        },
+        {name: 'share', of: (r) => r.share, say: percent, numeric: true},
+        {name: 'mean', of: (r) => r.mean_ms, say: ms, numeric: true},
+        {name: 'longest', of: (r) => r.max_ms, say: ms, numeric: true}
+      ],
+      report.ranges,
+      {caption: 'ranges of the program, all ranks; nested ones count in those around them'}),
 });

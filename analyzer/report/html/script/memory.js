@@ -1,20 +1,52 @@
 // SPDX-License-Identifier: MIT
 // Memory of the device with the highest peak: over time, what lived at the peak, and its segments.
 
-const MEMORY_SHADES = ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent'];
+const MEMORY_SHADES =
+    ['compute', 'transfer', 'copy', 'input', 'launch', 'wait', 'pipeline', 'accent'];
 
 function memoryCurve() {
   const c = report.memory.over_time;
   if (c.allocated_bytes.length < 2) return null;
   const timed = c.time_s.every(isKnown), x = timed ? c.time_s : c.allocated_bytes.map((_, i) => i);
-  const marks = timed && isKnown(report.memory.peak_time_s) ? [{ x: report.memory.peak_time_s, y: report.memory.peak_allocated_bytes,
-    tip: ['peak', ['allocated', bytes(report.memory.peak_allocated_bytes)], ['at', seconds(report.memory.peak_time_s)]] }] : [];
+  const marks = timed && isKnown(report.memory.peak_time_s) ? [{
+    x: report.memory.peak_time_s,
+    y: report.memory.peak_allocated_bytes,
+    tip: [
+      'peak', ['allocated', bytes(report.memory.peak_allocated_bytes)],
+      ['at', seconds(report.memory.peak_time_s)]
+    ]
+  }] :
+                                                              [];
   const known = c.reserved_bytes.some((v, i) => isKnown(v) && v !== c.allocated_bytes[i]);
-  return el('section', {}, el('h3', {}, 'Over time'), el('div', { class: 'picture' }, lineChart([
-    { name: 'allocated', shade: 'compute', points: x.map((at, i) => [at, c.allocated_bytes[i]]) },
-    ...(known ? [{ name: 'reserved', shade: 'idle', points: x.map((at, i) => [at, c.reserved_bytes[i]]) }] : [])],
-  { zero: true, sayY: bytes, sayX: timed ? seconds : count, nameX: timed ? 'since the first event' : 'events (times are not recorded)', marks, label: 'memory over time' })),
-  legend([{ name: 'allocated', shade: 'compute' }, known ? { name: 'reserved', shade: 'idle' } : null, marks.length ? { name: 'peak', shade: 'wait' } : null].filter(Boolean)));
+  return el(
+      'section', {}, el('h3', {}, 'Over time'),
+      el('div', {class: 'picture'},
+         lineChart(
+             [
+               {
+                 name: 'allocated',
+                 shade: 'compute',
+                 points: x.map((at, i) => [at, c.allocated_bytes[i]])
+               },
+               ...(known ? [{
+                 name: 'reserved',
+                 shade: 'idle',
+                 points: x.map((at, i) => [at, c.reserved_bytes[i]])
+               }] :
+                           [])
+             ],
+             {
+               zero: true,
+               sayY: bytes,
+               sayX: timed ? seconds : count,
+               nameX: timed ? 'since the first event' : 'events (times are not recorded)',
+               marks,
+               label: 'memory over time'
+             })),
+      legend([
+        {name: 'allocated', shade: 'compute'}, known ? {name: 'reserved', shade: 'idle'} : null,
+        marks.length ? {name: 'peak', shade: 'wait'} : null
+      ].filter(Boolean)));
 }
 
 // Categories above, where each was allocated below them: a flame graph that hangs.
@@ -23,38 +55,76 @@ function flameAtPeak() {
   if (!rows.length || !(total > 0)) return null;
   const kinds = new Map();
   for (const row of rows) {
-    const name = row.category || 'not known', kind = kinds.get(name) || { name, bytes: 0, rows: [] };
+    const name = row.category || 'not known', kind = kinds.get(name) || {name, bytes: 0, rows: []};
     kind.bytes += row.bytes;
     kind.rows.push(row);
     kinds.set(name, kind);
   }
   const list = [...kinds.values()].sort((a, b) => b.bytes - a.bytes);
   let zoom = null;
-  const width = 1000, tall = 30, holder = el('div', { class: 'picture' });
+  const width = 1000, tall = 30, holder = el('div', {class: 'picture'});
   function draw() {
-    const shown = zoom ? list.filter((kind) => kind === zoom) : list, whole = sumOf(shown.map((kind) => kind.bytes));
-    const root = svg('svg', { viewBox: `0 0 ${width} ${tall * 3}`, class: 'chart flame', role: 'group', 'aria-label': 'what was allocated at the peak' });
+    const shown = zoom ? list.filter((kind) => kind === zoom) : list,
+          whole = sumOf(shown.map((kind) => kind.bytes));
+    const root = svg('svg', {
+      viewBox: `0 0 ${width} ${tall * 3}`,
+      class: 'chart flame',
+      role: 'group',
+      'aria-label': 'what was allocated at the peak'
+    });
     const box = (x, w, level, shade, name, tipLines, press) => {
-      const g = svg('g', { class: press ? 'can' : null, tabindex: press ? 0 : null, role: press ? 'button' : null, 'aria-label': press ? `${name}, ${tipLines[1][1]}` : null },
-        svg('rect', { x, y: level * tall, width: Math.max(0.5, w - 1), height: tall - 2, class: 'fill ' + shade }),
-        w > 50 ? svg('text', { x: x + 5, y: level * tall + 19, class: 'in' }, cutTo(name, Math.floor(w / 6.8))) : null);
+      const g = svg('g', {
+        class: press ? 'can' : null,
+        tabindex: press ? 0 : null,
+        role: press ? 'button' : null,
+        'aria-label': press ? `${name}, ${tipLines[1][1]}` : null
+      },
+                    svg('rect', {
+                      x,
+                      y: level * tall,
+                      width: Math.max(0.5, w - 1),
+                      height: tall - 2,
+                      class: 'fill ' + shade
+                    }),
+                    w > 50 ? svg('text', {x: x + 5, y: level * tall + 19, class: 'in'},
+                                 cutTo(name, Math.floor(w / 6.8))) :
+                             null);
       if (press) {
         g.addEventListener('click', press);
-        g.addEventListener('keydown', (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); press(); } });
+        g.addEventListener('keydown', (event) => {
+          if (event.key === 'Enter' || event.key === ' ') {
+            event.preventDefault();
+            press();
+          }
+        });
       }
       root.append(withTip(g, () => tipLines));
     };
-    box(0, width, 0, 'idle', `${zoom ? zoom.name : 'at the peak'}: ${bytes(whole)}`, ['at the peak', ['bytes', bytes(whole)], ['of the peak', percent(whole / total)]],
-      zoom ? () => { zoom = null; draw(); } : null);
+    box(0, width, 0, 'idle', `${zoom ? zoom.name : 'at the peak'}: ${bytes(whole)}`,
+        ['at the peak', ['bytes', bytes(whole)], ['of the peak', percent(whole / total)]],
+        zoom ? () => {
+          zoom = null;
+          draw();
+        } : null);
     let x = 0;
     for (const kind of shown) {
-      const w = (kind.bytes / whole) * width, shade = MEMORY_SHADES[list.indexOf(kind) % MEMORY_SHADES.length];
-      box(x, w, 1, shade, kind.name, [kind.name, ['bytes', bytes(kind.bytes)], ['of the peak', percent(kind.bytes / total)]], () => { zoom = zoom === kind ? null : kind; draw(); });
+      const w = (kind.bytes / whole) * width,
+            shade = MEMORY_SHADES[list.indexOf(kind) % MEMORY_SHADES.length];
+      box(x, w, 1, shade, kind.name,
+          [kind.name, ['bytes', bytes(kind.bytes)], ['of the peak', percent(kind.bytes / total)]],
+          () => {
+            zoom = zoom === kind ? null : kind;
+            draw();
+          });
       let at = x;
       for (const row of kind.rows) {
         const wide = (row.bytes / whole) * width;
-        box(at, wide, 2, shade + ' soft', row.source || 'not known', [row.source || 'where is not known', ['for', kind.name], ['bytes', bytes(row.bytes)],
-          ['blocks', count(row.blocks)], ['of the peak', percent(row.share)]], null);
+        box(at, wide, 2, shade + ' soft', row.source || 'not known',
+            [
+              row.source || 'where is not known', ['for', kind.name], ['bytes', bytes(row.bytes)],
+              ['blocks', count(row.blocks)], ['of the peak', percent(row.share)]
+            ],
+            null);
         at += wide;
       }
       x += w;
@@ -63,86 +133,251 @@ function flameAtPeak() {
   }
   draw();
   return el('section', {}, el('h3', {}, 'What lived at the peak'), holder,
-    el('p', { class: 'dim' }, 'click a kind to look closer, the top to go back'), tableOf([
-      { name: 'what for', of: (r) => r.category, head: true }, { name: 'where', of: (r) => r.source, wide: true },
-      { name: 'bytes', of: (r) => r.bytes, say: bytes, numeric: true, bar: (r) => r.share, shade: 'compute' },
-      { name: 'share', of: (r) => r.share, say: percent, numeric: true }, { name: 'blocks', of: (r) => r.blocks, say: count, numeric: true }],
-    rows, { caption: 'allocated at the peak', first: 8 }));
+            el('p', {class: 'dim'}, 'click a kind to look closer, the top to go back'),
+            tableOf(
+                [
+                  {name: 'what for', of: (r) => r.category, head: true},
+                  {name: 'where', of: (r) => r.source, wide: true}, {
+                    name: 'bytes',
+                    of: (r) => r.bytes,
+                    say: bytes,
+                    numeric: true,
+                    bar: (r) => r.share,
+                    shade: 'compute'
+                  },
+                  {name: 'share', of: (r) => r.share, say: percent, numeric: true},
+                  {name: 'blocks', of: (r) => r.blocks, say: count, numeric: true}
+                ],
+                rows, {caption: 'allocated at the peak', first: 8}));
 }
 
 function segmentMap() {
   const list = report.memory.segments.largest;
   if (!list.length) return null;
-  const most = Math.max(...list.map((s) => s.bytes)), cell = 12, root = el('div', { class: 'segments' });
+  const most = Math.max(...list.map((s) => s.bytes)), cell = 12,
+        root = el('div', {class: 'segments'});
   for (const segment of list) {
     const share = Math.max(0.04, segment.bytes / most);
-    const row = svg('svg', { viewBox: `0 0 ${segment.pieces.length} 1`, preserveAspectRatio: 'none', class: 'segment', height: cell, 'aria-hidden': 'true' });
+    const row = svg('svg', {
+      viewBox: `0 0 ${segment.pieces.length} 1`,
+      preserveAspectRatio: 'none',
+      class: 'segment',
+      height: cell,
+      'aria-hidden': 'true'
+    });
     segment.pieces.forEach((used, i) => {
-      row.append(svg('rect', { x: i, y: 0, width: 1.02, height: 1, class: 'fill ' + (used > 0 ? 'compute' : 'free'), 'fill-opacity': used > 0 ? (0.25 + 0.75 * used).toFixed(2) : 1 }));
+      row.append(svg('rect', {
+        x: i,
+        y: 0,
+        width: 1.02,
+        height: 1,
+        class: 'fill ' + (used > 0 ? 'compute' : 'free'),
+        'fill-opacity': used > 0 ? (0.25 + 0.75 * used).toFixed(2) : 1
+      }));
     });
     row.style.setProperty('width', (share * 100).toFixed(1) + '%');
-    root.append(withTip(el('div', { class: 'segmentrow' }, el('span', { class: 'barname' }, `${bytes(segment.bytes)} ${segment.pool}`), el('span', { class: 'segmenttrack' }, row)),
-      () => [`segment of ${bytes(segment.bytes)}`, ['pool', segment.pool], ['in use', percent(meanOf(segment.pieces))]]));
+    root.append(
+        withTip(el('div', {class: 'segmentrow'},
+                   el('span', {class: 'barname'}, `${bytes(segment.bytes)} ${segment.pool}`),
+                   el('span', {class: 'segmenttrack'}, row)),
+                () => [`segment of ${bytes(segment.bytes)}`, ['pool', segment.pool],
+                       ['in use', percent(meanOf(segment.pieces))]]));
   }
   const s = report.memory.segments;
-  return el('section', {}, el('h3', {}, 'Segments at the end'),
-    facts([['segments', isKnown(s.count) ? count(s.count) : null], ['unused, can be given back', bytes(s.unused_bytes)], ['stranded between blocks', bytes(s.stranded_bytes)],
-      ['largest gap', bytes(s.largest_gap_bytes)], ['gaps', isKnown(s.gaps) ? count(s.gaps) : null]]), root,
-    legend([{ name: 'in use', shade: 'compute' }, { name: 'free', shade: 'free' }]),
-    s.count > list.length ? el('p', { class: 'dim' }, `the ${list.length} largest of ${count(s.count)}`) : null);
+  return el('section', {}, el('h3', {}, 'Segments at the end'), facts([
+              ['segments', isKnown(s.count) ? count(s.count) : null],
+              ['unused, can be given back', bytes(s.unused_bytes)],
+              ['stranded between blocks', bytes(s.stranded_bytes)],
+              ['largest gap', bytes(s.largest_gap_bytes)],
+              ['gaps', isKnown(s.gaps) ? count(s.gaps) : null]
+            ]),
+            root, legend([{name: 'in use', shade: 'compute'}, {name: 'free', shade: 'free'}]),
+            s.count > list.length ?
+                el('p', {class: 'dim'}, `the ${list.length} largest of ${count(s.count)}`) :
+                null);
 }
 
 panel({
-  id: 'memory', title: 'Memory', findings: ['MEMORY'],
-  applies: () => !before && (isKnown(report.memory.peak_allocated_bytes) || (!report.memory.reason && report.memory.devices.length > 0)),
+  id: 'memory',
+  title: 'Memory',
+  findings: ['MEMORY'],
+  applies: () => !before &&
+      (isKnown(report.memory.peak_allocated_bytes) ||
+       (!report.memory.reason && report.memory.devices.length > 0)),
   body: () => {
     const m = report.memory;
-    return [facts([['device', (isKnown(m.rank) ? `rank ${m.rank}, ` : '') + (isKnown(m.device) ? `GPU ${m.device}` : 'CPU')],
-      ['peak allocated', bytes(m.peak_allocated_bytes), isKnown(m.peak_step) ? 'in step ' + m.peak_step : null], ['peak reserved', isKnown(m.peak_reserved_bytes) ? bytes(m.peak_reserved_bytes) : null],
-      ['device has', isKnown(m.capacity_bytes) ? bytes(m.capacity_bytes) : null], ['risk of running out', m.oom_risk],
-      ['growth a step', isKnown(m.growth_bytes_per_step) ? bytes(m.growth_bytes_per_step) : null], ['fragmentation at the end', isKnown(m.fragmentation) ? percent(m.fragmentation) : null],
-      ['from', m.origin]]),
-    m.notes.map((line) => el('p', { class: 'dim' }, line)), memoryCurve(), flameAtPeak(), segmentMap(),
-    m.churn.length ? tableOf([{ name: 'allocated over and over', of: (r) => r.source || r.category, head: true, wide: true }, { name: 'size', of: (r) => r.size_bytes, say: bytes, numeric: true },
-      { name: 'count', of: (r) => r.count, say: count, numeric: true }, { name: 'bytes', of: (r) => r.bytes, say: bytes, numeric: true },
-      { name: 'a step', of: (r) => r.per_step, say: number, numeric: true }, { name: 'lives', of: (r) => r.lifetime_ms, say: ms, numeric: true }], m.churn, { caption: 'churn', first: 6 }) : null,
-    m.devices.length > 1 ? tableOf([{ name: 'rank', of: (d) => d.rank, say: (v) => (isKnown(v) ? String(v) : UNKNOWN), numeric: true, head: true },
-      { name: 'device', of: (d) => d.device, say: (v) => (isKnown(v) ? 'GPU ' + v : 'CPU') }, { name: 'peak allocated', of: (d) => d.peak_allocated_bytes, say: bytes, numeric: true,
-        bar: (d) => d.peak_allocated_bytes / Math.max(1, ...m.devices.map((x) => x.peak_allocated_bytes || 0)), shade: 'compute' },
-      { name: 'peak reserved', of: (d) => d.peak_reserved_bytes, say: bytes, numeric: true }, { name: 'growth a step', of: (d) => d.growth_bytes_per_step, say: bytes, numeric: true },
-      { name: 'ran out', of: (d) => d.out_of_memory, say: count, numeric: true }], m.devices, { caption: 'every device' }) : null];
+    return [
+      facts([
+        [
+          'device',
+          (isKnown(m.rank) ? `rank ${m.rank}, ` : '') +
+              (isKnown(m.device) ? `GPU ${m.device}` : 'CPU')
+        ],
+        [
+          'peak allocated', bytes(m.peak_allocated_bytes),
+          isKnown(m.peak_step) ? 'in step ' + m.peak_step : null
+        ],
+        ['peak reserved', isKnown(m.peak_reserved_bytes) ? bytes(m.peak_reserved_bytes) : null],
+        ['device has', isKnown(m.capacity_bytes) ? bytes(m.capacity_bytes) : null],
+        ['risk of running out', m.oom_risk],
+        ['growth a step', isKnown(m.growth_bytes_per_step) ? bytes(m.growth_bytes_per_step) : null],
+        ['fragmentation at the end', isKnown(m.fragmentation) ? percent(m.fragmentation) : null],
+        ['from', m.origin]
+      ]),
+      m.notes.map((line) => el('p', {class: 'dim'}, line)), memoryCurve(), flameAtPeak(),
+      segmentMap(),
+      m.churn.length ? tableOf(
+                           [
+                             {
+                               name: 'allocated over and over',
+                               of: (r) => r.source || r.category,
+                               head: true,
+                               wide: true
+                             },
+                             {name: 'size', of: (r) => r.size_bytes, say: bytes, numeric: true},
+                             {name: 'count', of: (r) => r.count, say: count, numeric: true},
+                             {name: 'bytes', of: (r) => r.bytes, say: bytes, numeric: true},
+                             {name: 'a step', of: (r) => r.per_step, say: number, numeric: true},
+                             {name: 'lives', of: (r) => r.lifetime_ms, say: ms, numeric: true}
+                           ],
+                           m.churn, {caption: 'churn', first: 6}) :
+                       null,
+      m.devices.length > 1 ?
+          tableOf(
+              [
+                {
+                  name: 'rank',
+                  of: (d) => d.rank,
+                  say: (v) => (isKnown(v) ? String(v) : UNKNOWN),
+                  numeric: true,
+                  head: true
+                },
+                {
+                  name: 'device',
+                  of: (d) => d.device,
+                  say: (v) => (isKnown(v) ? 'GPU ' + v : 'CPU')
+                },
+                {
+                  name: 'peak allocated',
+                  of: (d) => d.peak_allocated_bytes,
+                  say: bytes,
+                  numeric: true,
+                  bar: (d) => d.peak_allocated_bytes /
+                      Math.max(1, ...m.devices.map((x) => x.peak_allocated_bytes || 0)),
+                  shade: 'compute'
+                },
+                {
+                  name: 'peak reserved',
+                  of: (d) => d.peak_reserved_bytes,
+                  say: bytes,
+                  numeric: true
+                },
+                {
+                  name: 'growth a step',
+                  of: (d) => d.growth_bytes_per_step,
+                  say: bytes,
+                  numeric: true
+                },
+                {name: 'ran out', of: (d) => d.out_of_memory, say: count, numeric: true}
+              ],
+              m.devices, {caption: 'every device'}) :
+          null
+    ];
   },
 });
 
 // Modules of the model as a tree map.
 panel({
-  id: 'modules', title: 'Modules', findings: ['MODULES'],
+  id: 'modules',
+  title: 'Modules',
+  findings: ['MODULES'],
   applies: () => !before && report.modules.tree.length > 0,
   body: () => {
-    const m = report.modules, leaves = m.tree.filter((row) => !m.tree.some((other) => other.parent === row.name));
-    const measures = { parameter_bytes: ['parameters', bytes], activation_bytes: ['activations', bytes], time: ['forward and backward', ms], plain_peak_bytes: ['peak while it runs', bytes] };
-    const of = (row, key) => (key === 'time' ? (row.forward_ms || 0) + (row.backward_ms || 0) : row[key]);
+    const m = report.modules,
+          leaves = m.tree.filter((row) => !m.tree.some((other) => other.parent === row.name));
+    const measures = {
+      parameter_bytes: ['parameters', bytes],
+      activation_bytes: ['activations', bytes],
+      time: ['forward and backward', ms],
+      plain_peak_bytes: ['peak while it runs', bytes]
+    };
+    const of = (row, key) =>
+        (key === 'time' ? (row.forward_ms || 0) + (row.backward_ms || 0) : row[key]);
     const possible = Object.keys(measures).filter((key) => leaves.some((row) => of(row, key) > 0));
     let measure = possible[0];
-    const width = 1000, tall = 360, holder = el('div', { class: 'picture' });
+    const width = 1000, tall = 360, holder = el('div', {class: 'picture'});
     const tops = [...new Set(leaves.map((row) => row.name.split('.').slice(0, 2).join('.')))];
     function draw() {
-      const root = svg('svg', { viewBox: `0 0 ${width} ${tall}`, class: 'chart flame', role: 'img', 'aria-label': 'modules by ' + measures[measure][0] });
-      for (const p of treemap(leaves.map((row) => ({ row, value: of(row, measure) })), 0, 0, width, tall)) {
-        const row = p.item.row, shade = MEMORY_SHADES[tops.indexOf(row.name.split('.').slice(0, 2).join('.')) % MEMORY_SHADES.length];
-        root.append(withTip(svg('g', {}, svg('rect', { x: p.x, y: p.y, width: Math.max(0.5, p.w - 1), height: Math.max(0.5, p.h - 1), class: 'fill ' + shade }),
-          p.w > 60 && p.h > 16 ? svg('text', { x: p.x + 4, y: p.y + 13, class: 'in' }, cutTo(row.name.split('.').slice(-2).join('.'), Math.floor(p.w / 6.8))) : null),
-        () => [row.name, ...possible.map((key) => [measures[key][0], measures[key][1](of(row, key))])]));
+      const root = svg('svg', {
+        viewBox: `0 0 ${width} ${tall}`,
+        class: 'chart flame',
+        role: 'img',
+        'aria-label': 'modules by ' + measures[measure][0]
+      });
+      for (const p of treemap(leaves.map((row) => ({row, value: of(row, measure)})), 0, 0, width,
+                              tall)) {
+        const row = p.item.row,
+              shade = MEMORY_SHADES[tops.indexOf(row.name.split('.').slice(0, 2).join('.')) %
+                                    MEMORY_SHADES.length];
+        root.append(withTip(
+            svg('g', {}, svg('rect', {
+                  x: p.x,
+                  y: p.y,
+                  width: Math.max(0.5, p.w - 1),
+                  height: Math.max(0.5, p.h - 1),
+                  class: 'fill ' + shade
+                }),
+                p.w > 60 && p.h > 16 ?
+                    svg('text', {x: p.x + 4, y: p.y + 13, class: 'in'},
+                        cutTo(row.name.split('.').slice(-2).join('.'), Math.floor(p.w / 6.8))) :
+                    null),
+            () => [row.name,
+                   ...possible.map((key) => [measures[key][0], measures[key][1](of(row, key))])]));
       }
       holder.replaceChildren(root);
     }
     if (measure) draw();
-    return [facts([['model', m.root], ['modules', count(m.count)], ['parameters', bytes(m.parameter_bytes)], ['largest peak', isKnown(m.plain_peak_bytes) ? bytes(m.plain_peak_bytes) : null, m.plain_peak_module ? 'in ' + cutTo(m.plain_peak_module, 60) : null]]),
-      possible.length ? [choice('area', possible.map((key) => [key, measures[key][0]]), measure, (key) => { measure = key; draw(); }), holder] : null,
-      tableOf([{ name: 'module', of: (r) => r.name, say: (v, r) => '\u00a0'.repeat(2 * (r.depth || 0)) + v, head: true, wide: true },
-        { name: 'parameters', of: (r) => r.parameter_bytes, say: bytes, numeric: true }, { name: 'activations', of: (r) => r.activation_bytes, say: bytes, numeric: true },
-        { name: 'forward', of: (r) => r.forward_ms, say: ms, numeric: true }, { name: 'backward', of: (r) => r.backward_ms, say: ms, numeric: true },
-        { name: 'of the time', of: (r) => r.time_share, say: percent, numeric: true, bar: (r) => r.time_share, shade: 'compute' },
-        { name: 'peak while it runs', of: (r) => r.plain_peak_bytes, say: bytes, numeric: true }], m.tree, { caption: 'modules, in the order of the forward pass' })];
+    return [
+      facts([
+        ['model', m.root], ['modules', count(m.count)], ['parameters', bytes(m.parameter_bytes)],
+        [
+          'largest peak', isKnown(m.plain_peak_bytes) ? bytes(m.plain_peak_bytes) : null,
+          m.plain_peak_module ? 'in ' + cutTo(m.plain_peak_module, 60) : null
+        ]
+      ]),
+      possible.length ?
+          [
+            choice('area', possible.map((key) => [key, measures[key][0]]), measure,
+                   (key) => {
+                     measure = key;
+                     draw();
+                   }),
+            holder
+          ] :
+          null,
+      tableOf(
+          [
+            {
+              name: 'module',
+              of: (r) => r.name,
+              say: (v, r) => '\u00a0'.repeat(2 * (r.depth || 0)) + v,
+              head: true,
+              wide: true
+            },
+            {name: 'parameters', of: (r) => r.parameter_bytes, say: bytes, numeric: true},
+            {name: 'activations', of: (r) => r.activation_bytes, say: bytes, numeric: true},
+            {name: 'forward', of: (r) => r.forward_ms, say: ms, numeric: true},
+            {name: 'backward', of: (r) => r.backward_ms, say: ms, numeric: true}, {
+              name: 'of the time',
+              of: (r) => r.time_share,
+              say: percent,
+              numeric: true,
+              bar: (r) => r.time_share,
+              shade: 'compute'
+            },
+            {name: 'peak while it runs', of: (r) => r.plain_peak_bytes, say: bytes, numeric: true}
+          ],
+          m.tree, {caption: 'modules, in the order of the forward pass'})
+    ];
   },
 });

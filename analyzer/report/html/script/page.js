@@ -1,27 +1,48 @@
 // SPDX-License-Identifier: MIT
 // Puts the page together.
 
-const ORDER = ['hang', 'verdict', 'changed', 'steps', 'bothsteps', 'ranks', 'timeline', 'budget', 'path', 'communication',
-  'pipeline', 'gpu', 'kernels', 'products', 'ranges', 'memory', 'modules', 'convergence', 'figures', 'bothkernels',
-  'bothcollectives', 'bothscalars', 'provenance', 'findings', 'trust'];
+const ORDER = [
+  'hang',          'verdict',     'changed',
+  'steps',         'bothsteps',   'ranks',
+  'timeline',      'budget',      'path',
+  'communication', 'pipeline',    'gpu',
+  'kernels',       'products',    'ranges',
+  'memory',        'modules',     'convergence',
+  'figures',       'bothkernels', 'bothcollectives',
+  'bothscalars',   'provenance',  'findings',
+  'trust'
+];
 
 function heading() {
   const run = report.run, found = run.ranks_found.length;
-  const name = before ? `${report.diff.before} \u2192 ${report.diff.after}` : run.id || 'unnamed run';
+  const name =
+      before ? `${report.diff.before} \u2192 ${report.diff.after}` : run.id || 'unnamed run';
   document.title = cutTo(`${name} \u00b7 tscope`, 120);
   const facts1 = before ? ['two runs against each other'] : [
-    found ? plural(found, 'rank') + (run.world_size > found ? ` of ${count(run.world_size)}` : '') : null,
-    run.hosts.length ? plural(run.hosts.length, 'host') : null, isKnown(run.duration_s) ? seconds(run.duration_s) : null,
-    run.inputs.length ? 'from ' + run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ') : null];
-  const theme = el('button', { type: 'button', class: 'theme', title: 'light or dark (t)', onclick: turnTheme }, '\u25d0');
-  put(document.getElementById('top'), {}, [el('div', { class: 'brand' }, el('b', {}, 'tscope'), el('h1', {}, cutTo(name, 200)), theme),
+    found ? plural(found, 'rank') + (run.world_size > found ? ` of ${count(run.world_size)}` : '') :
+                                                              null,
+    run.hosts.length ? plural(run.hosts.length, 'host') : null,
+    isKnown(run.duration_s) ? seconds(run.duration_s) : null,
+    run.inputs.length ?
+        'from ' + run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ') :
+        null
+  ];
+  const theme =
+      el('button', {type: 'button', class: 'theme', title: 'light or dark (t)', onclick: turnTheme},
+         '\u25d0');
+  put(document.getElementById('top'), {}, [
+    el('div', {class: 'brand'}, el('b', {}, 'tscope'), el('h1', {}, cutTo(name, 200)), theme),
     el('p', {}, facts1.filter(Boolean).join(' \u00b7 ')),
-    run.command && !before ? el('p', { class: 'command', title: cutTo(run.command, 2000) }, el('code', {}, cutTo(run.command, 400))) : null]);
+    run.command && !before ? el('p', {class: 'command', title: cutTo(run.command, 2000)},
+                                el('code', {}, cutTo(run.command, 400))) :
+                             null
+  ]);
 }
 
 function turnTheme() {
   const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' :
+                                    window.matchMedia('(prefers-color-scheme: dark)').matches;
   root.dataset.theme = dark ? 'light' : 'dark';
   redrawAll();
 }
@@ -45,40 +66,66 @@ function build() {
   contents.append(list);
   for (const definition of panels) {
     if (!definition.applies(report)) continue;
-    const reason = definition.unknown ? definition.unknown(report) : null, kind = lampOf(definition);
-    const section = el('section', { id: definition.id, class: 'panel', tabindex: -1, 'aria-labelledby': definition.id + '-title' },
-      el('h2', { id: definition.id + '-title' }, lamp(kind), ' ', definition.title, el('small', { class: 'state ' + kind }, LAMPS[kind][1])));
+    const reason = definition.unknown ? definition.unknown(report) : null,
+          kind = lampOf(definition);
+    const section = el('section', {
+      id: definition.id,
+      class: 'panel',
+      tabindex: -1,
+      'aria-labelledby': definition.id + '-title'
+    },
+                       el('h2', {id: definition.id + '-title'}, lamp(kind), ' ', definition.title,
+                          el('small', {class: 'state ' + kind}, LAMPS[kind][1])));
     main.append(section);
     put(section, {}, [reason ? unknownBecause(reason) : definition.body(report)]);
-    list.append(el('li', {}, el('a', { href: '#' + definition.id, onclick: (event) => { event.preventDefault(); goTo(definition.id); } }, lamp(kind), ' ', definition.title)));
+    list.append(el('li', {},
+                   el('a', {
+                     href: '#' + definition.id,
+                     onclick: (event) => {
+                       event.preventDefault();
+                       goTo(definition.id);
+                     }
+                   },
+                      lamp(kind), ' ', definition.title)));
   }
   for (const add of seenLater) add();
-  main.append(el('footer', {}, `${data.tool} \u00b7 figures are those of its JSON report \u00b7 keys: `, el('kbd', {}, 'j'), ' and ', el('kbd', {}, 'k'), ' next and last panel, ',
-    el('kbd', {}, 't'), ' theme, ', el('kbd', {}, '0'), ' all steps'));
+  main.append(el('footer', {},
+                 `${data.tool} \u00b7 figures are those of its JSON report \u00b7 keys: `,
+                 el('kbd', {}, 'j'), ' and ', el('kbd', {}, 'k'), ' next and last panel, ',
+                 el('kbd', {}, 't'), ' theme, ', el('kbd', {}, '0'), ' all steps'));
 }
 
 function keys() {
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey ||
+        /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName))
+      return;
     const sections = [...document.querySelectorAll('section.panel')];
     const now = sections.findLastIndex((section) => section.getBoundingClientRect().top <= 80);
-    if (event.key === 'j') goTo(sections[Math.min(sections.length - 1, now + 1)].id);
-    else if (event.key === 'k') goTo(sections[Math.max(0, now - 1)].id);
-    else if (event.key === 't') turnTheme();
-    else if (event.key === 'Escape') { hideTip(); lookAt(null, null); }
-    else if (event.key === '0' && stepView) stepView.reset();
+    if (event.key === 'j')
+      goTo(sections[Math.min(sections.length - 1, now + 1)].id);
+    else if (event.key === 'k')
+      goTo(sections[Math.max(0, now - 1)].id);
+    else if (event.key === 't')
+      turnTheme();
+    else if (event.key === 'Escape') {
+      hideTip();
+      lookAt(null, null);
+    } else if (event.key === '0' && stepView)
+      stepView.reset();
   });
 }
 
 // The panel that is being read is marked in the list of panels.
 function markWhereWeAre() {
-  const links = new Map([...document.querySelectorAll('#contents a')].map((link) => [link.getAttribute('href').slice(1), link]));
+  const links = new Map([...document.querySelectorAll('#contents a')].map(
+      (link) => [link.getAttribute('href').slice(1), link]));
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       const link = links.get(entry.target.id);
       if (link) link.classList.toggle('here', entry.isIntersecting);
     }
-  }, { rootMargin: '-15% 0px -70% 0px' });
+  }, {rootMargin: '-15% 0px -70% 0px'});
   for (const section of document.querySelectorAll('section.panel')) watcher.observe(section);
 }
 

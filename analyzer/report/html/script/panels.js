@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 // The panels of the page register here, in the order in which they stand. A panel: {id, title,
-// findings: beginnings of ids that belong to it, applies(report), unknown(report): why nothing can be
-// said, body(report): elements}. What a panel has nothing to say of is left out.
+// findings: beginnings of ids that belong to it, applies(report), unknown(report): why nothing can
+// be said, body(report): elements}. What a panel has nothing to say of is left out.
 
 const panels = [];
 
 function panel(definition) { panels.push(definition); }
 
 const LAMPS = {
-  good: ['\u25cf', 'ok'], info: ['\u25c6', 'note'], warning: ['\u25b2', 'warning'],
-  critical: ['\u25a0', 'CRITICAL'], unknown: ['\u25cb', 'unknown'],
+  good: ['\u25cf', 'ok'],
+  info: ['\u25c6', 'note'],
+  warning: ['\u25b2', 'warning'],
+  critical: ['\u25a0', 'CRITICAL'],
+  unknown: ['\u25cb', 'unknown'],
 };
 const SEVERITIES = ['info', 'warning', 'critical'];
 
-const lamp = (kind) => el('span', { class: 'lamp ' + kind, title: LAMPS[kind][1] }, LAMPS[kind][0]);
+const lamp = (kind) => el('span', {class: 'lamp ' + kind, title: LAMPS[kind][1]}, LAMPS[kind][0]);
 
 function belongs(definition, finding) {
   return (definition.findings || []).some((begin) => finding.id.startsWith(begin));
@@ -31,11 +34,16 @@ function lampOf(definition) {
 }
 
 // Where a finding can be seen: the panel that it belongs to.
-const panelOf = (finding) => panels.find((definition) =>
-  definition.findings && belongs(definition, finding) && document.getElementById(definition.id));
+const panelOf = (finding) =>
+    panels.find((definition) => definition.findings && belongs(definition, finding) &&
+                    document.getElementById(definition.id));
 
 // What is looked at on the whole page: a step and a rank, or null. Pictures listen.
-const focusOn = { step: null, rank: null, listeners: [] };
+const focusOn = {
+  step: null,
+  rank: null,
+  listeners: []
+};
 function lookAt(step, rank) {
   focusOn.step = step;
   focusOn.rank = rank;

@@ -3,6 +3,8 @@
 
 const UNKNOWN = 'unknown';
 
+const orUnknown = (say) => (value) => (isKnown(value) ? say(value) : UNKNOWN);
+
 function decimalsFor(value) {
   const size = Math.abs(value);
   return size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
@@ -13,8 +15,8 @@ function scaled(value, units) {
   for (let i = 0; i < units.length; i++) {
     const number = value / units[i][0];
     if (Math.abs(number) >= 0.9995 || i === units.length - 1)
-      return value === 0 ? '0 ' + units[i][1]
-                         : number.toFixed(decimalsFor(number)) + ' ' + units[i][1];
+      return value === 0 ? '0 ' + units[i][1] :
+                           number.toFixed(decimalsFor(number)) + ' ' + units[i][1];
   }
   return UNKNOWN;
 }
@@ -70,12 +72,15 @@ function signedPercent(fraction) {
   const hundredths = fraction * 100;
   if (Math.abs(hundredths) < 0.05) return '0 %';
   return (hundredths > 0 ? '+' : '\u2212') +
-    Math.abs(hundredths).toFixed(Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
+      Math.abs(hundredths).toFixed(Math.abs(hundredths) < 9.95 ? 1 : 0) + ' %';
 }
 
-const bandwidth = (gbps) => scaled(gbps, [[1e3, 'TB/s'], [1, 'GB/s'], [1e-3, 'MB/s'], [1e-6, 'kB/s']]);
-const flops = (value, unit) => scaled(value, [[1e21, 'Z' + unit], [1e18, 'E' + unit],
-  [1e15, 'P' + unit], [1e12, 'T' + unit], [1e9, 'G' + unit], [1e6, 'M' + unit]]);
+const bandwidth = (gbps) =>
+    scaled(gbps, [[1e3, 'TB/s'], [1, 'GB/s'], [1e-3, 'MB/s'], [1e-6, 'kB/s']]);
+const flops = (value, unit) => scaled(value, [
+  [1e21, 'Z' + unit], [1e18, 'E' + unit], [1e15, 'P' + unit], [1e12, 'T' + unit], [1e9, 'G' + unit],
+  [1e6, 'M' + unit]
+]);
 
 function probability(p) {
   if (!isKnown(p)) return UNKNOWN;

@@ -2,39 +2,52 @@
 // Ranks by steps as a heat map, and ranks against each other.
 
 const MEASURES = {
-  wall_ms: { name: 'step time', say: ms }, compute_ms: { name: 'compute', say: ms },
-  late_ms: { name: 'lateness', say: ms }, exposed_wait_ms: { name: 'exposed wait', say: ms },
-  exposed_transfer_ms: { name: 'exposed transfer', say: ms }, exposed_ms: { name: 'exposed communication', say: ms },
-  exposed_copy_ms: { name: 'exposed copies', say: ms }, idle_ms: { name: 'idle', say: ms },
-  input_ms: { name: 'input', say: ms }, memory_bytes: { name: 'memory', say: bytes },
+  wall_ms: {name: 'step time', say: ms},
+  compute_ms: {name: 'compute', say: ms},
+  late_ms: {name: 'lateness', say: ms},
+  exposed_wait_ms: {name: 'exposed wait', say: ms},
+  exposed_transfer_ms: {name: 'exposed transfer', say: ms},
+  exposed_ms: {name: 'exposed communication', say: ms},
+  exposed_copy_ms: {name: 'exposed copies', say: ms},
+  idle_ms: {name: 'idle', say: ms},
+  input_ms: {name: 'input', say: ms},
+  memory_bytes: {name: 'memory', say: bytes},
 };
 
 // Cividis: the same for all kinds of colour sight, and in grey.
-const HEAT = [[0, 32, 77], [0, 57, 111], [57, 72, 107], [87, 92, 109], [112, 113, 115], [138, 135, 121],
-  [166, 157, 117], [196, 181, 109], [228, 207, 91], [255, 234, 70]];
+const HEAT = [
+  [0, 32, 77], [0, 57, 111], [57, 72, 107], [87, 92, 109], [112, 113, 115], [138, 135, 121],
+  [166, 157, 117], [196, 181, 109], [228, 207, 91], [255, 234, 70]
+];
 
 function heatTable() {
   const list = new Uint32Array(256);
   for (let i = 0; i < 256; i++) {
-    const at = (i / 255) * (HEAT.length - 1), low = Math.min(HEAT.length - 2, Math.floor(at)), share = at - low;
-    const [r, g, b] = HEAT[low].map((value, c) => Math.round(value + (HEAT[low + 1][c] - value) * share));
+    const at = (i / 255) * (HEAT.length - 1), low = Math.min(HEAT.length - 2, Math.floor(at)),
+          share = at - low;
+    const [r, g, b] =
+        HEAT[low].map((value, c) => Math.round(value + (HEAT[low + 1][c] - value) * share));
     list[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
   return list;
 }
 
-const rowName = (row) => (row.ranks > 1 ? `${row.rank}\u2013${row.last_rank} (mean)` : String(row.rank));
+const rowName = (row) =>
+    (row.ranks > 1 ? `${row.rank}\u2013${row.last_rank} (mean)` : String(row.rank));
 
 function heatMap() {
   const table = report.series.by_rank, columns = table.step.length;
   const known = Object.keys(MEASURES).filter((key) => table.rows.some((row) => row[key].length));
   if (!known.length || columns < 2) return null;
   const stragglers = new Set(report.distributed.stragglers);
-  let measure = known.includes('late_ms') && table.rows.length > 1 ? 'late_ms' : known.includes('compute_ms') ? 'compute_ms' : known[0];
+  let measure = known.includes('late_ms') && table.rows.length > 1 ? 'late_ms' :
+      known.includes('compute_ms')                                 ? 'compute_ms' :
+                                                                     known[0];
   let order = 'rank', rows = table.rows, image = null, bounds = null, picture = null;
-  const view = stepView, left = 92, right = 14, bottom = 26, top = 4;
-  const scaleText = el('span', { class: 'dim' }), ramp = el('canvas', { class: 'ramp', width: 128, height: 10, 'aria-hidden': 'true' });
-  const holder = el('div', { class: 'picture' });
+  const view = stepView, left = AXIS_LEFT, right = AXIS_RIGHT, bottom = 26, top = 4;
+  const scaleText = el('span', {class: 'dim'}),
+        ramp = el('canvas', {class: 'ramp', width: 128, height: 10, 'aria-hidden': 'true'});
+  const holder = el('div', {class: 'picture'});
   const rowTall = () => Math.max(3, Math.min(26, Math.floor(420 / rows.length)));
   const tall = () => rows.length * rowTall() + top + bottom;
   const heat = heatTable();
@@ -56,14 +69,15 @@ function heatMap() {
     rows.forEach((row, r) => {
       for (let c = 0; c < columns; c++) {
         const value = row[measure].length ? row[measure][c] : null;
-        if (!isKnown(value)) continue; // stays clear: not known
+        if (!isKnown(value)) continue;  // stays clear: not known
         const share = Math.max(0, Math.min(1, (value - bounds[0]) / (top99 - bounds[0] || 1)));
         words[r * columns + c] = heat[Math.round(share * 255)];
       }
     });
     context.putImageData(pixels, 0, 0);
     const say = MEASURES[measure].say;
-    scaleText.textContent = `${say(bounds[0])} to ${say(top99)}` + (bounds[1] > top99 ? `, at most ${say(bounds[1])}` : '');
+    scaleText.textContent = `${say(bounds[0])} to ${say(top99)}` +
+        (bounds[1] > top99 ? `, at most ${say(bounds[1])}` : '');
   }
 
   function draw(context, width, height) {
@@ -76,16 +90,18 @@ function heatMap() {
     context.fillStyle = colour('hatch');
     context.fill();
     context.clip();
-    const from = Math.max(0, lowerBound(table.step, view.from) - 1), to = Math.min(columns, lowerBound(table.step, view.to) + 1);
+    const from = Math.max(0, lowerBound(table.step, view.from) - 1),
+          to = Math.min(columns, lowerBound(table.step, view.to) + 1);
     const evenly = columnsPer === 1 && table.step[columns - 1] - table.step[0] === columns - 1;
     if (evenly) {
       context.drawImage(image, 0, 0, columns, rows.length, x(table.step[0]), top,
-        x(table.step[columns - 1] + 1) - x(table.step[0]), rows.length * each);
+                        x(table.step[columns - 1] + 1) - x(table.step[0]), rows.length * each);
     } else {
       const first = table.step[0] - (table.step[0] - view.whole[0]) % columnsPer;
-      for (let c = from; c < to; c++) { // each stands for the neighbours that are left out
+      for (let c = from; c < to; c++) {  // each stands for the neighbours that are left out
         const begin = x(first + c * columnsPer), end = x(first + (c + 1) * columnsPer);
-        context.drawImage(image, c, 0, 1, rows.length, begin, top, Math.max(1, end - begin), rows.length * each);
+        context.drawImage(image, c, 0, 1, rows.length, begin, top, Math.max(1, end - begin),
+                          rows.length * each);
       }
     }
     context.restore();
@@ -98,7 +114,8 @@ function heatMap() {
       if (y - lastText < 11 && !special) return;
       lastText = y;
       context.fillStyle = colour(special ? 'critical' : 'ink2');
-      context.fillText((special ? '\u25b2 ' : '') + rowName(row).replace(' (mean)', ''), left - 6, y + each / 2 + 4);
+      context.fillText((special ? '\u25b2 ' : '') + rowName(row).replace(' (mean)', ''), left - 6,
+                       y + each / 2 + 4);
     });
     context.fillStyle = colour('ink2');
     context.textAlign = 'center';
@@ -106,16 +123,20 @@ function heatMap() {
       if (at < view.to) context.fillText(String(at), x(at + 0.5), height - 8);
     context.strokeStyle = colour('ink');
     context.lineWidth = 2;
-    const focusRow = rows.findIndex((row) => focusOn.rank !== null && row.rank <= focusOn.rank && focusOn.rank <= row.last_rank);
+    const focusRow = rows.findIndex((row) => focusOn.rank !== null && row.rank <= focusOn.rank &&
+                                        focusOn.rank <= row.last_rank);
     if (focusRow >= 0) context.strokeRect(left, top + focusRow * each, span, Math.max(2, each));
     if (focusOn.step !== null && focusOn.step >= view.from && focusOn.step < view.to)
-      context.strokeRect(x(focusOn.step), top, Math.max(2, x(focusOn.step + columnsPer) - x(focusOn.step)), floor - top);
+      context.strokeRect(x(focusOn.step), top,
+                         Math.max(2, x(focusOn.step + columnsPer) - x(focusOn.step)), floor - top);
   }
 
   function resort() {
     const middle = (row) => meanOf(row[measure]);
     rows = [...table.rows];
-    if (order === 'host') rows.sort((a, b) => String(a.host).localeCompare(String(b.host), 'en', { numeric: true }) || a.rank - b.rank);
+    if (order === 'host')
+      rows.sort((a, b) => String(a.host).localeCompare(String(b.host), 'en', {numeric: true}) ||
+                    a.rank - b.rank);
     if (order === 'value') rows.sort((a, b) => (middle(b) ?? -Infinity) - (middle(a) ?? -Infinity));
     paint();
     if (picture) picture.redraw();
@@ -126,16 +147,21 @@ function heatMap() {
   for (let i = 0; i < words.length; i++) words[i] = heat[(i % 128) * 2];
   context.putImageData(strip, 0, 0);
   resort();
-  picture = canvasOf(holder, tall, draw, { class: 'heat', role: 'img',
-    'aria-label': `${plural(report.run.ranks_found.length, 'rank')} by ${plural(columns, 'step')}; arrow keys choose a cell` });
+  picture = canvasOf(holder, tall, draw, {
+    class: 'heat',
+    role: 'img',
+    'aria-label': `${plural(report.run.ranks_found.length, 'rank')} by ${
+        plural(columns, 'step')}; arrow keys choose a cell`
+  });
   const cellAt = (event) => {
     const box = picture.canvas.getBoundingClientRect();
     const step = valueAt(event.clientX - box.left);
     const row = Math.floor((event.clientY - box.top - top) / rowTall());
-    return { row: rows[Math.max(0, Math.min(rows.length - 1, row))], column: columnOf(step) };
+    return {row: rows[Math.max(0, Math.min(rows.length - 1, row))], column: columnOf(step)};
   };
   const columnOf = (step) => {
-    if (columnsPer === 1) return Math.max(0, Math.min(columns - 1, lowerBound(table.step, Math.floor(step))));
+    if (columnsPer === 1)
+      return Math.max(0, Math.min(columns - 1, lowerBound(table.step, Math.floor(step))));
     const first = table.step[0] - (table.step[0] - view.whole[0]) % columnsPer;
     return Math.max(0, Math.min(columns - 1, Math.floor((step - first) / columnsPer)));
   };
@@ -144,15 +170,19 @@ function heatMap() {
     lookAt(table.step[cell.column], cell.row.rank);
   });
   picture.canvas.addEventListener('pointermove', (event) => {
-    const { row, column } = cellAt(event);
-    showTip(event, [`${row.ranks > 1 ? 'mean of ranks' : 'rank'} ${rowName(row).replace(' (mean)', '')} \u00b7 step ${table.step[column]}`,
+    const {row, column} = cellAt(event);
+    showTip(event, [
+      `${row.ranks > 1 ? 'mean of ranks' : 'rank'} ${
+          rowName(row).replace(' (mean)', '')} \u00b7 step ${table.step[column]}`,
       row.host ? ['host', row.host] : null,
       ...known.map((key) => [(key === measure ? '\u25b8 ' : '') + MEASURES[key].name,
-        MEASURES[key].say(row[key].length ? row[key][column] : null)])]);
+                             MEASURES[key].say(row[key].length ? row[key][column] : null)])
+    ]);
   });
   picture.canvas.addEventListener('pointerleave', hideTip);
   picture.canvas.addEventListener('keydown', (event) => {
-    const by = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
+    const by = {ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1,
+                                                                                     0]}[event.key];
     if (!by) return;
     event.preventDefault();
     const row = Math.max(0, rows.findIndex((r) => r.rank === focusOn.rank));
@@ -163,14 +193,33 @@ function heatMap() {
   view.listeners.push(picture.redraw);
   onFocus(picture.redraw);
   const joined = table.ranks_joined;
-  return el('div', {}, el('div', { class: 'controls' },
-    choice('show', known.map((key) => [key, MEASURES[key].name]), measure, (value) => { measure = value; resort(); }),
-    table.rows.length > 1 ? choice('order', [['rank', 'by rank'], ['host', 'by host'], ['value', 'worst first']], order,
-      (value) => { order = value; resort(); }) : null),
-  holder, el('p', { class: 'scale' }, ramp, ' ', scaleText, el('span', { class: 'dim' }, ' \u00b7 hatched: not known')),
-  el('p', { class: 'dim' }, joined > 0 ? `${plural(table.rows.filter((row) => row.ranks === 1).length, 'rank')} that stand out have rows of their own; `
-    + `${plural(joined, 'other rank')} are joined to means \u00b7 ` : '',
-  columnsPer > 1 ? `of each ${columnsPer} steps the slowest is shown \u00b7 ` : '', HOW_TO_MOVE));
+  return el(
+      'div', {},
+      el('div', {class: 'controls'},
+         choice('show', known.map((key) => [key, MEASURES[key].name]), measure,
+                (value) => {
+                  measure = value;
+                  resort();
+                }),
+         table.rows.length > 1 ?
+             choice('order', [['rank', 'by rank'], ['host', 'by host'], ['value', 'worst first']],
+                    order,
+                    (value) => {
+                      order = value;
+                      resort();
+                    }) :
+             null),
+      holder,
+      el('p', {class: 'scale'}, ramp, ' ', scaleText,
+         el('span', {class: 'dim'}, ' \u00b7 hatched: not known')),
+      el('p', {class: 'dim'},
+         joined > 0 ? `${
+                          plural(table.rows.filter((row) => row.ranks === 1).length,
+                                 'rank')} that stand out have rows of their own; ` +
+                 `${plural(joined, 'other rank')} are joined to means \u00b7 ` :
+                      '',
+         columnsPer > 1 ? `of each ${columnsPer} steps the slowest is shown \u00b7 ` : '',
+         HOW_TO_MOVE));
 }
 
 // First index of a sorted array whose value is not below `value`.
@@ -178,35 +227,74 @@ function lowerBound(sorted, value) {
   let low = 0, high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (sorted[middle] < value) low = middle + 1; else high = middle;
+    if (sorted[middle] < value)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
 
 panel({
-  id: 'ranks', title: 'Ranks', findings: ['DIST.STRAGGLER', 'DIST.LOAD_IMBALANCE', 'TIMING.DATALOADER_BOUND'],
+  id: 'ranks',
+  title: 'Ranks',
+  findings: ['DIST.STRAGGLER', 'DIST.LOAD_IMBALANCE', 'TIMING.DATALOADER_BOUND'],
   applies: () => !before && report.distributed.ranks.length > 0,
   body: () => {
     const d = report.distributed, stragglers = new Set(d.stragglers);
     const overlap = new Map(report.overlap.by_rank.map((row) => [row.rank, row]));
-    const rows = d.ranks.map((row) => ({ ...row, overlap: overlap.get(row.rank) || {} }));
+    const rows = d.ranks.map((row) => ({...row, overlap: overlap.get(row.rank) || {}}));
     const most = Math.max(1e-12, ...rows.map((row) => row.mean_compute_ms || 0));
-    return [facts([['stragglers', d.ranks.length > 1 ? (d.stragglers.length ? 'rank ' + rankList(d.stragglers) : 'none found') : null,
-      isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null],
-    ['lost to imbalance', isKnown(d.wall_frac_lost_to_imbalance) ? percent(d.wall_frac_lost_to_imbalance) : null, 'of the time'],
-    ['arrival skew', isKnown(d.sync_skew_ms) ? ms(d.sync_skew_ms) : null]]),
-    heatMap(),
-    rows.length > 1 ? tableOf([
-      { name: 'rank', of: (r) => r.rank, say: String, numeric: true, head: true, mark: (r) => (stragglers.has(r.rank) ? lamp('warning') : null) },
-      { name: 'host', of: (r) => r.host },
-      { name: 'compute', of: (r) => r.mean_compute_ms, say: ms, numeric: true, bar: (r) => r.mean_compute_ms / most, shade: 'compute' },
-      { name: 'to peers', of: (r) => r.rel_slowdown, say: signedPercent, numeric: true },
-      { name: 'last in', of: (r) => r.slowest_fraction, say: percent, numeric: true },
-      { name: 'p', of: (r) => r.p_value, say: probability, numeric: true },
-      { name: 'peers wait', of: (r) => r.imposed_wait_ms, say: ms, numeric: true },
-      { name: 'exposed', of: (r) => r.overlap.exposed_ms, say: ms, numeric: true },
-      { name: 'of it wait', of: (r) => r.overlap.exposed_wait_ms, say: ms, numeric: true },
-    ].filter((column) => column.head || rows.some((row) => isKnown(column.of(row)))), rows, { caption: 'ranks, per step',
-      mark: (r) => stragglers.has(r.rank), onrow: (r) => lookAt(focusOn.step, r.rank) }) : null];
+    return [
+      facts([
+        [
+          'stragglers',
+          d.ranks.length > 1 ?
+              (d.stragglers.length ? 'rank ' + rankList(d.stragglers) : 'none found') :
+              null,
+          isKnown(d.n_steps) ? `judged on ${plural(d.n_steps, 'step')}` : null
+        ],
+        [
+          'lost to imbalance',
+          isKnown(d.wall_frac_lost_to_imbalance) ? percent(d.wall_frac_lost_to_imbalance) : null,
+          'of the time'
+        ],
+        ['arrival skew', isKnown(d.sync_skew_ms) ? ms(d.sync_skew_ms) : null]
+      ]),
+      heatMap(),
+      rows.length > 1 ?
+          tableOf(
+              [
+                {
+                  name: 'rank',
+                  of: (r) => r.rank,
+                  say: String,
+                  numeric: true,
+                  head: true,
+                  mark: (r) => (stragglers.has(r.rank) ? lamp('warning') : null)
+                },
+                {name: 'host', of: (r) => r.host},
+                {
+                  name: 'compute',
+                  of: (r) => r.mean_compute_ms,
+                  say: ms,
+                  numeric: true,
+                  bar: (r) => r.mean_compute_ms / most,
+                  shade: 'compute'
+                },
+                {name: 'to peers', of: (r) => r.rel_slowdown, say: signedPercent, numeric: true},
+                {name: 'last in', of: (r) => r.slowest_fraction, say: percent, numeric: true},
+                {name: 'p', of: (r) => r.p_value, say: probability, numeric: true},
+                {name: 'peers wait', of: (r) => r.imposed_wait_ms, say: ms, numeric: true},
+                {name: 'exposed', of: (r) => r.overlap.exposed_ms, say: ms, numeric: true},
+                {name: 'of it wait', of: (r) => r.overlap.exposed_wait_ms, say: ms, numeric: true},
+              ].filter((column) => column.head || rows.some((row) => isKnown(column.of(row)))),
+              rows, {
+                caption: 'ranks, per step',
+                mark: (r) => stragglers.has(r.rank),
+                onrow: (r) => lookAt(focusOn.step, r.rank)
+              }) :
+          null
+    ];
   },
 });

@@ -14,25 +14,38 @@ function compareValues(a, b) {
 function tableOf(columns, rows, options = {}) {
   const caption = options.caption || 'table';
   let shown = options.first || ROWS_AT_FIRST, sorted = null, turned = false, word = '', near = 0;
-  const body = el('tbody'), more = el('div', { class: 'more' });
-  const heads = columns.map((column, i) => el('th', { scope: 'col', class: column.numeric ? 'number' : null },
-    el('button', { type: 'button', onclick: () => sortBy(i) }, column.name, el('span', { class: 'arrow' }))));
-  const said = (column, row) => (column.say ? column.say(column.of(row), row)
-    : isKnown(column.of(row)) ? column.of(row) : UNKNOWN);
-  const text = rows.map((row) => columns.map((column) => String(said(column, row))).join(' ').toLowerCase());
+  const body = el('tbody'), more = el('div', {class: 'more'});
+  const heads =
+      columns.map((column, i) => el('th', {scope: 'col', class: column.numeric ? 'number' : null},
+                                    el('button', {type: 'button', onclick: () => sortBy(i)},
+                                       column.name, el('span', {class: 'arrow'}))));
+  const said = (column, row) => (column.say                  ? column.say(column.of(row), row) :
+                                     isKnown(column.of(row)) ? column.of(row) :
+                                                               UNKNOWN);
+  const text =
+      rows.map((row) => columns.map((column) => String(said(column, row))).join(' ').toLowerCase());
 
   function cell(column, row) {
     const words = String(said(column, row));
     const shownWords = cutTo(words, column.wide ? 240 : 90);
     const td = el(column.head ? 'th' : 'td', {
-      class: [column.numeric ? 'number' : column.wide ? 'wide' : null, words === UNKNOWN ? 'dim' : null]
-        .filter(Boolean).join(' ') || null,
-      scope: column.head ? 'row' : null, title: shownWords.length < clean(words).length || column.wide ? cutTo(words, 2000) : null,
+      class: [
+        column.numeric  ? 'number' :
+            column.wide ? 'wide' :
+                          null,
+        words === UNKNOWN ? 'dim' : null
+      ].filter(Boolean)
+                 .join(' ') ||
+          null,
+      scope: column.head ? 'row' : null,
+      title: shownWords.length < clean(words).length || column.wide ? cutTo(words, 2000) : null,
     });
     if (column.bar) {
       const share = column.bar(row);
-      td.append(el('span', { class: 'meter', 'aria-hidden': 'true' },
-        el('i', { class: column.shade || null, css: { width: (100 * Math.max(0, Math.min(1, share || 0))).toFixed(1) + '%' } })));
+      td.append(el('span', {class: 'meter', 'aria-hidden': 'true'}, el('i', {
+                     class: column.shade || null,
+                     css: {width: (100 * Math.max(0, Math.min(1, share || 0))).toFixed(1) + '%'}
+                   })));
     }
     td.append(column.mark ? column.mark(row) || '' : '', shownWords);
     return td;
@@ -43,30 +56,50 @@ function tableOf(columns, rows, options = {}) {
     if (word) order = order.filter((i) => text[i].includes(word));
     if (sorted !== null) {
       const column = columns[sorted];
-      order.sort((a, b) => (turned ? -1 : 1) * compareValues(column.of(rows[a]), column.of(rows[b])) || a - b);
+      order.sort((a, b) =>
+                     (turned ? -1 : 1) * compareValues(column.of(rows[a]), column.of(rows[b])) ||
+                     a - b);
     }
     near = order.length;
     body.replaceChildren(...order.slice(0, shown).map((i) => {
-      const tr = el('tr', { class: options.mark && options.mark(rows[i]) ? 'marked' : null },
-        columns.map((column) => cell(column, rows[i])));
+      const tr = el('tr', {class: options.mark && options.mark(rows[i]) ? 'marked' : null},
+                    columns.map((column) => cell(column, rows[i])));
       if (options.onrow) {
         tr.classList.add('can');
         tr.tabIndex = 0;
         tr.addEventListener('click', () => options.onrow(rows[i]));
-        tr.addEventListener('keydown', (event) => { if (event.key === 'Enter') options.onrow(rows[i]); });
+        tr.addEventListener('keydown', (event) => {
+          if (event.key === 'Enter') options.onrow(rows[i]);
+        });
       }
       return tr;
     }));
     heads.forEach((head, i) => {
-      if (i === sorted) head.setAttribute('aria-sort', turned ? 'ascending' : 'descending');
-      else head.removeAttribute('aria-sort');
+      if (i === sorted)
+        head.setAttribute('aria-sort', turned ? 'ascending' : 'descending');
+      else
+        head.removeAttribute('aria-sort');
     });
     more.replaceChildren();
     if (near > shown)
-      more.append(el('button', { type: 'button', onclick: () => { shown += 50; draw(); } },
-        `show ${Math.min(50, near - shown)} more of ${count(near - shown)}`),
-      el('button', { type: 'button', onclick: () => { shown = Infinity; draw(); } }, 'all'));
-    if (word) more.append(el('span', { class: 'dim' }, `${count(near)} of ${count(rows.length)} rows`));
+      more.append(el('button', {
+                    type: 'button',
+                    onclick: () => {
+                      shown += 50;
+                      draw();
+                    }
+                  },
+                     `show ${Math.min(50, near - shown)} more of ${count(near - shown)}`),
+                  el('button', {
+                    type: 'button',
+                    onclick: () => {
+                      shown = Infinity;
+                      draw();
+                    }
+                  },
+                     'all'));
+    if (word)
+      more.append(el('span', {class: 'dim'}, `${count(near)} of ${count(rows.length)} rows`));
   }
 
   function sortBy(i) {
@@ -76,24 +109,39 @@ function tableOf(columns, rows, options = {}) {
   }
 
   const filter = rows.length > 6 ? el('input', {
-    type: 'search', placeholder: 'filter', 'aria-label': 'filter ' + caption,
-    oninput: (event) => { word = event.target.value.trim().toLowerCase(); draw(); },
-  }) : null;
+    type: 'search',
+    placeholder: 'filter',
+    'aria-label': 'filter ' + caption,
+    oninput: (event) => {
+      word = event.target.value.trim().toLowerCase();
+      draw();
+    },
+  }) :
+                                   null;
   draw();
-  window.addEventListener('beforeprint', () => { shown = Math.max(shown, 40); draw(); });
-  return el('div', { class: 'table' },
-    el('div', { class: 'tablehead' }, el('span', { class: 'caption' }, caption), filter),
-    el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
-      el('table', {}, el('thead', {}, el('tr', {}, heads)), body)), more);
+  window.addEventListener('beforeprint', () => {
+    shown = Math.max(shown, 40);
+    draw();
+  });
+  return el('div', {class: 'table'},
+            el('div', {class: 'tablehead'}, el('span', {class: 'caption'}, caption), filter),
+            el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption},
+               el('table', {}, el('thead', {}, el('tr', {}, heads)), body)),
+            more);
 }
 
 // A table behind a picture: there for those who want numbers.
 function numbersOf(summary, make) {
-  const details = el('details', { class: 'numbers' }, el('summary', {}, summary));
+  const details = el('details', {class: 'numbers'}, el('summary', {}, summary));
   let made = false;
   function open() {
-    if (!made) { made = true; details.append(make()); }
+    if (!made) {
+      made = true;
+      details.append(make());
+    }
   }
-  details.addEventListener('toggle', () => { if (details.open) open(); });
+  details.addEventListener('toggle', () => {
+    if (details.open) open();
+  });
   return details;
 }

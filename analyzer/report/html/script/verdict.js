@@ -9,28 +9,39 @@ function timeLookedAt(of) {
 function worthOf(finding) {
   if (!isKnown(finding.worth_s)) return null;
   const whole = timeLookedAt(report);
-  return seconds(finding.worth_s) + (whole > 0 ? ` (${percent(finding.worth_s / whole)} of the time)` : '');
+  return seconds(finding.worth_s) +
+      (whole > 0 ? ` (${percent(finding.worth_s / whole)} of the time)` : '');
 }
 
 function findingCard(finding, evidence) {
   const worth = worthOf(finding);
-  const card = el('article', { class: 'finding ' + finding.severity },
-    el('h3', {}, lamp(finding.severity), ' ', finding.title),
-    el('p', { class: 'worth' }, el('b', {}, worth ? 'worth ' + worth : 'worth unknown'),
-      el('small', {}, ' ', finding.id)),
-    el('p', { class: 'action' }, el('span', { class: 'arrow', 'aria-hidden': 'true' }, '\u2192 '), finding.action),
-    evidence ? el('p', { class: 'evidence' }, el('span', { class: 'dim' }, 'rests on '), finding.evidence) : null);
-  const links = el('p', { class: 'links' });
+  const card = el(
+      'article', {class: 'finding ' + finding.severity},
+      el('h3', {}, lamp(finding.severity), ' ', finding.title),
+      el('p', {class: 'worth'}, el('b', {}, worth ? 'worth ' + worth : 'worth unknown'),
+         el('small', {}, ' ', finding.id)),
+      el('p', {class: 'action'}, el('span', {class: 'arrow', 'aria-hidden': 'true'}, '\u2192 '),
+         finding.action),
+      evidence ?
+          el('p', {class: 'evidence'}, el('span', {class: 'dim'}, 'rests on '), finding.evidence) :
+          null);
+  const links = el('p', {class: 'links'});
   card.append(links);
   card.addSeen = () => {
     const where = panelOf(finding);
-    if (where) links.append(el('a', { href: '#' + where.id, onclick: (event) => {
-      event.preventDefault();
-      if (finding.ranks.length === 1) lookAt(focusOn.step, finding.ranks[0]);
-      goTo(where.id);
-    } }, 'see it in \u201c' + where.title + '\u201d'));
+    if (where)
+      links.append(el('a', {
+        href: '#' + where.id,
+        onclick: (event) => {
+          event.preventDefault();
+          if (finding.ranks.length === 1) lookAt(focusOn.step, finding.ranks[0]);
+          goTo(where.id);
+        }
+      },
+                      'see it in \u201c' + where.title + '\u201d'));
     if (finding.ranks.length)
-      links.append(el('span', { class: 'dim' }, (finding.ranks.length === 1 ? 'rank ' : 'ranks ') + rankList(finding.ranks)));
+      links.append(el('span', {class: 'dim'},
+                      (finding.ranks.length === 1 ? 'rank ' : 'ranks ') + rankList(finding.ranks)));
   };
   return card;
 }
@@ -54,7 +65,8 @@ function cannotTell(of) {
     if (of.overlap.reason) gaps.push(['exposed communication', of.overlap.reason]);
     if (of.critical_path.reason) gaps.push(['critical path', of.critical_path.reason]);
   }
-  if (of.collective_check.cannot_tell) gaps.push(['who holds up the job', of.collective_check.cannot_tell]);
+  if (of.collective_check.cannot_tell)
+    gaps.push(['who holds up the job', of.collective_check.cannot_tell]);
   return gaps;
 }
 
@@ -62,77 +74,124 @@ function cannotTell(of) {
 function doubts(of) {
   const list = [];
   const found = of.run.ranks_found.length, world = of.run.world_size;
-  if (world && found && found < world) list.push(`${plural(world - found, 'rank')} of ${count(world)} not found`);
+  if (world && found && found < world)
+    list.push(`${plural(world - found, 'rank')} of ${count(world)} not found`);
   if (of.quality.lost > 0) list.push(plural(of.quality.lost, 'event') + ' lost');
-  if (of.quality.partial_ranks.length) list.push(plural(of.quality.partial_ranks.length, 'rank') + ' not complete');
+  if (of.quality.partial_ranks.length)
+    list.push(plural(of.quality.partial_ranks.length, 'rank') + ' not complete');
   if (found > 1 && !of.quality.clock.aligned) list.push('clocks not aligned');
   for (const [name, cover] of Object.entries(of.quality.coverage))
-    if (isKnown(cover.share) && cover.share < 0.95 && name !== 'phases') list.push(`${name}: ${percent(cover.share)} seen`);
+    if (isKnown(cover.share) && cover.share < 0.95 && name !== 'phases')
+      list.push(`${name}: ${percent(cover.share)} seen`);
   return list;
 }
 
 function tiles(of) {
   const list = [];
-  const add = (name, value, more) => { if (isKnown(value)) list.push([name, value, more]); };
+  const add = (name, value, more) => {
+    if (isKnown(value)) list.push([name, value, more]);
+  };
   if (isKnown(of.steps.median_ms))
     add('median step', ms(of.steps.median_ms), `p95 ${ms(of.steps.p95_ms)}`);
-  if (of.steps.count) add('steps looked at', count(of.steps.count - (of.steps.warmup_excluded || 0)),
-    of.steps.warmup_excluded ? `first ${count(of.steps.warmup_excluded)} left out` : null);
-  if (isKnown(of.overlap.exposed_ms) && isKnown(of.steps.median_ms || of.distributed.mean_step_wall_ms))
-    add('exposed communication', ms(of.overlap.exposed_ms), 'a step' );
-  if (isKnown(of.gpu_timeline.busy_fraction)) add('GPU busy', percent(of.gpu_timeline.busy_fraction), 'whole input');
-  if (isKnown(of.budget.mfu)) add('MFU', percent(of.budget.mfu));
-  else if (isKnown(of.budget.hfu)) add('HFU, at least', percent(of.budget.hfu));
-  if (isKnown(of.memory.peak_allocated_bytes)) add('peak memory', bytes(of.memory.peak_allocated_bytes),
-    isKnown(of.memory.capacity_bytes) ? 'of ' + bytes(of.memory.capacity_bytes) : null);
+  if (of.steps.count)
+    add('steps looked at', count(of.steps.count - (of.steps.warmup_excluded || 0)),
+        of.steps.warmup_excluded ? `first ${count(of.steps.warmup_excluded)} left out` : null);
+  if (isKnown(of.overlap.exposed_ms) &&
+      isKnown(of.steps.median_ms || of.distributed.mean_step_wall_ms))
+    add('exposed communication', ms(of.overlap.exposed_ms), 'a step');
+  if (isKnown(of.gpu_timeline.busy_fraction))
+    add('GPU busy', percent(of.gpu_timeline.busy_fraction), 'whole input');
+  if (isKnown(of.budget.mfu))
+    add('MFU', percent(of.budget.mfu));
+  else if (isKnown(of.budget.hfu))
+    add('HFU, at least', percent(of.budget.hfu));
+  if (isKnown(of.memory.peak_allocated_bytes))
+    add('peak memory', bytes(of.memory.peak_allocated_bytes),
+        isKnown(of.memory.capacity_bytes) ? 'of ' + bytes(of.memory.capacity_bytes) : null);
   if (of.convergence.verdict) add('loss', of.convergence.verdict);
   if (of.collective_check.verdict && of.collective_check.verdict !== 'none')
     add('collectives', of.collective_check.verdict);
-  return el('div', { class: 'tiles' }, list.slice(0, 6).map(([name, value, more]) =>
-    el('div', { class: 'tile' }, el('span', { class: 'dim' }, name), el('b', {}, value),
-      more ? el('small', {}, more) : null)));
+  return el('div', {class: 'tiles'},
+            list.slice(0, 6).map(([name, value, more]) =>
+                                     el('div', {class: 'tile'}, el('span', {class: 'dim'}, name),
+                                        el('b', {}, value), more ? el('small', {}, more) : null)));
 }
 
 function restsOn(of) {
   const doubt = doubts(of);
   const found = of.run.ranks_found.length;
   const solid = [];
-  if (found) solid.push(of.run.world_size === found ? `all ${plural(found, 'rank')}` : plural(found, 'rank'));
+  if (found)
+    solid.push(of.run.world_size === found ? `all ${plural(found, 'rank')}` :
+                                             plural(found, 'rank'));
   if (of.quality.events > 0) solid.push(plural(of.quality.events, 'event'));
   if (of.quality.lost === 0) solid.push('none lost');
-  if (found > 1 && of.quality.clock.aligned) solid.push('clocks within ' + us(of.quality.clock.residual_us));
+  if (found > 1 && of.quality.clock.aligned)
+    solid.push('clocks within ' + us(of.quality.clock.residual_us));
   if (found && of.quality.gpu_timing) solid.push('GPU time: ' + of.quality.gpu_timing);
-  return el('div', { class: 'rests' },
-    el('h3', {}, doubt.length ? lamp('warning') : lamp('good'), ' How sure'),
-    el('p', {}, solid.join(' \u00b7 ') || 'from ' + of.run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ')),
-    doubt.length ? el('ul', {}, doubt.slice(0, 6).map((line) => el('li', {}, line))) : null,
-    el('p', { class: 'links' }, el('a', { href: '#trust', onclick: (event) => { event.preventDefault(); goTo('trust'); } },
-      'what this rests on')));
+  return el(
+      'div', {class: 'rests'},
+      el('h3', {}, doubt.length ? lamp('warning') : lamp('good'), ' How sure'),
+      el('p', {},
+         solid.join(' \u00b7 ') ||
+             'from ' +
+                 of.run.inputs.map((input) => `${count(input.files)} ${input.what}`).join(', ')),
+      doubt.length ? el('ul', {}, doubt.slice(0, 6).map((line) => el('li', {}, line))) : null,
+      el('p', {class: 'links'},
+         el('a', {
+           href: '#trust',
+           onclick: (event) => {
+             event.preventDefault();
+             goTo('trust');
+           }
+         },
+            'what this rests on')));
 }
 
 panel({
-  id: 'verdict', title: 'Verdict', findings: [],
+  id: 'verdict',
+  title: 'Verdict',
+  findings: [],
   lamp: () => {
-    const worst = Math.max(-1, ...report.findings.map((finding) => SEVERITIES.indexOf(finding.severity)));
+    const worst =
+        Math.max(-1, ...report.findings.map((finding) => SEVERITIES.indexOf(finding.severity)));
     return worst >= 0 ? SEVERITIES[worst] : cannotTell(report).length ? 'unknown' : 'good';
   },
   applies: () => !before,
   body: () => {
     const top = report.findings.slice(0, 3), gaps = cannotTell(report);
-    return [tiles(report), el('div', { class: 'verdict' },
-      el('div', { class: 'headlines' },
-        top.length ? cards(top, true)
-          : el('p', { class: 'nothing' }, 'Nothing that was measured stands out: no finding reached its threshold.'),
-        report.findings.length > 3 ? el('p', { class: 'links' }, el('a', { href: '#findings', onclick: (event) => {
-          event.preventDefault(); goTo('findings'); } }, `and ${plural(report.findings.length - 3, 'finding')} more`)) : null,
-        gaps.map(([what, why]) => el('p', { class: 'unknown' }, lamp('unknown'), ` cannot tell ${what}: `, why))),
-      restsOn(report))];
+    return [
+      tiles(report),
+      el('div', {class: 'verdict'},
+         el('div', {class: 'headlines'},
+            top.length ?
+                cards(top, true) :
+                el('p', {class: 'nothing'},
+                   'Nothing that was measured stands out: no finding reached its threshold.'),
+            report.findings.length > 3 ?
+                el('p', {class: 'links'},
+                   el('a', {
+                     href: '#findings',
+                     onclick: (event) => {
+                       event.preventDefault();
+                       goTo('findings');
+                     }
+                   },
+                      `and ${plural(report.findings.length - 3, 'finding')} more`)) :
+                null,
+            gaps.map(([what, why]) => el('p', {class: 'unknown'}, lamp('unknown'),
+                                         ` cannot tell ${what}: `, why))),
+         restsOn(report))
+    ];
   },
 });
 
 panel({
-  id: 'findings', title: 'All findings', last: true, findings: [],
+  id: 'findings',
+  title: 'All findings',
+  last: true,
+  findings: [],
   lamp: () => (findingsShown().length ? lampOf(panels[0]) : 'good'),
   applies: () => findingsShown().length > 3,
-  body: () => el('div', { class: 'cards' }, cards(findingsShown(), true)),
+  body: () => el('div', {class: 'cards'}, cards(findingsShown(), true)),
 });

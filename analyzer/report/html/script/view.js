@@ -2,9 +2,13 @@
 // A stretch of an axis that is looked at, by wheel, drag and keys. Pictures that share a view move
 // together.
 
+// Margins of pictures that share an axis, in pixels.
+const AXIS_LEFT = 84;
+const AXIS_RIGHT = 14;
+
 class View {
   constructor(from, to, least) {
-    Object.assign(this, { whole: [from, to], from, to, least, listeners: [] });
+    Object.assign(this, {whole: [from, to], from, to, least, listeners: []});
   }
 
   set(from, to) {
@@ -19,7 +23,10 @@ class View {
   }
 
   zoom(factor, at) { this.set(at - (at - this.from) * factor, at + (this.to - at) * factor); }
-  pan(share) { const by = (this.to - this.from) * share; this.set(this.from + by, this.to + by); }
+  pan(share) {
+    const by = (this.to - this.from) * share;
+    this.set(this.from + by, this.to + by);
+  }
   reset() { this.set(...this.whole); }
   get zoomed() { return this.from > this.whole[0] || this.to < this.whole[1]; }
 }
@@ -33,16 +40,23 @@ function moveBy(canvas, view, left, right, onclick) {
   const place = (event) => event.clientX - canvas.getBoundingClientRect().left;
   canvas.addEventListener('wheel', (event) => {
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (!sideways && !(event.ctrlKey || event.metaKey || event.shiftKey || document.activeElement === canvas)) return;
+    if (!sideways &&
+        !(event.ctrlKey || event.metaKey || event.shiftKey || document.activeElement === canvas))
+      return;
     event.preventDefault();
-    if (sideways) view.pan(event.deltaX / span());
-    else view.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), valueAt(place(event)));
-  }, { passive: false });
+    if (sideways)
+      view.pan(event.deltaX / span());
+    else
+      view.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), valueAt(place(event)));
+  }, {passive: false});
   canvas.addEventListener('pointerdown', (event) => {
     touches.set(event.pointerId, event.clientX);
-    drag = { x: event.clientX, from: view.from, to: view.to };
+    drag = {x: event.clientX, from: view.from, to: view.to};
     moved = false;
-    try { canvas.setPointerCapture(event.pointerId); } catch (error) { /* the pointer is gone again */ }
+    try {
+      canvas.setPointerCapture(event.pointerId);
+    } catch (error) { /* the pointer is gone again */
+    }
   });
   canvas.addEventListener('pointermove', (event) => {
     if (!drag) return;
@@ -69,13 +83,23 @@ function moveBy(canvas, view, left, right, onclick) {
   canvas.addEventListener('pointerup', up);
   canvas.addEventListener('pointercancel', up);
   canvas.addEventListener('dblclick', () => view.reset());
+  const tell = () => {
+    canvas.dataset.from = view.from;
+    canvas.dataset.to = view.to;
+  };
+  view.listeners.push(tell);
+  tell();
   canvas.addEventListener('keydown', (event) => {
     const middle = (view.from + view.to) / 2;
     const does = {
-      '+': () => view.zoom(0.5, middle), '=': () => view.zoom(0.5, middle),
-      '-': () => view.zoom(2, middle), 0: () => view.reset(),
-      w: () => view.zoom(0.5, middle), s: () => view.zoom(2, middle),
-      a: () => view.pan(-0.25), d: () => view.pan(0.25),
+      '+': () => view.zoom(0.5, middle),
+      '=': () => view.zoom(0.5, middle),
+      '-': () => view.zoom(2, middle),
+      0: () => view.reset(),
+      w: () => view.zoom(0.5, middle),
+      s: () => view.zoom(2, middle),
+      a: () => view.pan(-0.25),
+      d: () => view.pan(0.25),
     }[event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();

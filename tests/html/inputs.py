@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""What pages are made of in the tests: {name: paths}. Synthetic traces, logs, and recordings."""
+import glob
+import json
+import os
+import subprocess
+import tarfile
+
+# What a page must show as text and nothing else.
+HOSTILE = ["</script><script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>",
+           "\"'><svg onload=window.hacked=1>", "javascript:window.hacked=1", "${window.hacked=1}",
+           "\u202egnp.exe\u202c \u2066mirror\u2069", "a\x1b[31mred\x07\x00b", "\u2028line\u2029paragraph",
+           "<!--<script>", "]]>", "__proto__", "constructor", "{{7*7}}", "\\u003c/script>",
+           "&lt;b&gt;", "long " + "x" * 1_000_000]
+
+
+def synthetic(tracegen, folder, name, *options):
+    path = os.path.join(folder, name)
+    subprocess.run([tracegen, *options, path], check=True, stdout=subprocess.DEVNULL)
+    return [path]
+
+
+def log(folder, name, losses, more=lambda step: {}):
+    path = os.path.join(folder, name + ".jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        for step, loss in enumerate(losses):
+            file.write(json.dumps({"step": step, "loss": loss, **more(step)}) + "\n")
+    return [path]
+
+
+def kineto(path, names, rank=0, world=2, host="node", steps=3):
+    """A small profile whose kernels, operators and streams are called what they are called here."""
+    events, at = [], 1000.0
+    for step in range(steps):
+        begin = at
+        for i, name in enumerate(names):
+            link = step * len(names) + i + 1
+            events.append({"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 20})
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+                           "ts": at + 2, "dur": 5, "args": {"correlation": link}})
+            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 10,
+                           "dur": 50 + i, "args": {"correlation": link, "stream": 7, "device": 0}})
+            at += 70
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1,
+                       "ts": begin, "dur": at - begin})
+        at += 5
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": names[0][:200]}],
+                   "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world},
+                   "hostName": host, "traceEvents": events}, file)
+    return [path]
+
+
+def made(tracegen, folder):
+    few = ("--ranks", "4", "--steps", "40")
+    return {
+        "slow-rank": synthetic(tracegen, folder, "slow-rank", *few, "--phases", "--slow-rank", "2",
+                               "--slow-factor", "1.4", "--ranks-per-host", "2"),
+        "even": synthetic(tracegen, folder, "even", *few, "--phases"),
+        "gloo": synthetic(tracegen, folder, "gloo", "--flavour", "gloo", "--ranks", "3", "--steps", "30"),
+        "host-only": synthetic(tracegen, folder, "host-only", *few, "--no-gpu-spans"),
+        "lost-ranks": synthetic(tracegen, folder, "lost-ranks", *few, "--lost-ranks", "1"),
+        "no-steps": synthetic(tracegen, folder, "no-steps", "--ranks", "2", "--steps", "1"),
+        "many-ranks": synthetic(tracegen, folder, "many-ranks", "--ranks", "130", "--steps", "25",
+                                "--slow-rank", "77", "--buckets", "1", "--kernels", "1"),
+        "many-steps": synthetic(tracegen, folder, "many-steps", "--ranks", "2", "--steps", "4500",
+                                "--buckets", "1", "--kernels", "1"),
+        "log": log(folder, "log", [2 + 3 / (1 + step) for step in range(200)],
+                   lambda step: {"grad_norm": 1 + (step == 100) * 40, "lr": 1e-3}),
+        "log-nan": log(folder, "log-nan", [3 - step / 100 for step in range(80)] + [float("nan")] * 5),
+        "kineto": kineto(os.path.join(folder, "kineto.json"), ["gemm", "relu", "copy_kernel"]),
+    }
+
+
+def recordings(shared, folder):
+    """Those of other tools that there are: none without the folder that holds them."""
+    data = os.path.join(shared, "testdata")
+    found = {}
+    for path in sorted(glob.glob(data + "/flight_recorder/*/")):
+        found["flight-" + os.path.basename(path[:-1])] = sorted(glob.glob(path + "_dump_*"))
+    for path in sorted(glob.glob(data + "/memory_snapshot/*.pickle")):
+        found["snapshot-" + os.path.basename(path)] = [path]
+    for path in sorted(glob.glob(data + "/kineto/**/*.json.gz", recursive=True)):
+        found["kineto-" + os.path.relpath(path, data + "/kineto").replace("/", "-")] = [path]
+    for path in sorted(glob.glob(data + "/kineto/**/*.tar.gz", recursive=True)):
+        target = os.path.join(folder, "unpacked-" + os.path.basename(path))
+        with tarfile.open(path) as archive:
+            archive.extractall(target)
+        found["kineto-" + os.path.basename(path)] = [
+            name for name in sorted(glob.glob(target + "/**", recursive=True)) if os.path.isfile(name)]
+    return found

@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The page in a real browser: pages.py TRACEGEN TSCOPE-REPORT SHARED [test...].
+
+SHARED may hold recordings of other tools (SHARED/testdata); without it they are left out, and that
+is said. Truth is the JSON report, and what the traces were made with.
+"""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import browser  # noqa: E402
+import inputs  # noqa: E402
+
+browser.need()
+TRACEGEN, REPORT, SHARED = sys.argv[1:4]
+CODE_LIMIT = 300_000  # bytes of a page without its data
+
+
+def words(scale, value):
+    """As docs/html-report.md has it: three digits, and the unit that fits."""
+    if value is None:
+        return "unknown"
+    for unit, name in scale:
+        number = value / unit
+        if abs(number) >= 0.9995 or (unit, name) == scale[-1]:
+            digits = 0 if abs(number) >= 99.95 else 1 if abs(number) >= 9.995 else 2
+            return f"0 {name}" if value == 0 else f"{number:.{digits}f} {name}"
+
+
+def ms(value):
+    if value == 0:
+        return "0 s"
+    return words([(1e3, "s"), (1, "ms"), (1e-3, "µs"), (1e-6, "ns")], value)
+
+
+def unpacked(value):
+    if isinstance(value, list):
+        return [unpacked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"_columns", "_rows"}:
+        return [dict(zip(value["_columns"], map(unpacked, row))) for row in value["_rows"]]
+    return {key: unpacked(one) for key, one in value.items()}
+
+
+def data_of(page):
+    return unpacked(json.loads(re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)))
+
+
+def cut(value):
+    """The report's document as the page has it: strings of 2,000 bytes at most."""
+    if isinstance(value, list):
+        return [cut(one) for one in value]
+    if isinstance(value, dict):
+        return {key: cut(one) for key, one in value.items()}
+    if isinstance(value, str) and len(value.encode()) > 2000:
+        kept = value.encode()[:2000].decode(errors="ignore")
+        return f"{kept}… (cut: {len(value.encode())} bytes in all)"
+    return value
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory(prefix="tscope-html-")
+        cls.folder = cls.holder.name
+        cls.made = inputs.made(TRACEGEN, cls.folder)
+        cls.browser = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.holder.cleanup()
+
+    def setUp(self):
+        self.browser.size(1280, 900)
+
+    def page_of(self, name, *arguments):
+        path = os.path.join(self.folder, name + ".html")
+        done = subprocess.run([REPORT, *arguments[:1 if arguments[0] == "diff" else 0], "--format", "html",
+                               "--output", path, *arguments[1 if arguments[0] == "diff" else 0:]],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def report_of(self, *arguments):
+        done = subprocess.run([REPORT, "--format", "json", *arguments], capture_output=True, check=True)
+        return json.loads(done.stdout)
+
+    def open(self, path):
+        self.browser.open(path)
+        self.no_complaints(path)
+
+    def no_complaints(self, path):
+        self.assertEqual([entry["message"] for entry in self.browser.logs()], [], path)
+        self.assertEqual(self.browser.requests(), [], path)
+
+    def text(self, selector):
+        return self.browser.run("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)",
+                                selector)
+
+    def column(self, panel, name, table=0):
+        """What a table of a panel shows under a head."""
+        return self.browser.run("""
+          const table = document.querySelectorAll('#' + arguments[0] + ' table')[arguments[2]];
+          const heads = [...table.querySelectorAll('thead th')].map(th => th.querySelector('button').firstChild.data);
+          const at = heads.indexOf(arguments[1]);
+          return [...table.querySelectorAll('tbody tr')].map(tr => tr.children[at].innerText.trim());
+        """, panel, name, table)
+
+
+class Opens(Page):
+    def check(self, name, paths):
+        path = self.page_of(name, *paths)
+        self.open(path)
+        with open(path, encoding="utf-8") as file:
+            page = file.read()
+        self.assertLess(len(page.encode()) - len(re.search(r'id="data">(.*?)</script>', page, re.S).group(1)),
+                        CODE_LIMIT)
+        self.assertEqual(data_of(page)["report"], cut(self.report_of(*paths)), name)
+        self.assertTrue(self.text("#verdict"), name)
+        self.assertNotIn("undefined", " ".join(self.text("main")))
+        self.assertNotIn("NaN", re.sub(r"\bNaN loss|not a number|NaN", "", " ".join(self.text("main h2"))))
+        # Nothing wider than the window, on a laptop and on a phone.
+        for width in (1280, 390):
+            self.browser.size(width, 900)
+            self.browser.settle()
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width, name)
+        self.browser.size(1280, 900)
+
+    def test_what_tscope_records_and_logs(self):
+        for name, paths in self.made.items():
+            with self.subTest(name):
+                self.check(name, paths)
+
+    def test_recordings_of_other_tools(self):
+        found = inputs.recordings(SHARED, self.folder)
+        if not found:
+            self.skipTest(f"no recordings in {SHARED}/testdata")
+        for name, paths in found.items():
+            with self.subTest(name):
+                self.check(name, paths)
+
+    def test_two_runs(self):
+        path = self.page_of("diff", "diff", *self.made["even"], *self.made["slow-rank"])
+        self.open(path)
+        with open(path, encoding="utf-8") as file:
+            data = data_of(file.read())
+        self.assertEqual(data["before"], self.report_of(*self.made["even"]))
+        self.assertEqual(data["report"]["diff"]["after"], "synthetic")
+        self.assertEqual(self.column("figures", "figure")[0], data["report"]["diff"]["rows"][0]["name"])
+        self.assertEqual(len(self.text("#bothsteps canvas")), 2)
+        logs = self.page_of("diff-logs", "diff", *self.made["log"], *self.made["log-nan"])
+        self.open(logs)
+
+
+class Shows(Page):
+    def setUp(self):
+        super().setUp()
+        self.open(self.page_of("slow-rank", *self.made["slow-rank"]))
+        self.report = self.report_of(*self.made["slow-rank"])
+
+    def test_the_verdict_on_top(self):
+        finding = self.report["findings"][0]
+        card = self.text("#verdict .finding")[0]
+        self.assertIn(finding["title"], card)
+        self.assertIn(finding["action"], card)
+        self.assertIn(finding["evidence"], card)
+        self.assertIn("worth " + ms(1e3 * finding["worth_s"]), card)
+        tiles = dict(zip(self.text("#verdict .tile .dim"), self.text("#verdict .tile b")))
+        self.assertEqual(tiles["median step"], ms(self.report["steps"]["median_ms"]))
+        self.assertEqual(tiles["exposed communication"], ms(self.report["overlap"]["exposed_ms"]))
+        # In one screen of a laptop.
+        self.assertLess(self.browser.run(
+            "return document.querySelector('#verdict .finding').getBoundingClientRect().bottom"), 900)
+
+    def test_the_numbers_of_the_json_report(self):
+        ranks = self.report["distributed"]["ranks"]
+        self.assertEqual(self.column("ranks", "compute"), [ms(row["mean_compute_ms"]) for row in ranks])
+        self.assertEqual(self.column("ranks", "peers wait"), [ms(row["imposed_wait_ms"]) for row in ranks])
+        lines = self.report["budget"]["lines"]
+        self.assertEqual(self.column("budget", "where the time went"), [line["name"] for line in lines])
+        self.assertEqual(self.column("budget", "time"), [ms(1e3 * line["seconds"]) for line in lines])
+        kernels = self.report["kernels"]["top"]
+        self.assertEqual(self.column("kernels", "sum"), [ms(row["sum_ms"]) for row in kernels[:12]])
+        collectives = self.report["collectives"]
+        table = len(self.browser.run("return [...document.querySelectorAll('#communication table')].map(t => 1)")) - 1
+        self.assertEqual(self.column("communication", "transfer", table),
+                         [ms(row["transfer_ms"]) for row in collectives])
+
+    def test_tables_sort_and_filter(self):
+        compute = [row["mean_compute_ms"] for row in self.report["distributed"]["ranks"]]
+        slowest_first = sorted(range(4), key=lambda rank: -compute[rank])
+        head = "#ranks thead th:nth-child(3)"
+        self.browser.click(head + " button")
+        self.assertEqual([re.sub(r"\D", "", cell) for cell in self.column("ranks", "rank")],
+                         [str(rank) for rank in slowest_first])
+        sort = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
+        self.assertEqual(self.browser.run(sort, head), "descending")
+        self.browser.click(head + " button")
+        self.assertEqual(self.browser.run(sort, head), "ascending")
+        self.assertEqual([re.sub(r"\D", "", cell) for cell in self.column("ranks", "rank")],
+                         [str(rank) for rank in reversed(slowest_first)])
+        names = self.column("path", "most of it")
+        word = names[0].split()[0].lower()
+        self.browser.write("#path input[type=search]", word)
+        left = self.column("path", "most of it")
+        self.assertTrue(left)
+        self.assertTrue(all(word in name.lower() for name in left))
+
+    def test_a_step_is_chosen_by_click_and_by_keys(self):
+        self.browser.pointer("canvas.strip", 0.5, 0.5, press=True)
+        first = int(re.fullmatch(r"Step (\d+)", self.text("#steps .chosen h3")[0]).group(1))
+        self.browser.keys("ArrowRight")
+        self.assertEqual(self.text("#steps .chosen h3"), [f"Step {first + 1}"])
+        series = self.report["series"]["steps"]
+        at = series["step"].index(first + 1)
+        shown = self.text("#steps .chosen")[0]
+        for key in ("wall_ms", "compute_ms", "exposed_wait_ms"):
+            self.assertIn(ms(series[key][at]), shown)
+        self.browser.keys("Escape")
+        self.assertEqual(self.text("#steps .chosen h3"), [])
+
+    def view(self, selector):
+        return self.browser.run("const c = document.querySelector(arguments[0]);"
+                                "return [Number(c.dataset.from), Number(c.dataset.to)]", selector)
+
+    def test_pictures_zoom_and_move_together(self):
+        whole = self.view("canvas.strip")
+        self.assertEqual(whole, [0, 40])
+        self.browser.pointer("canvas.strip", 0.5, 0.5, press=True)
+        self.browser.keys("+")
+        near = self.view("canvas.strip")
+        self.assertAlmostEqual(near[1] - near[0], 20)
+        self.assertEqual(self.view("canvas.heat"), near)
+        self.browser.pointer("canvas.heat", 0.6, 0.3, drag=100)
+        moved = self.view("canvas.strip")
+        self.assertLess(moved[0], near[0])
+        self.assertAlmostEqual(moved[1] - moved[0], 20)
+        self.browser.pointer("canvas.strip", 0.5, 0.5, press=True, wheel=-200)
+        self.assertLess(self.view("canvas.strip")[1] - self.view("canvas.strip")[0], 20)
+        self.browser.keys("0")
+        self.assertEqual(self.view("canvas.heat"), whole)
+
+    def test_the_heat_map_tells_each_cell(self):
+        table = self.report["series"]["by_rank"]
+        self.browser.pointer("canvas.heat", 0.5, 0.4)
+        tip = self.text("#tip")[0]
+        rank, step = map(int, re.search(r"rank (\d+) · step (\d+)", tip).groups())
+        row = table["rows"][rank]
+        column = table["step"].index(step)
+        for key in ("wall_ms", "compute_ms", "late_ms"):
+            self.assertIn(ms(row[key][column]), tip)
+        self.browser.click("#ranks .choice button[data-value=compute_ms]")
+        self.browser.click("#ranks .choice button[data-value=value]")  # the worst first
+        self.browser.pointer("canvas.heat", 0.5, 0.05)
+        self.assertIn("rank 2 ", self.text("#tip")[0])
+        self.browser.pointer("canvas.heat", 0.5, 0.05, press=True)
+        self.browser.keys("ArrowDown")
+        self.browser.pointer("canvas.heat", 0.9, 0.05)
+
+    def test_keys_and_links_lead_through_the_page(self):
+        at = "return document.activeElement.id"
+        self.browser.keys("j")
+        second = self.browser.run(at)
+        self.assertIn(second, [a.lower() for a in self.browser.run(
+            "return [...document.querySelectorAll('section.panel')].map(s => s.id)")])
+        self.browser.keys("j")
+        self.assertNotEqual(self.browser.run(at), second)
+        self.browser.click("#verdict .finding .links a")
+        self.assertEqual(self.browser.run(at), "ranks")
+        self.browser.click("#contents a[href='#kernels']")
+        self.assertEqual(self.browser.run(at), "kernels")
+        # Whatever can be pressed can be reached with the keyboard.
+        self.assertEqual(self.browser.run(
+            "return [...document.querySelectorAll('button, a[href], input, canvas.strip, canvas.heat')]"
+            ".filter(e => e.tabIndex < 0).length"), 0)
+
+    def test_light_dark_and_paper(self):
+        ground = "return getComputedStyle(document.body.parentElement).backgroundColor"
+        light = self.browser.run(ground)
+        self.browser.run("document.activeElement.blur()")
+        self.browser.keys("t")
+        self.assertNotEqual(self.browser.run(ground), light)
+        self.browser.keys("t")
+        self.assertEqual(self.browser.run(ground), light)
+        pdf = self.browser.command("Page.printToPDF", printBackground=True)["data"]
+        self.assertTrue(pdf.startswith("JVBERi0"))  # %PDF-
+        self.no_complaints("printing")
+
+    def test_every_picture_has_words(self):
+        self.assertEqual(self.browser.run(
+            "return [...document.querySelectorAll('main canvas, main svg')].filter(e => !e.getAttribute('aria-label')"
+            " && e.getAttribute('aria-hidden') !== 'true').map(e => e.className.baseVal || e.className)"), [])
+
+
+class Harmless(Page):
+    def nothing_ran(self, path):
+        self.no_complaints(path)
+        self.assertIsNone(self.browser.run("return window.hacked === undefined ? null : 1"))
+        self.assertEqual(self.browser.run("return [document.scripts.length, document.images.length,"
+                                          "document.querySelectorAll('iframe, object, embed').length]"), [2, 0, 0])
+
+    def read_all(self, path):
+        """Opens a page and everything on it that opens."""
+        self.browser.open(path)
+        self.browser.run("document.querySelectorAll('details').forEach(d => d.open = true);"
+                         "document.querySelectorAll('.more button:last-of-type, thead button')"
+                         ".forEach(b => b.click());")
+        self.browser.settle()
+        for canvas in ("canvas.strip", "canvas.path"):
+            if self.browser.run("return document.querySelectorAll(arguments[0]).length", canvas):
+                self.browser.pointer(canvas, 0.5, 0.3, press=True)
+        self.nothing_ran(path)
+
+    def test_names_in_recordings(self):
+        path = os.path.join(self.folder, "hostile.json")
+        made = inputs.kineto(path, inputs.HOSTILE, host=inputs.HOSTILE[0])
+        page = self.page_of("hostile", *made)
+        self.assertLess(os.path.getsize(page), 1_000_000)  # a name of a megabyte is cut
+        self.read_all(page)
+        shown = " ".join(self.text("main"))
+        self.assertIn("<img src=x onerror=window.hacked=1>", shown)  # as text
+        self.assertNotIn("\u202e", shown)  # made visible
+
+    def test_names_in_logs_and_paths(self):
+        folder = os.path.join(self.folder, "<img src=x onerror=window.hacked=1>")
+        os.mkdir(folder)
+        made = inputs.log(folder, "loss </script><script>window.hacked=1</script>".replace("/", "\u2215"),
+                          [3 - step / 100 for step in range(80)], lambda step: {word[:200]: step for word in inputs.HOSTILE})
+        page = self.page_of("hostile-log", *made)
+        self.read_all(page)
+        self.read_all(self.page_of("hostile-diff", "diff", *made, *self.made["log"]))
+
+    def test_random_names(self):
+        dice = random.Random(11)
+        alphabet = [*"<>&'\"/\\`${}()[];:=!-#%@ \n\t\0", "script", "onerror=", "</", "<!--", "-->", "]]>", "\u2028",
+                    "\u202e", "\ud83d", "\U0001f4a3", "é", "window.hacked=1", "x" * 500]
+        for turn in range(6):
+            names = ["".join(dice.choice(alphabet) for _ in range(dice.randint(1, 60))) for _ in range(12)]
+            made = inputs.kineto(os.path.join(self.folder, f"random{turn}.json"), names)
+            with self.subTest(turn):
+                self.read_all(self.page_of(f"random{turn}", *made))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)
