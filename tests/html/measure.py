@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How large a page is, how fast it opens and zooms: measure.py TSCOPE-REPORT PATH... Asserts nothing."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import browser  # noqa: E402
+
+# Zooms and pans the first picture for two seconds, a change in each frame.
+ZOOM = """
+const canvas = document.querySelector(arguments[0]), done = arguments[arguments.length - 1];
+canvas.scrollIntoView({block: 'center'});
+canvas.focus();
+const keys = ['+', '+', 'd', 'd', '-', 'a', '-', 'a'];
+let frames = 0, worst = 0, begin = 0, last = 0;
+function next(now) {
+  if (!begin) begin = now;
+  else worst = Math.max(worst, now - last);
+  last = now;
+  if (now - begin > 2000) return done([frames / ((now - begin) / 1000), worst]);
+  canvas.dispatchEvent(new KeyboardEvent('keydown', {key: keys[frames % keys.length], bubbles: true}));
+  frames++;
+  requestAnimationFrame(next);
+}
+requestAnimationFrame(next);
+"""
+
+
+def main():
+    report, *paths = sys.argv[1:]
+    browser.need()
+    with tempfile.TemporaryDirectory(prefix="tscope-measure-") as folder:
+        page = os.path.join(folder, "page.html")
+        begin = time.monotonic()
+        subprocess.run([report, "--format", "html", "--output", page, *paths], check=True)
+        print(f"written in {time.monotonic() - begin:.2f} s, {os.path.getsize(page):,} bytes")
+        with browser.Browser(still=False) as chromium:
+            for _ in range(3):
+                print(f"ready {chromium.open(page):.2f} s after it was asked for; by its own clock",
+                      chromium.run("return Math.round(performance.now())"), "ms; to interactive",
+                      chromium.run("return Math.round(performance.getEntriesByType('navigation')[0].domInteractive)"),
+                      "ms")
+            for canvas in ("canvas.strip", "canvas.heat", "canvas.timeline"):
+                if chromium.run("return document.querySelectorAll(arguments[0]).length", canvas):
+                    chromium.do("POST", "/timeouts", {"script": 30000})
+                    rate, worst = chromium.wait_run(ZOOM, canvas)
+                    print(f"{canvas}: {rate:.0f} frames a second while zooming, the slowest took {worst:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
