@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scalar_line.h"
+#include "format/scalar_line.h"
 
 #include <string.h>
 

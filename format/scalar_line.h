@@ -13,8 +13,8 @@
 #ifndef TSCOPE_SCALAR_LINE_H
 #define TSCOPE_SCALAR_LINE_H
 
-#include "scalar_words.def"
-#include "tscope_format.h"
+#include "format/scalar_words.def"
+#include "format/tscope_format.h"
 
 #include <stddef.h>
 

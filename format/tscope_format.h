@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "enums.def"
-#include "records.def"
+#include "format/enums.def"
+#include "format/records.def"
 
 typedef uint8_t u8;
 typedef uint16_t u16;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "align.h"
+#include "align/align.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_clock.h"
-#include "robust.h"
-#include "samples.h"
+#include "align/host_clock.h"
+#include "base/robust.h"
+#include "align/samples.h"
 
 #define LEAST_COLLECTIVES 3u  /* fewer say nothing */
 #define MOST_DRIFT 500e-6     /* no working clock drifts more */

@@ -8,8 +8,8 @@
 #ifndef TSCOPE_ALIGN_H
 #define TSCOPE_ALIGN_H
 
-#include "arena.h"
-#include "model.h"
+#include "base/arena.h"
+#include "model/model.h"
 
 /* axis = local + offset + drift x (local - pivot) */
 struct rank_clock {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "host_clock.h"
+#include "align/host_clock.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "robust.h"
+#include "base/robust.h"
 
 #define SAME_BOOT_NS 1000000 /* NTP slews CLOCK_REALTIME, but for all processes alike */
 #define NOISE_FACTOR 3.0

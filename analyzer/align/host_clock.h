@@ -6,8 +6,8 @@
 #ifndef TSCOPE_HOST_CLOCK_H
 #define TSCOPE_HOST_CLOCK_H
 
-#include "align.h"
-#include "samples.h"
+#include "align/align.h"
+#include "align/samples.h"
 
 /* Gives the ranks of each host one clock where the ends of those `placed` bear it out; on the host
  * of `root`, whose clock is the axis, that clock. Returns how many ranks share a clock with

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "samples.h"
+#include "align/samples.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "robust.h"
+#include "base/robust.h"
 
 static bool is_barrier_like(u8 op) {
   return op == TSCOPE_OP_ALLREDUCE || op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_REDUCE_SCATTER ||

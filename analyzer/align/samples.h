@@ -8,8 +8,8 @@
 #ifndef TSCOPE_SAMPLES_H
 #define TSCOPE_SAMPLES_H
 
-#include "arena.h"
-#include "model.h"
+#include "base/arena.h"
+#include "model/model.h"
 
 #define MOST_SAMPLES 256u
 

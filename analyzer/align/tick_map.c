@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tick_map.h"
+#include "align/tick_map.h"
 
 #include <errno.h>
 #include <math.h>

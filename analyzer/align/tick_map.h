@@ -5,8 +5,8 @@
 #ifndef TSCOPE_TICK_MAP_H
 #define TSCOPE_TICK_MAP_H
 
-#include "arena.h"
-#include "tscope_format.h"
+#include "base/arena.h"
+#include "format/tscope_format.h"
 
 struct tick_anchor {
   u64 ticks; /* unshifted */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "diff.h"
+#include "diff/diff.h"
 
 #include <math.h>
 #include <stdio.h>

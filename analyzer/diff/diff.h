@@ -6,8 +6,8 @@
 #ifndef TSCOPE_DIFF_H
 #define TSCOPE_DIFF_H
 
-#include "arena.h"
-#include "results.h"
+#include "base/arena.h"
+#include "analyses/results.h"
 
 /* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for names.
  * 0, or negative errno. */

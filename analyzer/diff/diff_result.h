@@ -6,7 +6,7 @@
 #ifndef TSCOPE_DIFF_RESULT_H
 #define TSCOPE_DIFF_RESULT_H
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 struct finding;
 struct results;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "byte_source.h"
+#include "import/byte_source.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "import.h"
+#include "import/import.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "byte_source.h"
-#include "internal.h"
+#include "import/byte_source.h"
+#include "model/internal.h"
 
 #define FOLDERS_DEEP 3u
 

@@ -7,9 +7,9 @@
 #ifndef TSCOPE_IMPORT_H
 #define TSCOPE_IMPORT_H
 
-#include "arena.h"
-#include "inputs.def"
-#include "model.h"
+#include "base/arena.h"
+#include "import/inputs.def"
+#include "model/model.h"
 
 #define INPUT_HEAD_BYTES 65536u
 

@@ -3,7 +3,7 @@
  * The pickle machine: a stack of values, marks in it, and a memo of what may be referred to again.
  * Python's Lib/pickletools.py describes every instruction.
  */
-#include "pickle.h"
+#include "import/pickle.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pickle_ops.h"
-#include "pickle_text.h"
-#include "value_build.h"
-#include "vector.h"
+#include "import/pickle_ops.h"
+#include "import/pickle_text.h"
+#include "import/value_build.h"
+#include "base/vector.h"
 
 #define NEWEST_PROTOCOL 5
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "arena.h"
-#include "value.h"
+#include "base/arena.h"
+#include "import/value.h"
 
 /* Deepest nesting that is read. */
 #define PICKLE_MOST_DEPTH 256u

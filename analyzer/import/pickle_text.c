@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pickle_text.h"
+#include "import/pickle_text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #ifndef TSCOPE_PICKLE_TEXT_H
 #define TSCOPE_PICKLE_TEXT_H
 
-#include "value_build.h"
+#include "import/value_build.h"
 
 /* The two's complement of an integer, least significant byte first, of up to 64 bits or more. */
 int pickle_integer(struct value_builder *b, const u8 *bytes, u32 n, struct value *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "value.h"
+#include "import/value.h"
 
 #include <math.h>
 #include <string.h>

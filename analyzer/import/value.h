@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 enum value_kind {
   VALUE_NONE = 1,

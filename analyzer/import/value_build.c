@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "value_build.h"
+#include "import/value_build.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vector.h"
+#include "base/vector.h"
 
 /* Beyond these, what is read is taken to be content rather than a word that comes again. */
 #define TEXT_WORTH_KEEPING_ONCE 1024u

@@ -8,8 +8,8 @@
 #ifndef TSCOPE_VALUE_BUILD_H
 #define TSCOPE_VALUE_BUILD_H
 
-#include "arena.h"
-#include "value.h"
+#include "base/arena.h"
+#include "import/value.h"
 
 struct value_table {
   struct value_slot *slots;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "value_json.h"
+#include "import/value_json.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
-#include "value_build.h"
+#include "import/value_build.h"
 
 #define MOST_DEPTH 256u
 

@@ -5,8 +5,8 @@
 #ifndef TSCOPE_VALUE_JSON_H
 #define TSCOPE_VALUE_JSON_H
 
-#include "arena.h"
-#include "value.h"
+#include "base/arena.h"
+#include "import/value.h"
 
 /* Reads one JSON text into `arena`; the bytes are not needed afterwards. 0, or negative errno with
  * the reason and the place in `why`. */

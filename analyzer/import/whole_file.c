@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "whole_file.h"
+#include "import/whole_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "byte_source.h"
+#include "import/byte_source.h"
 
 #define LEAST_ROOM 65536u
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 /* All bytes of a file, decompressed where it is gzip, with a zero behind them that `n` does not
  * count; for formats that cannot be read as they come. free() them. 0, or negative errno: -EBADMSG

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "attention.h"
+#include "kernels/attention.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel_text.h"
+#include "kernels/kernel_text.h"
 
 /* A kind of kernel that says its shape. */
 static const struct {

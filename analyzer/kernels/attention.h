@@ -5,7 +5,7 @@
 #ifndef TSCOPE_ATTENTION_H
 #define TSCOPE_ATTENTION_H
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 /* An estimate of the operations of one launch of FlashAttention 2, mangled or not, by its template
  * arguments and its grid; NAN for every other kernel and for NULL.

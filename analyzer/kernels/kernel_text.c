@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel_text.h"
+#include "kernels/kernel_text.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 /* Of the C++ ABI, https://itanium-cxx-abi.github.io/cxx-abi/abi.html#demangler */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);

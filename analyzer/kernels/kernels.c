@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
-#include "kernel_text.h"
-#include "patterns.h"
+#include "base/arena.h"
+#include "kernels/kernel_text.h"
+#include "kernels/patterns.h"
 
 struct kernel_names {
   struct kernel_patterns *patterns;

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "categories.def"
+#include "kernels/categories.def"
 
 /* A file may add categories: their numbers follow these. */
 enum kernel_category {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patterns.h"
+#include "kernels/patterns.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "arena.h"
-#include "kernels.h"
-#include "vector.h"
+#include "base/arena.h"
+#include "kernels/kernels.h"
+#include "base/vector.h"
 
 /* Of a longer name only the beginning is looked at: what a kernel does stands there. */
 #define LOOKED_AT 4096

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "precision.h"
+#include "kernels/precision.h"
 
 /* cublasComputeType_t. */
 enum {

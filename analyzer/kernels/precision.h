@@ -5,7 +5,7 @@
 #ifndef TSCOPE_PRECISION_H
 #define TSCOPE_PRECISION_H
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 /* From the fastest arithmetic to the slowest: P(NAME, "text of reports"). */
 #define TSCOPE_PRECISIONS(P)                                                                       \

@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "internal.h"
-#include "parallel.h"
-#include "robust.h"
+#include "model/internal.h"
+#include "base/parallel.h"
+#include "base/robust.h"
 
 struct placing {
   struct model *model;

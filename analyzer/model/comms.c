@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
-#include "internal.h"
+#include "model/internal.h"
 
 #define MOST_MEMBERS (1u << 20) /* a larger size is damage */
 

@@ -5,8 +5,8 @@
 #ifndef TSCOPE_MODEL_INTERNAL_H
 #define TSCOPE_MODEL_INTERNAL_H
 
-#include "align.h"
-#include "spine.h"
+#include "align/align.h"
+#include "model/rank_events.h"
 
 struct model_internal {
   struct arena arena;

@@ -11,7 +11,7 @@
 #ifndef TSCOPE_LEDGER_H
 #define TSCOPE_LEDGER_H
 
-#include "model.h"
+#include "model/model.h"
 
 #define SEQ_UNKNOWN (-1ll)
 

@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "parallel.h"
-#include "processes.h"
+#include "base/parallel.h"
+#include "import/tscope/processes.h"
 
 struct loading {
   struct model *model;

@@ -15,7 +15,7 @@
 #ifndef TSCOPE_MEMORY_HISTORY_H
 #define TSCOPE_MEMORY_HISTORY_H
 
-#include "model.h"
+#include "model/model.h"
 
 struct arena;
 

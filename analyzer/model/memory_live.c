@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "memory_live.h"
+#include "model/memory_live.h"
 
 #include <stdlib.h>
 #include <string.h>

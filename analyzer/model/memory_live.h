@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 struct live_block {
   u64 address;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 #define NS_UNKNOWN INT64_MIN
 #define INDEX_NONE 0xffffffffu

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 struct module_stat {
   const char *name; /* full, such as "Transformer.layers.0.attention" */

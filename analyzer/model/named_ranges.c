@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "named_ranges.h"
+#include "model/named_ranges.h"
 
 #include <errno.h>
 
-#include "internal.h"
+#include "model/internal.h"
 
 /* By number of name and domain, open addressing. */
 struct slot {

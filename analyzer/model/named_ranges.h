@@ -6,8 +6,8 @@
 #ifndef TSCOPE_NAMED_RANGES_H
 #define TSCOPE_NAMED_RANGES_H
 
-#include "arena.h"
-#include "model.h"
+#include "base/arena.h"
+#include "model/model.h"
 
 struct named_range {
   const char *name;   /* without a number at its end; "" beyond the trace's table */

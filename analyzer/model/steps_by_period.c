@@ -4,10 +4,10 @@
  */
 #include <math.h>
 
-#include "parallel.h"
-#include "period.h"
-#include "robust.h"
-#include "steps.h"
+#include "base/parallel.h"
+#include "base/period.h"
+#include "base/robust.h"
+#include "model/find_steps.h"
 
 #define OTHER_CUT_FACTOR 1.5 /* how much longer another pause must be than the one at the start */
 #define GAP_RANKS 8u         /* ranks whose pauses are averaged */

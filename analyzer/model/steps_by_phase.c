@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
-#include "period.h"
-#include "steps.h"
+#include "base/period.h"
+#include "model/find_steps.h"
 
 static bool push(struct rank_bounds *bounds, i64 time) {
   return VECTOR_PUSH(&bounds->at, time);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "export_tables.h"
+#include "report/export_tables.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ledger.h"
-#include "selection.h"
-#include "utf8.h"
+#include "model/ledger.h"
+#include "report/selection.h"
+#include "base/utf8.h"
 
 #define MOST_COLUMNS 20
 

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_EXPORT_TABLES_H
 #define TSCOPE_EXPORT_TABLES_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* Writes groups.csv, memberships.csv, collectives.csv, calls.csv and, with all of them,
  * tables.json into `folder`, which is made if need be. Only what `view` selects. 0, or negative

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "options.h"
+#include "report/options.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs.def"
-#include "options.def"
-#include "selection.h"
+#include "import/inputs.def"
+#include "report/options.def"
+#include "report/selection.h"
 
 /* Each takes one option's argument in: NULL, or what the argument should have been. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "progress.h"
+#include "report/progress.h"
 
 #include <time.h>
 #include <unistd.h>

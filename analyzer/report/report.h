@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "results.h"
+#include "analyses/results.h"
 
 #define REPORT_MIN_WIDTH 60
 #define REPORT_MAX_WIDTH 160

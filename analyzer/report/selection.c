@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "selection.h"
+#include "report/selection.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #ifndef TSCOPE_SELECTION_H
 #define TSCOPE_SELECTION_H
 
-#include "ledger.h"
-#include "report.h"
+#include "model/ledger.h"
+#include "report/report.h"
 
 /* Whether a list such as 0,4-7 makes sense. */
 bool selection_is_ranks(const char *list);

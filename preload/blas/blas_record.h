@@ -7,7 +7,7 @@
 #ifndef TSCOPE_BLAS_RECORD_H
 #define TSCOPE_BLAS_RECORD_H
 
-#include "blas_types.h"
+#include "blas/blas_types.h"
 #include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 

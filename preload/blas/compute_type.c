@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blas_record.h"
+#include "blas/blas_record.h"
 
 enum {
   COMPUTE_32F = 68,

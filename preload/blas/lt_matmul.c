@@ -4,7 +4,7 @@
  * needs no GPU and changes nothing. Attributes and their types:
  * https://docs.nvidia.com/cuda/cublas/#cublasltmatrixlayoutattribute-t
  */
-#include "blas_record.h"
+#include "blas/blas_record.h"
 
 const char *const tscope_cublaslt_sonames[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                                "libcublasLt.so.11", NULL};

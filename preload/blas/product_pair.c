@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "blas_record.h"
-#include "cuda/streams.h"
-#include "env.h"
+#include "blas/blas_record.h"
+#include "cuda/stream_numbers.h"
+#include "process/env.h"
 
 static u32 one_in(void) {
   return tscope_env.gpu_products < UINT32_MAX ? (u32)tscope_env.gpu_products : UINT32_MAX;

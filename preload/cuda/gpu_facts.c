@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "gpu_facts.h"
+#include "cuda/gpu_facts.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_thread.h"
+#include "cuda/cuda_thread.h"
 #include "gpu/gpu_clock.h"
-#include "last_error.h"
+#include "cuda/last_error.h"
 
 static bool told;
 

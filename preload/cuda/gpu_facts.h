@@ -2,7 +2,7 @@
 #ifndef TSCOPE_GPU_FACTS_H
 #define TSCOPE_GPU_FACTS_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 /* Records GPU name and memory, driver and runtime version, the first time it is called. Only asks
  * functions that the process has loaded; call it where a context exists. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernel_names.h"
+#include "cuda/kernel_names.h"
 
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "cuda_thread.h"
-#include "handle_map.h"
-#include "last_error.h"
+#include "cuda/cuda_thread.h"
+#include "hooks/handle_map.h"
+#include "cuda/last_error.h"
 
 /* A training framework brings some ten thousand kernels; pages of the table that are not used are
  * never touched. */

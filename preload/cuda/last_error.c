@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "last_error.h"
+#include "cuda/last_error.h"
 
 #include <cuda_runtime_api.h>
 
-#include "cuda_thread.h"
+#include "cuda/cuda_thread.h"
 
 static struct tscope_symbol peek = {.name = "cudaPeekAtLastError", .sonames = tscope_cuda_sonames};
 static struct tscope_symbol get = {.name = "cudaGetLastError", .sonames = tscope_cuda_sonames};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "out_of_memory.h"
+#include "cuda/out_of_memory.h"
 
 #include <errno.h>
 
-#include "cuda_thread.h"
+#include "cuda/cuda_thread.h"
 
 /* c10::Device of a CUDA device, as in TENSOR records. */
 static u32 cuda_device(int index) {

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_OUT_OF_MEMORY_H
 #define TSCOPE_OUT_OF_MEMORY_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 /* Writes an OUT_OF_MEMORY record of a call that began at `start` (raw ticks) and asked for `bytes`.
  * Asks the driver how much is free, which leaves the job's last error alone; errno is preserved. */

@@ -5,8 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "allow_list.h"
-#include "real_dlsym.h"
+#include "driver/hooked_symbols.h"
+#include "resolve/real_dlsym.h"
 
 /* What the trampoline finds in two registers. */
 struct answer {

@@ -8,7 +8,7 @@
 
 #include "cuda/cuda_record.h"
 #include "cuda/kernel_names.h"
-#include "driver_types.h"
+#include "driver/driver_types.h"
 
 /* What a launch of the driver's launches, told apart from host functions by a bit that no address
  * has. */

@@ -3,9 +3,9 @@
  * cuGetProcAddress(), by which the CUDA runtime, also where it is linked into NCCL, cuBLAS and
  * cuDNN, finds all of the driver; and the calls that give kernels their names.
  */
-#include "driver_types.h"
+#include "driver/driver_types.h"
 
-#include "driver_symbols.h"
+#include "driver/driver_symbols.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "cuda/kernel_names.h"
-#include "cuda/streams.h"
+#include "cuda/stream_numbers.h"
 #include "gpu/event_pairs.h"
-#include "real_dlsym.h"
+#include "resolve/real_dlsym.h"
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "cuda_events.h"
+#include "gpu/cuda_events.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
 #include "cuda/cuda_thread.h"
-#include "real_dlsym.h"
+#include "resolve/real_dlsym.h"
 
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cupti_buffers.h"
+#include "gpu/cupti_buffers.h"
 
 #include <errno.h>
 #include <string.h>

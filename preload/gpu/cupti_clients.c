@@ -5,7 +5,7 @@
  * the call that begins its session closes the source first, which puts everything back. tscope's
  * own calls go to the library directly and do not come by here.
  */
-#include "cupti_clients.h"
+#include "gpu/cupti_clients.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu_clock.h"
+#include "gpu/gpu_clock.h"
 
 enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 

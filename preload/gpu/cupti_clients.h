@@ -5,9 +5,9 @@
 #ifndef TSCOPE_CUPTI_CLIENTS_H
 #define TSCOPE_CUPTI_CLIENTS_H
 
-#include "cupti_hooks.def"
-#include "cupti_library.h"
-#include "hook.h"
+#include "gpu/cupti_hooks.def"
+#include "gpu/cupti_library.h"
+#include "record/hook.h"
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what) CUPTI_##name_,
 enum cupti_symbol { TSCOPE_CUPTI_HOOKS(HOOK) };

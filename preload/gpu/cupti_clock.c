@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cupti_clock.h"
+#include "gpu/cupti_clock.h"
 
 #include <time.h>
 
-#include "lock.h"
+#include "process/lock.h"
 
 enum {
   TRIES = 3,

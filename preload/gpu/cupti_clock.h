@@ -9,8 +9,8 @@
 #ifndef TSCOPE_CUPTI_CLOCK_H
 #define TSCOPE_CUPTI_CLOCK_H
 
-#include "cupti_library.h"
-#include "hook.h"
+#include "gpu/cupti_library.h"
+#include "record/hook.h"
 
 /* How one clock reads on another: a line through an instant at which both were looked at. */
 struct clock_line {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cupti_decode.h"
+#include "gpu/cupti_decode.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_CUPTI_DECODE_H
 #define TSCOPE_CUPTI_DECODE_H
 
-#include "gpu_clock.h"
+#include "gpu/gpu_clock.h"
 
 enum cupti_kind {
   CUPTI_WORK,     /* the GPU did something: see `span` */

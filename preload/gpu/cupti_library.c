@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cupti_library.h"
+#include "gpu/cupti_library.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cuda/cuda_thread.h"
-#include "real_dlsym.h"
+#include "resolve/real_dlsym.h"
 
 TSCOPE_OLD_SYMBOL(dladdr);
 TSCOPE_OLD_SYMBOL(dlerror);

@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/shapes.h"
-#include "cuda/streams.h"
-#include "cupti_buffers.h"
-#include "cupti_clients.h"
-#include "cupti_clock.h"
-#include "cupti_decode.h"
-#include "cupti_library.h"
-#include "env.h"
-#include "gpu_spans.h"
+#include "cuda/launch_shapes.h"
+#include "cuda/stream_numbers.h"
+#include "gpu/cupti_buffers.h"
+#include "gpu/cupti_clients.h"
+#include "gpu/cupti_clock.h"
+#include "gpu/cupti_decode.h"
+#include "gpu/cupti_library.h"
+#include "process/env.h"
+#include "gpu/gpu_spans.h"
 
 enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
 enum { FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };

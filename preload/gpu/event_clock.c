@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "event_clock.h"
+#include "gpu/event_clock.h"
 
 #include <math.h>
 
-#include "cuda_events.h"
+#include "gpu/cuda_events.h"
 
 enum {
   CLOCKS = 16,

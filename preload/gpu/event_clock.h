@@ -7,7 +7,7 @@
 #ifndef TSCOPE_EVENT_CLOCK_H
 #define TSCOPE_EVENT_CLOCK_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 enum { EVENT_ANCHORS = 8 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "event_pairs.h"
+#include "gpu/event_pairs.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "cuda_events.h"
-#include "event_clock.h"
-#include "gpu_clock.h"
-#include "gpu_spans.h"
-#include "lock.h"
+#include "gpu/cuda_events.h"
+#include "gpu/event_clock.h"
+#include "gpu/gpu_clock.h"
+#include "gpu/gpu_spans.h"
+#include "process/lock.h"
 
 enum { POOLS = 64, PAIRS = 256, TAKE_PAIR_NS = 100000 };
 

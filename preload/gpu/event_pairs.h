@@ -12,7 +12,7 @@
 #ifndef TSCOPE_EVENT_PAIRS_H
 #define TSCOPE_EVENT_PAIRS_H
 
-#include "cuda/streams.h"
+#include "cuda/stream_numbers.h"
 
 struct event_pair;
 

@@ -2,19 +2,19 @@
  *
  * Which source of GPU time is open, and every change of that, written into the trace.
  */
-#include "gpu_clock.h"
+#include "gpu/gpu_clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/graphs.h"
-#include "cuda_events.h"
-#include "cupti_clients.h"
-#include "env.h"
-#include "gpu_spans.h"
-#include "lock.h"
+#include "cuda/graphs/cuda_graphs.h"
+#include "gpu/cuda_events.h"
+#include "gpu/cupti_clients.h"
+#include "process/env.h"
+#include "gpu/gpu_spans.h"
+#include "process/lock.h"
 
 /* In the order in which they are tried. */
 static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti, &gpu_clock_events};

@@ -9,7 +9,7 @@
 #ifndef TSCOPE_GPU_CLOCK_H
 #define TSCOPE_GPU_CLOCK_H
 
-#include "families.h"
+#include "process/families.h"
 
 /* Running totals of a source. */
 struct gpu_clock_counts {

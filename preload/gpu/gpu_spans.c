@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "gpu_spans.h"
+#include "gpu/gpu_spans.h"
 
 #include <string.h>
 
-#include "cuda/streams.h"
+#include "cuda/stream_numbers.h"
 
 bool gpu_kernel_is_collective(const char *name) {
   static const char *const libraries[] = {"nccl", "rccl"};

@@ -2,7 +2,7 @@
 #ifndef TSCOPE_GPU_SPANS_H
 #define TSCOPE_GPU_SPANS_H
 
-#include "cupti_decode.h"
+#include "gpu/cupti_decode.h"
 
 /* Spans are in nanoseconds, so the threads that deliver them have writers beside their own two. */
 struct gpu_thread {

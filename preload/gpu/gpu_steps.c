@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "gpu_steps.h"
+#include "gpu/gpu_steps.h"
 
 #include <stdio.h>
 
-#include "env.h"
-#include "gpu_clock.h"
+#include "process/env.h"
+#include "gpu/gpu_clock.h"
 
 /* The setting, 0 of 0 when there is none or it makes no sense. */
 struct cycle {

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_GPU_STEPS_H
 #define TSCOPE_GPU_STEPS_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 /* A step has ended on the host: an optimizer was done, or, if `marked`, the user began another one.
  * Marks count alone as soon as there is one. */

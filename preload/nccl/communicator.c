@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "communicator.h"
+#include "nccl/communicator.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "handle_map.h"
+#include "hooks/handle_map.h"
 
 enum { MAX_COMMUNICATORS = 2048, MAX_WAITING = 64 };
 

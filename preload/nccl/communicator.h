@@ -9,7 +9,7 @@
 
 #include <nccl.h>
 
-#include "hook.h"
+#include "record/hook.h"
 
 extern const char *const tscope_nccl_sonames[];
 

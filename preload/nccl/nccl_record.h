@@ -11,8 +11,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "communicator.h"
-#include "cuda/streams.h"
+#include "nccl/communicator.h"
+#include "cuda/stream_numbers.h"
 #include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 

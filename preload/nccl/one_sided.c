@@ -4,8 +4,8 @@
  */
 #include <stddef.h>
 
-#include "cuda/graphs.h"
-#include "nccl_record.h"
+#include "cuda/graphs/cuda_graphs.h"
+#include "nccl/nccl_record.h"
 
 struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_one_sided kind,
                                       size_t count, int datatype, int peer, ncclComm_t comm,

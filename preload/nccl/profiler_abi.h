@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 /* Kinds of event, bits of the activation mask. */
 enum {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "profiler_calls.h"
+#include "nccl/profiler_calls.h"
 
 #include <stddef.h>
 
-#include "lock.h"
+#include "process/lock.h"
 
 /* Calls between the job's hook and NCCL's word of them: those of the open groups. The older ones of
  * a full table were never run as collectives (a communicator of one rank copies). */

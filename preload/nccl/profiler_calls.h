@@ -6,7 +6,7 @@
 #ifndef TSCOPE_NCCL_PROFILER_CALLS_H
 #define TSCOPE_NCCL_PROFILER_CALLS_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 /* Whether NCCL took us for its profiler; nothing here costs anything before. */
 extern u8 profiler_attached;

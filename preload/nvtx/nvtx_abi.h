@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <wchar.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 enum { NVTX_MESSAGE_ASCII = 1, NVTX_MESSAGE_UNICODE = 2, NVTX_MESSAGE_REGISTERED = 3 };
 

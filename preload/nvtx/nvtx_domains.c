@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "nvtx_domains.h"
+#include "nvtx/nvtx_domains.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "nvtx_names.def"
+#include "nvtx/nvtx_names.def"
 
 enum { DOMAINS = 64, REGISTERED_BYTES = 1 << 19 };
 

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_NVTX_DOMAINS_H
 #define TSCOPE_NVTX_DOMAINS_H
 
-#include "nvtx_names.h"
+#include "nvtx/nvtx_names.h"
 
 struct nvtx_domain {
   bool left_alone;

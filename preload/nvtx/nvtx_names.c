@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "nvtx_names.h"
+#include "nvtx/nvtx_names.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
 
-#include "nvtx_names.def"
+#include "nvtx/nvtx_names.def"
 
 /* Names that differ are told apart up to here; a program that makes up names without end must not
  * use up the trace's strings. */

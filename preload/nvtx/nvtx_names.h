@@ -5,7 +5,7 @@
 #ifndef TSCOPE_NVTX_NAMES_H
 #define TSCOPE_NVTX_NAMES_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 enum { NVTX_TEXT_BYTES = 128 }; /* longer names are cut */
 

@@ -7,7 +7,7 @@
 #ifndef TSCOPE_NVTX_RANGES_H
 #define TSCOPE_NVTX_RANGES_H
 
-#include "nvtx_domains.h"
+#include "nvtx/nvtx_domains.h"
 
 void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text);
 void nvtx_pop(struct nvtx_domain *domain);

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "hook.h"
+#include "record/hook.h"
 
 #if defined(__aarch64__)
 

@@ -6,7 +6,7 @@
  * it does nothing but wait for that bucket's collective. Buckets come in the order they were
  * queued.
  */
-#include "torch_family.h"
+#include "torch/torch_family.h"
 
 void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq) {
   struct tscope_comm_wait_record record = {.comm = comm, .seq = seq};

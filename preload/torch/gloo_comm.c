@@ -9,13 +9,13 @@
  * Groups on NCCL are here for their labels alone: their communicators are NCCL's, which are made
  * one by one as a group needs them, and take its label with them.
  */
-#include "gloo_comm.h"
+#include "torch/gloo_comm.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "lock.h"
-#include "torch_record.h"
+#include "process/lock.h"
+#include "torch/torch_record.h"
 
 /* Numbers of NCCL communicators start at 0; a process has far fewer than this. */
 #define GLOO_COMM_FIRST 0x10000u

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_GLOO_COMM_H
 #define TSCOPE_GLOO_COMM_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 struct gloo_comm {
   const void *group; /* the ProcessGroupGloo; NULL while the entry is free */

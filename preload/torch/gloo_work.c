@@ -4,10 +4,10 @@
  * a worker thread of the group runs it; someone waits for it, or for its future. One table finds
  * the collective again by the work's address on all three.
  */
-#include "gloo_comm.h"
-#include "torch_family.h"
-#include "torch_record.h"
-#include "torch_version.h"
+#include "torch/gloo_comm.h"
+#include "torch/torch_family.h"
+#include "torch/torch_record.h"
+#include "torch/torch_version.h"
 
 /* The work under way: address, and communicator << 32 | sequence, which is TSCOPE_UNKNOWN for sends
  * and receives: they are counted apart. A set is searched whole. */

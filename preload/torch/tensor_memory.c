@@ -7,9 +7,9 @@
  * Events are detail, and a long job overwrites them; how much was allocated and reserved is also
  * kept in the spine, ten times a second while it changes, with the peaks between.
  */
-#include "tensor_memory.h"
+#include "torch/tensor_memory.h"
 
-#include "torch_family.h"
+#include "torch/torch_family.h"
 
 #define DEVICES 32u /* a power of two; devices that one process has tensors on */
 

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_TENSOR_MEMORY_H
 #define TSCOPE_TENSOR_MEMORY_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 /* Writes a MEMORY record for each device whose totals changed since the one before. */
 void tensor_memory_tell(struct tscope_thread *thread);

@@ -2,7 +2,7 @@
  *
  * Tensors: how much a collective is about.
  */
-#include "torch_family.h"
+#include "torch/torch_family.h"
 
 /* enum c10::ScalarType, as aoti_torch_get_dtype gives it */
 static enum tscope_dtype dtype_of(i32 scalar_type) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "torch_family.h"
+#include "torch/torch_family.h"
 
-#include "tensor_memory.h"
-#include "torch_version.h"
+#include "torch/tensor_memory.h"
+#include "torch/torch_version.h"
 
 struct torch_family torch_family;
 

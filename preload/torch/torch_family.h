@@ -6,8 +6,8 @@
 #ifndef TSCOPE_TORCH_FAMILY_H
 #define TSCOPE_TORCH_FAMILY_H
 
-#include "families.h"
-#include "torch_record.h"
+#include "process/families.h"
+#include "torch/torch_record.h"
 
 #define TORCH_OP_UNKNOWN 100 /* of enum c10d::OpType */
 

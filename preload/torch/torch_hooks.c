@@ -2,9 +2,9 @@
  *
  * The wrappers, made from torch_hooks.def. They carry C++ names; see there how C stands in.
  */
-#include "torch_hooks.def"
-#include "class_result.h"
-#include "torch_record.h"
+#include "torch/torch_hooks.def"
+#include "torch/class_result.h"
+#include "torch/torch_record.h"
 
 /* Python loads PyTorch's libraries out of the global scope, so that the next definition is not to
  * be had by RTLD_NEXT. */

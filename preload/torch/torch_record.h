@@ -6,7 +6,7 @@
 #ifndef TSCOPE_TORCH_RECORD_H
 #define TSCOPE_TORCH_RECORD_H
 
-#include "torch_scope.h"
+#include "torch/torch_scope.h"
 
 /* Where a collective's element count is to be had from. */
 enum torch_tensors {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "torch_scope.h"
+#include "torch/torch_scope.h"
 
 /* Of the C++ ABI's unwind.h, which plain C has no use for otherwise. */
 #define UNWIND_ACTION_CLEANUP 2

@@ -8,7 +8,7 @@
 #ifndef TSCOPE_TORCH_SCOPE_H
 #define TSCOPE_TORCH_SCOPE_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 enum torch_scope_kind {
   SCOPE_PLAIN,  /* nothing that inner calls ask for */

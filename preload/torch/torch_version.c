@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "torch_version.h"
+#include "torch/torch_version.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "real_dlsym.h"
+#include "resolve/real_dlsym.h"
 
 /* May be missing, see glibc_compat.h. */
 #pragma weak dladdr

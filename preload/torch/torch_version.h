@@ -8,7 +8,7 @@
 #ifndef TSCOPE_TORCH_VERSION_H
 #define TSCOPE_TORCH_VERSION_H
 
-#include "hook.h"
+#include "record/hook.h"
 
 #define TORCH_VERSION_CODE(major, minor) ((major)*100u + (minor))
 #define TORCH_OLDEST TORCH_VERSION_CODE(2, 0)

@@ -16,7 +16,7 @@
 #include <x86intrin.h>
 #endif
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 enum { CALLS = 1000 };
 

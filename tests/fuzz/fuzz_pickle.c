@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "import.h"
-#include "pickle.h"
-#include "report.h"
+#include "import/import.h"
+#include "import/pickle.h"
+#include "report/report.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

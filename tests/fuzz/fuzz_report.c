@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "import.h"
-#include "kernels.h"
-#include "report.h"
+#include "import/import.h"
+#include "kernels/kernels.h"
+#include "report/report.h"
 
 static char path[64];
 static struct kernel_names *names; /* made once: its patterns take long to compile */

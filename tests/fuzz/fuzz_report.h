@@ -6,7 +6,7 @@
 #ifndef TSCOPE_FUZZ_REPORT_H
 #define TSCOPE_FUZZ_REPORT_H
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 /* Reports on a file of these bytes that was named on the command line; what kind it is shows. */
 void fuzz_report(const u8 *data, size_t bytes);

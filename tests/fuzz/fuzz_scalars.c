@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz_report.h"
-#include "scalar_line.h"
+#include "format/scalar_line.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

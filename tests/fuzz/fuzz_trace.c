@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model.h"
-#include "spine.h"
+#include "model/model.h"
+#include "model/rank_events.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "example_results.h"
-#include "options.h"
-#include "terminal.h"
+#include "report/options.h"
+#include "report/text/terminal.h"
 
 int main(int argc, char **argv) {
   struct options options;

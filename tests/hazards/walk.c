@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 struct totals {
   u64 launches;

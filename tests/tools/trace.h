@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 struct trace {
   const u8 *bytes;

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_TRACE_WRITER_H
 #define TSCOPE_TRACE_WRITER_H
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 struct trace_writer;
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 enum tracegen_flavour { TRACEGEN_NCCL, TRACEGEN_GLOO };
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "intervals.h"
-#include "statistics.h"
+#include "base/intervals.h"
+#include "base/statistics.h"
 
 #define AXIS 200
 

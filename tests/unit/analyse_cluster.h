@@ -12,7 +12,7 @@
 #ifndef TSCOPE_ANALYSE_CLUSTER_H
 #define TSCOPE_ANALYSE_CLUSTER_H
 
-#include "analysis.h"
+#include "analyses/analysis.h"
 
 #define CLUSTER_RANKS 64
 #define US 1000ll

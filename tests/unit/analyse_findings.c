@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "diff_findings.def"
-#include "findings/findings.h"
-#include "products.h"
+#include "diff/diff_findings.def"
+#include "analyses/findings/findings.h"
+#include "model/products.h"
 
 struct scenario {
   struct cluster_options options;

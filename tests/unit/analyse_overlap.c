@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "intervals.h"
+#include "base/intervals.h"
 
 #define TICKS 3000
 #define TICK 1000 /* ns */

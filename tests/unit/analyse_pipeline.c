@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "intervals.h"
+#include "base/intervals.h"
 
 enum { STAGES = 4, BATCHES = 6, STEPS = 3, ROOM = 1024 };
 

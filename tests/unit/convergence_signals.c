@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "memory_history.h"
+#include "model/memory_history.h"
 
 #define STEPS 50u
 #define RESUMED 7000u /* the job goes on from a checkpoint: its own count of steps */

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "hook.h"
+#include "record/hook.h"
 #include "trace.h"
 
 struct scene {

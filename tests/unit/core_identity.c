@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "directory.h"
-#include "env.h"
-#include "identity.h"
-#include "redact.h"
+#include "facts/directory.h"
+#include "process/env.h"
+#include "facts/identity.h"
+#include "facts/redact.h"
 
 /* Every test starts from an environment of its own. */
 static struct tscope_identity identify(const char *const *variables) {

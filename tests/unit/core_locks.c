@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "handle_map.h"
-#include "lock.h"
+#include "hooks/handle_map.h"
+#include "process/lock.h"
 
 static struct tscope_lock lock;
 static u64 counter;

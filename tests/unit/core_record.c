@@ -4,7 +4,7 @@
  */
 #include "core_child.h"
 
-#include "registry.h"
+#include "record/trace_definitions.h"
 
 /* The records of one type in a trace, in file order. */
 struct found {

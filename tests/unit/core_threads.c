@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "queue.h"
+#include "record/queue.h"
 
 static void *launch_ten(void *nothing) {
   for (u32 i = 0; i < 10; i++)

@@ -15,7 +15,7 @@
 #include <nccl.h>
 
 #include "../standins/standin.h"
-#include "cuda/graphs.h"
+#include "cuda/graphs/cuda_graphs.h"
 #include "hooks_trace.h"
 
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
-#include "diff.h"
+#include "base/arena.h"
+#include "diff/diff.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

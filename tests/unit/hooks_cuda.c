@@ -13,7 +13,7 @@
 
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
-#include "store.h"
+#include "record/process_trace.h"
 
 /* Entry points of the runtime that its header keeps to itself. */
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,

@@ -15,7 +15,7 @@
 #include "gpu/event_pairs.h"
 #include "hooks_gpu.h"
 #include "nccl/nccl_record.h"
-#include "store.h"
+#include "record/process_trace.h"
 
 static char kernel;
 static const int64_t us = 1000, ms = 1000000;

@@ -11,7 +11,7 @@
 #include "cuda/cuda_record.h"
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
-#include "wrapper.h"
+#include "hooks/wrapper.h"
 
 #define PAGE_RECORDERS
 #include "hooks_page.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 static char trace_directory[] = "/tmp/hooks.XXXXXX";
 

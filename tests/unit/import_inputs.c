@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "import.h"
-#include "options.h"
+#include "import/import.h"
+#include "report/options.h"
 
 static char why[512];
 

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "attention.h"
-#include "report.h"
+#include "kernels/attention.h"
+#include "report/report.h"
 
 #define PRODUCT 3000000000000ull /* operations of each product below */
 

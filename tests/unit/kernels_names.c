@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "kernel_text.h"
-#include "kernels.h"
+#include "kernels/kernel_text.h"
+#include "kernels/kernels.h"
 
 static const struct {
   unsigned category;

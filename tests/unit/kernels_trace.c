@@ -5,7 +5,7 @@
  */
 #include "model_support.h"
 
-#include "results.h"
+#include "analyses/results.h"
 
 #define FLOPS 4000000ull
 

@@ -5,8 +5,8 @@
  */
 #include "model_support.h"
 
-#include "analysis.h"
-#include "import.h"
+#include "analyses/analysis.h"
+#include "import/import.h"
 
 static char why[512];
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis.h"
-#include "import.h"
+#include "analyses/analysis.h"
+#include "import/import.h"
 
 static char folder[4096];
 

@@ -4,9 +4,9 @@
  */
 #include "model_support.h"
 
-#include "align.h"
-#include "internal.h"
-#include "robust.h"
+#include "align/align.h"
+#include "model/internal.h"
+#include "base/robust.h"
 
 static void test_median_and_line(void **state) {
   (void)state;

@@ -4,7 +4,7 @@
  */
 #include "model_support.h"
 
-#include "period.h"
+#include "base/period.h"
 
 /* Appends `count` copies of a token. */
 static u32 repeat(u32 *tokens, u32 n, u32 token, u32 count) {

@@ -4,7 +4,7 @@
  */
 #include "model_support.h"
 
-#include "parallel.h"
+#include "base/parallel.h"
 
 static u64 total(const struct intervals *set) {
   u64 sum = 0;

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "example_results.h"
-#include "json_fields.h"
-#include "report.h"
+#include "report/json/json_fields.h"
+#include "report/report.h"
 
 static const char *page;
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "env.def"
-#include "options.h"
+#include "process/env.def"
+#include "report/options.h"
 
 static const char *folder;
 

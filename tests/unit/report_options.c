@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "options.h"
-#include "terminal.h"
+#include "report/options.h"
+#include "report/text/terminal.h"
 
 static struct options options;
 static char why[256];

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "example_results.h"
-#include "meter.h"
-#include "report.h"
-#include "table.h"
+#include "report/text/meter.h"
+#include "report/report.h"
+#include "report/text/table.h"
 
 /* A pen that writes into memory. */
 struct sheet {

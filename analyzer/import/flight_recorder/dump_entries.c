@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "flight_recorder.h"
+#include "import/flight_recorder/flight_recorder.h"
 
 /* More tensors or dimensions than any collective has; sizes are then said to go on. */
 #define MOST_SIZES_TEXT 512u

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "flight_recorder.h"
+#include "import/flight_recorder/flight_recorder.h"
 
 static int by_number(const void *left, const void *right) {
   u32 a = *(const u32 *)left, b = *(const u32 *)right;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "flight_recorder.h"
+#include "import/flight_recorder/flight_recorder.h"
 
 static bool is_digit(char c) {
   return isdigit((unsigned char)c) != 0;

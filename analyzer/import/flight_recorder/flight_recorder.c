@@ -2,16 +2,16 @@
  *
  * Reads the dumps of all ranks and puts them together into one ledger.
  */
-#include "flight_recorder.h"
+#include "import/flight_recorder/flight_recorder.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "../import.h"
-#include "../pickle.h"
-#include "../value_json.h"
-#include "../whole_file.h"
-#include "internal.h"
+#include "import/import.h"
+#include "import/pickle.h"
+#include "import/value_json.h"
+#include "import/whole_file.h"
+#include "model/internal.h"
 
 /* A recorder keeps some thousands of entries of a few hundred bytes. */
 #define MOST_DUMP_BYTES (1ull << 30)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "flight_recorder.h"
+#include "import/flight_recorder/flight_recorder.h"
 
 u64 hash_of(u64 seed, const void *bytes, size_t n) {
   const u8 *at = bytes;

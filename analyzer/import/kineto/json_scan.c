@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "json_scan.h"
+#include "import/kineto/json_scan.h"
 
 #include <math.h>
 #include <stdlib.h>

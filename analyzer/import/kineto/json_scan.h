@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "tscope_format.h"
+#include "format/tscope_format.h"
 
 #define SCAN_PADDING 16u
 

@@ -2,12 +2,12 @@
  *
  * Traces of PyTorch's profiler (Kineto), one file for each rank.
  */
-#include "kineto.h"
+#include "import/kineto/kineto.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "parallel.h"
+#include "base/parallel.h"
 
 /* A document of PyTorch's profiler, or a bare list of events; by its first bytes. */
 bool probe_kineto(const struct input *input) {

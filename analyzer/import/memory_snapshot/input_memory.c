@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import.h"
-#include "internal.h"
-#include "memory_snapshot.h"
-#include "pickle.h"
-#include "whole_file.h"
+#include "import/import.h"
+#include "model/internal.h"
+#include "import/memory_snapshot/memory_snapshot.h"
+#include "import/pickle.h"
+#include "import/whole_file.h"
 
 bool probe_memory_snapshot(const struct input *input) {
   if (!pickle_looks_like(input->head, input->head_bytes))

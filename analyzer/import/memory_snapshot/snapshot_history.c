@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "arena.h"
-#include "memory_snapshot.h"
-#include "snapshot_steps.h"
-#include "stacks.h"
+#include "base/arena.h"
+#include "import/memory_snapshot/memory_snapshot.h"
+#include "import/memory_snapshot/snapshot_steps.h"
+#include "import/memory_snapshot/stacks.h"
 
 #define MOST_DEVICES 1024u
 #define MOST_BYTES (1ll << 44) /* of one block or segment */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "snapshot_steps.h"
+#include "import/memory_snapshot/snapshot_steps.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "period.h"
-#include "vector.h"
+#include "base/period.h"
+#include "base/vector.h"
 
 #define LEAST_STEPS 2u
 #define MOST_KEPT 0.2 /* by a step; layers of a forward pass keep more */

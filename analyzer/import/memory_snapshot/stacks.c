@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "stacks.h"
+#include "import/memory_snapshot/stacks.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "arena.h"
-#include "categories.def"
-#include "memory_live.h"
+#include "base/arena.h"
+#include "import/memory_snapshot/categories.def"
+#include "model/memory_live.h"
 
 enum tier { TIER_ROLE, TIER_OP, TIER_REST };
 

@@ -6,9 +6,9 @@
 #ifndef TSCOPE_MEMORY_STACKS_H
 #define TSCOPE_MEMORY_STACKS_H
 
-#include "memory_history.h"
-#include "value.h"
-#include "vector.h"
+#include "model/memory_history.h"
+#include "import/value.h"
+#include "base/vector.h"
 
 struct stack {
   const struct value_items *frames;

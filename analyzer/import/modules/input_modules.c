@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import.h"
-#include "internal.h"
-#include "modules.h"
-#include "value_json.h"
-#include "whole_file.h"
+#include "import/import.h"
+#include "model/internal.h"
+#include "import/modules/modules.h"
+#include "import/value_json.h"
+#include "import/whole_file.h"
 
 bool probe_modules(const struct input *input) {
   return strpbrk((const char *)input->head, "{[") &&

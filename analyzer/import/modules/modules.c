@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "modules.h"
+#include "import/modules/modules.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
+#include "model/model.h"
 
 static const struct number {
   const char *key;

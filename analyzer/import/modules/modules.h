@@ -6,9 +6,9 @@
 #ifndef TSCOPE_MODULES_H
 #define TSCOPE_MODULES_H
 
-#include "arena.h"
-#include "module_tree.h"
-#include "value.h"
+#include "base/arena.h"
+#include "model/module_tree.h"
+#include "import/value.h"
 
 /* Takes the modules out of what was read; they live in `arena`. 0; -EINVAL where this is no such
  * document, with the reason in `why`; -ENOMEM. */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import.h"
-#include "internal.h"
-#include "scalar_log.h"
-#include "whole_file.h"
+#include "import/import.h"
+#include "model/internal.h"
+#include "import/scalars/scalar_log.h"
+#include "import/whole_file.h"
 
 static bool ends_with(const char *name, const char *end) {
   size_t length = strlen(name), part = strlen(end);

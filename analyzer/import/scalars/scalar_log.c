@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "scalar_log.h"
+#include "import/scalars/scalar_log.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "scalar_line.h"
-#include "value_json.h"
+#include "format/scalar_line.h"
+#include "import/value_json.h"
 
 #define MOST_NAMES 64u
 #define MOST_COLUMNS 1024u

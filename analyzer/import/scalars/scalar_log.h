@@ -8,9 +8,9 @@
 
 #include <stddef.h>
 
-#include "arena.h"
-#include "model.h"
-#include "vector.h"
+#include "base/arena.h"
+#include "model/model.h"
+#include "base/vector.h"
 
 enum scalar_log_kind {
   SCALAR_LOG_NONE,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "document.h"
+#include "report/html/document.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_fields.h"
+#include "report/json/json_fields.h"
 
 /* From so many objects on, names of fields are worth leaving out. */
 #define LEAST_ROWS 4u

@@ -54,7 +54,7 @@ def main():
         sys.exit("embed.py: the page must hold @DATA@ once")
     with open(output, "w", encoding="ascii") as file:
         file.write('/* SPDX-License-Identifier: MIT\n *\n * Made by embed.py. */\n'
-                   '#include "page.h"\n\n'
+                   '#include "report/html/page.h"\n\n'
                    f"const char html_page_before_data[] =\n{c_string(before)};\n"
                    f"const char html_page_after_data[] =\n{c_string(after)};\n")
 

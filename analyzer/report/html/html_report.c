@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 
-#include "document.h"
-#include "json_fields.h"
-#include "page.h"
-#include "report.h"
+#include "report/html/document.h"
+#include "report/json/json_fields.h"
+#include "report/html/page.h"
+#include "report/report.h"
 
 static int write_page(json_t *data, FILE *out) {
   if (!data)

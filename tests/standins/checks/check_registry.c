@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "blas_hooks.def"
-#include "cuda_hooks.def"
-#include "nccl_hooks.def"
+#include "blas/blas_hooks.def"
+#include "cuda/cuda_hooks.def"
+#include "nccl/nccl_hooks.def"
 
 #define NAME(name, since, type, params, args, failure, recorder, what) #name,
 static const char *const cuda_names[] = {TSCOPE_CUDA_HOOKS(NAME)};

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "profiler_abi.h"
+#include "nccl/profiler_abi.h"
 
 static int init(void **context, u64 comm_hash, int *mask, const char *comm_name, int nodes,
                 int ranks, int rank, void *log) {

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "internal.h"
+#include "model/internal.h"
 
 static void print_rank(const struct spine *spine, u32 rank) {
   for (u32 i = 0; i < spine->calls.n; i++) {

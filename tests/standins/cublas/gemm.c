@@ -2,9 +2,9 @@
  *
  * cuBLAS's products, every one that tscope hooks.
  */
-#include "blas_hooks.def"
+#include "blas/blas_hooks.def"
 
-#include "blas_types.h"
+#include "blas/blas_types.h"
 #include "handle.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -6,7 +6,7 @@
  */
 #include "cudart.h"
 
-#include "cuda_hooks.def"
+#include "cuda/cuda_hooks.def"
 
 #define STUB(name, since, type, parameters, arguments, failure, recorder, what)                    \
   __attribute__((weak)) CUDART_API type stub_##name parameters __asm__(#name);                     \

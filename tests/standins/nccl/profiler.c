@@ -15,7 +15,7 @@
 #include <strings.h>
 
 #include "comm.h"
-#include "profiler_abi.h"
+#include "nccl/profiler_abi.h"
 
 enum { CHANNELS = 2 };
 

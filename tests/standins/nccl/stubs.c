@@ -5,7 +5,7 @@
  */
 #include "comm.h"
 
-#include "nccl_hooks.def"
+#include "nccl/nccl_hooks.def"
 
 #define STUB(name, since, type, parameters, arguments, failure, recorder, what)                    \
   __attribute__((weak)) NCCL_API type stub_##name parameters __asm__(#name);                       \

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The job's own values: where they go, and where they leave the way.
+ */
+#include "analyses/convergence/convergence.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/robust.h"
+#include "base/statistics.h"
+#include "analyses/thresholds.h"
+
+static const char *const role_names[] = {
+#define R(name, text) text,
+    TSCOPE_SCALAR_ROLES(R)
+#undef R
+};
+
+struct convergence_result convergence_result_unknown(void) {
+  return (struct convergence_result){
+      .reason = "no input tells values of training: give a log (JSON lines, CSV, "
+                "trainer_state.json), call tscope_scalar(), or set TSCOPE_SCALARS=stdout",
+      .diverged_step = NAN,
+      .plateau_steps = NAN,
+      .plateau_change = NAN,
+      .whole_change = NAN,
+      .instability_p = NAN};
+}
+
+/* Values of one name on one rank, in the order in which they were told. */
+struct point {
+  const struct scalar *scalar;
+  enum scalar_role role;
+  u32 order;
+};
+
+static int by_series(const void *left, const void *right) {
+  const struct point *a = left, *b = right;
+  int name = strcmp(a->scalar->name, b->scalar->name);
+  if (name)
+    return name;
+  if (a->scalar->rank != b->scalar->rank)
+    return a->scalar->rank < b->scalar->rank ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Steps as told, if all values have one; else values are counted. Of several values of one step the
+ * last counts. A job that goes back to its first step counts anew in each epoch, and goes on from
+ * where it was; one that goes back to a later one went on from a checkpoint, and what came after
+ * that before is void. */
+static int fill(struct arena *arena, const struct point *points, u32 n, struct series *out) {
+  out->name = points->scalar->name;
+  out->role = points->role;
+  out->steps = arena_array(arena, n, sizeof(double));
+  out->values = arena_array(arena, n, sizeof(double));
+  if (!out->steps || !out->values)
+    return -ENOMEM;
+  bool told = true;
+  for (u32 i = 0; i < n; i++)
+    told = told && points[i].scalar->step != INDEX_NONE;
+  double offset = 0, last = -1;
+  for (u32 i = 0; i < n; i++) {
+    double step = told ? points[i].scalar->step + offset : i;
+    if (told && step < last && points[i].scalar->step <= points[0].scalar->step) {
+      offset = last + 1 - points[i].scalar->step;
+      step = last + 1;
+    }
+    while (out->n && out->steps[out->n - 1] >= step)
+      out->n--;
+    out->steps[out->n] = step;
+    out->values[out->n++] = points[i].scalar->value;
+    last = step;
+  }
+  return 0;
+}
+
+/* By how much the job's count of steps is ahead of the report's: it may have begun at a checkpoint,
+ * and prints a step's values when the next one runs. */
+static double shift_of(const struct model *model, const struct point *points, u32 n) {
+  double *shifts = malloc((n + 1ul) * sizeof(*shifts)), shift = NAN;
+  u32 known = 0;
+  for (u32 i = 0; shifts && i < n; i++) {
+    const struct scalar *scalar = points[i].scalar;
+    i32 step = scalar->time != NS_UNKNOWN && scalar->step != INDEX_NONE &&
+                       scalar->rank < model->n_ranks && model->steps.n
+                   ? model_step_at(model, scalar->rank, scalar->time)
+                   : -1;
+    if (step >= 0)
+      shifts[known++] = (double)scalar->step - (double)model->steps.first - step;
+  }
+  if (known)
+    shift = median_of(shifts, known);
+  free(shifts);
+  return shift;
+}
+
+static double median_of_part(const double *values, u32 from, u32 to) {
+  double *copy = malloc((to - from + 1ul) * sizeof(*copy)), result = NAN;
+  u32 n = 0;
+  for (u32 i = from; copy && i < to; i++)
+    if (isfinite(values[i]))
+      copy[n++] = values[i];
+  if (n)
+    result = median_of(copy, n);
+  free(copy);
+  return result;
+}
+
+/* Of the values from one on; 0 where chance explains it. */
+static double slope_from(const struct series *series, u32 from) {
+  u32 n = 0, all = series->n - from;
+  double *x = malloc(3ul * (all + 1) * sizeof(*x)), *y = x + all + 1, *scratch = y + all + 1;
+  if (!x)
+    return NAN;
+  for (u32 i = from; i < series->n; i++)
+    if (isfinite(series->values[i])) {
+      x[n] = series->steps[i];
+      y[n++] = series->values[i];
+    }
+  double slope = n > 1 ? fit_line(x, y, n, INFINITY, scratch).slope : NAN;
+  free(x);
+  return slope;
+}
+
+static struct convergence_series describe(const struct series *series) {
+  u32 n = series->n, tenth = n / 10 ? n / 10 : 1;
+  struct convergence_series row = {.name = series->name,
+                                   .role = role_names[series->role],
+                                   .values = n,
+                                   .first_step = series->steps[0],
+                                   .last_step = series->steps[n - 1],
+                                   .first = median_of_part(series->values, 0, tenth),
+                                   .last = median_of_part(series->values, n - tenth, n),
+                                   .best = NAN,
+                                   .change_per_step = slope_from(series, series->n / 2),
+                                   .first_not_finite = NAN};
+  for (u32 i = 0; i < n; i++) {
+    if (isfinite(series->values[i])) {
+      row.best = fmin(row.best, series->values[i]);
+      continue;
+    }
+    row.not_finite++;
+    if (isnan(row.first_not_finite))
+      row.first_not_finite = series->steps[i];
+  }
+  return row;
+}
+
+/* What a picture needs: of neighbours the value farthest off their median, or one not finite. */
+static int thin_out(struct arena *arena, const struct series *series,
+                    struct convergence_series *row) {
+  u32 each = series->n / CONVERGENCE_POINTS + 1;
+  row->at_step = arena_array(arena, series->n / each + 1, sizeof(double));
+  row->value = arena_array(arena, series->n / each + 1, sizeof(double));
+  if (!row->at_step || !row->value)
+    return -ENOMEM;
+  for (u32 from = 0; from < series->n; from += each) {
+    u32 to = from + each < series->n ? from + each : series->n, chosen = from;
+    double middle = median_of_part(series->values, from, to), farthest = -1;
+    for (u32 i = from; i < to; i++) {
+      double off = isfinite(series->values[i]) ? fabs(series->values[i] - middle) : INFINITY;
+      if (off > farthest) {
+        farthest = off;
+        chosen = i;
+      }
+    }
+    row->at_step[row->n_points] = series->steps[chosen];
+    row->value[row->n_points++] = series->values[chosen];
+  }
+  return 0;
+}
+
+static void judge_divergence(const struct series *loss, const struct convergence_series *row,
+                             struct convergence_result *result) {
+  u32 n = loss->n, tenth = n / 10 ? n / 10 : 1;
+  if (row->not_finite > 0) {
+    result->diverged_by = "not finite";
+    result->diverged_step = row->first_not_finite;
+    return;
+  }
+  if (n < DIVERGED_LEAST_VALUES)
+    return;
+  double best = NAN;
+  for (u32 i = 0; i + tenth <= n; i += tenth)
+    best = fmin(best, median_of_part(loss->values, i, i + tenth));
+  double limit = best + DIVERGED_SHARE * fabs(best);
+  if (!(row->last > limit) || !(row->last > row->first))
+    return;
+  u32 from = n; /* the last stretch above the limit */
+  while (from > 0 && loss->values[from - 1] > limit)
+    from--;
+  result->diverged_by = "growth";
+  result->diverged_step = loss->steps[from < n ? from : n - 1];
+}
+
+static void judge_plateau(const struct series *loss, const struct convergence_series *row,
+                          struct convergence_result *result) {
+  u32 n = loss->n, half = n / 2, eighth = n / 8;
+  if (half < PLATEAU_LEAST_VALUES || result->diverged_by)
+    return;
+  double begin = median_of_part(loss->values, half, half + eighth);
+  double end = median_of_part(loss->values, n - eighth, n);
+  double fell = (row->first - begin) / fabs(row->first);
+  result->plateau_steps = loss->steps[n - 1] - loss->steps[half];
+  result->plateau_change = (begin - end) / fabs(begin);
+  double by_slope = -row->change_per_step * result->plateau_steps / fabs(begin);
+  result->plateau = fabs(result->plateau_change) < PLATEAU_SHARE &&
+                    fabs(by_slope) < PLATEAU_SHARE && fell > 10 * PLATEAU_SHARE;
+}
+
+/* Training that does not train: all the way up, or never moved. One that rose at first and falls
+ * since may be well. */
+static void judge_fall(const struct series *loss, const struct convergence_series *row,
+                       struct convergence_result *result) {
+  double steps = loss->steps[loss->n - 1] - loss->steps[0], first = fabs(row->first);
+  if (loss->n < DIVERGED_LEAST_VALUES || result->diverged_by || !(first > 0))
+    return;
+  double by_slope = slope_from(loss, 0) * steps / first;
+  result->whole_change = (row->last - row->first) / first;
+  if (result->whole_change > RISING_SHARE && by_slope > RISING_SHARE && row->change_per_step >= 0)
+    result->not_falling = "rises";
+  else if (loss->n >= PLATEAU_LEAST_VALUES && fabs(result->whole_change) < PLATEAU_SHARE &&
+           fabs(by_slope) < PLATEAU_SHARE && (row->first - row->best) / first < 10 * PLATEAU_SHARE)
+    result->not_falling = "stands";
+}
+
+static const char *verdict_of(const struct convergence_result *result,
+                              const struct convergence_series *loss) {
+  if (result->diverged_by)
+    return "diverged";
+  if (loss->values < DIVERGED_LEAST_VALUES || isnan(loss->change_per_step))
+    return NULL;
+  double steps = (loss->last_step - loss->first_step) / 2;
+  double change = loss->change_per_step * steps / fabs(loss->last);
+  return change < -PLATEAU_SHARE ? "falling" : change > PLATEAU_SHARE ? "rising" : "flat";
+}
+
+static int mark_spikes(struct analysis *a, const double *steps, const double *values, u32 n,
+                       double share, struct signal_spikes *out) {
+  bool *marks = arena_array(a->arena, n + 1u, sizeof(*marks));
+  double *typical = arena_array(a->arena, n + 1u, sizeof(*typical));
+  out->steps = arena_array(a->arena, n + 1u, sizeof(double));
+  out->values = arena_array(a->arena, n + 1u, sizeof(double));
+  out->typical = arena_array(a->arena, n + 1u, sizeof(double));
+  if (!marks || !typical || !out->steps || !out->values || !out->typical)
+    return -ENOMEM;
+  find_spikes(values, n, share, marks, typical);
+  for (u32 i = 0; i < n; i++)
+    if (marks[i]) {
+      out->steps[out->n] = steps[i];
+      out->values[out->n] = values[i];
+      out->typical[out->n++] = typical[i];
+    }
+  out->known = n > SPIKE_LEAST_BEFORE;
+  if (n) {
+    out->from = steps[0];
+    out->to = steps[n - 1];
+  }
+  return 0;
+}
+
+/* Of each role the series of the lowest rank with most values. */
+static const struct series *choose(const struct series *all, u32 n, enum scalar_role role) {
+  const struct series *best = NULL;
+  for (u32 i = 0; i < n; i++)
+    if (all[i].role == role && (!best || all[i].n > best->n))
+      best = &all[i];
+  return best;
+}
+
+/* Step times and memory, by the job's count of steps. Where times do not tell how that goes with
+ * the report's, both are taken to count all steps of the run. */
+static int mark_own_signals(struct analysis *a, double shift,
+                            struct signal_spikes signals[SIGNALS]) {
+  const struct results *r = a->results;
+  const double *own[] = {r->step_ms, r->memory.step_peak_bytes};
+  const u32 counts[] = {r->n_step_ms, r->memory.n_step_peaks};
+  const enum signal which[] = {SIGNAL_STEP_TIME, SIGNAL_MEMORY};
+  int error = 0;
+  for (u32 s = 0; s < 2 && !error; s++) {
+    double *steps = arena_array(a->arena, counts[s] + 1u, sizeof(*steps));
+    if (!steps)
+      return -ENOMEM;
+    for (u32 i = 0; i < counts[s]; i++)
+      steps[i] = a->model->steps.first + i + (isnan(shift) ? 0 : shift);
+    error = mark_spikes(a, steps, own[s], own[s] ? counts[s] : 0, SPIKE_SHARE, &signals[which[s]]);
+  }
+  return error;
+}
+
+/* Ranks that told of a loss or gradient norm that is not finite. */
+static int list_diverged_ranks(struct analysis *a, const struct point *points, u32 n) {
+  struct convergence_result *result = &a->results->convergence;
+  bool *bad = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*bad));
+  result->diverged_ranks = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(u32));
+  if (!bad || !result->diverged_ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++)
+    if (points[i].role == SCALAR_ROLE_LOSS && !isfinite(points[i].scalar->value) &&
+        points[i].scalar->rank < a->model->n_ranks)
+      bad[points[i].scalar->rank] = true;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    if (bad[r])
+      result->diverged_ranks[result->n_diverged_ranks++] = a->model->ranks[r].rank;
+  return 0;
+}
+
+static int judge(struct analysis *a, const struct series *all, u32 n) {
+  struct convergence_result *result = &a->results->convergence;
+  struct signal_spikes signals[SIGNALS] = {0};
+  double shift = NAN;
+  static const enum scalar_role roles[] = {SCALAR_ROLE_LOSS, SCALAR_ROLE_GRAD_NORM};
+  static const double shares[] = {SPIKE_SHARE_LOSS, SPIKE_SHARE};
+  const struct convergence_series **rows[] = {&result->loss, &result->grad_norm};
+  result->series = arena_array(a->arena, n + 1u, sizeof(*result->series));
+  if (!result->series)
+    return -ENOMEM;
+  /* One of each role: what is told of first in the order of roles. */
+  for (u32 role = SCALAR_ROLE_LOSS; role < SCALAR_ROLE_STEP; role++) {
+    const struct series *series = choose(all, n, role);
+    if (!series)
+      continue;
+    struct convergence_series *row = &result->series[result->n_series++];
+    *row = describe(series);
+    if (thin_out(a->arena, series, row) < 0)
+      return -ENOMEM;
+    shift = isnan(shift) ? series->shift : shift;
+    for (u32 s = 0; s < 2; s++)
+      if (roles[s] == role) {
+        *rows[s] = row;
+        int error =
+            mark_spikes(a, series->steps, series->values, series->n, shares[s], &signals[s]);
+        if (error)
+          return error;
+        row->spikes = signals[s].n;
+      }
+    if (role == SCALAR_ROLE_LOSS) {
+      judge_divergence(series, row, result);
+      judge_plateau(series, row, result);
+      judge_fall(series, row, result);
+      result->verdict = verdict_of(result, row);
+    }
+  }
+  int error = mark_own_signals(a, shift, signals);
+  return error ? error : find_instability(a, signals);
+}
+
+int convergence_analyse(struct analysis *a) {
+  const struct model *model = a->model;
+  struct convergence_result *result = &a->results->convergence;
+  *result = convergence_result_unknown();
+  struct point *points = malloc((model->n_scalars + 1ul) * sizeof(*points));
+  u32 n = 0, n_series = 0;
+  if (!points)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_scalars; i++) {
+    const struct scalar *scalar = &model->scalars[i];
+    enum scalar_role role = scalar->name ? scalar_role_of(scalar->name) : SCALAR_ROLE_NONE;
+    if (role != SCALAR_ROLE_NONE && role != SCALAR_ROLE_STEP)
+      points[n++] = (struct point){scalar, role, i};
+  }
+  struct series *all = arena_array(a->arena, n + 1u, sizeof(*all));
+  int error = all ? 0 : -ENOMEM;
+  if (n)
+    qsort(points, n, sizeof(*points), by_series);
+  for (u32 i = 0, next; i < n && !error; i = next) {
+    for (next = i + 1; next < n && points[next].scalar->rank == points[i].scalar->rank &&
+                       strcmp(points[next].scalar->name, points[i].scalar->name) == 0;)
+      next++;
+    all[n_series].shift = shift_of(model, points + i, next - i);
+    error = fill(a->arena, points + i, next - i, &all[n_series++]);
+  }
+  if (!error && n)
+    error = list_diverged_ranks(a, points, n);
+  free(points);
+  if (error || !n)
+    return error;
+  result->reason = NULL;
+  return judge(a, all, n_series);
+}

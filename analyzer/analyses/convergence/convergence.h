@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files convergence*.c of this folder share.
+ */
+#ifndef TSCOPE_ANALYSE_CONVERGENCE_H
+#define TSCOPE_ANALYSE_CONVERGENCE_H
+
+#include "analyses/analysis.h"
+#include "format/scalar_line.h"
+
+/* One value by step. Steps go up; where the job does not tell them, they count values. */
+struct series {
+  const char *name;
+  enum scalar_role role;
+  double *steps, *values;
+  u32 n;
+  double shift; /* the job's count of a step less the report's; NAN where times do not tell */
+};
+
+/* Values of one signal that stand out from those before, by this share at least: marks[i] is set,
+ * typical[i] is the median of the window. NAN is passed over. */
+void find_spikes(const double *values, u32 n, double share, bool *marks, double *typical);
+
+/* Signals whose spikes are compared. */
+enum signal { SIGNAL_LOSS, SIGNAL_GRAD_NORM, SIGNAL_STEP_TIME, SIGNAL_MEMORY, SIGNALS };
+
+extern const char *const signal_names[SIGNALS];
+
+/* Spikes of one signal, with where on the common axis of steps each lies. */
+struct signal_spikes {
+  double *steps, *values, *typical;
+  u32 n;
+  double from, to; /* steps that the signal covers */
+  bool known;
+};
+
+/* Fills clusters and instability_p of the result. 0, or -ENOMEM. */
+int find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values that stand out from the ones before them, and signals that do so together.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/convergence/convergence.h"
+#include "base/statistics.h"
+#include "analyses/thresholds.h"
+
+const char *const signal_names[SIGNALS] = {"loss", "gradient norm", "step time", "memory"};
+
+/* What to expect at `at`: the median of the last few finite values before it, one spike not hiding
+ * the next, and how far neighbours scatter. Differences of neighbours, so that a trend is no
+ * scatter; their standard deviation is the values' own times the square root of 2. How many values
+ * there are. */
+static u32 window_of(const double *values, u32 at, const bool *marks, double *median,
+                     double *scatter) {
+  double last[SPIKE_WINDOW], steps[SPIKE_WINDOW];
+  u32 n = 0;
+  for (u32 i = at; i-- > 0 && n < SPIKE_WINDOW;)
+    if (isfinite(values[i]) && !marks[i])
+      last[n++] = values[i];
+  if (n < 2)
+    return n;
+  for (u32 i = 0; i + 1 < n; i++)
+    steps[i] = fabs(last[i] - last[i + 1]);
+  *scatter = 1.4826 * median_of(steps, n - 1) / sqrt(2);
+  *median = median_of(last, n < SPIKE_NEAR ? n : SPIKE_NEAR);
+  return n;
+}
+
+void find_spikes(const double *values, u32 n, double share, bool *marks, double *typical) {
+  u32 run = 0;
+  for (u32 i = 0; i < n; i++) {
+    double median = NAN, scatter = NAN;
+    u32 before = window_of(values, i, marks, &median, &scatter);
+    typical[i] = median;
+    marks[i] = before >= SPIKE_LEAST_BEFORE && isfinite(values[i]) &&
+               values[i] - median > SPIKE_SCATTER * scatter &&
+               values[i] - median > share * fabs(median);
+    run = marks[i] ? run + 1 : 0;
+    if (run <= SPIKE_LONGEST)
+      continue;
+    /* What does not come back is another level. */
+    for (; run > 0; run--)
+      marks[i + 1 - run] = false;
+  }
+}
+
+/* Steps at which a signal has a spike, several in a row counted once. */
+static u32 onsets(const struct signal_spikes *signal, double *out) {
+  u32 n = 0;
+  for (u32 i = 0; i < signal->n; i++)
+    if (!i || signal->steps[i] - signal->steps[i - 1] > INSTABILITY_STEPS)
+      out[n++] = signal->steps[i];
+  return n;
+}
+
+/* Probability that of n spikes of one signal so many have one of the other's m near by chance: the
+ * least over what near may mean, times the number of meanings tried. */
+static double chance(const double *left, u32 n, const double *right, u32 m, double steps) {
+  double least = 1;
+  u32 tried = 0;
+  for (double within = 0; within <= INSTABILITY_STEPS; within++, tried++) {
+    u32 near = 0;
+    for (u32 i = 0; i < n; i++) {
+      u32 j = 0;
+      while (j < m && fabs(left[i] - right[j]) > within)
+        j++;
+      near += j < m;
+    }
+    double each = fmin(1, m * (2 * within + 1) / steps);
+    if (near)
+      least = fmin(least, binomial_tail(near, n, each));
+  }
+  return fmin(1, least * tried);
+}
+
+static int judge_chance(struct convergence_result *result,
+                        const struct signal_spikes signals[SIGNALS]) {
+  double least = 1;
+  u32 pairs = 0;
+  for (u32 a = 0; a < SIGNALS; a++)
+    for (u32 b = a + 1; b < SIGNALS; b++) {
+      if (!signals[a].known || !signals[b].known)
+        continue;
+      pairs++;
+      double from = fmax(signals[a].from, signals[b].from);
+      double steps = fmin(signals[a].to, signals[b].to) - from + 1;
+      double *left = malloc((signals[a].n + signals[b].n + 2ul) * sizeof(*left));
+      if (!left)
+        return -ENOMEM;
+      double *right = left + signals[a].n + 1;
+      u32 n = onsets(&signals[a], left), m = onsets(&signals[b], right);
+      if (steps > 0 && n && m)
+        least = fmin(least,
+                     n < m ? chance(left, n, right, m, steps) : chance(right, m, left, n, steps));
+      free(left);
+    }
+  result->instability_p = pairs ? fmin(1, least * pairs) : NAN;
+  return 0;
+}
+
+static int by_step(const void *left, const void *right) {
+  const struct convergence_spike *a = left, *b = right;
+  return a->step < b->step ? -1 : a->step > b->step;
+}
+
+static u32 kind_of(const char *signal) {
+  for (u32 s = 0; s < SIGNALS; s++)
+    if (signal == signal_names[s])
+      return 1u << s;
+  return 0;
+}
+
+static int name_signals(struct analysis *a, struct convergence_cluster *cluster) {
+  char text[96] = "";
+  for (u32 s = 0; s < SIGNALS; s++)
+    if (cluster->kinds >> s & 1) {
+      size_t used = strlen(text);
+      snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "", signal_names[s]);
+      cluster->n_signals++;
+    }
+  cluster->signals = arena_text(a->arena, text);
+  return cluster->signals ? 0 : -ENOMEM;
+}
+
+int find_instability(struct analysis *a, const struct signal_spikes signals[SIGNALS]) {
+  struct convergence_result *result = &a->results->convergence;
+  u32 n = 0, clusters = 0;
+  for (u32 s = 0; s < SIGNALS; s++)
+    n += signals[s].n;
+  result->spikes = arena_array(a->arena, n + 1u, sizeof(*result->spikes));
+  result->clusters = arena_array(a->arena, n + 1u, sizeof(*result->clusters));
+  if (!result->spikes || !result->clusters)
+    return -ENOMEM;
+  for (u32 s = 0; s < SIGNALS; s++)
+    for (u32 i = 0; i < signals[s].n; i++)
+      result->spikes[result->n_spikes++] = (struct convergence_spike){
+          signal_names[s], signals[s].steps[i], signals[s].values[i], signals[s].typical[i]};
+  if (n)
+    qsort(result->spikes, n, sizeof(*result->spikes), by_step);
+  struct convergence_cluster open = {0};
+  for (u32 i = 0; i <= n; i++) {
+    const struct convergence_spike *spike = &result->spikes[i];
+    if (i < n && open.kinds && spike->step - open.last_step <= INSTABILITY_STEPS) {
+      open.last_step = spike->step;
+      open.kinds |= kind_of(spike->signal);
+      continue;
+    }
+    if (open.kinds & (open.kinds - 1)) {
+      if (name_signals(a, &open) < 0)
+        return -ENOMEM;
+      result->clusters[clusters++] = open;
+    }
+    if (i < n)
+      open =
+          (struct convergence_cluster){spike->step, spike->step, NULL, kind_of(spike->signal), 0};
+  }
+  result->n_clusters = clusters;
+  return judge_chance(result, signals);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transfers that compute does not hide: because there is too little of it, or because it could and
+ * does not.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+struct exposed {
+  double transfer_ms, compute_ms, all_transfer_ms;
+  const struct overlap_by_op *worst;
+  const struct collective_result *kind; /* costliest of that op, NULL if not known */
+};
+
+/* False when exposed transfers are not worth mentioning or not known. */
+static bool look(const struct findings *f, struct exposed *e) {
+  const struct results *r = f->r;
+  memset(e, 0, sizeof(*e));
+  e->transfer_ms = r->ov_exposed_transfer_ms;
+  e->compute_ms = r->ov_compute_ms;
+  e->all_transfer_ms = r->ov_comm_ms - r->ov_exposed_wait_ms;
+  for (u32 i = 0; i < r->n_by_op; i++)
+    if (!e->worst || r->by_op[i].exposed_transfer_ms > e->worst->exposed_transfer_ms)
+      e->worst = &r->by_op[i];
+  for (u32 i = 0; e->worst && i < r->n_collectives && !e->kind; i++)
+    if (!strcmp(r->collectives[i].op, e->worst->op) && r->collectives[i].transfer_ms > 0)
+      e->kind = &r->collectives[i];
+  return e->worst && e->transfer_ms >= WORTH_MENTIONING * f->step_ms;
+}
+
+static char *describe(struct findings *f, const struct exposed *e) {
+  const struct collective_result *kind = e->kind;
+  char *most = kind ? arena_printf(f->a->arena,
+                                   "; most in %s of %.3g MB on %s (%.3g ms each, bus bandwidth "
+                                   "%.3g GB/s)",
+                                   kind->op, kind->bytes / 1e6, kind->comm, kind->transfer_ms,
+                                   kind->busbw_gbps)
+                    : arena_printf(f->a->arena, "; most in %s", e->worst->op);
+  return arena_printf(f->a->arena,
+                      "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% "
+                      "of %s) run with no compute beside them%s.%s",
+                      e->all_transfer_ms, per_step(f), e->compute_ms, e->transfer_ms,
+                      100 * e->transfer_ms / f->step_ms, f->a->whole_run ? "the run" : "the step",
+                      most ? most : "",
+                      f->a->model->n_ranks < f->a->model->world_size
+                          ? " Waiting for the ranks that were not found is in it."
+                          : "");
+}
+
+int rule_comm_bound(struct findings *f) {
+  struct exposed e;
+  if (!look(f, &e) || e.all_transfer_ms <= e.compute_ms)
+    return 0;
+  double worth = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
+  if (isnan(worth))
+    worth = run_seconds(f, e.transfer_ms);
+  f->claimed_s += run_seconds(f, e.transfer_ms);
+  return finding_add(
+      f, severity_of(f, e.transfer_ms), worth,
+      arena_printf(f->a->arena, "Communication is the bottleneck: %.0f %% of %s",
+                   100 * e.transfer_ms / f->step_ms, of_each_step(f)),
+      describe(f, &e),
+      arena_text(f->a->arena,
+                 "Send less or less often: larger batch or gradient accumulation, bf16 or "
+                 "compressed gradients, sharding that keeps heavy traffic inside a node. Check the "
+                 "bus bandwidth against what the links can do."),
+      NULL, 0);
+}
+
+/* Where waiting cannot be told from transfer, as in the trace of a single rank, what is known is
+ * said: that much of communication stands exposed. */
+static int whole_exposed_comm(struct findings *f) {
+  const struct results *r = f->r;
+  const struct model *model = f->a->model;
+  const struct overlap_by_op *worst = NULL;
+  double exposed = r->ov_exposed_ms;
+  for (u32 i = 0; i < r->n_by_op; i++)
+    if (!worst || r->by_op[i].exposed_ms > worst->exposed_ms)
+      worst = &r->by_op[i];
+  if (!worst || !(exposed >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  const char *why =
+      model->world_size > model->n_ranks
+          ? arena_printf(f->a->arena, "%u of %u ranks are here", model->n_ranks, model->world_size)
+      : model->n_ranks == 1   ? "the traces of the other ranks are not here"
+      : !model->clock_aligned ? "the ranks are not on one time axis"
+                              : "when transfers began is not known of all";
+  return finding_add(
+      f, severity_of(f, exposed), NAN,
+      arena_printf(f->a->arena, "%.0f %% of %s is exposed communication, waiting included",
+                   100 * exposed / f->step_ms, of_each_step(f)),
+      arena_printf(
+          f->a->arena,
+          "%.3g ms of %.3g ms of communication %s run with no compute beside them, %.3g ms "
+          "of that in %s; compute takes %.3g ms. What of it is waiting for other ranks and "
+          "what is transfer cannot be told: %s.",
+          exposed, r->ov_comm_ms, per_step(f), worst->exposed_ms, worst->op, r->ov_compute_ms,
+          why ? why : ""),
+      arena_printf(f->a->arena,
+                   "Give the report the traces of all ranks: they tell a slow rank from slow "
+                   "transfers. Either way, start %s earlier so that it runs beside compute.",
+                   worst->op),
+      NULL, 0);
+}
+
+int rule_exposed_comm(struct findings *f) {
+  struct exposed e;
+  if (isnan(f->r->ov_exposed_wait_ms))
+    return whole_exposed_comm(f);
+  if (!look(f, &e) || e.all_transfer_ms > e.compute_ms)
+    return 0;
+  const struct results *r = f->r;
+  double room = r->ov_compute_ms - r->ov_overlapped_ms;
+  double gain = e.transfer_ms < room ? e.transfer_ms : room;
+  /* Ranks that wait for a slow one anyway gain nothing by hiding their transfers. */
+  double most_s = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
+  if (most_s < run_seconds(f, gain))
+    gain *= most_s / run_seconds(f, gain);
+  if (gain < WORTH_MENTIONING * f->step_ms)
+    return 0;
+  f->claimed_s += run_seconds(f, e.transfer_ms);
+  return finding_add(
+      f, severity_of(f, gain), run_seconds(f, gain),
+      arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",
+                   100 * gain / f->step_ms, of_each_step(f)),
+      describe(f, &e),
+      arena_printf(
+          f->a->arena,
+          "Start %s earlier so that it runs beside compute: gradient buckets "
+          "(bucket_cap_mb), asynchronous calls with a late wait, prefetch in FSDP, its own "
+          "stream.",
+          e.worst->op),
+      NULL, 0);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DATA.PARTIAL: each way in which the run was not seen whole, and what to do about it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+/* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
+static char *ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
+  struct arena *arena = f->a->arena;
+  if (n == f->a->model->n_ranks)
+    return arena_printf(arena, "%u rank%s", n, n > 1 ? "s" : "");
+  char *list = ranks_in_words(arena, ranks, n);
+  return !list    ? NULL
+         : n == 1 ? arena_printf(arena, "rank %s", list)
+                  : arena_printf(arena, "%u of %u ranks (%s)", n, f->a->model->n_ranks, list);
+}
+
+static int missing_ranks(struct findings *f, u32 *ranks) {
+  const struct model *model = f->a->model;
+  u32 n = 0, next = 0;
+  for (u32 i = 0; i <= model->n_ranks; i++) {
+    u32 found = i < model->n_ranks ? model->ranks[i].rank : model->world_size;
+    for (; next < found && next < model->world_size; next++)
+      ranks[n++] = next;
+    next = found + 1;
+  }
+  if (n == 0)
+    return 0;
+  return finding_add(
+      f, SEVERITY_CRITICAL, NAN,
+      arena_printf(f->a->arena, "%u of %u ranks %s not found", n, model->world_size,
+                   n == 1 ? "was" : "were"),
+      arena_printf(
+          f->a->arena,
+          "No trace of rank %s. What they did to the others is not seen: waits are lower "
+          "bounds, and transfers upper bounds, since waiting for them is in those; whether "
+          "one of them keeps the others waiting cannot be told.",
+          ranks_in_words(f->a->arena, ranks, n)),
+      arena_text(f->a->arena, model->recorder
+                                  ? "Record on every rank, and give the files of all of them."
+                                  : "Gather the trace directories of all hosts into one, or point "
+                                    "TSCOPE_DIR at storage that all hosts share."),
+      ranks, n);
+}
+
+/* Files that are not whole: what is wrong with them says what was lost. */
+static int damaged_ranks(struct findings *f, u32 *ranks) {
+  const struct model *model = f->a->model;
+  u32 n = 0;
+  const char *damage = NULL;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    if (!rank->damage && f->a->ranks[i].loaded)
+      continue;
+    ranks[n++] = rank->rank;
+    damage = damage ? damage : rank->damage;
+  }
+  if (n == 0)
+    return 0;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN,
+      arena_printf(f->a->arena, "The trace%s of %u rank%s %s damaged", n > 1 ? "s" : "", n,
+                   n > 1 ? "s" : "", n > 1 ? "are" : "is"),
+      arena_printf(f->a->arena, "Rank %s: %s. What is missing is unknown, not zero.",
+                   ranks_in_words(f->a->arena, ranks, n),
+                   damage ? damage : "it could not be decoded"),
+      arena_text(f->a->arena, "If the files were copied, copy them again after the job has ended; "
+                              "else look at the disk they were written to."),
+      ranks, n);
+}
+
+static int cut_ranks(struct findings *f, u32 *ranks) {
+  const struct model *model = f->a->model;
+  u32 n = 0, pending = 0;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (!model->ranks[i].closed)
+      ranks[n++] = model->ranks[i].rank;
+  for (u32 i = 0; i < model->n_arrivals; i++)
+    pending += model->arrivals[i].call_end == NS_UNKNOWN;
+  if (n == 0)
+    return 0;
+  char *inside = pending
+                     ? arena_printf(f->a->arena, " %u collective calls never returned.", pending)
+                     : arena_text(f->a->arena, "");
+  return finding_add(
+      f, SEVERITY_WARNING, NAN,
+      arena_printf(f->a->arena, "%u rank%s did not end in order", n, n > 1 ? "s" : ""),
+      arena_printf(f->a->arena,
+                   "Rank %s: the trace was never closed, so the process was killed or is still "
+                   "running.%s",
+                   ranks_in_words(f->a->arena, ranks, n), inside ? inside : ""),
+      arena_text(f->a->arena, "If the job was not stopped on purpose, read the last lines of those "
+                              "ranks' logs (out of memory, signals); what they recorded until then "
+                              "is in this report."),
+      ranks, n);
+}
+
+static int lost_records(struct findings *f, u32 *ranks) {
+  static const char *const reasons[TSCOPE_LOSS_REASONS] = {
+#define X(NAME, value, text) [value] = text,
+      TSCOPE_LOSSES(X)
+#undef X
+  };
+  const struct model *model = f->a->model;
+  u64 by_reason[TSCOPE_LOSS_REASONS] = {0}, sum = 0;
+  u32 n = 0, bare = 0, most = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    u64 of_rank = 0;
+    for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++) {
+      by_reason[k] += model->ranks[i].lost[k];
+      of_rank += model->ranks[i].lost[k];
+    }
+    bare += f->a->ranks[i].steps_bare;
+    sum += of_rank;
+    if (of_rank)
+      ranks[n++] = model->ranks[i].rank;
+  }
+  if (sum == 0)
+    return 0;
+  for (u32 k = 1; k < TSCOPE_LOSS_REASONS; k++)
+    most = by_reason[k] > by_reason[most] ? k : most;
+  /* The ring forgets the oldest detail by design; the steps that still have theirs are whole. */
+  bool only_ring = by_reason[TSCOPE_LOSS_RING] == sum;
+  double share = (double)sum / ((double)sum + f->r->events);
+  return finding_add(
+      f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
+      arena_printf(f->a->arena, "%.2g %% of the events were not kept", 100 * share),
+      arena_printf(
+          f->a->arena,
+          "%llu of %.0f events on %u ranks; most: %s. For it %.3g steps of a rank, mean over "
+          "these, are left out of overlap and budget.",
+          (unsigned long long)sum, (double)sum + f->r->events, n, reasons[most], (double)bare / n),
+      only_ring ? arena_text(f->a->arena, "Raise the disk cap to keep more of the run in detail; "
+                                          "collectives, steps and phases are kept whole anyway.")
+                : arena_text(f->a->arena, "Give the trace directory space and a fast local disk, "
+                                          "then measure again."),
+      ranks, n);
+}
+
+static int unseen_collectives(struct findings *f, u32 *ranks) {
+  const struct model *model = f->a->model;
+  u64 calls = 0;
+  u32 n = 0;
+  const char *why = NULL;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    if (rank->collective_calls == 0 || rank->collective_runs > 0)
+      continue;
+    calls += rank->collective_calls;
+    why = why ? why : gpu_timing_reason(rank);
+    ranks[n++] = rank->rank;
+  }
+  if (n == 0)
+    return 0;
+  const char *of = ranks_of_all(f, ranks, n);
+  const char *on_some = n < model->n_ranks ? arena_printf(f->a->arena, " ON %s", of) : "";
+  if (!of || !on_some)
+    return -ENOMEM;
+  return finding_add(
+      f, SEVERITY_CRITICAL, NAN,
+      arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),
+      arena_printf(f->a->arena, "%llu collective calls on %s, none with the time it ran%s%s. %s",
+                   (unsigned long long)calls, of, why ? ": " : "", why ? why : "",
+                   f->r->ov_ranks > 0
+                       ? "Their communication is UNKNOWN, not zero: overlap, waits and exposed "
+                         "communication are means over the other ranks, and nobody can be told to "
+                         "arrive last."
+                       : "Exposed communication is UNKNOWN, not zero."),
+      arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+}
+
+static int unseen_kernels(struct findings *f, u32 *ranks) {
+  const struct model *model = f->a->model;
+  u64 launches = 0, runs = 0;
+  u32 n = 0;
+  const char *why = NULL;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    if (rank->launches == 0 || rank->gpu_kernels > 0)
+      continue;
+    launches += rank->launches;
+    runs += rank->collective_runs;
+    why = why ? why : gpu_timing_reason(rank);
+    ranks[n++] = rank->rank;
+  }
+  if (n == 0)
+    return 0;
+  const char *of = ranks_of_all(f, ranks, n);
+  char *title = of ? arena_printf(f->a->arena, "GPU times of %s are missing%s%s",
+                                  runs ? "all work but collectives" : "kernels",
+                                  n < model->n_ranks ? " on " : "", n < model->n_ranks ? of : "")
+                   : NULL;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN, title,
+      arena_printf(f->a->arena, "%llu launches on %s, none with the time it ran%s%s.",
+                   (unsigned long long)launches, of, why ? ": " : "", why ? why : ""),
+      arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
+}
+
+/* Steps of which not all that the GPU did was seen. A process that was killed has a finding. */
+static int unseen_steps(struct findings *f) {
+  struct analysis *a = f->a;
+  double kept = 0, unseen = 0, untimed = 0, of_others = 0;
+  u64 replays = 0;
+  const char *why = gpu_timing_why_not_watched(a);
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    bool known = rank->has_compute && rank->has_comm;
+    kept += known ? rank->steps : 0;
+    unseen += known ? rank->steps_unseen : 0;
+    of_others += known && a->model->ranks[i].closed ? rank->steps_unseen + rank->steps_untimed : 0;
+    untimed += known ? rank->steps_untimed : 0;
+    replays += rank->graph_launches;
+  }
+  if (a->whole_run || of_others == 0)
+    return 0;
+  double share = kept / (kept + unseen + untimed);
+  return finding_add(
+      f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
+      kept > 0 ? arena_printf(a->arena, "GPU work is known of %.2g %% of the steps", 100 * share)
+               : arena_text(a->arena, "THE GPU WORK OF NO STEP IS KNOWN"),
+      arena_printf(a->arena,
+                   "Steps counted on each rank: %.0f of %.0f; %.0f were not watched from begin to "
+                   "end%s%s; %.0f have collectives of which it is not known when they ran. "
+                   "Communication, overlap and the critical path are of the others.",
+                   kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
+                   unseen > 0 && why ? why : "", untimed),
+      arena_text(a->arena, unseen >= untimed && kept > 0 && why && strstr(why, "TSCOPE_GPU_STEPS")
+                               ? "TSCOPE_GPU_STEPS asks for that; unset it to have all steps."
+                           : unseen >= untimed ? gpu_timing_remedy(why)
+                           : replays           ? "Let CUPTI tell the kernels of CUDA graphs: leave "
+                                                 "TSCOPE_GPU_GRAPHS unset."
+                                     : "Records of collectives are missing: what the other "
+                                       "findings say of lost records and damaged traces "
+                                       "comes first."),
+      NULL, 0);
+}
+
+static int unaligned_clocks(struct findings *f) {
+  const struct model *model = f->a->model;
+  if (model->clock_aligned || model->n_ranks < 2)
+    return 0;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN, arena_text(f->a->arena, "The ranks' clocks could not be aligned"),
+      arena_printf(f->a->arena,
+                   "Clock alignment: %s. There is no critical path across the %u ranks; waits rest "
+                   "on the shortest member of each collective.",
+                   model->clock_method ? model->clock_method : "not known", model->n_ranks),
+      arena_text(f->a->arena, "Record a stretch of the run that has collectives over all ranks, "
+                              "and all its ranks."),
+      NULL, 0);
+}
+
+int rule_partial_data(struct findings *f) {
+  u32 room = f->a->model->n_ranks + f->a->model->world_size + 1;
+  u32 *ranks = arena_array(f->a->arena, room, sizeof(u32));
+  if (!ranks)
+    return -ENOMEM;
+  int error = missing_ranks(f, ranks);
+  if (!error)
+    error = damaged_ranks(f, ranks);
+  if (!error)
+    error = cut_ranks(f, ranks);
+  if (!error)
+    error = lost_records(f, ranks);
+  if (!error)
+    error = unseen_collectives(f, ranks);
+  if (!error)
+    error = unseen_kernels(f, ranks);
+  if (!error)
+    error = unseen_steps(f);
+  return error ? error : unaligned_clocks(f);
+}

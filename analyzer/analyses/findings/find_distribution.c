@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks that keep others waiting, and links that are slower than others.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/statistics.h"
+#include "analyses/findings/findings.h"
+
+/* --- DIST.STRAGGLER --- */
+
+static bool share_host(const struct rank_result *a, const struct rank_result *b) {
+  return a->host && b->host && strcmp(a->host, b->host) == 0;
+}
+
+static bool several_hosts(const struct results *r) {
+  for (u32 i = 1; i < r->n_ranks; i++)
+    if (r->ranks[i].host && !share_host(&r->ranks[0], &r->ranks[i]))
+      return true;
+  return false;
+}
+
+static char *straggler_action(struct findings *f, const struct rank_result *rank) {
+  const char *reason = rank->reason;
+  const char *host = rank->host ? rank->host : "its host";
+  if (!strcmp(reason, "slow input"))
+    return arena_printf(f->a->arena,
+                        "Speed up the input of rank %u: its storage and data loader workers on %s; "
+                        "shard the input evenly.",
+                        rank->rank, host);
+  if (!strcmp(reason, "slow compute"))
+    return arena_printf(f->a->arena,
+                        "Compare clocks, temperature and other processes on %s with its peers; if "
+                        "they are alike, rank %u is given more work than they.",
+                        host, rank->rank);
+  if (!strcmp(reason, "late launch"))
+    return arena_printf(f->a->arena,
+                        "The device of rank %u idles while its peers' do not: look for a busy or "
+                        "slow CPU on %s, CPU pinning, and host code that only this rank runs.",
+                        rank->rank, host);
+  return arena_printf(f->a->arena,
+                      "Compare rank %u on %s with a peer: what it runs before the collective was "
+                      "not recorded.",
+                      rank->rank, host);
+}
+
+static char *straggler_evidence(struct findings *f, const struct rank_result *rank, u32 n) {
+  char *more = arena_text(f->a->arena, "");
+  if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
+    more =
+        arena_printf(f->a->arena, " Its compute takes %.0f %% %s than its peers' (%.3g ms a step).",
+                     100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
+                     rank->median_compute_ms);
+  if (more && n > 1)
+    more = arena_printf(f->a->arena, "%s %u ranks of this host stand out so.", more, n);
+  /* Below the smallest double there is only 0, and no chance is that small. */
+  const char *below = rank->p_value < 1e-99 ? "<" : "=";
+  return arena_printf(f->a->arena,
+                      "Rank %u came last in %.0f of %.0f steps (by chance: p %s %.0e), typically "
+                      "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
+                      rank->rank, rank->slowest_count, rank->slowest_count / rank->slowest_fraction,
+                      below, fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
+                      rank->reason, more ? more : "");
+}
+
+/* One finding per straggler, or per host where several on one of several hosts are. */
+static int name_straggler(struct findings *f, u32 index, bool by_host, u32 *scratch) {
+  const struct results *r = f->r;
+  const struct rank_result *rank = &r->ranks[index], *worst = rank;
+  u32 n = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    const struct rank_result *other = &r->ranks[i];
+    if (!other->straggler || (i != index && !(by_host && share_host(rank, other))))
+      continue;
+    if (i < index)
+      return 0; /* named with that one */
+    scratch[n++] = other->rank;
+    if (other->imposed_wait_ms > worst->imposed_wait_ms)
+      worst = other;
+  }
+  double worth = what_if_worth_s(f, WHAT_IF_RANK, worst->rank);
+  if (isnan(worth))
+    worth = run_seconds(f, worst->imposed_wait_ms);
+  f->claimed_s += run_seconds(f, worst->imposed_wait_ms);
+  char *title =
+      n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
+            : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s", rank->rank,
+                           rank->host ? " on " : "", rank->host ? rank->host : "", rank->reason);
+  return finding_add(f, severity_of(f, worst->imposed_wait_ms), worth, title,
+                     straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
+}
+
+int rule_straggler(struct findings *f) {
+  u32 *scratch = arena_array(f->a->arena, f->r->n_ranks + 1u, sizeof(u32));
+  bool by_host = several_hosts(f->r);
+  int error = 0;
+  for (u32 i = 0; scratch && i < f->r->n_ranks && !error; i++)
+    if (f->r->ranks[i].straggler)
+      error = name_straggler(f, i, by_host, scratch);
+  return error;
+}
+
+/* --- DIST.LOAD_IMBALANCE --- */
+
+/* Exposed wait per step in collectives of which every member waits for every other; waiting for a
+ * message can be a pipeline's order, not an imbalance. NAN if it is not known. */
+static double collective_wait_ms(const struct findings *f) {
+  double sum = 0;
+  for (u32 i = 0; i < f->r->n_by_op; i++)
+    for (u8 op = 1; op < TSCOPE_OP_SEND; op++)
+      if (op_is_barrier_like(op) && !strcmp(f->r->by_op[i].op, op_name(op)))
+        sum += f->r->by_op[i].exposed_wait_ms;
+  return sum;
+}
+
+/* One that was last in most of the steps and explains most of the wait, where steps are too few to
+ * call that a habit; NULL if there is none. */
+static const struct rank_result *last_so_far(const struct findings *f, double wait) {
+  for (u32 i = 0; i < f->r->n_ranks; i++) {
+    const struct rank_result *rank = &f->r->ranks[i];
+    if (!rank->straggler && rank->slowest_fraction > STRAGGLER_MAJORITY &&
+        rank->imposed_wait_ms >= REASON_SHARE * wait)
+      return rank;
+  }
+  return NULL;
+}
+
+static char *who_is_late(struct findings *f, const struct rank_result *late) {
+  if (!late)
+    return arena_text(f->a->arena, "no one rank explains it");
+  return arena_printf(f->a->arena,
+                      "rank %u came last in %.0f of %.0f steps and makes its peers wait %.3g ms a "
+                      "step, but steps are too few to tell a habit from chance (p = %.2g)",
+                      late->rank, late->slowest_count, f->r->dist_steps, late->imposed_wait_ms,
+                      late->p_value);
+}
+
+/* "Last to arrive: rank 7 at 5 of 8 collectives, rank 5 at 2"; adds those whose waits are worth
+ * mentioning to `ranks`. */
+static const char *who_is_last(struct findings *f, u32 *ranks, u32 *n) {
+  const struct results *r = f->r;
+  const char *text = "";
+  u32 named[4], n_named = 0;
+  while (n_named < 4) {
+    u32 best = INDEX_NONE;
+    for (u32 i = 0; i < r->n_ranks; i++) {
+      bool seen = !(r->ranks[i].last_wait_ms >= WORTH_MENTIONING / 2 * f->step_ms);
+      for (u32 k = 0; k < n_named; k++)
+        seen |= named[k] == i;
+      if (!seen && (best == INDEX_NONE || r->ranks[i].last_wait_ms > r->ranks[best].last_wait_ms))
+        best = i;
+    }
+    if (best == INDEX_NONE)
+      break;
+    const struct rank_result *rank = &r->ranks[best];
+    text = arena_printf(f->a->arena, "%s%srank %u at %.0f of %.0f", text,
+                        n_named ? ", " : " Last to arrive: ", rank->rank, rank->last_collectives,
+                        rank->judged_collectives);
+    if (!text)
+      return NULL;
+    bool listed = rank->last_wait_ms < WORTH_MENTIONING * f->step_ms;
+    for (u32 k = 0; k < *n; k++)
+      listed |= ranks[k] == rank->rank;
+    if (!listed)
+      ranks[(*n)++] = rank->rank;
+    named[n_named++] = best;
+  }
+  return n_named ? arena_printf(f->a->arena, "%s collectives.", text) : "";
+}
+
+/* What waits cost is what the step would be shorter by: nothing, where something else, such as the
+ * host, would hold it up as long. */
+static int add_imbalance(struct findings *f, double wait, double rest, double worth) {
+  const struct results *r = f->r;
+  const struct rank_result *late = last_so_far(f, wait);
+  u32 ranks[5], n_ranks = 0;
+  if (late)
+    ranks[n_ranks++] = late->rank;
+  const char *last = who_is_last(f, ranks, &n_ranks);
+  bool costs = worth >= 0.01 * run_seconds(f, f->step_ms);
+  char *who = who_is_late(f, late);
+  char *apart = isnan(r->sync_skew_ms)
+                    ? arena_text(f->a->arena, "")
+                    : arena_printf(f->a->arena, " First and last arrive %.3g ms apart (median).",
+                                   r->sync_skew_ms);
+  char *cv = isnan(r->imbalance_cv)
+                 ? arena_text(f->a->arena, "")
+                 : arena_printf(f->a->arena,
+                                " Compute varies by %.0f %% between the ranks of a step; the "
+                                "slowest costs %.0f %% of the wall beyond the mean.",
+                                100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
+  return finding_add(
+      f, costs ? severity_of(f, rest) : SEVERITY_INFO, worth,
+      arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
+                   100 * rest / f->step_ms, of_each_step(f),
+                   costs ? "" : ", but the step would be no shorter without"),
+      arena_printf(f->a->arena,
+                   "%.3g ms of %s %.3g ms%s, mean over ranks, is exposed wait in collectives; "
+                   "%s.%s%s%s",
+                   wait, f->a->whole_run ? "the" : "a", f->step_ms, f->a->whole_run ? "" : " step",
+                   who ? who : "", apart ? apart : "", last ? last : "", cv ? cv : ""),
+      costs
+          ? arena_text(f->a->arena,
+                       "Give every rank the same work in every step: bucket or pack samples "
+                       "by length, balance experts and pipeline stages. If the work is equal, "
+                       "look for CPUs or devices shared with something else.")
+          : arena_text(f->a->arena, "First mend what the critical path is made of; the waits hide "
+                                    "behind it."),
+      n_ranks ? ranks : NULL, n_ranks);
+}
+
+int rule_load_imbalance(struct findings *f) {
+  const struct results *r = f->r;
+  double wait = collective_wait_ms(f), rest = wait;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (r->ranks[i].straggler)
+      rest -= r->ranks[i].imposed_wait_ms;
+  if (!(rest >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  double worth = what_if_worth_s(f, WHAT_IF_EVERY_RANK, -1);
+  if (isnan(worth) || worth > run_seconds(f, rest))
+    worth = run_seconds(f, rest);
+  f->claimed_s += run_seconds(f, rest);
+  return add_imbalance(f, wait, rest, worth);
+}
+
+/* --- DIST.SLOW_LINK --- */
+
+static bool comparable(const struct findings *f, const struct collective_result *a,
+                       const struct collective_result *b) {
+  const struct comm *comms = f->a->model->comms;
+  return !strcmp(a->op, b->op) && a->bytes == b->bytes && b->transfer_ms > 0 &&
+         comms[a->comm_index].size == comms[b->comm_index].size &&
+         comms[a->comm_index].backend == comms[b->comm_index].backend;
+}
+
+static u32 link_ranks(const struct findings *f, const struct collective_result *c, u32 *ranks) {
+  const struct model *model = f->a->model;
+  const struct comm *comm = &model->comms[c->comm_index];
+  if (c->from != INDEX_NONE) {
+    ranks[0] = c->from;
+    ranks[1] = c->to;
+    return 2;
+  }
+  u32 n = 0;
+  for (u32 i = 0; i < comm->size; i++)
+    if (comm->members[i] != INDEX_NONE)
+      ranks[n++] = model->ranks[comm->members[i]].rank;
+  return n;
+}
+
+static int compare_link(struct findings *f, u32 index, double *values, u32 *ranks) {
+  const struct results *r = f->r;
+  const struct collective_result *c = &r->collectives[index];
+  u32 n = 0;
+  if (!(c->transfer_ms > 0) || !(c->bytes > 0))
+    return 0;
+  for (u32 i = 0; i < r->n_collectives; i++)
+    if (i != index && comparable(f, c, &r->collectives[i]))
+      values[n++] = r->collectives[i].transfer_ms;
+  double others = median_of(values, n);
+  double extra = (c->transfer_ms - others) * c->count / f->steps;
+  if (n < SLOW_LINK_MIN_PEERS || c->transfer_ms < SLOW_LINK_RATIO * others ||
+      extra < WORTH_MENTIONING * f->step_ms)
+    return 0;
+  u32 n_ranks = link_ranks(f, c, ranks);
+  return finding_add(
+      f, severity_of(f, extra), run_seconds(f, extra),
+      arena_printf(f->a->arena, "Transfers on %s take %.1f times as long as elsewhere", c->comm,
+                   c->transfer_ms / others),
+      arena_printf(f->a->arena,
+                   "%s of %.3g MB: %.3g ms on %s, median %.3g ms on %u others alike, once all "
+                   "had arrived; %.0f times.",
+                   c->op, c->bytes / 1e6, c->transfer_ms, c->comm, others, n, c->count),
+      arena_printf(f->a->arena,
+                   "Check the links between the ranks of %s: NIC, cable, PCIe width, "
+                   "NVLink state, and whether traffic takes the path you expect.",
+                   c->comm),
+      ranks, n_ranks);
+}
+
+/* Comparing every kind with every other is quadratic: the costliest are enough. */
+#define LINKS_LOOKED_AT 256u
+
+int rule_slow_link(struct findings *f) {
+  u32 n = f->r->n_collectives, ranks_n = f->a->model->n_ranks;
+  double *values = arena_array(f->a->arena, n + 1u, sizeof(double));
+  u32 *ranks = arena_array(f->a->arena, ranks_n + 2u, sizeof(u32));
+  int error = 0;
+  for (u32 i = 0; values && ranks && i < n && i < LINKS_LOOKED_AT && !error; i++)
+    error = compare_link(f, i, values, ranks);
+  return error;
+}

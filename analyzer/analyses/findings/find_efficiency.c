@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Arithmetic the devices could do and do not, and time that no other finding claims.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+int rule_low_mfu(struct findings *f) {
+  const struct results *r = f->r;
+  if (!(r->mfu < MFU_LOW))
+    return 0;
+  return finding_add(
+      f, SEVERITY_WARNING, NAN,
+      arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
+      arena_printf(f->a->arena,
+                   "%.3g FLOPs a step in %.3g ms against a dense peak of %.4g TFLOP/s for the job; "
+                   "compute runs %.0f %% of the step.",
+                   r->flops_per_step, r->step_mean_ms, r->peak_flops / 1e12,
+                   100 * r->ov_compute_ms / r->ov_step_ms),
+      arena_text(f->a->arena,
+                 "First remove the time in which nothing computes (budget). Then the kernels: bf16 "
+                 "or lower, larger or padded matrices, fused attention, torch.compile. Check that "
+                 "FLOPs per step and peak are those of this job."),
+      NULL, 0);
+}
+
+static const struct precision_row *made_in(const struct results *r, enum precision precision) {
+  for (u32 i = 0; i < r->products.n_precisions; i++)
+    if (!strcmp(r->products.precisions[i].precision, precision_name(precision)))
+      return &r->products.precisions[i];
+  return NULL;
+}
+
+/* Peak of the device that is slowest in a precision, NAN if there is one whose peak is not known.
+ */
+static double least_peak(const struct findings *f, enum precision precision) {
+  double least = INFINITY;
+  for (u32 i = 0; i < f->a->model->n_ranks; i++) {
+    const char *name = f->a->model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
+    double peak = device_peak_tflops(name, precision);
+    if (!(peak >= least))
+      least = peak;
+    if (isnan(peak))
+      return NAN;
+  }
+  return least;
+}
+
+/* Of their time only what arithmetic at its peak takes can be saved: the rest waits for memory. */
+int rule_precision(struct findings *f) {
+  const struct precision_row *row = made_in(f->r, PRECISION_FP32);
+  double fp32 = least_peak(f, PRECISION_FP32), tf32 = least_peak(f, PRECISION_TF32);
+  if (!row || !(tf32 > fp32) || isinf(tf32))
+    return 0;
+  double utilisation = row->tflops / fp32;
+  double saved_ms = row->ms * utilisation * (1 - fp32 / tf32);
+  if (!(saved_ms >= WORTH_MENTIONING * f->step_ms))
+    return 0;
+  return finding_add(
+      f, severity_of(f, saved_ms), run_seconds(f, saved_ms),
+      arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic is made in fp32",
+                   100 * row->share),
+      arena_printf(f->a->arena,
+                   "These products take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
+                   "the device can do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for "
+                   "none of them.",
+                   row->ms, row->tflops, 100 * utilisation, tf32),
+      arena_text(f->a->arena, "Allow TF32: torch.set_float32_matmul_precision(\"high\"), or "
+                              "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH). Or compute in bf16 "
+                              "(torch.autocast). Both change the numbers: check the loss."),
+      NULL, 0);
+}
+
+static char *recoverable_action(struct findings *f, const char *line) {
+  if (!strcmp(line, "memory copies"))
+    return arena_text(
+        f->a->arena, "Copy from pinned memory with non_blocking=True on a stream of its own, ahead "
+                     "of its use; keep on the device what stays the same.");
+  if (!strcmp(line, "outside phases"))
+    return arena_text(
+        f->a->arena, "Look at what the training loop does between forward, backward and optimizer: "
+                     "logging, metrics, checkpoints, evaluation. Do it less often, or in another "
+                     "thread.");
+  return arena_text(f->a->arena,
+                    "Keep the device fed: CUDA graphs or torch.compile, larger batch, fused "
+                    "optimizer; remove .item(), .cpu() and synchronize() from the step; check that "
+                    "the host's CPU is not the limit.");
+}
+
+/* What could be had back beyond what the findings above already ask for. */
+int rule_recoverable(struct findings *f) {
+  const struct results *r = f->r;
+  double sum = 0, largest = 0;
+  const struct budget_line *most = NULL;
+  static const char *const own_rules[] = {"waiting for input", "waiting for ranks",
+                                          "communication"};
+  for (u32 i = 0; i < r->n_budget; i++) {
+    const struct budget_line *line = &r->budget[i];
+    bool elsewhere = false;
+    for (size_t k = 0; k < sizeof(own_rules) / sizeof(own_rules[0]); k++)
+      elsewhere |= !strcmp(line->name, own_rules[k]);
+    if (elsewhere || !(line->recoverable > 0))
+      continue;
+    sum += line->recoverable;
+    if (line->recoverable > largest) {
+      largest = line->recoverable;
+      most = line;
+    }
+  }
+  if (!most || sum < WORTH_MENTIONING * r->wall_s)
+    return 0;
+  /* A recording begins where somebody had it begin, a run with its start-up. */
+  bool with_start_up = f->a->whole_run && !f->a->model->recorder;
+  return finding_add(
+      f,
+      with_start_up                    ? SEVERITY_INFO
+      : sum >= WORTH_ALARM * r->wall_s ? SEVERITY_CRITICAL
+                                       : SEVERITY_WARNING,
+      with_start_up ? NAN : sum / r->wall_s * r->looked_at_s,
+      arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
+                   100 * sum / r->wall_s),
+      arena_printf(f->a->arena,
+                   "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
+                   "%%).%s",
+                   sum, r->wall_s, most->name, most->seconds, 100 * most->fraction,
+                   with_start_up
+                       ? " No steps were found, so start-up and end of the run are in it: "
+                         "how much of it is training's cannot be told."
+                       : ""),
+      recoverable_action(f, most->name), NULL, 0);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A run that became slower at some step and stayed so, and which rank did.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/statistics.h"
+#include "analyses/findings/findings.h"
+
+struct onset {
+  u32 at; /* in the steps looked at */
+  double before_ms, after_ms, p_value;
+};
+
+/* Median of the known values in [from, to); NAN where there are none. */
+static double median_between(const double *values, u32 from, u32 to, double *scratch) {
+  u32 n = 0;
+  for (u32 i = from; i < to; i++)
+    if (!isnan(values[i]))
+      scratch[n++] = values[i];
+  return median_of(scratch, n);
+}
+
+static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onset *onset) {
+  struct ranked_value *ranked = arena_array(arena, n, sizeof(*ranked));
+  double *scratch = arena_array(arena, n, sizeof(*scratch));
+  if (!ranked || !scratch)
+    return false;
+  onset->at = change_point(ms, n, ranked, &onset->p_value);
+  if (onset->p_value >= STRAGGLER_SIGNIFICANCE || onset->at < FAIL_SLOW_SIDE ||
+      n - onset->at < FAIL_SLOW_SIDE)
+    return false;
+  onset->before_ms = median_between(ms, 0, onset->at, scratch);
+  onset->after_ms = median_between(ms, onset->at, n, scratch);
+  return onset->after_ms >= (1 + FAIL_SLOW_RATIO) * onset->before_ms;
+}
+
+/* Ranks whose own compute grew by at least half of what the step did. */
+static u32 slower_ranks(const struct findings *f, const struct onset *onset, struct arena *arena,
+                        u32 *ranks, char **evidence) {
+  const struct analysis *a = f->a;
+  double *row = arena_array(arena, a->n_steps, sizeof(*row));
+  double *scratch = arena_array(arena, a->n_steps, sizeof(*scratch)), most = 0;
+  u32 n = 0, known = 0;
+  for (u32 rank = 0; row && scratch && rank < a->model->n_ranks; rank++) {
+    for (u32 i = 0; i < a->n_steps; i++)
+      row[i] = (double)a->compute_ms[(size_t)rank * a->n_steps + i];
+    double before = median_between(row, 0, onset->at, scratch);
+    double after = median_between(row, onset->at, a->n_steps, scratch);
+    if (isnan(before) || isnan(after))
+      continue;
+    known++;
+    if (after - before < REASON_SHARE * (onset->after_ms - onset->before_ms))
+      continue;
+    ranks[n++] = a->model->ranks[rank].rank;
+    if (after - before > most) {
+      most = after - before;
+      *evidence =
+          arena_printf(a->arena, " Rank %u's compute went from %.3g ms to %.3g ms a step then.",
+                       a->model->ranks[rank].rank, before, after);
+    }
+  }
+  if (known == 0)
+    *evidence = arena_text(a->arena, " What each rank computes is not known.");
+  else if (n == 0)
+    *evidence = arena_text(a->arena, " No rank's own compute explains it.");
+  else if (n == known && n > 1)
+    *evidence = arena_text(a->arena, " The compute of all ranks grew alike.");
+  return n;
+}
+
+static char *remedy(struct findings *f, u32 n) {
+  if (n == 0)
+    return arena_text(f->a->arena, "Look at the network and at shared storage from that moment on: "
+                                   "link errors, other jobs, a file system that filled up.");
+  if (n == f->a->model->n_ranks)
+    return arena_text(f->a->arena, "Look at what the job itself changed then (sequence length, "
+                                   "logging, evaluation, a growing cache) and at clocks or power "
+                                   "limits of all hosts.");
+  return arena_text(f->a->arena, "Look at those ranks' hosts from that moment on: clocks and "
+                                 "temperature, ECC and PCIe errors, other processes; replace the "
+                                 "device if it stays slow.");
+}
+
+int rule_fail_slow(struct findings *f) {
+  const struct analysis *a = f->a;
+  u32 n_steps = a->whole_run ? 0 : a->n_steps, n = 0;
+  const double *ms = n_steps ? f->r->step_ms + a->first_step : NULL;
+  struct arena scratch = {0};
+  struct onset onset;
+  int error = 0;
+  for (u32 i = 0; i < n_steps; i++)
+    if (isnan(ms[i]))
+      return 0; /* steps that some rank lacks are not compared */
+  if (n_steps < FAIL_SLOW_MIN_STEPS || !find_onset(ms, n_steps, &scratch, &onset))
+    goto out;
+  u32 *ranks = arena_array(&scratch, a->model->n_ranks + 1u, sizeof(u32));
+  char *who = NULL;
+  if (ranks)
+    n = slower_ranks(f, &onset, &scratch, ranks, &who);
+  u32 step = a->first_step + onset.at, after = n_steps - onset.at;
+  struct window first = {0};
+  for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
+    ;
+  double since = ns_to_ms(first.begin - a->model->begin) / 1e3;
+  double worth = (onset.after_ms - onset.before_ms) * after / 1e3;
+  error = finding_add(
+      f,
+      onset.after_ms >= (1 + WORTH_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      worth,
+      arena_printf(a->arena, "From step %u on every step takes %.0f %% longer",
+                   a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
+      arena_printf(
+          a->arena,
+          "Median step %.3g ms before, %.3g ms in the %u steps since (%.3g s into the run; "
+          "by chance: p = %.2g).%s",
+          onset.before_ms, onset.after_ms, after, since, onset.p_value, who ? who : ""),
+      remedy(f, n), ranks, n == a->model->n_ranks ? 0 : n);
+out:
+  arena_release(&scratch);
+  return error;
+}

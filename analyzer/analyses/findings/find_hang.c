@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A job that hangs, and ranks that call different things.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+#define ONES_NAMED 3u
+
+static char *rank_words(struct findings *f, const u32 *ranks, u32 n) {
+  char *text = arena_text(f->a->arena, n == 1 ? "rank " : "ranks ");
+  for (u32 i = 0; i < n && i < 8 && text; i++)
+    text = arena_printf(f->a->arena, "%s%s%u", text,
+                        i == 0       ? ""
+                        : i + 1 == n ? " and "
+                                     : ", ",
+                        ranks[i]);
+  return n > 8 && text ? arena_printf(f->a->arena, "%s and %u more", text, n - 8) : text;
+}
+
+/* What is known of the first few, one sentence each. */
+static char *suspect_words(struct findings *f) {
+  const struct collective_check *check = &f->r->check;
+  char *text = arena_text(f->a->arena, "");
+  for (u32 i = 0; i < check->n_suspects && i < ONES_NAMED && text; i++)
+    text = arena_printf(f->a->arena, "%s%s%s", text, i ? " " : "", check->suspects[i].evidence);
+  return text;
+}
+
+static const char *hang_action(const struct collective_check *check) {
+  const char *reason = check->suspects[0].reason;
+  if (strstr(check->suspects[0].evidence, "sign of life"))
+    return "That process died or was stopped: look at its last output, the kernel log of its host "
+           "(out of memory, Xid errors) and the scheduler's events. The other ranks are victims.";
+  if (strstr(reason, "no record"))
+    return "Look for its crash: its last output, the kernel log and the scheduler's events of its "
+           "host. The other ranks are victims.";
+  if (strstr(reason, "absent"))
+    return "Look at what that rank's Python does outside communication: a stack of the live "
+           "process, "
+           "its data loader, a lock, a checkpoint, an exception on one rank. The others are "
+           "victims.";
+  if (strstr(reason, "ended"))
+    return "That rank ended while others still wait: an exception, an early exit, or fewer batches "
+           "than its peers have.";
+  if (strstr(reason, "older"))
+    return "Look at that rank's device and links first: the kernel log for Xid errors, its GPU's "
+           "health, its NIC. The others are victims.";
+  if (strstr(reason, "circle") || strstr(reason, "order"))
+    return "Make every rank call collectives in the same order, and pair sends with receives that "
+           "do not wait for each other.";
+  return "Compare that rank's call with its peers': the branch it took, the sizes it was given.";
+}
+
+int rule_hang(struct findings *f) {
+  const struct collective_check *check = &f->r->check;
+  struct arena *arena = f->a->arena;
+  if (check->n_hang_ranks == 0)
+    return 0;
+  char *who = rank_words(f, check->hang_ranks, check->n_hang_ranks), *what = suspect_words(f);
+  if (!who || !what)
+    return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
+  char *title = arena_printf(arena, "The job is held up: look at %s first", who);
+  char *age =
+      isnan(check->pending_s)
+          ? arena_text(arena, "")
+          : arena_printf(arena, " The oldest has been waiting for %.3g s.", check->pending_s);
+  char *evidence =
+      age ? arena_printf(arena,
+                         "%s %.0f ranks are in calls that have not finished; %.0f of them only "
+                         "because of others.%s",
+                         what, check->pending_ranks, check->victims, age)
+          : NULL;
+  return finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
+                     arena_text(arena, hang_action(check)), check->hang_ranks, check->n_hang_ranks);
+}
+
+int rule_desync(struct findings *f) {
+  const struct collective_check *check = &f->r->check;
+  struct arena *arena = f->a->arena;
+  if (check->n_desync_ranks == 0)
+    return 0;
+  char *who = rank_words(f, check->desync_ranks, check->n_desync_ranks);
+  if (!who || !check->desync)
+    return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
+  return finding_add(
+      f, SEVERITY_CRITICAL, (double)NAN,
+      arena_printf(arena, "Ranks call different collectives: look at %s first", who),
+      arena_printf(arena, "%s. %.0f of %.0f calls in the record match on all members.",
+                   check->desync, check->matched, check->checked),
+      arena_text(arena,
+                 "Find the code that makes this rank call something else: a branch on data or "
+                 "rank, a batch of another shape, a parameter without gradient, another "
+                 "version of the code."),
+      check->desync_ranks, check->n_desync_ranks);
+}

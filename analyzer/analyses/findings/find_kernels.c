@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Work on the GPU that need not be, and a GPU that waits to be given work.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+/* Time of all kernels, copies and fills but communication, which has waiting for ranks in it. All
+ * ranks together, whole input. */
+static double own_work_ms(const struct results *r) {
+  double sum = 0;
+  for (u32 i = 0; i < r->n_kernel_categories; i++)
+    if (strcmp(r->kernel_categories[i].category, "NCCL") != 0)
+      sum += r->kernel_categories[i].sum_ms;
+  return sum;
+}
+
+static const struct kernel_category_result *category(const struct results *r, const char *name) {
+  for (u32 i = 0; i < r->n_kernel_categories; i++)
+    if (!strcmp(r->kernel_categories[i].category, name))
+      return &r->kernel_categories[i];
+  return NULL;
+}
+
+/* Seconds of the run from milliseconds of all ranks together over the whole input; as much again in
+ * the time that was not looked at. */
+static double rank_seconds(const struct findings *f, double ms) {
+  return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1) / f->r->kernels_seen;
+}
+
+int rule_launch_bound(struct findings *f) {
+  const struct results *r = f->r;
+  const struct gpu_timeline_result *gpu = &r->gpu_timeline;
+  double bound = gpu->host_bound_ms / gpu->total_ms;
+  double small = r->launch.short_kernels / r->launch.kernels;
+  if (!(bound >= LAUNCH_BOUND_SHARE) || !(small >= LAUNCH_BOUND_SHORT))
+    return 0;
+  double worth = what_if_worth_s(f, WHAT_IF_LAUNCHES, -1),
+         most = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
+  worth = isnan(worth) || worth > most ? most : worth;
+  f->claimed_s += worth;
+  return finding_add(
+      f, bound >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, worth,
+      arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
+                   100 * bound),
+      arena_printf(f->a->arena,
+                   "%.3g ms of %.3g ms on the GPU, mean over ranks, nothing had been launched. "
+                   "%.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began within %.3g "
+                   "\u00b5s of their launch.",
+                   gpu->host_bound_ms, gpu->total_ms, 100 * small, r->launch.kernels,
+                   r->launch.delay_median_us),
+      arena_text(f->a->arena,
+                 "Launch less and sooner: torch.compile or CUDA graphs, larger batches, fused "
+                 "operators and optimizers; take .item(), .cpu() and prints out of the step."),
+      NULL, 0);
+}
+
+/* What fills and zeroes took: by the operators where they are recorded, else by kernel. */
+static double fill_ms(const struct results *r, double *count) {
+  if (r->launch.fill_count > 0) {
+    *count = r->launch.fill_count;
+    return r->launch.fill_ms;
+  }
+  const struct kernel_category_result *memset = category(r, "memset");
+  double sum = memset ? memset->sum_ms : 0;
+  *count = memset ? memset->count : 0;
+  for (u32 i = 0; i < r->n_kernels; i++)
+    if (strstr(r->kernels[i].name, "FillFunctor")) {
+      sum += r->kernels[i].sum_ms;
+      *count += r->kernels[i].count;
+    }
+  return sum;
+}
+
+int rule_fill(struct findings *f) {
+  const struct results *r = f->r;
+  double count, ms = fill_ms(r, &count), all = own_work_ms(r);
+  if (!(all > 0) || !(ms >= WORTH_MENTIONING * all))
+    return 0;
+  char *which = r->n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %.3g ms.",
+                                          r->fills[0].name, r->fills[0].count, r->fills[0].sum_ms)
+                           : arena_text(f->a->arena, "");
+  return finding_add(
+      f, SEVERITY_WARNING, rank_seconds(f, ms),
+      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
+      arena_printf(f->a->arena, "%.0f fills took %.3g ms of %.3g ms of work, all ranks together.%s",
+                   count, ms, all, which ? which : ""),
+      arena_text(f->a->arena,
+                 "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
+                 "and buffers that are made once and used again."),
+      NULL, 0);
+}
+
+int rule_dtype_conversion(struct findings *f) {
+  const struct kernel_category_result *conversion = category(f->r, "dtype conversion");
+  double all = own_work_ms(f->r);
+  if (!conversion || !(all > 0) || !(conversion->sum_ms >= WORTH_MENTIONING * all))
+    return 0;
+  return finding_add(
+      f, SEVERITY_WARNING, rank_seconds(f, conversion->sum_ms),
+      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
+                   100 * conversion->sum_ms / all),
+      arena_printf(f->a->arena,
+                   "%.0f conversions took %.3g ms of %.3g ms of work, all ranks together.",
+                   conversion->count, conversion->sum_ms, all),
+      arena_text(f->a->arena,
+                 "Keep weights and activations in one type: a bfloat16 model instead of autocast "
+                 "per operator, cached casts, norms and losses that take the type they are given; "
+                 "let torch.compile fuse what is left."),
+      NULL, 0);
+}

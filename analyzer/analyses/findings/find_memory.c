@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Device memory: what grows, what lies idle between blocks, what is nearly full, and what is
+ * fetched and given back for nothing. What they are worth in seconds is not known.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+#include "report/text/quantity.h"
+
+/* The rank of the device that is told in full. */
+static u32 list_rank(const struct memory_result *memory, u32 *rank) {
+  if (isnan(memory->rank))
+    return 0;
+  *rank = (u32)memory->rank;
+  return 1;
+}
+
+static const char *or_unknown(const char *text) {
+  return text ? text : "not known";
+}
+
+int rule_memory_growth(struct findings *f) {
+  const struct memory_result *memory = &f->r->memory;
+  double slope = memory->growth_bytes_per_step, peak = memory->peak_allocated_bytes;
+  if (!(slope > 0) || !(slope >= GROWTH_SHARE_PER_STEP * peak))
+    return 0;
+  double rise = memory->growth_to_bytes - memory->growth_from_bytes;
+  double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
+  char full[96] = "", source[256] = "";
+  if (!isnan(left))
+    snprintf(full, sizeof(full), " The headroom of %s is gone after %.0f more.",
+             memory_size(memory->headroom_bytes).text, fmax(0, left));
+  if (memory->growth_source || memory->growth_category)
+    snprintf(source, sizeof(source), " %.0f %% of what was added comes from %.150s (%.40s).",
+             100 * memory->growth_source_share, or_unknown(memory->growth_source),
+             or_unknown(memory->growth_category));
+  enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
+                           : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
+                                                              : SEVERITY_WARNING;
+  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  return finding_add(
+      f, severity, NAN,
+      arena_printf(f->a->arena, "Allocated memory grows by %s a step", memory_size(slope).text),
+      arena_printf(f->a->arena,
+                   "The least that is allocated in a step rose by %s over %.0f steps, from "
+                   "%s to %s; %s a step by the median over pairs of steps.%s%s "
+                   "Steps: %s%s.",
+                   memory_size(rise).text, memory->growth_steps,
+                   memory_size(memory->growth_from_bytes).text,
+                   memory_size(memory->growth_to_bytes).text, memory_size(slope).text, full, source,
+                   or_unknown(memory->steps_method),
+                   memory->steps_are_certain
+                       ? ""
+                       : "; if these are layers of one forward pass, it is their activations"),
+      arena_text(f->a->arena,
+                 "Something is kept from step to step: losses or outputs summed with their graph "
+                 "(use .item() or .detach()), lists of tensors that are never emptied, caches "
+                 "without a bound, hooks registered again in each step. Look where the evidence "
+                 "says that it was allocated."),
+      &rank, n_ranks);
+}
+
+int rule_memory_fragmentation(struct findings *f) {
+  const struct memory_result *memory = &f->r->memory;
+  const struct memory_segments *segments = &memory->segments;
+  double stranded = segments->stranded_bytes, reserved = memory->reserved_bytes;
+  /* It failed although as much was free inside: the clearest case there is. */
+  bool failed = memory->out_of_memory > 0 &&
+                memory->oom_inactive_bytes >= memory->oom_requested_bytes &&
+                memory->oom_requested_bytes > 0;
+  bool large = stranded >= FRAGMENTATION_SHARE * reserved && stranded >= FRAGMENTATION_LEAST_BYTES;
+  if (!failed && !large)
+    return 0;
+  char oom[160] = "";
+  if (failed)
+    snprintf(oom, sizeof(oom), " %s could not be had while %s lay inactive.",
+             memory_size(memory->oom_requested_bytes).text,
+             memory_size(memory->oom_inactive_bytes).text);
+  bool fixed = segments->expandable_known && segments->expandable < segments->count;
+  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  return finding_add(
+      f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
+      isnan(stranded)
+          ? arena_text(f->a->arena, "Memory ran out while enough of it lay inactive")
+          : arena_printf(f->a->arena, "%.0f %% of reserved memory is free but in pieces",
+                         100 * stranded / reserved),
+      isnan(stranded)
+          ? arena_printf(f->a->arena, "%s", oom + 1)
+          : arena_printf(f->a->arena,
+                         "%s of %s reserved are gaps between blocks in use: %.0f gaps, "
+                         "the largest of %s; %.0f runs of small blocks (%s) keep gaps "
+                         "of %s apart. %.0f of %.0f segments are expandable.%s",
+                         memory_size(stranded).text, memory_size(reserved).text, segments->gaps,
+                         memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
+                         memory_size(segments->pinned_bytes).text,
+                         memory_size(segments->pinned_gap_bytes).text, segments->expandable,
+                         segments->count, oom),
+      arena_text(f->a->arena,
+                 fixed || isnan(stranded)
+                     ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF "
+                       "in newer versions). Else allocate what stays (optimizer state, caches) "
+                       "before what comes and goes, and keep tensor sizes alike from step to step."
+                     : "Segments are expandable already: allocate what stays before what comes "
+                       "and goes, keep tensor sizes alike from step to step (pad or bucket "
+                       "sequence lengths), or bound large blocks with max_split_size_mb."),
+      &rank, n_ranks);
+}
+
+int rule_memory_oom_risk(struct findings *f) {
+  const struct memory_result *memory = &f->r->memory;
+  const char *risk = memory->oom_risk;
+  bool happened = risk && strcmp(risk, "happened") == 0;
+  if (!happened && (!risk || strcmp(risk, "high") != 0))
+    return 0;
+  const struct memory_use *most = memory->n_by_category ? &memory->by_category[0] : NULL;
+  char largest[160] = "", room[160] = "", grows[96] = "", asked[128] = "";
+  if (most)
+    snprintf(largest, sizeof(largest), " Most of the peak is %.60s (%.0f %%).",
+             most->category ? most->category : "of no known category", 100 * most->share);
+  if (!isnan(memory->capacity_bytes))
+    snprintf(room, sizeof(room), " The device has %s (%s), which leaves %s.",
+             memory_size(memory->capacity_bytes).text, memory->capacity_source,
+             memory_size(memory->headroom_bytes).text);
+  if (memory->growth_bytes_per_step > 0)
+    snprintf(grows, sizeof(grows), " It grows by %s a step.",
+             memory_size(memory->growth_bytes_per_step).text);
+  if (happened)
+    snprintf(asked, sizeof(asked), "Memory ran out %.0f time%s, the last time for %s. ",
+             memory->out_of_memory, memory->out_of_memory == 1 ? "" : "s",
+             memory_size(memory->oom_requested_bytes).text);
+  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  return finding_add(
+      f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
+      happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be had",
+                              memory_size(memory->oom_requested_bytes).text)
+               : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
+                              100 * memory->peak_reserved_bytes / memory->capacity_bytes),
+      arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", asked,
+                   memory_size(memory->peak_reserved_bytes).text,
+                   memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
+      arena_text(f->a->arena,
+                 "Lower the peak: a smaller micro-batch with gradient accumulation, activation "
+                 "checkpointing, sharded optimizer state (FSDP, ZeRO), a fused loss that does not "
+                 "keep all logits. Context, libraries and NCCL's buffers come on top of what is "
+                 "counted here."),
+      &rank, n_ranks);
+}
+
+/* Memory of the device fetched and given back in every step. */
+static bool segments_churn(const struct memory_result *memory) {
+  const struct memory_segments *segments = &memory->segments;
+  double steps = memory->steps > 1 ? memory->steps - 1 : 1; /* the first fetches, and none again */
+  return segments->refetched >= CHURN_LEAST_SEGMENTS && segments->rounds >= CHURN_LEAST_ROUNDS &&
+         segments->refetched >= CHURN_SEGMENTS_PER_STEP * steps;
+}
+
+/* The source and size that is allocated most often, and given back every time; NULL if not so
+ * often that it shows. */
+static const struct memory_churn *often(const struct memory_result *memory) {
+  const struct memory_churn *most = NULL;
+  for (u32 i = 0; i < memory->n_churn; i++)
+    if (!isnan(memory->churn[i].lifetime_ms) && (!most || memory->churn[i].count > most->count))
+      most = &memory->churn[i];
+  if (!most)
+    return NULL;
+  bool in_step = most->per_step >= CHURN_LEAST;
+  bool in_all =
+      most->count >= CHURN_LEAST && most->count >= CHURN_SHARE * memory->churn_allocations;
+  return in_step || in_all ? most : NULL;
+}
+
+int rule_memory_churn(struct findings *f) {
+  const struct memory_result *memory = &f->r->memory;
+  const struct memory_segments *segments = &memory->segments;
+  const struct memory_churn *most = often(memory);
+  bool refetched = segments_churn(memory);
+  if (!most && !refetched)
+    return 0;
+  u32 rank = 0, n_ranks = list_rank(memory, &rank);
+  char again[400] = "", device[256] = "";
+  if (most)
+    snprintf(again, sizeof(again),
+             "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in all, each "
+             "given back after %.3g ms on average. ",
+             most->count, memory->churn_allocations, memory_size(most->size_bytes).text,
+             or_unknown(most->source), or_unknown(most->category), memory_size(most->bytes).text,
+             most->lifetime_ms);
+  if (refetched)
+    snprintf(device, sizeof(device),
+             "The device was asked for memory %.0f times (%s) and given it back %.0f times (%s) "
+             "while recording, in %.0f rounds. ",
+             segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
+             memory_size(segments->returned_bytes).text, segments->rounds);
+  return finding_add(
+      f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
+      refetched ? arena_printf(f->a->arena,
+                               "Memory of the device is given back and fetched again: %.0f times",
+                               segments->refetched)
+                : arena_printf(f->a->arena, "One place makes %.0f %% of all allocations",
+                               100 * most->count / memory->churn_allocations),
+      arena_printf(f->a->arena, "%s%s", device, again),
+      arena_text(f->a->arena,
+                 refetched ? "Each such call waits for the device. Leave out torch.cuda."
+                             "empty_cache() in the loop; if memory is so short that the allocator "
+                             "does it by itself, lower the peak or use expandable_segments:True."
+                           : "Allocate the buffer once and write into it (out=, in-place "
+                             "operations), fuse the operation that needs it, or do it for all "
+                             "tensors at once (foreach, fused optimizer)."),
+      &rank, n_ranks);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Training that waits for its input, and steps that are not like the others.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+/* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
+static double stall_ms(const struct findings *f, u32 rank) {
+  const struct rank_summary *sum = &f->a->ranks[rank];
+  if (!sum->has_input || !rank_overlap_known(sum))
+    return NAN;
+  return ns_to_ms(sum->data_stall) / sum->steps;
+}
+
+int rule_dataloader_bound(struct findings *f) {
+  const struct results *r = f->r;
+  double sum = 0, worst_ms = 0, limit = WORTH_MENTIONING * f->step_ms;
+  u32 n = 0, stalled = 0, worst = 0;
+  u32 *ranks = arena_array(f->a->arena, r->n_ranks + 1u, sizeof(u32));
+  for (u32 i = 0; ranks && i < r->n_ranks; i++) {
+    double ms = stall_ms(f, i);
+    if (isnan(ms))
+      continue;
+    sum += ms;
+    n++;
+    if (ms > worst_ms) {
+      worst_ms = ms;
+      worst = i;
+    }
+    if (ms >= limit)
+      ranks[stalled++] = r->ranks[i].rank;
+  }
+  /* A rank that stalls stalls all: one is enough. */
+  if (!ranks || !stalled || f->step_ms <= 0)
+    return 0;
+  double mean = sum / n, worth = what_if_worth_s(f, WHAT_IF_INPUT, -1);
+  f->claimed_s += run_seconds(f, mean);
+  if (isnan(worth))
+    worth = run_seconds(f, worst_ms);
+  return finding_add(
+      f, severity_of(f, worst_ms), worth,
+      arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s",
+                   100 * worst_ms / f->step_ms, of_each_step(f)),
+      arena_printf(f->a->arena,
+                   "Rank %u spends %.3g ms of a %.3g ms step in the data phase with nothing else "
+                   "running; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.",
+                   r->ranks[worst].rank, worst_ms, f->step_ms, mean, stalled, n,
+                   100 * WORTH_MENTIONING),
+      arena_text(f->a->arena,
+                 "Prepare batches ahead: more DataLoader workers (num_workers), prefetch_factor, "
+                 "persistent_workers, pin_memory; move decoding out of the training process; keep "
+                 "the data on faster storage."),
+      ranks, stalled);
+}
+
+int rule_jitter(struct findings *f) {
+  const struct results *r = f->r;
+  u32 n = f->a->whole_run ? 0 : f->a->n_steps, longer = 0, worst = 0;
+  const double *ms = n ? r->step_ms + f->a->first_step : NULL;
+  double tail = r->step_p95_ms / r->step_median_ms - 1, lost = 0;
+  if (n < JITTER_MIN_STEPS || !(tail >= JITTER_TAIL) || !(r->step_cv >= JITTER_VARIATION))
+    return 0;
+  for (u32 i = 0; i < n; i++) {
+    if (isnan(ms[i]))
+      continue;
+    if (ms[i] > r->step_median_ms)
+      lost += ms[i] - r->step_median_ms;
+    longer += ms[i] >= (1 + JITTER_TAIL) * r->step_median_ms;
+    worst = ms[i] > ms[worst] || isnan(ms[worst]) ? i : worst;
+  }
+  return finding_add(
+      f, lost >= WORTH_ALARM * r->step_mean_ms * n ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      lost / 1e3,
+      arena_printf(f->a->arena, "%u of %u steps take at least %.0f %% longer than the typical one",
+                   longer, n, 100 * JITTER_TAIL),
+      arena_printf(f->a->arena,
+                   "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%; the "
+                   "longest is step %u with %.3g ms.",
+                   r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, f->a->first_step + worst,
+                   ms[worst]),
+      arena_text(f->a->arena,
+                 "Look at what happens in those steps only: checkpoints, evaluation, logging, "
+                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
+                 "length, other jobs on the machine or network."),
+      NULL, 0);
+}
+
+/* Whether phases, which are the host's time, are the time of the work itself. */
+static bool host_computes(const struct findings *f) {
+  for (u32 i = 0; i < f->r->n_ranks; i++)
+    if (!f->a->ranks[i].loaded || f->a->ranks[i].on_gpu)
+      return false;
+  return f->r->n_ranks > 0;
+}
+
+int rule_backward_heavy(struct findings *f) {
+  const struct results *r = f->r;
+  double exposed = r->ov_exposed_ms > 0 ? r->ov_exposed_ms : 0, own = r->backward_ms - exposed;
+  if (!host_computes(f) || !(own >= BACKWARD_OVER_FORWARD * r->forward_ms) ||
+      !(own >= BACKWARD_OF_STEP * f->step_ms) || !(r->forward_ms > 0))
+    return 0;
+  double usual = own - BACKWARD_OVER_FORWARD / 2 * r->forward_ms;
+  return finding_add(
+      f, SEVERITY_WARNING, run_seconds(f, usual),
+      arena_printf(f->a->arena, "Backward takes %.1f times as long as forward",
+                   own / r->forward_ms),
+      arena_printf(f->a->arena,
+                   "Backward %.3g ms without exposed communication, forward %.3g ms, step %.3g ms. "
+                   "Twice forward is usual, three times with recomputed activations.",
+                   own, r->forward_ms, f->step_ms),
+      arena_text(
+          f->a->arena,
+          "Profile the operators of one backward: custom autograd functions, anomaly "
+          "detection left on, find_unused_parameters, more recomputation than memory needs."),
+      NULL, 0);
+}
+
+/* The optimizer's share of the step, and of what; NAN if it cannot be told. */
+static double optimizer_share(const struct findings *f, const char **of) {
+  const struct results *r = f->r;
+  *of = "of the step is in the optimizer's phase";
+  if (host_computes(f))
+    return r->optimizer_ms / f->step_ms;
+  *of = "of the time of all kernels is in the optimizer's";
+  for (u32 i = 0; i < r->n_kernel_categories; i++)
+    if (!strcmp(r->kernel_categories[i].category, "optimizer"))
+      return r->kernel_categories[i].share;
+  return NAN;
+}
+
+int rule_optimizer_heavy(struct findings *f) {
+  const char *of;
+  double share = optimizer_share(f, &of);
+  if (!(share >= OPTIMIZER_OF_STEP))
+    return 0;
+  double ms = share * (host_computes(f) ? f->step_ms : f->r->ov_compute_ms);
+  return finding_add(
+      f, severity_of(f, 0), isnan(ms) ? NAN : run_seconds(f, ms) / 2,
+      arena_printf(f->a->arena, "The optimizer takes %.0f %% of the work", 100 * share),
+      arena_printf(f->a->arena, "%.1f %% %s: %.3g ms a step. Its worth here is half of that.",
+                   100 * share, of, ms),
+      arena_text(f->a->arena,
+                 "Use a fused optimizer (fused=True, or foreach), shard its states over ranks, or "
+                 "accumulate gradients over more micro-batches so that it runs less often."),
+      NULL, 0);
+}

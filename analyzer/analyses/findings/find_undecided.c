@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What could not be judged. A report that names no problem says "ok" only where it could have named
+ * one: calls that hang and nobody knows why, logs without values and the like are a verdict of
+ * their own.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+static int add(struct results *r, const char *what, const char *why) {
+  if (!why)
+    return -ENOMEM;
+  r->undecided[r->n_undecided++] = (struct undecided){what, why};
+  return 0;
+}
+
+static bool was_given(const struct model *model, const char *what) {
+  for (u32 i = 0; i < model->n_inputs; i++)
+    if (strstr(model->inputs[i].what, what))
+      return true;
+  return false;
+}
+
+/* Calls that no finding speaks of and that are not known to be well either; NULL if there are
+ * none. */
+static const char *calls_undecided(struct analysis *a) {
+  const struct collective_check *check = &a->results->check;
+  if (!check->ledger || check->n_hang_ranks || check->n_desync_ranks)
+    return NULL;
+  if (check->cannot_tell)
+    return arena_printf(a->arena, "%.0f ranks are in calls that have not finished, and %s",
+                        check->pending_ranks, check->cannot_tell);
+  if (check->pending_ranks > 0)
+    return arena_printf(a->arena,
+                        "%.0f ranks are in calls that have not finished, and nothing "
+                        "says whom they wait for",
+                        check->pending_ranks);
+  if (!a->model->flight_dumps) /* the ends of ranks that were killed need not match */
+    return NULL;
+  if (check->mismatches_found > 0)
+    return arena_printf(a->arena,
+                        "%.0f of %.0f calls do not match on all members, the first: %s "
+                        "%.0f of %s: %s",
+                        check->mismatches_found, check->checked, check->mismatches[0].op,
+                        check->mismatches[0].seq, check->mismatches[0].group,
+                        check->mismatches[0].detail);
+  if (check->checked == 0 || check->matched < check->checked)
+    return arena_printf(a->arena, "%.0f of %.0f calls in the record match on all members",
+                        check->matched, check->checked);
+  return check->n_unrecorded
+             ? arena_printf(a->arena, "%u of the ranks left no record", check->n_unrecorded)
+             : NULL;
+}
+
+/* Whether calls hold the job up, not just the judgement. */
+static bool calls_are_stuck(const struct collective_check *check) {
+  return check->ledger && check->pending_ranks > 0;
+}
+
+static const char *nothing_known(const struct analysis *a) {
+  const struct model *model = a->model;
+  if (was_given(model, "log") && model->n_scalars == 0)
+    return "no value such as a loss was found in the log";
+  bool any = model->n_ranks || model->flight_dumps || model->n_memories || model->modules ||
+             model->n_scalars;
+  return any ? NULL : "nothing in the input says how the job went";
+}
+
+int undecided_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  const struct model *model = a->model;
+  bool ranks = model->n_ranks > 0;
+  const struct undecided gaps[] = {
+      {"collectives", calls_undecided(a)},
+      {"the job", nothing_known(a)},
+      {"memory", model->n_memories ? r->memory.reason : NULL},
+      {"step times", ranks && a->whole_run ? "no steps were found in the trace" : NULL},
+      {"waits between ranks",
+       model->clock_aligned || model->n_ranks < 2 ? NULL : model->clock_method},
+      {"exposed communication", ranks ? r->overlap_reason : NULL},
+      {"critical path", ranks ? r->path_reason : NULL},
+  };
+  u32 n = sizeof(gaps) / sizeof(gaps[0]);
+  r->undecided = arena_array(a->arena, n, sizeof(*r->undecided));
+  if (!r->undecided)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++)
+    if (gaps[i].why && add(r, gaps[i].what, gaps[i].why) < 0)
+      return -ENOMEM;
+  return 0;
+}
+
+/* Calls, and input that tells nothing: of those nothing else would warn. */
+int rule_undecided(struct findings *f) {
+  struct arena *arena = f->a->arena;
+  const char *calls = calls_undecided(f->a), *nothing = nothing_known(f->a);
+  bool stuck = calls && calls_are_stuck(&f->r->check);
+  int error = 0;
+  if (calls)
+    error = finding_add(
+        f, stuck ? SEVERITY_CRITICAL : SEVERITY_WARNING, (double)NAN,
+        arena_text(arena, stuck ? "The job is held up, and by whom cannot be told"
+                                : "Whether the ranks call the same cannot be told"),
+        arena_printf(arena, "%c%s.", calls[0] >= 'a' && calls[0] <= 'z' ? calls[0] - 32 : calls[0],
+                     calls + 1),
+        arena_text(arena, stuck
+                              ? "Gather the dumps of all ranks; take them again a minute later and "
+                                "see which calls have moved; look at stacks of the live processes."
+                              : "Gather the dumps of all ranks, taken at one time, with a longer "
+                                "record (TORCH_FR_BUFFER_SIZE)."),
+        NULL, 0);
+  if (!error && nothing)
+    error = finding_add(
+        f, SEVERITY_WARNING, (double)NAN, arena_text(arena, "Nothing in the input can be judged"),
+        arena_printf(arena, "%c%s: 0 values from %u %s.", nothing[0] - 32, nothing + 1,
+                     f->a->model->n_inputs ? f->a->model->inputs[0].files : 0, "files"),
+        arena_text(arena, "Give the report what the job left: traces, dumps, or a "
+                          "log in a form that docs/inputs.md names."),
+        NULL, 0);
+  return error;
+}
+
+/* The worst that was found; where that is nothing, whether something could have been. */
+static const char *word_of(const struct results *r) {
+  static const char *const words[] = {
+      [SEVERITY_INFO] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
+  const char *word = r->n_undecided ? "undecided" : "ok";
+  enum severity worst = SEVERITY_INFO;
+  for (u32 i = 0; i < r->n_findings; i++) {
+    worst = r->findings[i].severity > worst ? r->findings[i].severity : worst;
+    if (worst > SEVERITY_INFO || !r->n_undecided)
+      word = words[worst];
+  }
+  return word;
+}
+
+int verdict_word_analyse(struct analysis *a) {
+  a->results->verdict = word_of(a->results);
+  return 0;
+}

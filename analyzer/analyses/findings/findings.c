@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/findings/findings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+                char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
+  struct results *r = f->r;
+  u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
+  if (!copy || !title || !evidence || !action)
+    return -ENOMEM;
+  if (n_ranks)
+    memcpy(copy, ranks, n_ranks * sizeof(u32));
+  if (r->n_findings == f->room) {
+    u32 room = f->room ? f->room * 2 : 16;
+    struct finding *grown = arena_array(f->a->arena, room, sizeof(*grown));
+    if (!grown)
+      return -ENOMEM;
+    if (r->n_findings)
+      memcpy(grown, r->findings, r->n_findings * sizeof(*grown));
+    r->findings = grown;
+    f->room = room;
+  }
+  r->findings[r->n_findings++] = (struct finding){.id = f->id,
+                                                  .severity = severity,
+                                                  .worth_s = worth_s,
+                                                  .title = title,
+                                                  .evidence = evidence,
+                                                  .action = action,
+                                                  .ranks = copy,
+                                                  .n_ranks = n_ranks};
+  return 0;
+}
+
+enum severity severity_of(const struct findings *f, double per_step_ms) {
+  return per_step_ms >= WORTH_ALARM * f->step_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING;
+}
+
+static double saved_ms(const struct findings *f, const struct what_if *what_if) {
+  double now_ms = f->a->whole_run ? f->r->path_wall_ms : f->r->step_mean_ms;
+  return now_ms - what_if->step_ms;
+}
+
+double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank) {
+  const struct results *r = f->r;
+  for (u32 i = 0; i < r->n_what_if && !r->what_if_reason; i++)
+    if (r->what_if[i].kind == kind && r->what_if[i].rank == rank)
+      return fmax(0, run_seconds(f, saved_ms(f, &r->what_if[i])));
+  return NAN;
+}
+
+/* A critical finding without a worth says that the report itself cannot be relied on, and comes
+ * before all that it puts in doubt; other unknown worths come last. */
+static double place_of(const struct finding *finding) {
+  if (!isnan(finding->worth_s))
+    return finding->worth_s;
+  return finding->severity == SEVERITY_CRITICAL ? INFINITY : -1;
+}
+
+/* What a job that hangs does not do comes before what it did. Then most worth first, then by
+ * severity; else in order of the alphabet. */
+static int by_worth(const void *left, const void *right) {
+  const struct finding *a = left, *b = right;
+  double x = place_of(a), y = place_of(b);
+  bool hang_a = strcmp(a->id, "DIST.HANG") == 0, hang_b = strcmp(b->id, "DIST.HANG") == 0;
+  if (hang_a != hang_b)
+    return hang_b ? 1 : -1;
+  if (x != y)
+    return x < y ? 1 : -1;
+  return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);
+}
+
+int findings_analyse(struct analysis *a) {
+  static const struct {
+    const char *id;
+    int (*rule)(struct findings *);
+  } rules[] = {
+#define F(id, rule, cause, fix) {id, rule_##rule},
+      TSCOPE_FINDINGS(F)
+#undef F
+  };
+  struct results *r = a->results;
+  struct findings f = {
+      .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_steps, .step_ms = r->step_mean_ms};
+  if (a->whole_run)
+    f.step_ms = r->ov_step_ms;
+  int error = 0;
+  for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && !error; i++) {
+    f.id = rules[i].id;
+    error = rules[i].rule(&f);
+  }
+  if (!error && r->n_findings)
+    qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
+  return error;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the rules share. A rule reads the results, decides by thresholds.h, and adds findings; the
+ * table findings.def says which rule answers for which id.
+ */
+#ifndef TSCOPE_FINDINGS_H
+#define TSCOPE_FINDINGS_H
+
+#include "analyses/analysis.h"
+#include "analyses/thresholds.h"
+#include "analyses/findings/findings.def"
+
+struct findings {
+  struct analysis *a;
+  struct results *r;
+  u32 room;
+  const char *id;   /* of the rule that runs */
+  double steps;     /* looked at; worth per step x steps = worth of the run */
+  double step_ms;   /* the step that shares are of: mean wall */
+  double claimed_s; /* worth of findings about lines of the budget, so far */
+};
+
+/* Adds a finding of the running rule. Texts are the caller's arena_printf()s: a NULL one is out of
+ * memory. 0, or -ENOMEM. */
+int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
+                char *evidence, char *action, const u32 *ranks, u32 n_ranks);
+
+/* WARNING, or CRITICAL from WORTH_ALARM of the step on. */
+enum severity severity_of(const struct findings *f, double per_step_ms);
+
+/* Seconds of the run that a what-if saves; NAN if it was not asked or is not reliable. */
+double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank);
+
+/* Seconds of the run, from milliseconds per step. */
+static inline double run_seconds(const struct findings *f, double per_step_ms) {
+  return per_step_ms * f->steps / 1e3;
+}
+
+/* What shares are of, and what figures are per: without steps the whole run. */
+static inline const char *of_each_step(const struct findings *f) {
+  return f->a->whole_run ? "the run" : "each step";
+}
+static inline const char *per_step(const struct findings *f) {
+  return f->a->whole_run ? "in all" : "a step";
+}
+
+#define F(id, rule, cause, fix) int rule_##rule(struct findings *f);
+TSCOPE_FINDINGS(F)
+#undef F
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much arithmetic the devices did, as far as calls tell it: matrix products exactly, those of a
+ * CUDA graph at each of its replays, attention by an estimate from its grid. And the share of GPU
+ * compute time that this covers: what runs beside is unknown, never taken for nothing.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "kernels/kernels.h"
+#include "base/vector.h"
+
+/* Kernels of one name in the replays of one graph. */
+struct replayed_kernel {
+  u64 count;       /* that ran, whole timeline */
+  i64 ns;          /* in the steps looked at */
+  bool is_product; /* by its name */
+};
+
+struct counting {
+  struct analysis *a;
+  const struct timeline *timeline;
+  struct rank_flops *sum;
+  i64 *ran;         /* [n_arithmetic] start of the first kernel of that call, or NS_UNKNOWN */
+  i64 *took;        /* [n_arithmetic] of its kernels, summed */
+  bool *looked_at;  /* [n_arithmetic] it is in the steps looked at */
+  u64 *replays;     /* [n_contents] replays of that graph in the steps looked at */
+  u64 *replays_run; /* [n_contents] of which something was seen to run, whole timeline */
+  struct replayed_kernel **replayed; /* [n_contents] as in its `kernels` */
+  struct window window;              /* that an instant was last found in, and whether it counts */
+  bool counts;
+  VECTOR(u8) is_product; /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
+};
+
+/* Whether a step is looked at, and its kernels were not overwritten. */
+static bool step_counts(const struct counting *c, i32 step, struct window *window) {
+  const struct analysis *a = c->a;
+  const struct timeline *t = c->timeline;
+  *window = (struct window){0};
+  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window))
+    return false;
+  return a->whole_run || t->detail_begin == NS_UNKNOWN || window->begin >= t->detail_begin;
+}
+
+/* Whether an instant lies in the steps looked at. Instants mostly come in order, so the step of one
+ * is the step of the next. */
+static bool is_looked_at(struct counting *c, i64 time) {
+  const struct analysis *a = c->a;
+  if (time >= c->window.begin && time < c->window.end)
+    return c->counts;
+  struct window window;
+  i32 step = a->whole_run ? 0 : analysis_step_at(a, c->timeline->rank, time);
+  bool counts = step_counts(c, step, &window);
+  if (time < window.begin || time >= window.end)
+    return false;
+  c->window = window;
+  c->counts = counts;
+  return counts;
+}
+
+/* Calls belong to the step that made them, as do their kernels, whenever those run. */
+static bool call_is_looked_at(const struct counting *c, const struct arithmetic *call) {
+  struct window window;
+  i32 step = c->a->whole_run ? 0 : model_step_at(c->a->model, c->timeline->rank, call->start);
+  return step_counts(c, step, &window);
+}
+
+/* The call that a span of the host lies in. */
+static u32 find_call(const struct timeline *t, const struct span *host) {
+  u32 low = 0, high = t->n_arithmetic;
+  while (low < high) { /* the first behind it */
+    u32 middle = low + (high - low) / 2;
+    const struct arithmetic *call = &t->arithmetic[middle];
+    if (call->lane < host->lane || (call->lane == host->lane && call->start <= host->start))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const struct arithmetic *call = low ? &t->arithmetic[low - 1] : NULL;
+  return call && call->lane == host->lane && host->start <= call->end ? low - 1 : INDEX_NONE;
+}
+
+static int note_product(struct counting *c, u32 name, bool *is) {
+  if (!VECTOR_REACH(&c->is_product, name))
+    return -ENOMEM;
+  u8 *known = &c->is_product.at[name];
+  if (!*known) {
+    const char *text = name ? c->a->source.name(c->timeline, name) : NULL;
+    *known = kernel_category(c->a->kernel_names, text) == KERNEL_GEMM ? 2 : 1;
+  }
+  *is = *known == 2;
+  return 0;
+}
+
+static int by_name(const void *left, const void *right) {
+  const struct graph_kernel *a = left, *b = right;
+  return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* A kernel of a graph's replay, if one of that name was captured in a product. */
+static struct replayed_kernel *find_replayed(struct counting *c, const struct arithmetic *replay,
+                                             u32 name) {
+  const struct graph_content *content = replay_content(c->timeline, replay);
+  struct graph_kernel wanted = {.name = name};
+  const struct graph_kernel *kernel =
+      content && content->n_kernels
+          ? bsearch(&wanted, content->kernels, content->n_kernels, sizeof wanted, by_name)
+          : NULL;
+  return kernel ? &c->replayed[replay->what][kernel - content->kernels] : NULL;
+}
+
+static int count_kernel(struct counting *c, const struct span *span) {
+  const struct timeline *t = c->timeline;
+  u32 at = span->launch == INDEX_NONE ? INDEX_NONE : find_call(t, &t->spans[span->launch]);
+  const struct arithmetic *call = at == INDEX_NONE ? NULL : &t->arithmetic[at];
+  i64 ns = span->end - span->start;
+  if (call && c->ran[at] == NS_UNKNOWN)
+    c->ran[at] = span->start;
+  if (call)
+    c->took[at] += ns;
+  struct replayed_kernel *replayed =
+      call && call->replay ? find_replayed(c, call, span->name) : NULL;
+  if (replayed)
+    replayed->count++;
+  if (!is_looked_at(c, span->start))
+    return 0;
+  bool is_product,
+      known = call && !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
+  int error = note_product(c, span->name, &is_product);
+  c->sum->kernel_ns += ns;
+  c->sum->kernels++;
+  c->sum->launched += span->launch != INDEX_NONE;
+  if (known && call->estimate)
+    c->sum->estimated_ns += ns;
+  else if (known)
+    c->sum->known_ns += ns;
+  if (!error && is_product) {
+    c->sum->product_ns += ns;
+    if (known)
+      c->sum->product_known_ns += ns;
+  }
+  if (replayed) {
+    replayed->ns += ns;
+    replayed->is_product = !error && is_product;
+  }
+  return error;
+}
+
+/* A product, of which `calls` were made. */
+static void add_products(struct rank_flops *sum, u64 flops, enum precision precision, u64 calls) {
+  sum->products += calls;
+  if (flops == ARITHMETIC_UNKNOWN) {
+    sum->unknown += calls;
+    return;
+  }
+  sum->flops += (double)flops * (double)calls;
+  sum->by_precision[precision] += (double)flops * (double)calls;
+}
+
+static void count_call(struct counting *c, u32 i) {
+  const struct timeline *t = c->timeline;
+  const struct arithmetic *call = &t->arithmetic[i];
+  const struct product_shape *shape = product_shape(t, call);
+  if (call->replay) {
+    const struct graph_content *content = replay_content(t, call);
+    if (content && c->ran[i] != NS_UNKNOWN)
+      c->replays_run[call->what]++;
+  }
+  if (call->estimate && c->ran[i] == NS_UNKNOWN)
+    return;
+  c->looked_at[i] = call_is_looked_at(c, call);
+  if (!c->looked_at[i])
+    return;
+  if (call->estimate)
+    c->sum->estimated += (double)call->flops;
+  else if (call->replay && !replay_content(t, call))
+    c->sum->replays_unknown++;
+  else if (call->replay)
+    c->replays[call->what]++;
+  else if (!call->captured)
+    add_products(c->sum, call->flops, shape ? shape->precision : PRECISION_UNKNOWN, 1);
+  else if (!t->products || !t->products->n_contents) {
+    c->sum->products++;
+    c->sum->captured++;
+  }
+}
+
+/* Kernels of a graph are told by their names: those of a name that was captured in products only
+ * are the products'. That no others of that name run shows in their number. */
+static void count_replays(struct counting *c, u32 i) {
+  const struct products *products = c->timeline->products;
+  const struct graph_content *content = &products->contents[i];
+  bool all = content->named && c->replays_run[i] > 0;
+  for (u32 k = 0; k < content->n_products; k++)
+    add_products(c->sum, content->products[k].flops,
+                 products->shapes[content->products[k].shape].precision,
+                 c->replays[i] * content->products[k].calls);
+  for (u32 k = 0; k < content->n_kernels; k++) {
+    const struct graph_kernel *kernel = &content->kernels[k];
+    const struct replayed_kernel *ran = &c->replayed[i][k];
+    bool known = ran->count <= kernel->count * c->replays_run[i];
+    all &= known && ran->count > 0;
+    if (!known)
+      continue;
+    c->sum->known_ns += ran->ns;
+    c->sum->product_known_ns += ran->is_product ? ran->ns : 0;
+    c->sum->replayed_ns[kernel->precision] += ran->ns;
+  }
+  if (all)
+    c->sum->replayed_flops += (double)content->flops * (double)c->replays[i];
+}
+
+static void time_looked_at(struct counting *c) {
+  const struct analysis *a = c->a;
+  for (u32 i = 0; i < a->n_steps; i++) {
+    struct window window;
+    if (!step_counts(c, (i32)(a->first_step + i), &window))
+      continue;
+    c->sum->wall_ns += window.end - window.begin;
+    c->sum->steps++;
+  }
+}
+
+static int prepare(struct counting *c) {
+  const struct timeline *t = c->timeline;
+  size_t n = t->n_arithmetic + 1u, contents = t->products ? t->products->n_contents : 0;
+  c->ran = malloc(n * sizeof *c->ran);
+  c->took = calloc(n, sizeof *c->took);
+  c->looked_at = calloc(n, sizeof *c->looked_at);
+  c->replays = calloc(contents + 1, sizeof *c->replays);
+  c->replays_run = calloc(contents + 1, sizeof *c->replays_run);
+  c->replayed = calloc(contents + 1, sizeof *c->replayed);
+  bool good = c->ran && c->took && c->looked_at && c->replays && c->replays_run && c->replayed;
+  for (size_t i = 0; good && i < contents; i++) {
+    c->replayed[i] = calloc(t->products->contents[i].n_kernels + 1u, sizeof **c->replayed);
+    good = c->replayed[i] != NULL;
+  }
+  for (u32 i = 0; good && i < t->n_arithmetic; i++)
+    c->ran[i] = NS_UNKNOWN;
+  return good ? 0 : -ENOMEM;
+}
+
+static void release(struct counting *c) {
+  u32 contents = c->timeline->products ? c->timeline->products->n_contents : 0;
+  for (u32 i = 0; c->replayed && i < contents; i++)
+    free(c->replayed[i]);
+  free(c->ran);
+  free(c->took);
+  free(c->looked_at);
+  free(c->replays);
+  free(c->replays_run);
+  free(c->replayed);
+  free(c->is_product.at);
+}
+
+int flops_rank(struct analysis *a, const struct timeline *timeline) {
+  struct counting c = {.a = a, .timeline = timeline, .sum = &a->ranks[timeline->rank].flops};
+  int error = prepare(&c);
+  a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
+  a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
+  a->ranks[timeline->rank].graph_launches_open = timeline->graph_launches_open;
+  for (u32 i = 0; !error && i < timeline->n_spans; i++)
+    if (timeline->spans[i].kind == SPAN_KERNEL)
+      error = count_kernel(&c, &timeline->spans[i]);
+  for (u32 i = 0; !error && i < timeline->n_arithmetic; i++)
+    count_call(&c, i);
+  for (u32 i = 0; !error && timeline->products && i < timeline->products->n_contents; i++)
+    count_replays(&c, i);
+  if (!error) {
+    time_looked_at(&c);
+    error = products_rank(a, timeline,
+                          &(struct arithmetic_calls){c.ran, c.took, c.looked_at, c.replays});
+  }
+  release(&c);
+  return error;
+}
+
+struct rank_flops flops_all(const struct analysis *a, bool only_products) {
+  struct rank_flops all = {0};
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_flops *one = &a->ranks[i].flops;
+    if (only_products && !one->products)
+      continue;
+    all.flops += one->flops;
+    all.estimated += one->estimated;
+    all.wall_ns += one->wall_ns;
+    all.kernel_ns += one->kernel_ns;
+    all.known_ns += one->known_ns;
+    all.estimated_ns += one->estimated_ns;
+    all.product_ns += one->product_ns;
+    all.product_known_ns += one->product_known_ns;
+    all.kernels += one->kernels;
+    all.launched += one->launched;
+    all.products += one->products;
+    all.captured += one->captured;
+    all.unknown += one->unknown;
+    all.replays_unknown += one->replays_unknown;
+    all.replayed_flops += one->replayed_flops;
+    all.steps = one->steps > all.steps ? one->steps : all.steps;
+    for (u32 p = 0; p < PRECISIONS; p++) {
+      all.by_precision[p] += one->by_precision[p];
+      all.replayed_ns[p] += one->replayed_ns[p];
+    }
+  }
+  return all;
+}

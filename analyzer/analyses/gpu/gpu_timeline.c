@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What each GPU did from its first work to its last, over the whole input, or over each stretch of
+ * it of which all GPU work is known (what ran before detail was overwritten, or while CUPTI rested,
+ * is not idle time but unknown):
+ *
+ *   total = compute + (comm \ compute) + (copy \ compute \ comm) + idle
+ *
+ * Fills are compute here: the GPU's own work, as other tools count them. In the steps' overlap they
+ * go with the copies.
+ *
+ * And why it was idle, gap by gap, from the call that launched what ended the gap. Until that call
+ * had returned the GPU waited for the host; from then on for the launch to arrive, or for its turn.
+ * The reason of a gap that ends with work whose launch is not known is not known.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "analyses/analysis.h"
+#include "base/intervals.h"
+
+/* Less than that of the run stands for nothing. */
+#define ENOUGH_SEEN 0.01
+
+static void nothing_known(struct gpu_timeline_result *out) {
+  out->compute_ms = out->exposed_comm_ms = out->exposed_memcpy_ms = out->idle_ms = out->total_ms =
+      out->busy_fraction = out->host_bound_ms = out->kernel_gap_ms = out->other_ms = NAN;
+}
+
+struct idle_causes {
+  i64 host, gap, other;
+};
+
+/* The device span that ends a gap; `*cursor` only goes forward. */
+static const struct span *span_at(const struct timeline *t, u32 *cursor, i64 start) {
+  while (*cursor < t->n_spans && t->spans[*cursor].start < start)
+    ++*cursor;
+  for (u32 i = *cursor; i < t->n_spans && t->spans[i].start == start; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].end > start)
+      return &t->spans[i];
+  return NULL;
+}
+
+/* Adds up the gaps of one stretch; `*cursor` only goes forward. */
+static void explain(const struct timeline *t, const struct intervals *busy, u32 *cursor,
+                    struct idle_causes *causes) {
+  for (u32 i = 1; i < busy->n; i++) {
+    i64 begin = busy->at[i - 1].end, end = busy->at[i].start;
+    const struct span *next = span_at(t, cursor, end);
+    if (!next || next->launch == INDEX_NONE) {
+      causes->other += end - begin;
+      continue;
+    }
+    i64 called = t->spans[next->launch].end;
+    called = called < begin ? begin : called > end ? end : called;
+    causes->host += called - begin;
+    causes->gap += end - called;
+  }
+}
+
+static int unite(struct arena *scratch, const struct timeline *t, u8 kind, struct intervals *out) {
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += t->spans[i].kind == kind;
+  *out = (struct intervals){arena_array(scratch, n + 1u, sizeof(*out->at)), 0};
+  for (u32 i = 0; out->at && i < t->n_spans; i++)
+    if (t->spans[i].kind == kind)
+      intervals_append(out, t->spans[i].start, t->spans[i].end);
+  return out->at ? 0 : -ENOMEM;
+}
+
+/* Nested unions: the GPU's own work, with communication, with copies. */
+struct work {
+  struct intervals own, with_comm, busy;
+};
+
+static int unite_work(struct arena *scratch, const struct timeline *t, struct work *work) {
+  struct intervals fills, copies;
+  int error = unite(scratch, t, SPAN_FILL, &fills);
+  if (!error)
+    error = unite(scratch, t, SPAN_COPY, &copies);
+  if (!error)
+    error = intervals_union(scratch, &t->compute, &fills, &work->own);
+  if (!error)
+    error = intervals_union(scratch, &work->own, &t->comm, &work->with_comm);
+  return error ? error : intervals_union(scratch, &work->with_comm, &copies, &work->busy);
+}
+
+static int sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,
+                     const struct intervals *known, struct gpu_timeline_result *out) {
+  struct intervals part = {arena_array(scratch, work->busy.n + 1u, sizeof(*part.at)), 0};
+  struct idle_causes causes = {0};
+  i64 total = 0, own = 0, with_comm = 0, busy = 0;
+  u32 at[4] = {0}, next = 0;
+  if (!part.at)
+    return -ENOMEM;
+  for (u32 i = 0; i < known->n; i++) {
+    intervals_within(&work->busy, &at[0], known->at[i].start, known->at[i].end, &part);
+    if (part.n == 0)
+      continue;
+    i64 begin = part.at[0].start, end = part.at[part.n - 1].end;
+    total += end - begin;
+    own += intervals_covered(&work->own, &at[1], begin, end);
+    with_comm += intervals_covered(&work->with_comm, &at[2], begin, end);
+    busy += intervals_covered(&work->busy, &at[3], begin, end);
+    explain(t, &part, &next, &causes);
+  }
+  if (total == 0)
+    return 0;
+  out->compute_ms = ns_to_ms(own);
+  out->exposed_comm_ms = ns_to_ms(with_comm - own);
+  out->exposed_memcpy_ms = ns_to_ms(busy - with_comm);
+  out->idle_ms = ns_to_ms(total - busy);
+  out->total_ms = ns_to_ms(total);
+  out->busy_fraction = (double)busy / (double)total;
+  out->host_bound_ms = ns_to_ms(causes.host);
+  out->kernel_gap_ms = ns_to_ms(causes.gap);
+  out->other_ms = ns_to_ms(causes.other);
+  return 0;
+}
+
+static i64 length_of(const struct intervals *set, i64 begin, i64 end) {
+  u32 cursor = 0;
+  return intervals_covered(set, &cursor, begin, end);
+}
+
+int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
+  const struct rank *rank = &a->model->ranks[t->rank];
+  bool comm_known = t->has_comm || rank->collective_calls == 0;
+  if (!t->on_gpu || !t->has_compute || !comm_known || rank_lacks_times(&a->ranks[t->rank]))
+    return 0;
+  struct arena scratch = {0};
+  struct work work;
+  struct intervals known;
+  int error = unite_work(&scratch, t, &work);
+  if (!error)
+    error = model_gpu_known(rank, t->detail_begin, &scratch, &known);
+  if (!error)
+    error = sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
+  if (!error)
+    a->ranks[t->rank].gpu_known = length_of(&known, rank->begin, rank->end);
+  arena_release(&scratch);
+  return error;
+}
+
+int gpu_timeline_prepare(struct analysis *a) {
+  struct results *r = a->results;
+  r->n_gpu_timelines = a->model->n_ranks;
+  r->gpu_timelines = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*r->gpu_timelines));
+  if (!r->gpu_timelines)
+    return -ENOMEM;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    nothing_known(&r->gpu_timelines[i]);
+    r->gpu_timelines[i].rank = a->model->ranks[i].rank;
+  }
+  return 0;
+}
+
+/* Of the time of all ranks on GPUs. */
+static double share_known(const struct analysis *a) {
+  double known = 0, all = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    if ((!a->ranks[i].on_gpu && !rank->launches) || rank->begin == NS_UNKNOWN)
+      continue;
+    known += (double)a->ranks[i].gpu_known;
+    all += (double)(rank->end - rank->begin);
+  }
+  return all > 0 ? known / all : NAN;
+}
+
+static const char *why_unknown(const struct analysis *a) {
+  bool on_gpu = false, without_runs = false, untimed = false;
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    on_gpu |= a->ranks[i].on_gpu || rank->launches > 0;
+    without_runs |= rank->collective_calls && !rank->collective_runs;
+    untimed |= rank_lacks_times(&a->ranks[i]);
+    why = why ? why : gpu_timing_reason(rank);
+  }
+  if (!on_gpu)
+    return "no GPU work was seen";
+  if (without_runs)
+    return "COLLECTIVES WERE CALLED, BUT NOT ONE WAS SEEN TO RUN";
+  if (untimed)
+    return "COLLECTIVES WERE CALLED, BUT WHEN MANY OF THEM RAN IS NOT KNOWN";
+  return why ? arena_printf(a->arena, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
+             : "WHAT RAN ON THE GPU WAS NOT SEEN";
+}
+
+int gpu_timeline_summarise(struct analysis *a) {
+  struct results *r = a->results;
+  struct gpu_timeline_result *mean = &r->gpu_timeline;
+  u32 n = 0;
+  *mean = (struct gpu_timeline_result){.rank = INDEX_NONE};
+  for (u32 i = 0; i < r->n_gpu_timelines; i++) {
+    const struct gpu_timeline_result *one = &r->gpu_timelines[i];
+    if (isnan(one->total_ms))
+      continue;
+    n++;
+    mean->compute_ms += one->compute_ms;
+    mean->exposed_comm_ms += one->exposed_comm_ms;
+    mean->exposed_memcpy_ms += one->exposed_memcpy_ms;
+    mean->idle_ms += one->idle_ms;
+    mean->total_ms += one->total_ms;
+    mean->host_bound_ms += one->host_bound_ms;
+    mean->kernel_gap_ms += one->kernel_gap_ms;
+    mean->other_ms += one->other_ms;
+  }
+  r->gpu_timeline_ranks = a->model->n_ranks ? n : NAN;
+  r->gpu_timeline_seen = share_known(a);
+  if (n && r->gpu_timeline_seen < ENOUGH_SEEN) {
+    for (u32 i = 0; i < r->n_gpu_timelines; i++)
+      nothing_known(&r->gpu_timelines[i]);
+    nothing_known(mean);
+    r->gpu_timeline_ranks = 0;
+    r->gpu_timeline_reason = "GPUS WERE WATCHED FOR LESS THAN 1 % OF THE TIME IN ONE PIECE";
+    return 0;
+  }
+  if (n == 0) {
+    nothing_known(mean);
+    r->gpu_timeline_reason = why_unknown(a);
+    return r->gpu_timeline_reason ? 0 : -ENOMEM;
+  }
+  mean->compute_ms /= n;
+  mean->exposed_comm_ms /= n;
+  mean->exposed_memcpy_ms /= n;
+  mean->idle_ms /= n;
+  mean->total_ms /= n;
+  mean->host_bound_ms /= n;
+  mean->kernel_gap_ms /= n;
+  mean->other_ms /= n;
+  mean->busy_fraction = mean->total_ms > 0 ? 1 - mean->idle_ms / mean->total_ms : NAN;
+  return 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How GPU time was had, in words: which source, for how much of the run, and why not for the rest.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+
+static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
+  switch (clock) {
+#define X(NAME, value, text)                                                                       \
+  case value:                                                                                      \
+    return text;
+    TSCOPE_GPU_CLOCKS(X)
+#undef X
+  }
+  return "not known";
+}
+
+/* The way in which a rank's GPU time was had for the longest. */
+static const struct gpu_window *main_window(const struct rank *rank) {
+  i64 sums[8] = {0}, most = -1;
+  const struct gpu_window *main = NULL;
+  for (u32 i = 0; i < rank->n_gpu_windows; i++) {
+    const struct gpu_window *window = &rank->gpu_windows[i];
+    i64 begin = window->start > rank->begin ? window->start : rank->begin;
+    i64 end = window->end < rank->end ? window->end : rank->end;
+    sums[window->clock % 8] += end > begin ? end - begin : 0;
+  }
+  for (u32 i = 0; i < rank->n_gpu_windows; i++)
+    if (sums[rank->gpu_windows[i].clock % 8] > most) {
+      most = sums[rank->gpu_windows[i].clock % 8];
+      main = &rank->gpu_windows[i];
+    }
+  return main;
+}
+
+static enum tscope_gpu_clock main_clock(const struct rank *rank) {
+  const struct gpu_window *window = main_window(rank);
+  return window ? (enum tscope_gpu_clock)window->clock : rank->gpu_clock;
+}
+
+/* Of the time that the ranks ran, that in which CUPTI was open; NAN where that never changed. */
+static double share_watched(const struct model *model) {
+  double seen = 0, all = 0;
+  bool changed = false;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    changed |= rank->n_gpu_windows > 1;
+    all += (double)(rank->end - rank->begin);
+    for (u32 w = 0; w < rank->n_gpu_windows; w++) {
+      const struct gpu_window *window = &rank->gpu_windows[w];
+      i64 begin = window->start > rank->begin ? window->start : rank->begin;
+      i64 end = window->end < rank->end ? window->end : rank->end;
+      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && end > begin)
+        seen += (double)(end - begin);
+    }
+  }
+  return changed && seen > 0 && all > 0 ? seen / all : NAN;
+}
+
+static double event_error_us(const struct model *model) {
+  double most = 0;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    most = fmax(most, (double)model->ranks[i].gpu_event_error_ns / 1e3);
+  return most;
+}
+
+/* One way of having GPU time, with its reason, as a rank had it for the longest. */
+static const char *describe_way(struct analysis *a, const struct rank *rank) {
+  enum tscope_gpu_clock clock = main_clock(rank);
+  const struct gpu_window *window = main_window(rank);
+  const char *name = gpu_clock_name(clock);
+  const char *reason = window ? window->reason : rank->gpu_clock_reason;
+  if (clock == TSCOPE_GPU_CLOCK_EVENTS)
+    return arena_printf(a->arena,
+                        "%s around collectives%s, no other kernels (%s); within %.0f us, and "
+                        "starts may be early by the time of the launching call",
+                        name, a->results->products.sampled ? " and a sample of products" : "",
+                        reason ? reason : "", event_error_us(a->model));
+  if (clock != TSCOPE_GPU_CLOCK_CUPTI && reason)
+    return arena_printf(a->arena, "%s (%s)", name, reason);
+  return name;
+}
+
+/* Each way with the ranks that had it, where they had different ones. */
+static const char *describe_ways(struct analysis *a, struct arena *scratch) {
+  const struct model *model = a->model;
+  u32 *ranks = arena_array(scratch, model->n_ranks + 1u, sizeof(u32));
+  const char *all = "";
+  u32 told = 0;
+  for (u32 i = 0; ranks && all && i < model->n_ranks; i++) {
+    enum tscope_gpu_clock clock = main_clock(&model->ranks[i]);
+    if (told >> clock & 1)
+      continue;
+    told |= 1u << clock;
+    u32 n = 0;
+    for (u32 k = i; k < model->n_ranks; k++)
+      if (main_clock(&model->ranks[k]) == clock)
+        ranks[n++] = model->ranks[k].rank;
+    const char *way = describe_way(a, &model->ranks[i]);
+    if (n == model->n_ranks || !way)
+      return way;
+    const char *of = ranks_in_words(a->arena, ranks, n);
+    all = of ? arena_printf(a->arena, "%s%srank%s %s: %s", all, *all ? "; " : "", n > 1 ? "s" : "",
+                            of, way)
+             : NULL;
+  }
+  return ranks ? all : NULL;
+}
+
+/* The longest time in which CUPTI was not open; NULL if it always was. */
+static const struct gpu_window *not_watched(const struct model *model) {
+  const struct gpu_window *most = NULL;
+  i64 longest = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    for (u32 w = 0; w < rank->n_gpu_windows; w++) {
+      const struct gpu_window *window = &rank->gpu_windows[w];
+      i64 begin = window->start > rank->begin ? window->start : rank->begin;
+      i64 end = window->end < rank->end ? window->end : rank->end;
+      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI || end - begin <= longest)
+        continue;
+      longest = end - begin;
+      most = window;
+    }
+  }
+  return most;
+}
+
+static u32 changes(const struct model *model) {
+  u32 sum = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    sum += rank->n_gpu_windows > 1 ? rank->n_gpu_windows - 1 : 0;
+    /* that of a process which did not end in order is the end, and no change */
+    sum -= rank->n_gpu_windows > 1 && !rank->closed;
+  }
+  return sum;
+}
+
+const char *gpu_timing_describe(struct analysis *a) {
+  const struct model *model = a->model;
+  bool on_gpu = false;
+  if (model->n_ranks == 0)
+    return "not known";
+  for (u32 i = 0; i < model->n_ranks; i++)
+    on_gpu |= a->ranks[i].on_gpu || model->ranks[i].launches > 0;
+  if (!on_gpu)
+    return "not needed: no GPU work was seen";
+  if (model->recorder)
+    return arena_printf(a->arena, "as %s recorded it", model->recorder);
+  double watched = share_watched(model);
+  if (!isnan(watched)) {
+    const struct gpu_window *other = not_watched(model);
+    u32 n = changes(model);
+    const char *how_often = n ? arena_printf(a->arena, " (changed %u times)", n) : "";
+    return arena_printf(a->arena, "CUPTI activity for %.1f %% of the run%s, else %s (%s)",
+                        100 * watched, how_often ? how_often : "",
+                        gpu_clock_name(other ? other->clock : TSCOPE_GPU_CLOCK_HOST),
+                        other && other->reason ? other->reason : "why is not told");
+  }
+  struct arena scratch = {0};
+  const char *ways = describe_ways(a, &scratch);
+  arena_release(&scratch);
+  return ways;
+}
+
+/* Why the GPU was not watched for a while, as most of that time says it. */
+const char *gpu_timing_why_not_watched(const struct analysis *a) {
+  const struct gpu_window *other = not_watched(a->model);
+  return other ? other->reason : NULL;
+}
+
+const char *gpu_timing_why_not_taken(struct analysis *a) {
+  const char *why = gpu_timing_why_not_watched(a);
+  return arena_printf(a->arena, "the others are left out of all figures of GPU time%s%s",
+                      why ? ": " : "", why ? why : "");
+}
+
+const char *gpu_timing_reason(const struct rank *rank) {
+  if (main_clock(rank) == TSCOPE_GPU_CLOCK_CUPTI)
+    return "CUPTI was open, but told nothing of it";
+  const struct gpu_window *window = main_window(rank);
+  return window ? window->reason : rank->gpu_clock_reason;
+}
+
+const char *gpu_timing_remedy(const char *reason) {
+  static const struct {
+    const char *sign, *remedy;
+  } remedies[] = {
+      {"TSCOPE_GPU_STEPS",
+       "Let CUPTI work for at least two steps in a row (TSCOPE_GPU_STEPS=2/20): "
+       "the first of them may begin with work that was launched before."},
+      {"CUDA_DEVICE_MAX_CONNECTIONS", "Let tscope use CUPTI (TSCOPE_GPU unset, its library to be "
+                                      "found): unlike events it does not disturb the overlap that "
+                                      "CUDA_DEVICE_MAX_CONNECTIONS=1 is set for."},
+      {"TSCOPE_GPU=", "Unset TSCOPE_GPU, or set it to auto: it keeps tscope from reading the times "
+                      "of all GPU work."},
+      {"CUDA_INJECTION64_PATH", "Run once without the tool in CUDA_INJECTION64_PATH: CUPTI allows "
+                                "only one."},
+      {"CUPTI client", "Profile with tscope or with the job's own profiler, one at a time: CUPTI "
+                       "serves one client."},
+      {"profiles with CUPTI itself", "Profile with tscope or with the job's own profiler, one at a "
+                                     "time: CUPTI serves one client."},
+  };
+  for (size_t i = 0; reason && i < sizeof(remedies) / sizeof(remedies[0]); i++)
+    if (strstr(reason, remedies[i].sign))
+      return remedies[i].remedy;
+  return "Let tscope read GPU times: CUPTI's library must be found (beside the CUDA runtime, or in "
+         "LD_LIBRARY_PATH) and no other profiler may hold it; see the GPU time line for the "
+         "reason.";
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What ran on the GPUs, by name and by category: kernels, communication, copies and fills, summed
+ * over the whole input and all ranks that know their kernels. Where none does, but collectives were
+ * timed, those are listed, without shares. When collectives ran is kept longer than when kernels
+ * did: those of which the kernels beside them were overwritten are left out.
+ */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "kernels/kernels.h"
+#include "base/vector.h"
+
+/* All that ran under one name. */
+struct sum {
+  i64 ns, longest;
+  u64 count;
+  const struct kernel *kernel;
+  u8 kind; /* of the span */
+};
+
+struct kernel_sums {
+  pthread_mutex_t lock;
+  VECTOR(struct sum) by_kernel; /* by kernel.number */
+  struct kernel_names *own;     /* to be freed, NULL if they were given */
+};
+
+int kernel_times_prepare(struct analysis *a) {
+  char why[128];
+  struct kernel_sums *sums = a->kernel_sums = calloc(1, sizeof(*sums));
+  if (!sums)
+    return -ENOMEM;
+  pthread_mutex_init(&sums->lock, NULL);
+  a->kernel_names = a->options->kernel_names;
+  if (!a->kernel_names)
+    a->kernel_names = sums->own = kernel_names_new(NULL, why, sizeof(why));
+  return a->kernel_names ? 0 : -ENOMEM;
+}
+
+void kernel_times_free(struct analysis *a) {
+  struct kernel_sums *sums = a->kernel_sums;
+  if (!sums)
+    return;
+  kernel_names_free(sums->own);
+  free(sums->by_kernel.at);
+  pthread_mutex_destroy(&sums->lock);
+  free(sums);
+  a->kernel_sums = NULL;
+}
+
+/* Workers of a CPU backend run collectives too, on lanes that are no streams. */
+static bool is_gpu_work(const struct analysis *a, const struct timeline *timeline,
+                        const struct span *span) {
+  if (span->kind != SPAN_COLLECTIVE)
+    return SPAN_ON_DEVICE(span->kind);
+  if (!timeline->on_gpu || span->link >= a->model->n_arrivals)
+    return timeline->on_gpu;
+  return a->model->arrivals[span->link].stream != TSCOPE_NO_STREAM;
+}
+
+static void add(struct sum *sum, i64 ns, u64 count, i64 longest) {
+  sum->ns += ns;
+  sum->count += count;
+  if (longest > sum->longest)
+    sum->longest = longest;
+}
+
+/* Where the sum of a span's name is, each kind of nameless ones apart. */
+enum { NAMELESS = SPAN_COLLECTIVE - SPAN_KERNEL + 1 };
+static u32 place_of(const struct span *span) {
+  return span->name ? span->name + NAMELESS : (u32)span->kind - SPAN_KERNEL;
+}
+
+static const char *name_of(const struct analysis *a, const struct timeline *timeline, u32 place,
+                           const struct sum *sum) {
+  const char *text = place < NAMELESS ? NULL : a->source.name(timeline, place - NAMELESS);
+  if (text && *text)
+    return text;
+  return sum->kind == SPAN_COPY         ? "memory copy"
+         : sum->kind == SPAN_FILL       ? "memory set"
+         : sum->kind == SPAN_COLLECTIVE ? "collective"
+                                        : "kernel of unknown name";
+}
+
+static int merge(struct analysis *a, const char *name, const struct sum *sum) {
+  struct kernel_sums *sums = a->kernel_sums;
+  const struct kernel *kernel = kernel_lookup(a->kernel_names, name);
+  if (!kernel)
+    return -ENOMEM;
+  pthread_mutex_lock(&sums->lock);
+  bool room = VECTOR_REACH(&sums->by_kernel, kernel->number);
+  if (room) {
+    struct sum *all = &sums->by_kernel.at[kernel->number];
+    if (!all->kernel) {
+      all->kernel = kernel;
+      all->kind = sum->kind;
+    }
+    add(all, sum->ns, sum->count, sum->longest);
+  }
+  pthread_mutex_unlock(&sums->lock);
+  return room ? 0 : -ENOMEM;
+}
+
+static bool any_kernels(const struct model *model) {
+  for (u32 i = 0; i < model->n_ranks; i++)
+    if (model->ranks[i].gpu_kernels)
+      return true;
+  return false;
+}
+
+int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
+  VECTOR(struct sum) by_name = {0};
+  bool counts = timeline->has_compute || !any_kernels(a->model);
+  i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->detail_begin : NS_UNKNOWN;
+  int error = 0;
+  a->ranks[timeline->rank].detail_begin = begin;
+  for (u32 i = 0; i < timeline->n_spans && !error; i++) {
+    const struct span *span = &timeline->spans[i];
+    if (!is_gpu_work(a, timeline, span))
+      continue;
+    if (span->kind == SPAN_COLLECTIVE) {
+      a->ranks[timeline->rank].collective_kernels++;
+      a->ranks[timeline->rank].collective_kernels_called += span->link != INDEX_NONE;
+    }
+    if (!counts || span->start < begin)
+      continue;
+    u32 place = place_of(span);
+    if (!VECTOR_REACH(&by_name, place)) {
+      error = -ENOMEM;
+      break;
+    }
+    struct sum *sum = &by_name.at[place];
+    sum->kind = span->kind;
+    add(sum, span->end - span->start, 1, span->end - span->start);
+  }
+  for (u32 i = 0; i < by_name.n && !error; i++)
+    if (by_name.at[i].count)
+      error = merge(a, name_of(a, timeline, i, &by_name.at[i]), &by_name.at[i]);
+  free(by_name.at);
+  return error;
+}
+
+/* The kind of the span says more than the name, where it says anything. */
+static unsigned category_of(const struct sum *sum) {
+  switch (sum->kind) {
+  case SPAN_COPY:
+    return KERNEL_MEMCPY;
+  case SPAN_FILL:
+    return KERNEL_MEMSET;
+  case SPAN_COLLECTIVE:
+    return KERNEL_NCCL;
+  default:
+    return sum->kernel->category;
+  }
+}
+
+static int longer_first(const void *left, const void *right) {
+  const struct sum *a = left, *b = right;
+  if (a->ns != b->ns)
+    return a->ns > b->ns ? -1 : 1;
+  return strcmp(a->kernel->raw, b->kernel->raw);
+}
+
+static int more_first(const void *left, const void *right) {
+  const struct kernel_category_result *a = left, *b = right;
+  if (a->sum_ms != b->sum_ms)
+    return a->sum_ms > b->sum_ms ? -1 : 1;
+  return strcmp(a->category, b->category);
+}
+
+static int list_categories(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
+  struct results *r = a->results;
+  unsigned categories = kernel_category_count(a->kernel_names);
+  r->kernel_categories = arena_array(a->arena, categories, sizeof(*r->kernel_categories));
+  i64 *ns = calloc(categories, sizeof(*ns));
+  u64 *count = calloc(categories, sizeof(*count));
+  bool room = r->kernel_categories && ns && count;
+  for (u32 i = 0; room && i < n; i++) {
+    ns[category_of(&sums[i])] += sums[i].ns;
+    count[category_of(&sums[i])] += sums[i].count;
+  }
+  for (unsigned i = 0; room && i < categories; i++) {
+    if (!count[i])
+      continue;
+    double ms = ns_to_ms(ns[i]);
+    const char *name = arena_text(a->arena, kernel_category_name(a->kernel_names, i));
+    r->kernel_categories[r->n_kernel_categories++] = (struct kernel_category_result){
+        name, (double)count[i], ms, total_ms > 0 ? ms / total_ms : NAN};
+    room = name != NULL;
+  }
+  free(ns);
+  free(count);
+  if (room)
+    qsort(r->kernel_categories, r->n_kernel_categories, sizeof(*r->kernel_categories), more_first);
+  return room ? 0 : -ENOMEM;
+}
+
+static int list_kernels(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
+  struct results *r = a->results;
+  n = n < KERNELS_LISTED ? n : KERNELS_LISTED;
+  r->kernels = arena_array(a->arena, n, sizeof(*r->kernels));
+  if (!r->kernels)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    const struct sum *sum = &sums[i];
+    double ms = ns_to_ms(sum->ns);
+    struct kernel_result *one = &r->kernels[r->n_kernels++];
+    *one = (struct kernel_result){
+        .name = arena_text(a->arena, sum->kernel->demangled),
+        .shortened = arena_text(a->arena, sum->kernel->shortened),
+        .category = arena_text(a->arena, kernel_category_name(a->kernel_names, category_of(sum))),
+        .count = (double)sum->count,
+        .sum_ms = ms,
+        .mean_ms = ms / (double)sum->count,
+        .max_ms = ns_to_ms(sum->longest),
+        .share = total_ms > 0 ? ms / total_ms : NAN};
+    if (!one->name || !one->shortened || !one->category)
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+static const char *why_none(const struct analysis *a) {
+  bool on_gpu = false;
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    on_gpu |= a->ranks[i].on_gpu || a->model->ranks[i].launches > 0;
+    if (!why)
+      why = gpu_timing_reason(&a->model->ranks[i]);
+  }
+  if (!on_gpu)
+    return "no GPU work was seen";
+  return why ? arena_printf(a->arena, "WHAT RAN ON THE GPU WAS NOT SEEN: %s", why)
+             : "WHAT RAN ON THE GPU WAS NOT SEEN";
+}
+
+/* Of the time of ranks on GPUs, that in which what ran was looked at and is still in the trace. */
+static double share_seen(const struct analysis *a, u32 *ranks) {
+  double seen = 0, all = 0;
+  for (u32 i = *ranks = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    const struct rank_summary *sum = &a->ranks[i];
+    bool ever = false;
+    if (rank->begin == NS_UNKNOWN || rank->end <= rank->begin || (!sum->on_gpu && !rank->launches))
+      continue;
+    all += (double)(rank->end - rank->begin);
+    if (!sum->has_compute)
+      continue;
+    ++*ranks;
+    i64 from = sum->detail_begin > rank->begin ? sum->detail_begin : rank->begin;
+    for (u32 k = 0; k < rank->n_gpu_windows; k++) {
+      const struct gpu_window *window = &rank->gpu_windows[k];
+      i64 begin = window->start > from ? window->start : from;
+      i64 end = window->end < rank->end ? window->end : rank->end;
+      ever |= window->clock == TSCOPE_GPU_CLOCK_CUPTI;
+      if (window->clock == TSCOPE_GPU_CLOCK_CUPTI && begin < end)
+        seen += (double)(end - begin);
+    }
+    if (!ever && from < rank->end)
+      seen += (double)(rank->end - from);
+  }
+  return all > 0 ? fmin(seen / all, 1) : NAN;
+}
+
+static const char *why_only_collectives(const struct analysis *a) {
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
+    why = gpu_timing_reason(&a->model->ranks[i]);
+  return arena_printf(a->arena, "ONLY COLLECTIVES WERE TIMED, no other kernel%s%s", why ? ": " : "",
+                      why ? why : "");
+}
+
+int kernel_times_summarise(struct analysis *a) {
+  struct kernel_sums *sums = a->kernel_sums;
+  u32 n = 0;
+  i64 total = 0;
+  for (u32 i = 0; i < sums->by_kernel.n; i++)
+    if (sums->by_kernel.at[i].count) {
+      sums->by_kernel.at[n++] = sums->by_kernel.at[i];
+      total += sums->by_kernel.at[n - 1].ns;
+    }
+  if (n == 0) {
+    a->results->kernel_names = a->results->kernels_seen = a->results->kernels_ranks = NAN;
+    a->results->kernels_reason = why_none(a);
+    return a->results->kernels_reason ? 0 : -ENOMEM;
+  }
+  a->results->kernel_names = n;
+  u32 ranks;
+  a->results->kernels_seen = share_seen(a, &ranks);
+  a->results->kernels_ranks = ranks;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    if (rank_lacks_times(&a->ranks[i]))
+      a->results->kernels_note = "COLLECTIVES RAN THAT ARE NOT AMONG THEM: in CUDA graphs that are "
+                                 "told as a whole, or their records were dropped";
+  if (ranks == 0) {
+    total = 0; /* of which shares would be */
+    a->results->kernels_reason = why_only_collectives(a);
+    if (!a->results->kernels_reason)
+      return -ENOMEM;
+  }
+  qsort(sums->by_kernel.at, n, sizeof(struct sum), longer_first);
+  int error = list_categories(a, sums->by_kernel.at, n, ns_to_ms(total));
+  return error ? error : list_kernels(a, sums->by_kernel.at, n, ns_to_ms(total));
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the hosts fed the GPUs, over the whole input and all ranks: how long work waited between its
+ * call and its start, how many calls were ahead of a stream, kernels too short to be worth a
+ * launch, copies by direction, what fills and recomputation cost.
+ */
+#include "analyses/gpu/launches.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A GPU holds so many launches of a stream; one more blocks the host until it begins another. */
+#define QUEUE_ROOM 1024
+/* A launch costs the host about 5 us: it cannot keep a GPU busy with kernels shorter than two. */
+#define SHORT_KERNEL_NS 10000
+#define FILLS_LISTED 16u
+
+/* Delays by size, each octave in 32 equal parts: a percentile is right to 2 %. */
+static u32 bucket_of(i64 ns) {
+  if (ns <= 0)
+    return 0;
+  u32 octave = 63 - (u32)__builtin_clzll((u64)ns);
+  u32 part = (u32)(octave >= 5 ? (u64)ns >> (octave - 5) : (u64)ns << (5 - octave)) & 31;
+  u32 bucket = octave * 32 + part + 1;
+  return bucket < DELAY_BUCKETS ? bucket : DELAY_BUCKETS - 1;
+}
+
+static double bucket_us(u32 bucket) {
+  u32 at = bucket - 1;
+  return bucket == 0 ? 0 : ldexp(1 + (at % 32 + 0.5) / 32, (int)(at / 32)) / 1e3;
+}
+
+enum name_class { NAME_PLAIN = 1, NAME_FILL, NAME_RECOMPUTE, NAME_AUTOGRAD };
+
+static bool begins(const char *text, const char *with) {
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
+static u8 class_of(const char *name) {
+  if (begins(name, "aten::fill_") || begins(name, "aten::zero_"))
+    return NAME_FILL;
+  if (begins(name, "CheckpointFunctionBackward") || strcmp(name, "recompute") == 0)
+    return NAME_RECOMPUTE;
+  return begins(name, "autograd::engine::") ? NAME_AUTOGRAD : NAME_PLAIN;
+}
+
+/* What is open on a host's thread. */
+struct thread {
+  i64 fill_end, recompute_end;
+  u32 fill; /* name */
+};
+
+struct counting {
+  struct analysis *a;
+  const struct timeline *t;
+  struct launch_sums *sums;
+  VECTOR(u8) classes;            /* by name */
+  struct thread *threads;        /* [n_lanes] */
+  u32 *fill_of;                  /* [n_spans] name of the fill that a launch is part of; 0 none */
+  bool *recomputed;              /* [n_spans] likewise */
+  VECTOR(struct fill_sum) fills; /* by name */
+};
+
+static int take_host(struct counting *c, u32 i) {
+  const struct span *span = &c->t->spans[i];
+  struct thread *thread = &c->threads[span->lane];
+  if (span->kind == SPAN_SYNC) {
+    c->sums->syncs++;
+    c->sums->sync_ns += span->end - span->start;
+    return 0;
+  }
+  if (span->kind == SPAN_LAUNCH) {
+    c->fill_of[i] = span->start < thread->fill_end ? thread->fill : 0;
+    c->recomputed[i] = span->start < thread->recompute_end;
+    return 0;
+  }
+  if (span->kind != SPAN_OP && span->kind != SPAN_PHASE)
+    return 0;
+  if (!VECTOR_REACH(&c->classes, span->name))
+    return -ENOMEM;
+  u8 *class = &c->classes.at[span->name];
+  if (!*class)
+    *class = class_of(c->a->source.name(c->t, span->name));
+  if (*class == NAME_FILL && span->start >= thread->fill_end) {
+    thread->fill_end = span->end;
+    thread->fill = span->name;
+    if (!VECTOR_REACH(&c->fills, span->name))
+      return -ENOMEM;
+    c->fills.at[span->name].count++;
+  }
+  /* The forward pass again, until the backward pass of what it gave begins inside. */
+  if (*class == NAME_RECOMPUTE) {
+    thread->recompute_end = span->end;
+    c->sums->recomputations++;
+  } else if (*class == NAME_AUTOGRAD && span->start < thread->recompute_end) {
+    thread->recompute_end = span->start;
+  }
+  return 0;
+}
+
+static void take_copy(struct counting *c, u32 i) {
+  const struct span *span = &c->t->spans[i];
+  u8 direction = span->category < COPY_DIRECTIONS ? span->category : TSCOPE_COPY_UNKNOWN;
+  struct copy_sum *sum = &c->sums->copies[direction];
+  sum->count++;
+  sum->ns += span->end - span->start;
+  if (c->t->bytes && c->t->bytes[i] > 0)
+    sum->bytes += (double)c->t->bytes[i];
+  else
+    sum->unknown++;
+}
+
+static void take_device(struct counting *c, u32 i) {
+  const struct span *span = &c->t->spans[i];
+  i64 took = span->end - span->start;
+  if (span->kind == SPAN_COPY)
+    take_copy(c, i);
+  if (span->kind == SPAN_KERNEL) {
+    c->sums->kernels++;
+    if (took < SHORT_KERNEL_NS) {
+      c->sums->short_kernels++;
+      c->sums->short_ns += took;
+    }
+  }
+  if (span->launch == INDEX_NONE)
+    return;
+  i64 delay = span->start - c->t->spans[span->launch].end;
+  delay = delay > 0 ? delay : 0;
+  c->sums->launches++;
+  c->sums->delays[bucket_of(delay)]++;
+  c->sums->longest_delay = delay > c->sums->longest_delay ? delay : c->sums->longest_delay;
+  if (c->fill_of[span->launch])
+    c->fills.at[c->fill_of[span->launch]].ns += took;
+  if (c->recomputed[span->launch])
+    c->sums->recompute_ns += took;
+}
+
+static int by_value(const void *left, const void *right) {
+  i64 a = *(const i64 *)left, b = *(const i64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* Mostly they are: a stream works in the order of its calls. */
+static void put_in_order(i64 *times, u32 n) {
+  for (u32 i = 1; i < n; i++)
+    if (times[i] < times[i - 1]) {
+      qsort(times, n, sizeof(*times), by_value);
+      return;
+    }
+}
+
+/* Depth of one stream's queue: calls made, less work begun. */
+static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n) {
+  put_in_order(called, n);
+  put_in_order(begun, n);
+  i64 now = called[0] < begun[0] ? called[0] : begun[0], depth = 0;
+  for (u32 i = 0, k = 0; i < n || k < n;) {
+    bool call = i < n && (k == n || called[i] <= begun[k]);
+    i64 next = call ? called[i] : begun[k];
+    sums->queued_ns += (double)depth * (double)(next - now);
+    sums->queue_span_ns += next - now;
+    if (depth >= QUEUE_ROOM)
+      sums->full_ns += next - now;
+    depth += call ? 1 : -1;
+    sums->deepest = depth > sums->deepest ? depth : sums->deepest;
+    i += call;
+    k += !call;
+    now = next;
+  }
+}
+
+/* Whether a device span is one of those in the queues: its launch is known, and what was beside it
+ * is not overwritten. */
+static bool is_queued(const struct timeline *t, const struct span *span) {
+  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->detail_begin;
+}
+
+/* The device spans of each lane side by side. `first` counts them by lane, and says afterwards
+ * where each lane's begin: first[lane + 1], up to first[lane + 2]. */
+static void lay_out_queues(const struct timeline *t, u32 *first, i64 *called, i64 *begun) {
+  for (u32 lane = 0; lane < t->n_lanes; lane++)
+    first[lane + 1] += first[lane];
+  for (u32 i = t->n_spans; i-- > 0;) {
+    const struct span *span = &t->spans[i];
+    if (!is_queued(t, span))
+      continue;
+    u32 at = --first[span->lane + 1];
+    called[at] = t->spans[span->launch].start;
+    begun[at] = span->start;
+  }
+}
+
+/* `linked` device spans of which the launch is known, counted by lane in `first`. */
+static int measure_queues(struct counting *c, u32 *first, u32 linked) {
+  const struct timeline *t = c->t;
+  i64 *called = malloc((linked + 1u) * sizeof(i64));
+  i64 *begun = malloc((linked + 1u) * sizeof(i64));
+  bool room = called && begun;
+  if (room) {
+    lay_out_queues(t, first, called, begun);
+    for (u32 lane = 0; lane < t->n_lanes; lane++) {
+      u32 from = first[lane + 1], to = lane + 1 < t->n_lanes ? first[lane + 2] : linked;
+      if (to > from)
+        sweep_queue(c->sums, called + from, begun + from, to - from);
+    }
+  }
+  free(called);
+  free(begun);
+  return room ? 0 : -ENOMEM;
+}
+
+/* Spans come by their start, so a launch before the work that it caused. */
+static int take_all(struct counting *c) {
+  const struct timeline *t = c->t;
+  u32 *by_lane = calloc(t->n_lanes + 2u, sizeof(*by_lane)), linked = 0;
+  int error = by_lane ? 0 : -ENOMEM;
+  for (u32 i = 0; !error && i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (span->start < t->detail_begin)
+      continue; /* what was beside it is overwritten */
+    if (!SPAN_ON_DEVICE(span->kind)) {
+      error = take_host(c, i);
+      continue;
+    }
+    take_device(c, i);
+    if (is_queued(t, span)) {
+      by_lane[span->lane + 1]++;
+      linked++;
+    }
+  }
+  if (!error)
+    error = measure_queues(c, by_lane, linked);
+  free(by_lane);
+  return error;
+}
+
+static int more_first(const void *left, const void *right) {
+  const struct fill_sum *a = left, *b = right;
+  if (a->ns != b->ns)
+    return a->ns > b->ns ? -1 : 1;
+  return a->name && b->name ? strcmp(a->name, b->name) : 0;
+}
+
+/* The fills of a rank that cost most, by name. */
+static int keep_fills(struct counting *c) {
+  struct launch_sums *sums = c->sums;
+  u32 n = 0;
+  for (u32 i = 0; i < c->fills.n; i++) {
+    struct fill_sum fill = c->fills.at[i];
+    if (!fill.count)
+      continue;
+    fill.name = c->a->source.name(c->t, i);
+    c->fills.at[n++] = fill;
+    sums->fill_ns += fill.ns;
+    sums->fill_count += fill.count;
+  }
+  if (n)
+    qsort(c->fills.at, n, sizeof(*c->fills.at), more_first);
+  n = n < FILLS_LISTED ? n : FILLS_LISTED;
+  sums->fills = malloc((n + 1u) * sizeof(*sums->fills));
+  if (!sums->fills)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    sums->fills[i] = c->fills.at[i];
+    sums->fills[i].name = strdup(c->fills.at[i].name);
+    if (!sums->fills[i].name)
+      return -ENOMEM;
+    sums->n_fills++;
+  }
+  return 0;
+}
+
+int launches_rank(struct analysis *a, const struct timeline *t) {
+  if (!t->on_gpu || !t->has_compute)
+    return 0;
+  struct counting c = {.a = a,
+                       .t = t,
+                       .sums = &a->launch_sums[t->rank],
+                       .threads = calloc(t->n_lanes + 1u, sizeof(*c.threads)),
+                       .fill_of = calloc(t->n_spans + 1u, sizeof(*c.fill_of)),
+                       .recomputed = calloc(t->n_spans + 1u, sizeof(*c.recomputed))};
+  int error = c.threads && c.fill_of && c.recomputed ? 0 : -ENOMEM;
+  for (u32 i = 0; !error && i < t->n_lanes; i++)
+    c.threads[i].fill_end = c.threads[i].recompute_end = INT64_MIN;
+  if (!error)
+    error = take_all(&c);
+  if (!error)
+    error = keep_fills(&c);
+  c.sums->known = !error;
+  free(c.classes.at);
+  free(c.fills.at);
+  free(c.threads);
+  free(c.fill_of);
+  free(c.recomputed);
+  return error;
+}
+
+int launches_prepare(struct analysis *a) {
+  a->launch_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->launch_sums));
+  return a->launch_sums ? 0 : -ENOMEM;
+}
+
+void launches_free(struct analysis *a) {
+  for (u32 r = 0; a->launch_sums && r < a->model->n_ranks; r++) {
+    for (u32 i = 0; i < a->launch_sums[r].n_fills; i++)
+      free((char *)a->launch_sums[r].fills[i].name);
+    free(a->launch_sums[r].fills);
+  }
+  free(a->launch_sums);
+}
+
+static double quantile_us(const struct launch_sums *sums, double share) {
+  u64 wanted = (u64)(share * (double)sums->launches), below = 0;
+  for (u32 i = 0; i < DELAY_BUCKETS; i++) {
+    below += sums->delays[i];
+    if (below > wanted)
+      return bucket_us(i);
+  }
+  return (double)sums->longest_delay / 1e3;
+}
+
+static void add_rank(struct launch_sums *all, const struct launch_sums *one) {
+  all->known = true;
+  all->kernels += one->kernels;
+  all->short_kernels += one->short_kernels;
+  all->short_ns += one->short_ns;
+  all->launches += one->launches;
+  all->syncs += one->syncs;
+  all->sync_ns += one->sync_ns;
+  all->recomputations += one->recomputations;
+  all->recompute_ns += one->recompute_ns;
+  all->fill_count += one->fill_count;
+  all->fill_ns += one->fill_ns;
+  all->queued_ns += one->queued_ns;
+  all->queue_span_ns += one->queue_span_ns;
+  all->full_ns += one->full_ns;
+  all->deepest = one->deepest > all->deepest ? one->deepest : all->deepest;
+  all->longest_delay =
+      one->longest_delay > all->longest_delay ? one->longest_delay : all->longest_delay;
+  for (u32 i = 0; i < DELAY_BUCKETS; i++)
+    all->delays[i] += one->delays[i];
+  for (u32 i = 0; i < COPY_DIRECTIONS; i++) {
+    all->copies[i].count += one->copies[i].count;
+    all->copies[i].ns += one->copies[i].ns;
+    all->copies[i].bytes += one->copies[i].bytes;
+    all->copies[i].unknown += one->copies[i].unknown;
+  }
+}
+
+static int list_copies(struct analysis *a, const struct launch_sums *all) {
+  static const char *const names[COPY_DIRECTIONS] = {
+#define X(n, v, t) [v] = t,
+      TSCOPE_COPIES(X)
+#undef X
+  };
+  struct results *r = a->results;
+  r->copies = arena_array(a->arena, COPY_DIRECTIONS, sizeof(*r->copies));
+  if (!r->copies)
+    return -ENOMEM;
+  for (u32 i = 0; i < COPY_DIRECTIONS; i++) {
+    const struct copy_sum *sum = &all->copies[i];
+    bool sized = sum->unknown == 0;
+    if (sum->count)
+      r->copies[r->n_copies++] =
+          (struct copy_result){.direction = names[i],
+                               .count = (double)sum->count,
+                               .sum_ms = ns_to_ms(sum->ns),
+                               .bytes = sized ? sum->bytes : NAN,
+                               .gbps = sized && sum->ns > 0 ? sum->bytes / (double)sum->ns : NAN};
+  }
+  return 0;
+}
+
+/* Ranks mostly fill the same: equal names are summed. */
+static int list_fills(struct analysis *a) {
+  struct results *r = a->results;
+  u32 room = a->model->n_ranks * FILLS_LISTED;
+  struct fill_sum *all = calloc(room + 1u, sizeof(*all));
+  u32 n = 0;
+  if (!all)
+    return -ENOMEM;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+    for (u32 i = 0; i < a->launch_sums[rank].n_fills; i++) {
+      const struct fill_sum *one = &a->launch_sums[rank].fills[i];
+      u32 k = 0;
+      while (k < n && strcmp(all[k].name, one->name) != 0)
+        k++;
+      if (k == n)
+        all[n++].name = one->name;
+      all[k].count += one->count;
+      all[k].ns += one->ns;
+    }
+  if (n)
+    qsort(all, n, sizeof(*all), more_first);
+  n = n < FILLS_LISTED ? n : FILLS_LISTED;
+  r->fills = arena_array(a->arena, n, sizeof(*r->fills));
+  bool enough = r->fills != NULL;
+  for (u32 i = 0; i < n && enough; i++) {
+    r->fills[r->n_fills++] = (struct fill_result){arena_text(a->arena, all[i].name),
+                                                  (double)all[i].count, ns_to_ms(all[i].ns)};
+    enough = r->fills[i].name != NULL;
+  }
+  free(all);
+  return enough ? 0 : -ENOMEM;
+}
+
+int launches_summarise(struct analysis *a) {
+  struct results *r = a->results;
+  struct launch_result *out = &r->launch;
+  struct launch_sums *all = calloc(1, sizeof(*all));
+  if (!all)
+    return -ENOMEM;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    if (a->launch_sums[i].known)
+      add_rank(all, &a->launch_sums[i]);
+  *out =
+      (struct launch_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  int error = 0;
+  if (all->known) {
+    out->kernels = (double)all->kernels;
+    out->short_kernels = (double)all->short_kernels;
+    out->short_ms = ns_to_ms(all->short_ns);
+    out->syncs = (double)all->syncs;
+    out->sync_ms = ns_to_ms(all->sync_ns);
+    if (all->launches) {
+      out->delay_median_us = quantile_us(all, 0.5);
+      out->delay_p95_us = quantile_us(all, 0.95);
+      out->delay_max_us = (double)all->longest_delay / 1e3;
+      out->queue_max = (double)all->deepest;
+      out->queue_mean = all->queue_span_ns > 0 ? all->queued_ns / (double)all->queue_span_ns : NAN;
+      out->queue_full_ms = ns_to_ms(all->full_ns);
+    }
+    if (all->fill_count) {
+      out->fill_count = (double)all->fill_count;
+      out->fill_ms = ns_to_ms(all->fill_ns);
+    }
+    if (all->recomputations)
+      out->recompute_ms = ns_to_ms(all->recompute_ns);
+    error = list_copies(a, all);
+    if (!error)
+      error = list_fills(a);
+  }
+  free(all);
+  return error;
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time and speed of matrix products, by shape and by precision. Where CUPTI saw the kernels, a call
+ * took what its kernels took. Where pairs of events timed one call in so many, calls of one shape
+ * on one rank stand for each other:
+ *
+ *   time = sum over shapes of N mean        N calls, of which n were timed, with variance s^2
+ *   its standard error = sqrt(sum of N^2 (1 - n/N) s^2 / n)
+ *
+ * a stratified sample (Cochran, Sampling Techniques, 5.4). Shapes of which none was timed are left
+ * out, and said.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+
+/* Times of calls, in nanoseconds. */
+struct sample {
+  double n, sum, squares;
+};
+
+/* Calls of one shape on one rank, in the steps looked at. */
+struct cell {
+  struct product_shape shape;
+  u32 rank;
+  double calls, replayed;       /* made; made by replays of graphs */
+  double flops, replayed_flops; /* of them */
+  struct sample sample;         /* of those made */
+  struct sample bounds;         /* of those before which the stream was idle: upper bounds */
+  double estimated;             /* calls that the sample stands for */
+  double time, variance;        /* of these together; variance of the time's error */
+  double estimated_flops;
+  bool bounded;
+};
+
+struct product_sums {
+  struct cell *cells;
+  u32 n;
+  u32 one_in;
+  bool by_kernels, by_pairs;
+  bool replays_told;  /* kernels tell the time of all replayed products */
+  bool replays_split; /* and of each precision's */
+};
+
+struct products_result products_result_unknown(void) {
+  return (struct products_result){.one_in = NAN,
+                                  .calls = NAN,
+                                  .timed = NAN,
+                                  .ms = NAN,
+                                  .ms_error = NAN,
+                                  .covered = NAN,
+                                  .bounded = NAN,
+                                  .tflops = NAN,
+                                  .tflops_error = NAN,
+                                  .shapes = NAN};
+}
+
+int products_prepare(struct analysis *a) {
+  a->product_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->product_sums));
+  return a->product_sums ? 0 : -ENOMEM;
+}
+
+void products_free(struct analysis *a) {
+  for (u32 i = 0; a->product_sums && i < a->model->n_ranks; i++)
+    free(a->product_sums[i].cells);
+  free(a->product_sums);
+}
+
+/* --- one rank --- */
+
+static void take_time(struct sample *sample, i64 ns) {
+  sample->n++;
+  sample->sum += (double)ns;
+  sample->squares += (double)ns * (double)ns;
+}
+
+static void add_flops(double *sum, u64 flops, double calls) {
+  *sum += flops == ARITHMETIC_UNKNOWN ? 0 : (double)flops * calls;
+}
+
+/* Products whose shape is not known have a cell of their own, behind the others. */
+static u32 cell_of(const struct timeline *t, const struct arithmetic *call) {
+  u32 shapes = t->products ? t->products->n_shapes : 0;
+  return call->what < shapes ? call->what : shapes;
+}
+
+static void add_calls(struct product_sums *sums, const struct timeline *t,
+                      const struct arithmetic_calls *calls) {
+  for (u32 i = 0; i < t->n_arithmetic; i++) {
+    const struct arithmetic *call = &t->arithmetic[i];
+    if (call->estimate || call->replay || call->captured || !calls->looked_at[i])
+      continue;
+    struct cell *cell = &sums->cells[cell_of(t, call)];
+    cell->calls++;
+    add_flops(&cell->flops, call->flops, 1);
+    if (calls->ran[i] != NS_UNKNOWN)
+      take_time(&cell->sample, calls->took[i]);
+    sums->by_kernels |= calls->ran[i] != NS_UNKNOWN;
+  }
+}
+
+/* The time between two events is the product's where the stream came to the first when the launch
+ * was over; else it may have waited for it. */
+static void add_pairs(struct product_sums *sums, const struct timeline *t,
+                      const struct arithmetic_calls *calls, i64 clock_error) {
+  for (u32 i = 0; i < t->products->n_times; i++) {
+    const struct product_time *time = &t->products->times[i];
+    const struct arithmetic *call = &t->arithmetic[time->call];
+    if (!calls->looked_at[time->call] || calls->ran[time->call] != NS_UNKNOWN ||
+        time->end < time->start)
+      continue;
+    struct cell *cell = &sums->cells[cell_of(t, call)];
+    bool waited = time->start < call->end + clock_error;
+    take_time(waited ? &cell->bounds : &cell->sample, time->end - time->start);
+    sums->by_pairs = true;
+    sums->one_in = time->one_in > sums->one_in ? time->one_in : sums->one_in;
+  }
+}
+
+static void add_replays(struct product_sums *sums, const struct products *products,
+                        const struct arithmetic_calls *calls) {
+  for (u32 i = 0; i < products->n_contents; i++)
+    for (u32 k = 0; k < products->contents[i].n_products; k++) {
+      const struct graph_product *product = &products->contents[i].products[k];
+      double made = (double)calls->replays[i] * product->calls;
+      sums->cells[product->shape].replayed += made;
+      add_flops(&sums->cells[product->shape].replayed_flops, product->flops, made);
+    }
+}
+
+static double relative_variance(const struct sample *sample) {
+  double mean = sample->sum / sample->n;
+  double variance = (sample->squares - sample->n * mean * mean) / (sample->n - 1);
+  return variance > 0 && mean > 0 ? variance / (mean * mean) : 0;
+}
+
+/* That of single calls, for shapes of which one call alone was timed; NAN if there are no others.
+ */
+static double usual_variance(const struct product_sums *sums) {
+  double sum = 0, weight = 0;
+  for (u32 i = 0; i < sums->n; i++) {
+    const struct sample *sample = &sums->cells[i].sample;
+    if (sample->n < 2)
+      continue;
+    sum += (sample->n - 1) * relative_variance(sample);
+    weight += sample->n - 1;
+  }
+  return weight > 0 ? sum / weight : NAN;
+}
+
+static void estimate(struct cell *cell, bool replays_told, double usual) {
+  const struct sample *sample = cell->sample.n ? &cell->sample : &cell->bounds;
+  cell->bounded = sample == &cell->bounds;
+  if (!sample->n)
+    return;
+  double mean = sample->sum / sample->n;
+  double relative = sample->n > 1 ? relative_variance(sample) : usual;
+  cell->estimated = cell->calls + (replays_told ? 0 : cell->replayed);
+  cell->estimated_flops = cell->flops + (replays_told ? 0 : cell->replayed_flops);
+  cell->time = cell->estimated * mean;
+  double not_timed = 1 - sample->n / cell->estimated;
+  cell->variance = not_timed > 0 ? cell->time * cell->time * not_timed * relative / sample->n : 0;
+}
+
+int products_rank(struct analysis *a, const struct timeline *timeline,
+                  const struct arithmetic_calls *calls) {
+  struct product_sums *sums = &a->product_sums[timeline->rank];
+  const struct products *products = timeline->products;
+  const struct rank_flops *flops = &a->ranks[timeline->rank].flops;
+  double replayed = 0;
+  u32 n = (products ? products->n_shapes : 0) + 1;
+  if (!flops->products)
+    return 0;
+  sums->cells = calloc(n, sizeof(*sums->cells));
+  if (!sums->cells)
+    return -ENOMEM;
+  sums->n = n;
+  for (u32 i = 0; i < n; i++) {
+    sums->cells[i].rank = timeline->rank;
+    if (i + 1 < n)
+      sums->cells[i].shape = products->shapes[i];
+    else
+      sums->cells[i].shape = (struct product_shape){.m = TSCOPE_UNKNOWN,
+                                                    .n = TSCOPE_UNKNOWN,
+                                                    .k = TSCOPE_UNKNOWN,
+                                                    .batch = TSCOPE_UNKNOWN,
+                                                    .precision = PRECISION_UNKNOWN};
+  }
+  add_calls(sums, timeline, calls);
+  if (products) {
+    add_pairs(sums, timeline, calls, (i64)a->model->ranks[timeline->rank].gpu_event_error_ns);
+    add_replays(sums, products, calls);
+  }
+  for (u32 i = 0; i < n; i++)
+    replayed += sums->cells[i].replayed_flops;
+  sums->replays_told = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
+  sums->replays_split = sums->replays_told && !flops->replayed_ns[PRECISION_UNKNOWN];
+  double usual = usual_variance(sums);
+  for (u32 i = 0; i < n; i++)
+    estimate(&sums->cells[i], sums->replays_told, usual);
+  return 0;
+}
+
+/* --- all ranks --- */
+
+/* What figures of a rank are divided by, to be a mean over ranks of a step. */
+static double steps_of(const struct analysis *a, u32 rank, double ranks) {
+  u32 steps = a->ranks[rank].flops.steps;
+  return ranks * (a->whole_run || !steps ? 1 : steps);
+}
+
+static double mean_peak(const struct analysis *a, enum precision precision) {
+  double sum = 0, n = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    if (a->ranks[i].flops.products) {
+      sum += rank_peak_tflops(a, i, precision);
+      n++;
+    }
+  return n ? sum / n : NAN;
+}
+
+static int by_shape(const void *left, const void *right) {
+  const struct product_shape *a = &(*(struct cell *const *)left)->shape;
+  const struct product_shape *b = &(*(struct cell *const *)right)->shape;
+  const u32 of_a[] = {a->m, a->n, a->k, a->batch, a->a, a->b, a->c, a->precision};
+  const u32 of_b[] = {b->m, b->n, b->k, b->batch, b->a, b->b, b->c, b->precision};
+  for (size_t i = 0; i < sizeof of_a / sizeof *of_a; i++)
+    if (of_a[i] != of_b[i])
+      return of_a[i] < of_b[i] ? -1 : 1;
+  return 0;
+}
+
+static const char *type_name(u8 dtype) {
+  static const char *const names[] = {
+#define X(NAME, value, text, bytes) [value] = text,
+      TSCOPE_DTYPES(X)
+#undef X
+  };
+  return dtype < sizeof names / sizeof *names ? names[dtype] : "unknown";
+}
+
+static bool name_row(struct analysis *a, const struct product_shape *shape,
+                     struct product_row *row) {
+  bool varied =
+      shape->m == TSCOPE_UNKNOWN || shape->n == TSCOPE_UNKNOWN || shape->k == TSCOPE_UNKNOWN;
+  row->shape =
+      varied ? "varied" : arena_printf(a->arena, "%u x %u x %u", shape->m, shape->n, shape->k);
+  row->type = shape->a == shape->b
+                  ? type_name(shape->a)
+                  : arena_printf(a->arena, "%s x %s", type_name(shape->a), type_name(shape->b));
+  row->precision = precision_name((enum precision)shape->precision);
+  row->batch = shape->batch == TSCOPE_UNKNOWN ? NAN : shape->batch;
+  return row->shape && row->type;
+}
+
+/* The row of cells of one shape, one of each rank. */
+static bool make_row(struct analysis *a, struct cell *const *cells, u32 n, double ranks,
+                     struct product_row *row) {
+  double calls = 0, time = 0, variance = 0, flops = 0;
+  *row = (struct product_row){.mean_us = NAN,
+                              .mean_error_us = NAN,
+                              .ms = NAN,
+                              .share = NAN,
+                              .tflops = NAN,
+                              .utilisation = NAN};
+  for (u32 i = 0; i < n; i++) {
+    const struct cell *cell = cells[i];
+    row->calls += (cell->calls + cell->replayed) / steps_of(a, cell->rank, ranks);
+    row->timed += cell->sample.n + cell->bounds.n;
+    calls += cell->estimated;
+    time += cell->time;
+    variance += cell->variance;
+    flops += cell->estimated_flops;
+  }
+  if (time > 0) {
+    row->mean_us = time / calls / 1e3;
+    row->mean_error_us = sqrt(variance) / calls / 1e3;
+    row->ms = row->mean_us / 1e3 * row->calls;
+    row->tflops = flops > 0 ? flops / time / 1e3 : NAN;
+    row->utilisation = row->tflops / mean_peak(a, (enum precision)cells[0]->shape.precision);
+  }
+  return name_row(a, &cells[0]->shape, row);
+}
+
+static int most_time_first(const void *left, const void *right) {
+  const struct product_row *a = left, *b = right;
+  double one = isnan(a->ms) ? -1 : a->ms, other = isnan(b->ms) ? -1 : b->ms;
+  if (one != other)
+    return one > other ? -1 : 1;
+  if (a->calls != b->calls)
+    return a->calls > b->calls ? -1 : 1;
+  return strcmp(a->shape, b->shape);
+}
+
+/* Pointers to all cells in which there is anything, sorted by shape. */
+static struct cell **all_cells(const struct analysis *a, u32 *n) {
+  u32 room = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    room += a->product_sums[i].n;
+  struct cell **cells = malloc((room + 1u) * sizeof(*cells));
+  *n = 0;
+  for (u32 i = 0; cells && i < a->model->n_ranks; i++)
+    for (u32 k = 0; k < a->product_sums[i].n; k++) {
+      struct cell *cell = &a->product_sums[i].cells[k];
+      if (cell->calls + cell->replayed > 0)
+        cells[(*n)++] = cell;
+    }
+  if (cells && *n)
+    qsort(cells, *n, sizeof(*cells), by_shape);
+  return cells;
+}
+
+static int list_rows(struct analysis *a, double ranks, double *total_ms) {
+  struct products_result *out = &a->results->products;
+  u32 n;
+  struct cell **cells = all_cells(a, &n);
+  struct product_row *rows = malloc((n + 1u) * sizeof(*rows));
+  u32 made = 0;
+  bool good = cells && rows;
+  for (u32 i = 0, same; good && i < n; i += same) {
+    for (same = 1; i + same < n && by_shape(&cells[i], &cells[i + same]) == 0; same++)
+      ;
+    good = make_row(a, &cells[i], same, ranks, &rows[made++]);
+  }
+  if (good && made)
+    qsort(rows, made, sizeof(*rows), most_time_first);
+  out->shapes = made;
+  out->n_rows = made < PRODUCTS_LISTED ? made : PRODUCTS_LISTED;
+  out->rows = arena_array(a->arena, out->n_rows + 1u, sizeof(*out->rows));
+  good &= out->rows != NULL;
+  *total_ms = 0;
+  for (u32 i = 0; good && i < made; i++)
+    *total_ms += isnan(rows[i].ms) ? 0 : rows[i].ms;
+  for (u32 i = 0; good && i < out->n_rows; i++) {
+    out->rows[i] = rows[i];
+    out->rows[i].share = *total_ms > 0 ? rows[i].ms / *total_ms : NAN;
+  }
+  free(cells);
+  free(rows);
+  return good ? 0 : -ENOMEM;
+}
+
+static int most_operations_first(const void *left, const void *right) {
+  const struct precision_row *a = left, *b = right;
+  return a->flops > b->flops ? -1 : a->flops < b->flops;
+}
+
+/* Time and operations of what was timed in a precision. */
+struct timed {
+  double ns, flops;
+  bool lacking; /* and some was not */
+};
+
+/* One rank's. Where its graphs' kernels do not tell precisions apart, replayed calls take what
+ * others of their shape do. */
+static struct timed timed_in(const struct analysis *a, u32 rank, enum precision precision) {
+  const struct product_sums *sums = &a->product_sums[rank];
+  struct timed timed = {0};
+  for (u32 k = 0; k < sums->n; k++) {
+    const struct cell *cell = &sums->cells[k];
+    if (cell->shape.precision != precision)
+      continue;
+    timed.ns += cell->time;
+    timed.flops += cell->estimated_flops;
+    timed.lacking |= !cell->estimated && cell->calls > 0;
+    if (sums->replays_split) {
+      timed.flops += cell->replayed_flops;
+    } else if (sums->replays_told && cell->estimated) {
+      timed.ns += cell->time / cell->estimated * cell->replayed;
+      timed.flops += cell->replayed_flops;
+    } else if (cell->replayed > 0 && !cell->estimated) {
+      timed.lacking = true;
+    }
+  }
+  if (sums->replays_split)
+    timed.ns += (double)a->ranks[rank].flops.replayed_ns[precision];
+  return timed;
+}
+
+static struct precision_row make_precision(const struct analysis *a, enum precision precision,
+                                           double ranks, double all_flops) {
+  struct timed all = {0};
+  double sum = 0;
+  struct precision_row row = {
+      .precision = precision_name(precision), .peak_tflops = mean_peak(a, precision), .hfu = NAN};
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_flops *flops = &a->ranks[i].flops;
+    if (!flops->products)
+      continue;
+    struct timed timed = timed_in(a, i, precision);
+    row.flops += flops->by_precision[precision] * ranks / steps_of(a, i, ranks);
+    sum += flops->by_precision[precision];
+    row.ms += timed.ns / 1e6 / steps_of(a, i, ranks);
+    all.ns += timed.ns;
+    all.flops += timed.flops;
+    all.lacking |= timed.lacking;
+  }
+  row.share = all_flops > 0 ? sum / all_flops : NAN;
+  if (!(all.ns > 0) || all.lacking)
+    row.ms = NAN;
+  row.tflops = all.ns > 0 && all.flops > 0 ? all.flops / all.ns / 1e3 : NAN;
+  row.utilisation = row.tflops / row.peak_tflops;
+  return row;
+}
+
+static int list_precisions(struct analysis *a, double ranks, double all_flops) {
+  struct products_result *out = &a->results->products;
+  out->precisions = arena_array(a->arena, PRECISIONS, sizeof(*out->precisions));
+  if (!out->precisions)
+    return -ENOMEM;
+  for (u32 p = 0; p < PRECISIONS; p++) {
+    struct precision_row row = make_precision(a, (enum precision)p, ranks, all_flops);
+    if (row.flops > 0)
+      out->precisions[out->n_precisions++] = row;
+  }
+  qsort(out->precisions, out->n_precisions, sizeof(*out->precisions), most_operations_first);
+  return 0;
+}
+
+/* Time of all that was timed, and its error. */
+static void sum_up(struct analysis *a, double ranks, double all_flops) {
+  struct products_result *out = &a->results->products;
+  double time = 0, variance = 0, step_variance = 0, bounded = 0, flops = 0, ms = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct product_sums *sums = &a->product_sums[i];
+    double steps = steps_of(a, i, ranks), of_rank = 0, of_rank_variance = 0;
+    for (u32 k = 0; k < sums->n; k++) {
+      const struct cell *cell = &sums->cells[k];
+      of_rank += cell->time;
+      of_rank_variance += cell->variance;
+      bounded += cell->bounded ? cell->time : 0;
+      flops += cell->estimated_flops + (sums->replays_told ? cell->replayed_flops : 0);
+    }
+    for (u32 p = 0; p < PRECISIONS && sums->replays_told; p++)
+      of_rank += (double)a->ranks[i].flops.replayed_ns[p];
+    time += of_rank;
+    variance += of_rank_variance;
+    ms += of_rank / 1e6 / steps;
+    step_variance += of_rank_variance / 1e12 / (steps * steps);
+  }
+  if (!(time > 0))
+    return;
+  out->ms = ms;
+  out->ms_error = sqrt(step_variance);
+  out->bounded = bounded / time;
+  out->covered = all_flops > 0 ? flops / all_flops : NAN;
+  out->tflops = flops > 0 ? flops / time / 1e3 : NAN;
+  out->tflops_error = out->tflops * sqrt(variance) / time;
+}
+
+static void say_how(struct analysis *a) {
+  struct products_result *out = &a->results->products;
+  bool by_kernels = false, by_pairs = false;
+  u32 one_in = 0;
+  out->calls = out->timed = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct product_sums *sums = &a->product_sums[i];
+    by_kernels |= sums->by_kernels || sums->replays_told;
+    by_pairs |= sums->by_pairs;
+    one_in = sums->one_in > one_in ? sums->one_in : one_in;
+    for (u32 k = 0; k < sums->n; k++) {
+      out->calls += sums->cells[k].calls + sums->cells[k].replayed;
+      out->timed += sums->cells[k].sample.n + sums->cells[k].bounds.n +
+                    (sums->replays_told ? sums->cells[k].replayed : 0);
+    }
+  }
+  out->sampled = by_pairs;
+  out->one_in = by_pairs ? one_in : NAN;
+  out->how = by_pairs && by_kernels ? "their kernels, and pairs of events around a sample"
+             : by_pairs             ? "pairs of events around a sample"
+             : by_kernels           ? "their kernels"
+                                    : NULL;
+}
+
+/* Why nothing was timed, in the words of the source of GPU time. */
+static const char *why_no_times(struct analysis *a) {
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
+    if (a->ranks[i].flops.products)
+      why = a->model->ranks[i].gpu_clock_reason;
+  return arena_printf(a->arena, "WHEN MATRIX PRODUCTS RAN IS NOT KNOWN%s%s", why ? ": " : "",
+                      why ? why : "");
+}
+
+int products_summarise(struct analysis *a) {
+  struct products_result *out = &a->results->products;
+  double ranks = 0, total_ms;
+  *out = products_result_unknown();
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    ranks += a->ranks[i].flops.products > 0;
+  if (ranks == 0) {
+    out->reason = "no matrix product was seen";
+    return 0;
+  }
+  double all_flops = flops_all(a, true).flops;
+  say_how(a);
+  int error = list_rows(a, ranks, &total_ms);
+  if (!error)
+    error = list_precisions(a, ranks, all_flops);
+  if (error)
+    return error;
+  sum_up(a, ranks, all_flops);
+  if (!out->how && !(out->reason = why_no_times(a)))
+    return -ENOMEM;
+  return 0;
+}

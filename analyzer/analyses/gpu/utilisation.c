@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much of the arithmetic that the devices could do they did: MFU, of what the model needs, and
+ * HFU, of what was called.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "analyses/gpu/peaks.def"
+
+/* Whether `words` stands in `name` as whole words, whatever the case. */
+static bool has_words(const char *name, const char *words) {
+  size_t length = strlen(words);
+  for (const char *at = name; *at; at++) {
+    bool starts = at == name || !isalnum((unsigned char)at[-1]);
+    if (starts && strncasecmp(at, words, length) == 0 && !isalnum((unsigned char)at[length]))
+      return true;
+  }
+  return false;
+}
+
+/* In the order of enum precision. */
+struct device_peaks {
+  const char *words;
+  double tflops[PRECISION_UNKNOWN];
+};
+
+static const struct device_peaks *find_device(const char *name) {
+  static const struct device_peaks devices[] = {
+#define P(words, ...) {words, {__VA_ARGS__}},
+      TSCOPE_PEAKS(P)
+#undef P
+  };
+  const struct device_peaks *found = NULL;
+  if (name && has_words(name, "MIG")) /* a part of a device, of which the name tells no peak */
+    return NULL;
+  for (size_t i = 0; name && i < sizeof(devices) / sizeof(devices[0]); i++)
+    if (has_words(name, devices[i].words) &&
+        (!found || strlen(devices[i].words) > strlen(found->words)))
+      found = &devices[i];
+  return found;
+}
+
+double device_peak_tflops(const char *name, enum precision precision) {
+  const struct device_peaks *device = find_device(name);
+  return device && precision != PRECISION_UNKNOWN ? device->tflops[precision] : NAN;
+}
+
+double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision precision) {
+  if (!isnan(a->options->peak_tflops))
+    return a->options->peak_tflops;
+  return device_peak_tflops(a->model->ranks[rank].info[TSCOPE_INFO_GPU_NAME], precision);
+}
+
+/* FLOP/s of all devices of the job in a precision, NAN with a reason if one of them is not known.
+ */
+static double job_peak(struct analysis *a, enum precision precision, const char **why) {
+  const struct model *model = a->model;
+  double devices = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  double sum = 0;
+  if (!isnan(a->options->peak_tflops))
+    return a->options->peak_tflops * 1e12 * devices;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const char *name = model->ranks[i].info[TSCOPE_INFO_GPU_NAME];
+    double peak = rank_peak_tflops(a, i, precision);
+    if (isnan(peak)) {
+      *why = name ? arena_printf(a->arena, "no peak is known for '%s': give --peak-tflops", name)
+                  : "the device is not known: give --peak-tflops";
+      return NAN;
+    }
+    sum += peak * 1e12;
+  }
+  if (model->n_ranks == 0)
+    *why = "no rank was found";
+  /* ranks that were not found are taken to have what the others have */
+  return model->n_ranks ? sum / model->n_ranks * devices : NAN;
+}
+
+/* The one precision in which all products were made, if they all were in one that is known. */
+static enum precision only_precision(const struct rank_flops *all) {
+  enum precision only = PRECISION_UNKNOWN;
+  u32 n = 0;
+  for (u32 p = 0; p < PRECISIONS; p++)
+    if (all->by_precision[p] > 0) {
+      only = (enum precision)p;
+      n++;
+    }
+  return n == 1 && !all->unknown && !all->captured && !all->replays_unknown ? only
+                                                                            : PRECISION_UNKNOWN;
+}
+
+/* MFU is against the peak of bf16, as published figures are, also of a job that makes some products
+ * in fp8 or in fp32. A job that makes all of them in one other precision cannot come near that
+ * peak, or lies above it: its own is taken, and said. */
+static void choose_peak(struct analysis *a, const struct rank_flops *all) {
+  struct results *r = a->results;
+  enum precision only = only_precision(all);
+  r->peak_flops = job_peak(a, PRECISION_FP16, &r->peak_reason);
+  r->peak_precision = isnan(a->options->peak_tflops) ? precision_name(PRECISION_FP16) : NULL;
+  if (!r->peak_precision || isnan(r->peak_flops) || only == PRECISION_UNKNOWN ||
+      only == PRECISION_FP16)
+    return;
+  const char *why;
+  double peak = job_peak(a, only, &why);
+  if (isnan(peak))
+    return;
+  r->peak_flops = peak;
+  r->peak_precision = precision_name(only);
+  r->peak_note =
+      arena_printf(a->arena, "all matrix products that were seen are %s", precision_name(only));
+}
+
+static void model_utilisation(struct analysis *a, const struct rank_flops *all) {
+  struct results *r = a->results;
+  const struct analyse_options *o = a->options;
+  r->mfu = NAN;
+  r->flops_per_step = o->flops_per_step;
+  if (isnan(r->flops_per_step) && !isnan(o->params) && !isnan(o->tokens_per_step))
+    r->flops_per_step = 6 * o->params * o->tokens_per_step;
+  choose_peak(a, all);
+  r->mfu_reason = r->peak_reason;
+  if (isnan(r->flops_per_step))
+    r->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and --tokens-per-step";
+  else if (!(r->step_mean_ms > 0))
+    r->mfu_reason = "no steps were found";
+  else if (!isnan(r->peak_flops))
+    r->mfu = r->flops_per_step / (r->step_mean_ms / 1e3 * r->peak_flops);
+}
+
+/* Share of the products' operations that cannot be held against a peak. */
+static double without_peak(const struct analysis *a, const struct rank_flops *all) {
+  double sum = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    for (u32 p = 0; p < PRECISIONS; p++)
+      if (isnan(rank_peak_tflops(a, i, (enum precision)p)))
+        sum += a->ranks[i].flops.by_precision[p];
+  return all->flops > 0 ? sum / all->flops : 0;
+}
+
+/* What limits the figure beside its coverage. */
+static const char *note_hfu(struct analysis *a, const struct rank_flops *all) {
+  double missing = without_peak(a, all);
+  if (missing > 0)
+    return arena_printf(a->arena,
+                        "%.3g %% of the operations are not counted: no peak is known for their "
+                        "precision",
+                        100 * missing);
+  if (all->captured)
+    return arena_printf(a->arena,
+                        "%llu products went into CUDA graphs, whose replays are not counted",
+                        (unsigned long long)all->captured);
+  if (all->replays_unknown)
+    return arena_printf(a->arena,
+                        "%llu replays of CUDA graphs whose capture was not seen are not counted",
+                        (unsigned long long)all->replays_unknown);
+  if (all->unknown)
+    return arena_printf(a->arena, "%llu products of unknown size are not counted",
+                        (unsigned long long)all->unknown);
+  return NULL;
+}
+
+static const char *why_no_hfu(const struct analysis *a, const struct rank_flops *all) {
+  const struct results *r = a->results;
+  bool on_gpu = false;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    on_gpu |= a->ranks[i].on_gpu;
+  if (!all->products && a->model->recorder && on_gpu)
+    return arena_printf(a->arena, "%s does not record the arithmetic of kernels",
+                        a->model->recorder);
+  if (!all->products)
+    return on_gpu ? "no matrix product was seen: cuBLAS was not called, or not through "
+                    "its library's symbols"
+                  : "no GPU work was seen";
+  if (all->products == all->captured + all->unknown)
+    return "the matrix products that were seen went into CUDA graphs or are of unknown size";
+  if (a->whole_run)
+    return "no steps were found";
+  if (isnan(r->peak_flops))
+    return r->peak_reason;
+  return without_peak(a, all) < 1
+             ? NULL
+             : "no peak of the device is known for the precision of its matrix products";
+}
+
+/* The share of `rank`'s time that its operations of a precision would take at the device's peak; 0
+ * where there is no peak. */
+static double at_peak_s(const struct analysis *a, u32 rank, enum precision precision,
+                        double operations) {
+  double peak = rank_peak_tflops(a, rank, precision) * 1e12;
+  return operations > 0 && !isnan(peak) ? operations / peak : 0;
+}
+
+static void hardware_utilisation(struct analysis *a, const struct rank_flops *all) {
+  struct results *r = a->results;
+  double used_s = 0, attention_s = 0, wall_s = (double)all->wall_ns / 1e9;
+  r->hfu = r->hfu_coverage = r->hfu_attention = r->hfu_attention_coverage = NAN;
+  r->product_flops = NAN;
+  r->hfu_reason = why_no_hfu(a, all);
+  if (!all->products)
+    return;
+  if (all->kernel_ns) {
+    r->hfu_coverage = (double)all->known_ns / (double)all->kernel_ns;
+    r->hfu_attention_coverage = (double)all->estimated_ns / (double)all->kernel_ns;
+  }
+  if (all->steps > 0 && !a->whole_run)
+    r->product_flops = all->flops / all->steps;
+  if (r->hfu_reason)
+    return;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_flops *one = &a->ranks[i].flops;
+    if (!one->products)
+      continue;
+    for (u32 p = 0; p < PRECISIONS; p++)
+      used_s += at_peak_s(a, i, (enum precision)p, one->by_precision[p]);
+    attention_s += at_peak_s(a, i, PRECISION_FP16, one->estimated);
+  }
+  r->hfu = used_s / wall_s;
+  r->hfu_attention = attention_s > 0 ? attention_s / wall_s : NAN;
+  r->hfu_note = note_hfu(a, all);
+}
+
+/* Each precision's part of HFU; its operations and times are products.c's. */
+static void utilisation_by_precision(struct analysis *a, const struct rank_flops *all) {
+  struct products_result *products = &a->results->products;
+  for (u32 i = 0; i < products->n_precisions; i++) {
+    struct precision_row *row = &products->precisions[i];
+    double used_s = 0;
+    for (u32 p = 0; p < PRECISIONS; p++)
+      for (u32 rank = 0;
+           precision_name((enum precision)p) == row->precision && rank < a->model->n_ranks; rank++)
+        used_s += at_peak_s(a, rank, (enum precision)p, a->ranks[rank].flops.by_precision[p]);
+    row->hfu = isnan(a->results->hfu) || isnan(row->peak_tflops)
+                   ? NAN
+                   : used_s / ((double)all->wall_ns / 1e9);
+  }
+}
+
+int utilisation_analyse(struct analysis *a) {
+  struct rank_flops all = flops_all(a, true);
+  model_utilisation(a, &all);
+  hardware_utilisation(a, &all);
+  utilisation_by_precision(a, &all);
+  return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that all their members are in, and that do not finish: looked at only when the waiting of
+ * ranks for each other names nobody.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analyses/hang/suspects.h"
+
+struct in_order {
+  u32 a, b; /* fronts, a < b */
+  bool a_first;
+  u32 rank;
+};
+
+static int by_pair(const void *left, const void *right) {
+  const struct in_order *x = left, *y = right;
+  if (x->a != y->a)
+    return x->a > y->a ? 1 : -1;
+  if (x->b != y->b)
+    return x->b > y->b ? 1 : -1;
+  if (x->a_first != y->a_first)
+    return (int)x->a_first - (int)y->a_first;
+  return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static bool all_are_in(const struct front *front) {
+  return front->channel == INDEX_NONE && !front->waited && !front->done;
+}
+
+typedef VECTOR(struct in_order) order_list;
+
+/* Neighbours, in the order of one rank, among the calls that all members are in. */
+static int list_orders(const struct judging *j, u32 rank, order_list *out) {
+  const struct graph *g = j->g;
+  u32 last = INDEX_NONE;
+  u64 reached = 0;
+  for (bool more = true; more;) {
+    u32 next = INDEX_NONE;
+    for (u32 e = g->first_edge[rank]; e < g->first_edge[rank + 1]; e++) {
+      u32 front = g->edges.at[e].to - g->ranks;
+      if (!all_are_in(&g->fronts.at[front]))
+        continue;
+      u64 order = order_on(j, rank, front);
+      bool later = last == INDEX_NONE || order > reached;
+      if (later && (next == INDEX_NONE || order < order_on(j, rank, next)))
+        next = front;
+    }
+    more = next != INDEX_NONE;
+    if (more && last != INDEX_NONE) {
+      struct in_order pair = {.a = last < next ? last : next,
+                              .b = last < next ? next : last,
+                              .a_first = last < next,
+                              .rank = rank};
+      if (!VECTOR_PUSH(out, pair))
+        return -ENOMEM;
+    }
+    last = next;
+    reached = more ? order_on(j, rank, next) : 0;
+  }
+  return 0;
+}
+
+/* The ranks of one pair of calls: first those that made b first, then those that made a first. */
+static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_first, u32 n) {
+  u32 a_first = n - b_first;
+  char *a = verdict_call_name(j->book, call_of(j, pairs->a));
+  char *b = verdict_call_name(j->book, call_of(j, pairs->b));
+  if (!a || !b)
+    return -ENOMEM;
+  int error = 0;
+  for (u32 i = 0; i < n && !error; i++) {
+    bool odd = pairs[i].a_first ? a_first <= b_first : b_first <= a_first;
+    if (odd)
+      error =
+          accuse(j, pairs[i].rank, "calls in another order than its peers",
+                 arena_printf(j->book->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
+                              global(j, pairs[i].rank), pairs[i].a_first ? a : b,
+                              pairs[i].a_first ? b : a, pairs[i].a_first ? a_first : b_first, n));
+  }
+  return error;
+}
+
+int judge_order(struct judging *j) {
+  order_list all = {0};
+  int error = 0;
+  for (u32 r = 0; r < j->g->ranks && !error; r++)
+    error = list_orders(j, r, &all);
+  if (all.n)
+    qsort(all.at, all.n, sizeof *all.at, by_pair);
+  for (u32 i = 0; i < all.n && !error;) {
+    u32 n = 0, b_first = 0;
+    while (i + n < all.n && all.at[i + n].a == all.at[i].a && all.at[i + n].b == all.at[i].b)
+      b_first += !all.at[i + n++].a_first;
+    if (b_first && b_first < n)
+      error = accuse_order(j, &all.at[i], b_first, n);
+    i += n;
+  }
+  free(all.at);
+  return error;
+}
+
+/* A call that all members are in and that on none of them has an older one before it: where the
+ * waiting begins. INDEX_NONE if there is none. */
+static u32 find_root(const struct judging *j) {
+  const struct graph *g = j->g;
+  u32 best = INDEX_NONE;
+  for (u32 f = 0; f < g->fronts.n; f++) {
+    if (!all_are_in(&g->fronts.at[f]))
+      continue;
+    u32 n, *holders = graph_holders(g, f, &n);
+    bool first = holders != NULL;
+    for (u32 i = 0; i < n && first; i++)
+      for (u32 e = g->first_edge[holders[i]]; e < g->first_edge[holders[i] + 1]; e++) {
+        u32 other = g->edges.at[e].to - g->ranks;
+        if (other != f && g->fronts.at[other].channel == INDEX_NONE &&
+            order_on(j, holders[i], other) < order_on(j, holders[i], f))
+          first = false;
+      }
+    if (first && (best == INDEX_NONE || g->fronts.at[f].holders > g->fronts.at[best].holders))
+      best = f;
+  }
+  return best;
+}
+
+int judge_root(struct judging *j) {
+  struct arena *arena = j->book->arena;
+  u32 root = find_root(j), started = 0;
+  if (root == INDEX_NONE) {
+    j->waits->cannot_tell = arena_printf(
+        arena, "%u ranks are in calls that have not finished, but none of them stands out",
+        j->waits->pending_ranks);
+    return j->waits->cannot_tell ? 0 : -ENOMEM;
+  }
+  u32 n, *holders = graph_holders(j->g, root, &n);
+  char *name = verdict_call_name(j->book, call_of(j, root));
+  if (!holders || !name)
+    return -ENOMEM;
+  u32 group = j->g->fronts.at[root].group;
+  for (u32 i = 0; i < n; i++)
+    started += j->book->ledger->calls[book_place(j->book, group, holders[i])->front_call].state ==
+               LEDGER_STARTED;
+  int error = 0;
+  for (u32 i = 0; i < n && started < n && 2 * started >= n && !error; i++)
+    if (j->book->ledger->calls[book_place(j->book, group, holders[i])->front_call].state !=
+        LEDGER_STARTED)
+      error = accuse(j, holders[i], "has not begun it on its device",
+                     arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
+                                  started, n, global(j, holders[i])));
+  if (!error && j->waits->suspects.n == 0) {
+    j->waits->cannot_tell = arena_printf(
+        arena,
+        "all %u members%s are in %s and nothing comes before it; nothing recorded tells "
+        "which of them, or of the links between them, holds it up",
+        n, j->g->fronts.at[root].unknown ? " whose record tells" : "", name);
+    error = j->waits->cannot_tell ? 0 : -ENOMEM;
+  }
+  return error;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Members of a call must agree on what it is. Who is right is not known beforehand: the call as
+ * most members made it is, and the others are the odd ones out; with no majority all are named.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/hang/verdict.h"
+
+const char *match_state_name(enum match_state state) {
+  static const char *const names[] = {
+      [MATCH_TYPE] = "type mismatch",    [MATCH_SIZE] = "size or syntax mismatch",
+      [MATCH_DTYPE] = "dtype mismatch",  [MATCH_STATE] = "state mismatch",
+      [MATCH_MISSING] = "missing ranks", [MATCH_UNDECIDED] = "undecided"};
+  return names[state];
+}
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool starts(const char *op, const char *with) {
+  return strncmp(op + (*op == '_'), with, strlen(with)) == 0;
+}
+
+/* Sizes of one side differ by design: each member may send or get its own share. */
+static bool in_is_free(const char *op) {
+  return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "scatter");
+}
+
+static bool out_is_free(const char *op) {
+  return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "gather");
+}
+
+/* What of a call the members must agree on. */
+typedef bool agreeing(const struct ledger_call *a, const struct ledger_call *b);
+
+static bool same_type(const struct ledger_call *a, const struct ledger_call *b) {
+  return same_text(a->op, b->op);
+}
+
+static bool same_size(const struct ledger_call *a, const struct ledger_call *b) {
+  bool in = in_is_free(a->op) || !a->in || !b->in || same_text(a->in, b->in);
+  bool out = out_is_free(a->op) || !a->out || !b->out || same_text(a->out, b->out);
+  return in && out;
+}
+
+/* Nothing is said of the element type of nothing. */
+static bool same_dtype(const struct ledger_call *a, const struct ledger_call *b) {
+  bool in = starts(a->op, "scatter") || starts(a->op, "broadcast") || !a->in_type || !b->in_type ||
+            !a->in_count || !b->in_count || same_text(a->in_type, b->in_type);
+  bool out = starts(a->op, "gather") || !a->out_type || !b->out_type || !a->out_count ||
+             !b->out_count || same_text(a->out_type, b->out_type);
+  return in && out;
+}
+
+/* --- Among the members of one call --- */
+
+struct instance {
+  struct book *book;
+  struct matching *matching;
+  const struct cell *cells;
+  u32 n;
+};
+
+static const struct ledger_call *call_of(const struct instance *i, u32 cell) {
+  return &i->book->ledger->calls[i->cells[cell].call];
+}
+
+static int add(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
+               bool minority, char *detail) {
+  const struct ledger_call *call = call_of(i, 0);
+  bool pending = false;
+  for (u32 c = 0; c < i->n; c++)
+    pending |= is_pending(call_of(i, c));
+  struct mismatch mismatch = {.state = state,
+                              .group = call->group,
+                              .seq = call->seq,
+                              .pending = pending,
+                              .ranks = ranks,
+                              .n_ranks = n_ranks,
+                              .minority = minority,
+                              .detail = detail,
+                              .op = call->op};
+  if (!detail || !ranks)
+    return -ENOMEM;
+  return VECTOR_PUSH(&i->matching->mismatches, mismatch) ? 0 : -ENOMEM;
+}
+
+/* The member with whom most agree (Boyer and Moore's vote), and how many those are. */
+static u32 majority(const struct instance *i, agreeing *agree, u32 *votes) {
+  u32 best = 0, balance = 0;
+  for (u32 c = 0; c < i->n; c++) {
+    if (balance == 0)
+      best = c;
+    balance += agree(call_of(i, best), call_of(i, c)) ? 1u : -1u;
+  }
+  *votes = 0;
+  for (u32 c = 0; c < i->n; c++)
+    *votes += agree(call_of(i, best), call_of(i, c));
+  return best;
+}
+
+static char *as_called(const struct book *book, const struct ledger_call *call,
+                       enum match_state state) {
+  const char *in = state == MATCH_DTYPE ? call->in_type : call->in;
+  const char *out = state == MATCH_DTYPE ? call->out_type : call->out;
+  if (state == MATCH_TYPE)
+    return arena_text(book->arena, call->op);
+  return arena_printf(book->arena, "%s to %s", in ? in : "?", out ? out : "?");
+}
+
+static bool all_agree(const struct instance *i, agreeing *agree) {
+  for (u32 c = 1; c < i->n; c++)
+    if (!agree(call_of(i, 0), call_of(i, c)))
+      return false;
+  return true;
+}
+
+/* Adds a mismatch unless all agree. 1 if there was one, 0, or -ENOMEM. */
+static int check_agreement(const struct instance *i, agreeing *agree, enum match_state state) {
+  if (all_agree(i, agree))
+    return 0;
+  struct book *book = i->book;
+  u32 votes, best = majority(i, agree, &votes), n = 0, odd = INDEX_NONE;
+  bool decided = 2 * votes > i->n;
+  u32 *ranks = arena_array(book->arena, i->n, sizeof(u32));
+  for (u32 c = 0; ranks && c < i->n; c++) {
+    bool agrees = agree(call_of(i, best), call_of(i, c));
+    if (!agrees && odd == INDEX_NONE)
+      odd = c;
+    if (!agrees || !decided)
+      ranks[n++] = i->cells[c].rank;
+  }
+  if (!ranks)
+    return -ENOMEM;
+  if (odd == INDEX_NONE) /* what is agreed on with one member is not with another */
+    return 0;
+  char *most = as_called(book, call_of(i, best), state),
+       *one = as_called(book, call_of(i, odd), state);
+  char *list = verdict_rank_list(book, ranks, n);
+  char *detail = !most || !one || !list ? NULL
+                 : decided
+                     ? arena_printf(book->arena, "%s: %s; the other %u: %s", list, one, votes, most)
+                     : arena_printf(book->arena, "%s disagree: %s and %s", list, most, one);
+  int error = add(i, state, ranks, n, decided, detail);
+  return error ? error : 1;
+}
+
+/* What one member's own sizes must be in a group of n: out = in x n, or the reverse. */
+static bool fits_group(const struct ledger_call *call, u32 n) {
+  u64 product;
+  if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
+    return true;
+  if (starts(call->op, "all_reduce") || starts(call->op, "allreduce"))
+    return call->in_count == call->out_count;
+  if (starts(call->op, "all_gather") || starts(call->op, "allgather"))
+    return !__builtin_mul_overflow(call->in_count, (u64)n, &product) && product == call->out_count;
+  if (starts(call->op, "reduce_scatter"))
+    return !__builtin_mul_overflow(call->out_count, (u64)n, &product) && product == call->in_count;
+  return true;
+}
+
+static int check_own_sizes(const struct instance *i) {
+  struct book *book = i->book;
+  u32 members = book->ledger->groups[i->cells[0].group].n_members, n = 0;
+  const struct ledger_call *odd = NULL;
+  for (u32 c = 0; c < i->n; c++)
+    if (!fits_group(call_of(i, c), members)) {
+      odd = odd ? odd : call_of(i, c);
+      n++;
+    }
+  if (n == 0)
+    return 0;
+  u32 *ranks = arena_array(book->arena, n, sizeof(u32));
+  if (!ranks)
+    return -ENOMEM;
+  n = 0;
+  for (u32 c = 0; c < i->n; c++)
+    if (!fits_group(call_of(i, c), members))
+      ranks[n++] = i->cells[c].rank;
+  char *list = verdict_rank_list(book, ranks, n);
+  int error = add(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
+                  list ? arena_printf(book->arena, "%s: %s to %s do not fit a group of %u", list,
+                                      odd->in, odd->out, members)
+                       : NULL);
+  return error ? error : 1;
+}
+
+/* All that is sent must be received: known only once every member's part is. */
+static int check_all_to_all(const struct instance *i) {
+  const struct ledger *ledger = i->book->ledger;
+  u64 in = 0, out = 0;
+  if (!in_is_free(call_of(i, 0)->op) || !out_is_free(call_of(i, 0)->op) ||
+      i->n < ledger->groups[i->cells[0].group].n_members)
+    return 0;
+  for (u32 c = 0; c < i->n; c++) {
+    const struct ledger_call *call = call_of(i, c);
+    if (!call->in || !call->out || call->in_count == UINT64_MAX || call->out_count == UINT64_MAX)
+      return 0;
+    in += call->in_count;
+    out += call->out_count;
+  }
+  if (in == out)
+    return 0;
+  u32 *ranks = arena_array(i->book->arena, i->n, sizeof(u32));
+  for (u32 c = 0; ranks && c < i->n; c++)
+    ranks[c] = i->cells[c].rank;
+  int error = add(i, MATCH_SIZE, ranks, i->n, false,
+                  arena_printf(i->book->arena,
+                               "members send %llu elements and expect %llu; which one is wrong "
+                               "cannot be told",
+                               (unsigned long long)in, (unsigned long long)out));
+  return error ? error : 1;
+}
+
+struct progress {
+  u32 absent, holding, done, unknown;
+};
+
+static enum standing standing_of(const struct instance *i, u32 place) {
+  return book_standing(i->book, &i->book->places[place], i->cells[0].seq, call_of(i, 0)->created);
+}
+
+static struct progress count_standings(const struct instance *i) {
+  struct progress p = {0};
+  const u32 *first = &i->book->first_place[i->cells[0].group];
+  for (u32 place = first[0]; place < first[1]; place++) {
+    enum standing standing = standing_of(i, place);
+    p.absent += standing == STANDS_ABSENT;
+    p.holding += standing == STANDS_PENDING;
+    p.done += standing == STANDS_DONE;
+    p.unknown += standing == STANDS_UNKNOWN || standing == STANDS_UNRECORDED;
+  }
+  return p;
+}
+
+/* The members that stand so. */
+static int add_standing(const struct instance *i, enum match_state state, enum standing which,
+                        u32 n, const char *says, u32 others) {
+  struct book *book = i->book;
+  const u32 *first = &book->first_place[i->cells[0].group];
+  u32 *ranks = arena_array(book->arena, n, sizeof(u32)), found = 0;
+  for (u32 place = first[0]; ranks && place < first[1]; place++)
+    if (standing_of(i, place) == which)
+      ranks[found++] = book->places[place].rank;
+  char *list = ranks ? verdict_rank_list(book, ranks, found) : NULL;
+  char *detail = list ? arena_printf(book->arena, "%s: %s; %u of the others %s", list, says, others,
+                                     state == MATCH_STATE       ? "have finished it"
+                                     : state == MATCH_UNDECIDED ? "left no record of it"
+                                                                : "are in it")
+                      : NULL;
+  int error = add(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
+  return error ? error : 1;
+}
+
+/* Who has not called it, and who is still in it though others are done. Where one is done and all
+ * must come, a member that has not called it has only an older record. */
+static int check_progress(const struct instance *i) {
+  struct progress p = count_standings(i);
+  if (p.absent && (p.holding || !p.done))
+    return add_standing(i, MATCH_MISSING, STANDS_ABSENT, p.absent, "not called", p.holding);
+  if (p.holding && p.done)
+    return add_standing(i, MATCH_STATE, STANDS_PENDING, p.holding, "still in it", p.done);
+  if (p.holding && p.unknown)
+    return add_standing(i, MATCH_UNDECIDED, STANDS_PENDING, p.holding, "in it", p.unknown);
+  return 0;
+}
+
+static int check_agreements(const struct instance *i) {
+  int found = check_agreement(i, same_type, MATCH_TYPE);
+  if (found == 0)
+    found = check_agreement(i, same_size, MATCH_SIZE);
+  if (found == 0)
+    found = check_own_sizes(i);
+  if (found == 0)
+    found = check_agreement(i, same_dtype, MATCH_DTYPE);
+  if (found == 0)
+    found = check_all_to_all(i);
+  return found;
+}
+
+/* The k-th entry inside the group that a closing entry stands for. INDEX_NONE if there is none. */
+static u32 inside_of(const struct book *book, u32 closing, u32 k) {
+  const struct ledger_call *calls = book->ledger->calls, *close = &calls[closing];
+  u32 first = book->ledger->ranks[close->rank].first_call, begin = closing;
+  while (begin > first && calls[begin - 1].inside && calls[begin - 1].group == close->group &&
+         calls[begin - 1].seq == close->seq)
+    begin--;
+  return begin + k < closing ? begin + k : INDEX_NONE;
+}
+
+/* The entries inside a coalesced group, compared one by one, as if each were a call. */
+static int check_inside(const struct instance *i) {
+  if (!call_of(i, 0)->closes)
+    return 0;
+  struct cell *cells = arena_array(i->book->arena, i->n, sizeof *cells);
+  if (!cells)
+    return -ENOMEM;
+  int found = 0;
+  for (u32 k = 0; found == 0; k++) {
+    u32 n = 0;
+    for (u32 c = 0; c < i->n; c++) {
+      u32 call = inside_of(i->book, i->cells[c].call, k);
+      cells[n] = i->cells[c];
+      cells[n].call = call;
+      n += call != INDEX_NONE;
+    }
+    if (n < i->n) /* how many there are differs only where the ring cut one */
+      break;
+    struct instance inside = {.book = i->book, .matching = i->matching, .cells = cells, .n = n};
+    found = check_agreements(&inside);
+  }
+  return found;
+}
+
+static int check(const struct instance *i) {
+  int found = check_agreements(i);
+  if (found == 0)
+    found = check_inside(i);
+  if (found >= 0 && found == 0)
+    found = check_progress(i);
+  if (found < 0)
+    return found;
+  struct matching *m = i->matching;
+  m->calls++;
+  u32 group = i->cells[0].group;
+  if (found)
+    m->mismatched_of[group]++;
+  else if (i->n == i->book->ledger->groups[group].n_members) {
+    m->matched++;
+    m->matched_of[group]++;
+  }
+  return 0;
+}
+
+/* One entry for each member: of several under one number the last stands. */
+static u32 each_member_once(struct cell *cells, u32 n) {
+  u32 kept = 0;
+  for (u32 c = 0; c < n; c++) {
+    if (kept && cells[kept - 1].rank == cells[c].rank)
+      kept--;
+    cells[kept++] = cells[c];
+  }
+  return kept;
+}
+
+int matching_make(struct book *book, struct matching *matching) {
+  u32 groups = book->ledger->n_groups + 1u, most = 1;
+  matching->matched_of = arena_array(book->arena, groups, sizeof(u64));
+  matching->mismatched_of = arena_array(book->arena, groups, sizeof(u64));
+  for (u32 at = 0, n; at < book->n_cells; at += n) {
+    book_cells(book, book->cells[at].group, book->cells[at].seq, &n);
+    most = n > most ? n : most;
+  }
+  struct cell *each = arena_array(book->arena, most, sizeof *each);
+  if (!matching->matched_of || !matching->mismatched_of || !each)
+    return -ENOMEM;
+  int error = 0;
+  for (u32 at = 0, n; at < book->n_cells && !error; at += n) {
+    const struct cell *cells = book_cells(book, book->cells[at].group, book->cells[at].seq, &n);
+    memcpy(each, cells, n * sizeof *each);
+    struct instance instance = {
+        .book = book, .matching = matching, .cells = each, .n = each_member_once(each, n)};
+    error = check(&instance);
+  }
+  return error;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sends and receives. Their sequence numbers are each rank's own, so a send meets its receive by
+ * order: between two ranks of a group, messages are taken in the order in which they were sent;
+ * between different peers any order is good. Where records do not go back to the first message, the
+ * oldest pending send meets the oldest pending receive.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/hang/verdict.h"
+
+struct side {
+  u32 group, from, to;
+  bool recv;
+  u64 order;
+  u32 call;
+  bool pending;
+};
+
+static int by_channel(const void *left, const void *right) {
+  const struct side *a = left, *b = right;
+  if (a->group != b->group)
+    return a->group > b->group ? 1 : -1;
+  if (a->from != b->from)
+    return a->from > b->from ? 1 : -1;
+  if (a->to != b->to)
+    return a->to > b->to ? 1 : -1;
+  if (a->recv != b->recv)
+    return (int)a->recv - (int)b->recv;
+  return (a->order > b->order) - (a->order < b->order);
+}
+
+typedef VECTOR(struct side) side_list;
+
+static int collect(const struct book *book, side_list *all) {
+  const struct ledger *ledger = book->ledger;
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    const struct ledger_call *call = &ledger->calls[i];
+    if (!call->message || call->peer == INDEX_NONE)
+      continue;
+    struct side side = {.group = call->group,
+                        .from = call->sends ? call->rank : call->peer,
+                        .to = call->sends ? call->peer : call->rank,
+                        .recv = !call->sends,
+                        .order = call->order,
+                        .call = i,
+                        .pending = is_pending(call)};
+    if (!VECTOR_PUSH(all, side))
+      return -ENOMEM;
+  }
+  if (all->n)
+    qsort(all->at, all->n, sizeof *all->at, by_channel);
+  return 0;
+}
+
+static int add(struct book *book, struct matching *matching, enum match_state state,
+               const struct side *side, u32 *ranks, u32 n, char *detail) {
+  const struct ledger_call *call = &book->ledger->calls[side->call];
+  struct mismatch mismatch = {.state = state,
+                              .group = side->group,
+                              .seq = call->seq,
+                              .pending = side->pending,
+                              .message = true,
+                              .ranks = ranks,
+                              .n_ranks = n,
+                              .detail = detail,
+                              .op = call->op};
+  if (!ranks || !detail)
+    return -ENOMEM;
+  matching->mismatched_of[side->group]++;
+  return VECTOR_PUSH(&matching->mismatches, mismatch) ? 0 : -ENOMEM;
+}
+
+static int add_missing(struct book *book, struct matching *matching, const struct side *side) {
+  u32 *ranks = arena_array(book->arena, 1, sizeof(u32));
+  u32 here = side->recv ? side->to : side->from, there = side->recv ? side->from : side->to;
+  if (ranks)
+    ranks[0] = there;
+  char *detail =
+      arena_printf(book->arena, "rank %u %s rank %u, which does not %s",
+                   book->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
+                   book->ledger->ranks[there].rank, side->recv ? "send" : "receive");
+  return add(book, matching, MATCH_MISSING, side, ranks, 1, detail);
+}
+
+static bool differ(const char *a, const char *b) {
+  return a && b && strcmp(a, b) != 0;
+}
+
+/* What is sent must be what is received. */
+static int check_pair(struct book *book, struct matching *matching, const struct side *send,
+                      const struct side *recv) {
+  const struct ledger_call *out = &book->ledger->calls[send->call];
+  const struct ledger_call *in = &book->ledger->calls[recv->call];
+  bool sizes = differ(out->in, in->out), types = differ(out->in_type, in->out_type);
+  if (!sizes && !types)
+    return 0;
+  u32 *ranks = arena_array(book->arena, 2, sizeof(u32));
+  if (ranks) {
+    ranks[0] = send->from;
+    ranks[1] = send->to;
+  }
+  char *detail = arena_printf(book->arena, "rank %u sends %s to rank %u, which receives %s",
+                              book->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
+                              book->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
+  return add(book, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
+}
+
+static u32 first_pending(const struct side *sides, u32 n) {
+  u32 i = 0;
+  while (i < n && !sides[i].pending)
+    i++;
+  return i;
+}
+
+/* One channel: its sends, then its receives. */
+static int match_channel(struct book *book, struct matching *matching, const struct side *sends,
+                         u32 n_sends, const struct side *recvs, u32 n_recvs, channel_list *out) {
+  const struct side *any = n_sends ? sends : recvs;
+  const struct ledger_rank *from = &book->ledger->ranks[any->from],
+                           *to = &book->ledger->ranks[any->to];
+  bool whole = from->seen && to->seen && from->kept_all && to->kept_all;
+  u32 s = first_pending(sends, n_sends), r = first_pending(recvs, n_recvs);
+  struct channel channel = {.group = any->group,
+                            .from = any->from,
+                            .to = any->to,
+                            .send = s < n_sends ? sends[s].call : INDEX_NONE,
+                            .recv = r < n_recvs ? recvs[r].call : INDEX_NONE};
+  int error = 0;
+  u32 pairs = 0;
+  u32 a = whole ? 0 : s, b = whole ? 0 : r;
+  for (; a < n_sends && b < n_recvs && !error; a++, b++, pairs++)
+    error = check_pair(book, matching, &sends[a], &recvs[b]);
+  matching->matched += pairs;
+  matching->calls += pairs;
+  /* With both records whole, a pending call whose mate is there and done waits for nobody. */
+  bool send_alone = s < n_sends && (whole ? s >= n_recvs : r >= n_recvs);
+  bool recv_alone = r < n_recvs && (whole ? r >= n_sends : s >= n_sends);
+  if (!error && send_alone && to->seen)
+    error = add_missing(book, matching, &sends[s]);
+  if (!error && recv_alone && from->seen)
+    error = add_missing(book, matching, &recvs[r]);
+  if (error || (channel.send == INDEX_NONE && channel.recv == INDEX_NONE))
+    return error;
+  channel.send_alone = send_alone;
+  channel.recv_alone = recv_alone;
+  return VECTOR_PUSH(out, channel) ? 0 : -ENOMEM;
+}
+
+int messages_match(struct book *book, struct matching *matching, channel_list *out) {
+  side_list all = {0};
+  int error = collect(book, &all);
+  for (u32 i = 0; i < all.n && !error;) {
+    const struct side *first = &all.at[i];
+    u32 n = 0, sends = 0;
+    while (i + n < all.n && first[n].group == first->group && first[n].from == first->from &&
+           first[n].to == first->to)
+      sends += !first[n++].recv;
+    error = match_channel(book, matching, first, sends, first + sends, n - sends, out);
+    i += n;
+  }
+  free(all.at);
+  return error;
+}

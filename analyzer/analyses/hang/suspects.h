@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the two halves of the judgement share: suspects.c follows who waits for whom, order.c looks
+ * at calls that all members are in.
+ */
+#ifndef TSCOPE_SUSPECTS_H
+#define TSCOPE_SUSPECTS_H
+
+#include "analyses/hang/waits.h"
+
+struct judging {
+  struct graph *g;
+  struct book *book;
+  const struct matching *matching;
+  struct waits *waits;
+  bool *named; /* [ranks] */
+};
+
+/* Names a rank, once; `evidence` is the caller's arena_printf(). 0, or -ENOMEM. */
+int accuse(struct judging *j, u32 rank, const char *reason, char *evidence);
+
+static inline const struct ledger_call *call_of(const struct judging *j, u32 front) {
+  return &j->book->ledger->calls[j->g->fronts.at[front].call];
+}
+
+static inline u32 global(const struct judging *j, u32 rank) {
+  return j->book->ledger->ranks[rank].rank;
+}
+
+/* Where in the order of a rank's calls the one that holds it stands. */
+static inline u64 order_on(const struct judging *j, u32 rank, u32 front) {
+  const struct place *place = book_place(j->book, j->g->fronts.at[front].group, rank);
+  return place && place->front_call != INDEX_NONE ? j->book->ledger->calls[place->front_call].order
+                                                  : 0;
+}
+
+/* Ranks that make two calls, which all are in, in another order than the others. 0, or -ENOMEM. */
+int judge_order(struct judging *j);
+
+/* The call in which the waiting begins: ranks that have not begun it while most have, or that it
+ * cannot be told. 0, or -ENOMEM. */
+int judge_root(struct judging *j);
+
+#endif

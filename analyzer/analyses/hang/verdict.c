@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a ledger to results.check.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/flight_recorder/flight_recorder.h"
+#include "analyses/analysis.h"
+#include "import/tscope/trace_ledger.h"
+#include "analyses/hang/verdict.h"
+
+/* Of one group; once it is out of step there is no end of them. */
+#define MISMATCHES_KEPT 10u
+
+#define FRAMES_SHOWN 12u
+
+struct making {
+  struct book book;
+  struct matching matching;
+  channel_list channels;
+  struct waits waits;
+  struct collective_check *check;
+  bool *desync; /* [ranks] */
+};
+
+static struct arena *arena_of(const struct making *m) {
+  return m->book.arena;
+}
+
+static const char *group_label(const struct ledger_group *group) {
+  return group->desc ? group->desc : group->name;
+}
+
+static u32 *globals(const struct making *m, const u32 *ranks, u32 n) {
+  u32 *out = arena_array(arena_of(m), n + 1u, sizeof(u32));
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = m->book.ledger->ranks[ranks[i]].rank;
+  return out;
+}
+
+static int put_groups(struct making *m) {
+  const struct ledger *ledger = m->book.ledger;
+  struct check_group *groups = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof *groups);
+  if (!groups)
+    return -ENOMEM;
+  for (u32 g = 0; g < ledger->n_groups; g++) {
+    const struct ledger_group *from = &ledger->groups[g];
+    groups[g] = (struct check_group){.name = from->name,
+                                     .desc = from->desc,
+                                     .size = from->members_known ? from->n_members : (double)NAN,
+                                     .matched = (double)m->matching.matched_of[g],
+                                     .mismatched = (double)m->matching.mismatched_of[g]};
+    for (u32 p = m->book.first_place[g]; p < m->book.first_place[g + 1]; p++) {
+      groups[g].recorded += ledger->ranks[m->book.places[p].rank].seen;
+      groups[g].pending += m->book.places[p].front != SEQ_UNKNOWN;
+    }
+  }
+  for (u32 c = 0; c < m->channels.n; c++) {
+    const struct channel *channel = &m->channels.at[c];
+    groups[channel->group].pending += (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE);
+  }
+  m->check->groups = groups;
+  m->check->n_groups = ledger->n_groups;
+  return 0;
+}
+
+static int put_mismatches(struct making *m) {
+  const struct ledger *ledger = m->book.ledger;
+  struct collective_check *check = m->check;
+  u32 n = m->matching.mismatches.n;
+  check->every_mismatch = arena_array(arena_of(m), n + 1u, sizeof *check->every_mismatch);
+  check->mismatches = arena_array(arena_of(m), n + 1u, sizeof *check->mismatches);
+  u32 *kept_of = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(u32));
+  if (!check->every_mismatch || !check->mismatches || !kept_of)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    const struct mismatch *from = &m->matching.mismatches.at[i];
+    const struct ledger_group *group = &ledger->groups[from->group];
+    struct check_mismatch to = {.group = group_label(group),
+                                .group_name = group->name,
+                                .group_index = from->group,
+                                .seq = (double)from->seq,
+                                .op = from->op,
+                                .state = match_state_name(from->state),
+                                .detail = from->detail,
+                                .message = from->message,
+                                .ranks = globals(m, from->ranks, from->n_ranks),
+                                .n_ranks = from->n_ranks};
+    if (!to.ranks)
+      return -ENOMEM;
+    check->every_mismatch[check->n_every_mismatch++] = to;
+    if (kept_of[from->group]++ < MISMATCHES_KEPT)
+      check->mismatches[check->n_mismatches++] = to;
+  }
+  check->mismatches_found = n;
+  return 0;
+}
+
+/* --- Suspects --- */
+
+/* The call a rank is in: the oldest of them all. NULL if it is in none. */
+static const struct ledger_call *oldest_pending(const struct ledger *ledger, u32 rank) {
+  const struct ledger_rank *r = &ledger->ranks[rank];
+  for (u32 i = r->first_call; i < r->first_call + r->n_calls; i++)
+    if (is_pending(&ledger->calls[i]) && !ledger->calls[i].inside)
+      return &ledger->calls[i];
+  return NULL;
+}
+
+static const char *stack_text(const struct making *m, const struct ledger_call *call) {
+  if (!call || !call->stack)
+    return NULL;
+  char *text = NULL;
+  for (u32 i = 0; i < call->stack->n && i < FRAMES_SHOWN; i++) {
+    const struct ledger_frame *frame = &call->stack->frames[i];
+    text = arena_printf(arena_of(m), "%s%s%s:%lld %s", text ? text : "", text ? "\n" : "",
+                        frame->file ? frame->file : "?", (long long)frame->line,
+                        frame->function ? frame->function : "?");
+    if (!text)
+      return NULL;
+  }
+  return text;
+}
+
+static int put_suspect(struct making *m, u32 rank, const char *reason, const char *evidence) {
+  const struct ledger *ledger = m->book.ledger;
+  struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
+  *out = (struct check_suspect){.rank = ledger->ranks[rank].rank,
+                                .host = ledger->ranks[rank].host,
+                                .reason = reason,
+                                .evidence = evidence,
+                                .stack = stack_text(m, oldest_pending(ledger, rank))};
+  return 0;
+}
+
+/* The first disagreement of each group; what comes after it follows from it. */
+static int find_desync(struct making *m) {
+  const struct ledger *ledger = m->book.ledger;
+  struct arena *arena = arena_of(m);
+  bool *seen = arena_array(arena, ledger->n_groups + 1u, sizeof(bool));
+  m->desync = arena_array(arena, ledger->n_ranks + 1u, sizeof(bool));
+  if (!seen || !m->desync)
+    return -ENOMEM;
+  for (u32 i = 0; i < m->matching.mismatches.n; i++) {
+    const struct mismatch *mismatch = &m->matching.mismatches.at[i];
+    if (mismatch->state > MATCH_DTYPE || seen[mismatch->group])
+      continue;
+    seen[mismatch->group] = true;
+    for (u32 r = 0; r < mismatch->n_ranks; r++)
+      m->desync[mismatch->ranks[r]] = true;
+    if (!m->check->desync)
+      m->check->desync =
+          arena_printf(arena, "%s %lld of %s: %s: %s", mismatch->op, (long long)mismatch->seq,
+                       group_label(&ledger->groups[mismatch->group]),
+                       match_state_name(mismatch->state), mismatch->detail);
+  }
+  for (u32 i = 0; i < m->waits.suspects.n; i++) {
+    const struct suspect *suspect = &m->waits.suspects.at[i];
+    if (!strstr(suspect->reason, "order"))
+      continue;
+    m->desync[suspect->rank] = true;
+    if (!m->check->desync)
+      m->check->desync = suspect->evidence;
+  }
+  u32 n = 0, *ranks = arena_array(arena, ledger->n_ranks + 1u, sizeof(u32));
+  for (u32 r = 0; ranks && r < ledger->n_ranks; r++)
+    if (m->desync[r])
+      ranks[n++] = ledger->ranks[r].rank;
+  m->check->desync_ranks = ranks;
+  m->check->n_desync_ranks = n;
+  return ranks ? 0 : -ENOMEM;
+}
+
+static int put_suspects(struct making *m) {
+  const struct ledger *ledger = m->book.ledger;
+  struct collective_check *check = m->check;
+  u32 n = m->waits.suspects.n;
+  check->suspects = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof *check->suspects);
+  check->hang_ranks = arena_array(arena_of(m), n + 1u, sizeof(u32));
+  if (!check->suspects || !check->hang_ranks)
+    return -ENOMEM;
+  int error = 0;
+  for (u32 i = 0; i < n && !error; i++) {
+    const struct suspect *suspect = &m->waits.suspects.at[i];
+    check->hang_ranks[check->n_hang_ranks++] = ledger->ranks[suspect->rank].rank;
+    error = put_suspect(m, suspect->rank, suspect->reason, suspect->evidence);
+  }
+  for (u32 r = 0; r < ledger->n_ranks && n == 0 && !error; r++)
+    if (m->desync[r])
+      error = put_suspect(m, r, "disagrees with its peers", check->desync);
+  return error;
+}
+
+static const char *verdict_word(const struct collective_check *check) {
+  bool hang = check->n_hang_ranks > 0, desync = check->n_desync_ranks > 0;
+  if (hang || desync)
+    return hang && desync ? "hang and desync" : hang ? "hang" : "desync";
+  return check->cannot_tell ? "cannot tell" : "none";
+}
+
+static int put_totals(struct making *m) {
+  const struct ledger *ledger = m->book.ledger;
+  struct collective_check *check = m->check;
+  check->matched = (double)m->matching.matched;
+  check->checked = (double)m->matching.calls;
+  check->pending_ranks = m->waits.pending_ranks;
+  check->victims = m->waits.victims;
+  check->pending_s = ledger->end != NS_UNKNOWN && m->waits.since != NS_UNKNOWN
+                         ? (double)(ledger->end - m->waits.since) / 1e9
+                         : (double)NAN;
+  check->cannot_tell = m->waits.cannot_tell;
+  check->unrecorded = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof(u32));
+  if (!check->unrecorded)
+    return -ENOMEM;
+  for (u32 r = 0; r < ledger->n_ranks; r++)
+    if (!ledger->ranks[r].seen)
+      check->unrecorded[check->n_unrecorded++] = ledger->ranks[r].rank;
+  check->verdict = verdict_word(check);
+  return 0;
+}
+
+static int make(struct making *m, const struct ledger *ledger, struct arena *arena) {
+  int error = book_open(&m->book, ledger, arena);
+  if (!error)
+    error = matching_make(&m->book, &m->matching);
+  if (!error)
+    error = messages_match(&m->book, &m->matching, &m->channels);
+  if (!error)
+    error = waits_judge(&m->book, &m->matching, &m->channels, &m->waits);
+  if (!error)
+    error = put_groups(m);
+  if (!error)
+    error = put_mismatches(m);
+  if (!error)
+    error = find_desync(m);
+  if (!error)
+    error = put_suspects(m);
+  return error ? error : put_totals(m);
+}
+
+int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
+                      struct collective_check *check) {
+  struct making m = {.check = check};
+  *check = (struct collective_check){
+      .ledger = ledger, .source = ledger->source, .pending_s = (double)NAN};
+  int error = make(&m, ledger, arena);
+  free(m.matching.mismatches.at);
+  free(m.channels.at);
+  free(m.waits.suspects.at);
+  return error;
+}
+
+struct collective_check collective_check_unknown(void) {
+  return (struct collective_check){.matched = (double)NAN,
+                                   .checked = (double)NAN,
+                                   .mismatches_found = (double)NAN,
+                                   .pending_ranks = (double)NAN,
+                                   .victims = (double)NAN,
+                                   .pending_s = (double)NAN};
+}
+
+int verdict_analyse(struct analysis *a) {
+  struct collective_check *check = &a->results->check;
+  *check = collective_check_unknown();
+  if (a->model->flight_dumps)
+    return verdict_of_ledger(&a->model->flight_dumps->ledger, a->arena, check);
+  struct ledger *ledger;
+  int error = trace_ledger_make(a->model, a->arena, &ledger);
+  return error || !ledger ? error : verdict_of_ledger(ledger, a->arena, check);
+}

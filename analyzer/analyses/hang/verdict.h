@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a ledger of calls says about a job that hangs or whose ranks went different ways:
+ *
+ *   book.c      every call found by (group, sequence); how far each member got; what it is stuck in
+ *   matching.c  do the members of each call agree on what it is
+ *   messages.c  sends and receives find their mates
+ *   waits.c     who waits for whom
+ *   suspects.c  at the end of every chain are those to look at first
+ *   order.c     where there is no such end: calls that all members are in
+ *   verdict.c   the above in order, into results.collective_check
+ */
+#ifndef TSCOPE_VERDICT_H
+#define TSCOPE_VERDICT_H
+
+#include "analyses/results.h"
+#include "base/arena.h"
+#include "model/ledger.h"
+#include "base/vector.h"
+
+/* How one member stands to one call of a group. */
+enum standing {
+  STANDS_ABSENT,    /* has not made it */
+  STANDS_PENDING,   /* is in it */
+  STANDS_DONE,      /* has completed it, or gone past it */
+  STANDS_CALLED,    /* has made it; whether it completed is not known */
+  STANDS_UNKNOWN,   /* its record does not go back so far */
+  STANDS_UNRECORDED /* it left no record at all */
+};
+
+/* One member of one group. */
+struct place {
+  u32 group, rank;
+  i64 called;     /* newest sequence number known to have been called; SEQ_UNKNOWN */
+  i64 completed;  /* newest known to have completed; SEQ_UNKNOWN */
+  i64 front;      /* oldest pending one; SEQ_UNKNOWN if none is */
+  u32 front_call; /* index into ledger.calls; INDEX_NONE */
+};
+
+/* One call as one member made it: the closing entry of a coalesced group stands for the group. */
+struct cell {
+  u32 group, rank;
+  i64 seq;
+  u32 call; /* index into ledger.calls */
+};
+
+struct book {
+  const struct ledger *ledger;
+  struct arena *arena;
+  struct place *places; /* by (group, rank) */
+  u32 *first_place;     /* [n_groups + 1] */
+  struct cell *cells;   /* collectives only, by (group, seq, rank) */
+  u32 n_cells;
+};
+
+int book_open(struct book *book, const struct ledger *ledger, struct arena *arena);
+
+/* NULL where that rank is no member. */
+struct place *book_place(const struct book *book, u32 group, u32 rank);
+
+/* The cell of a rank in a group at a number; NULL. */
+const struct cell *book_cell(const struct book *book, u32 group, i64 seq, u32 rank);
+
+/* First cell at a number, and how many there are. */
+const struct cell *book_cells(const struct book *book, u32 group, i64 seq, u32 *n);
+
+enum standing book_standing(const struct book *book, const struct place *place, i64 seq,
+                            i64 created);
+
+static inline bool is_pending(const struct ledger_call *call) {
+  return call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+}
+
+/* Collectives that no member can finish before all have come; see op_is_barrier_like(). */
+bool verdict_joins_all(const char *op);
+
+/* --- matching.c --- */
+
+enum match_state {
+  MATCH_TYPE,      /* the members call different operations */
+  MATCH_SIZE,      /* sizes do not fit together */
+  MATCH_DTYPE,     /* element types differ */
+  MATCH_STATE,     /* some have finished it, others have not */
+  MATCH_MISSING,   /* some have not called it */
+  MATCH_UNDECIDED, /* what is recorded does not tell */
+};
+
+const char *match_state_name(enum match_state state);
+
+struct mismatch {
+  enum match_state state;
+  u32 group;
+  i64 seq;
+  bool pending; /* on any member */
+  bool message;
+  u32 *ranks; /* indices into ledger.ranks: the odd ones out, or all where none is */
+  u32 n_ranks;
+  bool minority; /* the ranks are few against many that agree */
+  char *detail;
+  const char *op;
+};
+
+struct matching {
+  u64 matched, calls; /* collectives that all members agree on; collectives looked at */
+  VECTOR(struct mismatch) mismatches;
+  u64 *matched_of; /* [n_groups] */
+  u64 *mismatched_of;
+};
+
+int matching_make(struct book *book, struct matching *matching);
+
+/* --- messages.c --- */
+
+/* What goes from one rank to another in one group, on the side of each as far as it is pending. */
+struct channel {
+  u32 group, from, to;
+  u32 send, recv;              /* oldest pending call of each side; INDEX_NONE */
+  bool send_alone, recv_alone; /* the other side has not made the call that would meet it */
+};
+
+typedef VECTOR(struct channel) channel_list;
+
+int messages_match(struct book *book, struct matching *matching, channel_list *channels);
+
+/* --- waits.c --- */
+
+struct suspect {
+  u32 rank; /* index into ledger.ranks */
+  const char *reason;
+  char *evidence;
+};
+
+struct waits {
+  VECTOR(struct suspect) suspects;
+  u32 pending_ranks; /* that are in a call */
+  u32 pending_calls; /* oldest of each group, each counted once */
+  u32 victims;       /* ranks in a call that are no suspects */
+  char *cannot_tell; /* why there is no suspect although calls are pending; NULL */
+  i64 since;         /* when the oldest pending call was made; NS_UNKNOWN */
+  u32 *unrecorded;   /* ranks waited for that left no record */
+  u32 n_unrecorded;
+};
+
+int waits_judge(struct book *book, const struct matching *matching, const channel_list *channels,
+                struct waits *waits);
+
+/* The whole of it, into results in `arena`. 0, or -ENOMEM. */
+int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
+                      struct collective_check *check);
+
+/* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (74)" */
+char *verdict_call_name(const struct book *book, const struct ledger_call *call);
+
+/* "ranks 1-3, 7 and 2 more" of indices into ledger.ranks */
+char *verdict_rank_list(const struct book *book, const u32 *ranks, u32 n);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The graph of waiting: nodes are ranks, then the calls that hold them (fronts). An edge leads from
+ * a rank to a call it is in, and from a call to a rank it waits for.
+ */
+#ifndef TSCOPE_WAITS_H
+#define TSCOPE_WAITS_H
+
+#include "analyses/hang/verdict.h"
+
+/* A call in which at least one member is stuck: a collective, or what goes through a channel. */
+struct front {
+  u32 group;
+  i64 seq;
+  u32 call;    /* as the first of its holders made it; index into ledger.calls */
+  u32 channel; /* index into the channels; INDEX_NONE for a collective */
+  u32 holders; /* members that are in it */
+  u32 waited;  /* that it waits for */
+  u32 absent;  /* of those, that left a record which does not have it */
+  u32 done, unknown;
+};
+
+struct wait_edge {
+  u32 from, to;
+};
+
+struct graph {
+  struct book *book;
+  u32 ranks, nodes;
+  VECTOR(struct front) fronts;
+  VECTOR(struct wait_edge) edges; /* by (from, to) */
+  u32 *first_edge;                /* [nodes + 1] */
+  u32 *circle;                    /* [nodes]: which circle of waiting it is in */
+  u32 circles;
+  u32 *ranks_in;  /* [circles] */
+  bool *leads_on; /* [circles]: it waits for something outside itself */
+  u32 *waited;    /* [ranks]: calls that wait for it */
+};
+
+int graph_make(struct graph *g, struct book *book, const channel_list *channels);
+void graph_release(struct graph *g);
+
+/* Whether any call that a rank is in waits for another rank. */
+bool graph_waits_for_others(const struct graph *g, u32 rank);
+
+/* The ranks in a call. NULL without memory. */
+u32 *graph_holders(const struct graph *g, u32 front, u32 *n);
+
+#endif

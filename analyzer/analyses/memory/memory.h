@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Device memory: what the files memory*.c of this folder share. Each takes one device's history
+ * and fills its part of the result.
+ */
+#ifndef TSCOPE_ANALYSE_MEMORY_H
+#define TSCOPE_ANALYSE_MEMORY_H
+
+#include "base/arena.h"
+#include "model/memory_history.h"
+#include "model/memory_live.h"
+#include "analyses/memory/memory_result.h"
+
+/* Rows of a table that are kept; what is left is summed into one more. */
+#define MEMORY_ROWS 40u
+
+/* Where a history stands in time. It begins with what was there before recording, worked out from
+ * what is freed without having been allocated and from what is there at the end. */
+struct memory_replay {
+  const struct memory_history *history;
+  struct live_set live;
+  u32 next;        /* event */
+  u32 conflicts;   /* blocks of which events and segments tell different things */
+  i64 known_bytes; /* of the blocks in `live` */
+};
+
+/* 0, or -ENOMEM; to be freed in either case. */
+int memory_replay_begin(struct memory_replay *replay, const struct memory_history *history);
+
+/* Goes on to just before event `until`. 0, or -ENOMEM. */
+int memory_replay_to(struct memory_replay *replay, u32 until);
+void memory_replay_free(struct memory_replay *replay);
+
+/* The parts. Each returns 0 or -ENOMEM; text of the result lives in `arena`. */
+int memory_find_peak(const struct memory_history *history, struct arena *arena,
+                     struct memory_result *result);
+int memory_find_churn(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result);
+int memory_find_growth(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result);
+int memory_look_at_segments(const struct memory_history *history, struct arena *arena,
+                            struct memory_result *result);
+
+/* memory_curve.c: what pictures need. */
+int memory_draw_curve(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result);
+int memory_draw_segments(const struct memory_history *history, struct arena *arena,
+                         struct memory_result *result);
+
+static inline double memory_bytes(i64 bytes) {
+  return bytes < 0 ? __builtin_nan("") : (double)bytes;
+}
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is allocated again and again: by source and size.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/memory/memory.h"
+
+struct allocation {
+  i64 bytes;
+  i64 lifetime; /* ns, -1 while it lives */
+  u32 source;
+};
+
+static int alike(const void *left, const void *right) {
+  const struct allocation *a = left, *b = right;
+  if (a->source != b->source)
+    return a->source < b->source ? -1 : 1;
+  return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+}
+
+/* Allocations in order, each with its lifetime. Live blocks carry their index in `source`. */
+static int list_allocations(const struct memory_history *history, struct allocation *list, u32 *n) {
+  struct live_set live = {0};
+  int error = 0;
+  *n = 0;
+  for (u32 i = 0; i < history->n_events && !error; i++) {
+    const struct memory_event *event = &history->events[i];
+    struct live_block block;
+    if (event->kind == MEMORY_ALLOC) {
+      list[*n] = (struct allocation){event->bytes, -1, event->source};
+      block = (struct live_block){.address = event->address, .time = event->time, .source = *n};
+      error = live_put(&live, block) ? 0 : -ENOMEM;
+      ++*n;
+    } else if (event->kind == MEMORY_FREE && live_take(&live, event->address, &block)) {
+      bool timed = event->time != NS_UNKNOWN && block.time != NS_UNKNOWN;
+      list[block.source].lifetime =
+          timed && event->time >= block.time ? event->time - block.time : 0;
+    }
+  }
+  live_free(&live);
+  return error;
+}
+
+struct row {
+  u32 first, n; /* in the sorted list */
+  double bytes;
+};
+
+static int most_bytes(const void *left, const void *right) {
+  const struct row *a = left, *b = right;
+  if (a->bytes != b->bytes)
+    return a->bytes < b->bytes ? 1 : -1;
+  return a->n != b->n ? (a->n < b->n ? 1 : -1) : (a->first < b->first ? -1 : a->first > b->first);
+}
+
+static struct memory_churn describe(const struct memory_history *history,
+                                    const struct allocation *list, const struct row *row,
+                                    struct arena *arena) {
+  const struct allocation *first = &list[row->first];
+  const struct memory_source *source =
+      first->source < history->n_sources ? &history->sources[first->source] : NULL;
+  struct memory_churn churn = {
+      .category = source && source->category ? arena_text(arena, source->category) : NULL,
+      .source = source && source->place ? arena_text(arena, source->place) : NULL,
+      .size_bytes = (double)first->bytes,
+      .count = row->n,
+      .bytes = row->bytes,
+      .per_step = history->n_steps ? (double)row->n / history->n_steps : NAN};
+  double lived = 0;
+  u32 ended = 0;
+  for (u32 i = 0; i < row->n; i++)
+    if (first[i].lifetime >= 0) {
+      lived += (double)first[i].lifetime;
+      ended++;
+    }
+  churn.lifetime_ms = ended ? lived / ended / 1e6 : NAN;
+  return churn;
+}
+
+static int sum_up(const struct memory_history *history, struct allocation *list, u32 n,
+                  struct row *rows, struct arena *arena, struct memory_result *result) {
+  u32 n_rows = 0;
+  if (n)
+    qsort(list, n, sizeof(*list), alike);
+  for (u32 i = 0; i < n; i++) {
+    if (!i || alike(&list[i - 1], &list[i]) != 0)
+      rows[n_rows++] = (struct row){.first = i};
+    rows[n_rows - 1].n++;
+    rows[n_rows - 1].bytes += (double)list[i].bytes;
+    result->churn_bytes += (double)list[i].bytes;
+  }
+  result->churn_allocations = n;
+  if (n_rows)
+    qsort(rows, n_rows, sizeof(*rows), most_bytes);
+  result->n_churn = n_rows > MEMORY_ROWS ? MEMORY_ROWS : n_rows;
+  result->churn = arena_array(arena, result->n_churn + 1u, sizeof(*result->churn));
+  if (!result->churn)
+    return -ENOMEM;
+  for (u32 i = 0; i < result->n_churn; i++)
+    result->churn[i] = describe(history, list, &rows[i], arena);
+  return 0;
+}
+
+int memory_find_churn(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result) {
+  u32 n = 0;
+  for (u32 i = 0; i < history->n_events; i++)
+    n += history->events[i].kind == MEMORY_ALLOC;
+  struct allocation *list = malloc((n + 1ul) * sizeof(*list));
+  struct row *rows = malloc((n + 1ul) * sizeof(*rows));
+  result->churn_bytes = 0;
+  int error = list && rows ? list_allocations(history, list, &n) : -ENOMEM;
+  if (!error)
+    error = sum_up(history, list, n, rows, arena, result);
+  free(list);
+  free(rows);
+  return error;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What pictures of memory need: how much was allocated over time, and how full each segment is.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/memory/memory.h"
+
+static double seconds_since(i64 begin, i64 time) {
+  return begin == NS_UNKNOWN || time == NS_UNKNOWN ? NAN : (double)(time - begin) / 1e9;
+}
+
+/* Of every so many events the one after which most was allocated: no peak is lost. */
+int memory_draw_curve(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result) {
+  u32 n = history->n_events;
+  u32 each = n / MEMORY_CURVE_POINTS + 1, points = n / each + 1;
+  result->curve_time_s = arena_array(arena, points, sizeof(double));
+  result->curve_allocated = arena_array(arena, points, sizeof(double));
+  result->curve_reserved = arena_array(arena, points, sizeof(double));
+  if (!result->curve_time_s || !result->curve_allocated || !result->curve_reserved)
+    return -ENOMEM;
+  for (u32 from = 0; from < n; from += each) {
+    u32 most = from;
+    for (u32 i = from; i < n && i < from + each; i++)
+      if (history->events[i].allocated > history->events[most].allocated)
+        most = i;
+    const struct memory_event *event = &history->events[most];
+    u32 point = result->n_curve++;
+    result->curve_time_s[point] = seconds_since(history->events[0].time, event->time);
+    result->curve_allocated[point] = memory_bytes(event->allocated);
+    result->curve_reserved[point] = memory_bytes(event->reserved);
+  }
+  return 0;
+}
+
+static int larger_first(const void *left, const void *right) {
+  const struct memory_segment *const *a = left, *const *b = right;
+  if ((*a)->bytes != (*b)->bytes)
+    return (*a)->bytes < (*b)->bytes ? 1 : -1;
+  return ((*a)->address > (*b)->address) - ((*a)->address < (*b)->address);
+}
+
+/* Shares of equal pieces of a segment that blocks in use cover. */
+static void fill_pieces(const struct memory_history *history, const struct memory_segment *segment,
+                        double *pieces) {
+  double piece = (double)segment->bytes / MEMORY_PIECES, at = 0;
+  for (u32 i = 0; i < segment->n_blocks && piece > 0; i++) {
+    const struct memory_block *block = &history->blocks[segment->first_block + i];
+    double end = at + (double)block->bytes;
+    if (block->state != MEMORY_BLOCK_FREE)
+      for (u32 p = (u32)fmin(at / piece, MEMORY_PIECES); p < MEMORY_PIECES && p * piece < end; p++)
+        pieces[p] += (fmin(end, (p + 1) * piece) - fmax(at, p * piece)) / piece;
+    at = end;
+  }
+  for (u32 p = 0; p < MEMORY_PIECES; p++)
+    pieces[p] = fmin(1, pieces[p]);
+}
+
+int memory_draw_segments(const struct memory_history *history, struct arena *arena,
+                         struct memory_result *result) {
+  u32 n = history->segments ? history->n_segments : 0;
+  if (n == 0)
+    return 0;
+  const struct memory_segment **order = malloc(n * sizeof(*order));
+  u32 kept = n < MEMORY_SEGMENTS_DRAWN ? n : MEMORY_SEGMENTS_DRAWN;
+  struct memory_segments *out = &result->segments;
+  out->largest = arena_array(arena, kept, sizeof(*out->largest));
+  int error = order && out->largest ? 0 : -ENOMEM;
+  for (u32 i = 0; i < n && !error; i++)
+    order[i] = &history->segments[i];
+  if (!error)
+    qsort(order, n, sizeof(*order), larger_first);
+  for (u32 i = 0; i < kept && !error; i++) {
+    struct memory_segment_picture *picture = &out->largest[out->n_largest++];
+    picture->bytes = memory_bytes(order[i]->bytes);
+    picture->pieces = arena_array(arena, MEMORY_PIECES, sizeof(double));
+    picture->n_pieces = MEMORY_PIECES;
+    picture->pool = order[i]->private_pool ? "private"
+                    : order[i]->expandable ? "expandable"
+                    : order[i]->small      ? "small"
+                                           : "large";
+    if (!picture->pieces)
+      error = -ENOMEM;
+    else
+      fill_pieces(history, order[i], picture->pieces);
+  }
+  free(order);
+  return error;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Growth: the slope of what each step leaves allocated. Of a step, the least that was allocated at
+ * any moment counts, so it does not matter where in its rise and fall a step is taken to begin; the
+ * slope is the median over pairs of steps (Theil-Sen), so a few odd steps cannot make one.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/memory/memory.h"
+#include "base/robust.h"
+#include "analyses/thresholds.h"
+
+/* Least allocated in each step and the event at which it was; NAN where a step has no event. */
+static u32 floors_of(const struct memory_history *history, double *floors, u32 *at) {
+  u32 seen = 0;
+  for (u32 s = 0; s < history->n_steps; s++)
+    floors[s] = NAN;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->step < 0 || (u32)event->step >= history->n_steps || event->allocated < 0)
+      continue;
+    double *least = &floors[event->step];
+    seen += isnan(*least);
+    if (isnan(*least) || (double)event->allocated < *least) {
+      *least = (double)event->allocated;
+      at[event->step] = i + 1;
+    }
+  }
+  return seen;
+}
+
+static int live_by_source(struct memory_replay *replay, double *bytes, double sign) {
+  for (u32 i = 0; i < replay->live.room; i++) {
+    const struct live_block *block = &replay->live.slots[i];
+    if (block->used && block->bytes > 0)
+      bytes[block->source] += sign * (double)block->bytes;
+  }
+  return 0;
+}
+
+/* Which source has most of what was added between two moments. */
+static int blame(const struct memory_history *history, u32 from, u32 to, struct arena *arena,
+                 struct memory_result *result) {
+  double *bytes = calloc(history->n_sources + 1ul, sizeof(*bytes));
+  struct memory_replay replay;
+  int error = memory_replay_begin(&replay, history);
+  if (!bytes)
+    error = -ENOMEM;
+  if (!error)
+    error = memory_replay_to(&replay, from);
+  if (!error)
+    error = live_by_source(&replay, bytes, -1);
+  if (!error)
+    error = memory_replay_to(&replay, to);
+  if (!error)
+    error = live_by_source(&replay, bytes, 1);
+  u32 most = 0;
+  double added = 0;
+  for (u32 s = 0; s < history->n_sources && !error; s++) {
+    added += bytes[s] > 0 ? bytes[s] : 0;
+    most = bytes[s] > bytes[most] ? s : most;
+  }
+  if (!error && most && bytes[most] > 0) {
+    const struct memory_source *source = &history->sources[most];
+    result->growth_source = source->place ? arena_text(arena, source->place) : NULL;
+    result->growth_category = source->category ? arena_text(arena, source->category) : NULL;
+    result->growth_source_share = bytes[most] / added;
+  }
+  memory_replay_free(&replay);
+  free(bytes);
+  return error;
+}
+
+/* A single jump has a slope too. What grows does so in each third. */
+static bool rises_throughout(const double *y, u32 n) {
+  double rise = y[n - 1] - y[0];
+  for (u32 third = 0; third < 3; third++) {
+    u32 from = (n - 1) * third / 3, to = (n - 1) * (third + 1) / 3;
+    if (y[to] - y[from] < GROWTH_THIRD * rise)
+      return false;
+  }
+  return rise > 0;
+}
+
+static int fit(const struct memory_history *history, const double *floors, const u32 *at,
+               double *scratch, struct arena *arena, struct memory_result *result) {
+  double *x = scratch, *y = x + history->n_steps, *rest = y + history->n_steps;
+  u32 n = 0, first = INDEX_NONE, last = 0;
+  /* The first step makes what stays: gradients, the optimizer's state, workspaces. */
+  for (u32 s = GROWTH_WARMUP_STEPS; s < history->n_steps; s++) {
+    if (isnan(floors[s]))
+      continue;
+    first = first == INDEX_NONE ? s : first;
+    last = s;
+    x[n] = s;
+    y[n++] = floors[s];
+  }
+  if (n < GROWTH_LEAST_STEPS) {
+    result->growth_reason = "too few steps with events";
+    return 0;
+  }
+  struct line line = fit_line(x, y, n, INFINITY, rest);
+  if (line.slope > 0 && !rises_throughout(y, n))
+    line.slope = 0;
+  result->growth_bytes_per_step = line.slope;
+  result->growth_steps = n;
+  result->growth_from_bytes = floors[first];
+  result->growth_to_bytes = floors[last];
+  return line.slope > 0 ? blame(history, at[first], at[last], arena, result) : 0;
+}
+
+/* Steps of a snapshot are its own; those of a trace are the report's. */
+static int keep_peaks(const struct memory_history *history, struct arena *arena,
+                      struct memory_result *result) {
+  result->step_peak_bytes = arena_array(arena, history->n_steps + 1u, sizeof(double));
+  if (!result->step_peak_bytes)
+    return -ENOMEM;
+  result->n_step_peaks = history->n_steps;
+  for (u32 s = 0; s < history->n_steps; s++)
+    result->step_peak_bytes[s] = NAN;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->step >= 0 && (u32)event->step < history->n_steps && event->allocated >= 0)
+      result->step_peak_bytes[event->step] =
+          fmax(result->step_peak_bytes[event->step], (double)event->allocated);
+  }
+  return 0;
+}
+
+int memory_find_growth(const struct memory_history *history, struct arena *arena,
+                       struct memory_result *result) {
+  result->growth_bytes_per_step = result->growth_steps = NAN;
+  result->growth_from_bytes = result->growth_to_bytes = result->growth_source_share = NAN;
+  if (!history->n_steps) {
+    result->growth_reason = "no steps were found in the recording";
+    return 0;
+  }
+  if (keep_peaks(history, arena, result) < 0)
+    return -ENOMEM;
+  double *floors = malloc(4ul * (history->n_steps + 1ul) * sizeof(*floors));
+  u32 *at = malloc((history->n_steps + 1ul) * sizeof(*at));
+  int error = floors && at ? 0 : -ENOMEM;
+  if (!error && floors_of(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
+    result->growth_reason = "too few steps to tell growth from chance";
+  else if (!error)
+    error = fit(history, floors, at, floors + history->n_steps, arena, result);
+  free(floors);
+  free(at);
+  return error;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The most that was allocated at once, and of what it was made.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/memory/memory.h"
+
+/* What the blocks add up to less than the peak: the allocator's rounding of blocks that are there
+ * at the end, and blocks whose size nobody told. */
+static const char not_attributed[] = "not attributed";
+static const char before_recording[] = "before recording";
+
+static i64 find_peaks(const struct memory_history *history, struct memory_result *result,
+                      u32 *after) {
+  i64 allocated = history->allocated_before, reserved = history->reserved_before;
+  *after = 0;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->allocated > allocated) {
+      allocated = event->allocated;
+      *after = i + 1;
+    }
+    if (event->reserved > reserved)
+      reserved = event->reserved;
+  }
+  result->peak_allocated_bytes = memory_bytes(allocated);
+  result->peak_reserved_bytes = memory_bytes(reserved);
+  const struct memory_event *event = *after ? &history->events[*after - 1] : NULL;
+  i64 begin = history->n_events ? history->events[0].time : NS_UNKNOWN;
+  if (begin != NS_UNKNOWN)
+    result->peak_time_s = !event                      ? 0
+                          : event->time == NS_UNKNOWN ? NAN
+                                                      : (event->time - begin) / 1e9;
+  if (event && event->step >= 0)
+    result->peak_step = event->step;
+  return allocated;
+}
+
+static int by_source(const void *left, const void *right) {
+  const struct live_block *a = left, *b = right;
+  if (a->source != b->source)
+    return a->source < b->source ? -1 : 1;
+  return (int)a->before - (int)b->before;
+}
+
+static int by_bytes(const void *left, const void *right) {
+  const struct memory_use *a = left, *b = right;
+  if (a->bytes != b->bytes)
+    return a->bytes < b->bytes ? 1 : -1;
+  int order = strcmp(a->category ? a->category : "", b->category ? b->category : "");
+  return order ? order : strcmp(a->source ? a->source : "", b->source ? b->source : "");
+}
+
+static struct memory_use use_of(const struct memory_history *history,
+                                const struct live_block *block) {
+  const struct memory_source *source =
+      block->source < history->n_sources ? &history->sources[block->source] : NULL;
+  struct memory_use use = {.category = source ? source->category : NULL,
+                           .source = source ? source->place : NULL};
+  if (block->before && !use.category && !use.source)
+    use.category = before_recording;
+  return use;
+}
+
+/* One row for each source, plus the rest; rows lie in `uses`, which has room for all blocks. */
+static u32 group(const struct memory_history *history, struct live_block *blocks, u32 n,
+                 double rest, struct memory_use *uses) {
+  u32 rows = 0;
+  if (n)
+    qsort(blocks, n, sizeof(*blocks), by_source);
+  for (u32 i = 0; i < n; i++) {
+    bool same = i && by_source(&blocks[i - 1], &blocks[i]) == 0;
+    if (!same)
+      uses[rows++] = use_of(history, &blocks[i]);
+    uses[rows - 1].bytes += blocks[i].bytes > 0 ? (double)blocks[i].bytes : 0;
+    uses[rows - 1].blocks++;
+  }
+  if (rest > 0)
+    uses[rows++] = (struct memory_use){.category = not_attributed, .bytes = rest, .blocks = NAN};
+  return rows;
+}
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Adds up rows of one category; there are few categories. */
+static u32 by_category(const struct memory_use *rows, u32 n, struct memory_use *out) {
+  u32 found = 0;
+  for (u32 i = 0; i < n; i++) {
+    u32 at = 0;
+    while (at < found && !same_text(out[at].category, rows[i].category))
+      at++;
+    if (at == found)
+      out[found++] = (struct memory_use){.category = rows[i].category};
+    out[at].bytes += rows[i].bytes;
+    out[at].blocks += rows[i].blocks;
+  }
+  return found;
+}
+
+/* The largest rows, with the rest summed up in the last, as copies in `arena`. */
+static int keep_rows(struct memory_use *rows, u32 n, double total, struct arena *arena,
+                     struct memory_use **kept, u32 *n_kept) {
+  if (n)
+    qsort(rows, n, sizeof(*rows), by_bytes);
+  u32 most = n > MEMORY_ROWS ? MEMORY_ROWS : n;
+  for (u32 i = most + 1; i < n; i++) {
+    rows[most].bytes += rows[i].bytes;
+    rows[most].blocks += rows[i].blocks;
+  }
+  *n_kept = n > most ? most + 1 : n;
+  *kept = arena_array(arena, *n_kept + 1u, sizeof(**kept));
+  if (!*kept)
+    return -ENOMEM;
+  for (u32 i = 0; i < *n_kept; i++) {
+    struct memory_use *row = &(*kept)[i];
+    *row = rows[i];
+    row->share = total > 0 ? row->bytes / total : NAN;
+    if (i == most)
+      row->category = "all others", row->source = NULL;
+    row->category = row->category ? arena_text(arena, row->category) : NULL;
+    row->source = row->source ? arena_text(arena, row->source) : NULL;
+  }
+  return 0;
+}
+
+static int describe_peak(struct memory_replay *replay, i64 peak, struct arena *arena,
+                         struct memory_result *result) {
+  u32 n = replay->live.n, at = 0;
+  struct live_block *blocks = malloc((n + 1u) * sizeof(*blocks));
+  struct memory_use *rows = malloc(2 * (n + 2u) * sizeof(*rows)), *categories = rows + n + 2u;
+  int error = blocks && rows ? 0 : -ENOMEM;
+  if (!error) {
+    for (u32 i = 0; i < replay->live.room; i++)
+      if (replay->live.slots[i].used)
+        blocks[at++] = replay->live.slots[i];
+    double rest = (double)peak - (double)replay->known_bytes;
+    u32 n_rows = group(replay->history, blocks, n, rest, rows);
+    u32 n_categories = by_category(rows, n_rows, categories);
+    error = keep_rows(rows, n_rows, (double)peak, arena, &result->live_at_peak,
+                      &result->n_live_at_peak);
+    if (!error)
+      error = keep_rows(categories, n_categories, (double)peak, arena, &result->by_category,
+                        &result->n_by_category);
+  }
+  free(blocks);
+  free(rows);
+  return error;
+}
+
+static int note_conflicts(const struct memory_replay *replay, struct arena *arena,
+                          struct memory_result *result) {
+  if (!replay->conflicts)
+    return 0;
+  const char *what = replay->history->segments
+                         ? "events and segments tell different things of %u blocks: part of what "
+                           "happened is missing"
+                         : "%u blocks were given back whose allocation was not seen";
+  char *note = arena_printf(arena, what, replay->conflicts);
+  if (!note)
+    return -ENOMEM;
+  result->notes[result->n_notes++] = note;
+  return 0;
+}
+
+int memory_find_peak(const struct memory_history *history, struct arena *arena,
+                     struct memory_result *result) {
+  u32 after;
+  i64 peak = find_peaks(history, result, &after);
+  if (peak < 0)
+    return 0;
+  struct memory_replay replay;
+  int error = memory_replay_begin(&replay, history);
+  if (!error)
+    error = note_conflicts(&replay, arena, result);
+  if (!error)
+    error = memory_replay_to(&replay, after);
+  if (!error)
+    error = describe_peak(&replay, peak, arena, result);
+  memory_replay_free(&replay);
+  return error;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs through a history with the blocks that live at each moment.
+ */
+#include <errno.h>
+
+#include "analyses/memory/memory.h"
+
+static int put(struct live_set *set, struct live_block block) {
+  return live_put(set, block) ? 0 : -ENOMEM;
+}
+
+/* What is freed without having been allocated was there before; `during` is then what lives of
+ * what was allocated in the recording. */
+static int freed_from_before(struct memory_replay *replay, struct live_set *during) {
+  const struct memory_history *history = replay->history;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    int error = 0;
+    if (event->kind == MEMORY_ALLOC)
+      error = put(during, (struct live_block){.address = event->address, .bytes = event->bytes});
+    else if (event->kind == MEMORY_FREE && !live_take(during, event->address, NULL)) {
+      replay->conflicts += live_find(&replay->live, event->address) != NULL;
+      error = put(&replay->live, (struct live_block){.address = event->address,
+                                                     .bytes = event->bytes,
+                                                     .time = NS_UNKNOWN,
+                                                     .before = true});
+    }
+    if (error)
+      return error;
+  }
+  return 0;
+}
+
+/* What is there at the end without having been allocated was there before, too. */
+static int kept_from_before(struct memory_replay *replay, struct live_set *during) {
+  const struct memory_history *history = replay->history;
+  for (u32 i = 0; i < history->n_blocks; i++) {
+    const struct memory_block *block = &history->blocks[i];
+    if (block->state != MEMORY_BLOCK_ALLOCATED || live_take(during, block->address, NULL))
+      continue;
+    if (live_find(&replay->live, block->address)) {
+      replay->conflicts++;
+      continue;
+    }
+    int error = put(&replay->live, (struct live_block){.address = block->address,
+                                                       .bytes = block->bytes,
+                                                       .time = NS_UNKNOWN,
+                                                       .source = block->source,
+                                                       .before = true});
+    if (error)
+      return error;
+  }
+  if (history->segments)
+    replay->conflicts += during->n;
+  return 0;
+}
+
+static i64 bytes_of(const struct live_set *set) {
+  i64 sum = 0;
+  for (u32 i = 0; i < set->room; i++)
+    if (set->slots[i].used && set->slots[i].bytes > 0)
+      sum = memory_add(sum, set->slots[i].bytes);
+  return sum;
+}
+
+int memory_replay_begin(struct memory_replay *replay, const struct memory_history *history) {
+  *replay = (struct memory_replay){.history = history};
+  struct live_set during = {0};
+  int error = freed_from_before(replay, &during);
+  if (!error)
+    error = kept_from_before(replay, &during);
+  live_free(&during);
+  replay->known_bytes = bytes_of(&replay->live);
+  return error;
+}
+
+static i64 positive(i64 bytes) {
+  return bytes > 0 ? bytes : 0;
+}
+
+static int apply(struct memory_replay *replay, const struct memory_event *event) {
+  struct live_block gone;
+  bool there = event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE
+                   ? live_take(&replay->live, event->address, &gone)
+                   : false;
+  if (there)
+    replay->known_bytes = memory_add(replay->known_bytes, -positive(gone.bytes));
+  if (event->kind != MEMORY_ALLOC)
+    return 0;
+  replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
+  return put(&replay->live, (struct live_block){.address = event->address,
+                                                .bytes = event->bytes,
+                                                .time = event->time,
+                                                .source = event->source});
+}
+
+int memory_replay_to(struct memory_replay *replay, u32 until) {
+  int error = 0;
+  while (!error && replay->next < until && replay->next < replay->history->n_events)
+    error = apply(replay, &replay->history->events[replay->next++]);
+  return error;
+}
+
+void memory_replay_free(struct memory_replay *replay) {
+  live_free(&replay->live);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The device's segments at the end: what is free in them, and what keeps it from being used.
+ *
+ * PyTorch's allocator gives a segment back only when all of it is free, and gives a block only what
+ * fits in one gap. So free memory is "unused" where its segment has no live block, else "stranded".
+ * With expandable segments, blocks of all sizes share one range whose free pages can be unmapped:
+ * stranded memory then seldom stays.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/memory/memory.h"
+#include "analyses/thresholds.h"
+
+#define SMALL_BLOCK                                                                                \
+  (1ll << 20)         /* what PyTorch's allocator takes from segments for small blocks             \
+                       */
+#define LEAST_CLASS 9 /* 512 bytes, the allocator's unit */
+#define CLASSES 64
+
+struct tally {
+  struct memory_segments *out;
+  struct memory_size_class classes[CLASSES];
+};
+
+static struct memory_size_class *class_of(struct tally *tally, i64 bytes) {
+  u32 power = LEAST_CLASS;
+  while (power < CLASSES - 2 && (i64)1 << power < bytes)
+    power++;
+  return &tally->classes[power];
+}
+
+static void count_gap(struct tally *tally, i64 bytes, bool unused) {
+  struct memory_segments *out = tally->out;
+  if (bytes <= 0)
+    return;
+  out->gaps++;
+  out->largest_gap_bytes = fmax(out->largest_gap_bytes, (double)bytes);
+  *(unused ? &out->unused_bytes : &out->stranded_bytes) += (double)bytes;
+  struct memory_size_class *class = class_of(tally, bytes);
+  class->gaps++;
+  class->gap_bytes += (double)bytes;
+}
+
+/* A run of live blocks between two gaps. */
+static void count_run(struct tally *tally, i64 gap_before, i64 run, i64 gap_after) {
+  struct memory_segments *out = tally->out;
+  if (gap_before <= 0 || gap_after <= 0 || run <= 0 || run > SMALL_BLOCK)
+    return;
+  out->pinned_blocks++;
+  out->pinned_bytes += (double)run;
+  out->pinned_gap_bytes += (double)(gap_before + gap_after);
+}
+
+static void look_at_blocks(struct tally *tally, const struct memory_block *blocks, u32 n) {
+  bool unused = true;
+  for (u32 i = 0; i < n; i++)
+    unused = unused && blocks[i].state == MEMORY_BLOCK_FREE;
+  i64 gap = 0, run = 0, gap_before = 0;
+  for (u32 i = 0; i < n; i++) {
+    const struct memory_block *block = &blocks[i];
+    if (block->state == MEMORY_BLOCK_FREE) {
+      gap += block->bytes;
+      continue;
+    }
+    if (gap) {
+      count_run(tally, gap_before, run, gap);
+      count_gap(tally, gap, unused);
+      gap_before = gap;
+      gap = run = 0;
+    }
+    run += block->bytes;
+    struct memory_size_class *class = class_of(tally, block->bytes);
+    class->live_blocks++;
+    class->live_bytes += (double)block->bytes;
+  }
+  count_run(tally, gap_before, run, gap);
+  count_gap(tally, gap, unused);
+}
+
+static void count_segment(struct memory_segments *out, const struct memory_segment *segment) {
+  out->count++;
+  *(segment->small ? &out->small : &out->large) += 1;
+  out->expandable += segment->expandable;
+  out->private_pool += segment->private_pool;
+}
+
+static int keep_classes(struct tally *tally, struct arena *arena) {
+  struct memory_segments *out = tally->out;
+  out->by_size = arena_array(arena, CLASSES, sizeof(*out->by_size));
+  if (!out->by_size)
+    return -ENOMEM;
+  for (u32 i = 0; i < CLASSES; i++) {
+    struct memory_size_class *class = &tally->classes[i];
+    class->up_to_bytes = ldexp(1, (int)i);
+    if (class->live_blocks > 0 || class->gaps > 0)
+      out->by_size[out->n_by_size++] = *class;
+  }
+  return 0;
+}
+
+/* What is given back and obtained again was obtained twice while recording: an allocator that is
+ * emptied once, before it is used, only begins anew. A round ends where memory is obtained after
+ * some was given back. */
+struct refetching {
+  struct live_set obtained;
+  u32 owed; /* segments obtained and given back, and none obtained for them since */
+  bool giving;
+};
+
+static int take_segment(struct refetching *r, const struct memory_event *event,
+                        struct memory_segments *out) {
+  if (event->kind == MEMORY_SEGMENT_FREE) {
+    bool again = live_take(&r->obtained, event->address, NULL);
+    r->owed += again;
+    r->giving |= again;
+    return 0;
+  }
+  out->rounds += r->giving;
+  r->giving = false;
+  out->refetched += r->owed > 0;
+  r->owed -= r->owed > 0;
+  return live_put(&r->obtained, (struct live_block){.address = event->address}) ? 0 : -ENOMEM;
+}
+
+static int count_calls(const struct memory_history *history, struct memory_segments *out) {
+  struct refetching refetching = {0};
+  int error = 0;
+  for (u32 i = 0; i < history->n_events && !error; i++) {
+    const struct memory_event *event = &history->events[i];
+    double bytes = event->bytes > 0 ? (double)event->bytes : 0;
+    if (event->kind != MEMORY_SEGMENT_ALLOC && event->kind != MEMORY_SEGMENT_FREE)
+      continue;
+    bool obtained = event->kind == MEMORY_SEGMENT_ALLOC;
+    *(obtained ? &out->obtained : &out->returned) += 1;
+    *(obtained ? &out->obtained_bytes : &out->returned_bytes) += bytes;
+    error = take_segment(&refetching, event, out);
+  }
+  live_free(&refetching.obtained);
+  return error;
+}
+
+int memory_look_at_segments(const struct memory_history *history, struct arena *arena,
+                            struct memory_result *result) {
+  struct memory_segments *out = &result->segments;
+  *out = (struct memory_segments){0};
+  if (count_calls(history, out) < 0)
+    return -ENOMEM;
+  if (!history->segments) {
+    out->count = out->large = out->small = out->expandable = out->private_pool = NAN;
+    out->unused_bytes = out->stranded_bytes = out->gaps = out->largest_gap_bytes = NAN;
+    out->pinned_blocks = out->pinned_bytes = out->pinned_gap_bytes = NAN;
+    return 0;
+  }
+  struct tally *tally = calloc(1, sizeof(*tally));
+  if (!tally)
+    return -ENOMEM;
+  tally->out = out;
+  double stranded_fixed = 0;
+  for (u32 i = 0; i < history->n_segments; i++) {
+    const struct memory_segment *segment = &history->segments[i];
+    double before = out->stranded_bytes;
+    count_segment(out, segment);
+    look_at_blocks(tally, history->blocks + segment->first_block, segment->n_blocks);
+    /* Pools of CUDA graphs keep their memory either way. */
+    if (!segment->expandable && !segment->private_pool)
+      stranded_fixed += out->stranded_bytes - before;
+  }
+  out->expandable_known = true;
+  out->expandable_would_help = stranded_fixed >= FRAGMENTATION_SHARE * result->reserved_bytes &&
+                               stranded_fixed >= FRAGMENTATION_LEAST_BYTES;
+  int error = keep_classes(tally, arena);
+  free(tally);
+  return error;
+}

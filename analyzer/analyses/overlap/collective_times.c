@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Wait and transfer of each collective, and bandwidth by (communicator, op, size).
+ *
+ * On one time axis a collective waits until its last member starts and transfers from then on:
+ * transfer = median over members of (end - last start). Without one, the member that arrived last
+ * waited for nobody: transfer = the shortest duration, wait = duration - transfer.
+ * A member that was not found cannot be waited for here: wait is then a lower bound.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "base/statistics.h"
+
+static bool ran(const struct arrival *arrival) {
+  return arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
+}
+
+static i64 call_transfer_begin(const struct analysis *a, const struct arrival *call) {
+  if (call->collective == INDEX_NONE || !ran(call))
+    return NS_UNKNOWN;
+  const struct collective *collective = &a->model->collectives[call->collective];
+  if (collective->n_arrivals < 2 && !collective->complete)
+    return NS_UNKNOWN; /* the others were not seen */
+  if (a->model->clock_aligned && collective->last_start != NS_UNKNOWN)
+    return collective->last_start;
+  i64 transfer = a->transfer[call->collective];
+  return transfer == NS_UNKNOWN ? NS_UNKNOWN : call->end - transfer;
+}
+
+i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival) {
+  u32 first = (u32)(arrival - a->model->arrivals), call = first;
+  i64 latest = NS_UNKNOWN; /* below all times */
+  do {
+    i64 begin = call_transfer_begin(a, &a->model->arrivals[call]);
+    latest = begin > latest ? begin : latest;
+    call = a->next_call[call];
+  } while (call != first);
+  if (latest == NS_UNKNOWN)
+    return NS_UNKNOWN;
+  latest = latest < arrival->start ? arrival->start : latest;
+  return latest > arrival->end ? arrival->end : latest;
+}
+
+static i64 transfer_of(const struct model *model, const struct collective *collective) {
+  bool aligned = model->clock_aligned && collective->last_start != NS_UNKNOWN;
+  const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
+  u32 n = collective->n_arrivals;
+  if (n < 2 || (!aligned && !op_is_barrier_like(collective->op)))
+    return NS_UNKNOWN;
+  double few[64], *values = n <= 64 ? few : malloc(n * sizeof(*values));
+  if (!values)
+    return NS_UNKNOWN;
+  i64 shortest = INT64_MAX;
+  bool known = true;
+  for (u32 i = 0; i < n; i++) {
+    known = ran(&arrivals[i]);
+    if (!known)
+      break;
+    i64 duration = arrivals[i].end - arrivals[i].start;
+    i64 after = aligned ? arrivals[i].end - collective->last_start : 0;
+    shortest = duration < shortest ? duration : shortest;
+    values[i] = after > 0 ? (double)after : 0;
+  }
+  i64 transfer = !known ? NS_UNKNOWN : aligned ? (i64)median_of(values, n) : shortest;
+  if (values != few)
+    free(values);
+  return transfer;
+}
+
+#define COLLECTIVES_A_TIME 4096u
+
+static int prepare_some(void *user, u32 index, unsigned worker) {
+  struct analysis *a = user;
+  u32 end = (index + 1) * COLLECTIVES_A_TIME;
+  (void)worker;
+  for (u32 i = index * COLLECTIVES_A_TIME; i < end && i < a->model->n_collectives; i++)
+    a->transfer[i] = transfer_of(a->model, &a->model->collectives[i]);
+  return 0;
+}
+
+int collectives_prepare(struct analysis *a) {
+  u32 n = a->model->n_collectives;
+  a->transfer = arena_array(a->arena, n + 1u, sizeof(*a->transfer));
+  if (!a->transfer)
+    return -ENOMEM;
+  return parallel_for((n + COLLECTIVES_A_TIME - 1) / COLLECTIVES_A_TIME, a->options->threads,
+                      prepare_some, a);
+}
+
+/* Collectives alike in communicator, op and size; sends also in sender and receiver. */
+struct kind {
+  u64 bytes;
+  u32 comm;
+  u32 from, to; /* index into model.ranks, INDEX_NONE */
+  u8 op;
+  u32 n, first; /* in order[] */
+};
+
+struct kinds {
+  struct kind *at;
+  u32 n, *slots, mask; /* open addressing; slot holds index + 1 */
+};
+
+static bool alike(const struct kind *a, const struct kind *b) {
+  return a->bytes == b->bytes && a->comm == b->comm && a->op == b->op && a->from == b->from &&
+         a->to == b->to;
+}
+
+static struct kind *kind_of(struct kinds *kinds, const struct model *model,
+                            const struct collective *c) {
+  const struct arrival *ends = &model->arrivals[c->first_arrival];
+  bool pair = c->op >= TSCOPE_OP_SEND && c->n_arrivals == 2;
+  struct kind wanted = {.bytes = c->bytes,
+                        .comm = c->comm,
+                        .op = c->op,
+                        .from = pair ? ends[0].rank : INDEX_NONE,
+                        .to = pair ? ends[1].rank : INDEX_NONE};
+  u64 hash = (c->bytes * 0x9e3779b97f4a7c15u) ^ ((u64)c->comm << 8 | c->op);
+  hash = (hash ^ ((u64)wanted.from << 32 | wanted.to)) * 0xff51afd7ed558ccdu;
+  for (u32 slot = (u32)(hash >> 32) & kinds->mask;; slot = (slot + 1) & kinds->mask) {
+    if (kinds->slots[slot] == 0) {
+      kinds->slots[slot] = ++kinds->n;
+      struct kind *kind = &kinds->at[kinds->n - 1];
+      *kind = wanted;
+      return kind;
+    }
+    struct kind *kind = &kinds->at[kinds->slots[slot] - 1];
+    if (alike(kind, &wanted))
+      return kind;
+  }
+}
+
+/* Bus bandwidth over algorithm bandwidth for n ranks (nccl-tests, doc/PERFORMANCE.md). */
+static double bus_factor(u8 op, u32 n) {
+  switch (op) {
+  case TSCOPE_OP_ALLREDUCE:
+    return 2.0 * (n - 1) / n;
+  case TSCOPE_OP_REDUCE_SCATTER:
+  case TSCOPE_OP_ALLGATHER:
+  case TSCOPE_OP_ALLTOALL:
+    return (n - 1.0) / n;
+  case TSCOPE_OP_BARRIER:
+    return NAN;
+  default:
+    return 1;
+  }
+}
+
+static const char *comm_label(struct analysis *a, u32 index) {
+  const struct comm *comm = &a->model->comms[index];
+  if (comm->name)
+    return comm->name;
+  return arena_printf(a->arena, "%04x (%u ranks)", (u32)(comm->identity & 0xffff), comm->size);
+}
+
+static double mean_wait_ns(const struct analysis *a, const struct collective *c) {
+  double sum = 0;
+  for (u32 i = 0; i < c->n_arrivals; i++) {
+    const struct arrival *arrival = &a->model->arrivals[c->first_arrival + i];
+    sum += (double)(arrival_transfer_begin(a, arrival) - arrival->start);
+  }
+  return sum / c->n_arrivals;
+}
+
+static bool is_among(const char *word, const char *words) {
+  size_t length = strlen(word);
+  for (const char *at = words; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+    if (strncmp(at, word, length) == 0 && (at[length] == '\0' || at[length] == '/'))
+      return true;
+  return false;
+}
+
+/* False when memory ran out. */
+static bool add_choice(struct analysis *a, const char *word, const char **words) {
+  if (!word || is_among(word, *words))
+    return true;
+  *words = *words ? arena_printf(a->arena, "%s/%s", *words, word) : word;
+  return *words != NULL;
+}
+
+/* What NCCL chose for the collectives of a kind. */
+static int summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
+                             struct collective_result *out, double *scratch) {
+  u32 told = 0;
+  for (u32 i = 0; i < kind->n; i++) {
+    const struct collective *one = &a->model->collectives[order[kind->first + i]];
+    if (!add_choice(a, one->algorithm, &out->algorithm) ||
+        !add_choice(a, one->protocol, &out->protocol))
+      return -ENOMEM;
+    if (one->channels)
+      scratch[told++] = one->channels;
+  }
+  out->channels = median_of(scratch, told);
+  return 0;
+}
+
+static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *order,
+                          struct collective_result *out, double *scratch) {
+  const struct comm *comm = &a->model->comms[kind->comm];
+  u32 known = 0;
+  for (u32 i = 0; i < kind->n; i++)
+    if (a->transfer[order[kind->first + i]] != NS_UNKNOWN)
+      scratch[known++] = (double)a->transfer[order[kind->first + i]];
+  double transfer = median_of(scratch, known);
+  for (u32 i = known = 0; i < kind->n; i++)
+    if (a->transfer[order[kind->first + i]] != NS_UNKNOWN)
+      scratch[known++] = mean_wait_ns(a, &a->model->collectives[order[kind->first + i]]);
+  double wait = median_of(scratch, known);
+  out->comm = comm_label(a, kind->comm);
+  out->comm_index = kind->comm;
+  out->from = kind->from == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->from].rank;
+  out->to = kind->to == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->to].rank;
+  if (out->comm && out->from != INDEX_NONE)
+    out->comm = arena_printf(a->arena, "%s %u to %u", out->comm, out->from, out->to);
+  out->op = op_name(kind->op);
+  out->count = kind->n;
+  out->bytes = kind->bytes || kind->op == TSCOPE_OP_BARRIER ? (double)kind->bytes : NAN;
+  out->wait_ms = wait / 1e6;
+  out->transfer_ms = transfer / 1e6;
+  /* bytes per ns are 1e9 bytes per s */
+  out->algbw_gbps = transfer > 0 && kind->bytes ? (double)kind->bytes / transfer : NAN;
+  out->busbw_gbps = comm->size ? out->algbw_gbps * bus_factor(kind->op, comm->size) : NAN;
+  return out->comm ? summarise_choices(a, kind, order, out, scratch) : -ENOMEM;
+}
+
+static int by_total_time(const void *left, const void *right) {
+  const struct collective_result *a = left, *b = right;
+  double x = isnan(a->transfer_ms) ? 0 : (a->transfer_ms + a->wait_ms) * a->count;
+  double y = isnan(b->transfer_ms) ? 0 : (b->transfer_ms + b->wait_ms) * b->count;
+  if (x != y)
+    return x < y ? 1 : -1;
+  if (a->bytes != b->bytes)
+    return a->bytes < b->bytes ? 1 : -1;
+  int names = strcmp(a->op, b->op);
+  return names ? names : strcmp(a->comm, b->comm);
+}
+
+static int summarise_kinds(struct analysis *a, struct kinds *kinds, u32 *kind_of_collective,
+                           u32 *order, double *scratch) {
+  struct results *r = a->results;
+  for (u32 i = 1; i < kinds->n; i++)
+    kinds->at[i].first = kinds->at[i - 1].first + kinds->at[i - 1].n;
+  for (u32 i = 0; i < kinds->n; i++)
+    kinds->at[i].n = 0;
+  for (u32 i = 0; i < a->model->n_collectives; i++) {
+    if (kind_of_collective[i] == INDEX_NONE)
+      continue;
+    struct kind *kind = &kinds->at[kind_of_collective[i]];
+    order[kind->first + kind->n++] = i;
+  }
+  r->collectives = arena_array(a->arena, kinds->n + 1u, sizeof(*r->collectives));
+  if (!r->collectives)
+    return -ENOMEM;
+  for (u32 i = 0; i < kinds->n; i++) {
+    int error = summarise_kind(a, &kinds->at[i], order, &r->collectives[i], scratch);
+    if (error)
+      return error;
+  }
+  r->n_collectives = kinds->n;
+  qsort(r->collectives, r->n_collectives, sizeof(*r->collectives), by_total_time);
+  return 0;
+}
+
+int collectives_analyse(struct analysis *a) {
+  u32 n = a->model->n_collectives;
+  if (n == 0)
+    return 0;
+  struct arena scratch = {0};
+  struct kinds kinds = {.mask = 1};
+  while (kinds.mask < 2 * (n + 1u))
+    kinds.mask = kinds.mask * 2 + 1;
+  kinds.at = arena_array(&scratch, n, sizeof(*kinds.at));
+  kinds.slots = arena_array(&scratch, kinds.mask + 1u, sizeof(u32));
+  u32 *kind_of_collective = arena_array(&scratch, n, sizeof(u32));
+  u32 *order = arena_array(&scratch, n, sizeof(u32));
+  double *values = arena_array(&scratch, n, sizeof(double));
+  int error = -ENOMEM;
+  if (kinds.at && kinds.slots && kind_of_collective && order && values) {
+    for (u32 i = 0; i < n; i++) {
+      kind_of_collective[i] = INDEX_NONE;
+      if (!analysis_looks_at(a, &a->model->collectives[i]))
+        continue;
+      struct kind *kind = kind_of(&kinds, a->model, &a->model->collectives[i]);
+      kind->n++;
+      kind_of_collective[i] = (u32)(kind - kinds.at);
+    }
+    error = summarise_kinds(a, &kinds, kind_of_collective, order, values);
+  }
+  arena_release(&scratch);
+  return error;
+}

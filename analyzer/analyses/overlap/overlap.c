@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Overlap of compute, communication and copies on each rank, by exact interval arithmetic:
+ *
+ *   step = compute + (comm \ compute) + (copy \ compute \ comm) + idle
+ *
+ * Exposed communication is what remains of the collectives outside compute. Where collectives run
+ * at the same time (several streams), each instant belongs to the one that started first, so that
+ * the parts add up to the union. Each part is split where its collective's transfer began: before
+ * that the rank waited for others.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "base/intervals.h"
+#include "analyses/steps/series.h"
+
+/* Exposed wait of one rank since its current step began, by communicator. */
+struct waits {
+  i64 all;
+  i64 *by_comm;
+  u32 *step_of_comm; /* step + 1 in which by_comm was last set */
+  u32 step;          /* + 1 */
+  /* the latest wait, part of which may still lie ahead of the next arrival */
+  u32 last_comm;
+  i64 last_begin, last_end;
+};
+
+struct sweep {
+  struct analysis *a;
+  const struct timeline *timeline;
+  struct rank_summary *sum;
+  struct arena scratch;
+  struct window *windows;   /* ascending */
+  struct step_parts *parts; /* [n_windows] */
+  u32 n_windows, window;
+  struct intervals compute, comm;
+  u32 compute_cursor;
+  struct waits waits;
+  u32 *collectives, *phases; /* spans of these kinds, in order */
+  u32 n_collectives, n_phases;
+};
+
+/* One pass over the spans: all others look at their own kind only. */
+static int sort_out_spans(struct sweep *s) {
+  const struct timeline *t = s->timeline;
+  s->collectives = malloc((t->n_spans + 1u) * sizeof(u32)); /* little of it will be touched */
+  s->phases = malloc((t->n_spans + 1u) * sizeof(u32));
+  if (!s->collectives || !s->phases)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    if (t->spans[i].kind == SPAN_COLLECTIVE)
+      s->collectives[s->n_collectives++] = i;
+    else if (t->spans[i].kind == SPAN_PHASE)
+      s->phases[s->n_phases++] = i;
+  }
+  return 0;
+}
+
+/* Without steps: the stretches of the run of which all GPU work is known. */
+static int keep_what_is_known(struct sweep *s) {
+  const struct timeline *t = s->timeline;
+  struct intervals known;
+  struct window run;
+  if (!analysis_window(s->a, t->rank, s->a->first_step, &run))
+    return 0;
+  if (t->has_comm && analysis_untimed(s->a, t->rank, run.step)) {
+    s->sum->steps_untimed++;
+    return 0;
+  }
+  if (model_gpu_known(&s->a->model->ranks[t->rank], t->detail_begin, &s->scratch, &known) < 0)
+    return -ENOMEM;
+  for (u32 i = 0; i < known.n; i++) {
+    i64 begin = known.at[i].start > run.begin ? known.at[i].start : run.begin;
+    i64 end = known.at[i].end < run.end ? known.at[i].end : run.end;
+    if (begin < end)
+      s->windows[s->n_windows++] = (struct window){begin, end, run.step};
+  }
+  s->sum->steps = s->n_windows > 0;
+  return 0;
+}
+
+/* Kernels before detail_begin were overwritten, and none were seen while CUPTI rested: such steps
+ * would look idle. Phases of a CPU job are never overwritten. Steps in which collectives ran,
+ * nobody knows when, would show too little communication. */
+static int find_windows(struct sweep *s) {
+  const struct analysis *a = s->a;
+  const struct timeline *t = s->timeline;
+  u32 most = a->n_steps + a->model->ranks[t->rank].n_gpu_windows + 1u;
+  s->windows = arena_array(&s->scratch, most, sizeof(*s->windows));
+  s->parts = arena_array(&s->scratch, most, sizeof(*s->parts));
+  if (!s->windows || !s->parts)
+    return -ENOMEM;
+  if (a->whole_run && t->on_gpu)
+    return keep_what_is_known(s);
+  for (u32 i = 0; i < a->n_steps; i++) {
+    struct window window;
+    if (!analysis_window(a, t->rank, a->first_step + i, &window))
+      continue;
+    bool bare = t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
+    if (bare)
+      s->sum->steps_bare++;
+    else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))
+      s->sum->steps_unseen++;
+    else if (t->on_gpu && t->has_comm && analysis_untimed(a, t->rank, window.step))
+      s->sum->steps_untimed++;
+    else
+      s->windows[s->n_windows++] = window;
+  }
+  s->sum->steps = s->n_windows;
+  return 0;
+}
+
+static i64 clamp(i64 value, i64 low, i64 high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+static void add_wait(struct waits *waits, u32 step, u32 comm, i64 begin, i64 end, i64 exposed) {
+  if (waits->step != step + 1) {
+    waits->step = step + 1;
+    waits->all = 0;
+    waits->last_end = waits->last_begin = 0;
+  }
+  waits->all += exposed;
+  waits->last_comm = comm;
+  waits->last_begin = begin;
+  waits->last_end = end;
+  if (comm == INDEX_NONE)
+    return;
+  if (waits->step_of_comm[comm] != step + 1) {
+    waits->step_of_comm[comm] = step + 1;
+    waits->by_comm[comm] = 0;
+  }
+  waits->by_comm[comm] += exposed;
+}
+
+static i64 waited_elsewhere(const struct sweep *s, u32 comm, i64 now) {
+  const struct waits *w = &s->waits;
+  if (s->window == s->n_windows || w->step != s->windows[s->window].step + 1)
+    return 0;
+  i64 waited = w->all - (w->step_of_comm[comm] == w->step ? w->by_comm[comm] : 0);
+  if (w->last_comm != comm && w->last_end > now)
+    waited -= w->last_end - (w->last_begin > now ? w->last_begin : now);
+  return waited > 0 ? waited : 0;
+}
+
+/* One stretch of a collective that no earlier one covers; `transfer` is where it began to move
+ * data, NS_UNKNOWN if it cannot be told. */
+static void take_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer, i64 end) {
+  struct op_times *of_op = &s->sum->by_op[op < OPS ? op : 0];
+  while (s->window < s->n_windows && s->windows[s->window].end <= start)
+    s->window++;
+  for (u32 i = s->window; i < s->n_windows && s->windows[i].begin < end; i++) {
+    i64 low = clamp(start, s->windows[i].begin, s->windows[i].end);
+    i64 high = clamp(end, s->windows[i].begin, s->windows[i].end);
+    i64 split = transfer == NS_UNKNOWN ? low : clamp(transfer, low, high);
+    i64 before = split - low - intervals_covered(&s->compute, &s->compute_cursor, low, split);
+    i64 after = high - split - intervals_covered(&s->compute, &s->compute_cursor, split, high);
+    of_op->comm += high - low;
+    of_op->exposed += before + after;
+    if (transfer == NS_UNKNOWN)
+      continue;
+    of_op->wait += before;
+    of_op->transfer += after;
+    s->parts[i].wait += before;
+    s->parts[i].transfer += after;
+    add_wait(&s->waits, s->windows[i].step, comm, low, split, before);
+  }
+}
+
+static int sweep_collectives(struct sweep *s) {
+  const struct model *model = s->a->model;
+  const struct timeline *t = s->timeline;
+  if (s->n_collectives == 0)
+    return 0;
+  s->comm.at = arena_array(&s->scratch, s->n_collectives, sizeof(*s->comm.at));
+  s->waits.by_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(i64));
+  s->waits.step_of_comm = arena_array(&s->scratch, model->n_comms + 1u, sizeof(u32));
+  if (!s->comm.at || !s->waits.by_comm || !s->waits.step_of_comm)
+    return -ENOMEM;
+  i64 covered = INT64_MIN;
+  for (u32 i = 0; i < s->n_collectives; i++) {
+    const struct span *span = &t->spans[s->collectives[i]];
+    u8 op = 0;
+    u32 comm = INDEX_NONE;
+    i64 transfer = NS_UNKNOWN;
+    while (s->window < s->n_windows && s->windows[s->window].end <= span->start)
+      s->window++;
+    if (span->link != INDEX_NONE) {
+      const struct arrival *arrival = &model->arrivals[span->link];
+      op = arrival->op;
+      transfer = arrival_transfer_begin(s->a, arrival);
+      if (arrival->collective != INDEX_NONE) {
+        comm = model->collectives[arrival->collective].comm;
+        s->a->waited_elsewhere[span->link] = waited_elsewhere(s, comm, span->start);
+      }
+    }
+    intervals_append(&s->comm, span->start, span->end);
+    i64 start = span->start > covered ? span->start : covered;
+    if (start >= span->end)
+      continue;
+    take_piece(s, op, comm, start, transfer, span->end);
+    covered = span->end;
+  }
+  for (u32 op = 0; op < OPS; op++) {
+    s->sum->all.comm += s->sum->by_op[op].comm;
+    s->sum->all.exposed += s->sum->by_op[op].exposed;
+    s->sum->all.wait += s->sum->by_op[op].wait;
+    s->sum->all.transfer += s->sum->by_op[op].transfer;
+  }
+  return 0;
+}
+
+/* Union of the host's phases, either the data phases or all other named ones. */
+static int phase_union(struct sweep *s, bool data, struct intervals *out) {
+  const struct timeline *t = s->timeline;
+  *out = (struct intervals){0};
+  if (s->n_phases == 0)
+    return 0;
+  out->at = arena_array(&s->scratch, s->n_phases, sizeof(*out->at));
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < s->n_phases; i++) {
+    const struct span *span = &t->spans[s->phases[i]];
+    if (span->category != TSCOPE_PHASE_USER && (span->category == TSCOPE_PHASE_DATA) == data)
+      intervals_append(out, span->start, span->end);
+  }
+  return 0;
+}
+
+/* Where the rank loads its input: as its phases say, or as was inferred. */
+static int input_union(struct sweep *s, struct intervals *out) {
+  struct input_pause *pauses;
+  u32 n;
+  if (s->n_phases)
+    return phase_union(s, true, out);
+  *out = (struct intervals){0};
+  int error = input_pauses(s->a, s->timeline, &s->scratch, &pauses, &n);
+  if (error || n == 0)
+    return error;
+  *out = (struct intervals){arena_array(&s->scratch, n, sizeof(*out->at)), 0};
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++)
+    intervals_append(out, pauses[i].begin, pauses[i].end);
+  return 0;
+}
+
+/* The sums over windows of nested unions; what each adds to the one inside it is its own. */
+static int sum_windows(struct sweep *s, const struct intervals *data,
+                       const struct intervals *phases) {
+  struct intervals busy, all, stalled, hosted;
+  struct rank_summary *sum = s->sum;
+  int error = intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
+  if (!error)
+    error = intervals_union(&s->scratch, &busy, &s->timeline->copy, &all);
+  if (!error)
+    error = intervals_union(&s->scratch, &all, data, &stalled);
+  if (!error)
+    error = intervals_union(&s->scratch, &stalled, phases, &hosted);
+  if (error)
+    return error;
+  u32 at[6] = {0};
+  float *compute_ms = s->a->compute_ms + (size_t)s->timeline->rank * s->a->n_steps;
+  for (u32 i = 0; i < s->n_windows; i++) {
+    i64 begin = s->windows[i].begin, end = s->windows[i].end;
+    i64 compute = intervals_covered(&s->compute, &at[0], begin, end);
+    i64 busy_time = intervals_covered(&busy, &at[1], begin, end);
+    i64 all_time = intervals_covered(&all, &at[2], begin, end);
+    i64 stalled_time = intervals_covered(&stalled, &at[3], begin, end);
+    struct step_parts *parts = &s->parts[i];
+    parts->wall = end - begin;
+    parts->compute = compute;
+    parts->exposed = busy_time - compute;
+    parts->copy = all_time - busy_time;
+    parts->idle = end - begin - all_time;
+    parts->input = intervals_covered(data, &at[5], begin, end);
+    sum->total += parts->wall;
+    sum->compute += parts->compute;
+    sum->exposed_comm += parts->exposed;
+    sum->exposed_copy += parts->copy;
+    sum->idle += parts->idle;
+    sum->data_stall += stalled_time - all_time;
+    sum->host_bound += intervals_covered(&hosted, &at[4], begin, end) - stalled_time;
+    sum->data += parts->input;
+    if (sum->has_compute)
+      compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(compute);
+  }
+  return 0;
+}
+
+/* Whether the model can say of this rank how long loading took, if only that it took no time. */
+static bool input_is_known(const struct analysis *a, u32 rank) {
+  for (u32 step = a->first_step; a->model->phases && step < a->model->steps.n; step++)
+    if (a->model->phases[(size_t)step * a->model->n_ranks + rank].data != NS_UNKNOWN)
+      return true;
+  return false;
+}
+
+int overlap_rank(struct analysis *a, const struct timeline *timeline) {
+  struct rank_summary *sum = &a->ranks[timeline->rank];
+  struct sweep s = {.a = a, .timeline = timeline, .sum = sum, .compute = timeline->compute};
+  const struct rank *rank = &a->model->ranks[timeline->rank];
+  struct intervals data, phases;
+  sum->on_gpu = timeline->on_gpu;
+  sum->has_compute = timeline->has_compute;
+  sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
+  sum->has_copy = timeline->has_copy;
+  int error = sort_out_spans(&s);
+  if (!error)
+    error = find_windows(&s);
+  if (!error)
+    error = input_union(&s, &data);
+  if (!error)
+    error = phase_union(&s, false, &phases);
+  /* On a CPU job the model's compute is phases not blocked; waiting for input is not compute. */
+  if (!error && !timeline->on_gpu)
+    error = intervals_subtract(&s.scratch, &timeline->compute, &data, &s.compute);
+  if (!error)
+    error = sweep_collectives(&s);
+  if (!error)
+    error = sum_windows(&s, &data, &phases);
+  sum->has_phases = !error && phases.n > 0;
+  sum->has_input = !error && (data.n > 0 || input_is_known(a, timeline->rank));
+  if (!error)
+    series_take_rank(a, timeline->rank, s.windows, s.parts, s.n_windows);
+  arena_release(&s.scratch);
+  free(s.collectives);
+  free(s.phases);
+  return error;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ranks' overlap sums as means: per step on each rank, then over the ranks that know theirs.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "analyses/thresholds.h"
+
+bool rank_overlap_known(const struct rank_summary *rank) {
+  return rank->loaded && rank->steps && rank->has_compute && rank->has_comm;
+}
+
+static double per_step(const struct rank_summary *rank, i64 ns) {
+  return ns_to_ms(ns) / rank->steps;
+}
+
+/* Wait and transfer stand for the whole only if nearly all of it could be split. */
+static bool split_is_known(const struct op_times *times) {
+  i64 unsplit = times->exposed - times->wait - times->transfer;
+  return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)times->exposed;
+}
+
+static int summarise_ranks(struct analysis *a) {
+  struct results *r = a->results;
+  const struct model *model = a->model;
+  r->n_ranks = model->n_ranks;
+  r->ranks = arena_array(a->arena, model->n_ranks + 1u, sizeof(*r->ranks));
+  if (!r->ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    struct rank_result *out = &r->ranks[i];
+    out->rank = model->ranks[i].rank;
+    out->host = model->ranks[i].host;
+    out->mean_compute_ms = out->median_compute_ms = out->slowest_count = out->slowest_fraction =
+        out->z = out->p_value = out->rel_slowdown = out->imposed_wait_ms = NAN;
+    out->comm_ms = out->exposed_ms = out->exposed_wait_ms = out->exposed_transfer_ms = NAN;
+    out->data_ms = out->idle_ms = NAN;
+    out->last_collectives = out->judged_collectives = out->last_wait_ms = NAN;
+    if (!rank->loaded || !rank->steps)
+      continue;
+    if (rank->has_comm)
+      out->comm_ms = per_step(rank, rank->all.comm);
+    if (rank->has_input)
+      out->data_ms = per_step(rank, rank->data);
+    if (!rank_overlap_known(rank))
+      continue;
+    out->exposed_ms = per_step(rank, rank->exposed_comm);
+    out->idle_ms = per_step(rank, rank->idle);
+    if (!split_is_known(&rank->all))
+      continue;
+    out->exposed_wait_ms = per_step(rank, rank->all.wait);
+    out->exposed_transfer_ms = per_step(rank, rank->all.transfer);
+  }
+  return 0;
+}
+
+/* Sums over the ranks that know their overlap, of per-step means in ms. */
+struct overlap_means {
+  u32 ranks;
+  u64 steps;
+  double step, compute, comm, exposed, copy, idle;
+  struct {
+    double comm, exposed, wait, transfer;
+    bool known;
+  } op[OPS + 1]; /* [OPS]: all together */
+};
+
+static void add_op(struct overlap_means *m, u32 op, const struct rank_summary *rank,
+                   const struct op_times *times) {
+  m->op[op].comm += per_step(rank, times->comm);
+  m->op[op].exposed += per_step(rank, times->exposed);
+  m->op[op].wait += per_step(rank, times->wait);
+  m->op[op].transfer += per_step(rank, times->transfer);
+  m->op[op].known &= split_is_known(times);
+}
+
+static struct overlap_means add_up(const struct analysis *a) {
+  struct overlap_means m;
+  memset(&m, 0, sizeof(m));
+  for (u32 op = 0; op <= OPS; op++)
+    m.op[op].known = true;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    if (!rank_overlap_known(rank))
+      continue;
+    m.ranks++;
+    m.steps += rank->steps;
+    m.step += per_step(rank, rank->total);
+    m.compute += per_step(rank, rank->compute);
+    m.exposed += per_step(rank, rank->exposed_comm);
+    m.copy += per_step(rank, rank->exposed_copy);
+    m.idle += per_step(rank, rank->idle);
+    add_op(&m, OPS, rank, &rank->all);
+    for (u32 op = 0; op < OPS; op++)
+      add_op(&m, op, rank, &rank->by_op[op]);
+  }
+  return m;
+}
+
+static int list_ops(struct analysis *a, const struct overlap_means *m) {
+  struct results *r = a->results;
+  r->by_op = arena_array(a->arena, OPS, sizeof(*r->by_op));
+  if (!r->by_op)
+    return -ENOMEM;
+  for (u32 op = 0; op < OPS; op++) {
+    if (m->op[op].comm <= 0)
+      continue;
+    bool known = m->op[op].known;
+    r->by_op[r->n_by_op++] =
+        (struct overlap_by_op){.op = op_name((u8)op),
+                               .comm_ms = m->op[op].comm / m->ranks,
+                               .exposed_ms = m->op[op].exposed / m->ranks,
+                               .exposed_wait_ms = known ? m->op[op].wait / m->ranks : NAN,
+                               .exposed_transfer_ms = known ? m->op[op].transfer / m->ranks : NAN};
+  }
+  return 0;
+}
+
+bool communication_unseen(const struct analysis *a) {
+  bool on_gpu = false;
+  if (a->model->world_size < 2)
+    return false;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank *rank = &a->model->ranks[i];
+    on_gpu |= a->ranks[i].on_gpu || rank->launches > 0;
+    if (rank->collective_calls || rank->collective_runs || a->ranks[i].collective_kernels)
+      return false;
+  }
+  return on_gpu;
+}
+
+const char *overlap_why_no_steps(struct analysis *a) {
+  u32 bare = 0, unseen = 0, untimed = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    bare += a->ranks[i].steps_bare;
+    unseen += a->ranks[i].steps_unseen;
+    untimed += a->ranks[i].steps_untimed;
+  }
+  if (untimed > bare && untimed > unseen)
+    return "COLLECTIVES WERE CALLED IN EVERY STEP, BUT WHEN THEY RAN IS NOT KNOWN: in CUDA graphs "
+           "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped";
+  if (unseen > bare) {
+    const char *why = gpu_timing_why_not_watched(a);
+    return arena_printf(a->arena, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "",
+                        why ? why : "");
+  }
+  return "none of the steps looked at still has its events in the trace";
+}
+
+static const char *why_unknown(struct analysis *a) {
+  u32 no_spans = 0, no_compute = 0, no_steps = 0;
+  u64 calls = 0;
+  const char *why = NULL;
+  if (communication_unseen(a))
+    return arena_printf(a->arena,
+                        "NO COLLECTIVE WAS SEEN in a job of %u ranks, neither call nor kernel: "
+                        "whether and when they communicate is NOT KNOWN",
+                        a->model->world_size);
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    if (rank->loaded && !rank->steps)
+      no_steps++;
+    if (rank->loaded && !rank->has_comm) {
+      no_spans++;
+      calls += a->model->ranks[i].collective_calls;
+      why = gpu_timing_reason(&a->model->ranks[i]);
+    }
+    if (rank->loaded && !rank->has_compute) {
+      no_compute++;
+      why = why ? why : gpu_timing_reason(&a->model->ranks[i]);
+    }
+  }
+  if (no_spans)
+    return arena_printf(a->arena,
+                        "%llu collective calls were seen on %u ranks, but not when they ran%s%s",
+                        (unsigned long long)calls, no_spans, why ? ": " : "", why ? why : "");
+  if (no_compute)
+    return arena_printf(a->arena, "when compute ran is not known on %u ranks%s%s", no_compute,
+                        why ? ": " : "", why ? why : "");
+  return no_steps ? overlap_why_no_steps(a) : "no rank could be read";
+}
+
+int overlap_summarise(struct analysis *a) {
+  struct results *r = a->results;
+  bool unseen = communication_unseen(a);
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    a->ranks[i].has_comm &= !unseen;
+  struct overlap_means m = add_up(a);
+  int error = summarise_ranks(a);
+  if (error)
+    return error;
+  r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
+  r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = NAN;
+  r->ov_exposed_fraction = r->ov_exposed_copy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
+  r->ov_ranks = a->model->n_ranks ? m.ranks : NAN;
+  r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
+  if (m.ranks == 0) {
+    r->overlap_reason = why_unknown(a);
+    return r->overlap_reason ? 0 : -ENOMEM;
+  }
+  double n = m.ranks;
+  r->ov_step_ms = m.step / n;
+  r->ov_compute_ms = m.compute / n;
+  r->ov_comm_ms = m.op[OPS].comm / n;
+  r->ov_exposed_ms = m.exposed / n;
+  r->ov_overlapped_ms = r->ov_comm_ms - r->ov_exposed_ms;
+  r->ov_exposed_copy_ms = m.copy / n;
+  r->ov_idle_ms = m.idle / n;
+  if (r->ov_comm_ms > 0)
+    r->ov_exposed_fraction = r->ov_exposed_ms / r->ov_comm_ms;
+  r->comm_fraction = r->ov_comm_ms / r->ov_step_ms;
+  if (m.op[OPS].known) {
+    r->ov_exposed_wait_ms = m.op[OPS].wait / n;
+    r->ov_exposed_transfer_ms = m.op[OPS].transfer / n;
+    r->wait_method = a->model->clock_aligned ? "aligned starts" : "shortest member";
+  }
+  return list_ops(a, &m);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The longest chain of work that had to follow on itself, across ranks. From the last end of a
+ * sample walk back, always to the predecessor that finished last; at a collective jump to the
+ * member that arrived last. The stretches walked over add up to the sample exactly, so each
+ * nanosecond has one category and one rank.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/path/path_graph.h"
+#include "base/parallel.h"
+#include "analyses/path/path_labels.h"
+#include "analyses/thresholds.h"
+
+static const char *const category_names[PATH_CATEGORIES] = {
+    [PATH_COMPUTE] = "compute",  [PATH_COMMUNICATION] = "communication",
+    [PATH_COPY] = "memory copy", [PATH_LAUNCH] = "launch",
+    [PATH_INPUT] = "input",      [PATH_HOST] = "host",
+    [PATH_UNKNOWN] = "unknown"};
+
+static const char *const edge_names[PATH_EDGES] = {[PATH_EDGE_THREAD] = "thread",
+                                                   [PATH_EDGE_STREAM] = "stream",
+                                                   [PATH_EDGE_LAUNCH] = "launch",
+                                                   [PATH_EDGE_EVENT] = "event",
+                                                   [PATH_EDGE_SYNC] = "sync",
+                                                   [PATH_EDGE_HANDOVER] = "other thread",
+                                                   [PATH_EDGE_COLLECTIVE] = "collective"};
+
+const char *path_category_name(u8 category) {
+  return category_names[category];
+}
+
+const char *path_edge_name(u8 edge) {
+  return edge_names[edge];
+}
+
+/* What the host does in a phase: on a job without GPU the phases are the compute. */
+static enum path_category host_category(const struct sample_graph *g, u32 rank, u8 phase) {
+  if (phase == TSCOPE_PHASE_DATA)
+    return PATH_INPUT;
+  if (g->slices[rank].on_gpu || phase == 0 || phase == TSCOPE_PHASE_USER)
+    return PATH_HOST;
+  return PATH_COMPUTE;
+}
+
+static enum path_category node_category(const struct sample_graph *g, const struct node *node) {
+  switch (node->kind) {
+  case NODE_HOST:
+    return host_category(g, node->rank, node->phase);
+  case NODE_LAUNCH:
+    return PATH_LAUNCH;
+  case NODE_KERNEL:
+    return PATH_COMPUTE;
+  case NODE_COPY:
+    return PATH_COPY;
+  case NODE_COLLECTIVE:
+    return PATH_COMMUNICATION;
+  default:
+    return PATH_UNKNOWN; /* blocked, and nobody recorded on what */
+  }
+}
+
+struct walk {
+  const struct sample_graph *g;
+  struct sample_outcome *out;
+  u32 node;
+  i64 now;   /* everything after it is accounted for */
+  bool full; /* no memory for more segments */
+};
+
+static void add_segment(struct walk *w, struct path_segment segment) {
+  struct sample_outcome *out = w->out;
+  if (out->n_segments == out->room_segments) {
+    u32 room = out->room_segments ? out->room_segments * 2 : 256;
+    struct path_segment *more = realloc(out->segments, room * sizeof(*more));
+    w->full |= more == NULL;
+    if (!more)
+      return;
+    out->segments = more;
+    out->room_segments = room;
+  }
+  out->segments[out->n_segments++] = segment;
+}
+
+static void account(struct walk *w, i64 until, enum path_category category, u32 rank, u32 label) {
+  if (until >= w->now)
+    return;
+  add_segment(w, (struct path_segment){until, w->now, label, rank, (u8)category, PATH_EDGE_NONE});
+  w->out->by_category[category] += w->now - until;
+  w->out->by_rank[rank] += w->now - until;
+  w->now = until;
+}
+
+/* The stretch accounted for last was reached in this way. */
+static void cross(struct walk *w, enum path_edge edge) {
+  w->out->crossed[edge]++;
+  if (w->out->n_segments)
+    w->out->segments[w->out->n_segments - 1].edge = (u8)edge;
+}
+
+/* The dependency that ended last, not after `limit`; INDEX_NONE if there is none. */
+static u32 latest_dep(const struct sample_graph *g, u32 node, i64 *end) {
+  u32 latest = INDEX_NONE;
+  for (u32 i = g->nodes[node].first_dep; i < g->nodes[node + 1].first_dep; i++) {
+    u32 from = g->deps[i];
+    if (latest == INDEX_NONE || g->nodes[from].end > *end) {
+      latest = from;
+      *end = g->nodes[from].end;
+    }
+  }
+  return latest;
+}
+
+/* From the end of a node to its start, or across to what held it up. True when the walk is at the
+ * start of w->node, false when it went on to the end of another. */
+static bool cross_node(struct walk *w, bool at_end) {
+  const struct sample_graph *g = w->g;
+  const struct node *node = &g->nodes[w->node];
+  if (at_end && node->kind == NODE_BLOCKED) {
+    i64 end = INT64_MIN;
+    u32 from = latest_dep(g, w->node, &end);
+    if (from != INDEX_NONE && end >= node->start) {
+      account(w, end, PATH_LAUNCH, node->rank, LABEL_WAKING_UP);
+      cross(w, NODE_ON_DEVICE(g->nodes[from].kind) ? PATH_EDGE_SYNC : PATH_EDGE_HANDOVER);
+      w->node = from;
+      return false;
+    }
+    if (from != INDEX_NONE) { /* it had ended before: nothing was waited for */
+      account(w, node->start, host_category(g, node->rank, 0), node->rank, node->label);
+      return true;
+    }
+  }
+  if (at_end && meets_others(g, w->node)) {
+    u32 last;
+    i64 start = meeting_start(g, w->node, &last);
+    account(w, start, PATH_COMMUNICATION, node->rank, node->label);
+    if (g->nodes[last].rank != node->rank)
+      cross(w, PATH_EDGE_COLLECTIVE);
+    w->node = last;
+    return true;
+  }
+  account(w, node->start, node_category(g, node), node->rank, node->label);
+  return true;
+}
+
+/* From the start of a node to the end of the predecessor that finished last. False at the
+ * beginning of the sample. */
+static bool step_back(struct walk *w, bool *at_end) {
+  const struct sample_graph *g = w->g;
+  u32 index = w->node, before = INDEX_NONE;
+  const struct node *node = &g->nodes[index];
+  bool device = NODE_ON_DEVICE(node->kind);
+  i64 end = INT64_MIN;
+  enum path_edge edge = device ? PATH_EDGE_STREAM : PATH_EDGE_THREAD;
+  *at_end = true;
+  if (!node->first) {
+    before = index - 1;
+    end = g->nodes[before].end;
+  }
+  if (node->kind != NODE_BLOCKED) {
+    i64 dep_end = INT64_MIN;
+    u32 dep = latest_dep(g, index, &dep_end);
+    if (dep != INDEX_NONE && dep_end > end) {
+      before = dep;
+      end = dep_end;
+      edge = device ? PATH_EDGE_EVENT : PATH_EDGE_HANDOVER;
+    }
+  }
+  if (device && node->launch != INDEX_NONE) {
+    i64 launched = g->nodes[node->launch].end;
+    launched = launched < node->start ? launched : node->start;
+    if (before == INDEX_NONE || launched > end) {
+      before = node->launch;
+      end = launched;
+      edge = PATH_EDGE_LAUNCH;
+      *at_end = false;
+    }
+  }
+  enum path_category gap = PATH_LAUNCH;
+  if (!device)
+    gap = host_category(g, node->rank, node->phase);
+  else if (node->launch == INDEX_NONE && !node->queued)
+    gap = PATH_UNKNOWN;
+  u32 label =
+      device ? (gap == PATH_UNKNOWN ? LABEL_NOT_KNOWN : LABEL_LAUNCH_LATENCY) : LABEL_HOST_GAP;
+  account(w, before == INDEX_NONE ? g->slices[node->rank].begin : end, gap, node->rank, label);
+  if (before != INDEX_NONE)
+    cross(w, edge);
+  w->node = before;
+  return before != INDEX_NONE;
+}
+
+u32 sample_last_node(const struct slice *slice) {
+  bool device = slice->ends_on_gpu && slice->last_device != INDEX_NONE;
+  return device ? slice->last_device : slice->last_host;
+}
+
+void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out) {
+  const struct slice *last = &g->slices[g->last_rank];
+  struct walk w = {.g = g, .out = out, .node = sample_last_node(last), .now = g->end};
+  bool at_end = true;
+  if (w.node != INDEX_NONE)
+    account(&w, g->nodes[w.node].end,
+            NODE_ON_DEVICE(g->nodes[w.node].kind) ? PATH_UNKNOWN
+                                                  : host_category(g, g->last_rank, 0),
+            g->last_rank, NODE_ON_DEVICE(g->nodes[w.node].kind) ? LABEL_NOT_KNOWN : LABEL_HOST_GAP);
+  /* Each node is crossed and left at most once on the way back; clocks that contradict each other
+   * must not keep us walking. */
+  for (u64 left = 2ull * g->n + 2; w.node != INDEX_NONE && left; left--) {
+    if (!cross_node(&w, at_end)) {
+      at_end = true;
+      continue;
+    }
+    if (!step_back(&w, &at_end))
+      break;
+  }
+  out->wall = g->end - w.now;
+}
+
+static int analyse_sample(void *user, u32 sample, unsigned worker) {
+  struct analysis *a = user;
+  struct graph *graph = a->graph;
+  struct sample_outcome *out = &graph->outcomes[sample];
+  struct sample_graph joined;
+  (void)worker;
+  int error = sample_graph_join(a, sample, &joined);
+  if (error == -E2BIG || (!error && joined.n == 0)) {
+    sample_graph_free(&joined);
+    return 0;
+  }
+  if (!error) {
+    critical_path_walk(&joined, out);
+    error = what_if_replay(&joined, graph->edits, graph->n_edits, out);
+    out->valid = !error;
+  }
+  sample_graph_free(&joined);
+  return error;
+}
+
+static int report_path(struct analysis *a) {
+  struct results *r = a->results;
+  const struct graph *graph = a->graph;
+  i64 wall = 0, by_category[PATH_CATEGORIES] = {0};
+  r->path_by_category = arena_array(a->arena, PATH_CATEGORIES, sizeof(*r->path_by_category));
+  r->path_by_rank = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(double));
+  if (!r->path_by_category || !r->path_by_rank)
+    return -ENOMEM;
+  for (u32 i = 0; i < graph->n_samples; i++)
+    r->path_steps_used += graph->outcomes[i].valid ? graph->samples[i].n : 0;
+  if (r->path_steps_used == 0) {
+    r->path_reason = overlap_why_no_steps(a);
+    return 0;
+  }
+  double n = r->path_steps_used;
+  for (u32 i = 0; i < graph->n_samples; i++) {
+    const struct sample_outcome *out = &graph->outcomes[i];
+    if (!out->valid)
+      continue;
+    wall += out->wall;
+    for (u32 k = 0; k < PATH_CATEGORIES; k++)
+      by_category[k] += out->by_category[k];
+    for (u32 k = 0; k < a->model->n_ranks; k++)
+      r->path_by_rank[k] += ns_to_ms(out->by_rank[k]) / n;
+  }
+  r->path_wall_ms = ns_to_ms(wall) / n;
+  r->n_path_categories = PATH_CATEGORIES;
+  int error = path_labels_report(a, n);
+  if (error)
+    return error;
+  for (u32 k = 0; k < PATH_CATEGORIES; k++)
+    r->path_by_category[k] = (struct share){category_names[k], ns_to_ms(by_category[k]) / n};
+  return 0;
+}
+
+int critical_path_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  r->path_wall_ms = r->path_selfcheck = NAN;
+  if (r->path_reason) {
+    r->what_if_reason = r->path_reason;
+    return 0;
+  }
+  int error = what_if_choose(a);
+  if (!error)
+    error = parallel_for(a->graph->n_samples, a->options->threads, analyse_sample, a);
+  if (!error)
+    error = report_path(a);
+  if (!error)
+    error = what_if_report(a);
+  return error;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which steps are sampled, and how the ranks' slices of one sample become one graph.
+ */
+#include "analyses/path/path_graph.h"
+#include "analyses/path/path_labels.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Nodes kept for all samples together: about 100 bytes each while they are looked at. One step may
+ * be larger than what is wanted, up to the limit. */
+#define NODES_WANTED 2e6
+/* Of a longer run a quarter is enough: its graph must not take more memory than its trace. */
+#define NODES_ALWAYS 250e3
+#define SHARE_WANTED 0.25
+#define NODES_LIMIT 8e6
+#define MAX_STEPS 128u
+#define STEPS_IN_A_ROW 64u
+
+/* Share of the run, at its end, whose detail the rings still hold. */
+static double share_kept(const struct model *model) {
+  double share = 1;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    double kept = (double)model->ranks[i].records,
+           lost = (double)model->ranks[i].lost[TSCOPE_LOSS_RING];
+    if (lost > 0 && kept / (kept + lost) < share)
+      share = kept / (kept + lost);
+  }
+  return share;
+}
+
+static const char *why_no_path(struct analysis *a, double nodes_per_step) {
+  const struct model *model = a->model;
+  if (model->n_ranks > 1 && !model->clock_aligned)
+    return arena_printf(a->arena, "the ranks' clocks are not on one axis (%s)",
+                        model->clock_method ? model->clock_method : "method not known");
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const char *why = gpu_timing_reason(&model->ranks[i]);
+    if (model->ranks[i].launches && !model->ranks[i].gpu_kernels)
+      return arena_printf(a->arena, "when kernels ran on rank %u is not known%s%s",
+                          model->ranks[i].rank, why ? ": " : "", why ? why : "");
+  }
+  if (nodes_per_step > NODES_LIMIT)
+    return arena_printf(a->arena,
+                        a->whole_run ? "no steps were found, and the whole run holds %.0f million "
+                                       "events, more than memory is kept for"
+                                     : "one step holds %.0f million events, more than memory is "
+                                       "kept for",
+                        nodes_per_step / 1e6);
+  return NULL;
+}
+
+/* Whether all ranks' GPUs were watched throughout a step. */
+static bool seen_by_all(const struct analysis *a, u32 step) {
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    struct window window;
+    if (analysis_window(a, rank, step, &window) &&
+        (!analysis_gpu_seen(a, rank, &window) || analysis_untimed(a, rank, step)))
+      return false;
+  }
+  return true;
+}
+
+/* Where GPU times were taken for some steps only: rows of those, as many as there is room for. */
+static void choose_seen_samples(struct analysis *a, u32 first, u32 steps) {
+  struct graph *graph = a->graph;
+  u32 end = a->first_step + a->n_steps, taken = 0;
+  for (u32 step = first; step < end && taken < steps && graph->n_samples < MAX_STEPS;) {
+    u32 n = 0;
+    while (step + n < end && n < STEPS_IN_A_ROW && taken + n < steps && seen_by_all(a, step + n))
+      n++;
+    if (n)
+      graph->samples[graph->n_samples++] = (struct sample){step, n};
+    taken += n;
+    step += n ? n : 1;
+  }
+}
+
+static bool seen_throughout(const struct analysis *a, u32 first) {
+  for (u32 step = first; step < a->first_step + a->n_steps; step++)
+    if (!seen_by_all(a, step))
+      return false;
+  return true;
+}
+
+/* Evenly spread over the usable steps. */
+static void choose_samples(struct analysis *a, double nodes_per_step) {
+  struct graph *graph = a->graph;
+  double kept = share_kept(a->model);
+  u32 end = a->first_step + a->n_steps;
+  /* a tenth less than the rings should hold: ranks and steps differ */
+  u32 usable = kept < 1 ? (u32)(kept * 0.9 * a->model->steps.n) : a->n_steps;
+  usable = usable < 1 ? 1 : usable > a->n_steps ? a->n_steps : usable;
+  double nodes = fmin(NODES_WANTED, fmax(NODES_ALWAYS, SHARE_WANTED * nodes_per_step * usable));
+  double wanted = nodes_per_step > 0 ? nodes / nodes_per_step : MAX_STEPS;
+  u32 steps = wanted < 1 ? 1 : wanted > MAX_STEPS ? MAX_STEPS : (u32)wanted;
+  steps = steps > usable ? usable : steps;
+  if (!seen_throughout(a, end - usable)) {
+    choose_seen_samples(a, end - usable, steps);
+    return;
+  }
+  u32 n = (steps + STEPS_IN_A_ROW - 1) / STEPS_IN_A_ROW, row = steps / n;
+  for (u32 i = 0; i < n; i++) {
+    u32 room_begin = (u32)((u64)usable * i / n), room_end = (u32)((u64)usable * (i + 1) / n);
+    graph->samples[graph->n_samples++] =
+        (struct sample){end - usable + room_begin + (room_end - room_begin - row) / 2, row};
+  }
+}
+
+int graph_plan(struct analysis *a) {
+  const struct model *model = a->model;
+  double records = 0;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    records += (double)model->ranks[i].records;
+  double per_step = a->whole_run ? records : records / model->steps.n / share_kept(model);
+  a->graph = arena_alloc(a->arena, sizeof(*a->graph));
+  if (!a->graph)
+    return -ENOMEM;
+  a->results->path_reason = why_no_path(a, per_step);
+  if (a->results->path_reason)
+    return 0;
+  struct graph *graph = a->graph;
+  if (path_labels_new(&graph->labels) < 0)
+    return -ENOMEM;
+  graph->samples = arena_array(a->arena, MAX_STEPS, sizeof(*graph->samples));
+  if (!graph->samples)
+    return -ENOMEM;
+  choose_samples(a, per_step);
+  graph->slices =
+      arena_array(a->arena, (size_t)graph->n_samples * model->n_ranks + 1, sizeof(*graph->slices));
+  graph->outcomes = arena_array(a->arena, graph->n_samples + 1u, sizeof(*graph->outcomes));
+  if (!graph->slices || !graph->outcomes)
+    return -ENOMEM;
+  for (u32 i = 0; i < graph->n_samples; i++) {
+    graph->outcomes[i].by_rank = arena_array(a->arena, model->n_ranks + 1u, sizeof(i64));
+    if (!graph->outcomes[i].by_rank)
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+void graph_free(struct analysis *a) {
+  if (!a->graph)
+    return;
+  path_labels_free(a->graph->labels);
+  for (u32 i = 0; a->graph->outcomes && i < a->graph->n_samples; i++)
+    free(a->graph->outcomes[i].segments);
+  if (!a->graph->slices)
+    return;
+  for (size_t i = 0; i < (size_t)a->graph->n_samples * a->model->n_ranks; i++)
+    slice_free(&a->graph->slices[i]);
+}
+
+static void append_slice(struct sample_graph *g, struct slice *slice, u32 *n_deps) {
+  u32 base = g->n;
+  for (u32 i = 0; i < slice->n_nodes; i++) {
+    struct node node = slice->nodes[i];
+    node.launch = node.launch == INDEX_NONE ? INDEX_NONE : node.launch + base;
+    node.first_dep += *n_deps;
+    g->nodes[g->n++] = node;
+  }
+  for (u32 i = 0; i < slice->n_deps; i++)
+    g->deps[(*n_deps)++] = slice->deps[i] + base;
+  slice->last_host = slice->last_host == INDEX_NONE ? INDEX_NONE : slice->last_host + base;
+  slice->last_device = slice->last_device == INDEX_NONE ? INDEX_NONE : slice->last_device + base;
+  slice_free(slice);
+}
+
+static int append_all(struct sample_graph *g) {
+  size_t n = 0, n_deps = 0;
+  for (u32 i = 0; i < g->n_ranks; i++) {
+    n += g->slices[i].n_nodes;
+    n_deps += g->slices[i].n_deps;
+  }
+  if (n > NODES_LIMIT * 2)
+    return -E2BIG;
+  g->nodes = malloc((n + 1) * sizeof(*g->nodes));
+  g->deps = malloc((n_deps + 1) * sizeof(u32));
+  g->base = malloc((g->n_ranks + 1) * sizeof(u32));
+  if (!g->nodes || !g->deps || !g->base)
+    return -ENOMEM;
+  u32 deps = 0;
+  g->begin = INT64_MAX;
+  g->end = INT64_MIN;
+  for (u32 i = 0; i < g->n_ranks; i++) {
+    struct slice *slice = &g->slices[i];
+    g->base[i] = g->n;
+    if (!slice->present)
+      continue;
+    g->begin = slice->begin < g->begin ? slice->begin : g->begin;
+    if (slice->end > g->end) {
+      g->end = slice->end;
+      g->last_rank = i;
+    }
+    append_slice(g, slice, &deps);
+  }
+  g->base[g->n_ranks] = g->n;
+  g->nodes[g->n] = (struct node){.first_dep = deps};
+  return 0;
+}
+
+/* A node at its collective. */
+struct attendance {
+  i64 start;
+  u32 collective, node;
+};
+
+static int by_collective_and_start(const void *left, const void *right) {
+  const struct attendance *a = left, *b = right;
+  if (a->collective != b->collective)
+    return a->collective < b->collective ? -1 : 1;
+  if (a->start != b->start)
+    return a->start < b->start ? -1 : 1;
+  return a->node < b->node ? -1 : 1;
+}
+
+/* All calls of all collective nodes; counts them if `met` is NULL. */
+static size_t list_attendance(const struct analysis *a, const struct sample_graph *g,
+                              struct attendance *met) {
+  const struct model *model = a->model;
+  size_t n = 0;
+  for (u32 i = 0; i < g->n; i++) {
+    const struct node *node = &g->nodes[i];
+    if (node->kind != NODE_COLLECTIVE || node->arrival == INDEX_NONE)
+      continue;
+    u32 call = node->arrival;
+    do {
+      u32 collective = model->arrivals[call].collective;
+      if (collective != INDEX_NONE) {
+        if (met)
+          met[n] = (struct attendance){node->start, collective, i};
+        n++;
+      }
+      call = a->next_call[call];
+    } while (call != node->arrival);
+  }
+  return n;
+}
+
+static void number_meetings(const struct model *model, struct sample_graph *g,
+                            const struct attendance *met, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    u32 collective = met[i].collective;
+    if (i == 0 || collective != met[i - 1].collective)
+      g->meetings[g->n_meetings++] =
+          (struct meeting){(u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
+    g->members[i] = met[i].node;
+    g->meetings[g->n_meetings - 1].n++;
+    g->first_attended[met[i].node]++;
+  }
+  for (u32 i = 0, sum = 0; i <= g->n; i++)
+    sum = g->first_attended[i] += sum;
+  for (u32 m = g->n_meetings; m-- > 0;)
+    for (u32 k = g->meetings[m].n; k-- > 0;)
+      g->attended[--g->first_attended[g->members[g->meetings[m].first + k]]] = m;
+}
+
+/* Brings the nodes of one collective together. */
+static int join_collectives(const struct analysis *a, struct sample_graph *g) {
+  size_t n = list_attendance(a, g, NULL);
+  struct attendance *met = malloc((n + 1) * sizeof(*met));
+  g->members = malloc((n + 1) * sizeof(u32));
+  g->attended = malloc((n + 1) * sizeof(u32));
+  g->meetings = malloc((n + 1) * sizeof(*g->meetings));
+  g->first_attended = calloc(g->n + 1u, sizeof(u32));
+  int error = -ENOMEM;
+  if (met && g->members && g->attended && g->meetings && g->first_attended) {
+    list_attendance(a, g, met);
+    qsort(met, n, sizeof(*met), by_collective_and_start);
+    number_meetings(a->model, g, met, n);
+    error = 0;
+  }
+  free(met);
+  return error;
+}
+
+/* Makes the nodes' keys dense: phases first, then by open addressing in order of appearance. */
+static int number_keys(struct sample_graph *g) {
+  u32 mask = 1023, *slots = NULL, *keys = NULL, n = 0;
+  for (;;) {
+    slots = calloc(mask + 1u, sizeof(u32));
+    keys = malloc((mask / 2 + 1u) * sizeof(u32));
+    if (!slots || !keys)
+      break;
+    n = 0;
+    u32 i = 0;
+    for (; i < g->n && n < mask / 2; i++) {
+      u32 key = g->nodes[i].key;
+      if (key < HOST_KEYS)
+        continue;
+      u32 at = (key * 0x9e3779b9u >> 8) & mask;
+      while (slots[at] && keys[slots[at] - 1] != key)
+        at = (at + 1) & mask;
+      if (!slots[at]) {
+        keys[n] = key;
+        slots[at] = ++n;
+      }
+    }
+    if (i == g->n)
+      break;
+    free(slots);
+    free(keys);
+    mask = mask * 2 + 1;
+  }
+  if (slots && keys)
+    for (u32 i = 0; i < g->n; i++) {
+      u32 key = g->nodes[i].key;
+      if (key < HOST_KEYS)
+        continue;
+      u32 at = (key * 0x9e3779b9u >> 8) & mask;
+      while (keys[slots[at] - 1] != key)
+        at = (at + 1) & mask;
+      g->nodes[i].key = HOST_KEYS + slots[at] - 1;
+    }
+  int error = slots && keys ? 0 : -ENOMEM;
+  free(slots);
+  free(keys);
+  g->n_keys = HOST_KEYS + (error ? 0 : n);
+  return error;
+}
+
+int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *g) {
+  *g = (struct sample_graph){.n_ranks = a->model->n_ranks,
+                             .slices = &a->graph->slices[(size_t)sample * a->model->n_ranks]};
+  int error = append_all(g);
+  if (!error)
+    error = join_collectives(a, g);
+  if (!error)
+    error = number_keys(g);
+  return error;
+}
+
+void sample_graph_free(struct sample_graph *g) {
+  free(g->nodes);
+  free(g->deps);
+  free(g->base);
+  free(g->meetings);
+  free(g->members);
+  free(g->attended);
+  free(g->first_attended);
+}
+
+i64 meeting_start(const struct sample_graph *g, u32 node, u32 *last) {
+  i64 end = g->nodes[node].end, latest = INT64_MIN;
+  for (u32 i = g->first_attended[node]; i < g->first_attended[node + 1]; i++) {
+    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    const u32 *members = &g->members[meeting->first];
+    u32 k = meeting->n - 1;
+    /* A root that need not wait can end before others start. */
+    while (!meeting->barrier && k > 0 && g->nodes[members[k]].start > end)
+      k--;
+    if (g->nodes[members[k]].start > latest) {
+      latest = g->nodes[members[k]].start;
+      *last = members[k];
+    }
+  }
+  return latest < end ? latest : end;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What had to wait for what, in samples of the steps: the input of critical_path.c and what_if.c.
+ *
+ * A sample is a few steps in a row: what reaches over from one step into the next (a host that runs
+ * ahead of its device) then counts as it does in the run. While a rank's timeline is loaded,
+ * slice.c cuts the samples out of it; graph.c then joins the ranks' slices at their collectives.
+ *
+ * A node is a stretch of work on one lane; the nodes of a lane are adjacent and in order. Host
+ * lanes are flattened: nested phases become stretches of their own time (NODE_HOST), calls are
+ * nodes, and the time between a call and the node before it belongs to `phase`.
+ */
+#ifndef TSCOPE_GRAPH_H
+#define TSCOPE_GRAPH_H
+
+#include "analyses/analysis.h"
+
+enum node_kind {
+  NODE_HOST = 1, /* own time of a phase */
+  NODE_LAUNCH,   /* a call that puts work on a stream */
+  NODE_BLOCKED,  /* host waiting for the device or a collective */
+  NODE_KERNEL,   /* from here on: on the device, or a gloo worker */
+  NODE_COPY,
+  NODE_COLLECTIVE,
+};
+#define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
+
+#define HOST_KEYS 8u /* keys below this are phases: own time and gaps of the host */
+
+struct node {
+  i64 start, end; /* cut to the sample */
+  u32 key;        /* what work it is, alike on all ranks */
+  u32 label;      /* its name: see path_labels.h */
+  u32 launch;     /* node that launched it, INDEX_NONE */
+  u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
+  u32 rank;      /* index into model.ranks */
+  u32 first_dep; /* its dependencies end where the next node's begin */
+  u8 kind;
+  u8 phase;    /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
+  bool first;  /* on its lane */
+  bool cut;    /* goes on after the sample */
+  bool queued; /* on the device: launched before the sample began */
+};
+
+/* One rank's part of one sample. */
+struct slice {
+  struct node *nodes; /* n_nodes + 1; the last only closes first_dep */
+  u32 *deps; /* nodes that must end before: event waits (device), what released it (host) */
+  u32 n_nodes, n_deps;
+  i64 begin, end;
+  i64 host_end; /* where the host is done with the sample's steps: end at the latest */
+  u32 last_host, last_device; /* nodes of these steps that end last, INDEX_NONE */
+  bool present, on_gpu;
+  bool ends_on_gpu; /* the host was done with the sample before the device was */
+};
+
+/* Members in order of start. */
+struct meeting {
+  u32 first, n; /* in members */
+  bool barrier; /* nobody ends before all have started */
+};
+
+/* All ranks' slices of one sample, joined. */
+struct sample_graph {
+  struct node *nodes; /* n + 1; by rank, then lane */
+  u32 *deps;
+  u32 n;
+  u32 *base; /* [n_ranks + 1] first node of each rank */
+  struct slice *slices;
+  u32 n_ranks;
+  struct meeting *meetings;
+  u32 *members;  /* nodes */
+  u32 *attended; /* meetings, of node i from first_attended[i] on; several in a group's kernel */
+  u32 *first_attended; /* [n + 1] */
+  u32 n_meetings;
+  u32 n_keys;
+  i64 begin, end; /* earliest begin and latest end of the ranks' slices */
+  u32 last_rank;  /* whose slice ends last */
+};
+
+enum path_category {
+  PATH_COMPUTE,
+  PATH_COMMUNICATION,
+  PATH_COPY,
+  PATH_LAUNCH,
+  PATH_INPUT,
+  PATH_HOST,
+  PATH_UNKNOWN,
+  PATH_CATEGORIES
+};
+
+/* What leads from one stretch of the path to the next. */
+enum path_edge {
+  PATH_EDGE_NONE,
+  PATH_EDGE_THREAD,     /* next on the same thread */
+  PATH_EDGE_STREAM,     /* next on the same stream */
+  PATH_EDGE_LAUNCH,     /* the host launches, the device begins */
+  PATH_EDGE_EVENT,      /* a stream waits for an event of another */
+  PATH_EDGE_SYNC,       /* the host waits for the device */
+  PATH_EDGE_HANDOVER,   /* a thread waits for another */
+  PATH_EDGE_COLLECTIVE, /* a rank waits for the last to arrive */
+  PATH_EDGES
+};
+
+struct path_segment {
+  i64 start, end;
+  u32 label, rank; /* rank: index into model.ranks */
+  u8 category;     /* enum path_category */
+  u8 edge;         /* enum path_edge: how the path comes to it */
+};
+
+/* Edits of a replay; a rank is an index into model.ranks. */
+#define NO_RANK (-1)
+#define EVERY_RANK (-2)
+struct edit {
+  i64 rank; /* brought to the median of its peers */
+  bool free_communication, free_launches, free_input;
+};
+#define MAX_EDITS 8
+
+/* Steps in a row. */
+struct sample {
+  u32 first, n;
+};
+
+/* What one sample gave. */
+struct sample_outcome {
+  bool valid;
+  i64 wall; /* length of the path */
+  i64 by_category[PATH_CATEGORIES];
+  i64 *by_rank; /* [n_ranks] */
+  i64 replayed; /* unedited, from the sample's begin */
+  i64 measured;
+  i64 saved[MAX_EDITS];          /* against the unedited replay */
+  u64 contradictions;            /* dependencies that cannot all be true */
+  struct path_segment *segments; /* of the path, the last first */
+  u32 n_segments, room_segments;
+  u64 crossed[PATH_EDGES];
+};
+
+struct path_labels;
+
+struct graph {
+  struct path_labels *labels;
+  u32 n_samples;
+  struct sample *samples; /* ascending */
+  struct slice *slices;   /* [n_samples * n_ranks] */
+  struct sample_outcome *outcomes;
+  struct edit edits[MAX_EDITS];
+  u32 n_edits;
+};
+
+/* slice.c */
+int slice_cut(struct analysis *a, const struct timeline *timeline);
+void slice_free(struct slice *slice);
+
+/* graph.c: joins sample's slices and frees them. 0, or negative errno. */
+int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
+void sample_graph_free(struct sample_graph *graph);
+
+/* Whether a node is a collective of which the members are known. */
+static inline bool meets_others(const struct sample_graph *graph, u32 node) {
+  return graph->first_attended[node] < graph->first_attended[node + 1];
+}
+
+/* Start of a collective's transfer as node saw it: the latest start among the members it had to
+ * wait for, and which that was. */
+i64 meeting_start(const struct sample_graph *graph, u32 node, u32 *last);
+
+/* Where a rank's sample ends: at its host's last node, or at its device's where that was done
+ * later. INDEX_NONE if there is none. */
+u32 sample_last_node(const struct slice *slice);
+
+/* critical_path.c */
+void critical_path_walk(const struct sample_graph *graph, struct sample_outcome *outcome);
+
+/* what_if.c */
+int what_if_replay(const struct sample_graph *graph, const struct edit *edits, u32 n_edits,
+                   struct sample_outcome *outcome);
+int what_if_choose(struct analysis *a);
+int what_if_report(struct analysis *a);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the critical path is made of, by name: kernels, operators, calls. Names live in timelines
+ * that are gone when the path is walked; nodes keep a number, and here is what it stands for.
+ */
+#include "analyses/path/path_labels.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "base/vector.h"
+
+enum { LABELS_LISTED = 50, SEGMENTS_LISTED = 200 };
+
+struct label {
+  u32 number;
+  const char *text;
+};
+
+struct path_labels {
+  pthread_mutex_t lock;
+  struct arena arena;
+  VECTOR(struct label) list;
+  u32 *slots; /* one more than the index in the list */
+  u32 n_slots;
+};
+
+int path_labels_new(struct path_labels **labels) {
+  *labels = calloc(1, sizeof(**labels));
+  if (!*labels)
+    return -ENOMEM;
+  pthread_mutex_init(&(*labels)->lock, NULL);
+  return 0;
+}
+
+void path_labels_free(struct path_labels *labels) {
+  if (!labels)
+    return;
+  pthread_mutex_destroy(&labels->lock);
+  arena_release(&labels->arena);
+  free(labels->list.at);
+  free(labels->slots);
+  free(labels);
+}
+
+static u32 *slot_of(const struct path_labels *labels, u32 number) {
+  u32 slot = (number * 0x9e3779b9u) & (labels->n_slots - 1);
+  while (labels->slots[slot] && labels->list.at[labels->slots[slot] - 1].number != number)
+    slot = (slot + 1) & (labels->n_slots - 1);
+  return &labels->slots[slot];
+}
+
+static bool grow(struct path_labels *labels) {
+  u32 n = labels->n_slots ? labels->n_slots * 2 : 1024;
+  u32 *slots = calloc(n, sizeof(u32));
+  if (!slots)
+    return false;
+  free(labels->slots);
+  labels->slots = slots;
+  labels->n_slots = n;
+  for (u32 i = 0; i < labels->list.n; i++)
+    *slot_of(labels, labels->list.at[i].number) = i + 1;
+  return true;
+}
+
+int path_labels_add(struct path_labels *labels, u32 number, const char *text) {
+  pthread_mutex_lock(&labels->lock);
+  bool room = 2 * labels->list.n < labels->n_slots || grow(labels);
+  u32 *slot = room ? slot_of(labels, number) : NULL;
+  if (room && !*slot) {
+    const char *copy = arena_text(&labels->arena, text);
+    room = copy && VECTOR_PUSH(&labels->list, (struct label){number, copy});
+    if (room)
+      *slot = labels->list.n;
+  }
+  pthread_mutex_unlock(&labels->lock);
+  return room ? 0 : -ENOMEM;
+}
+
+static const char *text_of(const struct path_labels *labels, u32 number) {
+  static const char *const phases[] = {[0] = "host, outside all phases",
+#define X(n, v, t) [v] = t,
+                                       TSCOPE_PHASES(X)
+#undef X
+  };
+  switch (number) {
+  case LABEL_LAUNCH_LATENCY:
+    return "launched, not begun";
+  case LABEL_HOST_GAP:
+    return "host, between calls";
+  case LABEL_WAKING_UP:
+    return "host, waking up";
+  case LABEL_NOT_KNOWN:
+    return "unknown";
+  }
+  if (number < HOST_KEYS)
+    return number < sizeof(phases) / sizeof(phases[0]) && phases[number] ? phases[number] : "host";
+  u32 slot = labels->n_slots ? *slot_of(labels, number) : 0;
+  return slot ? labels->list.at[slot - 1].text : "unknown";
+}
+
+/* Traces of tscope's own have kernels' names mangled; nothing else on the path begins like one. */
+static const struct kernel *mangled_kernel(struct analysis *a, const char *text) {
+  return strncmp(text, "_Z", 2) == 0 ? kernel_lookup(a->kernel_names, text) : NULL;
+}
+
+/* For people: whole, and short. In the run's arena; NULL when there is no memory. */
+static const char *readable(struct analysis *a, u32 label, const char **shortened) {
+  const char *text = text_of(a->graph->labels, label);
+  const struct kernel *kernel = mangled_kernel(a, text);
+  const char *whole = arena_text(a->arena, kernel ? kernel->demangled : text);
+  *shortened = kernel ? arena_text(a->arena, kernel->shortened) : whole;
+  return *shortened ? whole : NULL;
+}
+
+static int by_label(const void *left, const void *right) {
+  const struct path_segment *a = left, *b = right;
+  if (a->label != b->label)
+    return a->label < b->label ? -1 : 1;
+  return a->category < b->category ? -1 : a->category > b->category;
+}
+
+/* The same label may name a kernel and a call. */
+static bool same_work(const struct path_segment *a, const struct path_segment *b) {
+  return a->label == b->label && a->category == b->category;
+}
+
+struct label_sum {
+  u32 label;
+  u8 category;
+  i64 ns;
+  u64 count;
+};
+
+static int longer_first(const void *left, const void *right) {
+  const struct label_sum *a = left, *b = right;
+  if (a->ns != b->ns)
+    return a->ns > b->ns ? -1 : 1;
+  if (a->label != b->label)
+    return a->label < b->label ? -1 : 1;
+  return a->category < b->category ? -1 : a->category > b->category;
+}
+
+static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double steps) {
+  struct results *r = a->results;
+  struct label_sum *sums = malloc((n + 1u) * sizeof(*sums));
+  u32 n_sums = 0;
+  if (!sums)
+    return -ENOMEM;
+  if (n)
+    qsort(all, n, sizeof(*all), by_label);
+  for (u32 i = 0; i < n; i++) {
+    if (i == 0 || !same_work(&all[i - 1], &all[i]))
+      sums[n_sums++] = (struct label_sum){all[i].label, all[i].category, 0, 0};
+    sums[n_sums - 1].ns += all[i].end - all[i].start;
+    sums[n_sums - 1].count++;
+  }
+  if (n_sums)
+    qsort(sums, n_sums, sizeof(*sums), longer_first);
+  n_sums = n_sums < LABELS_LISTED ? n_sums : LABELS_LISTED;
+  r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
+  bool room = r->path_by_name != NULL;
+  for (u32 i = 0; i < n_sums && room; i++) {
+    const char *shortened, *name = readable(a, sums[i].label, &shortened);
+    r->path_by_name[r->n_path_by_name++] =
+        (struct path_name_result){.name = name,
+                                  .category = path_category_name(sums[i].category),
+                                  .shortened = shortened,
+                                  .ms = ns_to_ms(sums[i].ns) / steps,
+                                  .count = (double)sums[i].count / steps};
+    room = name != NULL;
+  }
+  free(sums);
+  return room ? 0 : -ENOMEM;
+}
+
+/* The path of the first sample, from its beginning; the walk went back from its end. */
+static int list_segments(struct analysis *a, const struct sample_outcome *out) {
+  struct results *r = a->results;
+  u32 n = out->n_segments < SEGMENTS_LISTED ? out->n_segments : SEGMENTS_LISTED;
+  r->path_segments = arena_array(a->arena, n, sizeof(*r->path_segments));
+  if (!r->path_segments)
+    return -ENOMEM;
+  i64 origin = n ? out->segments[out->n_segments - 1].start : 0;
+  for (u32 i = 0; i < n; i++) {
+    const struct path_segment *segment = &out->segments[out->n_segments - 1 - i];
+    const char *shortened, *name = readable(a, segment->label, &shortened);
+    if (!name)
+      return -ENOMEM;
+    r->path_segments[r->n_path_segments++] =
+        (struct path_segment_result){.rank = a->model->ranks[segment->rank].rank,
+                                     .name = name,
+                                     .category = path_category_name(segment->category),
+                                     .reached_by = path_edge_name(segment->edge),
+                                     .start_ms = ns_to_ms(segment->start - origin),
+                                     .ms = ns_to_ms(segment->end - segment->start)};
+  }
+  return 0;
+}
+
+int path_labels_report(struct analysis *a, double steps) {
+  const struct graph *graph = a->graph;
+  struct results *r = a->results;
+  VECTOR(struct path_segment) all = {0};
+  u64 crossed[PATH_EDGES] = {0};
+  bool room = true, listed = false;
+  int error = 0;
+  for (u32 i = 0; i < graph->n_samples && !error && room; i++) {
+    const struct sample_outcome *out = &graph->outcomes[i];
+    if (!out->valid)
+      continue;
+    if (!listed)
+      error = list_segments(a, out);
+    listed = true;
+    for (u32 k = 0; k < out->n_segments && room; k++)
+      room = VECTOR_PUSH(&all, out->segments[k]);
+    for (u32 k = 0; k < PATH_EDGES; k++)
+      crossed[k] += out->crossed[k];
+  }
+  if (!error)
+    error = room ? list_sums(a, all.at, all.n, steps) : -ENOMEM;
+  free(all.at);
+  r->path_edges = arena_array(a->arena, PATH_EDGES, sizeof(*r->path_edges));
+  if (!r->path_edges)
+    return -ENOMEM;
+  for (u32 k = 1; k < PATH_EDGES; k++)
+    r->path_edges[r->n_path_edges++] =
+        (struct path_edge_result){path_edge_name((u8)k), (double)crossed[k] / steps};
+  return error;
+}

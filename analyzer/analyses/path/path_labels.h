@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names on the critical path.
+ */
+#ifndef TSCOPE_PATH_LABELS_H
+#define TSCOPE_PATH_LABELS_H
+
+#include "analyses/path/path_graph.h"
+
+/* Labels below HOST_KEYS are phases; these are no names of a trace's; others are hashes of such. */
+enum path_label {
+  LABEL_LAUNCH_LATENCY = 0xfffffff0u,
+  LABEL_HOST_GAP,
+  LABEL_WAKING_UP,
+  LABEL_NOT_KNOWN,
+};
+
+int path_labels_new(struct path_labels **labels);
+void path_labels_free(struct path_labels *labels);
+
+/* From several threads at once. 0, or -ENOMEM. */
+int path_labels_add(struct path_labels *labels, u32 number, const char *text);
+
+/* What the walked samples are made of, by name, and what their paths crossed. */
+int path_labels_report(struct analysis *a, double steps);
+
+const char *path_category_name(u8 category);
+const char *path_edge_name(u8 edge);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cuts the samples out of a rank's timeline, host lanes flattened.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/path/path_labels.h"
+#include "analyses/path/path_slice.h"
+
+static u32 hash_name(const char *text) {
+  u32 hash = 2166136261u; /* FNV-1a */
+  for (; text && *text; text++)
+    hash = (hash ^ (u8)*text) * 16777619u;
+  return hash;
+}
+
+static u32 label_of(struct cutter *c, const struct span *span) {
+  u32 name = span->name;
+  if (!c->name_keys[name]) {
+    const char *text = name ? c->a->source.name(c->t, name) : NULL;
+    u32 hash = text ? hash_name(text) : 0;
+    hash = hash < HOST_KEYS || hash >= LABEL_LAUNCH_LATENCY ? HOST_KEYS : hash;
+    c->name_keys[name] = text ? hash : LABEL_NOT_KNOWN;
+    if (text && path_labels_add(c->a->graph->labels, hash, text) < 0)
+      c->error = -ENOMEM;
+  }
+  return c->name_keys[name];
+}
+
+static u32 key_of(struct cutter *c, const struct span *span) {
+  u32 key = label_of(c, span) ^ (span->kind * 0x9e3779b9u) ^ (span->category * 0x85ebca6bu);
+  return key < HOST_KEYS ? key + HOST_KEYS : key;
+}
+
+static u8 node_kind(u8 kind) {
+  switch (kind) {
+  case SPAN_LAUNCH:
+  case SPAN_COLL_CALL:
+    return NODE_LAUNCH;
+  case SPAN_SYNC:
+  case SPAN_COMM_WAIT:
+    return NODE_BLOCKED;
+  case SPAN_PHASE:
+  case SPAN_OP:
+    return NODE_HOST;
+  case SPAN_COPY:
+  case SPAN_FILL:
+    return NODE_COPY;
+  case SPAN_COLLECTIVE:
+    return NODE_COLLECTIVE;
+  default:
+    return NODE_KERNEL;
+  }
+}
+
+static u32 emit(struct cutter *c, struct lane_state *lane, struct node node) {
+  node.first = lane->next == lane->base;
+  node.rank = c->t->rank;
+  c->slice->nodes[lane->next] = node;
+  return lane->next++;
+}
+
+static u8 top_phase(const struct lane_state *lane) {
+  return lane->depth ? lane->open[lane->depth - 1].phase : 0;
+}
+
+static void emit_own_time(struct cutter *c, struct lane_state *lane, i64 until) {
+  u8 phase = top_phase(lane);
+  if (until <= lane->covered || !phase)
+    return;
+  emit(c, lane,
+       (struct node){.start = lane->covered,
+                     .end = until,
+                     .kind = NODE_HOST,
+                     .key = lane->open[lane->depth - 1].key,
+                     .label = lane->open[lane->depth - 1].label,
+                     .phase = phase,
+                     .launch = INDEX_NONE,
+                     .arrival = INDEX_NONE});
+  lane->covered = until;
+}
+
+static void close_phases(struct cutter *c, struct lane_state *lane, i64 now) {
+  while (lane->depth && lane->open[lane->depth - 1].end <= now) {
+    emit_own_time(c, lane, lane->open[lane->depth - 1].end);
+    lane->depth--;
+  }
+}
+
+static bool ends_input_pause(const struct cutter *c, const struct span *span) {
+  u32 index = (u32)(span - c->t->spans), low = 0, high = c->n_pauses;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (c->pauses[middle].span < index)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < c->n_pauses && c->pauses[low].span == index;
+}
+
+/* A phase or an operator: what is inside it takes from its own time. An operator belongs to the
+ * phase it is in; one outside all phases is the user's. */
+static void open_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+                           i64 start, i64 end) {
+  bool op = span->kind == SPAN_OP;
+  u8 phase = !op && span->category < HOST_KEYS ? span->category : TSCOPE_PHASE_USER;
+  emit_own_time(c, lane, start);
+  if (op && lane->covered < start)
+    lane->covered = start; /* time between operators is of none */
+  if (lane->depth == MAX_DEPTH)
+    return;
+  /* A user's range inside a phase says nothing about the phase. */
+  if (phase == TSCOPE_PHASE_USER && lane->depth)
+    phase = top_phase(lane);
+  lane->open[lane->depth].end = end;
+  lane->open[lane->depth].key = op ? key_of(c, span) : phase;
+  lane->open[lane->depth].label = label_of(c, span);
+  lane->open[lane->depth].op = op;
+  lane->open[lane->depth++].phase = phase;
+}
+
+static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+                          i64 start, i64 end) {
+  close_phases(c, lane, start);
+  if (span->kind == SPAN_PHASE || span->kind == SPAN_OP) {
+    open_host_span(c, lane, span, start, end);
+    return INDEX_NONE;
+  }
+  /* A call made inside another is part of it. */
+  if (start < lane->covered && lane->leaf != INDEX_NONE)
+    return lane->leaf;
+  /* An operator's own time before a call has its name; a phase's is the gap before the call. */
+  if (lane->depth && lane->open[lane->depth - 1].op)
+    emit_own_time(c, lane, start);
+  lane->leaf =
+      emit(c, lane,
+           (struct node){.start = start,
+                         .end = end,
+                         .kind = node_kind(span->kind),
+                         .key = key_of(c, span),
+                         .label = label_of(c, span),
+                         .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
+                         .launch = INDEX_NONE,
+                         .arrival = INDEX_NONE});
+  lane->covered = end;
+  return lane->leaf;
+}
+
+static u32 take_device_span(struct cutter *c, struct lane_state *lane, const struct span *span,
+                            i64 start, i64 end) {
+  bool met = span->kind == SPAN_COLLECTIVE;
+  return emit(c, lane,
+              (struct node){.start = start,
+                            .end = end,
+                            .cut = span->end > c->slice->end,
+                            .kind = node_kind(span->kind),
+                            .key = key_of(c, span),
+                            .label = label_of(c, span),
+                            .launch = INDEX_NONE,
+                            .arrival = met ? span->link : INDEX_NONE});
+}
+
+/* Room per lane: a call is one node, and one for an operator's time before it; a phase or operator
+ * two (before it, and its end). */
+static u32 lay_out_lanes(struct cutter *c, u32 n_spans) {
+  for (u32 i = 0; i < c->t->n_lanes; i++)
+    c->lanes[i] = (struct lane_state){.covered = c->slice->begin, .leaf = INDEX_NONE};
+  for (u32 i = 0; i < n_spans; i++) {
+    const struct span *span = &c->t->spans[span_at(c, i)];
+    c->lanes[span->lane].next += SPAN_ON_DEVICE(span->kind) ? 1 : 2;
+  }
+  u32 total = 0;
+  for (u32 i = 0; i < c->t->n_lanes; i++) {
+    u32 room = c->lanes[i].next;
+    c->lanes[i].base = c->lanes[i].next = total;
+    total += room;
+  }
+  return total;
+}
+
+/* Closes the room that lanes did not use; node_of[] and lanes follow. */
+static void compact(struct cutter *c, u32 n_spans) {
+  u32 total = 0;
+  for (u32 i = 0; i < c->t->n_lanes; i++) {
+    struct lane_state *lane = &c->lanes[i];
+    u32 n = lane->next - lane->base;
+    lane->shift = lane->base - total;
+    memmove(&c->slice->nodes[total], &c->slice->nodes[lane->base], n * sizeof(struct node));
+    lane->base = total;
+    lane->next = total + n;
+    total += n;
+  }
+  for (u32 i = 0; i < n_spans; i++)
+    if (c->node_of[i] != INDEX_NONE)
+      c->node_of[i] -= c->lanes[c->t->spans[span_at(c, i)].lane].shift;
+  c->slice->n_nodes = total;
+}
+
+/* What the host does after the steps' end on the host, and what goes on on the device after their
+ * end on the device, is of later steps, or of none. */
+static void find_last(struct cutter *c) {
+  struct slice *slice = c->slice;
+  slice->last_host = slice->last_device = INDEX_NONE;
+  for (u32 i = 0; i < slice->n_nodes; i++) {
+    const struct node *node = &slice->nodes[i];
+    bool device = NODE_ON_DEVICE(node->kind);
+    u32 *last = device ? &slice->last_device : &slice->last_host;
+    if (device ? node->cut : node->start >= slice->host_end)
+      continue;
+    if (*last == INDEX_NONE || node->end >= slice->nodes[*last].end)
+      *last = i;
+  }
+  if (c->a->whole_run && slice->last_host != INDEX_NONE && slice->last_device != INDEX_NONE)
+    slice->ends_on_gpu = slice->nodes[slice->last_device].end > slice->nodes[slice->last_host].end;
+  if (c->a->whole_run && slice->ends_on_gpu)
+    slice->host_end = slice->nodes[slice->last_host].end;
+}
+
+static int cut_spans(struct cutter *c) {
+  struct slice *slice = c->slice;
+  u32 n_spans = c->n_carried + c->high - c->low;
+  u32 room = lay_out_lanes(c, n_spans);
+  slice->nodes = calloc(room + 1u, sizeof(*slice->nodes));
+  c->node_of = malloc((n_spans + 1u) * sizeof(u32));
+  int error = -ENOMEM;
+  if (slice->nodes && c->node_of) {
+    for (u32 i = 0; i < n_spans; i++) {
+      const struct span *span = &c->t->spans[span_at(c, i)];
+      struct lane_state *lane = &c->lanes[span->lane];
+      i64 start = span->start < slice->begin ? slice->begin : span->start;
+      i64 end = span->end > slice->end ? slice->end : span->end;
+      end = end < start ? start : end;
+      c->node_of[i] = SPAN_ON_DEVICE(span->kind) ? take_device_span(c, lane, span, start, end)
+                                                 : take_host_span(c, lane, span, start, end);
+    }
+    for (u32 i = 0; i < c->t->n_lanes; i++)
+      close_phases(c, &c->lanes[i], INT64_MAX);
+    compact(c, n_spans);
+    error = slice_link(c, n_spans);
+    find_last(c);
+    slice->present = true;
+    slice->on_gpu = c->t->on_gpu;
+  }
+  free(c->node_of);
+  return error;
+}
+
+static u32 first_span_from(const struct timeline *t, i64 time) {
+  u32 low = 0, high = t->n_spans;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (t->spans[middle].start < time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* From the begin of the first step to the end of the last that this rank has of a sample. */
+static bool sample_window(const struct analysis *a, u32 rank, const struct sample *sample,
+                          struct window *all) {
+  bool found = false;
+  for (u32 i = 0; i < sample->n; i++) {
+    struct window window;
+    if (!analysis_window(a, rank, sample->first + i, &window))
+      continue;
+    all->begin = found ? all->begin : window.begin;
+    all->end = window.end;
+    all->step = window.step;
+    found = true;
+  }
+  return found;
+}
+
+static int cut_sample(struct cutter *c, u32 sample) {
+  struct graph *graph = c->a->graph;
+  const struct timeline *t = c->t;
+  struct window window;
+  c->slice = &graph->slices[(size_t)sample * c->a->model->n_ranks + t->rank];
+  if (!sample_window(c->a, t->rank, &graph->samples[sample], &window))
+    return 0;
+  if (t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin)
+    return 0;
+  if (t->on_gpu && !analysis_gpu_seen(c->a, t->rank, &window))
+    return 0;
+  c->slice->ends_on_gpu = analysis_ends_on_gpu(c->a, t->rank, window.step);
+  c->slice->begin = window.begin;
+  c->slice->end = c->slice->host_end = window.end;
+  if (c->slice->ends_on_gpu)
+    c->slice->host_end -= analysis_host_ahead(c->a, t->rank, window.step, window.step);
+  c->low = first_span_from(t, window.begin);
+  c->high = first_span_from(t, window.end);
+  return cut_spans(c);
+}
+
+/* Spans already running when a sample began, in order of start. */
+struct carry {
+  u32 sample, span;
+};
+
+static int add_carry(struct carry **list, u32 *n, u32 *room, struct carry carry) {
+  if (*n == *room) {
+    u32 more = *room ? *room * 2 : 64;
+    struct carry *grown = realloc(*list, more * sizeof(*grown));
+    if (!grown)
+      return -ENOMEM;
+    *list = grown;
+    *room = more;
+  }
+  (*list)[(*n)++] = carry;
+  return 0;
+}
+
+static int find_carries(struct cutter *c, const i64 *begins, struct carry **list, u32 *n) {
+  u32 next = 0, room = 0, samples = c->a->graph->n_samples;
+  for (u32 i = 0; i < c->t->n_spans; i++) {
+    const struct span *span = &c->t->spans[i];
+    c->n_names = span->name >= c->n_names ? span->name + 1 : c->n_names;
+    while (next < samples && begins[next] <= span->start)
+      next++;
+    for (u32 s = next; s < samples && begins[s] < span->end; s++) {
+      int error = add_carry(list, n, &room, (struct carry){s, i});
+      if (error)
+        return error;
+    }
+  }
+  c->name_keys = arena_array(&c->scratch, c->n_names + 1u, sizeof(u32));
+  return c->name_keys ? 0 : -ENOMEM;
+}
+
+static int prepare(struct cutter *c, i64 **begins) {
+  u32 samples = c->a->graph->n_samples;
+  *begins = arena_array(&c->scratch, samples, sizeof(i64));
+  c->lanes = arena_array(&c->scratch, c->t->n_lanes + 1u, sizeof(*c->lanes));
+  if (!*begins || !c->lanes)
+    return -ENOMEM;
+  i64 latest = INT64_MIN;
+  for (u32 i = 0; i < samples; i++) {
+    struct window window;
+    if (sample_window(c->a, c->t->rank, &c->a->graph->samples[i], &window))
+      latest = window.begin;
+    (*begins)[i] = latest; /* a sample this rank lacks takes nothing that matters */
+  }
+  return 0;
+}
+
+int slice_cut(struct analysis *a, const struct timeline *timeline) {
+  if (!a->graph || a->graph->n_samples == 0 || timeline->n_spans == 0)
+    return 0;
+  struct cutter c = {.a = a, .t = timeline};
+  struct carry *carries = NULL;
+  u32 n_carries = 0;
+  i64 *begins;
+  int error = prepare(&c, &begins);
+  if (!error)
+    error = input_pauses(a, timeline, &c.scratch, &c.pauses, &c.n_pauses);
+  if (!error)
+    error = find_carries(&c, begins, &carries, &n_carries);
+  if (!error && !(c.carried = arena_array(&c.scratch, n_carries + 1u, sizeof(u32))))
+    error = -ENOMEM;
+  for (u32 sample = 0; sample < a->graph->n_samples && !error; sample++) {
+    c.n_carried = 0;
+    for (u32 i = 0; i < n_carries; i++)
+      if (carries[i].sample == sample)
+        c.carried[c.n_carried++] = carries[i].span;
+    error = cut_sample(&c, sample);
+  }
+  free(carries);
+  arena_release(&c.scratch);
+  return error ? error : c.error;
+}
+
+void slice_free(struct slice *slice) {
+  free(slice->nodes);
+  free(slice->deps);
+  slice->nodes = NULL;
+  slice->deps = NULL;
+  slice->n_nodes = slice->n_deps = 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the nodes of a slice waited for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analyses/path/path_slice.h"
+
+static u32 position_of(const struct cutter *c, u32 span) {
+  if (span >= c->low && span < c->high)
+    return c->n_carried + span - c->low;
+  for (u32 i = 0; i < c->n_carried; i++)
+    if (c->carried[i] == span)
+      return i;
+  return INDEX_NONE;
+}
+
+static u32 node_of_span(const struct cutter *c, u32 span) {
+  u32 position = span == INDEX_NONE ? INDEX_NONE : position_of(c, span);
+  return position == INDEX_NONE ? INDEX_NONE : c->node_of[position];
+}
+
+static void link_launches(struct cutter *c, u32 n_spans) {
+  for (u32 i = 0; i < n_spans; i++) {
+    const struct span *span = &c->t->spans[span_at(c, i)];
+    if (!SPAN_ON_DEVICE(span->kind) || span->start < c->slice->begin)
+      continue;
+    struct node *node = &c->slice->nodes[c->node_of[i]];
+    node->launch = node_of_span(c, span->launch);
+    node->queued = span->launch == INDEX_NONE ? lane_was_queued(&c->t->lanes[span->lane], span)
+                                              : c->t->spans[span->launch].start < c->slice->begin;
+  }
+}
+
+static u32 first_edge_to(const struct timeline *t, u32 span) {
+  u32 low = 0, high = t->n_edges;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (t->edges[middle].to < span)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* --- threads that wait for each other: nothing records it, but backward on the GPU runs in a
+ * thread of its own while the one that called it waits --- */
+
+static bool has_host_nodes(const struct cutter *c, u32 lane) {
+  return !c->t->lanes[lane].device && c->lanes[lane].next > c->lanes[lane].base;
+}
+
+/* The first node of a lane that starts at `time` or later. */
+static u32 first_node_from(const struct cutter *c, u32 lane, i64 time) {
+  u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (c->slice->nodes[middle].start < time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Own time of a backward pass during which another thread made calls was spent waiting for it. */
+static void wait_for_thread(struct cutter *c, u32 lane, u32 waiting) {
+  struct node *node = &c->slice->nodes[waiting];
+  u32 first = INDEX_NONE, last = INDEX_NONE;
+  for (u32 other = 0; other < c->t->n_lanes; other++) {
+    if (other == lane || !has_host_nodes(c, other))
+      continue;
+    u32 from = first_node_from(c, other, node->start), to = first_node_from(c, other, node->end);
+    while (to > from && c->slice->nodes[to - 1].end > node->end)
+      to--;
+    if (to == from ||
+        (last != INDEX_NONE && c->slice->nodes[last].end >= c->slice->nodes[to - 1].end))
+      continue;
+    first = from;
+    last = to - 1;
+  }
+  if (last == INDEX_NONE)
+    return;
+  node->kind = NODE_BLOCKED;
+  c->thread_deps[c->n_thread_deps++] = (struct dep){waiting, last};
+  if (!node->first)
+    c->thread_deps[c->n_thread_deps++] = (struct dep){first, waiting - 1};
+}
+
+static int join_threads(struct cutter *c) {
+  u32 host_lanes = 0, room = 0;
+  c->n_thread_deps = 0;
+  for (u32 i = 0; i < c->t->n_lanes; i++)
+    host_lanes += has_host_nodes(c, i);
+  if (host_lanes < 2)
+    return 0;
+  for (u32 i = 0; i < c->slice->n_nodes; i++)
+    room += 2 * (c->slice->nodes[i].kind == NODE_HOST);
+  c->thread_deps = arena_array(&c->scratch, room + 1u, sizeof(*c->thread_deps));
+  if (!c->thread_deps)
+    return -ENOMEM;
+  for (u32 lane = 0; lane < c->t->n_lanes; lane++)
+    for (u32 i = c->lanes[lane].base; has_host_nodes(c, lane) && i < c->lanes[lane].next; i++)
+      if (c->slice->nodes[i].kind == NODE_HOST && c->slice->nodes[i].phase == TSCOPE_PHASE_BACKWARD)
+        wait_for_thread(c, lane, i);
+  return 0;
+}
+
+/* Calls visit(node, from) for every dependency inside the slice. */
+static void each_dep(struct cutter *c, void (*visit)(struct slice *, u32, u32)) {
+  const struct timeline *t = c->t;
+  for (u32 i = 0; i < c->n_carried + 1; i++) {
+    bool rest = i == c->n_carried;
+    u32 to = rest ? c->low : c->carried[i], end = rest ? c->high : to + 1;
+    for (u32 e = first_edge_to(t, to); e < t->n_edges && t->edges[e].to < end; e++) {
+      u32 node = node_of_span(c, t->edges[e].to), from = node_of_span(c, t->edges[e].from);
+      if (node != INDEX_NONE && from != INDEX_NONE && node != from)
+        visit(c->slice, node, from);
+    }
+  }
+  for (u32 i = 0; i < c->n_thread_deps; i++)
+    visit(c->slice, c->thread_deps[i].node, c->thread_deps[i].from);
+}
+
+static void count_dep(struct slice *slice, u32 node, u32 from) {
+  (void)from;
+  slice->nodes[node].first_dep++;
+  slice->n_deps++;
+}
+
+static void store_dep(struct slice *slice, u32 node, u32 from) {
+  slice->deps[--slice->nodes[node].first_dep] = from;
+}
+
+static int link_deps(struct cutter *c) {
+  struct slice *slice = c->slice;
+  each_dep(c, count_dep);
+  slice->deps = malloc((slice->n_deps + 1u) * sizeof(u32));
+  if (!slice->deps)
+    return -ENOMEM;
+  u32 sum = 0;
+  for (u32 i = 0; i < slice->n_nodes; i++)
+    sum = slice->nodes[i].first_dep += sum;
+  slice->nodes[slice->n_nodes].first_dep = sum;
+  each_dep(c, store_dep);
+  return 0;
+}
+
+/* Who was waited for had ended when the wait did: a gloo worker can be late to say so, when it
+ * loses its CPU to the thread it has just woken. */
+static void end_by_release(struct slice *slice) {
+  for (u32 i = 0; i < slice->n_nodes; i++)
+    for (u32 k = slice->nodes[i].first_dep; k < slice->nodes[i + 1].first_dep; k++) {
+      struct node *from = &slice->nodes[slice->deps[k]];
+      if (slice->nodes[i].kind == NODE_BLOCKED && from->kind == NODE_COLLECTIVE &&
+          from->end > slice->nodes[i].end && from->start <= slice->nodes[i].end)
+        from->end = slice->nodes[i].end;
+    }
+}
+
+int slice_link(struct cutter *c, u32 n_spans) {
+  link_launches(c, n_spans);
+  int error = join_threads(c);
+  if (!error)
+    error = link_deps(c);
+  if (!error)
+    end_by_release(c->slice);
+  return error;
+}

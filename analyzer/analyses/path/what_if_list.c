@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which what-ifs are asked, and what they came to over the sampled steps.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "analyses/path/path_graph.h"
+#include "analyses/thresholds.h"
+
+#define MAX_RANK_EDITS 3u
+
+/* The rank that costs its peers most and has no edit yet, INDEX_NONE if none does. */
+static u32 costliest_rank(const struct analysis *a, bool stragglers_only) {
+  const struct results *r = a->results;
+  u32 worst = INDEX_NONE;
+  double most = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    bool taken = false;
+    for (u32 k = 0; k < a->graph->n_edits; k++)
+      taken |= a->graph->edits[k].rank == (i64)i;
+    if (taken || (stragglers_only && !r->ranks[i].straggler) ||
+        !(r->ranks[i].imposed_wait_ms > most))
+      continue;
+    worst = i;
+    most = r->ranks[i].imposed_wait_ms;
+  }
+  return worst;
+}
+
+int what_if_choose(struct analysis *a) {
+  struct graph *graph = a->graph;
+  bool any_phases = false, any_gpu = false, any_comm = false;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    any_phases |= a->ranks[i].data > 0;
+    any_gpu |= a->ranks[i].on_gpu;
+    any_comm |= a->ranks[i].all.comm > 0;
+  }
+  u32 rank;
+  while (graph->n_edits < MAX_RANK_EDITS && (rank = costliest_rank(a, true)) != INDEX_NONE)
+    graph->edits[graph->n_edits++] = (struct edit){.rank = rank};
+  if (graph->n_edits == 0 && (rank = costliest_rank(a, false)) != INDEX_NONE)
+    graph->edits[graph->n_edits++] = (struct edit){.rank = rank};
+  if (a->model->n_ranks > 1)
+    graph->edits[graph->n_edits++] = (struct edit){.rank = EVERY_RANK};
+  if (any_comm)
+    graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_communication = true};
+  if (any_gpu)
+    graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_launches = true};
+  if (any_phases)
+    graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_input = true};
+  return 0;
+}
+
+static enum what_if_kind kind_of(const struct edit *edit) {
+  return edit->rank >= 0            ? WHAT_IF_RANK
+         : edit->rank == EVERY_RANK ? WHAT_IF_EVERY_RANK
+         : edit->free_communication ? WHAT_IF_COMMUNICATION
+         : edit->free_launches      ? WHAT_IF_LAUNCHES
+                                    : WHAT_IF_INPUT;
+}
+
+static char *describe(struct analysis *a, const struct edit *edit) {
+  switch (kind_of(edit)) {
+  case WHAT_IF_RANK:
+    return arena_printf(a->arena, "rank %u as fast as its peers", a->model->ranks[edit->rank].rank);
+  case WHAT_IF_EVERY_RANK:
+    return arena_text(a->arena, "every rank as fast as the median");
+  case WHAT_IF_COMMUNICATION:
+    return arena_text(a->arena, "communication takes no time");
+  case WHAT_IF_LAUNCHES:
+    return arena_text(a->arena, "no launch gaps");
+  default:
+    return arena_text(a->arena, "input always ready");
+  }
+}
+
+/* What a step takes at least, whatever the edit: compute and copies of ranks that it leaves as they
+ * are. The replay is of samples, and their mean may be another than that of all steps. */
+static double unchanged_ms(const struct analysis *a, const struct edit *edit) {
+  double most = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    bool edited = edit->rank == EVERY_RANK || edit->rank == (i64)i;
+    if (!edited && rank->steps && rank->has_compute)
+      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_copy) / rank->steps);
+  }
+  return most;
+}
+
+static const char *why_unreliable(struct analysis *a, double contradictions) {
+  const struct results *r = a->results;
+  if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
+    return arena_printf(a->arena,
+                        "replaying the steps unedited gives %+.1f %% of what was measured",
+                        100 * r->path_selfcheck);
+  if (contradictions > 0)
+    return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
+  for (u32 i = 0; i < r->n_path_categories; i++)
+    if (i == PATH_UNKNOWN && r->path_by_category[i].ms > PATH_UNKNOWN_LIMIT * r->path_wall_ms)
+      return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
+                          100 * r->path_by_category[i].ms / r->path_wall_ms);
+  return NULL;
+}
+
+int what_if_report(struct analysis *a) {
+  struct results *r = a->results;
+  const struct graph *graph = a->graph;
+  double replayed = 0, measured = 0, contradictions = 0;
+  if (r->path_steps_used == 0) {
+    r->what_if_reason = r->path_reason;
+    return 0;
+  }
+  r->what_if = arena_array(a->arena, MAX_EDITS, sizeof(*r->what_if));
+  if (!r->what_if)
+    return -ENOMEM;
+  for (u32 i = 0; i < graph->n_samples; i++) {
+    replayed += (double)graph->outcomes[i].replayed;
+    measured += (double)graph->outcomes[i].measured;
+    contradictions += (double)graph->outcomes[i].contradictions;
+  }
+  r->path_selfcheck = replayed / measured - 1;
+  r->what_if_reason = why_unreliable(a, contradictions);
+  double now_ms = a->whole_run ? r->path_wall_ms : r->step_mean_ms;
+  for (u32 e = 0; e < graph->n_edits; e++) {
+    i64 saved = 0;
+    for (u32 i = 0; i < graph->n_samples; i++)
+      saved += graph->outcomes[i].saved[e];
+    double saved_ms = ns_to_ms(saved) / r->path_steps_used;
+    double most_ms = fmax(0, now_ms - unchanged_ms(a, &graph->edits[e]));
+    saved_ms = fmin(saved_ms, most_ms);
+    struct what_if *what_if = &r->what_if[r->n_what_if++];
+    what_if->kind = kind_of(&graph->edits[e]);
+    what_if->change = describe(a, &graph->edits[e]);
+    what_if->step_ms = now_ms - saved_ms;
+    what_if->saving_fraction = saved_ms / now_ms;
+    what_if->rank = -1;
+    if (graph->edits[e].rank >= 0)
+      what_if->rank = a->model->ranks[graph->edits[e].rank].rank;
+    if (!what_if->change)
+      return -ENOMEM;
+  }
+  return 0;
+}

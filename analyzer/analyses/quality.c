@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far the report can be trusted: what was seen, lost and known, and what looking cost.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "analyses/thresholds.h"
+
+#define MAX_COVERAGE 24
+
+static u64 lost_by(const struct rank *rank) {
+  u64 sum = 0;
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+    sum += rank->lost[i];
+  return sum;
+}
+
+static int list_partial_ranks(struct analysis *a) {
+  const struct model *model = a->model;
+  struct results *r = a->results;
+  u32 room = model->n_ranks + model->world_size + 1, next = 0;
+  r->partial_ranks = arena_array(a->arena, room, sizeof(u32));
+  if (!r->partial_ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    for (; next < rank->rank && next < model->world_size; next++)
+      r->partial_ranks[r->n_partial++] = next;
+    next = rank->rank + 1;
+    if (rank->damage || !rank->closed || lost_by(rank) || !a->ranks[i].loaded)
+      r->partial_ranks[r->n_partial++] = rank->rank;
+  }
+  for (; next < model->world_size; next++)
+    r->partial_ranks[r->n_partial++] = next;
+  return 0;
+}
+
+static void cover(struct results *r, const char *name, double part, double whole,
+                  const char *note) {
+  if (whole <= 0)
+    return;
+  double share = part < whole ? part / whole : 1;
+  r->coverage[r->n_coverage++] = (struct coverage){name, share, share < 1 ? note : NULL};
+}
+
+static void cover_collectives(struct analysis *a, double calls, double runs) {
+  const char *note = "the others have only the time of the call";
+  const char *why = NULL;
+  for (u32 i = 0; i < a->model->n_ranks && !why; i++)
+    if (a->model->ranks[i].collective_calls)
+      why = gpu_timing_reason(&a->model->ranks[i]);
+  if (runs == 0)
+    note = arena_printf(a->arena,
+                        "NO COLLECTIVE TIMES: communication ran but when is NOT KNOWN; exposed "
+                        "communication, waits and stragglers cannot be told%s%s",
+                        why ? ": " : "", why ? why : "");
+  cover(a->results, "collective times", runs, calls, note);
+}
+
+/* Of what ran on the GPUs, what can be led back to a call on the host. */
+static void cover_gpu(struct analysis *a) {
+  struct results *r = a->results;
+  struct rank_flops all = flops_all(a, false);
+  double runs = 0, called = 0, replays = 0, replays_run = 0, fixed = 0, in_graphs = 0, told = 0;
+  bool own_traces = false;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    runs += (double)a->ranks[i].collective_kernels;
+    called += (double)a->ranks[i].collective_kernels_called;
+    replays += (double)a->ranks[i].graph_launches;
+    replays_run += (double)a->ranks[i].graph_launches_run;
+    fixed += (double)(a->ranks[i].graph_launches - a->ranks[i].graph_launches_open);
+    in_graphs += (double)a->model->ranks[i].replayed_runs;
+    told += (double)a->model->ranks[i].replayed_told;
+    own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
+  }
+  cover(r, "collective calls", called, runs,
+        called ? "collectives ran whose calls were not seen: they cannot be matched over ranks"
+               : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks cannot "
+                 "be compared at them");
+  cover(r, "launch calls", (double)all.launched, (double)all.kernels,
+        all.launched ? "kernels whose launch was not seen, such as those of libraries that carry "
+                       "their own CUDA runtime"
+                     : "NO LAUNCH CALLS: kernels ran but what launched them was NOT SEEN");
+  cover(r, "graph replays", replays_run, replays,
+        replays_run ? "replays of CUDA graphs of which nothing was seen to run"
+                    : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
+                      "SEEN");
+  if (fixed < replays)
+    cover(r, "replays without conditions", fixed, replays,
+          "CUDA graphs with conditional nodes: what is in those is known, how often it ran is not; "
+          "CUPTI tells the first time alone");
+  if (told < in_graphs)
+    cover(r, "collectives in graphs told by their nodes", told, in_graphs,
+          "which kernel of a replay they were was told by the order of time alone, of which CUDA "
+          "promises nothing");
+  if (!own_traces && !all.products)
+    return;
+  const char *note = "matrix products whose call or size was not seen";
+  if (!all.products)
+    note = "NO MATRIX PRODUCT CALLS: their kernels ran but the calls were NOT SEEN; HFU is unknown";
+  else if (all.captured)
+    note = "matrix products in CUDA graphs, whose replays are not told apart";
+  else if (all.replays_unknown)
+    note = "matrix products in replays of CUDA graphs whose capture was not seen";
+  else if (!all.product_known_ns)
+    note = "the launches inside cuBLAS were not seen, so its kernels cannot be led back to calls";
+  cover(r, "matrix products", (double)all.product_known_ns, (double)all.product_ns, note);
+}
+
+/* Ends of steps on the GPU, where anything of its time is known. */
+static void cover_step_ends(struct analysis *a) {
+  double steps = 0, told = 0;
+  for (u32 step = a->first_step; !a->whole_run && step < a->model->steps.n; step++)
+    for (u32 i = 0; i < a->model->n_ranks; i++) {
+      const struct rank *rank = &a->model->ranks[i];
+      if (!a->ranks[i].on_gpu || (!rank->gpu_kernels && !rank->collective_runs))
+        continue;
+      steps += analysis_has_step(a, i, step);
+      told += analysis_host_ahead(a, i, step, step) != NS_UNKNOWN;
+    }
+  cover(a->results, "ends of steps on the GPU", told, steps,
+        told ? "steps of which the GPU's end is not known: the host's is taken, or they are left "
+               "out"
+             : "NO ENDS ON THE GPU: what it does in a host's step may have been launched in an "
+               "earlier one");
+}
+
+/* Of the functions that programs looked up by name, those that tscope stood in for. */
+static void cover_look_ups(struct analysis *a) {
+  double seen = 0, all = 0;
+  const char *other = NULL;
+  for (u32 i = 0; i < a->model->n_ranks; i++) {
+    const char *line = a->model->ranks[i].info[TSCOPE_INFO_LOOKED_UP];
+    for (const char *next; line && *line; line = next) {
+      const char *what = strchr(line, '='), *end = strchrnul(line, '\n');
+      next = *end ? end + 1 : end;
+      if (!what || what > end)
+        continue;
+      bool is_seen = end - what == 5 && !strncmp(what, "=seen", 5);
+      all++;
+      seen += is_seen;
+      if (!is_seen && !other)
+        other = arena_printf(a->arena, "%.*s of %.*s", (int)(what - line), line,
+                             (int)(end - what - 1), what + 1);
+    }
+  }
+  cover(a->results, "functions found by name", seen, all,
+        arena_printf(a->arena,
+                     "a further copy of a library: calls of its functions are NOT SEEN, such as %s",
+                     other ? other : "those of one rank"));
+}
+
+static int list_coverage(struct analysis *a) {
+  const struct model *model = a->model;
+  struct results *r = a->results;
+  double launches = 0, kernels = 0, calls = 0, runs = 0, phased = 0, kept = 0, bare = 0;
+  double matched = 0, looked_at = 0, unseen = 0, untimed = 0;
+  bool inferred = false;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    launches += (double)rank->launches;
+    kernels += (double)(rank->gpu_kernels < rank->launches ? rank->gpu_kernels : rank->launches);
+    calls += (double)rank->collective_calls;
+    runs += (double)rank->collective_runs;
+    phased += a->ranks[i].has_phases;
+    inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
+    kept += a->ranks[i].steps;
+    bare += a->ranks[i].steps_bare;
+    unseen += a->ranks[i].steps_unseen;
+    untimed += a->ranks[i].steps_untimed;
+  }
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    looked_at++;
+    matched += model->collectives[i].complete && !model->collectives[i].mismatched;
+  }
+  r->coverage = arena_array(a->arena, MAX_COVERAGE, sizeof(*r->coverage));
+  if (!r->coverage)
+    return -ENOMEM;
+  u32 expected = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  cover(r, "ranks", model->n_ranks, expected, "traces of some ranks were not found");
+  cover_collectives(a, calls, runs);
+  if (communication_unseen(a))
+    cover(r, "collectives", 0, 1, r->overlap_reason);
+  cover(r, "kernel times", kernels, launches,
+        kernels > 0 ? "launches whose run on the GPU was not seen"
+                    : "NO KERNEL TIMES: work was launched but when it ran is NOT KNOWN");
+  cover_gpu(a);
+  cover(r, "matched collectives", matched, looked_at,
+        "members missing or disagreeing: waits there are lower bounds");
+  cover(r, "phases", phased, model->n_ranks,
+        inferred ? "not named by the job; only waiting for input is inferred"
+                 : "ranks that showed no training phases");
+  cover_look_ups(a);
+  if (launches == 0 || kernels > 0)
+    cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
+          "kernels of earlier steps were overwritten under the disk cap");
+  cover_step_ends(a);
+  if (untimed > 0)
+    cover(
+        r, "steps with times of all collectives", kept, kept + untimed,
+        kept
+            ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
+              "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
+            : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that are told "
+              "as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
+  if (unseen > 0)
+    cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
+  return 0;
+}
+
+static void own_cost(struct analysis *a) {
+  const struct model *model = a->model;
+  struct results *r = a->results;
+  double startup = 0, calls = 0, duration = 0, helper = 0, gpu_clock = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    startup += (double)rank->cost_startup_ns;
+    calls +=
+        (double)rank->cost_ns_per_record * (double)rank->records + (double)rank->cost_slow_path_ns;
+    helper += (double)rank->cost_helper_cpu_ns / 1e9;
+    gpu_clock += (double)rank->gpu_overhead_ns / 1e6;
+    r->events += (double)rank->records;
+    r->lost += (double)lost_by(rank);
+    r->trace_bytes += (double)rank->file_bytes;
+    if (rank->begin != NS_UNKNOWN && rank->end != NS_UNKNOWN)
+      duration += (double)(rank->end - rank->begin);
+  }
+  if (model->n_ranks == 0)
+    r->events = r->lost = r->trace_bytes = NAN;
+  double cost = startup + calls;
+  r->overhead_fraction = duration > 0 && cost > 0 ? cost / duration : NAN;
+  r->overhead_helper_cpu_s = cost > 0 ? helper : NAN;
+  r->overhead_ns_per_event = r->events > 0 && cost > 0 ? calls / r->events : NAN;
+  r->overhead_gpu_clock_ms = gpu_clock > 0 ? gpu_clock / model->n_ranks : NAN;
+  r->overhead_startup_ms = cost > 0 ? startup / model->n_ranks / 1e6 : NAN;
+}
+
+int quality_analyse(struct analysis *a) {
+  own_cost(a);
+  a->results->gpu_timing = gpu_timing_describe(a);
+  if (!a->results->gpu_timing)
+    return -ENOMEM;
+  int error = list_partial_ranks(a);
+  return error ? error : list_coverage(a);
+}

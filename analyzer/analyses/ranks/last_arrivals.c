@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who arrives last, over all collectives in which everybody waits for everybody: what a single step
+ * can tell, where stragglers.c asks whether it is a habit.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/analysis.h"
+
+struct arrivals {
+  const struct analysis *a;
+  u64 *last, *judged; /* [n_ranks] */
+  i64 *waited;        /* [n_ranks] by the mean peer, for this rank */
+};
+
+/* Two that arrive closer together than the clocks are known cannot be told apart. */
+static void judge(struct arrivals *s, const struct collective *collective, i64 error_ns) {
+  const struct model *model = s->a->model;
+  const struct arrival *arrivals = &model->arrivals[collective->first_arrival];
+  i64 last = INT64_MIN, second = INT64_MIN, sum = 0;
+  u32 who = INDEX_NONE;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    i64 start = arrivals[i].start;
+    if (start == NS_UNKNOWN)
+      return;
+    sum += start - arrivals[0].start;
+    if (start > last) {
+      second = last;
+      last = start;
+      who = arrivals[i].rank;
+    } else if (start > second) {
+      second = start;
+    }
+  }
+  for (u32 i = 0; i < collective->n_arrivals; i++)
+    s->judged[arrivals[i].rank]++;
+  if (last - second <= error_ns)
+    return;
+  s->last[who]++;
+  s->waited[who] +=
+      last - arrivals[0].start - (sum - (last - arrivals[0].start)) / (collective->n_arrivals - 1);
+}
+
+int last_arrivals_analyse(struct analysis *a) {
+  const struct model *model = a->model;
+  struct arrivals s = {.a = a,
+                       .last = calloc(model->n_ranks + 1u, sizeof(u64)),
+                       .judged = calloc(model->n_ranks + 1u, sizeof(u64)),
+                       .waited = calloc(model->n_ranks + 1u, sizeof(i64))};
+  bool room = s.last && s.judged && s.waited;
+  i64 error_ns = isnan(model->clock_residual_us) ? 0 : (i64)(model->clock_residual_us * 1e3);
+  for (u32 i = 0; room && model->clock_aligned && i < model->n_collectives; i++) {
+    const struct collective *collective = &model->collectives[i];
+    if (analysis_looks_at(a, collective) && op_is_barrier_like(collective->op) &&
+        collective->complete && collective->n_arrivals > 1)
+      judge(&s, collective, error_ns);
+  }
+  for (u32 r = 0; room && r < a->results->n_ranks; r++) {
+    struct rank_result *out = &a->results->ranks[r];
+    bool known = s.judged[r] > 0;
+    u32 steps = a->ranks[r].steps;
+    out->last_collectives = known ? (double)s.last[r] : NAN;
+    out->judged_collectives = known ? (double)s.judged[r] : NAN;
+    out->last_wait_ms = known && steps ? ns_to_ms(s.waited[r]) / steps : NAN;
+  }
+  free(s.last);
+  free(s.judged);
+  free(s.waited);
+  return room ? 0 : -ENOMEM;
+}

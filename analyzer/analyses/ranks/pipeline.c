@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pipelines, found from who sends to whom, and the time their ranks stand idle for it.
+ *
+ * Ranks that exchange messages with at most two others form chains. A chain in which every link
+ * carries as many messages in one direction as in the other is a pipeline: activations one way,
+ * gradients back. The end whose steps begin with a send is stage 0, and a link carries one message
+ * each way per micro-batch: m a step. A ring is an interleaved schedule: between its last and its
+ * first stage go only (v - 1) x m of the v x m messages of the other links.
+ *
+ * A stage of p cannot work while the pipeline fills and drains: (p - 1) / (v m + p - 1) of its time
+ * under GPipe and 1F1B [Narayanan et al., 2021]. Against that stands what was measured: the share
+ * of (compute + bubble) that is bubble, where bubble is exposed communication between stages and
+ * exposed wait in collectives, mean over the pipeline's ranks. Only the excess can be had back.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/analysis.h"
+
+enum { MOST_LINKS = 2 };
+
+struct message {
+  u32 from, to;
+  u64 bytes;
+  i32 step;
+};
+
+/* What two ranks exchange. */
+struct link {
+  u32 low, high;
+  double up, down; /* messages a step from low to high, and back */
+};
+
+struct chain {
+  u32 *ranks; /* in order of stages */
+  u32 stages;
+  double micro_batches, chunks;
+};
+
+/* Over all pipelines of the job, which are replicas of each other. */
+struct sums {
+  double bubble_ms, compute_ms;
+  bool unlike, unknown;
+};
+
+struct search {
+  struct analysis *a;
+  struct arena scratch;
+  struct message *messages;
+  u32 n_messages;
+  struct link *links;
+  u32 n_links;
+  u32 (*links_of)[MOST_LINKS]; /* [n_ranks] */
+  u32 *n_links_of;
+  bool *taken; /* [n_ranks] */
+};
+
+static int by_pair(const void *left, const void *right) {
+  const struct message *x = left, *y = right;
+  u32 x_low = x->from < x->to ? x->from : x->to, x_high = x->from ^ x->to ^ x_low;
+  u32 y_low = y->from < y->to ? y->from : y->to, y_high = y->from ^ y->to ^ y_low;
+  if (x_low != y_low)
+    return x_low < y_low ? -1 : 1;
+  if (x_high != y_high)
+    return x_high < y_high ? -1 : 1;
+  return (x->step > y->step) - (x->step < y->step);
+}
+
+static int collect_messages(struct search *s) {
+  const struct model *model = s->a->model;
+  s->messages = arena_array(&s->scratch, model->n_collectives + 1u, sizeof(*s->messages));
+  if (!s->messages)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *c = &model->collectives[i];
+    if (c->op != TSCOPE_OP_SEND || c->n_arrivals != 2 || !analysis_looks_at(s->a, c))
+      continue;
+    const struct arrival *pair = &model->arrivals[c->first_arrival];
+    if (pair[0].rank != pair[1].rank)
+      s->messages[s->n_messages++] =
+          (struct message){pair[0].rank, pair[1].rank, c->bytes, c->step};
+  }
+  qsort(s->messages, s->n_messages, sizeof(*s->messages), by_pair);
+  return 0;
+}
+
+/* Counts the messages of one pair. Frameworks send shapes and flags besides: only the largest size
+ * is counted, and by step, so that a step that was cut does not matter. */
+static struct link count_link(const struct message *messages, u32 n) {
+  u32 low = messages[0].from < messages[0].to ? messages[0].from : messages[0].to;
+  struct link link = {.low = low, .high = messages[0].from ^ messages[0].to ^ low};
+  u64 largest = 0;
+  u32 steps = 0;
+  i32 step = INT32_MIN;
+  for (u32 i = 0; i < n; i++)
+    largest = messages[i].bytes > largest ? messages[i].bytes : largest;
+  for (u32 i = 0; i < n; i++) {
+    if (messages[i].bytes != largest)
+      continue;
+    steps += messages[i].step != step;
+    step = messages[i].step;
+    *(messages[i].from == low ? &link.up : &link.down) += 1;
+  }
+  link.up /= steps;
+  link.down /= steps;
+  return link;
+}
+
+static u32 pair_length(const struct search *s, u32 first) {
+  u32 n = 1;
+  while (first + n < s->n_messages) {
+    struct message x = s->messages[first], y = s->messages[first + n];
+    x.step = y.step;
+    if (by_pair(&x, &y) != 0)
+      break;
+    n++;
+  }
+  return n;
+}
+
+/* False where some rank exchanges messages with more than two others: no pipeline. */
+static int list_links(struct search *s, bool *chained) {
+  u32 n_ranks = s->a->model->n_ranks;
+  *chained = s->n_messages > 0;
+  s->links = arena_array(&s->scratch, n_ranks + 1u, sizeof(*s->links));
+  s->links_of = arena_array(&s->scratch, n_ranks + 1u, sizeof(*s->links_of));
+  s->n_links_of = arena_array(&s->scratch, n_ranks + 1u, sizeof(u32));
+  s->taken = arena_array(&s->scratch, n_ranks + 1u, sizeof(bool));
+  if (!s->links || !s->links_of || !s->n_links_of || !s->taken)
+    return -ENOMEM;
+  for (u32 i = 0, n; i < s->n_messages && *chained; i += n) {
+    n = pair_length(s, i);
+    struct link link = count_link(&s->messages[i], n);
+    if (s->n_links_of[link.low] == MOST_LINKS || s->n_links_of[link.high] == MOST_LINKS) {
+      *chained = false;
+      break;
+    }
+    s->links_of[link.low][s->n_links_of[link.low]++] = s->n_links;
+    s->links_of[link.high][s->n_links_of[link.high]++] = s->n_links;
+    s->links[s->n_links++] = link;
+  }
+  return 0;
+}
+
+/* Walks from `rank` over `link` and on to the other end, or once round. Returns ranks met. */
+static u32 walk(struct search *s, u32 rank, u32 link, u32 *ranks) {
+  u32 n = 0, first = rank;
+  ranks[n++] = rank;
+  for (;;) {
+    rank = s->links[link].low ^ s->links[link].high ^ rank;
+    if (rank == first)
+      return n;
+    ranks[n++] = rank;
+    if (s->n_links_of[rank] < 2)
+      return n;
+    link = s->links_of[rank][0] ^ s->links_of[rank][1] ^ link;
+  }
+}
+
+/* Whether, in most steps, the rank's first message is one that it sends. */
+static bool sends_first(struct search *s, u32 rank) {
+  const struct model *model = s->a->model;
+  u32 n = s->a->whole_run ? 1 : model->steps.n;
+  struct first {
+    bool seen, sends;
+    i64 time;
+  } *firsts = arena_array(&s->scratch, n + 1u, sizeof(*firsts));
+  i64 votes = 0;
+  for (u32 i = 0; firsts && i < model->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[i];
+    u32 step = s->a->whole_run ? 0 : (u32)arrival->step;
+    bool message = arrival->op == TSCOPE_OP_SEND || arrival->op == TSCOPE_OP_RECV;
+    if (arrival->rank == rank && message && step < n &&
+        (!firsts[step].seen || arrival->call_start < firsts[step].time))
+      firsts[step] = (struct first){true, arrival->op == TSCOPE_OP_SEND, arrival->call_start};
+  }
+  for (u32 i = 0; firsts && i < n; i++)
+    votes += firsts[i].seen ? (firsts[i].sends ? 1 : -1) : 0;
+  return votes > 0;
+}
+
+static double messages_up(const struct link *link, u32 from) {
+  return link->low == from ? link->up : link->down;
+}
+
+static const struct link *link_between(const struct search *s, u32 one, u32 other) {
+  for (u32 i = 0; i < s->n_links_of[one]; i++) {
+    const struct link *link = &s->links[s->links_of[one][i]];
+    if ((link->low ^ link->high ^ one) == other)
+      return link;
+  }
+  return NULL;
+}
+
+static bool about(double x, double y) {
+  return fabs(x - y) <= 0.05 * fmax(x, y);
+}
+
+/* Cuts a ring behind its last stage: its link there carries the fewest messages. */
+static void cut_ring(const struct search *s, struct chain *chain, u32 *ranks) {
+  u32 n = chain->stages, cut = 0;
+  double fewest = INFINITY;
+  for (u32 i = 0; i < n; i++) {
+    const struct link *link = link_between(s, ranks[i], ranks[(i + 1) % n]);
+    if (link->up + link->down < fewest) {
+      fewest = link->up + link->down;
+      cut = (i + 1) % n;
+    }
+  }
+  for (u32 i = 0; i < n; i++)
+    chain->ranks[i] = ranks[(cut + i) % n];
+}
+
+/* Whether the links carry what a pipeline's do, and how many micro-batches that makes. */
+static bool judge(const struct search *s, struct chain *chain, bool ring) {
+  const struct link *link = link_between(s, chain->ranks[0], chain->ranks[1]);
+  double each = messages_up(link, chain->ranks[0]);
+  for (u32 i = 0; i + 1 < chain->stages; i++) {
+    link = link_between(s, chain->ranks[i], chain->ranks[i + 1]);
+    if (!about(link->up, link->down) || !about(messages_up(link, chain->ranks[i]), each))
+      return false;
+  }
+  double wrap = 0;
+  if (ring) {
+    link = link_between(s, chain->ranks[chain->stages - 1], chain->ranks[0]);
+    wrap = link->up;
+    if (!about(link->up, link->down) || wrap > 0.95 * each)
+      return false; /* a ring of equals: an attention ring, or an exchange of halos */
+  }
+  chain->micro_batches = round(each - wrap);
+  chain->chunks = round(each / (each - wrap));
+  return chain->micro_batches >= 1;
+}
+
+/* The pipeline that `rank` is part of; false where it is in none. */
+static bool find_chain(struct search *s, u32 rank, struct chain *chain) {
+  u32 n_ranks = s->a->model->n_ranks;
+  u32 *ranks = arena_array(&s->scratch, n_ranks + 1u, sizeof(u32));
+  chain->ranks = arena_array(s->a->arena, n_ranks + 1u, sizeof(u32));
+  if (!ranks || !chain->ranks)
+    return false;
+  u32 n = walk(s, rank, s->links_of[rank][0], ranks);
+  bool ring = n > 2 && s->n_links_of[ranks[n - 1]] == 2;
+  if (!ring && s->n_links_of[rank] == 2) { /* begun in the middle: from its end, then */
+    rank = ranks[n - 1];
+    n = walk(s, rank, s->links_of[rank][0], ranks);
+  }
+  for (u32 i = 0; i < n; i++)
+    s->taken[ranks[i]] = true;
+  chain->stages = n;
+  if (ring) {
+    cut_ring(s, chain, ranks);
+  } else {
+    for (u32 i = 0; i < n; i++)
+      chain->ranks[i] = ranks[i];
+  }
+  if (!sends_first(s, chain->ranks[0])) {
+    if (!sends_first(s, chain->ranks[n - 1]))
+      return false;
+    for (u32 i = 0; i < n / 2; i++) {
+      u32 swapped = chain->ranks[i];
+      chain->ranks[i] = chain->ranks[n - 1 - i];
+      chain->ranks[n - 1 - i] = swapped;
+    }
+  }
+  return judge(s, chain, ring);
+}
+
+/* Adds a rank's bubble and compute per step; false where they are not known. */
+static bool measure(const struct rank_summary *rank, double *bubble_ms, double *compute_ms) {
+  if (!rank_overlap_known(rank))
+    return false;
+  const struct op_times *send = &rank->by_op[TSCOPE_OP_SEND];
+  const struct op_times *receive = &rank->by_op[TSCOPE_OP_RECV];
+  i64 bubble = send->exposed + receive->exposed + rank->all.wait - send->wait - receive->wait;
+  *bubble_ms = ns_to_ms(bubble) / rank->steps;
+  *compute_ms = ns_to_ms(rank->compute) / rank->steps;
+  return true;
+}
+
+static int begin_stages(struct analysis *a, const struct chain *chain) {
+  struct results *r = a->results;
+  r->pipeline_stages = chain->stages;
+  r->pipeline_micro_batches = chain->micro_batches;
+  r->pipeline_chunks = chain->chunks;
+  r->pipeline_stage = arena_array(a->arena, chain->stages, sizeof(*r->pipeline_stage));
+  if (!r->pipeline_stage)
+    return -ENOMEM;
+  r->n_pipeline_stage = chain->stages;
+  for (u32 i = 0; i < chain->stages; i++) {
+    struct pipeline_stage *stage = &r->pipeline_stage[i];
+    stage->stage = i;
+    stage->ranks = arena_array(a->arena, a->model->n_ranks, sizeof(u32));
+    if (!stage->ranks)
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+static int take_chain(struct analysis *a, const struct chain *chain, struct sums *sums) {
+  struct results *r = a->results;
+  if (r->n_pipeline_stage == 0) {
+    int error = begin_stages(a, chain);
+    if (error)
+      return error;
+  } else if (r->pipeline_stages != chain->stages ||
+             r->pipeline_micro_batches != chain->micro_batches) {
+    sums->unlike = true;
+    return 0;
+  }
+  for (u32 i = 0; i < chain->stages; i++) {
+    struct pipeline_stage *stage = &r->pipeline_stage[i];
+    double bubble, compute;
+    if (!measure(&a->ranks[chain->ranks[i]], &bubble, &compute)) {
+      sums->unknown = true;
+      continue;
+    }
+    sums->bubble_ms += bubble;
+    sums->compute_ms += compute;
+    stage->compute_ms += compute;
+    stage->bubble_ms += bubble;
+    stage->ranks[stage->n_ranks++] = a->model->ranks[chain->ranks[i]].rank;
+  }
+  return 0;
+}
+
+static void conclude(struct analysis *a, const struct sums *sums) {
+  struct results *r = a->results;
+  u32 ranks = 0;
+  for (u32 i = 0; i < r->n_pipeline_stage; i++) {
+    struct pipeline_stage *stage = &r->pipeline_stage[i];
+    ranks += stage->n_ranks;
+    stage->compute_ms = stage->n_ranks ? stage->compute_ms / stage->n_ranks : NAN;
+    stage->bubble_ms = stage->n_ranks ? stage->bubble_ms / stage->n_ranks : NAN;
+  }
+  if (sums->unlike) {
+    r->pipeline_reason = "the job's pipelines are not alike";
+    return;
+  }
+  double fills = r->pipeline_stages - 1;
+  r->pipeline_inherent = fills / (r->pipeline_chunks * r->pipeline_micro_batches + fills);
+  double both = sums->bubble_ms + sums->compute_ms;
+  if (sums->unknown || !(both > 0)) {
+    r->pipeline_reason =
+        r->overlap_reason ? r->overlap_reason : "compute is not known on all ranks";
+    return;
+  }
+  r->pipeline_bubble = sums->bubble_ms / both;
+  r->pipeline_excess = fmax(0, r->pipeline_bubble - r->pipeline_inherent);
+  /* What the step would lose if the excess were gone: compute stays, the bubble shrinks. */
+  double least = sums->compute_ms * r->pipeline_inherent / (1 - r->pipeline_inherent);
+  r->pipeline_excess_ms = fmax(0, sums->bubble_ms - least) / ranks;
+}
+
+int pipeline_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  struct search s = {.a = a};
+  struct sums sums = {0};
+  bool chained = false;
+  r->pipeline_stages = r->pipeline_micro_batches = r->pipeline_chunks = NAN;
+  r->pipeline_bubble = r->pipeline_inherent = r->pipeline_excess = r->pipeline_excess_ms = NAN;
+  int error = collect_messages(&s);
+  if (!error)
+    error = list_links(&s, &chained);
+  for (u32 rank = 0; rank < a->model->n_ranks && chained && !error; rank++) {
+    struct chain chain;
+    if (s.n_links_of[rank] && !s.taken[rank] && find_chain(&s, rank, &chain))
+      error = take_chain(a, &chain, &sums);
+  }
+  if (r->n_pipeline_stage)
+    conclude(a, &sums);
+  else
+    r->pipeline_reason = s.n_messages ? "messages between ranks follow no pipeline"
+                                      : "no messages between ranks were seen";
+  arena_release(&s.scratch);
+  return error;
+}

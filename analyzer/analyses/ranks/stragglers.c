@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who keeps the others waiting, and whether that can be chance.
+ *
+ * One trial per step and communicator: the collective that cost most wait, since those of one step
+ * are correlated. A rank's arrival there is when it really started, less what it had itself waited
+ * in other communicators during the step: a victim of one group is not the culprit of the next.
+ * Were all ranks alike, each would be last in 1/n of m trials, so k or more times last has the
+ * probability of a binomial tail; times the number of tests made (Bonferroni). A straggler also is
+ * last in most trials and imposes a wait worth mentioning beyond what clocks can be wrong by.
+ * A straggler found is left out and the others are tested again, so several can be named.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "analyses/steps/series.h"
+#include "base/statistics.h"
+#include "analyses/thresholds.h"
+
+struct trial {
+  u32 collective;
+  double wait_ns; /* all members together */
+};
+
+struct contest {
+  struct analysis *a;
+  struct arena scratch;
+  struct trial *trials; /* by communicator, in order */
+  u32 n_trials;
+  u32 *first;     /* [n_comms + 1] in trials */
+  u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
+  double *best_p;
+  double tests;
+  double *values;   /* [n_ranks] scratch */
+  double *lateness; /* [n_trials] scratch */
+  bool *named;
+  /* of one round, by rank */
+  u32 *times_last;
+  double *imposed_ns;
+};
+
+/* When a member was ready, on an axis on which its peers' differences mean something: the common
+ * clock; without one, time before the common end. NAN if not known. */
+static double arrival_time(const struct analysis *a, const struct arrival *arrival) {
+  if (arrival->start != NS_UNKNOWN && a->model->clock_aligned)
+    return (double)(arrival->start - a->model->begin);
+  if (arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN)
+    return -(double)(arrival->end - arrival->start);
+  /* A gloo call takes part when it is made; an NCCL call only queues work for the GPU. */
+  bool on_host = a->model->comms[a->model->collectives[arrival->collective].comm].backend !=
+                 TSCOPE_BACKEND_NCCL;
+  if (on_host && arrival->call_start != NS_UNKNOWN && a->model->clock_aligned)
+    return (double)(arrival->call_start - a->model->begin);
+  return NAN;
+}
+
+static double own_time(const struct analysis *a, u32 index) {
+  return arrival_time(a, &a->model->arrivals[index]) - (double)a->waited_elsewhere[index];
+}
+
+/* Sum over members of the wait for the last, NAN if it cannot be told. */
+static double total_wait(const struct analysis *a, const struct collective *c) {
+  double last = -INFINITY, sum = 0;
+  for (u32 i = 0; i < c->n_arrivals; i++) {
+    double at = arrival_time(a, &a->model->arrivals[c->first_arrival + i]);
+    if (isnan(at))
+      return NAN;
+    last = at > last ? at : last;
+    sum += at;
+  }
+  return last * c->n_arrivals - sum;
+}
+
+/* Keeps the costliest collective of each step per communicator. A communicator's collectives come
+ * in order of time, so in order of step. */
+static int choose_trials(struct contest *c) {
+  const struct model *model = c->a->model;
+  struct trial *chosen = arena_array(&c->scratch, model->n_collectives + 1u, sizeof(*chosen));
+  u32 *latest = arena_array(&c->scratch, model->n_comms + 1u, sizeof(u32)); /* + 1 in chosen */
+  c->first = arena_array(&c->scratch, model->n_comms + 2u, sizeof(u32));
+  if (!chosen || !latest || !c->first)
+    return -ENOMEM;
+  for (u32 i = 0; i < model->n_collectives; i++) {
+    const struct collective *collective = &model->collectives[i];
+    if (!op_is_barrier_like(collective->op) || collective->n_arrivals < 2 ||
+        collective->mismatched || !analysis_looks_at(c->a, collective))
+      continue;
+    double wait = total_wait(c->a, collective);
+    if (isnan(wait))
+      continue;
+    struct trial *trial = latest[collective->comm] ? &chosen[latest[collective->comm] - 1] : NULL;
+    if (!trial || model->collectives[trial->collective].step != collective->step) {
+      chosen[c->n_trials++] = (struct trial){i, wait};
+      latest[collective->comm] = c->n_trials;
+      c->first[collective->comm + 1]++;
+    } else if (wait > trial->wait_ns) {
+      *trial = (struct trial){i, wait};
+    }
+  }
+  c->trials = arena_array(&c->scratch, c->n_trials + 1u, sizeof(*c->trials));
+  c->lateness = arena_array(&c->scratch, c->n_trials + 1u, sizeof(double));
+  if (!c->trials || !c->lateness)
+    return -ENOMEM;
+  for (u32 comm = 0; comm < model->n_comms; comm++) {
+    c->first[comm + 1] += c->first[comm];
+    latest[comm] = c->first[comm];
+  }
+  for (u32 i = 0; i < c->n_trials; i++)
+    c->trials[latest[model->collectives[chosen[i].collective].comm]++] = chosen[i];
+  return 0;
+}
+
+/* For the series: how long after the first each member came to a step's costliest collective. */
+static void tell_lateness(struct contest *c) {
+  const struct model *model = c->a->model;
+  for (u32 i = 0; i < c->n_trials; i++) {
+    const struct collective *collective = &model->collectives[c->trials[i].collective];
+    u32 first = collective->first_arrival;
+    double earliest = INFINITY;
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      earliest = fmin(earliest, own_time(c->a, first + k));
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      series_take_lateness(c->a, model->arrivals[first + k].rank, collective->step,
+                           (own_time(c->a, first + k) - earliest) / 1e6);
+  }
+}
+
+/* The last member not yet named, and how much later than the median of the others; INDEX_NONE if
+ * it is not later than clocks can tell, or only one is left. */
+static u32 last_of(struct contest *c, const struct collective *collective, u32 *members,
+                   double *lateness) {
+  const struct model *model = c->a->model;
+  double limit = model->clock_aligned ? model->clock_residual_us * 1e3 : 0, latest = -INFINITY;
+  u32 last = INDEX_NONE, n = 0, at = 0;
+  for (u32 i = 0; i < collective->n_arrivals; i++) {
+    u32 rank = model->arrivals[collective->first_arrival + i].rank;
+    if (c->named[rank])
+      continue;
+    double own = own_time(c->a, collective->first_arrival + i);
+    if (own > latest) {
+      latest = own;
+      last = rank;
+      at = n;
+    }
+    c->values[n++] = own;
+  }
+  *members = n;
+  if (n < 2)
+    return INDEX_NONE;
+  c->values[at] = c->values[n - 1];
+  *lateness = latest - median_of(c->values, n - 1);
+  return *lateness > limit ? last : INDEX_NONE;
+}
+
+struct verdict {
+  u32 rank, times, trials, members;
+  double p, imposed_ns, typical_ns;
+};
+
+/* One round over a communicator: counts, then the rank least likely to be so by chance. */
+static struct verdict play(struct contest *c, u32 comm, bool first_round) {
+  const struct model *model = c->a->model;
+  struct verdict best = {.rank = INDEX_NONE, .p = 2};
+  u32 begin = c->first[comm], end = c->first[comm + 1], members = 0, most = 0;
+  for (u32 i = begin; i < end; i++) {
+    const struct collective *collective = &model->collectives[c->trials[i].collective];
+    for (u32 k = 0; i == begin && k < collective->n_arrivals; k++) {
+      u32 rank = model->arrivals[collective->first_arrival + k].rank;
+      c->times_last[rank] = 0;
+      c->imposed_ns[rank] = 0;
+    }
+  }
+  for (u32 i = begin; i < end; i++) {
+    double lateness = 0;
+    u32 n, last = last_of(c, &model->collectives[c->trials[i].collective], &n, &lateness);
+    most = n > most ? n : most;
+    if (last == INDEX_NONE)
+      continue;
+    c->times_last[last]++;
+    c->imposed_ns[last] += lateness;
+  }
+  members = most;
+  if (members < 2)
+    return best;
+  const struct collective *roster = &model->collectives[c->trials[begin].collective];
+  for (u32 k = 0; k < roster->n_arrivals; k++) {
+    u32 rank = model->arrivals[roster->first_arrival + k].rank;
+    if (c->named[rank])
+      continue;
+    double p = binomial_tail(c->times_last[rank], end - begin, 1.0 / members);
+    struct verdict of_rank = {.rank = rank,
+                              .times = c->times_last[rank],
+                              .trials = end - begin,
+                              .members = members,
+                              .p = p,
+                              .imposed_ns = c->imposed_ns[rank] / (end - begin)};
+    if (p < best.p)
+      best = of_rank;
+    if (first_round && p < c->best_p[rank]) {
+      struct rank_result *out = &c->a->results->ranks[rank];
+      double expected = (double)of_rank.trials / members;
+      c->best_p[rank] = p;
+      c->best_comm[rank] = comm;
+      out->slowest_count = of_rank.times;
+      out->slowest_fraction = (double)of_rank.times / of_rank.trials;
+      out->z = (of_rank.times - expected) / sqrt(expected * (1 - 1.0 / members));
+      out->p_value = fmin(1, p * c->tests);
+      out->imposed_wait_ms = of_rank.imposed_ns / 1e6;
+    }
+  }
+  return best;
+}
+
+/* Median lateness over the trials in which the rank was last. */
+static double typical_lateness(struct contest *c, u32 comm, u32 rank) {
+  u32 n = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
+    u32 members;
+    double lateness;
+    if (last_of(c, &c->a->model->collectives[c->trials[i].collective], &members, &lateness) == rank)
+      c->lateness[n++] = lateness;
+  }
+  return median_of(c->lateness, n);
+}
+
+static bool is_straggler(struct contest *c, u32 comm, struct verdict *v) {
+  const struct model *model = c->a->model;
+  double step_ns = c->a->results->step_median_ms * 1e6;
+  if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
+      v->times <= STRAGGLER_MAJORITY * v->trials)
+    return false;
+  v->typical_ns = typical_lateness(c, comm, v->rank);
+  double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->trials);
+  return sure >= WORTH_MENTIONING * step_ns &&
+         (!model->clock_aligned || sure >= model->clock_residual_us * 1e3);
+}
+
+static char *describe_collective(struct contest *c, u32 comm) {
+  const struct trial *costliest = &c->trials[c->first[comm]];
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
+    if (c->trials[i].wait_ns > costliest->wait_ns)
+      costliest = &c->trials[i];
+  const struct collective *collective = &c->a->model->collectives[costliest->collective];
+  const struct comm *on = &c->a->model->comms[comm];
+  if (on->name)
+    return arena_printf(c->a->arena, "%s of %.3g MB on %s", op_name(collective->op),
+                        (double)collective->bytes / 1e6, on->name);
+  return arena_printf(c->a->arena, "%s of %.3g MB among %u ranks", op_name(collective->op),
+                      (double)collective->bytes / 1e6, collective->n_arrivals);
+}
+
+static int name_straggler(struct contest *c, u32 comm, const struct verdict *v) {
+  struct rank_result *out = &c->a->results->ranks[v->rank];
+  double expected = (double)v->trials / v->members;
+  c->named[v->rank] = true;
+  c->best_comm[v->rank] = comm;
+  out->straggler = true;
+  out->slowest_count = v->times;
+  out->slowest_fraction = (double)v->times / v->trials;
+  out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
+  out->p_value = fmin(1, v->p * c->tests);
+  out->imposed_wait_ms = v->imposed_ns / 1e6;
+  out->lateness_ms = v->typical_ns / 1e6;
+  out->collective = describe_collective(c, comm);
+  return out->collective ? 0 : -ENOMEM;
+}
+
+static int test_communicator(struct contest *c, u32 comm) {
+  if (c->first[comm] == c->first[comm + 1])
+    return 0;
+  struct verdict v = play(c, comm, true);
+  /* Of two ranks one is always last; beyond the first finding three make a comparison. */
+  while (is_straggler(c, comm, &v)) {
+    int error = name_straggler(c, comm, &v);
+    if (error || v.members < 4)
+      return error;
+    v = play(c, comm, false);
+  }
+  return 0;
+}
+
+static int test_all(struct contest *c) {
+  const struct model *model = c->a->model;
+  u32 n = model->n_ranks + 1u;
+  c->best_comm = arena_array(&c->scratch, n, sizeof(u32));
+  c->best_p = arena_array(&c->scratch, n, sizeof(double));
+  c->values = arena_array(&c->scratch, n, sizeof(double));
+  c->named = arena_array(&c->scratch, n, sizeof(bool));
+  c->times_last = arena_array(&c->scratch, n, sizeof(u32));
+  c->imposed_ns = arena_array(&c->scratch, n, sizeof(double));
+  if (!c->best_comm || !c->best_p || !c->values || !c->named || !c->times_last || !c->imposed_ns)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    c->best_p[i] = 2;
+    c->best_comm[i] = INDEX_NONE;
+  }
+  for (u32 comm = 0; comm < model->n_comms; comm++)
+    if (c->first[comm] < c->first[comm + 1])
+      c->tests += model->collectives[c->trials[c->first[comm]].collective].n_arrivals;
+  int error = 0;
+  for (u32 comm = 0; comm < model->n_comms && !error; comm++)
+    error = test_communicator(c, comm);
+  return error;
+}
+
+/* Median compute time per rank, and against the median of its peers in the communicator in which
+ * it stands out most (all ranks where it took part in no trial). Where steps end on the host, for
+ * want of the GPU's ends, and it runs far ahead, the device does nothing in some and the work of
+ * several in others: where that is so in most, the median tells nothing. */
+static int compare_compute(struct contest *c) {
+  struct analysis *a = c->a;
+  struct results *r = a->results;
+  u32 n_ranks = a->model->n_ranks;
+  double *steps = arena_array(&c->scratch, a->n_steps + 1u, sizeof(double));
+  double *peers = arena_array(&c->scratch, n_ranks + 1u, sizeof(double));
+  if (!steps || !peers)
+    return -ENOMEM;
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    u32 n = 0;
+    for (u32 step = 0; step < a->n_steps; step++) {
+      float ms = a->compute_ms[(size_t)rank * a->n_steps + step];
+      if (!isnan(ms))
+        steps[n++] = ms;
+    }
+    r->ranks[rank].mean_compute_ms = mean_of(steps, n);
+    r->ranks[rank].median_compute_ms = median_of(steps, n);
+  }
+  u32 sorted_for = INDEX_NONE - 1, n = 0;
+  for (u32 rank = 0; rank < n_ranks; rank++) {
+    u32 comm = c->best_comm[rank];
+    if (comm != sorted_for) {
+      n = 0;
+      const struct comm *group = comm == INDEX_NONE ? NULL : &a->model->comms[comm];
+      for (u32 i = 0; i < (group ? group->size : n_ranks); i++) {
+        u32 peer = group ? group->members[i] : i;
+        if (peer != INDEX_NONE && !isnan(r->ranks[peer].median_compute_ms))
+          peers[n++] = r->ranks[peer].median_compute_ms;
+      }
+      qsort(peers, n, sizeof(double), compare_doubles);
+      sorted_for = comm;
+    }
+    double own = r->ranks[rank].median_compute_ms;
+    double others = isnan(own) ? NAN : median_of_others(peers, n, own);
+    bool bunched = own == 0 && r->ranks[rank].mean_compute_ms > 0;
+    r->ranks[rank].rel_slowdown = others > 0 && !bunched ? own / others - 1 : NAN;
+  }
+  return 0;
+}
+
+/* How much more of something a rank has per step than the median of the others. */
+static double excess_ms(struct contest *c, u32 rank,
+                        double (*figure)(const struct analysis *, u32)) {
+  u32 n = 0;
+  double own = figure(c->a, rank);
+  for (u32 i = 0; i < c->a->model->n_ranks; i++)
+    if (i != rank && !isnan(figure(c->a, i)))
+      c->values[n++] = figure(c->a, i);
+  return own - median_of(c->values, n);
+}
+
+static double compute_figure(const struct analysis *a, u32 rank) {
+  return a->results->ranks[rank].median_compute_ms;
+}
+
+static double input_figure(const struct analysis *a, u32 rank) {
+  const struct rank_summary *sum = &a->ranks[rank];
+  if (!sum->steps || !sum->has_input)
+    return NAN;
+  return ns_to_ms(sum->on_gpu ? sum->data_stall : sum->data) / sum->steps;
+}
+
+static double idle_figure(const struct analysis *a, u32 rank) {
+  return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
+}
+
+static const char *reason_for(struct contest *c, u32 rank) {
+  double enough = REASON_SHARE * c->a->results->ranks[rank].lateness_ms;
+  if (excess_ms(c, rank, input_figure) >= enough)
+    return "slow input";
+  if (excess_ms(c, rank, compute_figure) >= enough)
+    return "slow compute";
+  if (excess_ms(c, rank, idle_figure) >= enough)
+    return "late launch";
+  return "cause not seen";
+}
+
+/* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */
+static int imbalance(struct contest *c) {
+  struct analysis *a = c->a;
+  struct results *r = a->results;
+  double variation = 0, lost = 0;
+  u32 steps = 0, varied = 0;
+  for (u32 step = 0; step < a->n_steps; step++) {
+    u32 n = 0;
+    double most = 0, wall = a->whole_run ? NAN : r->step_ms[a->first_step + step];
+    for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+      float ms = a->compute_ms[(size_t)rank * a->n_steps + step];
+      if (isnan(ms))
+        continue;
+      c->values[n++] = ms;
+      most = ms > most ? ms : most;
+    }
+    if (n < 2 || isnan(wall))
+      continue;
+    double cv = variation_of(c->values, n);
+    steps++;
+    lost += (most - mean_of(c->values, n)) / wall;
+    if (!isnan(cv)) {
+      variation += cv;
+      varied++;
+    }
+  }
+  r->imbalance_cv = varied ? variation / varied : NAN;
+  r->wall_frac_lost_to_imbalance = steps ? lost / steps : NAN;
+  return 0;
+}
+
+/* Between first and last arrival at the deciding collectives: the median. */
+static void sync_skew(struct contest *c) {
+  const struct model *model = c->a->model;
+  for (u32 i = 0; i < c->n_trials; i++) {
+    const struct collective *collective = &model->collectives[c->trials[i].collective];
+    double first = INFINITY, last = -INFINITY;
+    for (u32 k = 0; k < collective->n_arrivals; k++) {
+      double at = arrival_time(c->a, &model->arrivals[collective->first_arrival + k]);
+      first = at < first ? at : first;
+      last = at > last ? at : last;
+    }
+    c->lateness[i] = last - first;
+  }
+  c->a->results->sync_skew_ms = median_of(c->lateness, c->n_trials) / 1e6;
+}
+
+static u32 steps_tried(struct contest *c) {
+  u32 most = 0;
+  for (u32 comm = 0; comm < c->a->model->n_comms; comm++)
+    if (c->first[comm + 1] - c->first[comm] > most)
+      most = c->first[comm + 1] - c->first[comm];
+  return most;
+}
+
+int stragglers_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  struct contest c = {.a = a};
+  r->mean_step_wall_ms = r->step_mean_ms;
+  r->dist_steps = 0;
+  r->sync_skew_ms = NAN;
+  int error = 0;
+  for (u32 i = 0; i < r->n_ranks; i++)
+    r->ranks[i].lateness_ms = NAN;
+  c.first = NULL;
+  if (!a->whole_run)
+    error = choose_trials(&c);
+  else if (!(c.first = arena_array(&c.scratch, a->model->n_comms + 2u, sizeof(u32))))
+    error = -ENOMEM;
+  if (!error)
+    tell_lateness(&c);
+  if (!error)
+    error = test_all(&c);
+  if (!error)
+    error = compare_compute(&c);
+  if (!error)
+    error = imbalance(&c);
+  if (!error) {
+    if (c.n_trials)
+      sync_skew(&c);
+    r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
+    for (u32 i = 0; i < r->n_ranks; i++)
+      if (r->ranks[i].straggler)
+        r->ranks[i].reason = reason_for(&c, i);
+  }
+  arena_release(&c.scratch);
+  return error;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the time of the steps looked at went, mean over ranks: lines that sum to the wall time.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+
+#define MAX_LINES 10
+
+static void add_line(struct results *r, const char *name, double seconds, double recoverable) {
+  r->budget[r->n_budget++] =
+      (struct budget_line){name, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, recoverable};
+}
+
+/* Sums over the ranks whose overlap is known; all ranks that were read if none is. */
+static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool known) {
+  struct rank_summary sum;
+  memset(&sum, 0, sizeof(sum));
+  for (u32 i = *n = 0; i < a->model->n_ranks; i++) {
+    const struct rank_summary *rank = &a->ranks[i];
+    if (known ? !rank_overlap_known(rank) : !rank->loaded || !rank->steps)
+      continue;
+    ++*n;
+    sum.total += rank->total;
+    sum.compute += rank->compute;
+    sum.exposed_comm += rank->exposed_comm;
+    sum.all.comm += rank->all.comm;
+    sum.all.wait += rank->all.wait;
+    sum.all.transfer += rank->all.transfer;
+    sum.exposed_copy += rank->exposed_copy;
+    sum.idle += rank->idle;
+    sum.data_stall += rank->data_stall;
+    sum.host_bound += rank->host_bound;
+    sum.has_phases |= rank->has_phases;
+    sum.has_input |= rank->has_input;
+    sum.on_gpu |= rank->on_gpu;
+  }
+  return sum;
+}
+
+static void known_lines(struct results *r, const struct rank_summary *sum, double n) {
+  double to_s = 1e-9 / n;
+  i64 unsplit = sum->exposed_comm - sum->all.wait - sum->all.transfer;
+  double transfer = (double)sum->all.transfer * to_s;
+  /* Transfers can only hide behind compute that hides none yet. */
+  double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
+  i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
+  i64 launch = sum->idle - sum->data_stall - other;
+  add_line(r, "compute", (double)sum->compute * to_s, NAN);
+  if (sum->has_input)
+    add_line(r, "waiting for input", (double)sum->data_stall * to_s,
+             (double)sum->data_stall * to_s);
+  add_line(r, "waiting for ranks", (double)sum->all.wait * to_s, (double)sum->all.wait * to_s);
+  add_line(r, "communication", transfer, transfer < room ? transfer : room > 0 ? room : 0);
+  if (unsplit)
+    add_line(r, "communication or wait", (double)unsplit * to_s, NAN);
+  add_line(r, "memory copies", (double)sum->exposed_copy * to_s, (double)sum->exposed_copy * to_s);
+  add_line(r, sum->on_gpu ? "launch and idle" : "idle in phases", (double)launch * to_s,
+           sum->on_gpu ? (double)launch * to_s : NAN);
+  if (sum->has_phases)
+    add_line(r, "outside phases", (double)other * to_s, sum->on_gpu ? (double)other * to_s : NAN);
+}
+
+static int list_lines(struct analysis *a) {
+  struct results *r = a->results;
+  u32 n;
+  struct rank_summary sum = add_ranks(a, &n, true);
+  r->wall_s = r->residual_s = NAN;
+  r->budget = arena_array(a->arena, MAX_LINES, sizeof(*r->budget));
+  if (!r->budget)
+    return -ENOMEM;
+  bool known = n > 0;
+  if (!known)
+    sum = add_ranks(a, &n, false);
+  if (n == 0)
+    return 0;
+  r->wall_s = (double)sum.total / n / 1e9;
+  r->looked_at_s = a->whole_run ? r->wall_s : r->looked_at_s;
+  if (known)
+    known_lines(r, &sum, n);
+  else
+    add_line(r, "not seen", r->wall_s, NAN);
+  r->residual_s = r->wall_s;
+  for (u32 i = 0; i < r->n_budget; i++)
+    r->residual_s -= r->budget[i].seconds;
+  return 0;
+}
+
+int budget_analyse(struct analysis *a) {
+  return list_lines(a);
+}

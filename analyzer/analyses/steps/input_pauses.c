@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the host loads its input on a job that does not say so. The model infers how long (its
+ * pause before a step's first copy to the GPU); here is where that lies on the timeline.
+ */
+#include <errno.h>
+
+#include "analyses/analysis.h"
+
+/* A copy that follows its predecessor at once is no sign of loading. */
+#define SHORTEST_PAUSE 100000 /* ns */
+
+static bool launches_input(const struct timeline *t, const struct span *span) {
+  return span->kind == SPAN_LAUNCH && span->link != INDEX_NONE &&
+         t->spans[span->link].kind == SPAN_COPY && t->spans[span->link].category == TSCOPE_COPY_H2D;
+}
+
+static i64 inferred(const struct analysis *a, u32 rank, u32 step) {
+  i64 data = a->model->phases[(size_t)step * a->model->n_ranks + rank].data;
+  return data == NS_UNKNOWN ? 0 : data;
+}
+
+static bool any_inferred(const struct analysis *a, u32 rank) {
+  for (u32 step = 0; step < a->model->steps.n; step++)
+    if (inferred(a, rank, step) >= SHORTEST_PAUSE)
+      return true;
+  return false;
+}
+
+static bool phases_are_named(const struct timeline *t) {
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (t->spans[i].kind == SPAN_PHASE)
+      return true;
+  return false;
+}
+
+int input_pauses(const struct analysis *a, const struct timeline *t, struct arena *arena,
+                 struct input_pause **pauses, u32 *n) {
+  u32 steps = a->model->steps.n, step = 0;
+  *n = 0;
+  *pauses = NULL;
+  if (!a->model->phases || a->whole_run || !t->on_gpu || !any_inferred(a, t->rank) ||
+      phases_are_named(t))
+    return 0;
+  *pauses = arena_array(arena, steps + 1u, sizeof(**pauses));
+  i64 *idle_since = arena_array(arena, t->n_lanes + 1u, sizeof(i64));
+  if (!*pauses || !idle_since)
+    return -ENOMEM;
+  /* Steps and copies both come in order: each step's pause lies before the first copy it fits. */
+  for (u32 i = 0; i < t->n_spans && step < steps; i++) {
+    const struct span *span = &t->spans[i];
+    if (SPAN_ON_DEVICE(span->kind))
+      continue;
+    while (step < steps && inferred(a, t->rank, step) < SHORTEST_PAUSE)
+      step++;
+    i64 *idle = &idle_since[span->lane];
+    if (step < steps && launches_input(t, span) &&
+        span->start - *idle >= inferred(a, t->rank, step) - SHORTEST_PAUSE) {
+      i64 begin = span->start - inferred(a, t->rank, step++);
+      (*pauses)[(*n)++] = (struct input_pause){begin > *idle ? begin : *idle, span->start, i};
+    }
+    *idle = span->end > *idle ? span->end : *idle;
+  }
+  return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the program itself calls its parts: time in ranges by name, over all ranks.
+ */
+#include "model/named_ranges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+
+struct rank_ranges {
+  struct arena arena;
+  struct named_range *at;
+  u32 n;
+};
+
+struct collecting {
+  struct analysis *a;
+  struct rank_ranges *ranks;
+};
+
+static int collect_rank(void *user, u32 rank, unsigned worker) {
+  struct collecting *collecting = user;
+  struct rank_ranges *ranges = &collecting->ranks[rank];
+  (void)worker;
+  int error = named_ranges_of(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n);
+  if (error)
+    ranges->n = 0;
+  return error == -ENOMEM ? error : 0; /* a file that went away is shown as partial elsewhere */
+}
+
+static int by_name(const void *left, const void *right) {
+  const struct named_range *a = left, *b = right;
+  int order = strcmp(a->name, b->name);
+  return order ? order : strcmp(a->domain, b->domain);
+}
+
+static int by_time(const void *left, const void *right) {
+  const struct named_range *a = left, *b = right;
+  return a->sum != b->sum ? a->sum < b->sum ? 1 : -1 : by_name(left, right);
+}
+
+/* Adds up those of one name; returns how many names there are. */
+static u32 add_up(struct named_range *all, u32 n) {
+  u32 names = 0;
+  qsort(all, n, sizeof(*all), by_name);
+  for (u32 i = 0; i < n; i++) {
+    if (names == 0 || by_name(&all[names - 1], &all[i]) != 0) {
+      all[names++] = all[i];
+      continue;
+    }
+    struct named_range *one = &all[names - 1];
+    one->count += all[i].count;
+    if (__builtin_add_overflow(one->sum, all[i].sum, &one->sum))
+      one->sum = INT64_MAX;
+    one->longest = all[i].longest > one->longest ? all[i].longest : one->longest;
+  }
+  qsort(all, names, sizeof(*all), by_time);
+  return names;
+}
+
+static double time_of_ranks(const struct model *model) {
+  double sum = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    sum += (double)(model->ranks[r].end - model->ranks[r].begin);
+  return sum;
+}
+
+static int list(struct analysis *a, const struct named_range *all, u32 n) {
+  struct results *results = a->results;
+  double whole = time_of_ranks(a->model);
+  results->named_ranges = arena_array(a->arena, n + 1u, sizeof(*results->named_ranges));
+  if (!results->named_ranges)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    struct named_range_result *out = &results->named_ranges[i];
+    *out = (struct named_range_result){.name = arena_text(a->arena, all[i].name),
+                                       .domain = arena_text(a->arena, all[i].domain),
+                                       .count = (double)all[i].count,
+                                       .sum_ms = ns_to_ms(all[i].sum),
+                                       .mean_ms = ns_to_ms(all[i].sum) / (double)all[i].count,
+                                       .max_ms = ns_to_ms(all[i].longest),
+                                       .share = (double)all[i].sum / whole};
+    if (!out->name || !out->domain)
+      return -ENOMEM;
+    results->n_named_ranges++;
+  }
+  return 0;
+}
+
+int named_ranges_analyse(struct analysis *a) {
+  u32 n_ranks = a->model->n_ranks, n = 0;
+  struct collecting collecting = {.a = a,
+                                  .ranks = calloc(n_ranks + 1u, sizeof(struct rank_ranges))};
+  if (!collecting.ranks)
+    return -ENOMEM;
+  int error = parallel_for(n_ranks, a->options->threads, collect_rank, &collecting);
+  for (u32 r = 0; r < n_ranks; r++)
+    n += collecting.ranks[r].n;
+  struct named_range *all = error ? NULL : malloc((n + 1u) * sizeof(*all));
+  if (!error && !all)
+    error = -ENOMEM;
+  n = 0;
+  for (u32 r = 0; r < n_ranks && !error; r++)
+    for (u32 i = 0; i < collecting.ranks[r].n; i++)
+      all[n++] = collecting.ranks[r].at[i];
+  if (!error && n) {
+    u32 names = add_up(all, n);
+    error = list(a, all, names < NAMED_RANGES_LISTED ? names : NAMED_RANGES_LISTED);
+  }
+  free(all);
+  for (u32 r = 0; r < n_ranks; r++)
+    arena_release(&collecting.ranks[r].arena);
+  free(collecting.ranks);
+  return error;
+}

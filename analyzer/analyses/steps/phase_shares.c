@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where a step goes on the host, by training phase: mean over ranks and steps looked at. Time
+ * blocked on communication lies inside the phase that blocked; comm_ms says how much
+ * communication nothing hid, and is not to be added to the others.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "analyses/analysis.h"
+
+static double mean_phase_ms(const struct analysis *a, size_t member) {
+  const struct model *model = a->model;
+  double sum = 0;
+  u32 n = 0;
+  for (u32 step = a->first_step; step < model->steps.n; step++)
+    for (u32 rank = 0; rank < model->n_ranks; rank++) {
+      const struct phase_times *times = &model->phases[(size_t)step * model->n_ranks + rank];
+      i64 time = *(const i64 *)((const char *)times + member);
+      if (time == NS_UNKNOWN)
+        continue;
+      sum += ns_to_ms(time);
+      n++;
+    }
+  return n ? sum / n : NAN;
+}
+
+int phases_analyse(struct analysis *a) {
+  struct results *r = a->results;
+  r->data_ms = r->forward_ms = r->backward_ms = r->optimizer_ms = r->other_ms = NAN;
+  r->comm_ms = r->ov_exposed_ms;
+  if (!a->model->phases || a->whole_run)
+    return 0;
+  r->data_ms = mean_phase_ms(a, offsetof(struct phase_times, data));
+  r->forward_ms = mean_phase_ms(a, offsetof(struct phase_times, forward));
+  r->backward_ms = mean_phase_ms(a, offsetof(struct phase_times, backward));
+  r->optimizer_ms = mean_phase_ms(a, offsetof(struct phase_times, optimizer));
+  r->other_ms = mean_phase_ms(a, offsetof(struct phase_times, other));
+  return 0;
+}

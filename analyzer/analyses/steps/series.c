@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/steps/series.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/statistics.h"
+#include "analyses/thresholds.h"
+
+/* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
+struct point_sum {
+  i64 compute, exposed, wait, transfer, copy, idle, input;
+  u32 ranks, ranks_with_input;
+};
+
+struct series_gathering {
+  u32 *point_step, *column_step; /* index into model.steps */
+  u32 *point_of, *column_of;     /* [steps.n] INDEX_NONE: not kept */
+  u32 n_points, per_point, n_columns, per_column;
+  struct point_sum *sums; /* [n_points] */
+  float *cells;           /* [n_ranks][n_columns][SERIES_COUNT] */
+  pthread_mutex_t lock;   /* of the cells' memory, which devices of one rank share */
+};
+
+struct series_result series_result_unknown(void) {
+  return (struct series_result){
+      .steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
+}
+
+static float *cell_at(const struct series_gathering *g, u32 rank, u32 column) {
+  return g->cells + ((size_t)rank * g->n_columns + column) * SERIES_COUNT;
+}
+
+/* The longest that any rank took for a step, as far as is known; -1 if of none. */
+static i64 longest(const struct analysis *a, u32 step) {
+  i64 most = -1;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    struct window window;
+    if (analysis_window(a, rank, step, &window) && window.end - window.begin > most)
+      most = window.end - window.begin;
+  }
+  return most;
+}
+
+/* Of every `per` steps from `first` on the slowest. Returns how many. */
+static u32 choose(const i64 *length, u32 first, u32 n, u32 per, u32 *chosen, u32 *index_of) {
+  u32 kept = 0;
+  for (u32 from = first; from < n; from += per) {
+    u32 slowest = from;
+    for (u32 step = from; step < n && step < from + per; step++)
+      if (length[step] > length[slowest])
+        slowest = step;
+    index_of[slowest] = kept;
+    chosen[kept++] = slowest;
+  }
+  return kept;
+}
+
+static u32 least_one(u32 n) {
+  return n ? n : 1;
+}
+
+int series_prepare(struct analysis *a) {
+  u32 n = a->model->steps.n, ranks = a->model->n_ranks;
+  if (a->whole_run || !n)
+    return 0;
+  struct series_gathering *g = arena_alloc(a->arena, sizeof(*g));
+  i64 *length = malloc(n * sizeof(*length));
+  if (!g || !length)
+    goto no_memory;
+  u32 rows = ranks < SERIES_ROWS ? least_one(ranks) : SERIES_ROWS;
+  u32 columns = SERIES_CELLS / rows < SERIES_STEPS ? SERIES_CELLS / rows : SERIES_STEPS;
+  g->per_point = (n + SERIES_STEPS - 1) / SERIES_STEPS;
+  g->per_column = least_one((a->n_steps + columns - 1) / columns);
+  g->point_step = arena_array(a->arena, n, sizeof(u32));
+  g->column_step = arena_array(a->arena, n, sizeof(u32));
+  g->point_of = arena_array(a->arena, n, sizeof(u32));
+  g->column_of = arena_array(a->arena, n, sizeof(u32));
+  if (!g->point_step || !g->column_step || !g->point_of || !g->column_of)
+    goto no_memory;
+  for (u32 step = 0; step < n; step++) {
+    length[step] = longest(a, step);
+    g->point_of[step] = g->column_of[step] = INDEX_NONE;
+  }
+  g->n_points = choose(length, 0, n, g->per_point, g->point_step, g->point_of);
+  g->n_columns = choose(length, a->first_step, n, g->per_column, g->column_step, g->column_of);
+  g->sums = arena_array(a->arena, g->n_points, sizeof(*g->sums));
+  size_t cells = (size_t)ranks * g->n_columns * SERIES_COUNT;
+  g->cells = malloc((cells + 1) * sizeof(float));
+  if (!g->sums || !g->cells)
+    goto no_memory;
+  for (size_t i = 0; i < cells; i++)
+    g->cells[i] = NAN;
+  pthread_mutex_init(&g->lock, NULL);
+  a->series = g;
+  free(length);
+  return 0;
+no_memory:
+  free(length);
+  if (g)
+    free(g->cells);
+  return -ENOMEM;
+}
+
+void series_free(struct analysis *a) {
+  if (!a->series)
+    return;
+  free(a->series->cells);
+  pthread_mutex_destroy(&a->series->lock);
+  a->series = NULL;
+}
+
+/* Whether wait and transfer stand for all that was exposed. */
+static bool is_split(const struct step_parts *parts) {
+  i64 unsplit = parts->exposed - parts->wait - parts->transfer;
+  return (double)unsplit <= (1 - COVERAGE_ENOUGH) * (double)parts->exposed;
+}
+
+static void add_to_point(struct point_sum *sum, const struct step_parts *parts, bool input) {
+  const struct {
+    i64 *to, value;
+  } terms[] = {{&sum->compute, parts->compute},
+               {&sum->exposed, parts->exposed},
+               {&sum->wait, parts->wait},
+               {&sum->transfer, parts->transfer},
+               {&sum->copy, parts->copy},
+               {&sum->idle, parts->idle},
+               {&sum->input, input ? parts->input : 0}};
+  for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
+    __atomic_fetch_add(terms[i].to, terms[i].value, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&sum->ranks, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&sum->ranks_with_input, input, __ATOMIC_RELAXED);
+}
+
+void series_take_rank(struct analysis *a, u32 rank, const struct window *windows,
+                      const struct step_parts *parts, u32 n) {
+  struct series_gathering *g = a->series;
+  const struct rank_summary *sum = &a->ranks[rank];
+  if (!g || !sum->has_compute || !sum->has_comm)
+    return;
+  for (u32 i = 0; i < n; i++) {
+    u32 point = g->point_of[windows[i].step], column = g->column_of[windows[i].step];
+    if (point != INDEX_NONE)
+      add_to_point(&g->sums[point], &parts[i], sum->has_input);
+    if (column == INDEX_NONE)
+      continue;
+    float *cell = cell_at(g, rank, column);
+    bool split = is_split(&parts[i]);
+    cell[SERIES_COMPUTE] = (float)ns_to_ms(parts[i].compute);
+    cell[SERIES_EXPOSED] = (float)ns_to_ms(parts[i].exposed);
+    cell[SERIES_WAIT] = split ? (float)ns_to_ms(parts[i].wait) : NAN;
+    cell[SERIES_TRANSFER] = split ? (float)ns_to_ms(parts[i].transfer) : NAN;
+    cell[SERIES_COPY] = (float)ns_to_ms(parts[i].copy);
+    cell[SERIES_IDLE] = (float)ns_to_ms(parts[i].idle);
+    cell[SERIES_INPUT] = sum->has_input ? (float)ns_to_ms(parts[i].input) : NAN;
+  }
+}
+
+void series_take_lateness(struct analysis *a, u32 rank, i32 step, double ms) {
+  struct series_gathering *g = a->series;
+  if (!g || step < 0 || g->column_of[step] == INDEX_NONE)
+    return;
+  float *late = &cell_at(g, rank, g->column_of[step])[SERIES_LATE];
+  *late = fmaxf(*late, (float)ms); /* NAN gives way */
+}
+
+void series_take_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps) {
+  struct series_gathering *g = a->series;
+  if (!g || n_steps != a->model->steps.n || !bytes)
+    return;
+  u32 rank = 0;
+  while (rank < a->model->n_ranks && a->model->ranks[rank].rank != global_rank)
+    rank++;
+  if (rank == a->model->n_ranks)
+    return;
+  pthread_mutex_lock(&g->lock);
+  for (u32 column = 0; column < g->n_columns; column++) {
+    float *most = &cell_at(g, rank, column)[SERIES_MEMORY];
+    *most = fmaxf(*most, (float)bytes[g->column_step[column]]);
+  }
+  pthread_mutex_unlock(&g->lock);
+}
+
+static int make_point_arrays(struct analysis *a, u32 n) {
+  struct series_result *out = &a->results->series;
+  double **const arrays[] = {&out->step,         &out->wall_ms,      &out->wall_least_ms,
+                             &out->wall_most_ms, &out->slowest_rank, &out->compute_ms,
+                             &out->exposed_ms,   &out->wait_ms,      &out->transfer_ms,
+                             &out->copy_ms,      &out->idle_ms,      &out->input_ms};
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+    *arrays[i] = arena_array(a->arena, n, sizeof(double));
+    if (!*arrays[i])
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+static void tell_walls(struct analysis *a, u32 step, u32 point) {
+  struct series_result *out = &a->results->series;
+  out->wall_ms[point] = a->results->step_ms[step];
+  out->wall_least_ms[point] = out->wall_most_ms[point] = out->slowest_rank[point] = NAN;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    struct window window;
+    if (!analysis_window(a, rank, step, &window))
+      continue;
+    double ms = ns_to_ms(window.end - window.begin);
+    out->wall_least_ms[point] = fmin(out->wall_least_ms[point], ms);
+    if (!(ms <= out->wall_most_ms[point])) {
+      out->wall_most_ms[point] = ms;
+      out->slowest_rank[point] = a->model->ranks[rank].rank;
+    }
+  }
+}
+
+static void tell_parts(struct analysis *a, const struct point_sum *sum, u32 point) {
+  struct series_result *out = &a->results->series;
+  double n = sum->ranks ? sum->ranks : NAN;
+  struct step_parts all = {.exposed = sum->exposed, .wait = sum->wait, .transfer = sum->transfer};
+  bool split = is_split(&all);
+  out->compute_ms[point] = ns_to_ms(sum->compute) / n;
+  out->exposed_ms[point] = ns_to_ms(sum->exposed) / n;
+  out->wait_ms[point] = split ? ns_to_ms(sum->wait) / n : NAN;
+  out->transfer_ms[point] = split ? ns_to_ms(sum->transfer) / n : NAN;
+  out->copy_ms[point] = ns_to_ms(sum->copy) / n;
+  out->idle_ms[point] = ns_to_ms(sum->idle) / n;
+  out->input_ms[point] = sum->ranks_with_input ? ns_to_ms(sum->input) / sum->ranks_with_input : NAN;
+}
+
+static int tell_steps(struct analysis *a) {
+  const struct series_gathering *g = a->series;
+  struct series_result *out = &a->results->series;
+  if (make_point_arrays(a, g->n_points) < 0)
+    return -ENOMEM;
+  bool unseen = communication_unseen(a);
+  out->steps_per_point = g->per_point;
+  out->n_points = g->n_points;
+  for (u32 point = 0; point < g->n_points; point++) {
+    static const struct point_sum nothing;
+    out->step[point] = a->model->steps.first + g->point_step[point];
+    tell_walls(a, g->point_step[point], point);
+    tell_parts(a, unseen ? &nothing : &g->sums[point], point);
+  }
+  return 0;
+}
+
+/* Walls are known of ranks whose parts are not. */
+static void fill_walls(struct analysis *a) {
+  const struct series_gathering *g = a->series;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++)
+    for (u32 column = 0; column < g->n_columns; column++) {
+      struct window window;
+      float *cell = cell_at(g, rank, column);
+      if (analysis_window(a, rank, g->column_step[column], &window))
+        cell[SERIES_WALL] = (float)ns_to_ms(window.end - window.begin);
+    }
+  if (!communication_unseen(a))
+    return;
+  for (size_t i = 0; i < (size_t)a->model->n_ranks * g->n_columns; i++)
+    for (u32 m = SERIES_COMPUTE; m <= SERIES_IDLE; m++)
+      g->cells[i * SERIES_COUNT + m] = NAN;
+}
+
+/* How far a rank stands out in one measure: over its steps, and in its worst one. */
+struct standing {
+  double mean, most;
+};
+
+static struct standing standing_of(const struct series_gathering *g, u32 rank, u32 measure) {
+  struct standing s = {0, 0};
+  u32 n = 0;
+  for (u32 column = 0; column < g->n_columns; column++) {
+    double value = cell_at(g, rank, column)[measure];
+    if (isnan(value))
+      continue;
+    s.mean += value;
+    s.most = fmax(s.most, value);
+    n++;
+  }
+  s.mean = n ? s.mean / n : 0;
+  return s;
+}
+
+/* Adds to each rank's score how many spreads its standing is above the median rank's. */
+static void score(double *scores, double *values, double *scratch, u32 n) {
+  memcpy(scratch, values, n * sizeof(double));
+  double middle = median_of(scratch, n);
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = fabs(values[i] - middle);
+  double spread = median_of(scratch, n) + 0.01 * fabs(middle) + 1e-9;
+  for (u32 i = 0; i < n; i++)
+    scores[i] = fmax(scores[i], (values[i] - middle) / spread);
+}
+
+/* Marks the ranks that get a row of their own: stragglers, and those that stand out most. */
+static int choose_worst(struct analysis *a, bool *own, u32 wanted) {
+  static const u8 measures[] = {SERIES_WALL,  SERIES_COMPUTE, SERIES_WAIT,
+                                SERIES_INPUT, SERIES_LATE,    SERIES_MEMORY};
+  u32 n = a->model->n_ranks;
+  double *scores = calloc(n * 4ul, sizeof(double));
+  if (!scores)
+    return -ENOMEM;
+  double *mean = scores + n, *most = mean + n, *scratch = most + n;
+  for (size_t m = 0; m < sizeof(measures); m++) {
+    for (u32 rank = 0; rank < n; rank++) {
+      struct standing s = standing_of(a->series, rank, measures[m]);
+      mean[rank] = s.mean;
+      most[rank] = s.most;
+    }
+    score(scores, mean, scratch, n);
+    score(scores, most, scratch, n);
+  }
+  for (u32 rank = 0; rank < a->results->n_ranks; rank++)
+    if (a->results->ranks[rank].straggler)
+      scores[rank] = INFINITY;
+  for (u32 k = 0; k < wanted; k++) {
+    u32 worst = 0;
+    for (u32 rank = 1; rank < n; rank++)
+      if (scores[rank] > scores[worst])
+        worst = rank;
+    own[worst] = true;
+    scores[worst] = -1;
+  }
+  free(scores);
+  return 0;
+}
+
+/* Mean over the ranks from `first` to `last`. */
+static int add_row(struct analysis *a, u32 first, u32 last) {
+  const struct series_gathering *g = a->series;
+  struct series_result *out = &a->results->series;
+  struct series_row *row = &out->rows[out->n_rows++];
+  row->rank = a->model->ranks[first].rank;
+  row->last_rank = a->model->ranks[last].rank;
+  row->host = a->model->ranks[first].host;
+  row->ranks = last - first + 1;
+  for (u32 m = 0; m < SERIES_COUNT; m++) {
+    double *values = arena_array(a->arena, g->n_columns, sizeof(double));
+    bool any = false;
+    if (!values)
+      return -ENOMEM;
+    for (u32 column = 0; column < g->n_columns; column++) {
+      double sum = 0;
+      u32 n = 0;
+      for (u32 rank = first; rank <= last; rank++) {
+        float value = cell_at(g, rank, column)[m];
+        if (isnan(value))
+          continue;
+        sum += value;
+        n++;
+      }
+      values[column] = n ? sum / n : NAN;
+      any |= n > 0;
+    }
+    row->values[m] = any ? values : NULL;
+    row->n_values[m] = any ? g->n_columns : 0;
+  }
+  return 0;
+}
+
+/* Rows of joined ranks hold about equally many; one never reaches over a rank that stands apart, so
+ * that rows are in order of ranks. */
+static int tell_rows(struct analysis *a, const bool *own, u32 n_own) {
+  u32 n = a->model->n_ranks;
+  u32 each = n_own == n ? 1 : least_one((n - n_own + SERIES_ROWS / 2 - 1) / (SERIES_ROWS / 2));
+  struct series_result *out = &a->results->series;
+  out->rows = arena_array(a->arena, 2ul * n_own + n / each + 2, sizeof(*out->rows));
+  if (!out->rows)
+    return -ENOMEM;
+  int error = 0;
+  for (u32 first = 0, last; first < n && !error; first = last + 1) {
+    last = first;
+    while (!own[first] && last + 1 < n && last + 1 - first < each && !own[last + 1])
+      last++;
+    error = add_row(a, first, last);
+  }
+  return error;
+}
+
+static int tell_ranks(struct analysis *a) {
+  const struct series_gathering *g = a->series;
+  struct series_result *out = &a->results->series;
+  u32 n = a->model->n_ranks, n_own = n <= SERIES_ROWS ? n : SERIES_ROWS / 4;
+  bool *own = calloc(n + 1ul, sizeof(*own));
+  out->column_step = arena_array(a->arena, g->n_columns + 1ul, sizeof(double));
+  int error = own && out->column_step ? 0 : -ENOMEM;
+  out->steps_per_column = g->per_column;
+  for (u32 column = 0; column < g->n_columns && !error; column++)
+    out->column_step[column] = a->model->steps.first + g->column_step[column];
+  out->n_columns = g->n_columns;
+  out->ranks_joined = n - n_own;
+  if (!error)
+    fill_walls(a);
+  if (!error && n_own < n)
+    error = choose_worst(a, own, n_own);
+  else if (!error)
+    memset(own, 1, n);
+  if (!error)
+    error = tell_rows(a, own, n_own);
+  free(own);
+  return error;
+}
+
+int series_summarise(struct analysis *a) {
+  a->results->series =
+      (struct series_result){.steps_per_point = NAN, .steps_per_column = NAN, .ranks_joined = NAN};
+  if (!a->series)
+    return 0;
+  int error = tell_steps(a);
+  return error ? error : tell_ranks(a);
+}

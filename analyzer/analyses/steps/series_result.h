@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The run step by step, and rank by rank: a part of struct results, for pictures and for programs.
+ * Where there are more steps or ranks than are kept, some stand for the others: of neighbouring
+ * steps the slowest is kept, with its own figures; of ranks the worst are kept, and the rest are
+ * joined to means. NAN where not known; an array of which nothing is known is NULL.
+ */
+#ifndef TSCOPE_SERIES_RESULT_H
+#define TSCOPE_SERIES_RESULT_H
+
+#include "format/tscope_format.h"
+
+/* Of one rank in one step: X(ID, name, type, meaning). All but the last two are ms. Wall is
+ * compute + exposed + copy + idle; exposed is wait + transfer where these can be told apart. */
+#define SERIES_MEASURES(X)                                                                         \
+  X(WALL, "wall_ms", "array of ms", "how long the step took")                                      \
+  X(COMPUTE, "compute_ms", "array of ms", "compute")                                               \
+  X(EXPOSED, "exposed_ms", "array of ms", "communication that no compute hid")                     \
+  X(WAIT, "exposed_wait_ms", "array of ms", "of it, waiting for ranks")                            \
+  X(TRANSFER, "exposed_transfer_ms", "array of ms", "of it, moving data")                          \
+  X(COPY, "exposed_copy_ms", "array of ms", "copies that neither hid")                             \
+  X(IDLE, "idle_ms", "array of ms", "nothing of these")                                            \
+  X(INPUT, "input_ms", "array of ms", "fetching input; may lie beside all of these")               \
+  X(LATE, "late_ms", "array of ms", "behind the first at the step's costliest collective")         \
+  X(MEMORY, "memory_bytes", "array of bytes", "most allocated on its device")
+
+enum series_measure {
+#define X(ID, name, type, meaning) SERIES_##ID,
+  SERIES_MEASURES(X)
+#undef X
+      SERIES_COUNT
+};
+
+/* Steps kept, and cells of ranks x steps. */
+#define SERIES_STEPS 2000u
+#define SERIES_ROWS 100u
+#define SERIES_CELLS 50000u
+
+/* One rank, or the mean of some ranks that are not worth a row of their own. */
+struct series_row {
+  u32 rank, last_rank;          /* global; the same of a single rank */
+  double ranks;                 /* that it stands for */
+  const char *host;             /* of the first */
+  double *values[SERIES_COUNT]; /* [n_columns] */
+  u32 n_values[SERIES_COUNT];   /* n_columns, 0 where nothing is known */
+};
+
+struct series_result {
+  double steps_per_point; /* of so many steps the slowest is kept; NAN without steps */
+  double *step;           /* [n_points] number of the step in the run */
+  double *wall_ms, *wall_least_ms, *wall_most_ms; /* over ranks: mean, least, most */
+  double *slowest_rank;                           /* global, of wall_most_ms */
+  double *compute_ms, *exposed_ms, *wait_ms, *transfer_ms, *copy_ms, *idle_ms,
+      *input_ms; /* mean over the ranks that know it; NAN in warm-up */
+  u32 n_points;
+  double steps_per_column;
+  double *column_step; /* [n_columns] likewise; without warm-up */
+  u32 n_columns;
+  struct series_row *rows; /* in order of ranks */
+  u32 n_rows;
+  double ranks_joined; /* ranks that have no row of their own */
+};
+
+/* Nothing known. */
+struct series_result series_result_unknown(void);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How many steps, how long, how even. A step's wall time is the mean over ranks of its own.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "base/statistics.h"
+
+static double step_wall_ms(const struct analysis *a, u32 step) {
+  i64 sum = 0;
+  u32 n = 0;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    struct window window;
+    if (!analysis_window(a, rank, step, &window))
+      continue;
+    sum += window.end - window.begin;
+    n++;
+  }
+  return n ? ns_to_ms(sum) / n : NAN;
+}
+
+static int whole_run(struct analysis *a) {
+  struct results *r = a->results;
+  a->whole_run = r->whole_run = true;
+  a->first_step = 0;
+  a->n_steps = 1;
+  r->step_count = a->model->n_ranks ? 0 : NAN;
+  r->warmup_excluded = NAN;
+  return 0;
+}
+
+static void look_at(struct analysis *a, u32 warmup) {
+  u32 n = a->model->steps.n;
+  a->first_step = warmup < n ? warmup : 0;
+  a->n_steps = n - a->first_step;
+  a->results->step_count = n;
+  a->results->warmup_excluded = a->first_step;
+}
+
+int steps_prepare(struct analysis *a) {
+  const struct steps *steps = &a->model->steps;
+  size_t cells = (size_t)steps->n * a->model->n_ranks;
+  if (steps->n == 0)
+    return whole_run(a);
+  look_at(a, steps->warmup);
+  a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
+  a->end = arena_array(a->arena, cells, sizeof(*a->end));
+  a->told = arena_array(a->arena, cells, sizeof(*a->told));
+  if (!a->begin || !a->end || !a->told)
+    return -ENOMEM;
+  memcpy(a->begin, steps->begin, cells * sizeof(*a->begin));
+  memcpy(a->end, steps->end, cells * sizeof(*a->end));
+  if (steps->told)
+    memcpy(a->told, steps->told, cells * sizeof(*a->told));
+  return 0;
+}
+
+static bool any_end_is_told(const struct analysis *a) {
+  size_t cells = (size_t)a->model->steps.n * a->model->n_ranks;
+  for (size_t i = 0; i < cells; i++)
+    if (a->told[i])
+      return true;
+  return false;
+}
+
+/* Where no collective tells when steps ended on the GPUs, as on a single one, a host that is ahead
+ * knows nothing of slow first steps: the kernels of the first rank tell. Its timeline is kept until
+ * the rank's turn. */
+int steps_count_warmup(struct analysis *a) {
+  const struct model *model = a->model;
+  u32 n = model->steps.n;
+  if (a->whole_run || !model->steps.warmup_rule || !model->ranks[0].gpu_kernels ||
+      any_end_is_told(a))
+    return 0;
+  double *lengths = arena_array(a->arena, n, sizeof(double));
+  a->early = arena_alloc(a->arena, sizeof(*a->early));
+  if (!lengths || !a->early)
+    return -ENOMEM;
+  if (a->source.load(model, 0, a->early) != 0) {
+    a->early = NULL;
+    return 0;
+  }
+  int error = steps_on_gpu_rank(a, a->early);
+  for (u32 step = 0; step < n; step++) {
+    struct window window;
+    bool known = analysis_window(a, 0, step, &window);
+    lengths[step] = known ? (double)(window.end - window.begin) : NAN;
+  }
+  look_at(a, model_count_warmup(lengths, n));
+  return error;
+}
+
+/* How far the host was ahead at the end of a step, mean over ranks; NAN if not known of any. Adds
+ * to the largest. `ended` is the last step that each rank's host had ended by the end of the one
+ * before. */
+static double host_ahead_ms(const struct analysis *a, u32 step, u32 *ended) {
+  struct results *r = a->results;
+  double sum = 0;
+  u32 known = 0;
+  for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
+    u32 *later = &ended[rank];
+    i64 ahead = analysis_host_ahead(a, rank, step, step);
+    if (ahead == NS_UNKNOWN)
+      continue;
+    *later = *later > step ? *later : step;
+    while (*later + 1 < a->model->steps.n && analysis_host_ahead(a, rank, step, *later + 1) > 0)
+      ++*later;
+    known++;
+    sum += ns_to_ms(ahead);
+    r->host_ahead_max_ms = fmax(r->host_ahead_max_ms, ns_to_ms(ahead)); /* NAN gives way */
+    r->host_ahead_max_steps = fmax(r->host_ahead_max_steps, *later - step);
+  }
+  return known ? sum / known : NAN;
+}
+
+int steps_analyse(struct analysis *a) {
+  const struct steps *steps = &a->model->steps;
+  struct results *r = a->results;
+  u32 n = 0, ahead = 0;
+  r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
+  r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
+  r->looked_at_s = NAN; /* without steps the run's wall time, which budget.c tells */
+  if (a->whole_run)
+    return 0;
+  r->step_ms = arena_array(a->arena, steps->n, sizeof(double));
+  double *looked_at = arena_array(a->arena, a->n_steps, sizeof(double));
+  double *aheads = arena_array(a->arena, a->n_steps, sizeof(double));
+  u32 *ended = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(u32));
+  if (!r->step_ms || !looked_at || !aheads || !ended)
+    return -ENOMEM;
+  r->n_step_ms = steps->n;
+  for (u32 step = 0; step < steps->n; step++) {
+    r->step_ms[step] = step_wall_ms(a, step);
+    if (step < a->first_step)
+      continue;
+    if (!isnan(r->step_ms[step]))
+      looked_at[n++] = r->step_ms[step];
+    aheads[ahead] = host_ahead_ms(a, step, ended);
+    ahead += !isnan(aheads[ahead]);
+  }
+  r->step_mean_ms = mean_of(looked_at, n);
+  r->looked_at_s = r->step_mean_ms * a->n_steps / 1e3;
+  r->step_cv = variation_of(looked_at, n);
+  r->step_median_ms = median_of(looked_at, n);
+  r->step_p95_ms = quantile_of(looked_at, n, 0.95);
+  r->host_ahead_ms = median_of(aheads, ahead);
+  return 0;
+}

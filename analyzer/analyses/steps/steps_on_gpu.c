@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where each step of a rank is over on its GPU: when that has done what the host had launched by
+ * the step's end. The model knows it of collectives; here kernels, copies and fills count too.
+ *
+ * A stream runs its work in the order in which it was launched, so work whose launch was not seen
+ * goes with what ran before it on its stream, unless the next that was seen is of a later step than
+ * the next: then neither was watched. Work of another stream than the one that computes
+ * most, which goes on beside all of the next step, belongs to no step: a copy to a checkpoint, a
+ * kernel that runs for ever. Work that was on its way when the recording began is of no step of it.
+ */
+#include <errno.h>
+
+#include "analyses/analysis.h"
+#include "base/vector.h"
+
+/* As many launches in a row of which nothing ran: then it was not seen. Single ones have no work,
+ * such as a fill of no bytes. */
+#define LAUNCHES_UNSEEN 4u
+#define LAUNCHES_KNOWN 0.5 /* share of the computing stream's time, to go by its launches */
+
+/* The last work of a stream that was launched between two bounds. */
+struct tail {
+  i64 end;
+  u32 bound; /* before which it was launched */
+  u16 lane;
+};
+
+struct stream {
+  i64 kernels, known; /* time; of which the launch was seen */
+  u32 bound;          /* before which its latest work was launched */
+  u32 tail;           /* + 1; 0: no launch of its work was seen yet */
+  i64 unplaced;       /* end of later work whose launch was not seen; NS_UNKNOWN */
+};
+
+struct bounding {
+  struct analysis *a;
+  const struct timeline *t;
+  struct arena scratch;
+  i64 *host, *gpu; /* [n] both ends of each step, in order; gpu: the last end of work until now */
+  u32 *unseen;     /* [n] launches in a row, just before the bound, of which nothing ran */
+  u32 n;
+  struct stream *streams; /* [t->n_lanes] */
+  VECTOR(struct tail) tails;
+};
+
+static size_t cell_of(const struct bounding *b, u32 step) {
+  return (size_t)step * b->a->model->n_ranks + b->t->rank;
+}
+
+static struct interval host_step(const struct bounding *b, u32 step) {
+  const struct steps *steps = &b->a->model->steps;
+  size_t cell = cell_of(b, step);
+  return steps->host_begin ? (struct interval){steps->host_begin[cell], steps->host_end[cell]}
+                           : (struct interval){steps->begin[cell], steps->end[cell]};
+}
+
+/* A last step that nothing ends has what is launched until the host first waits for it. */
+static void end_open_step(struct bounding *b) {
+  const struct timeline *t = b->t;
+  i64 *end = &b->host[b->n - 1];
+  u32 low = 0, high = t->n_spans;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (t->spans[middle].start < *end)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < t->n_spans && t->spans[low].kind != SPAN_SYNC; low++)
+    if (t->spans[low].kind == SPAN_LAUNCH)
+      *end = t->spans[low].start + 1;
+}
+
+static int list_bounds(struct bounding *b) {
+  u32 n = b->a->model->steps.n;
+  b->host = arena_array(&b->scratch, 2u * n + 1u, sizeof(i64));
+  b->gpu = arena_array(&b->scratch, 2u * n + 1u, sizeof(i64));
+  b->unseen = arena_array(&b->scratch, 2u * n + 1u, sizeof(u32));
+  b->streams = arena_array(&b->scratch, b->t->n_lanes + 1u, sizeof(*b->streams));
+  if (!b->host || !b->gpu || !b->unseen || !b->streams)
+    return -ENOMEM;
+  for (u32 step = 0; step < n; step++) {
+    struct interval host = host_step(b, step);
+    if (host.start == NS_UNKNOWN)
+      continue;
+    b->host[b->n++] = host.start;
+    b->host[b->n++] = host.end;
+  }
+  for (u32 i = 0; i < b->n; i++)
+    b->gpu[i] = NS_UNKNOWN;
+  for (u32 i = 0; i < b->t->n_lanes; i++)
+    b->streams[i].unplaced = NS_UNKNOWN;
+  if (b->n && b->a->model->steps.open)
+    end_open_step(b);
+  return 0;
+}
+
+static void extend_tail(struct bounding *b, const struct stream *stream, i64 end) {
+  i64 *tail = &b->tails.at[stream->tail - 1].end;
+  *tail = end > *tail ? end : *tail;
+}
+
+/* Work launched at an instant: of the step that ends next after that. */
+static int place_work(struct bounding *b, u16 lane, i64 launched, i64 end) {
+  struct stream *stream = &b->streams[lane];
+  u32 before = stream->bound;
+  while (stream->bound < b->n && b->host[stream->bound] <= launched)
+    stream->bound++;
+  if (stream->tail && before < b->n && stream->bound <= before + 2)
+    extend_tail(b, stream, stream->unplaced);
+  stream->unplaced = NS_UNKNOWN;
+  if (stream->bound == b->n)
+    return 0; /* after the last step */
+  if (stream->tail && stream->bound == before)
+    extend_tail(b, stream, end);
+  else if (!VECTOR_PUSH(&b->tails, ((struct tail){end, stream->bound, lane})))
+    return -ENOMEM;
+  else
+    stream->tail = b->tails.n;
+  return 0;
+}
+
+/* Work launched before the recording began: the first step begins when that is done. */
+static int place_queued(struct bounding *b, const struct span *span) {
+  struct stream *stream = &b->streams[span->lane];
+  if (stream->tail)
+    extend_tail(b, stream, span->end);
+  else if (!VECTOR_PUSH(&b->tails, ((struct tail){span->end, 0, span->lane})))
+    return -ENOMEM;
+  stream->tail = stream->tail ? stream->tail : b->tails.n;
+  return 0;
+}
+
+static int take_work(struct bounding *b, const struct span *span) {
+  struct stream *stream = &b->streams[span->lane];
+  i64 time = span->kind == SPAN_KERNEL ? span->end - span->start : 0;
+  stream->kernels += time;
+  if (lane_was_queued(&b->t->lanes[span->lane], span)) {
+    stream->known += time;
+    return place_queued(b, span);
+  }
+  if (span->launch == INDEX_NONE) {
+    stream->unplaced = span->end > stream->unplaced ? span->end : stream->unplaced;
+    return 0;
+  }
+  stream->known += time;
+  return place_work(b, span->lane, b->t->spans[span->launch].start, span->end);
+}
+
+/* Behind the last launch that was seen of a stream. */
+static void place_rest(struct bounding *b) {
+  for (u32 i = 0; i < b->t->n_lanes; i++)
+    if (b->streams[i].tail && b->streams[i].bound < b->n)
+      extend_tail(b, &b->streams[i], b->streams[i].unplaced);
+}
+
+static int take_spans(struct bounding *b) {
+  u32 unseen = 0, next = 0;
+  int error = 0;
+  for (u32 i = 0; i < b->t->n_spans && !error; i++) {
+    const struct span *span = &b->t->spans[i];
+    if (SPAN_ON_DEVICE(span->kind)) {
+      error = take_work(b, span);
+    } else if (span->kind == SPAN_LAUNCH) {
+      while (next < b->n && b->host[next] <= span->start)
+        b->unseen[next++] = unseen;
+      unseen = span->link == INDEX_NONE ? unseen + 1 : 0;
+    }
+  }
+  while (next < b->n)
+    b->unseen[next++] = unseen;
+  place_rest(b);
+  return error;
+}
+
+static u32 computing_stream(const struct bounding *b) {
+  u32 most = 0;
+  for (u32 i = 1; i < b->t->n_lanes; i++)
+    if (b->streams[i].kernels > b->streams[most].kernels)
+      most = i;
+  return most;
+}
+
+static void carry_on(struct bounding *b) {
+  for (u32 i = 1; i < b->n; i++)
+    b->gpu[i] = b->gpu[i] > b->gpu[i - 1] ? b->gpu[i] : b->gpu[i - 1];
+}
+
+/* Whether other work goes on when the computing stream is done with the step that begins at the
+ * bound; with one as long as the last step, where there is none. */
+static bool outlasts_next_step(const struct bounding *b, const struct tail *tail) {
+  if (tail->bound + 2 < b->n) {
+    i64 next = b->gpu[tail->bound + 2];
+    return next != NS_UNKNOWN && tail->end > next;
+  }
+  i64 last = b->gpu[b->n - 1], before = b->gpu[b->n - 2];
+  return before != NS_UNKNOWN && (double)tail->end - (double)last > (double)last - (double)before;
+}
+
+static void end_of_work(struct bounding *b, u32 computing) {
+  for (u32 i = 0; i < b->tails.n; i++)
+    if (b->tails.at[i].lane == computing)
+      b->gpu[b->tails.at[i].bound] = b->tails.at[i].end;
+  carry_on(b);
+  for (u32 i = 0; i < b->tails.n; i++) {
+    struct tail *tail = &b->tails.at[i];
+    if (tail->lane == computing || outlasts_next_step(b, tail))
+      tail->bound = INDEX_NONE;
+  }
+  for (u32 i = 0; i < b->tails.n; i++) {
+    const struct tail *tail = &b->tails.at[i];
+    if (tail->bound != INDEX_NONE && tail->end > b->gpu[tail->bound])
+      b->gpu[tail->bound] = tail->end;
+  }
+  carry_on(b);
+}
+
+/* A bound on the GPU; where its work was overwritten or not seen, as collectives tell it. */
+static i64 bound_on_gpu(const struct bounding *b, u32 bound, i64 of_collectives) {
+  i64 host = b->host[bound], detail = b->t->detail_begin;
+  if (b->unseen[bound] >= LAUNCHES_UNSEEN || (detail != NS_UNKNOWN && host < detail))
+    return of_collectives;
+  return b->gpu[bound] > host ? b->gpu[bound] : host;
+}
+
+static void put_steps(struct bounding *b) {
+  struct analysis *a = b->a;
+  u32 bound = 0;
+  for (u32 step = 0; step < a->model->steps.n; step++) {
+    struct interval host = host_step(b, step), known;
+    size_t cell = cell_of(b, step);
+    if (host.start == NS_UNKNOWN)
+      continue;
+    u8 *told = &a->told[cell];
+    known.start = bound_on_gpu(b, bound++, *told & STEP_BEGIN_TOLD ? a->begin[cell] : NS_UNKNOWN);
+    known.end = bound_on_gpu(b, bound++, *told & STEP_END_TOLD ? a->end[cell] : NS_UNKNOWN);
+    struct interval whole = step_on_gpu(host, known, told);
+    a->begin[cell] = whole.start;
+    a->end[cell] = whole.end;
+  }
+}
+
+int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline) {
+  struct bounding b = {.a = a, .t = timeline};
+  if (a->whole_run || a->model->steps.by_collectives || !timeline->on_gpu ||
+      !timeline->has_compute || timeline->n_lanes == 0)
+    return 0;
+  int error = list_bounds(&b);
+  if (!error && b.n)
+    error = take_spans(&b);
+  if (!error && b.n) {
+    u32 computing = computing_stream(&b);
+    const struct stream *stream = &b.streams[computing];
+    if (stream->known && (double)stream->known >= LAUNCHES_KNOWN * (double)stream->kernels) {
+      end_of_work(&b, computing);
+      put_steps(&b);
+    }
+  }
+  free(b.tails.at);
+  arena_release(&b.scratch);
+  return error;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps in which collectives were called on the GPU of which nobody knows when they ran: replays of
+ * graphs that are told as a whole, records that were dropped. What the others take is then less
+ * than what all took.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/analysis.h"
+#include "analyses/thresholds.h"
+
+/* Of the steps: the last of a job that was killed or hangs never ran. */
+#define MOST_UNTIMED 0.1
+
+struct known_bytes {
+  float timed, all;
+};
+
+static bool is_expected_to_run(const struct model *model, const struct collective *collective) {
+  const struct comm *comm = &model->comms[collective->comm];
+  return comm->backend == TSCOPE_BACKEND_NCCL && comm->size != 1 && collective->count != 0;
+}
+
+int untimed_prepare(struct analysis *a) {
+  const struct model *model = a->model;
+  size_t cells = (size_t)model->n_ranks * a->n_steps;
+  struct known_bytes *bytes = calloc(cells + 1, sizeof(*bytes));
+  a->untimed = arena_array(a->arena, cells + 1, sizeof(bool));
+  for (u32 i = 0; bytes && a->untimed && i < model->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[i];
+    i64 step = a->whole_run ? 0 : (i64)arrival->step - a->first_step;
+    if (arrival->collective == INDEX_NONE || step < 0 || step >= a->n_steps)
+      continue;
+    const struct collective *collective = &model->collectives[arrival->collective];
+    bool ran = arrival->start != NS_UNKNOWN && arrival->end != NS_UNKNOWN;
+    if (!ran && !is_expected_to_run(model, collective))
+      continue;
+    struct known_bytes *cell = &bytes[(size_t)arrival->rank * a->n_steps + (size_t)step];
+    float size = (float)collective->bytes + 1;
+    cell->all += size;
+    cell->timed += ran ? size : 0;
+  }
+  for (size_t i = 0; bytes && a->untimed && i < cells; i++)
+    a->untimed[i] = bytes[i].timed < COVERAGE_ENOUGH * (double)bytes[i].all;
+  bool room = bytes && a->untimed;
+  free(bytes);
+  return room ? 0 : -ENOMEM;
+}
+
+bool analysis_untimed(const struct analysis *a, u32 rank, u32 step) {
+  return a->untimed[(size_t)rank * a->n_steps + step - a->first_step];
+}
+
+bool rank_lacks_times(const struct rank_summary *rank) {
+  u32 steps = rank->steps + rank->steps_untimed;
+  return rank->steps_untimed > MOST_UNTIMED * steps;
+}

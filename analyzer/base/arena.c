@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BLOCK 4096u
+#define LARGEST_BLOCK (1u << 20)
+#define ALIGNMENT alignof(max_align_t)
+
+struct arena_block {
+  struct arena_block *older;
+  size_t bytes;
+  alignas(max_align_t) char data[];
+};
+
+/* A block for at least `bytes`. Big requests get a block of their own behind the current one, so
+ * that the room left in the current one is not lost. */
+static void *arena_grow(struct arena *arena, size_t bytes) {
+  size_t size = arena->blocks ? arena->blocks->bytes * 2 : FIRST_BLOCK;
+  if (size > LARGEST_BLOCK)
+    size = LARGEST_BLOCK;
+  bool large = bytes > size / 4;
+  struct arena_block *block = calloc(1, sizeof *block + (large ? bytes : size));
+  if (!block)
+    return NULL;
+  if (large && arena->blocks) {
+    block->bytes = arena->blocks->bytes;
+    block->older = arena->blocks->older;
+    arena->blocks->older = block;
+    return block->data;
+  }
+  block->bytes = large ? FIRST_BLOCK : size;
+  block->older = arena->blocks;
+  arena->blocks = block;
+  arena->cursor = block->data + bytes;
+  arena->limit = block->data + (large ? bytes : size);
+  return block->data;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes) {
+  if (bytes > SIZE_MAX / 2)
+    return NULL;
+  bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+  if (bytes == 0)
+    bytes = ALIGNMENT;
+  if ((size_t)(arena->limit - arena->cursor) < bytes)
+    return arena_grow(arena, bytes);
+  void *memory = arena->cursor;
+  arena->cursor += bytes;
+  return memory;
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t element_bytes) {
+  size_t bytes;
+  return __builtin_mul_overflow(count, element_bytes, &bytes) ? NULL : arena_alloc(arena, bytes);
+}
+
+char *arena_copy(struct arena *arena, const char *text, size_t bytes) {
+  char *copy = arena_alloc(arena, bytes + 1);
+  if (copy)
+    memcpy(copy, text, bytes);
+  return copy;
+}
+
+char *arena_text(struct arena *arena, const char *text) {
+  return arena_copy(arena, text, strlen(text));
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
+  if (text)
+    vsnprintf(text, (size_t)length + 1, format, again);
+  va_end(again);
+  va_end(arguments);
+  return text;
+}
+
+void arena_release(struct arena *arena) {
+  for (struct arena_block *block = arena->blocks, *older; block; block = older) {
+    older = block->older;
+    free(block);
+  }
+  *arena = (struct arena){0};
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/intervals.h"
+
+#include <errno.h>
+
+void intervals_append(struct intervals *set, i64 start, i64 end) {
+  if (end <= start)
+    return;
+  struct interval *last = set->n ? &set->at[set->n - 1] : NULL;
+  if (last && start <= last->end) {
+    last->end = end > last->end ? end : last->end;
+    return;
+  }
+  set->at[set->n++] = (struct interval){start, end};
+}
+
+int intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                    struct intervals *out) {
+  *out = (struct intervals){0};
+  if (a->n + b->n == 0)
+    return 0;
+  out->at = arena_array(arena, (size_t)a->n + b->n, sizeof(*out->at));
+  if (!out->at)
+    return -ENOMEM;
+  u32 i = 0, j = 0;
+  while (i < a->n || j < b->n) {
+    bool first = j == b->n || (i < a->n && a->at[i].start <= b->at[j].start);
+    const struct interval *next = first ? &a->at[i++] : &b->at[j++];
+    intervals_append(out, next->start, next->end);
+  }
+  return 0;
+}
+
+int intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                       struct intervals *out) {
+  *out = (struct intervals){0};
+  if (a->n == 0)
+    return 0;
+  out->at = arena_array(arena, (size_t)a->n + b->n, sizeof(*out->at));
+  if (!out->at)
+    return -ENOMEM;
+  u32 j = 0;
+  for (u32 i = 0; i < a->n; i++) {
+    i64 from = a->at[i].start, end = a->at[i].end;
+    while (j < b->n && b->at[j].end <= from)
+      j++;
+    for (u32 k = j; k < b->n && b->at[k].start < end; k++) {
+      intervals_append(out, from, b->at[k].start);
+      from = b->at[k].end > from ? b->at[k].end : from;
+    }
+    intervals_append(out, from, end);
+  }
+  return 0;
+}
+
+void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 end,
+                      struct intervals *out) {
+  out->n = 0;
+  while (*cursor < set->n && set->at[*cursor].end <= start)
+    ++*cursor;
+  for (u32 i = *cursor; i < set->n && set->at[i].start < end; i++) {
+    i64 from = set->at[i].start > start ? set->at[i].start : start;
+    i64 to = set->at[i].end < end ? set->at[i].end : end;
+    intervals_append(out, from, to);
+  }
+}
+
+i64 intervals_covered(const struct intervals *set, u32 *cursor, i64 start, i64 end) {
+  while (*cursor < set->n && set->at[*cursor].end <= start)
+    ++*cursor;
+  i64 sum = 0;
+  for (u32 i = *cursor; i < set->n && set->at[i].start < end; i++) {
+    i64 from = set->at[i].start > start ? set->at[i].start : start;
+    i64 to = set->at[i].end < end ? set->at[i].end : end;
+    sum += to - from;
+  }
+  return sum;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Exact arithmetic on sets of intervals: sorted, pairwise disjoint and non-touching (struct
+ * intervals of model.h). Everything is one merge, O(n).
+ */
+#ifndef TSCOPE_INTERVALS_H
+#define TSCOPE_INTERVALS_H
+
+#include "base/arena.h"
+#include "model/model.h"
+
+/* Adds [start, end) to a set that is built in order of start; `set` must have room for one more. */
+void intervals_append(struct intervals *set, i64 start, i64 end);
+
+/* out = a or b; out = a and not b. `out` lives in the arena. 0, or -ENOMEM. */
+int intervals_union(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                    struct intervals *out);
+int intervals_subtract(struct arena *arena, const struct intervals *a, const struct intervals *b,
+                       struct intervals *out);
+
+/* Those parts of a set that lie in [start, end): pieces of `set` that `cursor` (0 at first, only
+ * forward) finds, in `out`, which must have room for as many as `set` has. */
+void intervals_within(const struct intervals *set, u32 *cursor, i64 start, i64 end,
+                      struct intervals *out);
+
+/* How much of [start, end) the set covers. Successive calls with one cursor must not go back in
+ * `start`; a cursor begins at 0. */
+i64 intervals_covered(const struct intervals *set, u32 *cursor, i64 start, i64 end);
+
+#endif

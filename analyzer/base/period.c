@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/period.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_MATCH 0.95
+#define ANCHORS 4u
+#define MOST_CANDIDATES 2048u /* per anchor */
+#define ANCHOR_WINDOW 8u
+#define MOST_GAP_PERIOD 256u
+#define LEAST_REPEATS 4u
+#define LEAST_EXPLAINED 0.8
+#define LEAST_CONTRAST 2.0
+
+struct numbered {
+  u32 token, at;
+};
+
+static int by_token(const void *left, const void *right) {
+  const struct numbered *a = left, *b = right;
+  return a->token < b->token ? -1 : a->token > b->token;
+}
+
+/* Renumbers tokens from 0 in `dense`; how many different ones there are, 0 without memory. */
+static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
+  struct numbered *sorted = malloc(n * sizeof *sorted);
+  if (!sorted)
+    return 0;
+  for (u32 i = 0; i < n; i++)
+    sorted[i] = (struct numbered){tokens[i], i};
+  qsort(sorted, n, sizeof *sorted, by_token);
+  u32 kinds = 0;
+  for (u32 i = 0; i < n; i++) {
+    kinds += i == 0 || sorted[i].token != sorted[i - 1].token;
+    dense[sorted[i].at] = kinds - 1;
+  }
+  free(sorted);
+  return kinds;
+}
+
+struct search {
+  const u32 *tokens; /* dense */
+  u32 n, kinds;
+  u32 tail;            /* what comes before may be start-up */
+  u32 *times, *misses; /* [kinds] */
+};
+
+static bool same_window(const struct search *search, u32 a, u32 b) {
+  for (u32 i = 0; i < ANCHOR_WINDOW && i <= a; i++)
+    if (search->tokens[a - i] != search->tokens[b - i])
+      return false;
+  return true;
+}
+
+/* Distances at which the tokens before some anchors come again. */
+static u32 list_candidates(const struct search *search, u32 *candidates) {
+  u32 found = 0;
+  for (u32 anchor = 0; anchor < ANCHORS; anchor++) {
+    u32 at = search->n - 1 - (u32)((u64)(search->n - search->tail) * anchor / (2 * ANCHORS));
+    u32 most = (search->n - search->tail) / 2, here = 0;
+    for (u32 back = 1; back <= most && back <= at && here < MOST_CANDIDATES; back++)
+      if (same_window(search, at - back, at)) {
+        candidates[found++] = back;
+        here++;
+      }
+  }
+  return found;
+}
+
+/* Share of tail tokens that repeat with this period; 0 as soon as it cannot be enough, or when a
+ * rare token speaks against it. */
+static double try_period(struct search *search, u32 period) {
+  u32 from = search->tail + period, missed = 0;
+  if (from >= search->n)
+    return 0;
+  u32 checked = search->n - from;
+  u32 most = (u32)((1 - LEAST_MATCH) * checked);
+  for (u32 i = from; i < search->n; i++)
+    if (search->tokens[i] != search->tokens[i - period] && ++missed > most)
+      return 0;
+  if (missed) {
+    memset(search->times, 0, search->kinds * sizeof *search->times);
+    memset(search->misses, 0, search->kinds * sizeof *search->misses);
+    for (u32 i = from; i < search->n; i++) {
+      search->times[search->tokens[i]]++;
+      search->misses[search->tokens[i]] += search->tokens[i] != search->tokens[i - period];
+    }
+    for (u32 kind = 0; kind < search->kinds; kind++)
+      if (search->times[kind] >= 2 && 2 * search->misses[kind] > search->times[kind])
+        return 0;
+  }
+  return 1 - (double)missed / checked;
+}
+
+static int by_value(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* How far the period reaches towards both ends. A lone token that does not repeat is bridged. */
+static void find_reach(const struct search *search, struct period *period) {
+  const u32 *tokens = search->tokens;
+  u32 length = period->length;
+  period->last = search->n;
+  while (period->last > search->tail + 2 * length &&
+         tokens[period->last - 1] != tokens[period->last - 1 - length])
+    period->last--;
+  u32 i = period->last - 1;
+  for (; i >= length; i--) {
+    if (tokens[i] == tokens[i - length])
+      continue;
+    u32 matched = 0, looked = 0;
+    for (; looked < length && i >= length + looked; looked++)
+      matched += tokens[i - looked] == tokens[i - looked - length];
+    if (looked < length || 2 * matched < looked || length < 3) {
+      period->first = i - length + 1;
+      return;
+    }
+  }
+  period->first = 0;
+}
+
+bool find_period(const u32 *tokens, u32 n, struct period *period) {
+  *period = (struct period){0};
+  if (n < 2)
+    return false;
+  u32 *dense = malloc(n * sizeof *dense);
+  u32 *candidates = malloc(ANCHORS * MOST_CANDIDATES * sizeof *candidates);
+  struct search search = {.tokens = dense, .n = n, .tail = n >= 16 ? n / 4 : 0};
+  if (dense && candidates)
+    search.kinds = renumber(tokens, n, dense);
+  search.times = calloc(search.kinds + 1, sizeof *search.times);
+  search.misses = calloc(search.kinds + 1, sizeof *search.misses);
+  if (search.kinds && search.times && search.misses) {
+    u32 found = list_candidates(&search, candidates);
+    qsort(candidates, found, sizeof *candidates, by_value);
+    for (u32 i = 0; i < found && period->length == 0; i++) {
+      if (i > 0 && candidates[i] == candidates[i - 1])
+        continue;
+      double match = try_period(&search, candidates[i]);
+      if (match > 0)
+        *period = (struct period){.length = candidates[i], .match = match};
+    }
+    if (period->length)
+      find_reach(&search, period);
+  }
+  free(search.times);
+  free(search.misses);
+  free(candidates);
+  free(dense);
+  return period->length > 0;
+}
+
+/* Share of the variance of log gaps that their place in a period of `length` explains; the
+ * contrast between the longest place and the typical one comes back in *contrast. */
+static double explained_by(const double *logs, u32 n, u32 length, double *means, u32 *first,
+                           double *contrast) {
+  double mean = 0, total = 0, left = 0, others = 0;
+  for (u32 i = 0; i < n; i++)
+    mean += logs[i] / n;
+  for (u32 place = 0; place < length; place++) {
+    double sum = 0;
+    u32 count = 0;
+    for (u32 i = place; i < n; i += length, count++)
+      sum += logs[i];
+    means[place] = sum / count;
+    if (place == 0 || means[place] > means[*first])
+      *first = place;
+  }
+  for (u32 i = 0; i < n; i++) {
+    total += (logs[i] - mean) * (logs[i] - mean);
+    left += (logs[i] - means[i % length]) * (logs[i] - means[i % length]);
+  }
+  for (u32 place = 0; place < length; place++)
+    if (place != *first)
+      others = fmax(others, means[place]);
+  *contrast = exp(means[*first] - others);
+  return total > 0 ? 1 - left / total : 0;
+}
+
+u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
+  double means[MOST_GAP_PERIOD];
+  double *logs = malloc((n + 1) * sizeof *logs);
+  u32 found = 1;
+  *first = 0;
+  double smallest = 1;
+  for (u32 i = 0; i < n; i++)
+    if (gaps[i] > 0 && (gaps[i] < smallest || smallest == 1))
+      smallest = gaps[i];
+  for (u32 i = 0; i < n && logs; i++)
+    logs[i] = log(fmax(gaps[i], smallest));
+  for (u32 length = 2; logs && length <= MOST_GAP_PERIOD && length * LEAST_REPEATS <= n; length++) {
+    double contrast;
+    u32 place = 0;
+    if (explained_by(logs, n, length, means, &place, &contrast) >= LEAST_EXPLAINED &&
+        contrast >= LEAST_CONTRAST) {
+      found = length;
+      *first = place;
+      break;
+    }
+  }
+  free(logs);
+  return found;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Robust statistics: what a few wild points cannot move.
+ */
+#ifndef TSCOPE_ROBUST_H
+#define TSCOPE_ROBUST_H
+
+#include "format/tscope_format.h"
+
+/* Medians reorder `values`. The lower middle value of an even number; 0 for none. */
+i64 median_i64(i64 *values, u32 n);
+double median_double(double *values, u32 n);
+
+/* A line through (x, y): y = at_x0 + slope x (x - x0). */
+struct line {
+  double x0, at_x0, slope;
+  double mad; /* median absolute deviation of y about it */
+};
+
+/* Theil-Sen: the slope is the median over pairs of points (Sen 1968), the offset the median of
+ * what is left. More than `THEIL_SEN_POINTS` points are thinned evenly for the slope. A slope of
+ * more than `most_slope`, or that the points' scatter could make by chance (under three standard
+ * errors), is taken as 0. `scratch` holds n doubles. n is at least 1. */
+#define THEIL_SEN_POINTS 96u
+struct line fit_line(const double *x, const double *y, u32 n, double most_slope, double *scratch);
+
+static inline double line_at(const struct line *line, double x) {
+  return line->at_x0 + line->slope * (x - line->x0);
+}
+
+#endif

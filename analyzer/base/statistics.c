@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double mean_of(const double *values, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++)
+    sum += values[i];
+  return n ? sum / (double)n : NAN;
+}
+
+double variation_of(const double *values, size_t n) {
+  double mean = mean_of(values, n), squares = 0;
+  if (n < 2 || mean == 0)
+    return NAN;
+  for (size_t i = 0; i < n; i++)
+    squares += (values[i] - mean) * (values[i] - mean);
+  return sqrt(squares / (double)(n - 1)) / mean;
+}
+
+/* Hoare's selection: afterwards values[k] is the k-th smallest and nothing after it is smaller. */
+static double select_nth(double *values, size_t n, size_t k) {
+  ptrdiff_t low = 0, high = (ptrdiff_t)n - 1, wanted = (ptrdiff_t)k;
+  while (low < high) {
+    double pivot = values[low + (high - low) / 2];
+    ptrdiff_t i = low, j = high;
+    while (i <= j) {
+      while (values[i] < pivot)
+        i++;
+      while (values[j] > pivot)
+        j--;
+      if (i > j)
+        break;
+      double swap = values[i];
+      values[i++] = values[j];
+      values[j--] = swap;
+    }
+    if (wanted <= j)
+      high = j;
+    else if (wanted >= i)
+      low = i;
+    else
+      break;
+  }
+  return values[k];
+}
+
+double quantile_of(double *values, size_t n, double q) {
+  if (n == 0)
+    return NAN;
+  double at = q * (double)(n - 1);
+  size_t k = (size_t)at;
+  double value = select_nth(values, n, k);
+  if (k + 1 >= n || at == (double)k)
+    return value;
+  double next = values[k + 1];
+  for (size_t i = k + 2; i < n; i++)
+    next = values[i] < next ? values[i] : next;
+  return value + (at - (double)k) * (next - value);
+}
+
+double median_of(double *values, size_t n) {
+  return quantile_of(values, n, 0.5);
+}
+
+int compare_doubles(const void *left, const void *right) {
+  double a = *(const double *)left, b = *(const double *)right;
+  return (a > b) - (a < b);
+}
+
+static double without(const double *sorted, size_t skip, size_t i) {
+  return sorted[i >= skip ? i + 1 : i];
+}
+
+double median_of_others(const double *sorted, size_t n, double own) {
+  if (n < 2)
+    return NAN;
+  size_t low = 0, high = n - 1, rest = n - 1;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (sorted[middle] < own)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  double upper = without(sorted, low, rest / 2);
+  return rest % 2 ? upper : (upper + without(sorted, low, rest / 2 - 1)) / 2;
+}
+
+double binomial_tail(u32 k, u32 n, double p) {
+  if (k == 0)
+    return 1;
+  if (k > n || p <= 0)
+    return 0;
+  if (p >= 1)
+    return 1;
+  double tail = 0;
+  for (u32 i = k; i <= n; i++)
+    tail += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) + i * log(p) +
+                (n - i) * log1p(-p));
+  return tail < 1 ? tail : 1;
+}
+
+static int by_ranked_value(const void *left, const void *right) {
+  const struct ranked_value *a = left, *b = right;
+  return (a->value > b->value) - (a->value < b->value);
+}
+
+u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability) {
+  *probability = 1;
+  if (n < 4)
+    return 0;
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = (struct ranked_value){values[i], i};
+  qsort(scratch, n, sizeof(*scratch), by_ranked_value);
+  /* Each value's rank, the mean of their ranks where several are equal, in the place of its index.
+   */
+  for (u32 i = 0, next; i < n; i = next) {
+    for (next = i; next < n && scratch[next].value == scratch[i].value; next++)
+      ;
+    double rank = (i + 1 + next) / 2.0;
+    for (u32 k = i; k < next; k++)
+      scratch[k].value = rank;
+  }
+  double statistic = 0, most = 0;
+  u32 at = 0;
+  for (u32 wanted = 0; wanted + 1 < n; wanted++) {
+    u32 i = wanted; /* follow the permutation until this index holds its own rank */
+    while (scratch[i].index != wanted) {
+      struct ranked_value other = scratch[scratch[i].index];
+      scratch[scratch[i].index] = scratch[i];
+      scratch[i] = other;
+    }
+    statistic += 2 * scratch[wanted].value - (n + 1.0);
+    if (fabs(statistic) > most) {
+      most = fabs(statistic);
+      at = wanted + 1;
+    }
+  }
+  double size = n;
+  *probability = fmin(1, 2 * exp(-6 * most * most / (size * size * size + size * size)));
+  return at;
+}
+
+/* The continued fraction of the incomplete beta function, evaluated from the front (Lentz). */
+static double beta_fraction(double a, double b, double x) {
+  const double tiny = 1e-300;
+  double c = 1, d = 1 - (a + b) * x / (a + 1);
+  d = 1 / (fabs(d) < tiny ? tiny : d);
+  double value = d;
+  for (int m = 1; m < 500; m++) {
+    double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    const double steps[] = {even, odd};
+    double change = 1;
+    for (int i = 0; i < 2; i++) {
+      d = 1 + steps[i] * d;
+      c = 1 + steps[i] / c;
+      d = 1 / (fabs(d) < tiny ? tiny : d);
+      c = fabs(c) < tiny ? tiny : c;
+      change = c * d;
+      value *= change;
+    }
+    if (fabs(change - 1) < 1e-15)
+      break;
+  }
+  return value;
+}
+
+static double incomplete_beta(double a, double b, double x) {
+  if (x <= 0 || x >= 1)
+    return x <= 0 ? 0 : 1;
+  double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
+                                   : 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+double student_tails(double t, double freedom) {
+  return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t));
+}
+
+double student_quantile(double q, double freedom) {
+  double low = 0, high = 1;
+  while (student_tails(high, freedom) > 1 - q && high < 1e12)
+    high *= 2;
+  for (int i = 0; i < 80; i++) {
+    double middle = (low + high) / 2;
+    *(student_tails(middle, freedom) > 1 - q ? &low : &high) = middle;
+  }
+  return (low + high) / 2;
+}

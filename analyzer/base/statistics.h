@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small statistics over plain arrays. Unknown values (NAN) must be left out by the caller; an
+ * empty sample has NAN for every figure.
+ */
+#ifndef TSCOPE_STATISTICS_H
+#define TSCOPE_STATISTICS_H
+
+#include <stddef.h>
+
+#include "format/tscope_format.h"
+
+double mean_of(const double *values, size_t n);
+
+/* Sample standard deviation over mean; NAN below two values or for a mean of 0. */
+double variation_of(const double *values, size_t n);
+
+/* The value at or below which the share q of the sample lies, linear between neighbours (the
+ * usual definition 7). Reorders the array. O(n). */
+double quantile_of(double *values, size_t n, double q);
+double median_of(double *values, size_t n);
+
+/* Median of an ascending array less one element equal to `own`. */
+double median_of_others(const double *sorted, size_t n, double own);
+int compare_doubles(const void *left, const void *right); /* for qsort() */
+
+/* P(X >= k) of X ~ Binomial(n, p), summed exactly in the log domain. */
+double binomial_tail(u32 k, u32 n, double p);
+
+/* P(|T| >= |t|) of Student's t with so many degrees of freedom, and the value that |T| stays below
+ * with probability q; by the incomplete beta function [Abramowitz and Stegun 26.5.8, 26.7.1]. */
+double student_tails(double t, double freedom);
+double student_quantile(double q, double freedom);
+
+/* Where a series changes for good: the index k at which values[k ..] differ most from values[.. k),
+ * and the probability that a series without a change looks as changed anywhere (Pettitt's test, by
+ * ranks: no outlier and no shape of the noise matters). `scratch` holds n of struct ranked_value.
+ * k is 0 and the probability 1 below 4 values. */
+struct ranked_value {
+  double value;
+  u32 index;
+};
+u32 change_point(const double *values, u32 n, struct ranked_value *scratch, double *probability);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From events to what is kept of them.
+ */
+#include <errno.h>
+#include <jansson.h>
+
+#include "import/kineto/kineto_trace.h"
+
+#define MOST_FACT_BYTES (4u << 20)
+#define MOST_MEMBERS (1u << 20) /* a larger group is a false claim */
+#define MOST_WORLD (1u << 20)
+#define MOST_UNLISTED 4096u /* members that a group may claim without listing them */
+#define MOST_GROUPS 4096u   /* further groups count as unnamed */
+#define MOST_LANES 4096u    /* what comes on further ones counts as on the last */
+#define LANE_SLOTS (4 * MOST_LANES)
+
+static u8 dtype_of(struct json_text text) {
+  static const struct {
+    const char *word;
+    u8 dtype;
+  } words[] = {{"Float", TSCOPE_DTYPE_F32},
+               {"Half", TSCOPE_DTYPE_F16},
+               {"BFloat16", TSCOPE_DTYPE_BF16},
+               {"Double", TSCOPE_DTYPE_F64},
+               {"Long", TSCOPE_DTYPE_I64},
+               {"Int", TSCOPE_DTYPE_I32},
+               {"Short", TSCOPE_DTYPE_I16},
+               {"Char", TSCOPE_DTYPE_I8},
+               {"Byte", TSCOPE_DTYPE_U8},
+               {"Bool", TSCOPE_DTYPE_BOOL},
+               {"Float8_e4m3fn", TSCOPE_DTYPE_F8E4M3},
+               {"Float8_e5m2", TSCOPE_DTYPE_F8E5M2},
+               {"float", TSCOPE_DTYPE_F32},
+               {"c10::Half", TSCOPE_DTYPE_F16},
+               {"c10::BFloat16", TSCOPE_DTYPE_BF16},
+               {"double", TSCOPE_DTYPE_F64},
+               {"long int", TSCOPE_DTYPE_I64},
+               {"long", TSCOPE_DTYPE_I64},
+               {"int", TSCOPE_DTYPE_I32},
+               {"unsigned char", TSCOPE_DTYPE_U8},
+               {"signed char", TSCOPE_DTYPE_I8},
+               {"bool", TSCOPE_DTYPE_BOOL}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (text_is(text, words[i].word, (u32)strlen(words[i].word)))
+      return words[i].dtype;
+  return TSCOPE_DTYPE_UNKNOWN;
+}
+
+static char *copy_text(struct kineto_trace *trace, struct json_text text) {
+  char *copy = arena_alloc(&trace->arena, (size_t)text.n + 1);
+  if (copy)
+    scan_unescape(text, copy);
+  return copy;
+}
+
+/* "[0, 1, 2]" as numbers; false where the list is not whole ("[0, 1, ...]"). */
+static bool list_members(struct kineto_trace *trace, struct kineto_group *group) {
+  u32 n = 0;
+  const char *p = group->ranks;
+  for (const char *c = p; *c; c++)
+    n += *c == ',';
+  if (n >= MOST_MEMBERS || !*p)
+    return true;
+  u32 *members = arena_array(&trace->arena, n + 1, sizeof *members);
+  if (!members)
+    return false;
+  n = 0;
+  for (p += strspn(p, "[ "); *p && *p != ']'; p += strspn(p, ", ")) {
+    char *end;
+    unsigned long rank = strtoul(p, &end, 10);
+    if (end == p || rank >= MOST_WORLD)
+      return true;
+    members[n++] = (u32)rank;
+    p = end;
+  }
+  if (*p == ']' && n) {
+    group->members = members;
+    group->n_members = group->size = n;
+  }
+  return true;
+}
+
+/* Number of an event's process group; INDEX_NONE if it names none. */
+static int group_of(struct kineto_trace *trace, const struct kineto_event *event, u32 *index) {
+  char name[256];
+  *index = INDEX_NONE;
+  if (event->group.n == 0 || event->group.n >= sizeof name)
+    return 0;
+  scan_unescape(event->group, name);
+  u32 number = kineto_name_of(&trace->names, event->group);
+  if (number == UINT32_MAX)
+    return -ENOMEM;
+  for (u32 i = trace->groups.n; i-- > 0;)
+    if (trace->groups.at[i].number == number &&
+        (event->group_ranks.n == 0 || !*trace->groups.at[i].ranks ||
+         text_is(event->group_ranks, trace->groups.at[i].ranks,
+                 (u32)strlen(trace->groups.at[i].ranks)))) {
+      *index = i;
+      return 0;
+    }
+  if (trace->groups.n == MOST_GROUPS)
+    return 0;
+  struct kineto_group group = {.number = number,
+                               .name = arena_text(&trace->arena, name),
+                               .what = copy_text(trace, event->group_what),
+                               .ranks = copy_text(trace, event->group_ranks)};
+  u32 believable = trace->world_size > MOST_UNLISTED ? trace->world_size : MOST_UNLISTED;
+  if (event->group_size > 0 && event->group_size <= believable)
+    group.size = (u32)event->group_size;
+  if (!group.name || !group.what || !group.ranks || !list_members(trace, &group))
+    return -ENOMEM;
+  *index = trace->groups.n;
+  return VECTOR_PUSH(&trace->groups, group) ? 0 : -ENOMEM;
+}
+
+/* Elements of the first shape of "[[6144], [], 8]": what a collective of an older PyTorch was
+ * given; -1 if there is none. */
+static i64 first_shape_elements(struct json_text shapes) {
+  const char *p = shapes.at, *end = shapes.at + shapes.n;
+  while (p < end && *p == '[')
+    p++;
+  if (p == end || *p == ']')
+    return -1;
+  i64 elements = 1;
+  while (p < end && *p != ']') {
+    i64 extent = 0;
+    while (p < end && *p >= '0' && *p <= '9' && extent < INT32_MAX)
+      extent = extent * 10 + (*p++ - '0');
+    if (__builtin_mul_overflow(elements, extent, &elements))
+      return -1;
+    while (p < end && (*p == ',' || *p == ' '))
+      p++;
+    if (p < end && *p != ']' && (*p < '0' || *p > '9'))
+      return -1;
+  }
+  return elements;
+}
+
+static struct json_text first_type(struct json_text types) {
+  const char *quote = types.n ? memchr(types.at, '"', types.n) : NULL;
+  struct json_text type = {.at = "", .n = 0};
+  if (quote && !scan_string(quote + 1, types.at + types.n, &type))
+    type.n = 0;
+  return type;
+}
+
+static i64 count_or_unknown(i64 value) {
+  return value >= 0 ? value : -1;
+}
+
+/* Facts of a collective; INDEX_NONE where the event tells none. */
+static int comm_facts(struct kineto_trace *trace, const struct kineto_event *event,
+                      const struct kineto_name *name, u32 *index) {
+  bool old = name->comm_range && event->shapes.n;
+  *index = INDEX_NONE;
+  if (event->collective.n == 0 && !old)
+    return 0;
+  char words[64] = "";
+  if (event->collective.n && event->collective.n < sizeof words)
+    scan_unescape(event->collective, words);
+  struct kineto_comm_facts facts = {
+      .op = event->collective.n ? kineto_op_of(words) : name->op,
+      .dtype = dtype_of(old ? first_type(event->types) : event->dtype),
+      .in_count = old ? first_shape_elements(event->shapes) : count_or_unknown(event->in_count),
+      .out_count = count_or_unknown(event->out_count),
+      .size = count_or_unknown(event->group_size),
+      .seq = count_or_unknown(event->seq),
+      .rank = count_or_unknown(event->rank),
+      .source = count_or_unknown(event->source),
+      .target = count_or_unknown(event->target)};
+  if (facts.op == 0) /* "wait", "init", "startcoalesced": nothing that communicates */
+    return 0;
+  int error = group_of(trace, event, &facts.group);
+  *index = trace->comms.n;
+  return error ? error : VECTOR_PUSH(&trace->comms, facts) ? 0 : -ENOMEM;
+}
+
+static i64 text_number(struct json_text text) {
+  while (text.n && (*text.at < '0' || *text.at > '9')) {
+    text.at++;
+    text.n--;
+  }
+  while (text.n && (text.at[text.n - 1] < '0' || text.at[text.n - 1] > '9'))
+    text.n--;
+  return scan_integer(text, -1);
+}
+
+/* Device work goes by device and stream, host work by process and thread. */
+static bool lane_of(struct kineto_trace *trace, const struct kineto_event *event, bool device,
+                    u16 *lane) {
+  i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
+  i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
+  if (!trace->lane_slots && !(trace->lane_slots = calloc(LANE_SLOTS, sizeof *trace->lane_slots)))
+    return false;
+  u64 hash = ((u64)stream * 2 + device) * 0x9e3779b97f4a7c15ull ^ (u64)gpu * 0xc2b2ae3d27d4eb4full;
+  u32 slot = (u32)(hash >> 40) % LANE_SLOTS;
+  for (; trace->lane_slots[slot]; slot = (slot + 1) % LANE_SLOTS) {
+    const struct kineto_lane *one = &trace->lanes.at[trace->lane_slots[slot] - 1];
+    if (one->device == device && one->stream == stream && one->gpu == gpu) {
+      *lane = (u16)(trace->lane_slots[slot] - 1);
+      return true;
+    }
+  }
+  if (trace->lanes.n == MOST_LANES) {
+    *lane = MOST_LANES - 1;
+    return true;
+  }
+  const char *name =
+      arena_printf(&trace->arena, device ? "stream %lld" : "thread %lld", (long long)stream);
+  if (!name || !VECTOR_PUSH(&trace->lanes, (struct kineto_lane){device, stream, gpu, name}))
+    return false;
+  trace->lane_slots[slot] = (u16)trace->lanes.n;
+  *lane = (u16)(trace->lanes.n - 1);
+  return true;
+}
+
+static bool is_device(enum kineto_category category) {
+  return category == KINETO_KERNEL || category == KINETO_COPY || category == KINETO_FILL;
+}
+
+static int take_sync(struct kineto_trace *trace, const struct kineto_event *event,
+                     struct kineto_item *item) {
+  struct kineto_sync sync = {.wait_stream =
+                                 event->wait_stream == NS_UNKNOWN ? -1 : event->wait_stream,
+                             .wait_record = event->wait_record > 0 ? (u32)event->wait_record : 0};
+  if (event->wait_stream == NS_UNKNOWN && event->stream != NS_UNKNOWN)
+    sync.wait_stream = event->stream;
+  item->kind = KINETO_ITEM_SYNC;
+  item->what = trace->syncs.n;
+  return VECTOR_PUSH(&trace->syncs, sync) ? 0 : -ENOMEM;
+}
+
+static int take_op(struct kineto_trace *trace, const struct kineto_event *event,
+                   const struct kineto_name *name, struct kineto_item *item) {
+  item->kind = name->param_comms                      ? KINETO_ITEM_COMMS
+               : event->category == KINETO_ANNOTATION ? KINETO_ITEM_RANGE
+                                                      : KINETO_ITEM_OP;
+  if (name->param_comms || name->comm_range) {
+    if (name->comm_range)
+      item->kind = KINETO_ITEM_RANGE;
+    return comm_facts(trace, event, name, &item->what);
+  }
+  if (!name->fill || event->shapes.n == 0)
+    return 0;
+  /* what it fills is part of its name, so that fills are told apart by size */
+  char shaped[256];
+  int n = snprintf(shaped, sizeof shaped, "%s %.*s", name->text, (int)event->shapes.n,
+                   event->shapes.at);
+  if (n < 0 || (size_t)n >= sizeof shaped)
+    return 0;
+  item->name = kineto_name_of(&trace->names, (struct json_text){.at = shaped, .n = (u32)n});
+  return item->name == UINT32_MAX ? -ENOMEM : 0;
+}
+
+int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
+  if (event->category == KINETO_OTHER || event->start == NS_UNKNOWN || event->name.n == 0)
+    return 0;
+  u32 number = kineto_name_of(&trace->names, event->name);
+  if (number == UINT32_MAX)
+    return -ENOMEM;
+  const struct kineto_name *name = &trace->names.list.at[number];
+  struct kineto_item item = {.start = event->start,
+                             .end = event->start,
+                             .name = number,
+                             .what = INDEX_NONE,
+                             .correlation = event->correlation > 0 ? (u32)event->correlation : 0};
+  if (event->length > 0 && __builtin_add_overflow(event->start, event->length, &item.end))
+    return 0;
+  bool device = is_device(event->category) || name->comm_worker;
+  int error = 0;
+  switch (event->category) {
+  case KINETO_KERNEL:
+    item.kind = name->collective ? KINETO_ITEM_COLLECTIVE : KINETO_ITEM_KERNEL;
+    if (name->collective)
+      error = comm_facts(trace, event, name, &item.what);
+    break;
+  case KINETO_COPY:
+  case KINETO_FILL:
+    item.kind = event->category == KINETO_COPY ? KINETO_ITEM_COPY : KINETO_ITEM_FILL;
+    item.bytes = event->bytes > 0 ? (float)event->bytes : 0;
+    break;
+  case KINETO_CALL:
+    item.kind = KINETO_ITEM_CALL;
+    break;
+  case KINETO_SYNC:
+    error = take_sync(trace, event, &item);
+    break;
+  default:
+    error = take_op(trace, event, name, &item);
+  }
+  if (error || !lane_of(trace, event, device, &item.lane) || !VECTOR_PUSH(&trace->items, item))
+    return -ENOMEM;
+  return 0;
+}
+
+static const char *text_member(struct kineto_trace *trace, const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? arena_text(&trace->arena, text) : NULL;
+}
+
+static void take_distributed(struct kineto_trace *trace, const json_t *info) {
+  const json_t *rank = json_object_get(info, "rank"), *world = json_object_get(info, "world_size");
+  json_int_t value =
+      json_is_string(rank) ? strtoll(json_string_value(rank), NULL, 10) : json_integer_value(rank);
+  if (rank && !json_is_null(rank) && value >= 0 && value < MOST_WORLD)
+    trace->rank = (u32)value;
+  value = json_integer_value(world);
+  if (value > 0 && value <= MOST_WORLD)
+    trace->world_size = (u32)value;
+  trace->backend = text_member(trace, info, "backend");
+  trace->nccl = text_member(trace, info, "nccl_version");
+}
+
+int kineto_take_fact(struct kineto_trace *trace, struct json_text key, const char *value,
+                     size_t bytes, i64 *base_ns) {
+  bool distributed = TEXT_IS(key, "distributedInfo"), devices = TEXT_IS(key, "deviceProperties");
+  if (TEXT_IS(key, "baseTimeNanoseconds")) {
+    struct json_text text;
+    if (scan_scalar(value, value + bytes + 1, &text))
+      *base_ns = scan_integer(text, 0);
+    return 0;
+  }
+  if ((!distributed && !devices) || bytes > MOST_FACT_BYTES)
+    return 0;
+  json_t *document = json_loadb(value, bytes, JSON_DECODE_ANY, NULL);
+  if (distributed && json_is_object(document))
+    take_distributed(trace, document);
+  const json_t *device = devices ? json_array_get(document, 0) : NULL;
+  if (device) {
+    json_int_t memory = json_integer_value(json_object_get(device, "totalGlobalMem"));
+    trace->gpu_name = text_member(trace, device, "name");
+    trace->gpu_memory = memory > 0 ? (u64)memory : 0;
+  }
+  json_decref(document);
+  return 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/kineto/kineto_event.h"
+
+/* Categories of PyTorch 1.8 to 2.x, on NVIDIA's and AMD's GPUs. A legacy trace has none: its ranges
+ * are operators. */
+static enum kineto_category category_of(struct json_text text) {
+  static const struct {
+    const char *word;
+    u32 n;
+    enum kineto_category category;
+  } words[] = {
+#define W(word, category) {word, sizeof(word) - 1, category},
+      W("cpu_op", KINETO_OP) W("kernel", KINETO_KERNEL) W("cuda_runtime", KINETO_CALL)
+          W("cuda_driver", KINETO_CALL) W("gpu_memcpy", KINETO_COPY) W("gpu_memset", KINETO_FILL)
+              W("user_annotation", KINETO_ANNOTATION) W("cuda_sync", KINETO_SYNC)
+                  W("Operator", KINETO_OP) W("Kernel", KINETO_KERNEL) W("Runtime", KINETO_CALL)
+                      W("Memcpy", KINETO_COPY) W("Memset", KINETO_FILL)
+                          W("hip_runtime", KINETO_CALL) W("hip_driver", KINETO_CALL)
+                              W("hip_api", KINETO_CALL) W("xpu_runtime", KINETO_CALL)
+                                  W("privateuse1_runtime", KINETO_CALL)
+                                      W("concurrent_kernel", KINETO_KERNEL)
+                                          W("User annotation", KINETO_ANNOTATION)
+#undef W
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (text_is(text, words[i].word, words[i].n))
+      return words[i].category;
+  return KINETO_OTHER;
+}
+
+static void take_argument(struct kineto_event *event, struct json_text key,
+                          struct json_text value) {
+#define A(id, literal)                                                                             \
+  if (TEXT_IS(key, literal)) {                                                                     \
+    event->id = scan_integer(value, NS_UNKNOWN);                                                   \
+    return;                                                                                        \
+  }
+  KINETO_NUMBERS(A)
+#undef A
+#define A(id, literal)                                                                             \
+  if (TEXT_IS(key, literal)) {                                                                     \
+    event->id = value;                                                                             \
+    return;                                                                                        \
+  }
+  KINETO_TEXTS(A)
+#undef A
+}
+
+/* A value that may be an array or object, as it stands. */
+static const char *scan_raw(const char *p, const char *end, struct json_text *text) {
+  if (*p != '{' && *p != '[')
+    return scan_scalar(p, end, text);
+  const char *behind = scan_value(p, end);
+  *text = (struct json_text){.at = p, .n = behind ? (u32)(behind - p) : 0};
+  return behind;
+}
+
+/* Calls `take` for each member of the object at p. */
+typedef const char *take_member(struct kineto_event *event, struct json_text key, const char *value,
+                                const char *end);
+
+static enum kineto_scan scan_object(const char **at, const char *end, struct kineto_event *event,
+                                    take_member *take) {
+  const char *p = scan_space(*at + 1);
+  while (p < end) {
+    struct json_text key;
+    for (u32 commas = 0; *p == ','; commas++) { /* one too many passes */
+      event->odd |= commas > 0;
+      p = scan_space(p + 1);
+      event->odd |= *p == '}';
+    }
+    if (*p == '}') {
+      *at = p + 1;
+      return KINETO_EVENT;
+    }
+    if (p >= end)
+      break;
+    if (*p != '"')
+      return KINETO_BAD;
+    p = scan_string(p + 1, end, &key);
+    if (!p)
+      break;
+    p = scan_space(p);
+    if (p >= end)
+      break;
+    if (*p != ':')
+      return KINETO_BAD;
+    p = scan_space(p + 1);
+    const char *value = p;
+    p = take(event, key, p, end);
+    if (!p)
+      break;
+    if (p == value)
+      return KINETO_BAD;
+    p = scan_space(p);
+    if (p < end && *p != ',' && *p != '}')
+      return KINETO_BAD;
+  }
+  return KINETO_CUT;
+}
+
+static const char *argument(struct kineto_event *event, struct json_text key, const char *value,
+                            const char *end) {
+  struct json_text text;
+  const char *p = scan_raw(value, end, &text);
+  if (p)
+    take_argument(event, key, text);
+  return p;
+}
+
+/* Events of other phases, and ranges of Python functions, are many and tell nothing by their args.
+ */
+static bool wants_arguments(const struct kineto_event *event) {
+  return event->phase == 0 || (event->phase == 'X' && event->category != KINETO_OTHER);
+}
+
+static void take_time(struct kineto_event *event, struct json_text text, i64 *time) {
+  *time = scan_thousandths(text, NS_UNKNOWN);
+  event->odd |= *time == NS_UNKNOWN;
+}
+
+/* Microseconds since 1970 fit in thousandths; a larger number is of nanoseconds. */
+static void take_start(struct kineto_event *event, struct json_text text) {
+  take_time(event, text, &event->start);
+  event->far = event->start == INT64_MAX;
+  if (event->far)
+    event->start = scan_integer(text, NS_UNKNOWN);
+}
+
+static const char *member(struct kineto_event *event, struct json_text key, const char *value,
+                          const char *end) {
+  struct json_text text;
+  const char *p;
+  if (TEXT_IS(key, "args") && *value == '{' && wants_arguments(event)) {
+    p = value;
+    enum kineto_scan result = scan_object(&p, end, event, argument);
+    return result == KINETO_EVENT ? p : result == KINETO_CUT ? NULL : value;
+  }
+  p = scan_raw(value, end, &text);
+  if (!p)
+    return NULL;
+  switch (key.n) {
+  case 2:
+    if (TEXT_IS(key, "ph"))
+      event->phase = text.n == 1 ? *text.at : '?';
+    else if (TEXT_IS(key, "ts"))
+      take_start(event, text);
+    break;
+  case 3:
+    if (TEXT_IS(key, "cat"))
+      event->category = category_of(text);
+    else if (TEXT_IS(key, "dur"))
+      take_time(event, text, &event->length);
+    else if (TEXT_IS(key, "pid"))
+      event->pid = text;
+    else if (TEXT_IS(key, "tid"))
+      event->tid = text;
+    break;
+  case 4:
+    if (TEXT_IS(key, "name"))
+      event->name = text;
+    break;
+  default:
+    break;
+  }
+  return p;
+}
+
+enum kineto_scan kineto_event_scan(const char **p, const char *end, struct kineto_event *event) {
+  static const struct kineto_event nothing = {.start = NS_UNKNOWN,
+                                              .length = NS_UNKNOWN,
+#define A(id, key) .id = NS_UNKNOWN,
+                                              KINETO_NUMBERS(A)
+#undef A
+  };
+  *event = nothing;
+  return scan_object(p, end, event, member);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which collective of one rank is which of another. Newer traces number them; others give only the
+ * order on each rank, and a trace may begin a few collectives earlier or later than another. Within
+ * a process group the sequences of kind, type and size are laid over each other where they agree
+ * best.
+ */
+#include <errno.h>
+
+#include "import/kineto/kineto.h"
+
+#define MOST_SHIFT 64
+#define FIRST_SEQ 65536u /* above any shift */
+#define LEAST_AGREEMENT 0.9
+
+struct member {
+  u64 identity;
+  u32 rank, comm; /* comm: of this rank's definitions */
+  u32 *calls;     /* index into spine.calls, in order */
+  u32 *tokens;
+  u32 n;
+  bool numbered; /* by the trace itself */
+};
+
+struct matching {
+  struct model *model;
+  VECTOR(struct member) members;
+  u64 compared, equal;
+  u32 refused; /* ranks in groups that do not agree */
+  u32 unnamed; /* groups that are taken to be of all ranks */
+};
+
+static int by_identity(const void *left, const void *right) {
+  const struct member *a = left, *b = right;
+  if (a->identity != b->identity)
+    return a->identity < b->identity ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static u32 token_of(const struct spine_call *call) {
+  u64 size = call->op == TSCOPE_OP_ALLTOALL ? 0 : call->count;
+  u64 token = (size * 0x9e3779b97f4a7c15ull) ^ (u64)call->op << 8 ^ call->dtype;
+  return (u32)(token ^ token >> 32);
+}
+
+static bool is_message(const struct spine_call *call) {
+  return call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
+}
+
+/* A member for each communicator of a rank, and room for its calls. */
+static int add_members(struct matching *m, u32 rank) {
+  const struct spine *spine = &internal_of(m->model)->spines[rank];
+  u32 n = spine->definitions.n_comms, first = m->members.n;
+  for (u32 c = 0; c < n; c++)
+    if (!VECTOR_PUSH(&m->members, (struct member){.identity = spine->definitions.comms[c].identity,
+                                                  .rank = rank,
+                                                  .comm = c,
+                                                  .numbered = true}))
+      return -ENOMEM;
+  if (n == 0)
+    return 0;
+  struct member *members = m->members.at + first;
+  for (u32 i = 0; i < spine->calls.n; i++)
+    if (!is_message(&spine->calls.at[i]))
+      members[spine->calls.at[i].comm].n++;
+  for (u32 c = 0; c < n; c++) {
+    members[c].calls = malloc((members[c].n + 1u) * sizeof(u32));
+    members[c].tokens = malloc((members[c].n + 1u) * sizeof(u32));
+    if (!members[c].calls || !members[c].tokens)
+      return -ENOMEM;
+    members[c].n = 0;
+  }
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    struct member *member = &members[call->comm];
+    if (is_message(call))
+      continue;
+    member->numbered &= call->seq != TSCOPE_UNKNOWN;
+    member->calls[member->n] = i;
+    member->tokens[member->n++] = token_of(call);
+  }
+  return 0;
+}
+
+static u32 agreeing(const struct member *a, const struct member *b, i32 shift, u32 *compared) {
+  u32 equal = 0;
+  *compared = 0;
+  for (i64 i = 0; i < a->n; i++) {
+    i64 k = i + shift;
+    if (k < 0 || k >= b->n)
+      continue;
+    ++*compared;
+    equal += a->tokens[i] == b->tokens[k];
+  }
+  return equal;
+}
+
+/* By how many collectives `a` began later than `reference`: 0 unless another place agrees better.
+ */
+static i32 find_shift(const struct member *a, const struct member *reference, u32 *equal,
+                      u32 *compared) {
+  i32 best = 0;
+  *equal = agreeing(a, reference, 0, compared);
+  for (i32 distance = 1; distance <= MOST_SHIFT && *equal < a->n; distance++)
+    for (i32 shift = -distance; shift <= distance; shift += 2 * distance) {
+      u32 among, count = agreeing(a, reference, shift, &among);
+      if (count > *equal) {
+        *equal = count;
+        *compared = among;
+        best = shift;
+      }
+    }
+  return best;
+}
+
+static void number(const struct matching *m, const struct member *member, u32 first) {
+  struct spine *spine = &internal_of(m->model)->spines[member->rank];
+  for (u32 i = 0; i < member->n; i++)
+    spine->calls.at[member->calls[i]].seq = first + i;
+}
+
+/* One process group on all its ranks. */
+static void match_group(struct matching *m, const struct member *members, u32 n) {
+  u32 longest = 0;
+  bool numbered = true;
+  for (u32 i = 0; i < n; i++) {
+    longest = members[i].n > members[longest].n ? i : longest;
+    numbered &= members[i].numbered;
+  }
+  if (n > 1 && members[longest].n && members[0].identity >> 8 == KINETO_UNNAMED >> 8)
+    m->unnamed++;
+  if (numbered || members[longest].n == 0)
+    return;
+  for (u32 i = 0; i < n; i++) {
+    u32 equal, compared;
+    i32 shift = find_shift(&members[i], &members[longest], &equal, &compared);
+    bool agrees = (double)equal >= LEAST_AGREEMENT * compared;
+    /* what does not agree is given numbers that nobody else has */
+    number(m, &members[i], agrees ? (u32)((i32)FIRST_SEQ + shift) : (i + 2) << 22);
+    m->refused += !agrees;
+    if (i != longest && agrees) {
+      m->compared += compared;
+      m->equal += equal;
+    }
+  }
+}
+
+int kineto_number_collectives(struct model *model) {
+  struct matching m = {.model = model};
+  int error = 0;
+  for (u32 r = 0; r < model->n_ranks && !error; r++)
+    error = add_members(&m, r);
+  if (!error && m.members.n)
+    qsort(m.members.at, m.members.n, sizeof *m.members.at, by_identity);
+  for (u32 i = 0, next; i < m.members.n && !error; i = next) {
+    for (next = i + 1;
+         next < m.members.n && m.members.at[next].identity == m.members.at[i].identity; next++) {
+    }
+    match_group(&m, &m.members.at[i], next - i);
+  }
+  if (!error && m.unnamed)
+    error = model_note(model, "the traces do not name their process groups: collectives on a "
+                              "stream of their own are taken to be of all ranks");
+  if (!error && m.compared)
+    error =
+        model_note(model,
+                   "collectives of different ranks are matched by their order in each process "
+                   "group: %.1f %% of %llu agree in kind and size",
+                   100.0 * (double)m.equal / (double)m.compared, (unsigned long long)m.compared);
+  if (!error && m.refused)
+    error = model_note(model,
+                       "collectives of %u ranks agree with their peers' in less than %.0f %% and "
+                       "are not matched",
+                       m.refused, 100 * LEAST_AGREEMENT);
+  for (u32 i = 0; i < m.members.n; i++) {
+    free(m.members.at[i].calls);
+    free(m.members.at[i].tokens);
+  }
+  free(m.members.at);
+  return error;
+}

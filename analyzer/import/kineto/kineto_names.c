@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/kineto/kineto_names.h"
+
+#include <ctype.h>
+
+#include "model/rank_events.h"
+
+static bool begins(const char *text, const char *with) {
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool has(const char *text, const char *word) {
+  return strstr(text, word) != NULL;
+}
+
+/* Calls of CUDA's runtime and driver and of HIP, without the prefix that tells them apart. First
+ * match wins. */
+static const struct {
+  const char *begins;
+  u8 call;
+} calls[] = {
+    {"LaunchHostFunc", KINETO_CALL_OTHER},
+    {"Launch", KINETO_CALL_LAUNCH}, /* LaunchKernel, LaunchKernelExC, LaunchCooperativeKernel */
+    {"ExtLaunch", KINETO_CALL_LAUNCH},
+    {"ExtModuleLaunchKernel", KINETO_CALL_LAUNCH},
+    {"HccModuleLaunchKernel", KINETO_CALL_LAUNCH},
+    {"ModuleLaunch", KINETO_CALL_LAUNCH},
+    {"GraphLaunch", KINETO_CALL_LAUNCH},
+    {"Memcpy", KINETO_CALL_COPY},
+    {"Memset", KINETO_CALL_FILL},
+    {"DeviceSynchronize", KINETO_CALL_SYNC_DEVICE},
+    {"CtxSynchronize", KINETO_CALL_SYNC_DEVICE},
+    {"ThreadSynchronize", KINETO_CALL_SYNC_DEVICE},
+    {"StreamSynchronize", KINETO_CALL_SYNC_STREAM},
+    {"EventSynchronize", KINETO_CALL_SYNC_EVENT},
+    {"EventRecord", KINETO_CALL_EVENT_RECORD},
+    {"StreamWaitEvent", KINETO_CALL_STREAM_WAIT},
+};
+
+static u8 call_of(const char *text) {
+  static const char *const prefixes[] = {"cuda", "hip", "cu"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    if (!begins(text, prefixes[i]))
+      continue;
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+      if (begins(text + strlen(prefixes[i]), calls[k].begins))
+        return calls[k].call;
+    break;
+  }
+  return KINETO_CALL_OTHER;
+}
+
+/* What PyTorch, its trainers and common scripts call the parts of a step. */
+static u8 phase_of(const char *text) {
+  static const struct {
+    const char *begins;
+    u8 phase;
+  } ranges[] = {
+      {"enumerate(DataLoader)", TSCOPE_PHASE_DATA},
+      {"Optimizer.step#", TSCOPE_PHASE_OPTIMIZER},
+      {"Optimizer.zero_grad#", TSCOPE_PHASE_ZERO_GRAD},
+      {"DistributedDataParallel.forward", TSCOPE_PHASE_FORWARD},
+      {"FullyShardedDataParallel.forward", TSCOPE_PHASE_FORWARD},
+      {"DataParallel.forward", TSCOPE_PHASE_FORWARD},
+      {"autograd::engine::evaluate_function", TSCOPE_PHASE_BACKWARD},
+  };
+  static const struct {
+    const char *word;
+    u8 phase;
+  } words[] = {
+      {"forward", TSCOPE_PHASE_FORWARD},     {"backward", TSCOPE_PHASE_BACKWARD},
+      {"optimizer", TSCOPE_PHASE_OPTIMIZER}, {"optimizer_step", TSCOPE_PHASE_OPTIMIZER},
+      {"zero_grad", TSCOPE_PHASE_ZERO_GRAD}, {"dataloader", TSCOPE_PHASE_DATA},
+      {"data_loading", TSCOPE_PHASE_DATA},   {"load_batch", TSCOPE_PHASE_DATA},
+      {"next_batch", TSCOPE_PHASE_DATA},     {"data", TSCOPE_PHASE_DATA},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    if (begins(text, ranges[i].begins))
+      return ranges[i].phase;
+  while (*text == '#' || *text == ' ')
+    text++;
+  size_t length = strlen(text);
+  while (length && (text[length - 1] == '#' || text[length - 1] == ' '))
+    length--;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strlen(words[i].word) == length && strncasecmp(text, words[i].word, length) == 0)
+      return words[i].phase;
+  return 0;
+}
+
+/* In either word order: "Memcpy HtoD (Pageable -> Device)", "CopyHostToDevice". */
+static u8 copy_of(const char *text) {
+  static const struct {
+    const char *word;
+    u8 copy;
+  } words[] = {{"HtoD", TSCOPE_COPY_H2D},         {"DtoH", TSCOPE_COPY_D2H},
+               {"DtoD", TSCOPE_COPY_D2D},         {"PtoP", TSCOPE_COPY_P2P},
+               {"HtoH", TSCOPE_COPY_H2H},         {"HostToDevice", TSCOPE_COPY_H2D},
+               {"DeviceToHost", TSCOPE_COPY_D2H}, {"DeviceToDevice", TSCOPE_COPY_D2D},
+               {"PeerToPeer", TSCOPE_COPY_P2P},   {"HostToHost", TSCOPE_COPY_H2H}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (has(text, words[i].word))
+      return words[i].copy;
+  return TSCOPE_COPY_UNKNOWN;
+}
+
+u8 kineto_op_of(const char *text) {
+  char plain[32];
+  size_t n = 0;
+  for (; *text && n < sizeof plain - 1; text++)
+    if (isalpha((unsigned char)*text))
+      plain[n++] = (char)tolower((unsigned char)*text);
+  plain[n] = 0;
+  static const struct {
+    const char *word;
+    u8 op;
+  } words[] = {{"alltoall", TSCOPE_OP_ALLTOALL},
+               {"allreduce", TSCOPE_OP_ALLREDUCE},
+               {"allgather", TSCOPE_OP_ALLGATHER},
+               {"reducescatter", TSCOPE_OP_REDUCE_SCATTER},
+               {"broadcast", TSCOPE_OP_BROADCAST},
+               {"barrier", TSCOPE_OP_BARRIER},
+               {"reduce", TSCOPE_OP_REDUCE},
+               {"gather", TSCOPE_OP_GATHER},
+               {"scatter", TSCOPE_OP_SCATTER},
+               {"send", TSCOPE_OP_SEND},
+               {"recv", TSCOPE_OP_RECV}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (has(plain, words[i].word))
+      return words[i].op;
+  return 0;
+}
+
+static void describe(struct kineto_name *name) {
+  const char *text = name->text;
+  name->call = call_of(text);
+  name->phase = phase_of(text);
+  name->copy = copy_of(text);
+  name->collective = is_collective_kernel(text);
+  if (name->collective)
+    name->op = op_of_name(text);
+  const char *colon = strchr(text, ':');
+  name->comm_range = begins(text, "nccl:") || begins(text, "gloo:") || begins(text, "mpi:") ||
+                     begins(text, "ucc:") || begins(text, "rccl:");
+  name->comm_worker = begins(text, "gloo:");
+  if (name->comm_range)
+    name->op = kineto_op_of(colon + 1);
+  name->param_comms = strcmp(text, "record_param_comms") == 0;
+  name->is_step = begins(text, "ProfilerStep#");
+  if (name->is_step)
+    name->step = strtoull(text + strlen("ProfilerStep#"), NULL, 10);
+  name->backward = begins(text, "autograd::engine::");
+  name->fill = strcmp(text, "aten::fill_") == 0 || strcmp(text, "aten::zero_") == 0;
+  name->recompute = has(text, "CheckpointFunctionBackward") || has(text, "recompute");
+}
+
+static u64 load8(const char *at) {
+  u64 word;
+  memcpy(&word, at, sizeof word);
+  return word;
+}
+
+static u32 hash_of(const char *at, u32 n) {
+  u64 hash = n * 0x9e3779b97f4a7c15ull;
+  for (; n >= 8; at += 8, n -= 8)
+    hash = (hash ^ load8(at)) * 0x9fb21c651e98df25ull, hash ^= hash >> 32;
+  u64 rest = 0;
+  memcpy(&rest, at, n);
+  hash = (hash ^ rest) * 0x9fb21c651e98df25ull;
+  return (u32)(hash ^ hash >> 32) | 1;
+}
+
+static bool grow(struct kineto_names *names) {
+  u32 n = names->n_slots ? names->n_slots * 2 : 1024;
+  u32 *slots = calloc(n, sizeof *slots);
+  if (!slots)
+    return false;
+  for (u32 i = 1; i < names->list.n; i++) {
+    u32 slot = names->list.at[i].hash & (n - 1);
+    while (slots[slot])
+      slot = (slot + 1) & (n - 1);
+    slots[slot] = i;
+  }
+  free(names->slots);
+  names->slots = slots;
+  names->n_slots = n;
+  return true;
+}
+
+/* Looked up as it stands in the text; what has escapes is kept without them too. */
+static bool add(struct kineto_names *names, struct json_text text, u32 hash) {
+  struct kineto_name name = {
+      .raw = arena_copy(&names->arena, text.at, text.n), .raw_bytes = text.n, .hash = hash};
+  name.text = name.raw;
+  if (name.raw && text.escaped) {
+    char *plain = arena_alloc(&names->arena, text.n + 1);
+    name.text = plain;
+    if (plain)
+      names->bad_escapes += scan_unescape(text, plain) > 0;
+  }
+  if (!name.text)
+    return false;
+  describe(&name);
+  return VECTOR_PUSH(&names->list, name);
+}
+
+u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
+  if (names->list.n == 0 && !VECTOR_PUSH(&names->list, (struct kineto_name){.text = ""}))
+    return UINT32_MAX;
+  if (text.n == 0)
+    return 0;
+  if (2 * names->list.n >= names->n_slots && !grow(names))
+    return UINT32_MAX;
+  u32 hash = hash_of(text.at, text.n), slot = hash & (names->n_slots - 1);
+  for (; names->slots[slot]; slot = (slot + 1) & (names->n_slots - 1)) {
+    const struct kineto_name *name = &names->list.at[names->slots[slot]];
+    if (name->hash == hash && name->raw_bytes == text.n && memcmp(name->raw, text.at, text.n) == 0)
+      return names->slots[slot];
+  }
+  if (!add(names, text, hash))
+    return UINT32_MAX;
+  names->slots[slot] = names->list.n - 1;
+  return names->list.n - 1;
+}
+
+void kineto_names_free(struct kineto_names *names) {
+  free(names->list.at);
+  free(names->slots);
+  arena_release(&names->arena);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The distinct names of one trace, each with what it tells: asked once per name, not per event.
+ */
+#ifndef TSCOPE_KINETO_NAMES_H
+#define TSCOPE_KINETO_NAMES_H
+
+#include "base/arena.h"
+#include "import/kineto/json_scan.h"
+#include "base/vector.h"
+
+/* What a call of the GPU runtime does. */
+enum kineto_call {
+  KINETO_CALL_OTHER,
+  KINETO_CALL_LAUNCH, /* a kernel or a graph */
+  KINETO_CALL_COPY,   /* asynchronous, or not: then it waits */
+  KINETO_CALL_FILL,
+  KINETO_CALL_SYNC_DEVICE,
+  KINETO_CALL_SYNC_STREAM,
+  KINETO_CALL_SYNC_EVENT,
+  KINETO_CALL_EVENT_RECORD,
+  KINETO_CALL_STREAM_WAIT,
+};
+
+struct kineto_name {
+  const char *text;
+  const char *raw; /* with its escapes */
+  u32 raw_bytes;
+  u64 step;        /* ProfilerStep#step */
+  u32 hash;        /* of the text */
+  u8 call;         /* enum kineto_call */
+  u8 phase;        /* enum tscope_phase of an annotation or operator; 0 none */
+  u8 op;           /* enum tscope_op that a collective kernel or annotation is named after; 0 any */
+  u8 copy;         /* enum tscope_copy that a copy is named after */
+  bool is_step;    /* ProfilerStep# */
+  bool collective; /* of a kernel: that it is one */
+  bool comm_range; /* of an annotation: nccl:all_reduce and the like */
+  bool comm_worker; /* of those: as it ran, on a worker of the host (gloo) */
+  bool param_comms; /* record_param_comms */
+  bool backward;    /* autograd's own ranges */
+  bool fill;        /* of an operator: aten::fill_ and the like */
+  bool recompute;   /* of an operator or range: activation checkpointing */
+};
+
+struct kineto_names {
+  struct arena arena;
+  VECTOR(struct kineto_name) list; /* [0] is the empty one */
+  u32 *slots;                      /* index into list, 0 free */
+  u32 n_slots;
+  u64 bad_escapes; /* names that have some */
+};
+
+/* Number of a name, 0 for the empty one; UINT32_MAX when there is no memory. */
+u32 kineto_name_of(struct kineto_names *names, struct json_text text);
+void kineto_names_free(struct kineto_names *names);
+
+/* The operation that words such as "allreduce", "_allgather_base", "nccl:all_to_all" mean. */
+u8 kineto_op_of(const char *text);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What of a trace is kept in the model for the whole of the analysis: steps, phases, collectives.
+ *
+ * A collective's kernel is the effect of a launch (by correlation id), and the launch was made
+ * inside ranges that say which collective it was: record_param_comms with its arguments, or
+ * nccl:all_reduce and the like. Newer traces repeat the arguments on the kernel itself.
+ */
+#include <errno.h>
+
+#include "import/kineto/kineto.h"
+
+#define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
+#define NEAR 64u                /* ranges that enclose a launch are among so many before it */
+
+static int by_number(const void *left, const void *right) {
+  const struct kineto_correlation *a = left, *b = right;
+  if (a->number != b->number)
+    return a->number < b->number ? -1 : 1;
+  return a->item < b->item ? -1 : a->item > b->item;
+}
+
+int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls) {
+  u32 n = 0;
+  *calls = (struct kineto_calls){0};
+  for (u32 i = 0; i < trace->items.n; i++)
+    n += trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation;
+  calls->at = malloc((n + 1u) * sizeof *calls->at);
+  if (!calls->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < trace->items.n; i++)
+    if (trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation)
+      calls->at[calls->n++] = (struct kineto_correlation){trace->items.at[i].correlation, i};
+  if (calls->n)
+    qsort(calls->at, calls->n, sizeof *calls->at, by_number);
+  return 0;
+}
+
+u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation) {
+  u32 low = 0, high = calls->n;
+  if (correlation == 0)
+    return INDEX_NONE;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (calls->at[middle].number < correlation)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < calls->n && calls->at[low].number == correlation ? calls->at[low].item : INDEX_NONE;
+}
+
+struct building {
+  const struct kineto_trace *trace;
+  struct spine *spine;
+  struct kineto_calls calls;
+  u32 *ranges;     /* items that say which collective is called, in order of start */
+  bool *explained; /* [n_ranges] a kernel came of it */
+  u32 n_ranges;
+  u32 *streams; /* lanes of collectives whose group nobody names, in order of first use */
+  u32 n_streams;
+  u32 world_size; /* 0 if not known */
+};
+
+static const struct kineto_name *name_of(const struct kineto_trace *trace,
+                                         const struct kineto_item *item) {
+  return &trace->names.list.at[item->name];
+}
+
+bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_COLLECTIVE ||
+         (item->kind == KINETO_ITEM_RANGE && name_of(trace, item)->comm_worker);
+}
+
+bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_item *item) {
+  if (item->kind == KINETO_ITEM_COMMS)
+    return item->what != INDEX_NONE;
+  const struct kineto_name *name = name_of(trace, item);
+  return item->kind == KINETO_ITEM_RANGE && name->comm_range && !name->comm_worker && name->op;
+}
+
+static int list_ranges(struct building *b) {
+  const struct kineto_trace *trace = b->trace;
+  u32 n = 0;
+  for (u32 i = 0; i < trace->items.n; i++)
+    n += kineto_is_comm_call(trace, &trace->items.at[i]);
+  b->ranges = malloc((n + 1u) * sizeof *b->ranges);
+  b->explained = calloc(n + 1u, sizeof *b->explained);
+  b->streams = malloc((trace->lanes.n + 1u) * sizeof *b->streams);
+  if (!b->ranges || !b->explained || !b->streams)
+    return -ENOMEM;
+  for (u32 i = 0; i < trace->items.n; i++)
+    if (kineto_is_comm_call(trace, &trace->items.at[i]))
+      b->ranges[b->n_ranges++] = i;
+  return 0;
+}
+
+/* Ranges around an instant of a lane: the outermost, and facts of the inner ones where the outer
+ * tell none. */
+struct around {
+  const struct kineto_item *outer;
+  const struct kineto_comm_facts *facts;
+  u8 op;
+};
+
+static struct around look_around(struct building *b, u16 lane, i64 at) {
+  const struct kineto_trace *trace = b->trace;
+  struct around found = {0};
+  u32 low = 0, high = b->n_ranges;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (trace->items.at[b->ranges[middle]].start <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (u32 back = 0; back < NEAR && low > 0; back++) {
+    const struct kineto_item *item = &trace->items.at[b->ranges[--low]];
+    if (item->lane != lane || item->end < at)
+      continue;
+    b->explained[low] = true;
+    found.outer = item;
+    if (item->what != INDEX_NONE)
+      found.facts = &trace->comms.at[item->what];
+    else if (!found.op)
+      found.op = name_of(trace, item)->op;
+  }
+  return found;
+}
+
+static u64 hash_text(u64 hash, const char *text) {
+  for (; text && *text; text++)
+    hash = (hash ^ (u8)*text) * 0x100000001b3ull;
+  return (hash ^ 0xff) * 0x100000001b3ull;
+}
+
+/* Communicator number of a named group, or of the stream that unnamed ones run on. The number is
+ * the definition's index. */
+static u32 comm_of(struct building *b, const struct kineto_comm_facts *facts, u16 lane) {
+  if (facts && facts->group != INDEX_NONE)
+    return facts->group;
+  for (u32 i = 0; i < b->n_streams; i++)
+    if (b->streams[i] == lane)
+      return b->trace->groups.n + i;
+  b->streams[b->n_streams] = lane;
+  return b->trace->groups.n + b->n_streams++;
+}
+
+static u64 element_bytes(u8 dtype) {
+  static const u8 bytes[] = {
+#define X(n, v, t, size) [v] = size,
+      TSCOPE_DTYPES(X)
+#undef X
+  };
+  return dtype < sizeof bytes ? bytes[dtype] : 0;
+}
+
+/* The count in the sense of NCCL's own calls: one rank's part of a gathered or scattered array.
+ * Splits of an all-to-all may differ from rank to rank, so it has only its mean size. */
+static void fill_size(struct spine_call *call, const struct kineto_comm_facts *facts, u32 size) {
+  i64 count = facts->in_count;
+  if (call->op == TSCOPE_OP_REDUCE_SCATTER || call->op == TSCOPE_OP_SCATTER ||
+      call->op == TSCOPE_OP_RECV)
+    count = facts->out_count >= 0 ? facts->out_count : facts->in_count / (size ? size : 1);
+  if (count < 0 || count > (1ll << 48) || call->op == TSCOPE_OP_BARRIER)
+    return;
+  call->count = (u64)count;
+  call->bytes = call->count * element_bytes(call->dtype);
+  if (call->op == TSCOPE_OP_ALLTOALL) {
+    call->bytes = size ? call->bytes / size : 0;
+    call->count = 0;
+  }
+}
+
+static u32 size_of_group(const struct building *b, const struct kineto_comm_facts *facts) {
+  const struct kineto_trace *trace = b->trace;
+  u32 size = facts && facts->group != INDEX_NONE ? trace->groups.at[facts->group].size
+             : facts && facts->size > 0 && facts->size < 1 << 20 ? (u32)facts->size
+                                                                 : b->world_size;
+  return size;
+}
+
+static bool add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op, u32 comm,
+                     const struct kineto_item *host, u32 run, u16 stream) {
+  struct spine_call call = {
+      .start = host->start,
+      .end = host->end,
+      .launched = host->start,
+      .comm = comm,
+      .seq = facts && facts->seq >= 0 && facts->seq < UINT32_MAX ? (u32)facts->seq : TSCOPE_UNKNOWN,
+      .peer = -1,
+      .thread = host->lane,
+      .run = run,
+      .collective = INDEX_NONE,
+      .arrival = INDEX_NONE,
+      .stream = stream,
+      .op = op,
+      .dtype = facts ? facts->dtype : TSCOPE_DTYPE_UNKNOWN};
+  if (facts)
+    fill_size(&call, facts, size_of_group(b, facts));
+  if (op == TSCOPE_OP_SEND && facts && facts->target >= 0)
+    call.peer = (i32)facts->target;
+  if (op == TSCOPE_OP_RECV && facts && facts->source >= 0)
+    call.peer = (i32)facts->source;
+  return VECTOR_PUSH(&b->spine->calls, call);
+}
+
+/* A collective as it ran: its run, and the call it is the effect of. */
+static bool take_run(struct building *b, const struct kineto_item *item) {
+  const struct kineto_trace *trace = b->trace;
+  const struct kineto_comm_facts *facts =
+      item->what == INDEX_NONE ? NULL : &trace->comms.at[item->what];
+  u32 call = kineto_call_of(&b->calls, item->correlation);
+  const struct kineto_item *host = call == INDEX_NONE ? item : &trace->items.at[call];
+  struct around around = {0};
+  if (call != INDEX_NONE || item->kind != KINETO_ITEM_COLLECTIVE)
+    around = look_around(b, host->lane, host->start);
+  facts = facts ? facts : around.facts;
+  u8 op = facts ? facts->op : around.op ? around.op : name_of(trace, item)->op;
+  bool device = item->kind == KINETO_ITEM_COLLECTIVE;
+  struct spine_run run = {.start = item->start,
+                          .end = item->end,
+                          .comm = TSCOPE_UNKNOWN,
+                          .seq = TSCOPE_UNKNOWN,
+                          .name = item->name,
+                          .correlation = item->correlation,
+                          .first_call = INDEX_NONE,
+                          .thread = item->lane,
+                          .stream = device ? item->lane : TSCOPE_NO_STREAM,
+                          .op = op};
+  return VECTOR_PUSH(&b->spine->runs, run) &&
+         add_call(b, facts, op, comm_of(b, facts, device ? item->lane : 0),
+                  around.outer ? around.outer : host, b->spine->runs.n - 1, run.stream);
+}
+
+/* Calls of which nothing was seen to run: their kernels lie outside the trace, or it has none. A
+ * group of one runs nothing. */
+static bool take_unexplained(struct building *b) {
+  const struct kineto_item *last = NULL;
+  for (u32 i = 0; i < b->n_ranges; i++) {
+    const struct kineto_item *item = &b->trace->items.at[b->ranges[i]];
+    bool inside = last && last->lane == item->lane && item->start < last->end;
+    if (!inside)
+      last = item;
+    const struct kineto_comm_facts *facts =
+        item->what == INDEX_NONE ? NULL : &b->trace->comms.at[item->what];
+    if (inside || b->explained[i] || size_of_group(b, facts) == 1)
+      continue;
+    u8 op = facts ? facts->op : name_of(b->trace, item)->op;
+    if (!add_call(b, facts, op, comm_of(b, facts, UINT16_MAX), item, INDEX_NONE, TSCOPE_NO_STREAM))
+      return false;
+  }
+  return true;
+}
+
+static bool take_phase(struct building *b, const struct kineto_item *item, u8 kind) {
+  const struct kineto_name *name = name_of(b->trace, item);
+  struct spine *spine = b->spine;
+  if (name->backward && spine->phases.n) {
+    /* one after the other, and as nested as they come */
+    for (u32 back = 1; back <= 4 && back <= spine->phases.n; back++) {
+      struct spine_phase *last = &spine->phases.at[spine->phases.n - back];
+      if (last->thread != item->lane || last->kind != kind ||
+          item->start > last->end + BACKWARD_GAP_NS)
+        continue;
+      last->end = item->end > last->end ? item->end : last->end;
+      return true;
+    }
+  }
+  return VECTOR_PUSH(&spine->phases, (struct spine_phase){.start = item->start,
+                                                          .end = item->end,
+                                                          .name = item->name,
+                                                          .name_hash = name->hash,
+                                                          .thread = item->lane,
+                                                          .kind = kind});
+}
+
+/* ProfilerStep#: each begins a step, the last one also ends. */
+static bool take_step(struct building *b, const struct kineto_item *item, i64 *end) {
+  struct spine *spine = b->spine;
+  if (item->start < *end)
+    return true; /* the same one on another thread */
+  *end = item->end;
+  return VECTOR_PUSH(&spine->marks,
+                     (struct spine_mark){item->start, name_of(b->trace, item)->step, false});
+}
+
+static int define_comms(struct building *b, u32 rank) {
+  const struct kineto_trace *trace = b->trace;
+  struct definitions *definitions = &b->spine->definitions;
+  u32 n = trace->groups.n + b->n_streams;
+  definitions->comms = arena_array(&b->spine->arena, n + 1, sizeof *definitions->comms);
+  if (!definitions->comms)
+    return -ENOMEM;
+  definitions->n_comms = n;
+  for (u32 i = 0; i < n; i++) {
+    struct comm_definition *comm = &definitions->comms[i];
+    *comm = (struct comm_definition){
+        .comm = i, .rank = rank, .size = b->world_size, .backend = TSCOPE_BACKEND_NCCL};
+    if (i >= trace->groups.n) {
+      comm->identity = KINETO_UNNAMED + i - trace->groups.n;
+      comm->name = "unnamed group";
+      continue;
+    }
+    const struct kineto_group *group = &trace->groups.at[i];
+    comm->identity = hash_text(hash_text(0xcbf29ce484222325ull, group->name), group->ranks) | 1;
+    comm->size = group->size;
+    comm->rank = group->size == b->world_size ? rank : TSCOPE_UNKNOWN_RANK;
+    for (u32 m = 0; m < group->n_members; m++)
+      if (group->members[m] == rank)
+        comm->rank = m;
+    comm->name =
+        *group->what ? group->what : arena_printf(&b->spine->arena, "group %s", group->name);
+    if (!comm->name)
+      return -ENOMEM;
+    comm->parent = group->size == b->world_size ? 0 : 1;
+  }
+  if (trace->backend && strstr(trace->backend, "gloo") && !strstr(trace->backend, "nccl"))
+    for (u32 i = 0; i < n; i++)
+      definitions->comms[i].backend = TSCOPE_BACKEND_GLOO;
+  return 0;
+}
+
+static int by_time(const void *left, const void *right) {
+  i64 a = *(const i64 *)left, b = *(const i64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* Group ranks of the other end of messages are numbers in the group, not of the job. */
+static void peers_in_groups(struct building *b) {
+  for (u32 i = 0; i < b->spine->calls.n; i++) {
+    struct spine_call *call = &b->spine->calls.at[i];
+    if (call->peer < 0 || call->comm >= b->trace->groups.n)
+      continue;
+    const struct kineto_group *group = &b->trace->groups.at[call->comm];
+    for (u32 m = 0; m < group->n_members; m++)
+      if (group->members[m] == (u32)call->peer) {
+        call->peer = (i32)m;
+        break;
+      }
+  }
+}
+
+static bool take_items(struct building *b) {
+  const struct kineto_trace *trace = b->trace;
+  i64 step_end = INT64_MIN;
+  bool room = true;
+  for (u32 i = 0; i < trace->items.n && room; i++) {
+    const struct kineto_item *item = &trace->items.at[i];
+    const struct kineto_name *name = name_of(trace, item);
+    if (kineto_is_run(trace, item))
+      room = take_run(b, item);
+    else if (item->kind == KINETO_ITEM_RANGE && name->is_step)
+      room = take_step(b, item, &step_end);
+    else if ((item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) && name->phase)
+      room = take_phase(b, item, name->phase);
+    b->spine->launches += item->kind == KINETO_ITEM_CALL && name->call == KINETO_CALL_LAUNCH;
+    b->spine->gpu_kernels +=
+        item->kind == KINETO_ITEM_KERNEL || item->kind == KINETO_ITEM_COLLECTIVE;
+  }
+  if (room && b->spine->marks.n)
+    room = VECTOR_PUSH(&b->spine->marks, (struct spine_mark){step_end, 0, true});
+  return room && take_unexplained(b);
+}
+
+static void count_pairs(struct spine *spine) {
+  if (spine->calls.n)
+    qsort(spine->calls.at, spine->calls.n, sizeof *spine->calls.at, by_time);
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    u32 run = spine->calls.at[i].run;
+    spine->unpaired_calls += run == INDEX_NONE;
+    if (run != INDEX_NONE)
+      spine->runs.at[run].first_call = i;
+  }
+}
+
+int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, struct spine *spine) {
+  *spine = (struct spine){.begin = trace->begin, .end = trace->end};
+  struct building b = {.trace = trace, .spine = spine, .world_size = world_size};
+  int error = kineto_calls_index(trace, &b.calls);
+  if (!error)
+    error = list_ranges(&b);
+  if (!error && !take_items(&b))
+    error = -ENOMEM;
+  if (!error)
+    error = define_comms(&b, rank);
+  if (!error) {
+    peers_in_groups(&b);
+    count_pairs(spine);
+    spine->definitions.gpu_clock =
+        spine->gpu_kernels ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_NONE;
+    if (!spine->gpu_kernels)
+      spine->definitions.gpu_clock_reason = "the trace has no kernels";
+    spine->definitions.records = trace->events;
+    spine->definitions.damage = trace->damage;
+  }
+  free(b.calls.at);
+  free(b.ranges);
+  free(b.explained);
+  free(b.streams);
+  if (error)
+    spine_release(spine);
+  return error;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which trace is of which rank.
+ */
+#include <errno.h>
+
+#include "import/kineto/kineto.h"
+
+/* The one rank that is in every process group a trace names; INDEX_NONE if several are. */
+static u32 rank_in_groups(const struct kineto_trace *trace) {
+  const struct kineto_group *first = NULL;
+  u32 found = INDEX_NONE, candidates = 0;
+  for (u32 g = 0; g < trace->groups.n; g++)
+    if (trace->groups.at[g].n_members &&
+        (!first || trace->groups.at[g].n_members < first->n_members))
+      first = &trace->groups.at[g];
+  for (u32 i = 0; first && i < first->n_members; i++) {
+    bool everywhere = true;
+    for (u32 g = 0; g < trace->groups.n && everywhere; g++) {
+      const struct kineto_group *group = &trace->groups.at[g];
+      everywhere = group->n_members == 0;
+      for (u32 m = 0; m < group->n_members && !everywhere; m++)
+        everywhere = group->members[m] == first->members[i];
+    }
+    if (everywhere && candidates++ == 0)
+      found = first->members[i];
+  }
+  return candidates == 1 ? found : INDEX_NONE;
+}
+
+/* The number behind "rank" or "worker" in a file's name. */
+static u32 rank_in_name(const char *path) {
+  const char *name = strrchr(path, '/');
+  name = name ? name + 1 : path;
+  if (strcasestr(name, "rank"))
+    return rank_of_name(name);
+  const char *worker = strcasestr(name, "worker");
+  if (!worker)
+    return INDEX_NONE;
+  worker += strlen("worker");
+  worker += strspn(worker, "_-.");
+  char *end;
+  unsigned long rank = strtoul(worker, &end, 10);
+  return end > worker && rank < 1 << 20 ? (u32)rank : INDEX_NONE;
+}
+
+static bool is_taken(const struct kineto_traces *traces, u32 rank) {
+  for (u32 i = 0; i < traces->n; i++)
+    if (traces->at[i].rank == rank)
+      return true;
+  return false;
+}
+
+static int by_rank(const void *left, const void *right) {
+  const struct kineto_trace *a = left, *b = right;
+  if (a->rank != b->rank)
+    return a->rank < b->rank ? -1 : 1;
+  return a->begin > b->begin ? -1 : a->begin < b->begin;
+}
+
+/* A rank may have been recorded several times: the last time counts. */
+static int keep_last(struct import *import, struct kineto_traces *traces) {
+  u32 kept = 0;
+  for (u32 i = 0; i < traces->n; i++) {
+    if (kept && traces->at[kept - 1].rank == traces->at[i].rank) {
+      if (model_note(import->model,
+                     "%s is left out: it is of rank %u too, and begins earlier or no later than %s",
+                     traces->at[i].path, traces->at[i].rank, traces->at[kept - 1].path) < 0)
+        return -ENOMEM;
+      kineto_trace_free(&traces->at[i]);
+    } else {
+      traces->at[kept++] = traces->at[i];
+    }
+  }
+  traces->n = kept;
+  return 0;
+}
+
+int kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
+  for (u32 i = 0; i < traces->n; i++) {
+    struct kineto_trace *trace = &traces->at[i];
+    if (trace->rank == INDEX_NONE)
+      trace->rank = rank_in_groups(trace);
+  }
+  for (u32 i = 0; i < traces->n; i++) {
+    struct kineto_trace *trace = &traces->at[i];
+    if (trace->rank == INDEX_NONE)
+      trace->rank = rank_in_name(trace->path);
+  }
+  for (u32 i = 0, next = 0; i < traces->n; i++) {
+    struct kineto_trace *trace = &traces->at[i];
+    if (trace->rank != INDEX_NONE)
+      continue;
+    while (is_taken(traces, next))
+      next++;
+    trace->rank = next;
+    if (traces->n > 1 && model_note(import->model, "the rank of %s is not known; it is shown as %u",
+                                    trace->path, next) < 0)
+      return -ENOMEM;
+  }
+  qsort(traces->at, traces->n, sizeof *traces->at, by_rank);
+  return keep_last(import, traces);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A trace file as a stream: a window slides over the text, and never holds more than one event that
+ * is not whole.
+ */
+#include <errno.h>
+
+#include "import/byte_source.h"
+#include "import/kineto/kineto_trace.h"
+
+#define WINDOW_BYTES (1u << 20)
+#define MOST_WINDOW_BYTES (16u << 20)    /* no event is larger */
+#define MOST_SKIPPED_BYTES (64ull << 20) /* nor anything else that is passed over */
+#define FARTHEST_NS (1ll << 61) /* no instant is farther away: differences of two must fit */
+
+struct reader {
+  struct kineto_trace *trace;
+  struct byte_source *source;
+  char *window;
+  size_t room, fill; /* `fill` bytes of text in it, SCAN_PADDING zeroes behind */
+  const char *at;
+  u64 before; /* bytes of text before the window */
+  i64 base_ns;
+  u64 most_events, skipped;
+  u64 bad_events, first_bad, odd;
+  bool ended, cut, unit_known, nanoseconds;
+  int error; /* of reading the file */
+};
+
+static const char *end_of(const struct reader *reader) {
+  return reader->window + reader->fill;
+}
+
+static u64 position(const struct reader *reader) {
+  return reader->before + (u64)(reader->at - reader->window);
+}
+
+/* More text behind what is still wanted, which moves to the window's front. False at the end of the
+ * file, or when what is wanted does not fit. */
+static bool slide(struct reader *reader) {
+  size_t wanted = (size_t)(end_of(reader) - reader->at);
+  if (reader->ended)
+    return false;
+  if (wanted == reader->room) {
+    if (reader->room >= MOST_WINDOW_BYTES)
+      return false;
+    char *larger = realloc(reader->window, reader->room * 2 + SCAN_PADDING);
+    if (!larger) {
+      reader->error = -ENOMEM;
+      return false;
+    }
+    reader->at = larger + (reader->at - reader->window);
+    reader->window = larger;
+    reader->room *= 2;
+  }
+  reader->before += (u64)(reader->at - reader->window);
+  memmove(reader->window, reader->at, wanted);
+  reader->at = reader->window;
+  i64 got = byte_source_read(reader->source, (u8 *)reader->window + wanted, reader->room - wanted);
+  if (got < 0)
+    reader->error = (int)got;
+  reader->fill = wanted + (got > 0 ? (size_t)got : 0);
+  reader->ended = got < (i64)(reader->room - wanted);
+  memset(reader->window + reader->fill, 0, SCAN_PADDING);
+  return got > 0;
+}
+
+/* The next byte that is no space; 0 at the end. */
+static char peek(struct reader *reader) {
+  u64 begin = position(reader);
+  do {
+    reader->at = scan_space(reader->at);
+    if (reader->at < end_of(reader))
+      return *reader->at;
+  } while (position(reader) - begin < MOST_SKIPPED_BYTES && slide(reader));
+  return 0;
+}
+
+static void stop_at(struct reader *reader) {
+  reader->cut = true;
+}
+
+/* Passes over a value that does not fit into the window. */
+static bool skip_large(struct reader *reader) {
+  u64 depth = 0, begin = position(reader);
+  bool in_string = false;
+  do {
+    while (reader->at < end_of(reader)) {
+      char c = *reader->at++;
+      if (in_string) {
+        if (c == '\\')
+          reader->at++;
+        in_string = c != '"';
+      } else if (c == '"') {
+        in_string = true;
+      } else if (c == '{' || c == '[') {
+        depth++;
+      } else if ((c == '}' || c == ']') && --depth == 0) {
+        return true;
+      }
+    }
+    if (reader->at > end_of(reader)) /* an escape across the edge */
+      reader->at = end_of(reader);
+  } while (position(reader) - begin < MOST_SKIPPED_BYTES && slide(reader));
+  return false;
+}
+
+static int take_event(struct reader *reader, struct kineto_event *event) {
+  struct kineto_trace *trace = reader->trace;
+  trace->events++;
+  reader->odd += event->odd;
+  if (event->phase != 'X')
+    return 0;
+  if (!reader->unit_known && event->start != NS_UNKNOWN) {
+    reader->nanoseconds = event->far;
+    reader->unit_known = true;
+  }
+  if (reader->nanoseconds) {
+    event->start = event->start == NS_UNKNOWN || event->far ? event->start : event->start / 1000;
+    event->length = event->length == NS_UNKNOWN ? event->length : event->length / 1000;
+  } else if (event->far) {
+    event->start = NS_UNKNOWN;
+    reader->odd++;
+  }
+  return kineto_take(trace, event);
+}
+
+/* From behind something that is no event to what may be the next one. */
+static bool resume(struct reader *reader) {
+  if (reader->bad_events++ == 0)
+    reader->first_bad = position(reader);
+  reader->at++;
+  for (;;) {
+    const char *next = memchr(reader->at, '{', (size_t)(end_of(reader) - reader->at));
+    if (next) {
+      reader->at = next;
+      return true;
+    }
+    reader->at = end_of(reader);
+    if (!slide(reader))
+      return false;
+  }
+}
+
+/* The list of events; `at` is behind its opening bracket. */
+static int read_events(struct reader *reader) {
+  struct kineto_event event;
+  u32 commas = 0; /* since the last event */
+  for (;;) {
+    char c = peek(reader);
+    if (c == ',') {
+      reader->at++;
+      reader->odd += commas++ > 0;
+      continue;
+    }
+    if (c == ']') {
+      reader->odd += commas > 0 && reader->trace->events;
+      reader->at++;
+      return 0;
+    }
+    if (c == 0) {
+      stop_at(reader);
+      return 0;
+    }
+    if (reader->trace->events >= reader->most_events)
+      return 0;
+    const char *behind = reader->at;
+    enum kineto_scan result =
+        c == '{' ? kineto_event_scan(&behind, end_of(reader), &event) : KINETO_BAD;
+    if (result == KINETO_CUT) {
+      if (slide(reader))
+        continue;
+      if (reader->ended || !skip_large(reader)) {
+        stop_at(reader);
+        return 0;
+      }
+      reader->skipped++;
+    } else if (result == KINETO_BAD) {
+      if (!resume(reader)) {
+        stop_at(reader);
+        return 0;
+      }
+    } else {
+      reader->at = behind;
+      commas = 0;
+      int error = take_event(reader, &event);
+      if (error)
+        return error;
+    }
+  }
+}
+
+/* A whole value in the window; NULL where it does not fit, or is not whole. */
+static const char *whole_value(struct reader *reader) {
+  for (;;) {
+    const char *behind = scan_value(reader->at, end_of(reader));
+    if (behind || !slide(reader))
+      return behind;
+  }
+}
+
+/* One member of the document; false at its end. */
+static bool read_member(struct reader *reader, int *error) {
+  char c;
+  while ((c = peek(reader)) == ',')
+    reader->at++;
+  if (c == '}')
+    return false;
+  struct json_text key = {0}, name;
+  char copy[64];
+  const char *behind = c == '"' ? whole_value(reader) : NULL;
+  if (!behind) {
+    stop_at(reader);
+    return false;
+  }
+  scan_string(reader->at + 1, end_of(reader), &key);
+  name = (struct json_text){.at = copy, .n = key.n < sizeof copy ? key.n : sizeof copy};
+  memcpy(copy, key.at, name.n);
+  reader->at = behind;
+  if (peek(reader) != ':') {
+    stop_at(reader);
+    return false;
+  }
+  reader->at++;
+  c = peek(reader);
+  if (c == '[' && TEXT_IS(name, "traceEvents")) {
+    reader->at++;
+    *error = read_events(reader);
+    return *error == 0 && !reader->cut && reader->trace->events < reader->most_events;
+  }
+  behind = whole_value(reader);
+  if (behind == reader->at || (!behind && (c != '{' && c != '[')) ||
+      (!behind && (reader->ended || !skip_large(reader)))) {
+    stop_at(reader);
+    return false;
+  }
+  if (behind) {
+    *error = kineto_take_fact(reader->trace, name, reader->at, (size_t)(behind - reader->at),
+                              &reader->base_ns);
+    reader->at = behind;
+  }
+  return *error == 0;
+}
+
+static int read_document(struct reader *reader) {
+  int error = 0;
+  char c = peek(reader);
+  if ((u8)c == 0xef && end_of(reader) - reader->at > 3) { /* a byte order mark */
+    reader->at += 3;
+    c = peek(reader);
+  }
+  reader->at++;
+  if (c == '[')
+    return read_events(reader);
+  while (c == '{' && read_member(reader, &error)) {
+  }
+  return c == '{' ? error : -EBADMSG;
+}
+
+/* What is wrong with the file, for people. */
+static const char *describe_damage(struct reader *reader) {
+  struct kineto_trace *trace = reader->trace;
+  struct arena *arena = &trace->arena;
+  const char *events = trace->events == 1 ? "event" : "events";
+  if (reader->error && reader->error != -ENOMEM)
+    return arena_printf(arena, "%s after %llu %s",
+                        reader->error == -EBADMSG ? "the compressed data is damaged or cut short"
+                                                  : strerror(-reader->error),
+                        (unsigned long long)trace->events, events);
+  if (reader->cut && reader->bad_events)
+    return arena_printf(arena,
+                        "broken JSON in %llu places, the first at byte %llu; it ends, or nothing "
+                        "can be made of what follows, after %llu %s",
+                        (unsigned long long)reader->bad_events,
+                        (unsigned long long)reader->first_bad, (unsigned long long)trace->events,
+                        events);
+  if (reader->cut)
+    return arena_printf(
+        arena, "%s after %llu %s, at byte %llu",
+        reader->ended ? "the file is cut short or broken" : "nothing can be made of what follows",
+        (unsigned long long)trace->events, events, (unsigned long long)position(reader));
+  if (reader->bad_events)
+    return arena_printf(
+        arena, "broken JSON in %llu places, the first at byte %llu; what is whole was read",
+        (unsigned long long)reader->bad_events, (unsigned long long)reader->first_bad);
+  if (reader->skipped)
+    return arena_printf(arena, "%llu events of over %u MiB were left out",
+                        (unsigned long long)reader->skipped, MOST_WINDOW_BYTES >> 20);
+  if (trace->events >= reader->most_events)
+    return arena_printf(
+        arena,
+        "only the first %llu %s were read, as asked; what comes later in the file is not known",
+        (unsigned long long)trace->events, events);
+  return NULL;
+}
+
+static int by_start(const void *left, const void *right) {
+  const struct kineto_item *a = left, *b = right;
+  if (a->start != b->start)
+    return a->start < b->start ? -1 : 1;
+  return a->end != b->end ? (a->end > b->end ? -1 : 1) : 0;
+}
+
+/* Onto the absolute axis; false for what no clock shows. */
+static bool place(struct kineto_item *item, i64 base_ns) {
+  return !__builtin_add_overflow(item->start, base_ns, &item->start) &&
+         !__builtin_add_overflow(item->end, base_ns, &item->end) && item->start > -FARTHEST_NS &&
+         item->end < FARTHEST_NS;
+}
+
+/* Times become absolute, items sorted: longer first where they start together. */
+static void settle(struct kineto_trace *trace, i64 base_ns) {
+  bool sorted = true;
+  u32 n = 0;
+  trace->begin = trace->end = NS_UNKNOWN;
+  for (u32 i = 0; i < trace->items.n; i++) {
+    struct kineto_item *item = &trace->items.at[n];
+    *item = trace->items.at[i];
+    if (!place(item, base_ns))
+      continue;
+    if (trace->begin == NS_UNKNOWN || item->start < trace->begin)
+      trace->begin = item->start;
+    if (item->end > trace->end)
+      trace->end = item->end;
+    sorted &= n == 0 || by_start(item - 1, item) <= 0;
+    n++;
+  }
+  trace->items.n = n;
+  if (!sorted)
+    qsort(trace->items.at, trace->items.n, sizeof *trace->items.at, by_start);
+}
+
+int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_events, char *why,
+                      size_t why_bytes) {
+  struct reader reader = {.trace = trace,
+                          .window = malloc(WINDOW_BYTES + SCAN_PADDING),
+                          .room = WINDOW_BYTES,
+                          .most_events = most_events ? most_events : UINT64_MAX};
+  *trace = (struct kineto_trace){.path = path, .rank = INDEX_NONE};
+  int error = reader.window ? byte_source_open(&reader.source, path) : -ENOMEM;
+  if (error == 0) {
+    reader.at = reader.window;
+    memset(reader.window, 0, SCAN_PADDING);
+    error = read_document(&reader);
+    trace->bytes = position(&reader);
+    trace->file_bytes = byte_source_position(reader.source);
+  }
+  if (error == 0 && reader.error == -ENOMEM)
+    error = -ENOMEM;
+  if (error == 0) {
+    settle(trace, reader.base_ns);
+    trace->damage = describe_damage(&reader);
+    trace->odd = reader.odd + trace->names.bad_escapes;
+    if (trace->items.n == 0) {
+      snprintf(why, why_bytes, "has no events that can be used%s%s", trace->damage ? ": " : "",
+               trace->damage ? trace->damage : "");
+      error = -ENODATA;
+    }
+  } else if (error == -EBADMSG) {
+    snprintf(why, why_bytes, "is not JSON");
+  } else {
+    snprintf(why, why_bytes, "cannot be read: %s", strerror(-error));
+  }
+  byte_source_close(reader.source);
+  free(reader.window);
+  free(trace->lane_slots);
+  trace->lane_slots = NULL;
+  if (error)
+    kineto_trace_free(trace);
+  return error;
+}
+
+void kineto_trace_free(struct kineto_trace *trace) {
+  kineto_names_free(&trace->names);
+  free(trace->items.at);
+  free(trace->comms.at);
+  free(trace->groups.at);
+  free(trace->syncs.at);
+  free(trace->lanes.at);
+  arena_release(&trace->arena);
+  *trace = (struct kineto_trace){0};
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One rank's timeline out of what was kept of its trace: spans on the model's axis, device work
+ * linked to the calls that launched it, and who waited for whom.
+ */
+#include <errno.h>
+
+#include "base/intervals.h"
+#include "import/kineto/kineto.h"
+
+#define MOST_ENDINGS 256u /* a call returns soon after what it waited for has ended */
+
+struct ending {
+  i64 end;
+  u32 span;
+};
+
+struct making {
+  const struct model *model;
+  const struct kineto_trace *trace;
+  const struct spine *spine;
+  const struct rank_clock *clock;
+  struct arena *arena;
+  struct timeline *timeline;
+  u32 *span_of;           /* [items.n] the span of an item, INDEX_NONE */
+  u32 *on_stream;         /* see lay_out_streams() */
+  u32 *stream_begin;      /* [lanes + 1] into on_stream */
+  struct ending *endings; /* of device work, in order */
+  u32 n_endings;
+  VECTOR(struct edge) edges;
+};
+
+struct timeline_internal {
+  struct arena arena;
+  const struct kineto_trace *trace;
+};
+
+static const struct kineto_name *name_of(const struct making *m, const struct kineto_item *item) {
+  return &m->trace->names.list.at[item->name];
+}
+
+static struct span call_span(const struct kineto_name *name) {
+  switch (name->call) {
+  case KINETO_CALL_LAUNCH:
+  case KINETO_CALL_COPY:
+  case KINETO_CALL_FILL:
+    return (struct span){.kind = SPAN_LAUNCH, .category = name->copy};
+  case KINETO_CALL_SYNC_DEVICE:
+    return (struct span){.kind = SPAN_SYNC, .category = TSCOPE_SYNC_DEVICE};
+  case KINETO_CALL_SYNC_STREAM:
+    return (struct span){.kind = SPAN_SYNC, .category = TSCOPE_SYNC_STREAM};
+  case KINETO_CALL_SYNC_EVENT:
+    return (struct span){.kind = SPAN_SYNC, .category = TSCOPE_SYNC_EVENT};
+  default:
+    return (struct span){.kind = SPAN_OP};
+  }
+}
+
+/* Kind and category of an item; kind 0 for one that is no span. `arrival` is of the next run. */
+static struct span describe(const struct making *m, const struct kineto_item *item, u32 arrival) {
+  const struct kineto_name *name = name_of(m, item);
+  if (kineto_is_run(m->trace, item))
+    return (struct span){.kind = SPAN_COLLECTIVE, .link = arrival, .category = name->op};
+  if (kineto_is_comm_call(m->trace, item))
+    return (struct span){.kind = SPAN_COLL_CALL, .category = name->op};
+  switch (item->kind) {
+  case KINETO_ITEM_KERNEL:
+    return (struct span){.kind = SPAN_KERNEL};
+  case KINETO_ITEM_COPY:
+    return (struct span){.kind = SPAN_COPY, .category = name->copy};
+  case KINETO_ITEM_FILL:
+    return (struct span){.kind = SPAN_FILL};
+  case KINETO_ITEM_CALL:
+    return call_span(name);
+  case KINETO_ITEM_RANGE:
+    return (struct span){.kind = SPAN_PHASE,
+                         .category = name->phase ? name->phase : TSCOPE_PHASE_USER};
+  case KINETO_ITEM_OP:
+  case KINETO_ITEM_COMMS:
+    return (struct span){.kind = SPAN_OP};
+  default:
+    return (struct span){0};
+  }
+}
+
+static u32 arrival_of_run(const struct making *m, u32 run) {
+  u32 call = run < m->spine->runs.n ? m->spine->runs.at[run].first_call : INDEX_NONE;
+  return call == INDEX_NONE ? INDEX_NONE : m->spine->calls.at[call].arrival;
+}
+
+/* Items are sorted as spans are, and a clock keeps order, but for rounding. */
+static void put_spans(struct making *m) {
+  struct timeline *t = m->timeline;
+  u32 run = 0;
+  for (u32 i = 0; i < m->trace->items.n; i++) {
+    const struct kineto_item *item = &m->trace->items.at[i];
+    bool is_run = kineto_is_run(m->trace, item);
+    struct span span = describe(m, item, is_run ? arrival_of_run(m, run) : INDEX_NONE);
+    run += is_run;
+    m->span_of[i] = INDEX_NONE;
+    if (!span.kind)
+      continue;
+    span.start = clock_to_axis(m->clock, item->start);
+    span.end = clock_to_axis(m->clock, item->end);
+    span.end = span.end < span.start ? span.start : span.end;
+    span.name = item->name;
+    span.lane = item->lane;
+    span.launch = INDEX_NONE;
+    if (!is_run)
+      span.link = INDEX_NONE;
+    bool sized = item->kind == KINETO_ITEM_COPY || item->kind == KINETO_ITEM_FILL;
+    t->bytes[t->n_spans] = sized ? item->bytes : 0;
+    m->span_of[i] = t->n_spans;
+    t->spans[t->n_spans++] = span;
+  }
+}
+
+/* Correlation ids are counted up, so work of an id below those of all calls in the trace was
+ * launched before it begins. */
+static void find_queued(struct making *m, const struct kineto_calls *calls) {
+  struct timeline *t = m->timeline;
+  for (u32 i = 0; i < m->trace->items.n && calls->n; i++) {
+    const struct kineto_item *item = &m->trace->items.at[i];
+    if (m->span_of[i] == INDEX_NONE || !item->correlation ||
+        item->correlation >= calls->at[0].number)
+      continue;
+    const struct span *span = &t->spans[m->span_of[i]];
+    struct lane *lane = &t->lanes[span->lane];
+    if (SPAN_ON_DEVICE(span->kind) && span->start >= lane->queued_until)
+      lane->queued_until = span->start + 1;
+  }
+}
+
+/* Device work to the calls of its correlation id. */
+static void link_launches(struct making *m, const struct kineto_calls *calls) {
+  struct span *spans = m->timeline->spans;
+  for (u32 i = 0; i < m->trace->items.n; i++) {
+    const struct kineto_item *item = &m->trace->items.at[i];
+    if (m->span_of[i] == INDEX_NONE || !SPAN_ON_DEVICE(spans[m->span_of[i]].kind))
+      continue;
+    u32 call = kineto_call_of(calls, item->correlation);
+    if (call == INDEX_NONE || m->span_of[call] == INDEX_NONE)
+      continue;
+    struct span *device = &spans[m->span_of[i]], *host = &spans[m->span_of[call]];
+    if (SPAN_ON_DEVICE(host->kind))
+      continue;
+    if (host->kind == SPAN_OP)
+      host->kind = SPAN_LAUNCH; /* a call by a name nobody knew, but it put something there */
+    device->launch = m->span_of[call];
+    if (device->kind != SPAN_COLLECTIVE)
+      device->link = m->span_of[call];
+    if (host->link == INDEX_NONE)
+      host->link = m->span_of[i];
+  }
+}
+
+static bool add_edge(struct making *m, u32 from, u32 to, u8 kind) {
+  if (from == INDEX_NONE || to == INDEX_NONE || from == to)
+    return true;
+  return VECTOR_PUSH(&m->edges, (struct edge){.from = from, .to = to, .kind = kind});
+}
+
+/* The device lane of a stream's number; INDEX_NONE. */
+static u32 lane_of_stream(const struct kineto_trace *trace, i64 stream) {
+  for (u32 i = 0; i < trace->lanes.n; i++)
+    if (trace->lanes.at[i].device && trace->lanes.at[i].stream == stream)
+      return i;
+  return INDEX_NONE;
+}
+
+/* Device work whose launch is known, lane by lane, in order of start: a stream runs what it was
+ * given in the order it was given it. */
+static int lay_out_streams(struct making *m) {
+  const struct timeline *t = m->timeline;
+  u32 lanes = m->trace->lanes.n;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += SPAN_ON_DEVICE(t->spans[i].kind);
+  m->on_stream = malloc((n + 1u) * sizeof(u32));
+  m->stream_begin = calloc(lanes + 2u, sizeof(u32));
+  if (!m->on_stream || !m->stream_begin)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
+      m->stream_begin[t->spans[i].lane + 2]++;
+  for (u32 lane = 0; lane < lanes; lane++)
+    m->stream_begin[lane + 2] += m->stream_begin[lane + 1];
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
+      m->on_stream[m->stream_begin[t->spans[i].lane + 1]++] = i;
+  return 0;
+}
+
+/* Position of the first work of a stream that was launched after an instant. */
+static u32 launched_after(const struct making *m, u32 lane, i64 instant) {
+  const struct span *spans = m->timeline->spans;
+  u32 low = m->stream_begin[lane], high = m->stream_begin[lane + 1];
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (spans[spans[m->on_stream[middle]].launch].start > instant)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* The last work put on a stream by calls made before an instant: what an event recorded just then
+ * stands for. */
+static u32 last_before(const struct making *m, u32 lane, i64 instant) {
+  u32 after = launched_after(m, lane, instant);
+  return after > m->stream_begin[lane] ? m->on_stream[after - 1] : INDEX_NONE;
+}
+
+static u32 first_after(const struct making *m, u32 lane, i64 instant) {
+  u32 after = launched_after(m, lane, instant);
+  return after < m->stream_begin[lane + 1] ? m->on_stream[after] : INDEX_NONE;
+}
+
+static int by_end(const void *left, const void *right) {
+  const struct ending *a = left, *b = right;
+  if (a->end != b->end)
+    return a->end < b->end ? -1 : 1;
+  return a->span < b->span ? -1 : a->span > b->span;
+}
+
+static int lay_out_endings(struct making *m) {
+  const struct timeline *t = m->timeline;
+  u32 n = 0, syncs = 0;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    n += SPAN_ON_DEVICE(t->spans[i].kind);
+    syncs += t->spans[i].kind == SPAN_SYNC;
+  }
+  n = syncs ? n : 0;
+  m->endings = malloc((n + 1u) * sizeof *m->endings);
+  if (!m->endings)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans && n; i++)
+    if (SPAN_ON_DEVICE(t->spans[i].kind))
+      m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
+  if (m->n_endings)
+    qsort(m->endings, m->n_endings, sizeof *m->endings, by_end);
+  return 0;
+}
+
+/* Without anything that says what a call waited for: the device work that ended last before it
+ * returned, of what was launched before it was made. */
+static u32 released_by(const struct making *m, u32 sync) {
+  const struct span *spans = m->timeline->spans, *host = &spans[sync];
+  u32 low = 0, high = m->n_endings;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (m->endings[middle].end <= host->end)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (u32 back = 0; back < MOST_ENDINGS && low > 0; back++) {
+    u32 from = m->endings[--low].span, launch = spans[from].launch;
+    if ((launch == INDEX_NONE ? spans[from].start : spans[launch].start) < host->start)
+      return from;
+  }
+  return INDEX_NONE;
+}
+
+/* What one record of synchronisation says: who waited, and for the last of which stream. */
+static bool link_sync(struct making *m, const struct kineto_calls *calls,
+                      const struct kineto_item *item) {
+  const struct kineto_sync *sync = &m->trace->syncs.at[item->what];
+  u32 call = kineto_call_of(calls, item->correlation);
+  const struct kineto_item *host = call == INDEX_NONE ? NULL : &m->trace->items.at[call];
+  u32 record = sync->wait_record ? kineto_call_of(calls, sync->wait_record) : INDEX_NONE;
+  u32 lane = lane_of_stream(m->trace, sync->wait_stream);
+  if (!host || lane == INDEX_NONE)
+    return true;
+  const struct kineto_item *until = record == INDEX_NONE ? host : &m->trace->items.at[record];
+  u32 from = last_before(m, lane, clock_to_axis(m->clock, until->start));
+  if (name_of(m, host)->call == KINETO_CALL_STREAM_WAIT) {
+    const struct kineto_lane *waiting = &m->trace->lanes.at[item->lane];
+    u32 to_lane = lane_of_stream(m->trace, waiting->stream);
+    return to_lane == INDEX_NONE ||
+           add_edge(m, from, first_after(m, to_lane, clock_to_axis(m->clock, host->start)),
+                    EDGE_EVENT);
+  }
+  u32 to = m->span_of[call];
+  return to == INDEX_NONE || m->timeline->spans[to].kind != SPAN_SYNC ||
+         add_edge(m, from, to, EDGE_SYNC);
+}
+
+static int by_target(const void *left, const void *right) {
+  const struct edge *a = left, *b = right;
+  if (a->to != b->to)
+    return a->to < b->to ? -1 : 1;
+  return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static int link_waits(struct making *m, const struct kineto_calls *calls) {
+  bool *told = calloc(m->timeline->n_spans + 1u, 1);
+  bool room = told != NULL;
+  for (u32 i = 0; i < m->trace->items.n && room; i++)
+    if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
+      room = link_sync(m, calls, &m->trace->items.at[i]);
+  for (u32 i = 0; i < m->edges.n && room; i++)
+    told[m->edges.at[i].to] = true;
+  for (u32 i = 0; i < m->timeline->n_spans && room; i++)
+    if (m->timeline->spans[i].kind == SPAN_SYNC && !told[i])
+      room = add_edge(m, released_by(m, i), i, EDGE_SYNC);
+  if (m->edges.n)
+    qsort(m->edges.at, m->edges.n, sizeof *m->edges.at, by_target);
+  free(told);
+  return room ? 0 : -ENOMEM;
+}
+
+static int unite(const struct making *m, u32 kinds, struct intervals *out) {
+  const struct timeline *t = m->timeline;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += kinds >> t->spans[i].kind & 1;
+  out->at = arena_array(m->arena, n + 1u, sizeof *out->at);
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (kinds >> t->spans[i].kind & 1)
+      intervals_append(out, t->spans[i].start, t->spans[i].end);
+  return 0;
+}
+
+/* On a job without GPU the operators are the compute, but for those that wait or communicate. */
+static int unite_all(struct making *m) {
+  struct timeline *t = m->timeline;
+  bool gpu = m->spine->gpu_kernels > 0;
+  for (u32 i = 0; i < t->n_spans && !gpu; i++)
+    gpu = t->spans[i].kind == SPAN_KERNEL || t->spans[i].kind == SPAN_COPY ||
+          t->spans[i].kind == SPAN_FILL || t->spans[i].kind == SPAN_LAUNCH;
+  t->on_gpu = gpu;
+  bool kernels = m->spine->gpu_kernels > 0;
+  t->has_compute = !gpu || kernels;
+  t->has_copy = !gpu || kernels;
+  t->has_comm = m->spine->calls.n == 0 || m->spine->runs.n > 0;
+  int error = unite(m, 1u << SPAN_COLLECTIVE, &t->comm);
+  if (!error)
+    error = unite(m, 1u << SPAN_COPY | 1u << SPAN_FILL, &t->copy);
+  if (error || gpu)
+    return error ? error : unite(m, 1u << SPAN_KERNEL, &t->compute);
+  struct intervals ops = {0}, blocked = {0};
+  error = unite(m, 1u << SPAN_OP, &ops);
+  if (!error)
+    error = unite(m, 1u << SPAN_COLL_CALL, &blocked);
+  return error ? error : intervals_subtract(m->arena, &ops, &blocked, &t->compute);
+}
+
+static int make_lanes(const struct making *m) {
+  struct timeline *t = m->timeline;
+  t->lanes = arena_array(m->arena, m->trace->lanes.n + 1u, sizeof *t->lanes);
+  if (!t->lanes)
+    return -ENOMEM;
+  t->n_lanes = m->trace->lanes.n;
+  for (u32 i = 0; i < t->n_lanes; i++) {
+    const struct kineto_lane *lane = &m->trace->lanes.at[i];
+    t->lanes[i] =
+        (struct lane){.device = lane->device, .id = (u32)lane->stream, .name = lane->name};
+  }
+  return 0;
+}
+
+static void kineto_release(struct timeline *timeline) {
+  struct timeline_internal *internal = timeline->internal;
+  free(timeline->spans);
+  free(timeline->bytes);
+  free(timeline->edges);
+  if (internal) {
+    struct arena arena = internal->arena;
+    arena_release(&arena);
+  }
+  *timeline = (struct timeline){0};
+}
+
+static int kineto_load(const struct model *model, u32 rank, struct timeline *timeline) {
+  const struct kineto_traces *traces = internal_of(model)->imported;
+  const struct kineto_trace *trace = &traces->at[rank];
+  struct arena arena = {0};
+  struct timeline_internal *internal = arena_alloc(&arena, sizeof *internal);
+  struct making m = {.model = model,
+                     .trace = trace,
+                     .spine = &internal_of(model)->spines[rank],
+                     .clock = &internal_of(model)->clocks[rank],
+                     .arena = internal ? &internal->arena : &arena,
+                     .timeline = timeline,
+                     .span_of = malloc((trace->items.n + 1u) * sizeof(u32))};
+  struct kineto_calls calls = {0};
+  if (internal)
+    internal->arena = arena;
+  *timeline = (struct timeline){.rank = rank,
+                                .spans = malloc((trace->items.n + 1u) * sizeof(struct span)),
+                                .bytes = malloc((trace->items.n + 1u) * sizeof(float)),
+                                .detail_begin = model->ranks[rank].begin,
+                                .internal = internal};
+  int error = internal && m.span_of && timeline->spans && timeline->bytes ? 0 : -ENOMEM;
+  if (!error)
+    error = kineto_calls_index(trace, &calls);
+  if (!error)
+    error = make_lanes(&m);
+  if (!error) {
+    internal->trace = trace;
+    put_spans(&m);
+    link_launches(&m, &calls);
+    find_queued(&m, &calls);
+    error = lay_out_streams(&m);
+    if (!error)
+      error = lay_out_endings(&m);
+    if (!error)
+      error = link_waits(&m, &calls);
+    timeline->edges = m.edges.at;
+    timeline->n_edges = m.edges.n;
+  }
+  if (!error)
+    error = unite_all(&m);
+  free(calls.at);
+  free(m.span_of);
+  free(m.on_stream);
+  free(m.stream_begin);
+  free(m.endings);
+  if (error)
+    kineto_release(timeline);
+  return error;
+}
+
+static const char *kineto_name(const struct timeline *timeline, u32 name) {
+  const struct timeline_internal *internal = timeline->internal;
+  const struct kineto_names *names = &internal->trace->names;
+  return name && name < names->list.n ? names->list.at[name].text : "unknown";
+}
+
+const struct timeline_source kineto_timelines = {kineto_load, kineto_release, kineto_name};

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/definitions.h"
+
+#include <errno.h>
+
+#include "base/vector.h"
+
+struct info_item {
+  u32 key, value, detail;
+};
+
+/* What is collected in file order before it can be put in its place. */
+struct collector {
+  struct definitions *out;
+  struct arena *arena;
+  u64 most_numbers; /* no definition number can be above what the file has room for */
+  VECTOR(const char *) strings;
+  VECTOR(struct shape_definition) shapes;
+  VECTOR(struct stream_definition) streams;
+  VECTOR(struct comm_definition) comms; /* names still string numbers in `names` */
+  VECTOR(u32) comm_names;
+  VECTOR(struct thread_definition) threads;
+  VECTOR(u32) thread_names;
+  VECTOR(struct tick_anchor) anchors;
+  VECTOR(struct info_item) infos;
+  VECTOR(struct graph_definition) graphs;
+  VECTOR(struct graph_child) graph_children;
+  VECTOR(struct captured_product) captured_products;
+  VECTOR(u32) captured_kernels;
+  u32 gpu_clock_reason;
+  u64 error_ticks;
+  u32 damaged, cut, missing;
+};
+
+static bool take_string(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_string_record *string = (const void *)record;
+  u32 bytes;
+  const char *text = trace_text(record, sizeof *string, string->bytes, &bytes);
+  if (string->string == 0 || string->string > into->most_numbers || bytes == 0)
+    return true;
+  if (!VECTOR_REACH(&into->strings, string->string))
+    return false;
+  into->strings.at[string->string] = arena_copy(&into->out->text, text, bytes);
+  return into->strings.at[string->string] != NULL;
+}
+
+static bool take_shape(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_shape_record *shape = (const void *)record;
+  if (shape->shape == 0 || shape->shape > into->most_numbers)
+    return true;
+  if (!VECTOR_REACH(&into->shapes, shape->shape))
+    return false;
+  into->shapes.at[shape->shape] =
+      (struct shape_definition){shape->kernel, {shape->grid_x, shape->grid_y, shape->grid_z}};
+  return true;
+}
+
+static bool take_stream(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_stream_record *stream = (const void *)record;
+  if (!VECTOR_REACH(&into->streams, record->tag))
+    return false;
+  into->streams.at[record->tag] =
+      (struct stream_definition){stream->handle, stream->gpu_stream, stream->device, true};
+  return true;
+}
+
+static bool take_comm(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_comm_record *comm = (const void *)record;
+  struct comm_definition definition = {.identity = comm->identity,
+                                       .parent = comm->parent,
+                                       .comm = comm->comm,
+                                       .rank = comm->rank,
+                                       .size = comm->size,
+                                       .backend = (u8)record->tag};
+  return VECTOR_PUSH(&into->comms, definition) && VECTOR_PUSH(&into->comm_names, comm->name);
+}
+
+static bool take_thread(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_thread_record *thread = (const void *)record;
+  struct thread_definition definition = {.thread = thread->thread, .tid = thread->tid};
+  return VECTOR_PUSH(&into->threads, definition) && VECTOR_PUSH(&into->thread_names, thread->name);
+}
+
+static bool take_anchor(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_anchor_record *anchor = (const void *)record;
+  into->out->realtime_minus_monotonic = (i64)(anchor->realtime_ns - anchor->monotonic_ns);
+  if (anchor->error_ticks > into->error_ticks)
+    into->error_ticks = anchor->error_ticks;
+  if (anchor->monotonic_ns <= INT64_MAX && (i64)anchor->monotonic_ns > into->out->last_anchor)
+    into->out->last_anchor = (i64)anchor->monotonic_ns;
+  struct tick_anchor instant = {anchor->ticks, anchor->monotonic_ns};
+  return VECTOR_PUSH(&into->anchors, instant);
+}
+
+static bool take_captured_product(struct collector *into, const struct tscope_record *record) {
+  struct captured_product product = {.order = into->captured_products.n,
+                                     .first_kernel = into->captured_kernels.n};
+  memcpy(&product.record, record, sizeof product.record);
+  const u8 *shapes = (const u8 *)record + sizeof product.record;
+  u32 room = (u32)(8u * record->words - sizeof product.record) / (u32)sizeof(u32);
+  for (u32 i = 0; i < product.record.shapes && i < room; i++, product.n_kernels++) {
+    u32 shape;
+    memcpy(&shape, shapes + i * sizeof shape, sizeof shape);
+    if (!VECTOR_PUSH(&into->captured_kernels, shape))
+      return false;
+  }
+  return VECTOR_PUSH(&into->captured_products, product);
+}
+
+static void take_running_totals(struct collector *into, const struct tscope_record *record) {
+  struct definitions *out = into->out;
+  if (record->type == TSCOPE_REC_LOSS && record->tag < TSCOPE_LOSS_REASONS) {
+    u64 lost = ((const struct tscope_loss_record *)record)->records;
+    if (lost > out->lost[record->tag])
+      out->lost[record->tag] = lost;
+  } else if (record->type == TSCOPE_REC_COST) {
+    const struct tscope_cost_record *cost = (const void *)record;
+    out->helper_cpu_ns = cost->helper_cpu_ns;
+    out->startup_ns = cost->startup_ns;
+    out->slow_path_ns = cost->slow_path_ns;
+    out->cost_per_record_ns = cost->hook_ns_per_record;
+  } else if (record->type == TSCOPE_REC_GPU_CLOCK) {
+    const struct tscope_gpu_clock_record *clock = (const void *)record;
+    out->gpu_clock = (u8)record->tag;
+    out->gpu_dropped = clock->dropped;
+    out->gpu_invalid = clock->invalid;
+    into->gpu_clock_reason = clock->reason;
+  }
+}
+
+static bool take(struct collector *into, const struct tscope_record *record) {
+  switch (record->type) {
+  case TSCOPE_REC_STRING:
+    return take_string(into, record);
+  case TSCOPE_REC_SHAPE:
+    return take_shape(into, record);
+  case TSCOPE_REC_STREAM:
+    return take_stream(into, record);
+  case TSCOPE_REC_COMM:
+    return take_comm(into, record);
+  case TSCOPE_REC_THREAD:
+    return take_thread(into, record);
+  case TSCOPE_REC_ANCHOR:
+    return take_anchor(into, record);
+  case TSCOPE_REC_INFO: {
+    const struct tscope_info_record *info = (const void *)record;
+    struct info_item item = {record->tag, info->value, info->detail};
+    return record->tag >= 32 || VECTOR_PUSH(&into->infos, item);
+  }
+  case TSCOPE_REC_GRAPH: {
+    const struct tscope_graph_record *graph = (const void *)record;
+    struct graph_definition definition = {graph->graph, graph->captured};
+    return VECTOR_PUSH(&into->graphs, definition);
+  }
+  case TSCOPE_REC_GRAPH_CHILD: {
+    const struct tscope_graph_child_record *child = (const void *)record;
+    struct graph_child definition = {child->captured, child->child};
+    return VECTOR_PUSH(&into->graph_children, definition);
+  }
+  case TSCOPE_REC_GRAPH_PRODUCT:
+    return take_captured_product(into, record);
+  default:
+    take_running_totals(into, record);
+    return true;
+  }
+}
+
+static int collect(struct collector *into, const struct trace_file *file, u8 *buffer) {
+  struct trace_chunk chunk;
+  for (u32 i = 0; i < file->n_chunks; i++) {
+    enum trace_chunk_state state = trace_chunk_peek(file, i, &chunk);
+    into->damaged += state == TRACE_CHUNK_DAMAGED;
+    if (state != TRACE_CHUNK_READ)
+      continue;
+    into->out->records += chunk.count;
+    if (chunk.header.home != TSCOPE_SPINE ||
+        trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
+      continue;
+    into->cut += chunk.cut;
+    struct trace_cursor cursor = trace_records(&chunk);
+    for (const struct tscope_record *record; (record = trace_next(&cursor));)
+      if (!take(into, record))
+        return -ENOMEM;
+    into->damaged += cursor.damaged && !chunk.cut;
+  }
+  return 0;
+}
+
+/* Copies a vector into the arena as out->field; evaluates to false when there is no memory. */
+#define SETTLE(into, where, vector, field, count)                                                  \
+  ({                                                                                               \
+    (into)->out->field = arena_array((where), (vector)->n + 1, sizeof *(vector)->at);              \
+    if ((into)->out->field && (vector)->n)                                                         \
+      memcpy((into)->out->field, (vector)->at, (vector)->n * sizeof *(vector)->at);                \
+    (into)->out->count = (vector)->n;                                                              \
+    (into)->out->field != NULL;                                                                    \
+  })
+
+/* A copy that outlives the text; NULL stays NULL. */
+static const char *keep(struct collector *into, u32 string) {
+  const char *text = definition_string(into->out, string);
+  return text ? arena_text(into->arena, text) : NULL;
+}
+
+static int settle_infos(struct collector *into) {
+  struct definitions *out = into->out;
+  for (u32 i = 0; i < into->infos.n; i++) {
+    const struct info_item *item = &into->infos.at[i];
+    const char *value = definition_string(out, item->value);
+    const char *detail = definition_string(out, item->detail);
+    const char *before = out->info[item->key];
+    if (!value)
+      continue;
+    bool listed = item->key == TSCOPE_INFO_ENVIRONMENT || item->key == TSCOPE_INFO_FEATURE ||
+                  item->key == TSCOPE_INFO_LOOKED_UP;
+    if (detail && listed)
+      value = arena_printf(into->arena, "%s%s%s=%s", before ? before : "", before ? "\n" : "",
+                           detail, value);
+    else
+      value = arena_text(into->arena, value);
+    if (!value)
+      return -ENOMEM;
+    out->info[item->key] = value;
+  }
+  return 0;
+}
+
+static int by_graph(const void *left, const void *right) {
+  const struct graph_definition *a = left, *b = right;
+  return a->graph < b->graph ? -1 : a->graph > b->graph;
+}
+
+static int by_parent(const void *left, const void *right) {
+  const struct graph_child *a = left, *b = right;
+  return a->captured < b->captured ? -1 : a->captured > b->captured;
+}
+
+static int by_capture(const void *left, const void *right) {
+  const struct captured_product *a = left, *b = right;
+  if (a->record.captured != b->record.captured)
+    return a->record.captured < b->record.captured ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int settle_graphs(struct collector *into) {
+  struct definitions *out = into->out;
+  if (!SETTLE(into, &out->text, &into->graphs, graphs, n_graphs) ||
+      !SETTLE(into, &out->text, &into->graph_children, graph_children, n_graph_children) ||
+      !SETTLE(into, &out->text, &into->captured_products, captured_products, n_captured_products) ||
+      !SETTLE(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
+    return -ENOMEM;
+  if (out->n_graphs)
+    qsort(out->graphs, out->n_graphs, sizeof *out->graphs, by_graph);
+  if (out->n_graph_children)
+    qsort(out->graph_children, out->n_graph_children, sizeof *out->graph_children, by_parent);
+  if (out->n_captured_products)
+    qsort(out->captured_products, out->n_captured_products, sizeof *out->captured_products,
+          by_capture);
+  return 0;
+}
+
+static const char *damage_of(const struct collector *into, const struct trace_file *file) {
+  u64 last_chunk = file->header.header_bytes + (u64)(file->n_chunks - 1) * file->header.chunk_bytes;
+  bool headless = file->n_chunks && file->bytes - last_chunk < sizeof(struct tscope_chunk_header);
+  if (into->damaged)
+    return arena_printf(into->arena, "%u damaged stretches were skipped", into->damaged);
+  if (file->header.chunks > file->n_chunks)
+    return arena_printf(into->arena, "cut: %llu of %llu chunks are there",
+                        (unsigned long long)file->n_chunks,
+                        (unsigned long long)file->header.chunks);
+  if (into->cut || headless)
+    return "cut inside its last chunk";
+  if (into->out->ticks.rejected)
+    return arena_printf(into->arena, "%u clock anchors contradict the others",
+                        into->out->ticks.rejected);
+  return NULL;
+}
+
+static int settle(struct collector *into, const struct trace_file *file) {
+  struct definitions *out = into->out;
+  if (!SETTLE(into, &out->text, &into->strings, strings, n_strings) ||
+      !SETTLE(into, &out->text, &into->shapes, shapes, n_shapes) ||
+      !SETTLE(into, into->arena, &into->streams, streams, n_streams) ||
+      !SETTLE(into, into->arena, &into->comms, comms, n_comms) ||
+      !SETTLE(into, into->arena, &into->threads, threads, n_threads))
+    return -ENOMEM;
+  for (u32 i = 0; i < out->n_comms; i++)
+    out->comms[i].name = keep(into, into->comm_names.at[i]);
+  for (u32 i = 0; i < out->n_threads; i++)
+    out->threads[i].name = keep(into, into->thread_names.at[i]);
+  out->gpu_clock_reason = keep(into, into->gpu_clock_reason);
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+    if (file->header.lost[i] > out->lost[i])
+      out->lost[i] = file->header.lost[i];
+  if (into->anchors.n == 0)
+    out->realtime_minus_monotonic =
+        (i64)(file->header.start_realtime_ns - file->header.start_monotonic_ns);
+  double hz = file->header.tick_hz ? (double)file->header.tick_hz : 1e9;
+  double error = (double)into->error_ticks * 1e9 / hz;
+  out->anchor_error_ns = error < 1e15 ? (u64)error : (u64)1e15;
+  int result = settle_infos(into);
+  if (result == 0)
+    result = settle_graphs(into);
+  if (result == 0)
+    result =
+        tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
+  out->damage = damage_of(into, file);
+  return result;
+}
+
+int definitions_read(struct definitions *definitions, const struct trace_file *file,
+                     struct arena *arena, u8 *buffer) {
+  *definitions = (struct definitions){0};
+  struct collector into = {.out = definitions,
+                           .arena = arena,
+                           .most_numbers = file->bytes / sizeof(struct tscope_record)};
+  int result = collect(&into, file, buffer);
+  if (result == 0)
+    result = settle(&into, file);
+  free(into.strings.at);
+  free(into.shapes.at);
+  free(into.streams.at);
+  free(into.comms.at);
+  free(into.comm_names.at);
+  free(into.threads.at);
+  free(into.thread_names.at);
+  free(into.anchors.at);
+  free(into.infos.at);
+  free(into.graphs.at);
+  free(into.graph_children.at);
+  free(into.captured_products.at);
+  free(into.captured_kernels.at);
+  return result;
+}
+
+void chunk_clock_seek(struct chunk_clock *clock, u64 units) {
+  const struct tick_map *map = clock->map;
+  clock->stretch = tick_map_find(map, units);
+  const struct tick_stretch *next = clock->stretch + 1;
+  bool first = clock->stretch == map->stretches, last = next == map->stretches + map->n;
+  clock->from = first ? 0 : (clock->stretch->ticks + (1ull << map->shift) - 1) >> map->shift;
+  clock->to = last ? UINT64_MAX : (next->ticks + (1ull << map->shift) - 1) >> map->shift;
+}
+
+void definitions_forget_text(struct definitions *definitions) {
+  arena_release(&definitions->text);
+  definitions->strings = NULL;
+  definitions->shapes = NULL;
+  definitions->graphs = NULL;
+  definitions->graph_children = NULL;
+  definitions->captured_products = NULL;
+  definitions->captured_kernels = NULL;
+  definitions->n_strings = definitions->n_shapes = 0;
+  definitions->n_graphs = definitions->n_graph_children = 0;
+  definitions->n_captured_products = definitions->n_captured_kernels = 0;
+}

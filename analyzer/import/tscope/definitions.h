@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a trace file defines before it is used: strings, streams, shapes, threads, communicators,
+ * clock anchors, facts. Collected in a first pass over the spine, since chunks interleave.
+ */
+#ifndef TSCOPE_DEFINITIONS_H
+#define TSCOPE_DEFINITIONS_H
+
+#include "model/model.h"
+#include "align/tick_map.h"
+#include "import/tscope/files/trace_file.h"
+
+struct stream_definition {
+  u64 handle;
+  u32 gpu_stream;
+  i32 device;
+  bool known;
+};
+
+struct comm_definition {
+  u64 identity, parent;
+  u32 comm; /* the number this process's records use */
+  u32 rank, size;
+  const char *name;
+  u8 backend;
+};
+
+struct thread_definition {
+  u32 thread, tid;
+  const char *name;
+};
+
+struct shape_definition {
+  u32 kernel; /* string number, 0 unknown */
+  u32 grid[3];
+};
+
+/* A CUDA graph made ready for launching, and the capture it came from. */
+struct graph_definition {
+  u32 graph, captured;
+};
+
+/* A captured graph that was put into another. */
+struct graph_child {
+  u32 captured, child;
+};
+
+/* A matrix product in a captured graph. */
+struct captured_product {
+  struct tscope_graph_product_record record;
+  u32 order;                   /* in which it was read */
+  u32 first_kernel, n_kernels; /* in definitions.captured_kernels */
+};
+
+struct definitions {
+  struct arena text;    /* holds the next six, which are many: see definitions_forget_text() */
+  const char **strings; /* [n_strings], NULL where not announced */
+  struct shape_definition *shapes;            /* [n_shapes] */
+  struct graph_definition *graphs;            /* sorted by graph */
+  struct graph_child *graph_children;         /* sorted by the graph that they are in */
+  struct captured_product *captured_products; /* sorted by captured graph, then as read */
+  u32 *captured_kernels;                      /* SHAPE numbers */
+  struct stream_definition *streams;
+  struct comm_definition *comms;
+  struct thread_definition *threads;
+  u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
+  u32 n_graphs, n_graph_children, n_captured_products, n_captured_kernels;
+  const char *info[32]; /* by enum tscope_info */
+  u8 gpu_clock;         /* enum tscope_gpu_clock of the last GPU_CLOCK record */
+  const char *gpu_clock_reason;
+  u64 gpu_dropped, gpu_invalid;
+  u64 lost[TSCOPE_LOSS_REASONS];
+  u64 helper_cpu_ns, startup_ns, slow_path_ns, cost_per_record_ns;
+  i64 realtime_minus_monotonic; /* from the last anchor, else the header */
+  u64 anchor_error_ns;          /* widest bracket among the anchors */
+  i64 last_anchor; /* CLOCK_MONOTONIC of the last: the process was alive; 0 if there is none */
+  struct tick_map ticks;
+  /* of the whole file, from chunk headers */
+  u64 records;
+  const char *damage; /* NULL if none */
+};
+
+/* Everything but the text lives in `arena`; `buffer` has room for one chunk. 0, or -ENOMEM; the
+ * text is to be forgotten in either case. */
+int definitions_read(struct definitions *definitions, const struct trace_file *file,
+                     struct arena *arena, u8 *buffer);
+
+/* Frees strings, shapes and what graphs hold; what else refers to text keeps its own copy. */
+void definitions_forget_text(struct definitions *definitions);
+
+/* NULL for 0, unknown numbers and empty strings. */
+static inline const char *definition_string(const struct definitions *definitions, u32 number) {
+  return number < definitions->n_strings ? definitions->strings[number] : NULL;
+}
+
+/* Turns one chunk's times into local CLOCK_MONOTONIC. Remembers the stretch between anchors that
+ * the last time fell in, since times in a chunk mostly go up. */
+struct chunk_clock {
+  const struct tick_map *map;
+  const struct tick_stretch *stretch;
+  u64 from, to; /* where the stretch holds, in chunk units */
+  bool ticks;
+};
+
+static inline struct chunk_clock chunk_clock(const struct tick_map *map,
+                                             const struct tscope_chunk_header *chunk) {
+  return (struct chunk_clock){.map = map, .ticks = chunk->clock == TSCOPE_CLOCK_TICKS};
+}
+
+void chunk_clock_seek(struct chunk_clock *clock, u64 units);
+
+static inline i64 chunk_ns(struct chunk_clock *clock, u64 units) {
+  if (!clock->ticks)
+    return tick_map_sane(clock->map, units > INT64_MAX ? INT64_MAX : (i64)units);
+  if (__builtin_expect(units < clock->from || units >= clock->to, 0))
+    chunk_clock_seek(clock, units);
+  return tick_map_in(clock->map, clock->stretch, units);
+}
+
+/* End of a span: NS_UNKNOWN while it is pending. */
+static inline i64 chunk_end_ns(struct chunk_clock *clock, u64 start, u64 dur) {
+  if (dur == TSCOPE_DUR_PENDING)
+    return NS_UNKNOWN;
+  u64 end = start + dur;
+  return chunk_ns(clock, end < start ? UINT64_MAX : end);
+}
+
+#endif

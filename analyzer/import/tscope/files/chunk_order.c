@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/files/chunk_order.h"
+
+#include <stdlib.h>
+
+static int by_sequence(const void *left, const void *right) {
+  const struct chunk_place *a = left, *b = right;
+  if (a->thread != b->thread)
+    return a->thread < b->thread ? -1 : 1;
+  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+static int by_place(const void *left, const void *right) {
+  const struct chunk_place *a = left, *b = right;
+  if (a->thread != b->thread)
+    return a->thread < b->thread ? -1 : 1;
+  if (a->clock != b->clock)
+    return a->clock < b->clock ? -1 : 1;
+  return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+struct chunk_place *detail_chunks(const struct trace_file *file, u32 *n) {
+  struct chunk_place *places = malloc((file->n_chunks + 1) * sizeof *places);
+  struct trace_chunk chunk;
+  *n = 0;
+  if (!places)
+    return NULL;
+  for (u32 i = 0; i < file->n_chunks; i++) {
+    if (trace_chunk_peek(file, i, &chunk) != TRACE_CHUNK_READ || chunk.header.home != TSCOPE_DETAIL)
+      continue;
+    places[(*n)++] = (struct chunk_place){.thread = chunk.header.thread,
+                                          .sequence = chunk.header.sequence,
+                                          .index = i,
+                                          .clock = chunk.header.clock};
+  }
+  if (!*n)
+    return places;
+  /* A thread numbers its chunks on either clock in one sequence. */
+  qsort(places, *n, sizeof *places, by_sequence);
+  for (u32 i = 0; i < *n; i++) {
+    bool follows = i > 0 && places[i - 1].thread == places[i].thread;
+    places[i].after_gap = places[i].sequence != (follows ? places[i - 1].sequence + 1 : 0);
+  }
+  qsort(places, *n, sizeof *places, by_place);
+  return places;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/graph_replays.h"
+
+#include <errno.h>
+
+/* A file that claims more than this many calls in replays is not believed beyond it; nor graphs
+ * within graphs beyond this depth. */
+#define MOST_REPLAYED_CALLS (1u << 24)
+enum { MOST_DEPTH = 16, MOST_COMMS = 128 };
+
+/* --- reading --- */
+
+/* The communicators behind a record of `bytes`, which claims to have `claimed`. */
+static bool take_comms(struct arena *arena, const struct tscope_record *record, size_t bytes,
+                       u32 claimed, struct graph_comms *out) {
+  u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
+  u32 n = claimed < room ? claimed : room;
+  struct tscope_graph_comm *comms = arena_array(arena, n + 1, sizeof *comms);
+  if (!comms)
+    return false;
+  memcpy(comms, (const u8 *)record + bytes, n * sizeof *comms);
+  *out = (struct graph_comms){comms, n};
+  return true;
+}
+
+static bool take_replay(struct graph_replays *graphs, struct spine *spine,
+                        const struct tscope_record *record, struct interval span, u32 thread) {
+  const struct tscope_graph_replay_record *launch = (const void *)record;
+  struct replay replay = {.start = span.start,
+                          .end = span.end,
+                          .graph = launch->graph,
+                          .thread = thread,
+                          .stream = record->tag,
+                          .failed = span.end != NS_UNKNOWN && launch->result != 0};
+  return take_comms(&spine->arena, record, sizeof *launch, launch->comms, &replay.comms) &&
+         VECTOR_PUSH(&graphs->replays, replay);
+}
+
+static bool take_child(struct graph_replays *graphs, struct spine *spine,
+                       const struct tscope_record *record, struct interval span) {
+  const struct tscope_graph_child_record *child = (const void *)record;
+  struct captured_item item = {.time = span.start,
+                               .captured = child->captured,
+                               .order = graphs->items.n,
+                               .child = child->child};
+  return child->child == 0 ||
+         (take_comms(&spine->arena, record, sizeof *child, child->comms, &item.comms) &&
+          VECTOR_PUSH(&graphs->items, item));
+}
+
+static bool take_graph(struct spine *spine, const struct tscope_record *record) {
+  const struct tscope_graph_record *graph = (const void *)record;
+  spine->tells_graphs |= graph->gpu_graph != 0;
+  return VECTOR_PUSH(&spine->graphs, (struct spine_graph){.graph = graph->graph,
+                                                          .captured = graph->captured,
+                                                          .gpu_graph = graph->gpu_graph});
+}
+
+bool graph_replays_take(struct graph_replays *graphs, struct spine *spine,
+                        const struct tscope_record *record, struct interval span, u32 thread) {
+  switch (record->type) {
+  case TSCOPE_REC_GRAPH:
+    return take_graph(spine, record);
+  case TSCOPE_REC_GRAPH_BODY: {
+    const struct tscope_graph_body_record *body = (const void *)record;
+    return VECTOR_PUSH(&spine->graph_bodies, body->graph);
+  }
+  case TSCOPE_REC_GRAPH_CHILD:
+    return take_child(graphs, spine, record, span);
+  case TSCOPE_REC_GRAPH_COLLECTIVE: {
+    const struct tscope_graph_collective_record *call = (const void *)record;
+    struct captured_item item = {
+        .time = span.start, .captured = call->captured, .order = graphs->items.n, .call = *call};
+    return VECTOR_PUSH(&graphs->items, item);
+  }
+  default:
+    return take_replay(graphs, spine, record, span, thread);
+  }
+}
+
+/* --- expanding --- */
+
+/* One capture may have gone on in several threads, whose records come chunk by chunk. */
+static int by_capture(const void *left, const void *right) {
+  const struct captured_item *a = left, *b = right;
+  if (a->captured != b->captured)
+    return a->captured < b->captured ? -1 : 1;
+  if (a->time != b->time)
+    return a->time < b->time ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int by_graph(const void *left, const void *right) {
+  const struct spine_graph *a = left, *b = right;
+  return a->graph < b->graph ? -1 : a->graph > b->graph;
+}
+
+static int by_number(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  return a < b ? -1 : a > b;
+}
+
+const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph) {
+  struct spine_graph wanted = {.graph = graph};
+  return spine->graphs.n
+             ? bsearch(&wanted, spine->graphs.at, spine->graphs.n, sizeof wanted, by_graph)
+             : NULL;
+}
+
+bool spine_graph_is_open(const struct spine *spine, u32 graph) {
+  return spine->graph_bodies.n &&
+         bsearch(&graph, spine->graph_bodies.at, spine->graph_bodies.n, sizeof graph, by_number);
+}
+
+static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {
+  for (u32 i = 0; i < comms->n; i++)
+    if (comms->at[i].comm == comm)
+      return &comms->at[i];
+  return NULL;
+}
+
+struct expanding {
+  struct graph_replays *graphs;
+  struct spine *spine;
+  const struct replay *replay;
+  u32 number; /* of the replay */
+  u32 groups; /* groups of a replay have numbers of their own, beyond all recorded */
+  u32 place;  /* calls of this replay so far */
+  u32 added;  /* calls of all replays so far */
+  u32 gpu_graph;
+};
+
+/* The captured call as this replay made it. */
+static struct spine_call call_of(const struct expanding *x, const struct captured_item *item,
+                                 const struct graph_comms *comms, u32 part) {
+  const struct tscope_graph_collective_record *record = &item->call;
+  const struct tscope_graph_comm *comm = comm_of(comms, record->comm);
+  const struct replay *replay = x->replay;
+  bool transfer = record->header.tag >= TSCOPE_OP_SEND;
+  u32 first = !comm ? TSCOPE_UNKNOWN : transfer ? comm->first_transfer : comm->first_collective;
+  bool numbered = first != TSCOPE_UNKNOWN && record->index != TSCOPE_UNKNOWN;
+  return (struct spine_call){
+      .start = replay->start + x->place,
+      .end = replay->end,
+      .launched = replay->start + x->place,
+      .count = record->count,
+      .bytes = record->bytes,
+      .comm = numbered ? spine_comm_index(&x->spine->definitions, record->comm) : INDEX_NONE,
+      .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
+      .group = record->group ? x->groups + record->group : 0,
+      .peer = record->peer,
+      .thread = replay->thread,
+      .run = INDEX_NONE,
+      .collective = INDEX_NONE,
+      .arrival = INDEX_NONE,
+      .part = part,
+      .stream = replay->stream,
+      .op = (u8)record->header.tag,
+      .dtype = record->dtype,
+      .redop = record->redop,
+      .failed = replay->failed,
+      .replayed = true};
+}
+
+/* Where what a captured graph holds begins in the sorted list; n if it holds nothing. */
+static u32 first_item(const struct graph_replays *graphs, u32 captured) {
+  u32 low = 0, high = graphs->items.n;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (graphs->items.at[middle].captured < captured)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The numbers of a child's calls, from those of the graph that it is in. */
+static struct graph_comms within(const struct graph_comms *outer, const struct graph_comms *child,
+                                 struct tscope_graph_comm *room) {
+  u32 n = child->n < MOST_COMMS ? child->n : MOST_COMMS;
+  for (u32 i = 0; i < n; i++) {
+    const struct tscope_graph_comm *comm = comm_of(outer, child->at[i].comm);
+    room[i] = (struct tscope_graph_comm){child->at[i].comm, TSCOPE_UNKNOWN, TSCOPE_UNKNOWN, 0};
+    if (comm && comm->first_collective != TSCOPE_UNKNOWN &&
+        child->at[i].first_collective != TSCOPE_UNKNOWN)
+      room[i].first_collective = comm->first_collective + child->at[i].first_collective;
+    if (comm && comm->first_transfer != TSCOPE_UNKNOWN &&
+        child->at[i].first_transfer != TSCOPE_UNKNOWN)
+      room[i].first_transfer = comm->first_transfer + child->at[i].first_transfer;
+  }
+  return (struct graph_comms){room, n};
+}
+
+static bool expand(struct expanding *x, u32 captured, const struct graph_comms *comms, u32 depth) {
+  const struct graph_replays *graphs = x->graphs;
+  u32 part = x->spine->parts.n;
+  if (!VECTOR_PUSH(&x->spine->parts, (struct spine_part){.start = x->replay->start,
+                                                         .replay = x->number,
+                                                         .gpu_graph = x->gpu_graph}))
+    return false;
+  for (u32 i = first_item(graphs, captured);
+       i < graphs->items.n && graphs->items.at[i].captured == captured &&
+       x->added < MOST_REPLAYED_CALLS;
+       i++) {
+    const struct captured_item *item = &graphs->items.at[i];
+    struct tscope_graph_comm room[MOST_COMMS];
+    if (item->child) {
+      struct graph_comms inner = within(comms, &item->comms, room);
+      if (depth < MOST_DEPTH && !expand(x, item->child, &inner, depth + 1))
+        return false;
+      continue;
+    }
+    if (!VECTOR_PUSH(&x->spine->calls, call_of(x, item, comms, part)))
+      return false;
+    x->place++;
+    x->added++;
+  }
+  return true;
+}
+
+static u32 groups_recorded(const struct graph_replays *graphs, const struct spine *spine) {
+  u32 most = 0;
+  for (u32 i = 0; i < spine->calls.n; i++)
+    most = spine->calls.at[i].group > most ? spine->calls.at[i].group : most;
+  for (u32 i = 0; i < graphs->items.n; i++)
+    most = graphs->items.at[i].call.group > most ? graphs->items.at[i].call.group : most;
+  return most;
+}
+
+int graph_replays_expand(struct graph_replays *graphs, struct spine *spine) {
+  u32 span = groups_recorded(graphs, spine);
+  struct expanding x = {.graphs = graphs, .spine = spine, .groups = span};
+  if (graphs->items.n)
+    qsort(graphs->items.at, graphs->items.n, sizeof *graphs->items.at, by_capture);
+  if (spine->graphs.n)
+    qsort(spine->graphs.at, spine->graphs.n, sizeof *spine->graphs.at, by_graph);
+  if (spine->graph_bodies.n)
+    qsort(spine->graph_bodies.at, spine->graph_bodies.n, sizeof(u32), by_number);
+  for (u32 i = 0; i < graphs->replays.n; i++, x.groups += span) {
+    const struct spine_graph *graph = spine_find_graph(spine, graphs->replays.at[i].graph);
+    if (!graph || !graph->captured)
+      continue;
+    x.replay = &graphs->replays.at[i];
+    x.number = i;
+    x.place = 0;
+    x.gpu_graph = graph->gpu_graph;
+    if (!expand(&x, graph->captured, &x.replay->comms, 0))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+void graph_replays_release(struct graph_replays *graphs) {
+  free(graphs->items.at);
+  free(graphs->replays.at);
+}

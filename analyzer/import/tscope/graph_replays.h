@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Collectives inside CUDA graphs: captured once, called again by each replay. What is captured is
+ * collected while the spine is read and becomes calls like any other when all of it is known.
+ */
+#ifndef TSCOPE_GRAPH_REPLAYS_H
+#define TSCOPE_GRAPH_REPLAYS_H
+
+#include "model/rank_events.h"
+
+/* From which number on the calls of a graph count on each of its communicators. */
+struct graph_comms {
+  const struct tscope_graph_comm *at; /* in the spine's arena */
+  u32 n;
+};
+
+/* A call in a captured graph, or another captured graph in it. */
+struct captured_item {
+  i64 time;     /* at which it got there */
+  u32 captured; /* the graph it is in */
+  u32 order;    /* in which it was read */
+  u32 child;    /* number of the captured graph that it is; 0: it is a call */
+  struct graph_comms comms;
+  struct tscope_graph_collective_record call;
+};
+
+struct replay {
+  i64 start, end; /* end NS_UNKNOWN if the launch never returned */
+  u32 graph, thread;
+  u16 stream;
+  bool failed;
+  struct graph_comms comms;
+};
+
+struct graph_replays {
+  VECTOR(struct captured_item) items;
+  VECTOR(struct replay) replays;
+};
+
+/* One record of a graph; `span` is when it began and, of a replay, ended. False when memory ran
+ * out. */
+bool graph_replays_take(struct graph_replays *graphs, struct spine *spine,
+                        const struct tscope_record *record, struct interval span, u32 thread);
+
+/* Adds the calls of all replays to the spine, unsorted; those of one replay a nanosecond apart, in
+ * the order of capture. 0, or -ENOMEM. */
+int graph_replays_expand(struct graph_replays *graphs, struct spine *spine);
+
+void graph_replays_release(struct graph_replays *graphs);
+
+#endif

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory histories from tscope's own records: events of tensors from the detail, and where those
+ * were overwritten, totals and peaks from the spine, ten times a second. Where an allocation comes
+ * from is the training phase that it was made in.
+ */
+#include <errno.h>
+
+#include "import/tscope/files/chunk_order.h"
+#include "model/internal.h"
+#include "model/memory_history.h"
+#include "model/memory_live.h"
+
+#define MOST_NOTES 4u
+#define MOST_OPEN_PHASES 64u
+#define DEVICE_CPU 0u /* c10::DeviceType, in the low byte of the tag */
+
+static bool is_cpu(u16 tag) {
+  return (tag & 0xff) == DEVICE_CPU;
+}
+
+struct recorded_device {
+  u32 rank; /* index into model.ranks */
+  u16 tag;
+};
+
+/* An event as recorded; those at the same instant stay in the order they were written in. */
+struct found {
+  struct memory_event event;
+  u32 order;
+};
+
+struct collecting {
+  const struct model *model;
+  const struct recorded_device *device;
+  const struct rank_clock *clock;
+  struct arena *arena;
+  struct memory_history *history;
+  struct chunk_clock chunk;
+  struct arena scratch;
+  struct definitions definitions;
+  VECTOR(struct found) events;
+  VECTOR(struct tscope_memory_record) totals;
+  VECTOR(i64) totals_times;
+  i64 detail_begin; /* detail before this was overwritten */
+  u64 refused;      /* by CUDA, to whoever asked */
+  u64 refused_bytes;
+};
+
+static bool has_total(u64 bytes) {
+  return bytes <= INT64_MAX;
+}
+
+static i64 total(u64 bytes) {
+  return has_total(bytes) ? (i64)bytes : MEMORY_UNKNOWN;
+}
+
+static bool add(struct collecting *collecting, struct memory_event event) {
+  event.step = -1;
+  return VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n});
+}
+
+static bool take_refusal(struct collecting *collecting, const struct tscope_record *record,
+                         i64 time) {
+  const struct tscope_out_of_memory_record *refusal = (const void *)record;
+  if (refusal->device != collecting->device->tag && refusal->device != TSCOPE_UNKNOWN)
+    return true;
+  if (has_total(refusal->device_total) && refusal->device_total > 0)
+    collecting->history->capacity = (i64)refusal->device_total;
+  if (record->tag != TSCOPE_REFUSAL_ALLOCATOR) {
+    /* PyTorch then gives back what it holds in reserve, and asks again. */
+    collecting->refused++;
+    collecting->refused_bytes = refusal->bytes;
+    return true;
+  }
+  return add(collecting, (struct memory_event){
+                             .time = time,
+                             .address = has_total(refusal->device_free) ? refusal->device_free : 0,
+                             .bytes = total(refusal->bytes),
+                             .allocated = total(refusal->allocated),
+                             .reserved = total(refusal->reserved),
+                             .kind = MEMORY_OUT_OF_MEMORY});
+}
+
+static bool take_tensor(struct collecting *collecting, const struct tscope_record *record,
+                        i64 time) {
+  const struct tscope_tensor_record *tensor = (const void *)record;
+  const struct tscope_tensor_totals_record *totals = (const void *)record;
+  bool told = record->type == TSCOPE_REC_TENSOR_TOTALS;
+  struct memory_event event = {.time = time,
+                               .address = tensor->address,
+                               .bytes = MEMORY_UNKNOWN,
+                               .allocated = told ? total(totals->allocated) : MEMORY_UNKNOWN,
+                               .reserved = told ? total(totals->reserved) : MEMORY_UNKNOWN,
+                               .kind = tensor->bytes > 0 ? MEMORY_ALLOC : MEMORY_FREE};
+  if (tensor->bytes != 0 && tensor->bytes != INT64_MIN)
+    event.bytes = tensor->bytes > 0 ? tensor->bytes : -tensor->bytes;
+  return add(collecting, event);
+}
+
+/* CUDA's own calls do not tell which device they are for: those of a process with one. */
+static bool take_segment(struct collecting *collecting, const struct tscope_record *record,
+                         i64 time) {
+  bool obtained = record->type == TSCOPE_REC_ALLOC;
+  const struct tscope_alloc_record *alloc = (const void *)record;
+  const struct tscope_free_record *release = (const void *)record;
+  if (record->tag != TSCOPE_MEMORY_DEVICE || (obtained ? alloc->result : release->result) != 0)
+    return true;
+  return add(collecting,
+             (struct memory_event){.time = time,
+                                   .address = obtained ? alloc->address : release->address,
+                                   .bytes = obtained ? total(alloc->bytes) : MEMORY_UNKNOWN,
+                                   .allocated = MEMORY_UNKNOWN,
+                                   .reserved = MEMORY_UNKNOWN,
+                                   .kind = obtained ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+}
+
+/* Expandable segments grow and shrink by what is mapped; physical memory that is mapped nowhere is
+ * of no use to the allocator. */
+static bool take_mapping(struct collecting *collecting, const struct tscope_record *record,
+                         i64 time) {
+  const struct tscope_mapping_record *mapping = (const void *)record;
+  bool mapped = record->tag == TSCOPE_MAPPING_MAP;
+  if ((!mapped && record->tag != TSCOPE_MAPPING_UNMAP) || mapping->result != 0)
+    return true;
+  return add(collecting,
+             (struct memory_event){.time = time,
+                                   .address = mapping->address,
+                                   .bytes = total(mapping->bytes),
+                                   .allocated = MEMORY_UNKNOWN,
+                                   .reserved = MEMORY_UNKNOWN,
+                                   .kind = mapped ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+}
+
+static bool take(struct collecting *collecting, const struct tscope_record *record, i64 time) {
+  bool mine = record->tag == collecting->device->tag;
+  switch (record->type) {
+  case TSCOPE_REC_OUT_OF_MEMORY:
+    return take_refusal(collecting, record, time);
+  case TSCOPE_REC_MEMORY:
+    return !mine ||
+           (VECTOR_PUSH(&collecting->totals, *(const struct tscope_memory_record *)record) &&
+            VECTOR_PUSH(&collecting->totals_times, time));
+  case TSCOPE_REC_TENSOR:
+  case TSCOPE_REC_TENSOR_TOTALS:
+    return !mine || take_tensor(collecting, record, time);
+  case TSCOPE_REC_ALLOC:
+  case TSCOPE_REC_FREE:
+    return is_cpu(collecting->device->tag) || take_segment(collecting, record, time);
+  case TSCOPE_REC_MAPPING:
+    return is_cpu(collecting->device->tag) || take_mapping(collecting, record, time);
+  default:
+    return true;
+  }
+}
+
+static int take_chunk(struct collecting *collecting, const struct trace_chunk *chunk,
+                      bool after_gap) {
+  struct trace_cursor cursor = trace_records(chunk);
+  collecting->chunk = chunk_clock(&collecting->definitions.ticks, &chunk->header);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    i64 time =
+        clock_to_axis(collecting->clock, chunk_ns(&collecting->chunk, trace_time(&cursor, record)));
+    if (after_gap && time > collecting->detail_begin)
+      collecting->detail_begin = time;
+    after_gap = false;
+    if (!take(collecting, record, time))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+static int take_file(struct collecting *collecting, const struct trace_file *file, u8 *buffer) {
+  struct trace_chunk chunk;
+  u32 n;
+  int error = definitions_read(&collecting->definitions, file, &collecting->scratch, buffer);
+  for (u32 i = 0; i < file->n_chunks && !error; i++)
+    if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
+        chunk.header.home == TSCOPE_SPINE &&
+        trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
+      error = take_chunk(collecting, &chunk, false);
+  struct chunk_place *places = error ? NULL : detail_chunks(file, &n);
+  if (!error && !places)
+    error = -ENOMEM;
+  for (u32 i = 0; !error && i < n; i++)
+    if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
+      error = take_chunk(collecting, &chunk, places[i].after_gap);
+  free(places);
+  return error;
+}
+
+/* Before the detail begins, each MEMORY record says what was most since the one before it, and what
+ * there is now. */
+static bool add_totals(struct collecting *collecting) {
+  i64 begin = collecting->detail_begin;
+  u32 n_events = collecting->events.n;
+  for (u32 i = 0; i < collecting->totals.n; i++) {
+    const struct tscope_memory_record *record = &collecting->totals.at[i];
+    struct memory_event peak = {.time = collecting->totals_times.at[i],
+                                .allocated = total(record->peak_allocated),
+                                .reserved = total(record->peak_reserved),
+                                .kind = MEMORY_MARK};
+    struct memory_event now = peak;
+    now.allocated = total(record->allocated);
+    now.reserved = total(record->reserved);
+    if (n_events && peak.time >= begin)
+      continue;
+    if (!add(collecting, peak) || !add(collecting, now))
+      return false;
+  }
+  return true;
+}
+
+static int by_time(const void *left, const void *right) {
+  const struct found *a = left, *b = right;
+  if (a->event.time != b->event.time)
+    return a->event.time < b->event.time ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Puts events in order, without those of threads that go further back than others'. */
+static int put_in_order(struct collecting *collecting) {
+  struct memory_history *history = collecting->history;
+  u32 n = collecting->events.n;
+  if (n)
+    qsort(collecting->events.at, n, sizeof *collecting->events.at, by_time);
+  history->events = arena_array(collecting->arena, n + 1u, sizeof *history->events);
+  if (!history->events)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    const struct memory_event *event = &collecting->events.at[i].event;
+    bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
+    if (!detail || event->time >= collecting->detail_begin)
+      history->events[history->n_events++] = *event;
+  }
+  return 0;
+}
+
+/* Totals that nobody told are counted from what was there at the first event; sizes of frees that
+ * nobody told are those of what was allocated there. */
+static int fill_totals(struct memory_history *history, bool counted) {
+  struct live_set live = {0}, segments = {0};
+  i64 allocated = counted ? 0 : history->allocated_before, reserved = history->reserved_before;
+  int error = 0;
+  for (u32 i = 0; i < history->n_events && !error; i++) {
+    struct memory_event *event = &history->events[i];
+    struct live_block block = {.address = event->address, .bytes = event->bytes};
+    if (event->kind == MEMORY_ALLOC) {
+      error = live_put(&live, block) ? 0 : -ENOMEM;
+    } else if (event->kind == MEMORY_FREE) {
+      bool known = live_take(&live, event->address, &block);
+      if (event->bytes == MEMORY_UNKNOWN && known)
+        event->bytes = block.bytes;
+    } else if (event->kind == MEMORY_SEGMENT_ALLOC) {
+      error = live_put(&segments, block) ? 0 : -ENOMEM;
+    } else if (event->kind == MEMORY_SEGMENT_FREE && event->bytes == MEMORY_UNKNOWN &&
+               live_take(&segments, event->address, &block)) {
+      event->bytes = block.bytes;
+    }
+    i64 change = event->bytes > 0 ? event->bytes : 0;
+    if (counted && event->kind == MEMORY_ALLOC)
+      allocated = memory_add(allocated, change);
+    else if (counted && event->kind == MEMORY_FREE)
+      allocated = memory_add(allocated, allocated > change ? -change : -allocated);
+    if (event->allocated == MEMORY_UNKNOWN)
+      event->allocated = allocated;
+    if (event->reserved == MEMORY_UNKNOWN)
+      event->reserved = reserved;
+    allocated = event->allocated;
+    reserved = event->reserved;
+  }
+  history->allocated_at_end = allocated;
+  history->reserved_at_end = reserved;
+  live_free(&live);
+  live_free(&segments);
+  return error;
+}
+
+static void find_totals_before(struct memory_history *history) {
+  history->allocated_before = history->reserved_before = MEMORY_UNKNOWN;
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->allocated == MEMORY_UNKNOWN)
+      continue;
+    i64 change = event->bytes < 0              ? 0
+                 : event->kind == MEMORY_ALLOC ? event->bytes
+                 : event->kind == MEMORY_FREE  ? -event->bytes
+                                               : 0;
+    i64 before = memory_add(event->allocated, -change);
+    history->allocated_before = before > 0 ? before : 0;
+    history->reserved_before = event->reserved;
+    return;
+  }
+}
+
+/* The innermost phase at each event: of those open, the one that began last. */
+static int name_sources(struct collecting *collecting) {
+  static const char *const names[] = {
+#define X(n, v, t) [v] = t,
+      TSCOPE_PHASES(X)
+#undef X
+  };
+  const u32 n_names = sizeof names / sizeof *names;
+  struct memory_history *history = collecting->history;
+  const struct spine *spine = &internal_of(collecting->model)->spines[collecting->device->rank];
+  history->sources = arena_array(collecting->arena, n_names, sizeof *history->sources);
+  if (!history->sources)
+    return -ENOMEM;
+  history->n_sources = n_names;
+  for (u32 p = 1; p < n_names; p++)
+    history->sources[p] = (struct memory_source){.place = NULL, .category = names[p]};
+  const struct spine_phase *open[MOST_OPEN_PHASES];
+  u32 n_open = 0, next = 0;
+  for (u32 i = 0; i < history->n_events; i++) {
+    struct memory_event *event = &history->events[i];
+    while (next < spine->phases.n && spine->phases.at[next].start <= event->time) {
+      if (n_open == MOST_OPEN_PHASES)
+        n_open--;
+      open[n_open++] = &spine->phases.at[next++];
+    }
+    u32 kept = 0;
+    for (u32 p = 0; p < n_open; p++)
+      if (open[p]->end == NS_UNKNOWN || open[p]->end > event->time)
+        open[kept++] = open[p];
+    n_open = kept;
+    if (event->kind == MEMORY_ALLOC && n_open && open[n_open - 1]->kind < n_names)
+      event->source = open[n_open - 1]->kind;
+  }
+  return 0;
+}
+
+static void number_steps(struct collecting *collecting) {
+  struct memory_history *history = collecting->history;
+  const struct steps *steps = &collecting->model->steps;
+  if (!steps->n)
+    return;
+  for (u32 i = 0; i < history->n_events; i++)
+    history->events[i].step =
+        model_step_at(collecting->model, collecting->device->rank, history->events[i].time);
+  history->n_steps = steps->n;
+  history->steps_method = steps->method;
+  /* A period of collectives can be that of layers. */
+  history->steps_are_certain = strcmp(steps->method, "collective period") != 0;
+}
+
+static int add_notes(struct collecting *collecting, bool counted) {
+  struct memory_history *history = collecting->history;
+  const char *notes[MOST_NOTES] = {NULL};
+  u32 n = 0;
+  history->notes = arena_array(collecting->arena, MOST_NOTES, sizeof *history->notes);
+  if (!history->notes)
+    return -ENOMEM;
+  if (counted)
+    notes[n++] = arena_text(collecting->arena, "what was there before recording began is not told: "
+                                               "totals count from then on");
+  if (collecting->detail_begin != INT64_MIN)
+    notes[n++] = arena_printf(collecting->arena,
+                              "events before %.1f s were overwritten under the disk cap; until "
+                              "then there are totals and peaks only",
+                              (double)(collecting->detail_begin -
+                                       collecting->model->ranks[collecting->device->rank].begin) /
+                                  1e9);
+  if (collecting->refused)
+    notes[n++] = arena_printf(collecting->arena,
+                              "CUDA refused memory %llu times, the last time %llu bytes; PyTorch "
+                              "then gives back what it holds in reserve and asks again",
+                              (unsigned long long)collecting->refused,
+                              (unsigned long long)collecting->refused_bytes);
+  for (u32 i = 0; i < n; i++) {
+    if (!notes[i])
+      return -ENOMEM;
+    history->notes[history->n_notes++] = notes[i];
+  }
+  return 0;
+}
+
+static int build(struct collecting *collecting) {
+  struct memory_history *history = collecting->history;
+  int error = add_totals(collecting) ? put_in_order(collecting) : -ENOMEM;
+  if (error)
+    return error;
+  bool counted = is_cpu(collecting->device->tag);
+  if (counted)
+    history->allocated_before = 0, history->reserved_before = MEMORY_UNKNOWN;
+  else
+    find_totals_before(history);
+  error = fill_totals(history, counted);
+  if (!error)
+    error = name_sources(collecting);
+  if (error)
+    return error;
+  number_steps(collecting);
+  return add_notes(collecting, counted);
+}
+
+static int read_records(const struct model *model, const struct memory_origin *origin,
+                        struct arena *arena, struct memory_history *history) {
+  const struct recorded_device *device = origin->data;
+  const struct rank *rank = &model->ranks[device->rank];
+  struct collecting collecting = {.model = model,
+                                  .device = device,
+                                  .clock = &internal_of(model)->clocks[device->rank],
+                                  .arena = arena,
+                                  .history = history,
+                                  .detail_begin = INT64_MIN};
+  struct trace_file file;
+  char why[256];
+  *history = (struct memory_history){.rank = origin->rank,
+                                     .device = origin->device,
+                                     .origin = "tscope's records of tensors",
+                                     .path = rank->path,
+                                     .pending_at_end = MEMORY_UNKNOWN,
+                                     .requested_at_end = MEMORY_UNKNOWN};
+  int error = trace_file_open(&file, rank->path, why, sizeof why);
+  if (error)
+    return error;
+  u8 *buffer = malloc(file.header.chunk_bytes);
+  error = buffer ? take_file(&collecting, &file, buffer) : -ENOMEM;
+  trace_file_close(&file);
+  free(buffer);
+  if (!error)
+    error = build(&collecting);
+  definitions_forget_text(&collecting.definitions);
+  arena_release(&collecting.scratch);
+  free(collecting.events.at);
+  free(collecting.totals.at);
+  free(collecting.totals_times.at);
+  return error;
+}
+
+/* Where a GPU's memory is told of, nobody asks for that of tensors on the CPU. */
+static bool counts(const struct spine *spine, u16 tag) {
+  bool gpu = false;
+  for (u32 d = 0; d < spine->memory_devices.n; d++)
+    gpu = gpu || !is_cpu(spine->memory_devices.at[d]);
+  return !gpu || !is_cpu(tag);
+}
+
+int list_memories(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  u32 n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    n += internal->spines[r].memory_devices.n;
+  struct memory_origin *origins = arena_array(&internal->arena, n + 1u, sizeof *origins);
+  struct recorded_device *devices = arena_array(&internal->arena, n + 1u, sizeof *devices);
+  if (!origins || !devices)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 d = 0; d < internal->spines[r].memory_devices.n; d++) {
+      u16 tag = internal->spines[r].memory_devices.at[d], index = tag >> 8;
+      if (!counts(&internal->spines[r], tag))
+        continue;
+      struct recorded_device *device = &devices[model->n_memories];
+      *device = (struct recorded_device){.rank = r, .tag = tag};
+      origins[model->n_memories++] = (struct memory_origin){.rank = model->ranks[r].rank,
+                                                            .device = is_cpu(tag)     ? -1
+                                                                      : index == 0xff ? 0
+                                                                                      : index,
+                                                            .read = read_records,
+                                                            .data = device};
+    }
+  model->memories = origins;
+  return 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When collectives ran, from what NCCL told of them: start and stop by the GPU's global timer,
+ * whose offset to the host's clock is not known and drifts. But NCCL's host side saw each stop
+ * after it was, and put each collective on its stream before its start:
+ *
+ *   put on stream - gpu start  <=  host - GPU  <=  seen done - gpu stop
+ *
+ * The proxy thread polls, so the right-hand side comes close to the truth every so often: the least
+ * of each window of a second is taken, and what lies between on a straight line. The least distance
+ * of the two sides bounds the error.
+ */
+#include <errno.h>
+
+#include "model/rank_events.h"
+
+#define WINDOW_NS 1000000000ll
+#define LATEST_NS (1ll << 60) /* 36 years; beyond it a file is damaged, and sums might overflow */
+
+struct offset {
+  i64 gpu; /* instant on the GPU's timer */
+  i64 upper;
+};
+
+struct offsets {
+  VECTOR(struct offset) at;
+  i64 error; /* largest over the windows */
+};
+
+static bool has_times(const struct spine_inside *inside) {
+  return inside->gpu_start && inside->gpu_stop > inside->gpu_start && inside->end != NS_UNKNOWN &&
+         inside->gpu_stop < LATEST_NS && inside->end < LATEST_NS && inside->start > -LATEST_NS;
+}
+
+static int by_gpu(const void *left, const void *right) {
+  const struct offset *a = left, *b = right;
+  return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
+}
+
+/* Insides are in the order of the host's time. */
+static int find_offsets(const struct spine *spine, struct offsets *offsets) {
+  for (u32 i = 0, next; i < spine->insides.n; i = next) {
+    i64 begin = spine->insides.at[i].start, lower = INT64_MIN;
+    struct offset best = {.upper = INT64_MAX};
+    for (next = i; next < spine->insides.n && spine->insides.at[next].start - begin < WINDOW_NS;
+         next++) {
+      const struct spine_inside *inside = &spine->insides.at[next];
+      if (!has_times(inside))
+        continue;
+      i64 upper = inside->end - (i64)inside->gpu_stop;
+      i64 least = inside->start - (i64)inside->gpu_start;
+      lower = least > lower ? least : lower;
+      if (upper < best.upper)
+        best = (struct offset){(i64)inside->gpu_stop, upper};
+    }
+    if (best.upper == INT64_MAX)
+      continue;
+    if (!VECTOR_PUSH(&offsets->at, best))
+      return -ENOMEM;
+    i64 error = best.upper - lower;
+    offsets->error = error > offsets->error ? error : offsets->error;
+  }
+  if (offsets->at.n)
+    qsort(offsets->at.at, offsets->at.n, sizeof *offsets->at.at, by_gpu);
+  return 0;
+}
+
+static i64 to_host(const struct offsets *offsets, u64 gpu) {
+  const struct offset *at = offsets->at.at;
+  u32 n = offsets->at.n, low = 0, high = n;
+  i64 instant = (i64)gpu;
+  while (low < high) { /* the first that is later */
+    u32 middle = low + (high - low) / 2;
+    if (at[middle].gpu <= instant)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0 || low == n)
+    return instant + at[low ? n - 1 : 0].upper;
+  const struct offset *a = &at[low - 1], *b = &at[low];
+  double share = (double)(instant - a->gpu) / (double)(b->gpu - a->gpu);
+  return instant + a->upper + (i64)(share * (double)(b->upper - a->upper));
+}
+
+/* It ran between being put on its stream and being seen done. */
+static i64 within(const struct spine_inside *inside, i64 instant) {
+  return instant < inside->start ? inside->start : instant > inside->end ? inside->end : instant;
+}
+
+int runs_from_inside(struct spine *spine) {
+  struct offsets offsets = {0};
+  spine->inside_error_ns = NS_UNKNOWN;
+  int result = spine->runs.n == 0 ? find_offsets(spine, &offsets) : 0;
+  for (u32 i = 0; i < spine->insides.n && result == 0 && offsets.at.n; i++) {
+    const struct spine_inside *inside = &spine->insides.at[i];
+    if (!has_times(inside))
+      continue;
+    struct spine_run run = {.start = within(inside, to_host(&offsets, inside->gpu_start)),
+                            .end = within(inside, to_host(&offsets, inside->gpu_stop)),
+                            .comm = inside->comm,
+                            .seq = inside->seq,
+                            .first_call = INDEX_NONE,
+                            .stream = TSCOPE_NO_STREAM,
+                            .op = inside->op == TSCOPE_OP_RECV ? TSCOPE_OP_SEND : inside->op};
+    if (!VECTOR_PUSH(&spine->runs, run))
+      result = -ENOMEM;
+    spine->inside_error_ns = offsets.error;
+  }
+  free(offsets.at.at);
+  return result;
+}

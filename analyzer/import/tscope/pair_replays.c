@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/pair_runs.h"
+
+#include <errno.h>
+
+#include "import/tscope/pairing.h"
+
+/* What one kernel of a replay was to do: a call, or those of a group on one communicator. */
+struct replay_unit {
+  u32 first, n; /* in replays.calls */
+  u32 part, group, comm;
+  u32 run; /* INDEX_NONE */
+  u8 op;   /* as kernels are called; 0 when it mixes several */
+};
+
+/* A replay on either side: as it was launched, with its units; as it ran, with its runs. */
+struct replay_side {
+  i64 start;
+  u32 first, n;  /* in replays.units or replays.runs */
+  u32 gpu_graph; /* 0: unknown */
+  u32 correlation;
+  u32 turn; /* stretch of time with the GPU clock source open */
+};
+
+struct replays {
+  struct spine *spine;
+  bool *run_taken;
+  u32 *calls; /* replayed ones, by replay, captured graph and order */
+  u32 *runs;  /* of graphs, by replay and start */
+  u32 n_calls, n_runs;
+  VECTOR(struct replay_unit) units;
+  VECTOR(struct replay_side) launched, ran;
+};
+
+/* --- what was launched --- */
+
+/* qsort() takes no context: it is set while a list is sorted, and analyses load one file at a time
+ * in each thread. */
+static __thread const struct spine *sorting;
+
+static int by_replay_and_part(const void *left, const void *right) {
+  const struct spine_call *a = &sorting->calls.at[*(const u32 *)left];
+  const struct spine_call *b = &sorting->calls.at[*(const u32 *)right];
+  u32 a_replay = sorting->parts.at[a->part].replay, b_replay = sorting->parts.at[b->part].replay;
+  if (a_replay != b_replay)
+    return a_replay < b_replay ? -1 : 1;
+  if (a->part != b->part)
+    return a->part < b->part ? -1 : 1;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static bool list_units(struct replays *r) {
+  const struct spine *spine = r->spine;
+  for (u32 i = 0; i < r->n_calls; i++) {
+    const struct spine_call *call = &spine->calls.at[r->calls[i]];
+    const struct spine_part *part = &spine->parts.at[call->part];
+    u8 op = kernel_op(call->op);
+    struct replay_unit *last = r->units.n ? &r->units.at[r->units.n - 1] : NULL;
+    bool fresh =
+        i == 0 || spine->parts.at[spine->calls.at[r->calls[i - 1]].part].replay != part->replay;
+    if (!fresh && last->part == call->part && call->group && last->group == call->group &&
+        last->comm == call->comm) {
+      last->n++;
+      last->op = last->op == op ? op : 0;
+      continue;
+    }
+    if (fresh &&
+        !VECTOR_PUSH(&r->launched,
+                     (struct replay_side){
+                         .start = part->start,
+                         .first = r->units.n,
+                         .gpu_graph = part->gpu_graph == TSCOPE_UNKNOWN ? 0 : part->gpu_graph,
+                         .turn = spine_gpu_turn(spine, part->start, false)}))
+      return false;
+    if (!VECTOR_PUSH(&r->units, (struct replay_unit){.first = i,
+                                                     .n = 1,
+                                                     .part = call->part,
+                                                     .group = call->group,
+                                                     .comm = call->comm,
+                                                     .run = INDEX_NONE,
+                                                     .op = op}))
+      return false;
+    r->launched.at[r->launched.n - 1].n++;
+  }
+  return true;
+}
+
+/* --- what ran --- */
+
+static int by_replay_and_start(const void *left, const void *right) {
+  const struct spine_run *a = &sorting->runs.at[*(const u32 *)left];
+  const struct spine_run *b = &sorting->runs.at[*(const u32 *)right];
+  if (a->correlation != b->correlation)
+    return a->correlation < b->correlation ? -1 : 1;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static int by_node(const void *left, const void *right) {
+  u64 a = sorting->runs.at[*(const u32 *)left].node, b = sorting->runs.at[*(const u32 *)right].node;
+  return a < b ? -1 : a > b;
+}
+
+static bool list_ran(struct replays *r) {
+  const struct spine *spine = r->spine;
+  for (u32 i = 0; i < r->n_runs; i++) {
+    const struct spine_run *run = &spine->runs.at[r->runs[i]];
+    struct replay_side *last = r->ran.n ? &r->ran.at[r->ran.n - 1] : NULL;
+    if (last && last->correlation == run->correlation)
+      last->n++;
+    else if (!VECTOR_PUSH(&r->ran,
+                          (struct replay_side){.start = run->start,
+                                               .first = i,
+                                               .n = 1,
+                                               .gpu_graph = run->graph,
+                                               .correlation = run->correlation,
+                                               .turn = spine_gpu_turn(spine, run->start, true)}))
+      return false;
+  }
+  return true;
+}
+
+/* --- which kernel of a replay was which call --- */
+
+static void settle(struct replays *r, struct replay_unit *unit, u32 run, bool told) {
+  for (u32 i = unit->first; i < unit->first + unit->n; i++)
+    r->spine->calls.at[r->calls[i]].run = run;
+  r->spine->replayed_told += told ? unit->n : 0;
+  r->run_taken[run] = true;
+  unit->run = run;
+}
+
+static bool goes_with(u8 a, u8 b) {
+  return a == b || a == 0 || b == 0;
+}
+
+/* Units of one captured graph beside runs of nodes of one graph, both in the order of capture. */
+static bool fits(const struct replays *r, const struct replay_unit *units, u32 n_units,
+                 const u32 *runs, u32 n_runs) {
+  bool fit = n_units == n_runs;
+  for (u32 i = 0; i < n_units && fit; i++)
+    fit = goes_with(units[i].op, r->spine->runs.at[runs[i]].op) &&
+          (i == 0 || r->spine->runs.at[runs[i - 1]].node != r->spine->runs.at[runs[i]].node);
+  return fit;
+}
+
+static u32 units_of_part(const struct replay_unit *units, u32 n) {
+  u32 same = 1;
+  while (same < n && units[same].part == units[0].part)
+    same++;
+  return same;
+}
+
+static u32 runs_of_graph(const struct replays *r, const u32 *runs, u32 n) {
+  u32 same = 1;
+  while (same < n &&
+         r->spine->runs.at[runs[same]].node >> 32 == r->spine->runs.at[runs[0]].node >> 32)
+    same++;
+  return same;
+}
+
+/* The runs of the one graph that a part fits; NULL if there is none, or more than one. */
+static const u32 *only_fit(const struct replays *r, const struct replay_unit *units, u32 n_units,
+                           const u32 *runs, u32 n_runs) {
+  const u32 *found = NULL;
+  for (u32 first = 0, n; first < n_runs; first += n) {
+    n = runs_of_graph(r, runs + first, n_runs - first);
+    if (!fits(r, units, n_units, runs + first, n))
+      continue;
+    if (found)
+      return NULL;
+    found = runs + first;
+  }
+  return found;
+}
+
+/* Whether other parts would fit the same runs. */
+static bool is_alone(const struct replays *r, const struct replay_unit *units, u32 n,
+                     const u32 *runs, u32 n_runs) {
+  u32 parts = 0;
+  for (u32 first = 0, same; first < n; first += same) {
+    same = units_of_part(units + first, n - first);
+    parts += fits(r, units + first, same, runs, n_runs);
+  }
+  return parts == 1;
+}
+
+/* By nodes, where the source told them. `runs` is sorted by that. */
+static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
+                          u32 n_runs) {
+  sorting = r->spine;
+  qsort(runs, n_runs, sizeof *runs, by_node);
+  if (r->spine->runs.at[runs[0]].node == 0)
+    return;
+  for (u32 first = 0, n; first < n_units; first += n) {
+    n = units_of_part(units + first, n_units - first);
+    const u32 *fit = only_fit(r, units + first, n, runs, n_runs);
+    if (fit && is_alone(r, units, n_units, fit, n))
+      for (u32 i = 0; i < n; i++)
+        settle(r, &units[first + i], fit[i], true);
+  }
+}
+
+/* The next run that is not taken, of a kind or, with 0, of any. */
+static u32 next_run(const struct replays *r, const u32 *runs, u32 n, u8 op, u32 at) {
+  while (at < n && (r->run_taken[runs[at]] || (op && r->spine->runs.at[runs[at]].op != op)))
+    at++;
+  return at;
+}
+
+/* By order of time what is left, for each kind of kernel of which there is one for each unit. Units
+ * that mix kinds leave no kind for itself. */
+static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
+                          u32 n_runs) {
+  u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;
+  sorting = r->spine;
+  qsort(runs, n_runs, sizeof *runs, by_replay_and_start);
+  for (u32 i = 0; i < n_units; i++)
+    if (units[i].run == INDEX_NONE)
+      called[units[i].op]++, left++;
+  for (u32 i = 0; i < n_runs; i++)
+    if (!r->run_taken[runs[i]])
+      ran[r->spine->runs.at[runs[i]].op]++, left_ran++;
+  bool mixed = called[0] || ran[0];
+  if (!left || (mixed && left != left_ran))
+    return;
+  for (u32 i = 0; i < n_units; i++) {
+    u8 op = mixed ? 0 : units[i].op;
+    if (units[i].run != INDEX_NONE || (!mixed && called[op] != ran[op]))
+      continue;
+    next[op] = next_run(r, runs, n_runs, op, next[op]);
+    settle(r, &units[i], runs[next[op]], false);
+  }
+}
+
+/* --- which replay was which launch --- */
+
+static int by_value(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* The graphs of a side, sorted, in `out` of n. */
+static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
+  for (u32 i = 0; i < n; i++)
+    out[i] = sides[i].gpu_graph;
+  qsort(out, n, sizeof *out, by_value);
+}
+
+/* Graphs by which one side can be told from the other: those that it alone names count as unknown.
+ */
+static void forget_unshared(struct replay_side *sides, u32 n, const u32 *others, u32 n_others) {
+  for (u32 i = 0; i < n; i++)
+    if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof *others, by_value))
+      sides[i].gpu_graph = 0;
+}
+
+/* False when memory ran out. */
+static bool match_graphs(struct replays *r) {
+  u32 *launched = malloc(r->launched.n * sizeof *launched), *ran = malloc(r->ran.n * sizeof *ran);
+  bool room = launched && ran;
+  if (room) {
+    list_graphs(r->launched.at, r->launched.n, launched);
+    list_graphs(r->ran.at, r->ran.n, ran);
+    forget_unshared(r->launched.at, r->launched.n, ran, r->ran.n);
+    forget_unshared(r->ran.at, r->ran.n, launched, r->launched.n);
+  }
+  free(launched);
+  free(ran);
+  return room;
+}
+
+static int by_start(const void *left, const void *right) {
+  const struct replay_side *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Those of one turn with the source open, which are adjacent, from `*at` on. */
+static u32 take_turn(const struct replay_side *sides, u32 n, u32 turn, u32 *at) {
+  while (*at < n && (sides[*at].turn < turn || sides[*at].turn == INDEX_NONE))
+    ++*at;
+  u32 first = *at;
+  while (*at < n && sides[*at].turn == turn)
+    ++*at;
+  return first;
+}
+
+static void pair_sides(struct replays *r, struct ordered *causes, struct ordered *effects,
+                       u32 *effect_of) {
+  u32 n_launched = r->launched.n, n_ran = r->ran.n, next_launch = 0, next_run = 0;
+  for (u32 i = 0; i < n_launched; i++)
+    causes[i] = (struct ordered){r->launched.at[i].start, r->launched.at[i].gpu_graph};
+  for (u32 i = 0; i < n_ran; i++)
+    effects[i] = (struct ordered){r->ran.at[i].start, r->ran.at[i].gpu_graph};
+  while (next_launch < n_launched) {
+    u32 turn = r->launched.at[next_launch].turn;
+    if (turn == INDEX_NONE) {
+      next_launch++;
+      continue;
+    }
+    u32 launch = take_turn(r->launched.at, n_launched, turn, &next_launch);
+    u32 run = take_turn(r->ran.at, n_ran, turn, &next_run);
+    pair_in_order(causes + launch, next_launch - launch, effects + run, next_run - run,
+                  r->spine->end_lost, effect_of);
+    for (u32 i = launch; i < next_launch; i++) {
+      if (effect_of[i - launch] == INDEX_NONE)
+        continue;
+      const struct replay_side *by = &r->launched.at[i],
+                               *as = &r->ran.at[run + effect_of[i - launch]];
+      struct replay_unit *units = &r->units.at[by->first];
+      pair_by_nodes(r, units, by->n, &r->runs[as->first], as->n);
+      pair_by_order(r, units, by->n, &r->runs[as->first], as->n);
+    }
+  }
+}
+
+static bool list_all(struct replays *r) {
+  const struct spine *spine = r->spine;
+  r->calls = malloc((spine->calls.n + 1) * sizeof(u32));
+  r->runs = malloc((spine->runs.n + 1) * sizeof(u32));
+  if (!r->calls || !r->runs)
+    return false;
+  for (u32 i = 0; i < spine->calls.n; i++)
+    if (spine->calls.at[i].replayed && launches_kernel(spine, &spine->calls.at[i]))
+      r->calls[r->n_calls++] = i;
+  for (u32 i = 0; i < spine->runs.n; i++)
+    if (spine->runs.at[i].graph && !r->run_taken[i])
+      r->runs[r->n_runs++] = i;
+  if (r->n_calls == 0 || r->n_runs == 0)
+    return true;
+  sorting = spine;
+  qsort(r->calls, r->n_calls, sizeof(u32), by_replay_and_part);
+  qsort(r->runs, r->n_runs, sizeof(u32), by_replay_and_start);
+  return list_units(r) && list_ran(r);
+}
+
+int pair_replays(struct spine *spine, bool *run_taken) {
+  struct replays r = {.spine = spine, .run_taken = run_taken};
+  struct ordered *causes = NULL, *effects = NULL;
+  u32 *effect_of = NULL;
+  bool room = list_all(&r);
+  if (room && r.ran.n) {
+    causes = malloc(r.launched.n * sizeof *causes);
+    effects = malloc(r.ran.n * sizeof *effects);
+    effect_of = malloc(r.launched.n * sizeof *effect_of);
+    room = causes && effects && effect_of && match_graphs(&r);
+  }
+  if (room && r.ran.n) {
+    qsort(r.launched.at, r.launched.n, sizeof *r.launched.at, by_start);
+    pair_sides(&r, causes, effects, effect_of);
+  }
+  free(causes);
+  free(effects);
+  free(effect_of);
+  free(r.calls);
+  free(r.runs);
+  free(r.units.at);
+  free(r.launched.at);
+  free(r.ran.at);
+  return room ? 0 : -ENOMEM;
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <errno.h>
+
+#include "import/tscope/pair_runs.h"
+#include "import/tscope/pairing.h"
+
+/* Whether `name` has `word` in it, whatever the case and without regard to underscores. */
+static bool mentions(const char *name, const char *word) {
+  for (; *name; name++) {
+    const char *at = name, *left = word;
+    while (*left && *at && (*at == '_' || tolower((unsigned char)*at) == *left)) {
+      left += *at != '_';
+      at++;
+    }
+    if (!*left)
+      return true;
+  }
+  return false;
+}
+
+u8 op_of_name(const char *name) {
+  static const struct {
+    const char *word;
+    u8 op;
+  } words[] = {{"sendrecv", TSCOPE_OP_SEND},
+               {"alltoall", TSCOPE_OP_SEND},
+               {"allreduce", TSCOPE_OP_ALLREDUCE},
+               {"allgather", TSCOPE_OP_ALLGATHER},
+               {"reducescatter", TSCOPE_OP_REDUCE_SCATTER},
+               {"broadcast", TSCOPE_OP_BROADCAST},
+               {"reduce", TSCOPE_OP_REDUCE},
+               {"gather", TSCOPE_OP_SEND},
+               {"scatter", TSCOPE_OP_SEND},
+               {"send", TSCOPE_OP_SEND},
+               {"recv", TSCOPE_OP_SEND},
+               {"barrier", TSCOPE_OP_BARRIER}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (mentions(name, words[i].word))
+      return words[i].op;
+  return 0;
+}
+
+bool is_collective_kernel(const char *name) {
+  return strncmp(name, "nccl", 4) == 0 || strncmp(name, "rccl", 4) == 0 ||
+         strstr(name, "ncclDevKernel") || strstr(name, "ncclKernel") || strstr(name, "nccl_symk");
+}
+
+u8 kernel_op(u8 op) {
+  switch (op) {
+  case TSCOPE_OP_ALLTOALL:
+  case TSCOPE_OP_GATHER:
+  case TSCOPE_OP_SCATTER:
+  case TSCOPE_OP_RECV:
+    return TSCOPE_OP_SEND;
+  default:
+    return op;
+  }
+}
+
+static bool is_p2p(u8 op) {
+  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
+}
+
+/* Communicator and sequence as one sortable number; point-to-point is numbered apart. */
+struct keyed {
+  u64 key;
+  u32 index;
+};
+
+static u64 key_of(u32 comm, u32 seq, bool p2p) {
+  return (u64)(comm & INT32_MAX) << 33 | (u64)p2p << 32 | seq;
+}
+
+static int by_key(const void *left, const void *right) {
+  u64 a = *(const u64 *)left, b = *(const u64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+static bool is_named(u32 comm, u32 seq) {
+  return comm != TSCOPE_UNKNOWN && seq != TSCOPE_UNKNOWN;
+}
+
+/* Calls by what runs and waits name them by. */
+struct call_index {
+  struct keyed *at;
+  u32 n;
+};
+
+static int index_calls(const struct spine *spine, struct call_index *index) {
+  u32 named = 0, n = spine->calls.n;
+  for (u32 i = 0; i < spine->runs.n; i++)
+    named += is_named(spine->runs.at[i].comm, spine->runs.at[i].seq);
+  for (u32 i = 0; i < spine->waits.n; i++)
+    named += is_named(spine->waits.at[i].comm, spine->waits.at[i].seq);
+  for (u32 i = 0; i < spine->insides.n; i++)
+    named += is_named(spine->insides.at[i].comm, spine->insides.at[i].seq);
+  if (named == 0 || n == 0)
+    return 0;
+  index->at = malloc(n * sizeof *index->at);
+  if (!index->at)
+    return -ENOMEM;
+  index->n = n;
+  for (u32 i = 0; i < n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    u32 comm = call->comm < spine->definitions.n_comms ? spine->definitions.comms[call->comm].comm
+                                                       : TSCOPE_UNKNOWN;
+    index->at[i] = (struct keyed){key_of(comm, call->seq, is_p2p(call->op)), i};
+  }
+  qsort(index->at, n, sizeof *index->at, by_key);
+  return 0;
+}
+
+/* `p2p` says which numbering to try first: names do not tell an all-to-all from sends. */
+static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p) {
+  struct keyed *found = NULL;
+  for (int i = 0; i < 2 && !found && index->n && is_named(comm, seq); i++) {
+    struct keyed wanted = {.key = key_of(comm, seq, p2p != (i == 1))};
+    found = bsearch(&wanted, index->at, index->n, sizeof *index->at, by_key);
+  }
+  return found ? found->index : INDEX_NONE;
+}
+
+/* A run named after a call of a group is that of all the group's calls on its communicator and
+ * stream, which lie close to each other. */
+static void settle_with_group(struct spine *spine, u32 call, u32 run) {
+  const struct spine_call *named = &spine->calls.at[call];
+  spine->calls.at[call].run = run;
+  for (u32 i = call + 1; named->group && i < spine->calls.n; i++) {
+    struct spine_call *other = &spine->calls.at[i];
+    if (other->thread == named->thread && other->group != named->group)
+      return;
+    if (other->group == named->group && other->comm == named->comm &&
+        other->stream == named->stream && other->run == INDEX_NONE && !other->failed)
+      other->run = run;
+  }
+}
+
+/* Runs and waits that say themselves which collective they are of. */
+static int pair_named(struct spine *spine, bool *run_taken) {
+  struct call_index index = {0};
+  int result = index_calls(spine, &index);
+  for (u32 i = 0; i < spine->runs.n && result == 0; i++) {
+    const struct spine_run *run = &spine->runs.at[i];
+    u32 call = find_call(&index, run->comm, run->seq, run->op == TSCOPE_OP_SEND);
+    run_taken[i] = call != INDEX_NONE;
+    if (call == INDEX_NONE)
+      continue;
+    settle_with_group(spine, call, i);
+    if (spine->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own word does not say */
+      spine->runs.at[i].stream = spine->calls.at[call].stream;
+  }
+  for (u32 i = 0; i < spine->insides.n && result == 0; i++) {
+    struct spine_inside *inside = &spine->insides.at[i];
+    inside->call = find_call(&index, inside->comm, inside->seq, is_p2p(inside->op));
+  }
+  for (u32 i = 0; i < spine->waits.n && result == 0; i++)
+    spine->waits.at[i].call =
+        find_call(&index, spine->waits.at[i].comm, spine->waits.at[i].seq, false);
+  free(index.at);
+  return result;
+}
+
+/* One launch: a call outside any group, or all of a group's calls on one communicator and stream,
+ * which NCCL launches together when the outermost group ends. */
+struct unit {
+  i64 launched;
+  u32 first_call, last_call; /* its calls are among these: same group, communicator and stream */
+  u32 group, comm;
+  u32 turn; /* stretch of time with the GPU clock source open */
+  u16 stream;
+  u8 op; /* 0 when it mixes several */
+};
+
+struct units {
+  VECTOR(struct unit) list;
+};
+
+static int by_group(const void *left, const void *right) {
+  const struct spine_group *a = left, *b = right;
+  return a->group < b->group ? -1 : a->group > b->group;
+}
+
+/* Sets calls.launched to the end of their group, and calls.failed where that launched nothing. */
+static int find_launches(struct spine *spine) {
+  u32 n = spine->groups.n;
+  if (n == 0)
+    return 0;
+  struct spine_group *groups = malloc(n * sizeof *groups);
+  if (!groups)
+    return -ENOMEM;
+  memcpy(groups, spine->groups.at, n * sizeof *groups);
+  qsort(groups, n, sizeof *groups, by_group);
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    struct spine_call *call = &spine->calls.at[i];
+    struct spine_group wanted = {.group = call->group};
+    struct spine_group *group =
+        call->group ? bsearch(&wanted, groups, n, sizeof *groups, by_group) : NULL;
+    if (group && group->start > call->launched)
+      call->launched = group->start;
+    if (group && group->failed)
+      call->failed = true;
+  }
+  free(groups);
+  return 0;
+}
+
+bool launches_kernel(const struct spine *spine, const struct spine_call *call) {
+  return call->stream != TSCOPE_NO_STREAM && !call->failed && call->run == INDEX_NONE &&
+         !spine_call_is_idle(spine, call);
+}
+
+#define GROUP_REACH 64u /* units of one group lie close to each other */
+
+static struct unit *unit_of(struct units *units, const struct spine_call *call) {
+  if (call->group == 0)
+    return NULL;
+  for (u32 back = 1; back <= units->list.n && back <= GROUP_REACH; back++) {
+    struct unit *unit = &units->list.at[units->list.n - back];
+    if (unit->group == call->group && unit->comm == call->comm && unit->stream == call->stream)
+      return unit;
+  }
+  return NULL;
+}
+
+static int make_units(struct spine *spine, struct units *units) {
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    bool here = launches_kernel(spine, call) && !(call->replayed && spine->tells_graphs);
+    u32 turn = here ? spine_gpu_turn(spine, call->launched, false) : INDEX_NONE;
+    if (turn == INDEX_NONE)
+      continue;
+    struct unit *unit = unit_of(units, call);
+    if (unit) {
+      unit->last_call = i;
+      unit->op = unit->op == kernel_op(call->op) ? unit->op : 0;
+    } else if (!VECTOR_PUSH(&units->list, (struct unit){.launched = call->launched,
+                                                        .first_call = i,
+                                                        .last_call = i,
+                                                        .group = call->group,
+                                                        .comm = call->comm,
+                                                        .turn = turn,
+                                                        .stream = call->stream,
+                                                        .op = kernel_op(call->op)})) {
+      return -ENOMEM;
+    }
+  }
+  return 0;
+}
+
+static void settle_unit(struct spine *spine, const struct unit *unit, u32 run) {
+  for (u32 i = unit->first_call; i <= unit->last_call; i++) {
+    struct spine_call *call = &spine->calls.at[i];
+    if (call->group == unit->group && call->comm == unit->comm && call->stream == unit->stream &&
+        launches_kernel(spine, call))
+      call->run = run;
+  }
+}
+
+struct stream_lists {
+  struct ordered *causes, *effects;
+  u32 *cause_units, *effect_runs, *effect_of;
+  u32 *turns; /* [runs] of spine.runs */
+};
+
+static int by_ordered_time(const void *left, const void *right) {
+  const struct unit *a = left, *b = right;
+  return a->launched < b->launched ? -1 : a->launched > b->launched;
+}
+
+/* Pairs what was launched and what ran while the source was open once. */
+static void pair_turn(struct spine *spine, const struct units *units, u32 n_causes, u32 n_effects,
+                      struct stream_lists *from, bool *run_taken) {
+  pair_in_order(from->causes, n_causes, from->effects, n_effects, spine->end_lost, from->effect_of);
+  for (u32 i = 0; i < n_causes; i++) {
+    if (from->effect_of[i] == INDEX_NONE)
+      continue;
+    u32 run = from->effect_runs[from->effect_of[i]];
+    settle_unit(spine, &units->list.at[from->cause_units[i]], run);
+    run_taken[run] = true;
+  }
+}
+
+/* Pairs the launch units of one stream with the runs seen on it. Both lists are in order of time,
+ * so those of one turn are adjacent. */
+static void pair_stream(struct spine *spine, const struct units *units, u16 stream, bool *run_taken,
+                        struct stream_lists *lists) {
+  u32 n_causes = 0, n_effects = 0;
+  for (u32 i = 0; i < units->list.n; i++) {
+    const struct unit *unit = &units->list.at[i];
+    if (unit->stream != stream)
+      continue;
+    lists->cause_units[n_causes] = i;
+    lists->causes[n_causes++] = (struct ordered){unit->launched, unit->op};
+  }
+  for (u32 i = 0; i < spine->runs.n; i++) {
+    const struct spine_run *run = &spine->runs.at[i];
+    if (run->stream != stream || run->graph || run_taken[i])
+      continue;
+    lists->effect_runs[n_effects] = i;
+    lists->effects[n_effects++] = (struct ordered){run->start, run->op};
+  }
+  for (u32 cause = 0, effect = 0; cause < n_causes;) {
+    u32 turn = units->list.at[lists->cause_units[cause]].turn, causes = 0, effects = 0;
+    while (effect < n_effects && lists->turns[lists->effect_runs[effect]] < turn)
+      effect++;
+    while (cause + causes < n_causes &&
+           units->list.at[lists->cause_units[cause + causes]].turn == turn)
+      causes++;
+    while (effect + effects < n_effects &&
+           lists->turns[lists->effect_runs[effect + effects]] == turn)
+      effects++;
+    struct stream_lists part = {.causes = lists->causes + cause,
+                                .effects = lists->effects + effect,
+                                .cause_units = lists->cause_units + cause,
+                                .effect_runs = lists->effect_runs + effect,
+                                .effect_of = lists->effect_of};
+    pair_turn(spine, units, causes, effects, &part, run_taken);
+    cause += causes;
+    effect += effects;
+  }
+}
+
+static int pair_streams(struct spine *spine, const struct units *units, bool *run_taken) {
+  u32 n = units->list.n, m = spine->runs.n;
+  struct stream_lists lists = {.causes = malloc((n + 1) * sizeof *lists.causes),
+                               .effects = malloc((m + 1) * sizeof *lists.effects),
+                               .cause_units = malloc((n + 1) * sizeof(u32)),
+                               .effect_runs = malloc((m + 1) * sizeof(u32)),
+                               .effect_of = malloc((n + 1) * sizeof(u32)),
+                               .turns = malloc((m + 1) * sizeof(u32))};
+  u32 streams = 1;
+  for (u32 i = 0; i < n; i++)
+    if (units->list.at[i].stream >= streams)
+      streams = units->list.at[i].stream + 1u;
+  bool *done = calloc(streams, 1);
+  bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
+              lists.effect_of && lists.turns && done;
+  for (u32 i = 0; i < m && room; i++)
+    lists.turns[i] = spine_gpu_turn(spine, spine->runs.at[i].start, true);
+  for (u32 i = 0; i < n && room; i++) {
+    u16 stream = units->list.at[i].stream;
+    if (!done[stream])
+      pair_stream(spine, units, stream, run_taken, &lists);
+    done[stream] = true;
+  }
+  free(lists.causes);
+  free(lists.effects);
+  free(lists.cause_units);
+  free(lists.effect_runs);
+  free(lists.effect_of);
+  free(lists.turns);
+  free(done);
+  return room ? 0 : -ENOMEM;
+}
+
+int pair_runs(struct spine *spine) {
+  struct units units = {0};
+  bool *run_taken = calloc(spine->runs.n + 1, 1);
+  int result = run_taken ? find_launches(spine) : -ENOMEM;
+  if (result == 0)
+    result = pair_named(spine, run_taken);
+  if (result == 0)
+    result = pair_replays(spine, run_taken);
+  if (result == 0)
+    result = make_units(spine, &units);
+  if (result == 0) {
+    if (units.list.n)
+      qsort(units.list.at, units.list.n, sizeof *units.list.at, by_ordered_time);
+    result = pair_streams(spine, &units, run_taken);
+  }
+  for (u32 i = spine->calls.n; i-- > 0 && result == 0;) {
+    u32 run = spine->calls.at[i].run;
+    bool idle = run == INDEX_NONE && spine_call_is_idle(spine, &spine->calls.at[i]);
+    spine->idle_calls += idle;
+    spine->unpaired_calls += run == INDEX_NONE && !idle;
+    spine->replayed_runs += run != INDEX_NONE && spine->calls.at[i].replayed;
+    if (run != INDEX_NONE)
+      spine->runs.at[run].first_call = i;
+  }
+  for (u32 i = 0; i < spine->runs.n && result == 0; i++)
+    spine->unpaired_runs += !run_taken[i];
+  free(units.list.at);
+  free(run_taken);
+  return result;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/processes.h"
+
+#include <errno.h>
+
+static int note(struct processes *processes, const char *text) {
+  return text && VECTOR_PUSH(&processes->notes, text) ? 0 : -ENOMEM;
+}
+
+static int by_start(const void *left, const void *right) {
+  const struct process *a = left, *b = right;
+  u64 start_a = a->entry->header.start_realtime_ns, start_b = b->entry->header.start_realtime_ns;
+  if (start_a != start_b)
+    return start_a < start_b ? -1 : 1;
+  return strcmp(a->entry->path, b->entry->path);
+}
+
+static bool rank_seen(const struct processes *processes, u32 from, u32 to, u32 rank) {
+  for (u32 i = from; i < to; i++)
+    if (processes->at[i].rank == rank)
+      return true;
+  return false;
+}
+
+static int drop_earlier_attempts(struct processes *processes) {
+  u32 attempt = 0, attempts = 1;
+  for (u32 i = 0; i < processes->n; i++) {
+    u32 rank = processes->at[i].rank;
+    if (rank == TSCOPE_UNKNOWN_RANK || !rank_seen(processes, attempt, i, rank))
+      continue;
+    attempt = i;
+    attempts++;
+  }
+  if (attempt == 0)
+    return 0;
+  memmove(processes->at, processes->at + attempt, (processes->n - attempt) * sizeof *processes->at);
+  processes->n -= attempt;
+  return note(processes, arena_printf(processes->arena,
+                                      "the job was started %u times under this run identity; only "
+                                      "the last start is shown (%u earlier processes left out)",
+                                      attempts, attempt));
+}
+
+int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
+  *processes = (struct processes){.arena = arena};
+  processes->at = calloc(run->n_entries + 1, sizeof *processes->at);
+  int result = processes->at ? 0 : -ENOMEM;
+  for (u32 i = 0; i < run->n_entries && result == 0; i++) {
+    const struct trace_entry *entry = &run->entries[i];
+    if (entry->problem)
+      result = note(processes, arena_printf(arena, "%s %s", entry->path, entry->problem));
+    else
+      processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
+  }
+  if (result == 0 && processes->n)
+    qsort(processes->at, processes->n, sizeof *processes->at, by_start);
+  return result == 0 ? drop_earlier_attempts(processes) : result;
+}
+
+/* The rank in the widest communicator that is nobody's part: the job's own. */
+static u32 rank_from_comms(const struct definitions *definitions) {
+  u32 rank = TSCOPE_UNKNOWN_RANK, widest = 0;
+  for (u32 i = 0; i < definitions->n_comms; i++) {
+    const struct comm_definition *comm = &definitions->comms[i];
+    if (comm->parent == 0 && comm->size > widest && comm->rank < comm->size) {
+      widest = comm->size;
+      rank = comm->rank;
+    }
+  }
+  return rank;
+}
+
+static int leave_out(struct processes *processes, struct process *process, const char *why) {
+  process->left_out = true;
+  return note(processes,
+              arena_printf(processes->arena, "process %u on %s is left out: %s",
+                           process->entry->header.pid, process->entry->header.host, why));
+}
+
+static int number_unknown(struct processes *processes, struct process *process, bool others) {
+  if (others && process->spine.calls.n == 0)
+    return leave_out(processes, process, "its rank is not known and it took part in no collective");
+  u32 rank = 0;
+  while (rank_seen(processes, 0, processes->n, rank))
+    rank++;
+  process->rank = rank;
+  if (processes->n == 1)
+    return 0;
+  return note(processes,
+              arena_printf(processes->arena,
+                           "the rank of process %u on %s is not known; it is shown as %u",
+                           process->entry->header.pid, process->entry->header.host, rank));
+}
+
+int processes_number(struct processes *processes) {
+  bool others = false;
+  int result = 0;
+  for (u32 i = 0; i < processes->n; i++) {
+    struct process *process = &processes->at[i];
+    if (process->rank == TSCOPE_UNKNOWN_RANK)
+      process->rank = rank_from_comms(&process->spine.definitions);
+    others |= process->rank != TSCOPE_UNKNOWN_RANK;
+  }
+  for (u32 i = processes->n; i-- > 0 && result == 0;) {
+    struct process *process = &processes->at[i];
+    if (process->rank == TSCOPE_UNKNOWN_RANK)
+      result = number_unknown(processes, process, others);
+    else if (rank_seen(processes, i + 1, processes->n, process->rank))
+      result = leave_out(processes, process, "a later process has the same rank");
+  }
+  return result;
+}
+
+void processes_release(struct processes *processes) {
+  for (u32 i = 0; i < processes->n; i++)
+    if (processes->at[i].spine_read)
+      spine_release(&processes->at[i].spine);
+  free(processes->at);
+  free(processes->notes.at);
+  *processes = (struct processes){0};
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From trace files to ranks: which process is which rank, and which are left out.
+ */
+#ifndef TSCOPE_PROCESSES_H
+#define TSCOPE_PROCESSES_H
+
+#include "model/internal.h"
+#include "import/tscope/files/trace_dir.h"
+
+struct process {
+  const struct trace_entry *entry;
+  struct spine spine;
+  u32 rank; /* TSCOPE_UNKNOWN_RANK while not known */
+  bool spine_read;
+  bool left_out;
+};
+
+struct processes {
+  struct process *at; /* in order of start */
+  u32 n;
+  struct arena *arena;
+  VECTOR(const char *) notes;
+};
+
+/* Lists the readable files of a run. A job restarted under the same run identity shows a rank
+ * twice: only the processes from the last restart on are kept, and a note says so. 0, or -ENOMEM.
+ */
+int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
+
+/* After the spines are read: adds processes of other runs that are ranks of this one all the same,
+ * and says so in a note. 0, or -ENOMEM. */
+int processes_join_strays(struct processes *processes, const struct trace_runs *runs,
+                          const struct trace_run *run);
+
+/* After the spines are read: ranks that no environment told, from the widest communicator; then
+ * what still has no rank, or one that another process has. 0, or -ENOMEM. */
+int processes_number(struct processes *processes);
+
+void processes_release(struct processes *processes);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks of a run that their launchers gave another name: Lightning's first rank starts the others
+ * itself, torchrun started by hand on each host knows nothing of the other hosts. A process of
+ * another run belongs to this one when this one lacks ranks of its widest communicator, the process
+ * was a member of that communicator under a rank that is lacking, both ran at one time, and they
+ * met at the same port as far as they tell. Communicators of gloo are called alike in every job,
+ * hence the other conditions.
+ */
+#include <errno.h>
+
+#include "import/tscope/processes.h"
+
+struct world {
+  const struct comm_definition *comm; /* the widest that is nobody's part; NULL: none known */
+  u32 found;                          /* members that are there */
+};
+
+static const struct comm_definition *membership(const struct process *process,
+                                                const struct comm_definition *like) {
+  const struct definitions *definitions = &process->spine.definitions;
+  const struct comm_definition *widest = NULL;
+  for (u32 i = 0; i < definitions->n_comms; i++) {
+    const struct comm_definition *comm = &definitions->comms[i];
+    bool fits = comm->parent == 0 && comm->rank < comm->size && comm->size > 1;
+    if (fits && like && comm->identity == like->identity && comm->size == like->size)
+      return comm;
+    if (fits && !like && (!widest || comm->size > widest->size))
+      widest = comm;
+  }
+  return widest;
+}
+
+static struct world find_world(const struct processes *processes) {
+  struct world world = {NULL, 0};
+  for (u32 i = 0; i < processes->n; i++) {
+    const struct comm_definition *comm =
+        processes->at[i].spine_read ? membership(&processes->at[i], NULL) : NULL;
+    if (comm && (!world.comm || comm->size > world.comm->size))
+      world.comm = comm;
+  }
+  for (u32 i = 0; i < processes->n && world.comm; i++)
+    world.found += processes->at[i].spine_read && membership(&processes->at[i], world.comm);
+  return world;
+}
+
+static bool at_one_time(const struct tscope_file_header *a, const struct tscope_file_header *b) {
+  u64 end_a = a->closed_realtime_ns ? a->closed_realtime_ns : UINT64_MAX;
+  u64 end_b = b->closed_realtime_ns ? b->closed_realtime_ns : UINT64_MAX;
+  return a->start_realtime_ns <= end_b && b->start_realtime_ns <= end_a;
+}
+
+/* When a process is known to have lived last: a killed one tells only by its last anchor, of which
+ * there is one every ten seconds. */
+static u64 last_seen(const struct process *process) {
+  const u64 between_anchors = 10000000000;
+  const struct tscope_file_header *header = &process->entry->header;
+  const struct definitions *definitions = &process->spine.definitions;
+  i64 anchor = definitions->last_anchor + definitions->realtime_minus_monotonic;
+  if (header->closed_realtime_ns)
+    return header->closed_realtime_ns;
+  u64 seen = definitions->last_anchor && anchor > 0 ? (u64)anchor : 0;
+  return (seen > header->start_realtime_ns ? seen : header->start_realtime_ns) + between_anchors;
+}
+
+static bool lived_together(const struct process *a, const struct process *b) {
+  return a->entry->header.start_realtime_ns <= last_seen(b) &&
+         b->entry->header.start_realtime_ns <= last_seen(a);
+}
+
+/* The value of MASTER_PORT among the lines of a process's environment; NULL if it does not tell. */
+static const char *meeting_port(const struct process *process, size_t *length) {
+  static const char name[] = "MASTER_PORT=";
+  const char *lines = process->spine.definitions.info[TSCOPE_INFO_ENVIRONMENT];
+  const char *at = lines ? strstr(lines, name) : NULL;
+  at = at ? at + sizeof name - 1 : NULL;
+  *length = at ? strcspn(at, "\n") : 0;
+  return at;
+}
+
+static bool meet_alike(const struct process *a, const struct process *b) {
+  size_t length_a, length_b;
+  const char *port_a = meeting_port(a, &length_a), *port_b = meeting_port(b, &length_b);
+  return !port_a || !port_b || (length_a == length_b && !memcmp(port_a, port_b, length_a));
+}
+
+static bool belongs(const struct processes *processes, const struct world *world,
+                    const struct process *stray) {
+  const struct comm_definition *own = membership(stray, world->comm);
+  bool met = false;
+  for (u32 i = 0; i < processes->n && own; i++) {
+    const struct process *process = &processes->at[i];
+    const struct comm_definition *other =
+        process->spine_read ? membership(process, world->comm) : NULL;
+    if (!other)
+      continue;
+    if (other->rank == own->rank || !meet_alike(process, stray))
+      return false;
+    met |= lived_together(process, stray);
+  }
+  return met;
+}
+
+static bool may_belong(const struct processes *processes, const struct trace_entry *entry) {
+  bool any = false;
+  for (u32 i = 0; i < processes->n && !entry->problem; i++)
+    any |= at_one_time(&processes->at[i].entry->header, &entry->header);
+  return any;
+}
+
+static int add(struct processes *processes, const struct process *stray) {
+  const char *note =
+      arena_printf(processes->arena,
+                   "process %u on %s was recorded as run %s; it is a rank of this "
+                   "run, by the communicator they share",
+                   stray->entry->header.pid, stray->entry->header.host, stray->entry->run);
+  if (!note || !VECTOR_PUSH(&processes->notes, note))
+    return -ENOMEM;
+  struct process *more = realloc(processes->at, (processes->n + 1) * sizeof *processes->at);
+  if (!more)
+    return -ENOMEM;
+  processes->at = more;
+  processes->at[processes->n++] = *stray;
+  return 0;
+}
+
+int processes_join_strays(struct processes *processes, const struct trace_runs *runs,
+                          const struct trace_run *run) {
+  struct world world = find_world(processes);
+  for (u32 r = 0; r < runs->n_runs && world.comm && world.found < world.comm->size; r++) {
+    const struct trace_run *other = &runs->runs[r];
+    for (u32 i = 0; i < other->n_entries && other != run && world.found < world.comm->size; i++) {
+      struct process stray = {.entry = &other->entries[i], .rank = other->entries[i].header.rank};
+      struct trace_file file;
+      char why[256];
+      if (!may_belong(processes, stray.entry) ||
+          trace_file_open(&file, stray.entry->path, why, sizeof why) < 0)
+        continue;
+      int result = spine_read(&stray.spine, &file);
+      trace_file_close(&file);
+      if (result < 0)
+        return result;
+      stray.spine_read = true;
+      if (!belongs(processes, &world, &stray)) {
+        spine_release(&stray.spine);
+        continue;
+      }
+      result = add(processes, &stray);
+      if (result < 0) {
+        spine_release(&stray.spine);
+        return result;
+      }
+      world = find_world(processes);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/rank_events.h"
+
+#include "import/tscope/graph_replays.h"
+
+#include <errno.h>
+
+#define MOST_MEMORY_DEVICES 64u
+
+enum { GPU_OVERHEADS = 16 };
+
+struct reading {
+  struct spine *spine;
+  struct chunk_clock clock;
+  struct graph_replays graphs;
+  u32 thread;
+  u8 *op_of_string;   /* [n_strings] */
+  const char **words; /* [n_strings] copies in the spine's arena, NULL until asked for */
+  u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
+  bool *is_collective;             /* [n_strings] whether a kernel of that name is one */
+  i64 gpu_last;                    /* when the last work seen on the GPU was over; NS_UNKNOWN */
+  u32 replay; /* correlation of the graph replay whose kernels were last seen */
+};
+
+u32 spine_comm_index(const struct definitions *definitions, u32 number) {
+  for (u32 i = definitions->n_comms; i-- > 0;)
+    if (definitions->comms[i].comm == number)
+      return i;
+  return INDEX_NONE;
+}
+
+static void seen(struct spine *spine, i64 time) {
+  if (time == NS_UNKNOWN)
+    return;
+  if (spine->begin == NS_UNKNOWN || time < spine->begin)
+    spine->begin = time;
+  if (spine->end == NS_UNKNOWN || time > spine->end)
+    spine->end = time;
+}
+
+/* Start and end of a spine record whose first field is its u64 duration. */
+static struct interval span_of(struct reading *reading, const struct tscope_record *record,
+                               u64 time) {
+  u64 dur;
+  memcpy(&dur, record + 1, sizeof dur);
+  struct interval span = {chunk_ns(&reading->clock, time),
+                          chunk_end_ns(&reading->clock, time, dur)};
+  if (span.end != NS_UNKNOWN && span.end < span.start)
+    span.end = span.start;
+  seen(reading->spine, span.end);
+  return span;
+}
+
+/* A call that has not returned has not failed; one that NCCL goes on with by itself neither. */
+static bool is_failure(struct interval span, i32 result) {
+  return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
+}
+
+static bool take_call(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_record *call = (const void *)record;
+  struct spine *spine = reading->spine;
+  struct interval span = span_of(reading, record, time);
+  return VECTOR_PUSH(&spine->calls,
+                     (struct spine_call){.start = span.start,
+                                         .end = span.end,
+                                         .launched = span.start,
+                                         .count = call->count,
+                                         .bytes = call->bytes,
+                                         .comm = spine_comm_index(&spine->definitions, call->comm),
+                                         .seq = call->seq,
+                                         .group = call->group,
+                                         .peer = call->peer,
+                                         .thread = reading->thread,
+                                         .run = INDEX_NONE,
+                                         .collective = INDEX_NONE,
+                                         .arrival = INDEX_NONE,
+                                         .stream = call->stream,
+                                         .op = (u8)record->tag,
+                                         .dtype = call->dtype,
+                                         .redop = call->redop,
+                                         .failed = is_failure(span, call->result)});
+}
+
+static void worked_until(struct reading *reading, i64 end) {
+  if (end != NS_UNKNOWN && (reading->gpu_last == NS_UNKNOWN || end > reading->gpu_last))
+    reading->gpu_last = end;
+}
+
+static bool take_run(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_run_record *run = (const void *)record;
+  struct spine *spine = reading->spine;
+  struct interval span = span_of(reading, record, time);
+  worked_until(reading, span.end);
+  u8 op = run->name < spine->definitions.n_strings ? reading->op_of_string[run->name] : 0;
+  struct tscope_graph_node node = {0};
+  if (8u * record->words >= sizeof *run + sizeof node)
+    memcpy(&node, run + 1, sizeof node);
+  return VECTOR_PUSH(&spine->runs, (struct spine_run){.start = span.start,
+                                                      .end = span.end,
+                                                      .node = node.node,
+                                                      .graph = node.graph,
+                                                      .comm = run->comm,
+                                                      .seq = run->seq,
+                                                      .name = run->name,
+                                                      .correlation = run->correlation,
+                                                      .first_call = INDEX_NONE,
+                                                      .thread = reading->thread,
+                                                      .stream = record->tag,
+                                                      .op = op});
+}
+
+/* A string that is kept; NULL for none. False when memory ran out. */
+static bool keep_word(struct reading *reading, u32 string, const char **word) {
+  const char *text = definition_string(&reading->spine->definitions, string);
+  *word = NULL;
+  if (!text)
+    return true;
+  if (!reading->words[string])
+    reading->words[string] = arena_text(&reading->spine->arena, text);
+  return (*word = reading->words[string]) != NULL;
+}
+
+static bool take_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_collective_inside_record *inside = (const void *)record;
+  struct interval span = span_of(reading, record, time);
+  struct spine_inside item = {.start = span.start,
+                              .end = span.end,
+                              .gpu_start = inside->gpu_start,
+                              .gpu_stop = inside->gpu_stop,
+                              .comm = inside->comm,
+                              .seq = inside->seq,
+                              .call = INDEX_NONE,
+                              .channels = inside->channels,
+                              .op = (u8)record->tag};
+  return keep_word(reading, inside->algorithm, &item.algorithm) &&
+         keep_word(reading, inside->protocol, &item.protocol) &&
+         VECTOR_PUSH(&reading->spine->insides, item);
+}
+
+static u32 hash_of(const char *text) {
+  u32 hash = 2166136261u;
+  for (; text && *text; text++)
+    hash = (hash ^ (u8)*text) * 16777619u;
+  return hash;
+}
+
+static bool take_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_phase_record *phase = (const void *)record;
+  const char *name = definition_string(&reading->spine->definitions, phase->name);
+  struct interval span = span_of(reading, record, time);
+  return VECTOR_PUSH(&reading->spine->phases, (struct spine_phase){.start = span.start,
+                                                                   .end = span.end,
+                                                                   .name = phase->name,
+                                                                   .name_hash = hash_of(name),
+                                                                   .thread = reading->thread,
+                                                                   .kind = (u8)record->tag});
+}
+
+static bool take_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_scalar_record *scalar = (const void *)record;
+  struct spine *spine = reading->spine;
+  struct spine_scalar item = {.time = chunk_ns(&reading->clock, time),
+                              .step = scalar->step,
+                              .name = definition_string(&spine->definitions, scalar->name)};
+  memcpy(&item.value, &scalar->bits, sizeof item.value);
+  if (item.name && !(item.name = arena_text(&spine->arena, item.name)))
+    return false;
+  return VECTOR_PUSH(&spine->scalars, item);
+}
+
+static bool note_memory(struct spine *spine, u16 device) {
+  for (u32 i = 0; i < spine->memory_devices.n; i++)
+    if (spine->memory_devices.at[i] == device)
+      return true;
+  return spine->memory_devices.n >= MOST_MEMORY_DEVICES ||
+         VECTOR_PUSH(&spine->memory_devices, device);
+}
+
+static bool take_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
+  const struct tscope_gpu_clock_record *clock = (const void *)record;
+  return VECTOR_PUSH(&reading->spine->gpu_states,
+                     (struct spine_gpu_state){.time = chunk_ns(&reading->clock, time),
+                                              .reason_string = clock->reason,
+                                              .clock = (u8)record->tag});
+}
+
+/* Totals run on: the largest of each kind counts. */
+static void take_gpu_overhead(struct reading *reading, const struct tscope_record *record) {
+  u64 ns = ((const struct tscope_gpu_overhead_record *)(const void *)record)->ns;
+  u64 *most = &reading->gpu_overhead[record->tag % GPU_OVERHEADS];
+  *most = ns > *most ? ns : *most;
+}
+
+static bool take(struct reading *reading, const struct tscope_record *record, u64 time) {
+  struct spine *spine = reading->spine;
+  switch (record->type) {
+  case TSCOPE_REC_COLLECTIVE:
+    return take_call(reading, record, time);
+  case TSCOPE_REC_GRAPH:
+  case TSCOPE_REC_GRAPH_BODY:
+  case TSCOPE_REC_GRAPH_CHILD:
+  case TSCOPE_REC_GRAPH_COLLECTIVE:
+    return graph_replays_take(&reading->graphs, spine, record,
+                              (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
+  case TSCOPE_REC_GRAPH_REPLAY:
+    return graph_replays_take(&reading->graphs, spine, record, span_of(reading, record, time),
+                              reading->thread);
+  case TSCOPE_REC_COLLECTIVE_RUN:
+    return take_run(reading, record, time);
+  case TSCOPE_REC_COLLECTIVE_INSIDE:
+    return take_inside(reading, record, time);
+  case TSCOPE_REC_PHASE:
+    return take_phase(reading, record, time);
+  case TSCOPE_REC_SCALAR:
+    return take_scalar(reading, record, time);
+  case TSCOPE_REC_GPU_CLOCK:
+    return take_gpu_clock(reading, record, time);
+  case TSCOPE_REC_GPU_ANCHOR: {
+    u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
+    if (error > spine->gpu_event_error_ns)
+      spine->gpu_event_error_ns = error;
+    return true;
+  }
+  case TSCOPE_REC_GPU_OVERHEAD:
+    take_gpu_overhead(reading, record);
+    return true;
+  case TSCOPE_REC_GROUP: {
+    const struct tscope_group_record *group = (const void *)record;
+    struct interval span = span_of(reading, record, time);
+    bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
+    return VECTOR_PUSH(&spine->groups, (struct spine_group){span.start, span.end, group->group,
+                                                            reading->thread, failed});
+  }
+  case TSCOPE_REC_COMM_WAIT: {
+    const struct tscope_comm_wait_record *wait = (const void *)record;
+    struct interval span = span_of(reading, record, time);
+    return VECTOR_PUSH(&spine->waits, (struct spine_wait){span.start, span.end, wait->comm,
+                                                          wait->seq, INDEX_NONE, reading->thread});
+  }
+  case TSCOPE_REC_STEP_RANGE: {
+    const struct tscope_step_range_record *range = (const void *)record;
+    struct interval span = span_of(reading, record, time);
+    return VECTOR_PUSH(
+        &spine->step_ranges,
+        (struct spine_step_range){span.start, span.end, range->number, reading->thread});
+  }
+  case TSCOPE_REC_STEP: {
+    const struct tscope_step_record *mark = (const void *)record;
+    return VECTOR_PUSH(&spine->marks,
+                       (struct spine_mark){chunk_ns(&reading->clock, time), mark->step});
+  }
+  case TSCOPE_REC_MEMORY:
+    return note_memory(spine, record->tag);
+  default:
+    return true;
+  }
+}
+
+static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    u64 time = trace_time(&cursor, record);
+    bool definition = record->type == TSCOPE_REC_STRING || record->type == TSCOPE_REC_SHAPE;
+    if (!definition)
+      seen(reading->spine, chunk_ns(&reading->clock, time));
+    if (!take(reading, record, time))
+      return false;
+  }
+  return true;
+}
+
+/* Kernels of collectives are launched inside calls that have records of their own. */
+static bool launches_collective(const struct reading *reading, const struct tscope_record *record) {
+  const struct definitions *definitions = &reading->spine->definitions;
+  u32 shape = ((const struct tscope_launch_record *)record)->shape;
+  u32 name = shape < definitions->n_shapes ? definitions->shapes[shape].kernel : 0;
+  return name < definitions->n_strings && reading->is_collective[name];
+}
+
+/* The kernels of one replay are the run of one launch. */
+static bool begins_run(struct reading *reading, const struct tscope_record *record) {
+  const struct tscope_gpu_kernel_record *kernel = (const void *)record;
+  if (!kernel->graph)
+    return true;
+  bool begins = kernel->correlation != reading->replay;
+  reading->replay = kernel->correlation;
+  return begins;
+}
+
+/* Counts only; the first and the last record's times bound what lies between. */
+static bool count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    u64 time = trace_time(&cursor, record);
+    earliest = time < earliest ? time : earliest;
+    latest = time > latest ? time : latest;
+    bool counted = record->type == TSCOPE_REC_LAUNCH       ? !launches_collective(reading, record)
+                   : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
+                                                           : true;
+    counts[record->type] += counted;
+    if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_FILL) {
+      u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
+      u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
+      gpu_latest = end > gpu_latest ? end : gpu_latest;
+    }
+    if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
+        !note_memory(reading->spine, record->tag))
+      return false;
+  }
+  struct spine *spine = reading->spine;
+  spine->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
+  spine->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
+  spine->named_ranges += counts[TSCOPE_REC_RANGE];
+  if (earliest != UINT64_MAX) {
+    seen(spine, chunk_ns(&reading->clock, earliest));
+    seen(spine, chunk_ns(&reading->clock, latest));
+  }
+  if (gpu_latest) {
+    worked_until(reading, chunk_ns(&reading->clock, gpu_latest));
+    seen(spine, chunk_ns(&reading->clock, gpu_latest));
+  }
+  return true;
+}
+
+static int read_chunks(struct reading *reading, const struct trace_file *file, u8 *buffer) {
+  struct trace_chunk chunk;
+  for (u32 i = 0; i < file->n_chunks; i++) {
+    if (trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
+      continue;
+    reading->thread = chunk.header.thread;
+    reading->clock = chunk_clock(&reading->spine->definitions.ticks, &chunk.header);
+    bool detail = chunk.header.home == TSCOPE_DETAIL;
+    if (!(detail ? count_detail_chunk(reading, &chunk) : read_spine_chunk(reading, &chunk)))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+/* All list elements start with their i64 time. */
+static int by_time(const void *left, const void *right) {
+  i64 a = *(const i64 *)left, b = *(const i64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+#define SORT_BY_TIME(vector)                                                                       \
+  do {                                                                                             \
+    bool sorted_ = true;                                                                           \
+    for (u32 i_ = 1; i_ < (vector)->n && sorted_; i_++)                                            \
+      sorted_ = by_time(&(vector)->at[i_ - 1], &(vector)->at[i_]) <= 0;                            \
+    if (!sorted_)                                                                                  \
+      qsort((vector)->at, (vector)->n, sizeof *(vector)->at, by_time);                             \
+  } while (0)
+
+static void sort_lists(struct spine *spine) {
+  SORT_BY_TIME(&spine->calls);
+  SORT_BY_TIME(&spine->runs);
+  SORT_BY_TIME(&spine->insides);
+  SORT_BY_TIME(&spine->groups);
+  SORT_BY_TIME(&spine->waits);
+  SORT_BY_TIME(&spine->phases);
+  SORT_BY_TIME(&spine->marks);
+  SORT_BY_TIME(&spine->step_ranges);
+  SORT_BY_TIME(&spine->scalars);
+  SORT_BY_TIME(&spine->gpu_states);
+}
+
+/* A state is told again and again for its counts: the first of each row is kept. */
+static int count_gpu_turns(struct spine *spine) {
+  u32 kept = 0, turns = 0;
+  for (u32 i = 0; i < spine->gpu_states.n; i++) {
+    struct spine_gpu_state *state = &spine->gpu_states.at[i];
+    if (kept && spine->gpu_states.at[kept - 1].clock == state->clock)
+      continue;
+    turns += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
+    state->turns = turns;
+    state->reason = definition_string(&spine->definitions, state->reason_string);
+    if (state->reason && !(state->reason = arena_text(&spine->arena, state->reason)))
+      return -ENOMEM;
+    spine->gpu_states.at[kept++] = *state;
+  }
+  spine->gpu_states.n = kept;
+  return 0;
+}
+
+/* CUPTI hands its records over from time to time: what ran last in a process that was killed is not
+ * in the trace, and its GPU would look idle. */
+static int end_gpu_watch(struct reading *reading) {
+  struct spine *spine = reading->spine;
+  u32 n = spine->gpu_states.n;
+  if (!spine->cut_short || n == 0 || spine->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
+      reading->gpu_last == NS_UNKNOWN || reading->gpu_last < spine->gpu_states.at[n - 1].time)
+    return 0;
+  struct spine_gpu_state over = {.time = reading->gpu_last,
+                                 .reason = "the process did not end in order, and CUPTI had not "
+                                           "handed over what ran last",
+                                 .turns = spine->gpu_states.at[n - 1].turns,
+                                 .clock = TSCOPE_GPU_CLOCK_HOST};
+  return VECTOR_PUSH(&spine->gpu_states, over) ? 0 : -ENOMEM;
+}
+
+u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs) {
+  u32 n = spine->gpu_states.n, low = 0, high = n;
+  if (n == 0 || spine->gpu_states.at[n - 1].turns == 0)
+    return 0;
+  while (low < high) { /* the first state after `time` */
+    u32 middle = low + (high - low) / 2;
+    if (spine->gpu_states.at[middle].time <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const struct spine_gpu_state *state = &spine->gpu_states.at[low ? low - 1 : 0];
+  if (low && state->clock != TSCOPE_GPU_CLOCK_CUPTI && !runs)
+    return INDEX_NONE;
+  return state->turns ? state->turns - 1 : 0;
+}
+
+int spine_read(struct spine *spine, const struct trace_file *file) {
+  *spine = (struct spine){
+      .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
+  struct reading reading = {.spine = spine, .gpu_last = NS_UNKNOWN};
+  u8 *buffer = malloc(file->header.chunk_bytes);
+  int result =
+      buffer ? definitions_read(&spine->definitions, file, &spine->arena, buffer) : -ENOMEM;
+  const struct definitions *definitions = &spine->definitions;
+  spine->end_lost = spine->cut_short || definitions->lost[TSCOPE_LOSS_SPINE] > 0;
+  if (result == 0) {
+    reading.op_of_string = calloc(definitions->n_strings + 1, 1);
+    reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);
+    reading.is_collective = calloc(definitions->n_strings + 1, sizeof(bool));
+    result = reading.op_of_string && reading.words && reading.is_collective ? 0 : -ENOMEM;
+  }
+  for (u32 i = 0; result == 0 && i < definitions->n_strings; i++)
+    if (definitions->strings[i]) {
+      reading.op_of_string[i] = op_of_name(definitions->strings[i]);
+      reading.is_collective[i] = is_collective_kernel(definitions->strings[i]);
+    }
+  if (result == 0)
+    result = read_chunks(&reading, file, buffer);
+  if (result == 0)
+    result = graph_replays_expand(&reading.graphs, spine);
+  if (result == 0) {
+    sort_lists(spine);
+    for (u32 i = 0; i < GPU_OVERHEADS; i++)
+      spine->gpu_overhead_ns += reading.gpu_overhead[i];
+    result = count_gpu_turns(spine);
+    if (result == 0)
+      result = end_gpu_watch(&reading);
+  }
+  if (result == 0)
+    result = runs_from_inside(spine);
+  if (result == 0) {
+    SORT_BY_TIME(&spine->runs);
+    result = pair_runs(spine);
+  }
+  definitions_forget_text(&spine->definitions);
+  graph_replays_release(&reading.graphs);
+  free(reading.op_of_string);
+  free(reading.words);
+  free(reading.is_collective);
+  free(buffer);
+  if (result < 0)
+    spine_release(spine);
+  return result;
+}
+
+bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call) {
+  const struct definitions *definitions = &spine->definitions;
+  if (call->stream == TSCOPE_NO_STREAM || call->comm >= definitions->n_comms)
+    return false;
+  return definitions->comms[call->comm].size == 1 || call->count == 0;
+}
+
+void spine_release(struct spine *spine) {
+  free(spine->calls.at);
+  free(spine->runs.at);
+  free(spine->insides.at);
+  free(spine->groups.at);
+  free(spine->graphs.at);
+  free(spine->graph_bodies.at);
+  free(spine->parts.at);
+  free(spine->waits.at);
+  free(spine->phases.at);
+  free(spine->marks.at);
+  free(spine->step_ranges.at);
+  free(spine->scalars.at);
+  free(spine->memory_devices.at);
+  free(spine->gpu_states.at);
+  arena_release(&spine->arena);
+  *spine = (struct spine){0};
+}

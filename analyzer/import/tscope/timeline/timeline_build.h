@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A timeline while it is being decoded: spans with what linking them needs, then sorted and linked.
+ */
+#ifndef TSCOPE_TIMELINE_BUILD_H
+#define TSCOPE_TIMELINE_BUILD_H
+
+#include "model/internal.h"
+#include "import/tscope/timeline/timeline_products.h"
+
+/* What kind of work a span is, to pair launches with what ran. */
+enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
+
+/* Beside each span. */
+struct span_facts {
+  u32 what;  /* name of the kernel (string), bytes of the copy, number of the graph: tells work of
+                one kind apart */
+  u32 graph; /* graph launches: never 0; spans of a replay: correlation id, else 0 */
+  u32 gpu_graph;   /* spans of a replay: the GPU clock source's id of the graph, 0 if not told */
+  float bytes;     /* of copies and fills */
+  u32 correlation; /* device spans: the GPU clock source's id of the call that launched it; or 0 */
+  u16 stream;
+  u8 work; /* enum work */
+  u8 sync; /* SPAN_SYNC: enum tscope_sync, and `what` is its object */
+};
+
+/* An event recorded on a stream, or a stream made to wait for one. */
+struct event_use {
+  i64 time;
+  u32 event;
+  u16 stream;
+  bool wait;
+};
+
+/* What the GPU clock source tells of waiting (`type`: enum tscope_gpu_wait) and, with type 0, of an
+ * event record. Its correlation ids count the calls of the process. */
+struct gpu_wait {
+  i64 start, end; /* of a wait: when the host was in the call */
+  u64 record_id;
+  u32 correlation, event, stream; /* the source's own ids */
+  u16 type;
+};
+
+/* What ran in one replay of a graph, and which span launched it. */
+struct replay_spans {
+  u32 first, n; /* in timeline_build.replayed */
+  u32 launch;   /* INDEX_NONE if not known */
+  u32 gpu_graph;
+};
+
+struct timeline_build {
+  const struct model *model;
+  const struct spine *spine;
+  const struct rank_clock *clock;
+  struct arena arena; /* becomes the timeline's */
+  struct definitions definitions;
+  VECTOR(struct span) spans;
+  VECTOR(struct span_facts) facts;
+  VECTOR(struct event_use) events;
+  VECTOR(struct gpu_wait) gpu_waits;
+  VECTOR(struct edge) edges;
+  VECTOR(struct lane) lanes;
+  VECTOR(struct arithmetic) arithmetic;
+  struct products_build products_build;
+  struct products *products;           /* the timeline's, once decoded */
+  VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
+  u32 *span_of_run;                    /* [spine.runs.n] */
+  VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */
+  u32 *replayed;                       /* spans of replays, by replay and start */
+  i64 detail_begin;
+  u32 rank;
+  bool saw_replays; /* some span ran in a graph */
+};
+
+/* Spans of the spine, then of the detail chunks, unsorted. 0, or negative errno. */
+int timeline_decode(struct timeline_build *build);
+
+/* Sorts spans by (start, longer first), keeping links between spans. */
+int timeline_sort(struct timeline_build *build);
+
+/* Whether what ran last is not in the trace, while what ran first is: see pair_in_order(). */
+bool timeline_lost_its_end(const struct timeline_build *build);
+
+/* Device spans to the calls that launched them, by order per stream. */
+int timeline_link_launches(struct timeline_build *build);
+
+/* What ran in graphs to the launches of the graphs. */
+int timeline_link_replays(struct timeline_build *build);
+
+/* Edges from event records, stream waits and synchronisation. */
+int timeline_link_events(struct timeline_build *build);
+
+/* Further edges from what the GPU clock source tells, which sees waits of libraries that carry
+ * their own CUDA runtime too. Before the edges are sorted. */
+int timeline_link_gpu_waits(struct timeline_build *build);
+
+/* Names beyond the file's own strings: operations, phases, kinds of sync. */
+enum timeline_vocabulary {
+  NAMES_OF_OPS = 0,
+  NAMES_OF_PHASES = 32,
+  NAMES_OF_SYNCS = 48,
+  NAMES_OF_CALLS = 56,
+  VOCABULARY = 64
+};
+
+static inline u32 vocabulary_name(const struct timeline_build *build, u32 word) {
+  return build->definitions.n_strings + word;
+}
+
+#endif

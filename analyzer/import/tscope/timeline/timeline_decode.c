@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <math.h>
+
+#include "kernels/attention.h"
+#include "import/tscope/files/chunk_order.h"
+#include "import/tscope/timeline/timeline_build.h"
+
+struct decoding {
+  struct timeline_build *build;
+  struct chunk_clock clock;
+  u16 host_lane;
+  u8 *is_collective;   /* [n_strings] whether a kernel of that name is one */
+  double *shape_flops; /* [n_shapes] of one launch; 0: not looked at yet, NAN: not known */
+};
+
+static i64 axis_ns(struct decoding *decoding, u64 units) {
+  return clock_to_axis(decoding->build->clock, chunk_ns(&decoding->clock, units));
+}
+
+static bool add_span(struct timeline_build *build, const struct span *span,
+                     const struct span_facts *facts) {
+  if (!VECTOR_ROOM(&build->spans) || !VECTOR_ROOM(&build->facts))
+    return false;
+  struct span *placed = &build->spans.at[build->spans.n++];
+  *placed = *span;
+  if (placed->end < placed->start)
+    placed->end = placed->start;
+  build->facts.at[build->facts.n++] = *facts;
+  return true;
+}
+
+static bool add_lane(struct timeline_build *build, bool device, u32 id, const char *name,
+                     u32 *lane) {
+  *lane = build->lanes.n < UINT16_MAX ? build->lanes.n : UINT16_MAX;
+  return build->lanes.n >= UINT16_MAX ||
+         VECTOR_PUSH(&build->lanes, (struct lane){.device = device, .id = id, .name = name});
+}
+
+/* Lane of a thread: as a host thread, or as a worker that runs collectives (`device`). */
+static bool thread_lane(struct timeline_build *build, u32 thread, bool device, u16 *out) {
+  const struct definitions *definitions = &build->definitions;
+  const char *name = NULL;
+  u32 lane = 0;
+  for (; lane < build->lanes.n; lane++)
+    if (build->lanes.at[lane].device == device && build->lanes.at[lane].id == thread)
+      break;
+  if (lane == build->lanes.n) {
+    for (u32 i = 0; i < definitions->n_threads && !name; i++)
+      if (definitions->threads[i].thread == thread)
+        name = definitions->threads[i].name;
+    if (!name)
+      name = arena_printf(&build->arena, "thread %u", thread);
+    if (!name || !add_lane(build, device, thread, name, &lane))
+      return false;
+  }
+  *out = (u16)lane;
+  return true;
+}
+
+static bool stream_lane(struct timeline_build *build, u16 stream, u16 *out) {
+  if (!VECTOR_REACH(&build->lane_of_stream, stream))
+    return false;
+  u32 *lane = &build->lane_of_stream.at[stream];
+  if (*lane == 0) {
+    const char *name = arena_printf(&build->arena, "stream %u", stream);
+    if (!name || !add_lane(build, true, stream, name, lane))
+      return false;
+    ++*lane;
+  }
+  *out = (u16)(*lane - 1);
+  return true;
+}
+
+static i64 end_or_last(const struct timeline_build *build, i64 end) {
+  return end == NS_UNKNOWN ? build->model->ranks[build->rank].end : end;
+}
+
+/* Where collectives ran. Runs on a stream lie on its lane, others on their worker's. */
+static bool decode_runs(struct timeline_build *build) {
+  const struct spine *spine = build->spine;
+  for (u32 i = 0; i < spine->runs.n; i++) {
+    const struct spine_run *run = &spine->runs.at[i];
+    u32 arrival =
+        run->first_call == INDEX_NONE ? INDEX_NONE : spine->calls.at[run->first_call].arrival;
+    struct span span = {.start = run->start,
+                        .end = end_or_last(build, run->end),
+                        .name = run->name,
+                        .link = arrival,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_COLLECTIVE,
+                        .category = run->op};
+    bool placed = run->stream == TSCOPE_NO_STREAM
+                      ? thread_lane(build, run->thread, true, &span.lane)
+                      : stream_lane(build, run->stream, &span.lane);
+    build->span_of_run[i] = build->spans.n;
+    build->saw_replays |= run->graph != 0;
+    if (!placed || !add_span(build, &span,
+                             &(struct span_facts){.stream = run->stream,
+                                                  .graph = run->graph ? run->correlation : 0,
+                                                  .gpu_graph = run->graph,
+                                                  .correlation = run->correlation}))
+      return false;
+  }
+  return true;
+}
+
+/* The host span launched what ran: the first run is the host span's link. */
+static void join(struct timeline_build *build, const struct spine_call *call, u32 host) {
+  if (call->run == INDEX_NONE)
+    return;
+  u32 device = build->span_of_run[call->run];
+  build->spans.at[device].launch = host;
+  if (build->spans.at[host].link == INDEX_NONE)
+    build->spans.at[host].link = device;
+}
+
+static bool decode_call(struct timeline_build *build, i64 start, i64 end, u32 thread, u32 word,
+                        u16 stream) {
+  struct span span = {.start = start,
+                      .end = end_or_last(build, end),
+                      .name = vocabulary_name(build, word),
+                      .link = INDEX_NONE,
+                      .launch = INDEX_NONE,
+                      .kind = SPAN_COLL_CALL,
+                      .category = (u8)(word < NAMES_OF_PHASES ? word : 0)};
+  return thread_lane(build, thread, false, &span.lane) &&
+         add_span(build, &span, &(struct span_facts){.stream = stream});
+}
+
+struct numbered_group {
+  u32 group, span;
+};
+
+static int by_number(const void *left, const void *right) {
+  const struct numbered_group *a = left, *b = right;
+  return a->group < b->group ? -1 : a->group > b->group;
+}
+
+/* Calls outside groups, and group ends for the calls inside. */
+static int decode_calls(struct timeline_build *build) {
+  const struct spine *spine = build->spine;
+  u32 n = spine->groups.n;
+  struct numbered_group *groups = arena_array(&build->arena, n + 1, sizeof *groups);
+  if (!groups)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    const struct spine_group *group = &spine->groups.at[i];
+    groups[i] = (struct numbered_group){group->group, build->spans.n};
+    if (!decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS,
+                     TSCOPE_NO_STREAM))
+      return -ENOMEM;
+  }
+  if (n)
+    qsort(groups, n, sizeof *groups, by_number);
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    if (call->replayed)
+      continue;
+    struct numbered_group wanted = {.group = call->group};
+    struct numbered_group *group =
+        call->group && n ? bsearch(&wanted, groups, n, sizeof *groups, by_number) : NULL;
+    u32 host = group ? group->span : build->spans.n;
+    if (!group && !decode_call(build, call->start, call->end, call->thread,
+                               call->op < NAMES_OF_PHASES ? call->op : 0, call->stream))
+      return -ENOMEM;
+    join(build, call, host);
+  }
+  return 0;
+}
+
+/* A launch of a graph, which its replayed collectives are the work of. */
+struct graph_launch {
+  i64 start;
+  u32 span;
+};
+
+static int by_launch(const void *left, const void *right) {
+  const struct graph_launch *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Joins replayed collectives to their launch: the last one that had begun by then. */
+static int join_replays(struct timeline_build *build) {
+  const struct spine *spine = build->spine;
+  VECTOR(struct graph_launch) launches = {0};
+  bool room = true;
+  for (u32 i = 0; i < build->spans.n && room; i++)
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
+      room = VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
+  if (launches.n)
+    qsort(launches.at, launches.n, sizeof *launches.at, by_launch);
+  u32 next = 0;
+  for (u32 i = 0; i < spine->calls.n && room; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    if (!call->replayed)
+      continue;
+    while (next < launches.n && launches.at[next].start <= call->start)
+      next++;
+    if (next)
+      join(build, call, launches.at[next - 1].span);
+  }
+  free(launches.at);
+  return room ? 0 : -ENOMEM;
+}
+
+static int decode_waits_and_phases(struct timeline_build *build) {
+  const struct spine *spine = build->spine;
+  for (u32 i = 0; i < spine->waits.n; i++) {
+    const struct spine_wait *wait = &spine->waits.at[i];
+    u32 run = wait->call == INDEX_NONE ? INDEX_NONE : spine->calls.at[wait->call].run;
+    u32 awaited = run == INDEX_NONE ? INDEX_NONE : build->span_of_run[run];
+    struct span span = {.start = wait->start,
+                        .end = end_or_last(build, wait->end),
+                        .name = vocabulary_name(build, NAMES_OF_CALLS + 1),
+                        .link = awaited,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_COMM_WAIT};
+    if (!thread_lane(build, wait->thread, false, &span.lane) ||
+        !add_span(build, &span, &(struct span_facts){0}))
+      return -ENOMEM;
+  }
+  for (u32 i = 0; i < spine->phases.n; i++) {
+    const struct spine_phase *phase = &spine->phases.at[i];
+    struct span span = {.start = phase->start,
+                        .end = end_or_last(build, phase->end),
+                        .name = phase->name
+                                    ? phase->name
+                                    : vocabulary_name(build, NAMES_OF_PHASES + phase->kind % 16),
+                        .link = INDEX_NONE,
+                        .launch = INDEX_NONE,
+                        .kind = SPAN_PHASE,
+                        .category = phase->kind};
+    if (!thread_lane(build, phase->thread, false, &span.lane) ||
+        !add_span(build, &span, &(struct span_facts){0}))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+/* A blocking copy or fill is a launch and then a wait for what it launched. */
+static bool add_launch(struct decoding *decoding, struct span *span, struct span_facts *facts,
+                       bool blocking) {
+  struct timeline_build *build = decoding->build;
+  i64 end = span->end;
+  if (blocking && end > span->start + 1)
+    span->end = span->start + 1;
+  else
+    blocking = false;
+  if (!add_span(build, span, facts))
+    return false;
+  if (!blocking)
+    return true;
+  struct span wait = {.start = span->end,
+                      .end = end,
+                      .name = span->name,
+                      .link = INDEX_NONE,
+                      .launch = INDEX_NONE,
+                      .lane = span->lane,
+                      .kind = SPAN_SYNC,
+                      .category = TSCOPE_SYNC_STREAM};
+  return add_span(build, &wait,
+                  &(struct span_facts){.what = facts->stream, .sync = TSCOPE_SYNC_STREAM});
+}
+
+/* Arithmetic that a kernel's grid tells, from now until the call returns. */
+static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const struct span *span) {
+  const struct shape_definition *made = &decoding->build->definitions.shapes[shape];
+  double flops = decoding->shape_flops[shape];
+  if (flops == 0) {
+    const char *name = definition_string(&decoding->build->definitions, made->kernel);
+    flops = decoding->shape_flops[shape] = kernel_attention_flops(name, made->grid);
+  }
+  return isnan(flops) ||
+         VECTOR_PUSH(&decoding->build->arithmetic, (struct arithmetic){.start = span->start,
+                                                                       .end = span->end,
+                                                                       .flops = (u64)flops,
+                                                                       .what = INDEX_NONE,
+                                                                       .lane = span->lane,
+                                                                       .estimate = true});
+}
+
+static bool decode_product(struct decoding *decoding, const struct tscope_record *record, i64 start,
+                           u64 time) {
+  const struct tscope_gemm_record *gemm = (const void *)record;
+  u64 dur = trace_dur(record, gemm->dur, sizeof *gemm);
+  return timeline_product(decoding->build, gemm,
+                          (struct interval){start, axis_ns(decoding, time + dur)},
+                          decoding->host_lane);
+}
+
+static bool decode_product_time(struct decoding *decoding, const struct tscope_record *record,
+                                i64 start, u64 time) {
+  const struct tscope_gpu_work_record *work = (const void *)record;
+  u64 dur = trace_dur(record, work->dur, sizeof *work);
+  return timeline_product_time(decoding->build, work,
+                               (struct interval){start, axis_ns(decoding, time + dur)});
+}
+
+static bool decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
+                          u64 time) {
+  const struct tscope_launch_record *launch = (const void *)record;
+  const struct definitions *definitions = &decoding->build->definitions;
+  struct span span = {.start = start,
+                      .link = INDEX_NONE,
+                      .launch = INDEX_NONE,
+                      .lane = decoding->host_lane,
+                      .kind = SPAN_LAUNCH};
+  struct span_facts facts = {.stream = record->tag, .work = WORK_KERNEL};
+  bool blocking = false;
+  u64 dur = trace_dur(record, launch->dur, trace_record_bytes[record->type]);
+  span.end = axis_ns(decoding, time + dur);
+  switch (record->type) {
+  case TSCOPE_REC_LAUNCH:
+    if (launch->shape < definitions->n_shapes &&
+        !estimate_arithmetic(decoding, launch->shape, &span))
+      return false;
+    if (launch->shape < definitions->n_shapes)
+      facts.what = span.name = definitions->shapes[launch->shape].kernel;
+    if (facts.what < definitions->n_strings && decoding->is_collective[facts.what])
+      return true; /* inside the collective's call, which is what launched it */
+    break;
+  case TSCOPE_REC_GRAPH_LAUNCH:
+    facts.work = WORK_GRAPH;
+    facts.graph = 1;
+    facts.what = ((const struct tscope_graph_launch_record *)record)->graph;
+    span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + 2);
+    if (!timeline_replay(decoding->build,
+                         ((const struct tscope_graph_launch_record *)record)->graph,
+                         (struct interval){start, span.end}, decoding->host_lane))
+      return false;
+    break;
+  default: {
+    const struct tscope_copy_record *copy = (const void *)record;
+    bool fill = record->type == TSCOPE_REC_FILL;
+    facts.work = fill ? WORK_FILL : WORK_COPY;
+    facts.what = (u32)copy->bytes;
+    span.category = fill ? 0 : (u8)copy->kind;
+    span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + (fill ? 4 : 3));
+    blocking = !fill && !(copy->kind & TSCOPE_COPY_ASYNC);
+  }
+  }
+  return add_launch(decoding, &span, &facts, blocking);
+}
+
+static bool decode_device(struct decoding *decoding, const struct tscope_record *record, i64 start,
+                          u64 time) {
+  struct timeline_build *build = decoding->build;
+  const struct tscope_gpu_kernel_record *kernel = (const void *)record;
+  u64 dur = trace_dur(record, kernel->dur, trace_record_bytes[record->type]);
+  struct span span = {.start = start,
+                      .end = axis_ns(decoding, time + dur),
+                      .link = INDEX_NONE,
+                      .launch = INDEX_NONE,
+                      .kind = SPAN_KERNEL};
+  struct span_facts facts = {.stream = record->tag, .work = WORK_KERNEL};
+  if (record->type == TSCOPE_REC_GPU_KERNEL) {
+    span.name = facts.what = kernel->name;
+    facts.graph = kernel->graph ? kernel->correlation : 0;
+    facts.gpu_graph = kernel->graph;
+    facts.correlation = kernel->correlation;
+    if (kernel->name < build->definitions.n_strings && decoding->is_collective[kernel->name]) {
+      span.kind = SPAN_COLLECTIVE;
+      facts.work = WORK_NONE;
+    }
+  } else if (record->type == TSCOPE_REC_GPU_COPY) {
+    const struct tscope_gpu_copy_record *copy = (const void *)record;
+    span.kind = SPAN_COPY;
+    span.category = (u8)copy->kind;
+    span.name = vocabulary_name(build, NAMES_OF_CALLS + 3);
+    facts.what = (u32)copy->bytes;
+    facts.bytes = (float)copy->bytes;
+    facts.work = WORK_COPY;
+    facts.graph = copy->graph ? copy->correlation : 0;
+    facts.gpu_graph = copy->graph;
+    facts.correlation = copy->correlation;
+  } else {
+    span.kind = SPAN_FILL;
+    span.name = vocabulary_name(build, NAMES_OF_CALLS + 4);
+    facts.what = (u32)((const struct tscope_gpu_fill_record *)record)->bytes;
+    facts.bytes = (float)((const struct tscope_gpu_fill_record *)record)->bytes;
+    facts.work = WORK_FILL;
+    facts.correlation = ((const struct tscope_gpu_fill_record *)record)->correlation;
+  }
+  build->saw_replays |= facts.graph != 0;
+  return stream_lane(build, record->tag, &span.lane) && add_span(build, &span, &facts);
+}
+
+static bool decode_sync(struct decoding *decoding, const struct tscope_record *record, i64 start,
+                        u64 time) {
+  const struct tscope_sync_record *sync = (const void *)record;
+  u64 dur = trace_dur(record, sync->dur, sizeof *sync);
+  struct span span = {.start = start,
+                      .end = axis_ns(decoding, time + dur),
+                      .name = vocabulary_name(decoding->build, NAMES_OF_SYNCS + record->tag % 8),
+                      .link = INDEX_NONE,
+                      .launch = INDEX_NONE,
+                      .lane = decoding->host_lane,
+                      .kind = SPAN_SYNC,
+                      .category = (u8)record->tag};
+  return add_span(decoding->build, &span,
+                  &(struct span_facts){.what = sync->object, .sync = (u8)record->tag});
+}
+
+static bool decode_gpu_wait(struct decoding *decoding, const struct tscope_record *record,
+                            i64 start, u64 time) {
+  const struct tscope_gpu_sync_record *wait = (const void *)record;
+  u64 dur = trace_dur(record, wait->dur, sizeof *wait);
+  return VECTOR_PUSH(&decoding->build->gpu_waits,
+                     (struct gpu_wait){.start = start,
+                                       .end = axis_ns(decoding, time + dur),
+                                       .record_id = wait->record_id,
+                                       .correlation = wait->correlation,
+                                       .event = wait->gpu_event,
+                                       .stream = wait->gpu_stream,
+                                       .type = record->tag});
+}
+
+static bool decode_gpu_event(struct decoding *decoding, const struct tscope_record *record) {
+  const struct tscope_gpu_event_record *event = (const void *)record;
+  return VECTOR_PUSH(&decoding->build->gpu_waits,
+                     (struct gpu_wait){.record_id = event->record_id,
+                                       .correlation = event->correlation,
+                                       .event = event->gpu_event,
+                                       .stream = event->gpu_stream});
+}
+
+static bool decode_record(struct decoding *decoding, const struct tscope_record *record, u64 time) {
+  i64 start = axis_ns(decoding, time);
+  switch (record->type) {
+  case TSCOPE_REC_LAUNCH:
+  case TSCOPE_REC_GRAPH_LAUNCH:
+  case TSCOPE_REC_COPY:
+  case TSCOPE_REC_FILL:
+    return decode_launch(decoding, record, start, time);
+  case TSCOPE_REC_GPU_KERNEL:
+  case TSCOPE_REC_GPU_COPY:
+  case TSCOPE_REC_GPU_FILL:
+    return decode_device(decoding, record, start, time);
+  case TSCOPE_REC_GEMM:
+    return decode_product(decoding, record, start, time);
+  case TSCOPE_REC_GPU_WORK:
+    return decode_product_time(decoding, record, start, time);
+  case TSCOPE_REC_SYNC:
+    return decode_sync(decoding, record, start, time);
+  case TSCOPE_REC_GPU_SYNC:
+    return decode_gpu_wait(decoding, record, start, time);
+  case TSCOPE_REC_GPU_EVENT:
+    return decode_gpu_event(decoding, record);
+  case TSCOPE_REC_EVENT_RECORD:
+  case TSCOPE_REC_EVENT_WAIT: {
+    const struct tscope_event_record_record *use = (const void *)record;
+    return VECTOR_PUSH(&decoding->build->events,
+                       (struct event_use){.time = start,
+                                          .event = use->event,
+                                          .stream = record->tag,
+                                          .wait = record->type == TSCOPE_REC_EVENT_WAIT});
+  }
+  default:
+    return true;
+  }
+}
+
+static int decode_chunk(struct decoding *decoding, const struct trace_chunk *chunk,
+                        bool after_gap) {
+  struct timeline_build *build = decoding->build;
+  struct trace_cursor cursor = trace_records(chunk);
+  decoding->clock = chunk_clock(&build->definitions.ticks, &chunk->header);
+  if (chunk->header.clock == TSCOPE_CLOCK_TICKS &&
+      !thread_lane(build, chunk->header.thread, false, &decoding->host_lane))
+    return -ENOMEM;
+  for (const struct tscope_record *record; (record = trace_next(&cursor));) {
+    u64 time = trace_time(&cursor, record);
+    if (after_gap) { /* chunks before this one were recycled */
+      i64 first = axis_ns(decoding, time);
+      build->detail_begin = first > build->detail_begin ? first : build->detail_begin;
+      after_gap = false;
+    }
+    if (!decode_record(decoding, record, time))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+/* In the order they were written, so that most of what is decoded is sorted. */
+static int decode_detail(struct decoding *decoding, const struct trace_file *file, u8 *buffer) {
+  u32 n;
+  struct chunk_place *places = detail_chunks(file, &n);
+  struct trace_chunk chunk;
+  int result = places ? 0 : -ENOMEM;
+  for (u32 i = 0; result == 0 && i < n; i++)
+    if (trace_chunk_read(file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
+      result = decode_chunk(decoding, &chunk, places[i].after_gap);
+  free(places);
+  return result;
+}
+
+int timeline_decode(struct timeline_build *build) {
+  struct decoding decoding = {.build = build};
+  struct trace_file file;
+  char why[256];
+  int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof why);
+  if (result < 0)
+    return result;
+  u8 *buffer = malloc(file.header.chunk_bytes);
+  result = buffer ? definitions_read(&build->definitions, &file, &build->arena, buffer) : -ENOMEM;
+  if (result == 0) {
+    decoding.is_collective = calloc(build->definitions.n_strings + 1, 1);
+    decoding.shape_flops = calloc(build->definitions.n_shapes + 1, sizeof(double));
+    result = decoding.is_collective && decoding.shape_flops ? 0 : -ENOMEM;
+  }
+  for (u32 i = 0; result == 0 && i < build->definitions.n_strings; i++)
+    if (build->definitions.strings[i])
+      decoding.is_collective[i] = is_collective_kernel(build->definitions.strings[i]);
+  if (result == 0)
+    result = decode_runs(build) ? decode_calls(build) : -ENOMEM;
+  if (result == 0)
+    result = decode_waits_and_phases(build);
+  if (result == 0)
+    result = timeline_products_begin(build);
+  if (result == 0)
+    result = decode_detail(&decoding, &file, buffer);
+  if (result == 0)
+    result = join_replays(build);
+  if (result == 0)
+    result = timeline_products_end(build);
+  free(decoding.is_collective);
+  free(decoding.shape_flops);
+  free(buffer);
+  trace_file_close(&file);
+  return result;
+}

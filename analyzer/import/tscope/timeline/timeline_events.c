@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Edges that a stream's own order does not imply: walks what the host did, in order of time, and
+ * keeps for each stream the last device span that was put on it.
+ */
+#include <errno.h>
+
+#include "import/tscope/timeline/timeline_build.h"
+
+/* What an event stands for: the device span it was recorded after. */
+struct captured {
+  u32 event;
+  u32 span; /* INDEX_NONE: not known */
+  bool used;
+};
+
+/* A dependency that waits for the next span to be put on the stream. */
+struct pending {
+  u32 from;
+  u32 next; /* in walk.pending, INDEX_NONE at the end */
+};
+
+struct walk {
+  struct timeline_build *build;
+  u32 *last;          /* [streams] last device span put there, INDEX_NONE if not known */
+  u32 *first_pending; /* [streams] */
+  u32 *branch;        /* [streams] one more than the first span of the replay that is looked at */
+  u32 *launched;      /* replays whose launch is known, by that */
+  u32 n_launched;
+  VECTOR(struct pending) pending;
+  struct captured *captured; /* open addressing, `slots` is a power of two */
+  u32 slots;
+  u16 most_stream;
+};
+
+static struct captured *find_event(const struct walk *walk, u32 event) {
+  u32 slot = event * 2654435761u & (walk->slots - 1);
+  while (walk->captured[slot].used && walk->captured[slot].event != event)
+    slot = (slot + 1) & (walk->slots - 1);
+  return &walk->captured[slot];
+}
+
+static bool add_edge(struct walk *walk, u32 from, u32 to, u8 kind) {
+  return from == INDEX_NONE || from == to ||
+         VECTOR_PUSH(&walk->build->edges, (struct edge){from, to, kind});
+}
+
+static bool use_event(struct walk *walk, const struct event_use *use) {
+  struct captured *captured = find_event(walk, use->event);
+  if (!use->wait) {
+    *captured = (struct captured){use->event, walk->last[use->stream], true};
+    return true;
+  }
+  if (!captured->used || captured->span == INDEX_NONE)
+    return true;
+  struct pending pending = {captured->span, walk->first_pending[use->stream]};
+  walk->first_pending[use->stream] = walk->pending.n;
+  return VECTOR_PUSH(&walk->pending, pending);
+}
+
+/* A span was put on a stream: it starts after what the stream was made to wait for. */
+static bool put_on_stream(struct walk *walk, u16 stream, u32 device) {
+  walk->last[stream] = device;
+  if (device == INDEX_NONE)
+    return true;
+  u32 pending = walk->first_pending[stream];
+  walk->first_pending[stream] = INDEX_NONE;
+  for (; pending != INDEX_NONE; pending = walk->pending.at[pending].next)
+    if (!add_edge(walk, walk->pending.at[pending].from, device, EDGE_EVENT))
+      return false;
+  return true;
+}
+
+static bool sync_with(struct walk *walk, u32 span, const struct span_facts *facts) {
+  switch (facts->sync) {
+  case TSCOPE_SYNC_STREAM:
+    return facts->what > walk->most_stream ||
+           add_edge(walk, walk->last[facts->what], span, EDGE_SYNC);
+  case TSCOPE_SYNC_EVENT: {
+    const struct captured *captured = find_event(walk, facts->what);
+    return !captured->used || add_edge(walk, captured->span, span, EDGE_SYNC);
+  }
+  case TSCOPE_SYNC_DEVICE:
+    for (u32 s = 0; s <= walk->most_stream; s++)
+      if (!add_edge(walk, walk->last[s], span, EDGE_SYNC))
+        return false;
+    return true;
+  default:
+    return true;
+  }
+}
+
+/* The device span that a host span launched on a stream. */
+static u32 launched_by(const struct walk *walk, u32 host) {
+  return walk->build->spans.at[host].link;
+}
+
+static const struct replay_spans *replay_of(const struct walk *walk, u32 launch) {
+  const struct timeline_build *build = walk->build;
+  u32 low = 0, high = walk->n_launched;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (build->replays.at[walk->launched[middle]].launch < launch)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  bool found = low < walk->n_launched && build->replays.at[walk->launched[low]].launch == launch;
+  return found ? &build->replays.at[walk->launched[low]] : NULL;
+}
+
+/* A replay's first work on each of its streams comes after what its launching stream got before,
+ * and what that gets next after the last on each. */
+static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans *replay) {
+  struct timeline_build *build = walk->build;
+  const u32 *spans = &build->replayed[replay->first];
+  u32 before = walk->last[stream], last = spans[0], waits = walk->first_pending[stream];
+  walk->first_pending[stream] = INDEX_NONE;
+  for (u32 i = 0; i < replay->n; i++)
+    if (build->spans.at[spans[i]].end > build->spans.at[last].end)
+      last = spans[i];
+  for (u32 i = 0; i < replay->n; i++) {
+    u16 own = build->facts.at[spans[i]].stream;
+    if (walk->branch[own] == spans[0] + 1) /* not its first in this replay */
+      continue;
+    walk->branch[own] = spans[0] + 1;
+    if (own != stream && !add_edge(walk, before, spans[i], EDGE_EVENT))
+      return false;
+    for (u32 p = waits; p != INDEX_NONE; p = walk->pending.at[p].next)
+      if (!add_edge(walk, walk->pending.at[p].from, spans[i], EDGE_EVENT))
+        return false;
+  }
+  for (u32 i = replay->n; i-- > 0;) {
+    u16 own = build->facts.at[spans[i]].stream;
+    if (walk->branch[own] != spans[0] + 1)
+      continue;
+    walk->branch[own] = 0;
+    struct pending pending = {spans[i], walk->first_pending[stream]};
+    if (spans[i] == last)
+      continue;
+    walk->first_pending[stream] = walk->pending.n;
+    if (!VECTOR_PUSH(&walk->pending, pending))
+      return false;
+  }
+  walk->last[stream] = last;
+  if (build->facts.at[last].stream == stream)
+    return true;
+  struct pending pending = {last, walk->first_pending[stream]};
+  walk->first_pending[stream] = walk->pending.n;
+  return VECTOR_PUSH(&walk->pending, pending);
+}
+
+static bool see_span(struct walk *walk, u32 i) {
+  const struct span *span = &walk->build->spans.at[i];
+  const struct span_facts *facts = &walk->build->facts.at[i];
+  switch (span->kind) {
+  case SPAN_LAUNCH: {
+    const struct replay_spans *replay = facts->work == WORK_GRAPH ? replay_of(walk, i) : NULL;
+    if (facts->stream == TSCOPE_NO_STREAM)
+      return true;
+    return replay ? put_replay(walk, facts->stream, replay)
+                  : put_on_stream(walk, facts->stream, launched_by(walk, i));
+  }
+  case SPAN_COLL_CALL: {
+    u32 device = launched_by(walk, i);
+    u16 stream = device == INDEX_NONE ? facts->stream : walk->build->facts.at[device].stream;
+    return stream == TSCOPE_NO_STREAM || put_on_stream(walk, stream, device);
+  }
+  case SPAN_SYNC:
+    return sync_with(walk, i, facts);
+  case SPAN_COMM_WAIT:
+    return add_edge(walk, span->link, i, EDGE_SYNC);
+  default:
+    return true;
+  }
+}
+
+static int by_time(const void *left, const void *right) {
+  const struct event_use *a = left, *b = right;
+  return a->time < b->time ? -1 : a->time > b->time;
+}
+
+static int by_target(const void *left, const void *right) {
+  const struct edge *a = left, *b = right;
+  if (a->to != b->to)
+    return a->to < b->to ? -1 : 1;
+  return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static void sort_events(struct timeline_build *build) {
+  for (u32 i = 1; i < build->events.n; i++)
+    if (build->events.at[i].time < build->events.at[i - 1].time) {
+      qsort(build->events.at, build->events.n, sizeof *build->events.at, by_time);
+      return;
+    }
+}
+
+static void sort_edges(struct timeline_build *build) {
+  u32 kept = 0;
+  struct edge *edges = build->edges.at;
+  if (build->edges.n)
+    qsort(edges, build->edges.n, sizeof *edges, by_target);
+  for (u32 i = 0; i < build->edges.n; i++)
+    if (kept == 0 || edges[kept - 1].from != edges[i].from || edges[kept - 1].to != edges[i].to)
+      edges[kept++] = edges[i];
+  build->edges.n = kept;
+}
+
+static __thread const struct timeline_build *sorting; /* qsort() takes no context */
+
+static int by_launch(const void *left, const void *right) {
+  u32 a = sorting->replays.at[*(const u32 *)left].launch;
+  u32 b = sorting->replays.at[*(const u32 *)right].launch;
+  return a < b ? -1 : a > b;
+}
+
+static bool list_launched(struct walk *walk) {
+  const struct timeline_build *build = walk->build;
+  walk->launched = malloc((build->replays.n + 1u) * sizeof(u32));
+  if (!walk->launched)
+    return false;
+  for (u32 i = 0; i < build->replays.n; i++)
+    if (build->replays.at[i].launch != INDEX_NONE)
+      walk->launched[walk->n_launched++] = i;
+  sorting = build;
+  if (walk->n_launched)
+    qsort(walk->launched, walk->n_launched, sizeof(u32), by_launch);
+  return true;
+}
+
+static bool prepare(struct walk *walk) {
+  const struct timeline_build *build = walk->build;
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (build->facts.at[i].stream != TSCOPE_NO_STREAM &&
+        build->facts.at[i].stream > walk->most_stream)
+      walk->most_stream = build->facts.at[i].stream;
+  walk->slots = 64;
+  for (u32 i = 0; i < build->events.n; i++) {
+    const struct event_use *use = &build->events.at[i];
+    if (use->stream != TSCOPE_NO_STREAM && use->stream > walk->most_stream)
+      walk->most_stream = use->stream;
+  }
+  while (walk->slots < 2 * (u64)build->events.n && walk->slots < 1u << 30)
+    walk->slots *= 2;
+  u32 streams = walk->most_stream + 1u;
+  walk->last = malloc(streams * sizeof(u32));
+  walk->first_pending = malloc(streams * sizeof(u32));
+  walk->captured = calloc(walk->slots, sizeof *walk->captured);
+  walk->branch = calloc(UINT16_MAX + 1u, sizeof(u32));
+  if (!walk->last || !walk->first_pending || !walk->captured || !walk->branch ||
+      !list_launched(walk))
+    return false;
+  for (u32 s = 0; s < streams; s++)
+    walk->last[s] = walk->first_pending[s] = INDEX_NONE;
+  return true;
+}
+
+int timeline_link_events(struct timeline_build *build) {
+  struct walk walk = {.build = build};
+  bool room = prepare(&walk);
+  sort_events(build);
+  u32 next = 0;
+  for (u32 i = 0; i < build->spans.n && room; i++) {
+    if (SPAN_ON_DEVICE(build->spans.at[i].kind))
+      continue;
+    for (;
+         next < build->events.n && build->events.at[next].time <= build->spans.at[i].start && room;
+         next++)
+      if (build->events.at[next].stream != TSCOPE_NO_STREAM)
+        room = use_event(&walk, &build->events.at[next]);
+    room = room && see_span(&walk, i);
+  }
+  if (room)
+    room = timeline_link_gpu_waits(build) == 0;
+  sort_edges(build);
+  free(walk.last);
+  free(walk.first_pending);
+  free(walk.branch);
+  free(walk.launched);
+  free(walk.captured);
+  free(walk.pending.at);
+  return room ? 0 : -ENOMEM;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Edges from the GPU clock source's own records. It numbers the calls of the process in the order
+ * in which they were made, whoever made them; work, event records and waits carry the numbers of
+ * their calls. So an event stands for the last work that was put on its stream with a smaller
+ * number, and a stream that waits holds up the first that is put on it with a larger one.
+ */
+#include <errno.h>
+
+#include "import/tscope/timeline/timeline_build.h"
+
+/* A device span under its stream and call. */
+struct called {
+  u64 key; /* the source's stream, then the call */
+  u32 span;
+};
+
+struct waiting {
+  struct timeline_build *build;
+  struct called *work;            /* sorted */
+  const struct gpu_wait **events; /* event records, sorted by number of their call */
+  u32 n_work, n_events;
+};
+
+static u64 key_of(u32 stream, u32 correlation) {
+  return (u64)stream << 32 | correlation;
+}
+
+static int by_key(const void *left, const void *right) {
+  const struct called *a = left, *b = right;
+  if (a->key != b->key)
+    return a->key < b->key ? -1 : 1;
+  return a->span < b->span ? -1 : a->span > b->span;
+}
+
+static int by_call(const void *left, const void *right) {
+  const struct gpu_wait *a = *(const struct gpu_wait *const *)left;
+  const struct gpu_wait *b = *(const struct gpu_wait *const *)right;
+  return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+}
+
+/* The first of the work whose key is not below. */
+static u32 first_from(const struct waiting *w, u64 key) {
+  u32 low = 0, high = w->n_work;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (w->work[middle].key < key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The last work put on a stream before a call; INDEX_NONE if none was seen. */
+static u32 last_before(const struct waiting *w, u32 stream, u32 correlation) {
+  u32 at = first_from(w, key_of(stream, correlation));
+  return at && w->work[at - 1].key >> 32 == stream ? w->work[at - 1].span : INDEX_NONE;
+}
+
+static u32 first_after(const struct waiting *w, u32 stream, u32 correlation) {
+  u32 at = first_from(w, key_of(stream, correlation) + 1);
+  return at < w->n_work && w->work[at].key >> 32 == stream ? w->work[at].span : INDEX_NONE;
+}
+
+/* The record of the event that a call waits for: as told, else the last before the call. */
+static const struct gpu_wait *recorded(const struct waiting *w, const struct gpu_wait *wait) {
+  u32 low = 0, high = w->n_events;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (w->events[middle]->correlation < wait->correlation)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const u32 look_back = 4096; /* an event that was recorded long ago, or before the trace began */
+  for (u32 seen = 0; low-- > 0 && seen < look_back; seen++)
+    if (wait->record_id ? w->events[low]->record_id == wait->record_id
+                        : w->events[low]->event == wait->event)
+      return w->events[low];
+  return NULL;
+}
+
+/* An edge, unless the times show that the wait was for something that was not seen. */
+static bool add_edge(struct timeline_build *build, u32 from, u32 to, u8 kind) {
+  const i64 slack_ns = 5000;
+  if (from == INDEX_NONE || to == INDEX_NONE || from == to)
+    return true;
+  const struct span *first = &build->spans.at[from], *then = &build->spans.at[to];
+  i64 held_until = kind == EDGE_EVENT ? then->start : then->end;
+  return first->end > held_until + slack_ns ||
+         VECTOR_PUSH(&build->edges, (struct edge){from, to, kind});
+}
+
+/* The host's own span of a wait: it lies around what the source saw. */
+static u32 host_span(const struct timeline_build *build, const struct gpu_wait *wait) {
+  const u32 look_back = 64;
+  u32 low = 0, high = build->spans.n;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (build->spans.at[middle].start <= wait->start)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (u32 i = low, seen = 0; i-- > 0 && seen < look_back; seen++)
+    if (build->spans.at[i].kind == SPAN_SYNC && build->spans.at[i].end >= wait->end)
+      return i;
+  return INDEX_NONE;
+}
+
+static bool link_device_wait(struct waiting *w, u32 host, u32 correlation) {
+  for (u32 at = 0; at < w->n_work;) {
+    u32 stream = (u32)(w->work[at].key >> 32);
+    if (!add_edge(w->build, last_before(w, stream, correlation), host, EDGE_SYNC))
+      return false;
+    at = first_from(w, key_of(stream, UINT32_MAX) + 1);
+  }
+  return true;
+}
+
+static bool link_wait(struct waiting *w, const struct gpu_wait *wait) {
+  bool for_event =
+      wait->type == TSCOPE_GPU_WAIT_EVENT || wait->type == TSCOPE_GPU_WAIT_STREAM_EVENT;
+  const struct gpu_wait *event = for_event ? recorded(w, wait) : NULL;
+  u32 from = event ? last_before(w, event->stream, event->correlation) : INDEX_NONE;
+  switch (wait->type) {
+  case TSCOPE_GPU_WAIT_STREAM_EVENT:
+    return add_edge(w->build, from, first_after(w, wait->stream, wait->correlation), EDGE_EVENT);
+  case TSCOPE_GPU_WAIT_EVENT:
+    return from == INDEX_NONE || add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
+  case TSCOPE_GPU_WAIT_STREAM:
+    from = last_before(w, wait->stream, wait->correlation);
+    return from == INDEX_NONE || add_edge(w->build, from, host_span(w->build, wait), EDGE_SYNC);
+  case TSCOPE_GPU_WAIT_CONTEXT: {
+    u32 host = host_span(w->build, wait);
+    return host == INDEX_NONE || link_device_wait(w, host, wait->correlation);
+  }
+  default:
+    return true;
+  }
+}
+
+/* Device spans that carry their call's number, on streams whose own id the source told. */
+static void list_work(struct waiting *w) {
+  const struct timeline_build *build = w->build;
+  const struct definitions *definitions = &build->definitions;
+  for (u32 i = 0; i < build->spans.n; i++) {
+    const struct span_facts *facts = &build->facts.at[i];
+    if (!SPAN_ON_DEVICE(build->spans.at[i].kind) || !facts->correlation ||
+        facts->stream >= definitions->n_streams || !definitions->streams[facts->stream].known ||
+        definitions->streams[facts->stream].gpu_stream == TSCOPE_UNKNOWN)
+      continue;
+    w->work[w->n_work++] = (struct called){
+        key_of(definitions->streams[facts->stream].gpu_stream, facts->correlation), i};
+  }
+  if (w->n_work)
+    qsort(w->work, w->n_work, sizeof *w->work, by_key);
+}
+
+int timeline_link_gpu_waits(struct timeline_build *build) {
+  if (build->gpu_waits.n == 0)
+    return 0;
+  struct waiting w = {.build = build,
+                      .work = malloc((build->spans.n + 1u) * sizeof *w.work),
+                      .events = malloc((build->gpu_waits.n + 1u) * sizeof *w.events)};
+  bool room = w.work && w.events;
+  if (room) {
+    list_work(&w);
+    for (u32 i = 0; i < build->gpu_waits.n; i++)
+      if (build->gpu_waits.at[i].type == 0)
+        w.events[w.n_events++] = &build->gpu_waits.at[i];
+    if (w.n_events)
+      qsort(w.events, w.n_events, sizeof *w.events, by_call);
+    for (u32 i = 0; i < build->gpu_waits.n && room; i++)
+      room = link_wait(&w, &build->gpu_waits.at[i]);
+  }
+  free(w.work);
+  free(w.events);
+  return room ? 0 : -ENOMEM;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which launch put which span on the device, by order on each stream; what ran in graphs has been
+ * linked already (timeline_replays.c).
+ */
+#include <errno.h>
+
+#include "import/tscope/pairing.h"
+#include "import/tscope/timeline/timeline_build.h"
+
+#define WORK_SHIFT 28 /* work of one kind, in `what` of struct ordered, beside its name */
+
+/* One stream's launches or device spans, as slices of shared arrays. */
+struct slice {
+  u32 first, n;
+};
+
+struct linking {
+  struct timeline_build *build;
+  u32 streams, turns;
+  struct slice *causes, *effects; /* [turns * streams]: what the GPU clock source saw in one go */
+  u32 *cause_spans, *effect_spans;
+  struct ordered *ordered_causes, *ordered_effects; /* scratch for one stream */
+  u32 *chosen_causes, *chosen_effects, *effect_of;
+};
+
+static bool is_cause(const struct timeline_build *build, u32 i) {
+  return build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work != WORK_GRAPH;
+}
+
+/* Collectives have been paired with their calls already. */
+static bool is_effect(const struct timeline_build *build, u32 i) {
+  u8 kind = build->spans.at[i].kind;
+  return SPAN_ON_DEVICE(kind) && kind != SPAN_COLLECTIVE && !build->facts.at[i].graph;
+}
+
+/* The slice of a launch or a device span; INDEX_NONE for a launch whose effect was not watched. */
+static u32 slice_of(const struct linking *linking, u32 i) {
+  const struct span *span = &linking->build->spans.at[i];
+  u16 stream = linking->build->facts.at[i].stream;
+  if (linking->turns == 1)
+    return stream;
+  u32 turn = spine_gpu_turn(linking->build->spine, span->start, is_effect(linking->build, i));
+  return turn == INDEX_NONE ? INDEX_NONE : turn * linking->streams + stream;
+}
+
+static void slice_up(struct linking *linking) {
+  const struct timeline_build *build = linking->build;
+  u32 causes = 0, effects = 0;
+  for (u32 i = 0; i < build->spans.n; i++) {
+    bool cause = is_cause(build, i), effect = is_effect(build, i);
+    u32 slice = cause || effect ? slice_of(linking, i) : INDEX_NONE;
+    if (slice == INDEX_NONE)
+      continue;
+    linking->causes[slice].n += cause;
+    linking->effects[slice].n += effect;
+  }
+  for (u32 s = 0; s < linking->turns * linking->streams; s++) {
+    linking->causes[s].first = causes;
+    linking->effects[s].first = effects;
+    causes += linking->causes[s].n;
+    effects += linking->effects[s].n;
+    linking->causes[s].n = linking->effects[s].n = 0;
+  }
+  for (u32 i = 0; i < build->spans.n; i++) {
+    bool is_a_cause = is_cause(build, i), is_an_effect = is_effect(build, i);
+    u32 slice = is_a_cause || is_an_effect ? slice_of(linking, i) : INDEX_NONE;
+    if (slice == INDEX_NONE)
+      continue;
+    struct slice *cause = &linking->causes[slice], *effect = &linking->effects[slice];
+    if (is_a_cause)
+      linking->cause_spans[cause->first + cause->n++] = i;
+    if (is_an_effect)
+      linking->effect_spans[effect->first + effect->n++] = i;
+  }
+}
+
+/* What a launch or a device span is to be paired by. Without `names` only the kind of work; with
+ * them a kernel without a name cannot be told from its neighbours and is left out. */
+static bool describe(const struct linking *linking, u32 span, bool names, struct ordered *out) {
+  const struct span_facts *facts = &linking->build->facts.at[span];
+  *out = (struct ordered){.at = linking->build->spans.at[span].start,
+                          .what = (u32)facts->work << WORK_SHIFT};
+  if (!names)
+    return true;
+  out->what |= facts->what & ((1u << WORK_SHIFT) - 1);
+  return facts->work != WORK_KERNEL || facts->what != 0;
+}
+
+static void link(struct linking *linking, u32 cause, u32 effect) {
+  linking->build->spans.at[cause].link = effect;
+  linking->build->spans.at[effect].launch = linking->build->spans.at[effect].link = cause;
+}
+
+/* Lists what can be paired on a stream; returns whether nothing had to be left out. */
+static bool list_stream(struct linking *linking, u32 stream, bool names, u32 *n_causes,
+                        u32 *n_effects) {
+  const struct slice *causes = &linking->causes[stream], *effects = &linking->effects[stream];
+  bool all = true;
+  *n_causes = *n_effects = 0;
+  for (u32 i = 0; i < causes->n; i++) {
+    u32 span = linking->cause_spans[causes->first + i];
+    linking->chosen_causes[*n_causes] = span;
+    bool told = describe(linking, span, names, &linking->ordered_causes[*n_causes]);
+    all &= told;
+    *n_causes += told;
+  }
+  for (u32 i = 0; i < effects->n; i++) {
+    u32 span = linking->effect_spans[effects->first + i];
+    linking->chosen_effects[*n_effects] = span;
+    bool told = describe(linking, span, names, &linking->ordered_effects[*n_effects]);
+    all &= told;
+    *n_effects += told;
+  }
+  return all;
+}
+
+/* Same counts of the same kinds of work: order is enough. Otherwise some launches (static CUDA
+ * runtimes in libraries) or spans (dropped by the source) were not seen, and names must help. */
+static void link_stream(struct linking *linking, u32 stream) {
+  u32 causes, effects;
+  list_stream(linking, stream, false, &causes, &effects);
+  bool same = causes == effects;
+  for (u32 i = 0; i < causes && same; i++)
+    same = linking->ordered_causes[i].what == linking->ordered_effects[i].what;
+  if (!same)
+    list_stream(linking, stream, true, &causes, &effects);
+  pair_in_order(linking->ordered_causes, causes, linking->ordered_effects, effects,
+                timeline_lost_its_end(linking->build), linking->effect_of);
+  for (u32 i = 0; i < causes; i++)
+    if (linking->effect_of[i] != INDEX_NONE)
+      link(linking, linking->chosen_causes[i], linking->chosen_effects[linking->effect_of[i]]);
+}
+
+bool timeline_lost_its_end(const struct timeline_build *build) {
+  bool overwritten = build->detail_begin > build->model->ranks[build->rank].begin;
+  return build->spine->cut_short && !overwritten;
+}
+
+int timeline_link_launches(struct timeline_build *build) {
+  size_t n = build->spans.n + 1, streams = 1;
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (build->facts.at[i].stream >= streams)
+      streams = build->facts.at[i].stream + 1u;
+  u32 states = build->spine->gpu_states.n;
+  u32 turns = states ? build->spine->gpu_states.at[states - 1].turns : 1;
+  turns += turns == 0;
+  struct linking linking = {.build = build,
+                            .streams = (u32)streams,
+                            .turns = turns,
+                            .causes = calloc(turns * streams, sizeof(struct slice)),
+                            .effects = calloc(turns * streams, sizeof(struct slice)),
+                            .cause_spans = malloc(n * sizeof(u32)),
+                            .effect_spans = malloc(n * sizeof(u32)),
+                            .ordered_causes = malloc(n * sizeof(struct ordered)),
+                            .ordered_effects = malloc(n * sizeof(struct ordered)),
+                            .chosen_causes = malloc(n * sizeof(u32)),
+                            .chosen_effects = malloc(n * sizeof(u32)),
+                            .effect_of = malloc(n * sizeof(u32))};
+  bool room = linking.causes && linking.effects && linking.cause_spans && linking.effect_spans &&
+              linking.ordered_causes && linking.ordered_effects && linking.chosen_causes &&
+              linking.chosen_effects && linking.effect_of;
+  if (room) {
+    slice_up(&linking);
+    for (u32 s = 0; s < turns * streams; s++)
+      if (linking.causes[s].n && linking.effects[s].n)
+        link_stream(&linking, s);
+  }
+  free(linking.causes);
+  free(linking.effects);
+  free(linking.cause_spans);
+  free(linking.effect_spans);
+  free(linking.ordered_causes);
+  free(linking.ordered_effects);
+  free(linking.chosen_causes);
+  free(linking.chosen_effects);
+  free(linking.effect_of);
+  return room ? 0 : -ENOMEM;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/timeline/timeline_products.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "import/tscope/timeline/timeline_build.h"
+
+/* --- shapes --- */
+
+static u64 hash_of(const struct product_shape *shape) {
+  const u32 words[] = {shape->m, shape->n, shape->k, shape->batch,
+                       (u32)shape->a << 24 | (u32)shape->b << 16 | (u32)shape->c << 8 |
+                           shape->precision};
+  u64 hash = 0x9e3779b97f4a7c15ull;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    hash = (hash ^ words[i]) * 0xff51afd7ed558ccdull;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+static bool is_same(const struct product_shape *a, const struct product_shape *b) {
+  return a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->a == b->a &&
+         a->b == b->b && a->c == b->c && a->precision == b->precision;
+}
+
+static bool make_slots(struct products_build *build) {
+  u32 n = build->n_slots ? build->n_slots * 2 : 64;
+  u32 *slots = calloc(n, sizeof *slots);
+  if (!slots)
+    return false;
+  for (u32 i = 0; i < build->shapes.n; i++) {
+    u32 at = (u32)hash_of(&build->shapes.at[i]) & (n - 1);
+    while (slots[at])
+      at = (at + 1) & (n - 1);
+    slots[at] = i + 1;
+  }
+  free(build->slots);
+  build->slots = slots;
+  build->n_slots = n;
+  return true;
+}
+
+/* Index of a shape, INDEX_NONE when there is no memory. */
+static u32 shape_index(struct products_build *build, const struct product_shape *shape) {
+  if (2 * build->shapes.n >= build->n_slots && !make_slots(build))
+    return INDEX_NONE;
+  u32 at = (u32)hash_of(shape) & (build->n_slots - 1);
+  for (; build->slots[at]; at = (at + 1) & (build->n_slots - 1))
+    if (is_same(&build->shapes.at[build->slots[at] - 1], shape))
+      return build->slots[at] - 1;
+  if (!VECTOR_PUSH(&build->shapes, *shape))
+    return INDEX_NONE;
+  build->slots[at] = build->shapes.n;
+  return build->shapes.n - 1;
+}
+
+/* --- graphs --- */
+
+static int by_shape(const void *left, const void *right) {
+  const struct graph_product *a = left, *b = right;
+  if (a->shape != b->shape)
+    return a->shape < b->shape ? -1 : 1;
+  return a->flops < b->flops ? -1 : a->flops > b->flops;
+}
+
+static int by_name(const void *left, const void *right) {
+  const struct graph_kernel *a = left, *b = right;
+  return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* Equal ones become one that counts them; returns how many are left. */
+static u32 merge_products(struct graph_product *products, u32 n) {
+  u32 kept = 0;
+  qsort(products, n, sizeof *products, by_shape);
+  for (u32 i = 0; i < n; i++)
+    if (kept && by_shape(&products[kept - 1], &products[i]) == 0)
+      products[kept - 1].calls++;
+    else
+      products[kept++] = products[i];
+  return kept;
+}
+
+static u32 merge_kernels(struct graph_kernel *kernels, u32 n) {
+  u32 kept = 0;
+  if (n)
+    qsort(kernels, n, sizeof *kernels, by_name);
+  for (u32 i = 0; i < n; i++) {
+    struct graph_kernel *last = kept ? &kernels[kept - 1] : NULL;
+    if (!last || last->name != kernels[i].name) {
+      kernels[kept++] = kernels[i];
+      continue;
+    }
+    last->count++;
+    if (last->precision != kernels[i].precision)
+      last->precision = PRECISION_UNKNOWN;
+  }
+  return kept;
+}
+
+/* One captured product and the names of its kernels, put into the content's arrays. */
+static bool add_product(struct timeline_build *build, const struct captured_product *captured,
+                        struct graph_content *content) {
+  const struct definitions *definitions = &build->definitions;
+  const struct tscope_graph_product_record *record = &captured->record;
+  u8 precision = (u8)product_precision(record->a, record->b, record->compute);
+  struct product_shape shape = {.m = record->m,
+                                .n = record->n,
+                                .k = record->k,
+                                .batch = record->batch,
+                                .a = record->a,
+                                .b = record->b,
+                                .c = record->c,
+                                .precision = precision};
+  u32 index = shape_index(&build->products_build, &shape);
+  content->calls++;
+  content->flops += record->flops == ARITHMETIC_UNKNOWN ? 0 : record->flops;
+  content->products[content->n_products++] = (struct graph_product){index, 1, record->flops};
+  for (u32 k = 0; k < captured->n_kernels; k++) {
+    u32 number = definitions->captured_kernels[captured->first_kernel + k];
+    u32 name = number < definitions->n_shapes ? definitions->shapes[number].kernel : 0;
+    if (name)
+      content->kernels[content->n_kernels++] = (struct graph_kernel){name, 1, precision};
+    content->named &= name != 0;
+  }
+  content->named &= captured->n_kernels > 0 && captured->n_kernels == record->kernels;
+  return index != INDEX_NONE;
+}
+
+/* The products of one captured graph, of which there are n, and their kernels. */
+static bool add_content(struct timeline_build *build, u32 captured,
+                        const struct captured_product *const *products, u32 n) {
+  u32 kernels = 0;
+  for (u32 i = 0; i < n; i++)
+    kernels += products[i]->n_kernels;
+  struct graph_content content = {
+      .captured = captured,
+      .products = arena_array(&build->arena, n, sizeof *content.products),
+      .kernels = arena_array(&build->arena, kernels + 1u, sizeof *content.kernels),
+      .named = true};
+  bool good = content.products && content.kernels;
+  for (u32 i = 0; i < n && good; i++)
+    good = add_product(build, products[i], &content);
+  if (!good)
+    return false;
+  content.n_products = merge_products(content.products, content.n_products);
+  content.n_kernels = merge_kernels(content.kernels, content.n_kernels);
+  return VECTOR_PUSH(&build->products_build.contents, content);
+}
+
+/* The products of a graph and of those that were put into it. */
+struct gathering {
+  const struct definitions *definitions;
+  u32 looked_at; /* products and graphs, of all graphs together */
+  VECTOR(const struct captured_product *) products;
+};
+
+/* A file that claims more is not believed beyond it. */
+enum { MOST_DEPTH = 16, MOST_LOOKED_AT = 1 << 22 };
+
+/* Where in a list that is sorted by the graph (a u32, so many bytes into each entry) those of one
+ * begin, or would. */
+static u32 first_of(const void *list, u32 n, size_t bytes, size_t graph_at, u32 captured) {
+  u32 low = 0, high = n;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2, graph;
+    memcpy(&graph, (const char *)list + middle * bytes + graph_at, sizeof graph);
+    if (graph < captured)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static u32 first_product(const struct definitions *definitions, u32 captured) {
+  return first_of(definitions->captured_products, definitions->n_captured_products,
+                  sizeof *definitions->captured_products,
+                  offsetof(struct captured_product, record.captured), captured);
+}
+
+static u32 first_child(const struct definitions *definitions, u32 captured) {
+  return first_of(definitions->graph_children, definitions->n_graph_children,
+                  sizeof *definitions->graph_children, offsetof(struct graph_child, captured),
+                  captured);
+}
+
+static bool gather(struct gathering *into, u32 captured, u32 depth) {
+  const struct definitions *definitions = into->definitions;
+  for (u32 i = first_product(definitions, captured);
+       i < definitions->n_captured_products && into->looked_at < MOST_LOOKED_AT &&
+       definitions->captured_products[i].record.captured == captured;
+       i++, into->looked_at++)
+    if (!VECTOR_PUSH(&into->products, &definitions->captured_products[i]))
+      return false;
+  for (u32 i = first_child(definitions, captured);
+       depth < MOST_DEPTH && i < definitions->n_graph_children &&
+       into->looked_at < MOST_LOOKED_AT && definitions->graph_children[i].captured == captured;
+       i++, into->looked_at++)
+    if (!gather(into, definitions->graph_children[i].child, depth + 1))
+      return false;
+  return true;
+}
+
+/* The lowest number of a captured graph, above `last`, that has products or children; 0 for none.
+ */
+static u32 next_captured(const struct definitions *definitions, u32 last) {
+  u32 product = first_product(definitions, last + 1), child = first_child(definitions, last + 1);
+  u32 of_product = product < definitions->n_captured_products
+                       ? definitions->captured_products[product].record.captured
+                       : UINT32_MAX;
+  u32 of_child = child < definitions->n_graph_children ? definitions->graph_children[child].captured
+                                                       : UINT32_MAX;
+  u32 next = of_product < of_child ? of_product : of_child;
+  return next == UINT32_MAX ? 0 : next;
+}
+
+int timeline_products_begin(struct timeline_build *build) {
+  struct gathering gathering = {.definitions = &build->definitions};
+  bool room = true;
+  for (u32 captured = 0; room && (captured = next_captured(&build->definitions, captured));) {
+    gathering.products.n = 0;
+    room = gather(&gathering, captured, 0) &&
+           (!gathering.products.n ||
+            add_content(build, captured, gathering.products.at, gathering.products.n));
+  }
+  free(gathering.products.at);
+  return room ? 0 : -ENOMEM;
+}
+
+static int by_graph(const void *left, const void *right) {
+  const struct graph_definition *a = left, *b = right;
+  return a->graph < b->graph ? -1 : a->graph > b->graph;
+}
+
+static int by_capture(const void *left, const void *right) {
+  const struct graph_content *a = left, *b = right;
+  return a->captured < b->captured ? -1 : a->captured > b->captured;
+}
+
+/* A graph into which no product was captured adds nothing; of one whose capture was not seen it is
+ * not known what it adds. */
+bool timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane) {
+  const struct definitions *definitions = &build->definitions;
+  const struct products_build *products = &build->products_build;
+  struct graph_definition wanted = {.graph = graph};
+  const struct graph_definition *made =
+      definitions->n_graphs
+          ? bsearch(&wanted, definitions->graphs, definitions->n_graphs, sizeof wanted, by_graph)
+          : NULL;
+  struct arithmetic replay = {.start = call.start,
+                              .end = call.end,
+                              .flops = ARITHMETIC_UNKNOWN,
+                              .what = INDEX_NONE,
+                              .lane = lane,
+                              .replay = true};
+  if (made && made->captured) {
+    struct graph_content key = {.captured = made->captured};
+    const struct graph_content *content =
+        products->contents.n
+            ? bsearch(&key, products->contents.at, products->contents.n, sizeof key, by_capture)
+            : NULL;
+    if (!content)
+      return true;
+    replay.flops = content->flops;
+    replay.what = (u32)(content - products->contents.at);
+  }
+  return VECTOR_PUSH(&build->arithmetic, replay);
+}
+
+/* --- calls --- */
+
+bool timeline_product(struct timeline_build *build, const struct tscope_gemm_record *gemm,
+                      struct interval call, u16 lane) {
+  struct products_build *products = &build->products_build;
+  struct product_shape shape = {.m = gemm->m,
+                                .n = gemm->n,
+                                .k = gemm->k,
+                                .batch = gemm->batch,
+                                .a = gemm->a,
+                                .b = gemm->b,
+                                .c = gemm->c,
+                                .precision =
+                                    (u8)product_precision(gemm->a, gemm->b, gemm->compute)};
+  struct arithmetic product = {.start = call.start,
+                               .end = call.end,
+                               .flops = gemm->flops,
+                               .what = shape_index(products, &shape),
+                               .lane = lane,
+                               .captured = gemm->captured != 0};
+  struct timed_call timed = {call.start, gemm->timed, lane};
+  return product.what != INDEX_NONE && VECTOR_PUSH(&build->arithmetic, product) &&
+         (!gemm->timed || VECTOR_PUSH(&products->calls, timed));
+}
+
+bool timeline_product_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
+                           struct interval ran) {
+  struct timed_work timed = {ran.start, ran.end, work->number, work->one_in};
+  return !work->number || VECTOR_PUSH(&build->products_build.works, timed);
+}
+
+static int by_lane(const void *left, const void *right) {
+  const struct arithmetic *a = left, *b = right;
+  if (a->lane != b->lane)
+    return a->lane < b->lane ? -1 : 1;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static int by_number_of_call(const void *left, const void *right) {
+  const struct timed_call *a = left, *b = right;
+  return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int by_number_of_work(const void *left, const void *right) {
+  const struct timed_work *a = left, *b = right;
+  return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* The timed work of each call that says its number. */
+static u32 join_times(struct timeline_build *build, struct product_time *times) {
+  struct products_build *products = &build->products_build;
+  u32 n = 0;
+  for (u32 i = 0, w = 0; i < products->calls.n; i++) {
+    const struct timed_call *call = &products->calls.at[i];
+    while (w < products->works.n && products->works.at[w].number < call->number)
+      w++;
+    if (w == products->works.n || products->works.at[w].number != call->number)
+      continue;
+    struct arithmetic key = {.start = call->start, .lane = call->lane};
+    const struct arithmetic *found =
+        bsearch(&key, build->arithmetic.at, build->arithmetic.n, sizeof key, by_lane);
+    if (found)
+      times[n++] =
+          (struct product_time){products->works.at[w].start, products->works.at[w].end,
+                                (u32)(found - build->arithmetic.at), products->works.at[w].one_in};
+  }
+  return n;
+}
+
+/* A copy in the timeline's arena. */
+#define KEEP(build, vector)                                                                        \
+  ({                                                                                               \
+    void *kept_ = arena_array(&(build)->arena, (vector)->n + 1u, sizeof *(vector)->at);            \
+    if (kept_ && (vector)->n)                                                                      \
+      memcpy(kept_, (vector)->at, (vector)->n * sizeof *(vector)->at);                             \
+    kept_;                                                                                         \
+  })
+
+int timeline_products_end(struct timeline_build *build) {
+  struct products_build *from = &build->products_build;
+  if (build->arithmetic.n)
+    qsort(build->arithmetic.at, build->arithmetic.n, sizeof *build->arithmetic.at, by_lane);
+  if (from->calls.n)
+    qsort(from->calls.at, from->calls.n, sizeof *from->calls.at, by_number_of_call);
+  if (from->works.n)
+    qsort(from->works.at, from->works.n, sizeof *from->works.at, by_number_of_work);
+  struct products *products = arena_alloc(&build->arena, sizeof *products);
+  if (!products)
+    return -ENOMEM;
+  products->shapes = KEEP(build, &from->shapes);
+  products->contents = KEEP(build, &from->contents);
+  products->times = arena_array(&build->arena, from->calls.n + 1u, sizeof *products->times);
+  if (!products->shapes || !products->contents || !products->times)
+    return -ENOMEM;
+  products->n_shapes = from->shapes.n;
+  products->n_contents = from->contents.n;
+  products->n_times = join_times(build, products->times);
+  build->products = products;
+  return 0;
+}
+
+void products_build_release(struct products_build *build) {
+  free(build->shapes.at);
+  free(build->slots);
+  free(build->calls.at);
+  free(build->works.at);
+  free(build->contents.at);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Replays of CUDA graphs. All that ran in one carries the number of the call that launched it; on
+ * which streams it ran is the graph's own affair. A replay begins when the stream that it was
+ * launched on comes to it, and that stream goes on when all of it is done.
+ *
+ * What waits for what inside a replay is not recorded, but a node of a graph waits for nothing
+ * else: where one begins after a pause of its stream, it was for what ended last before it.
+ */
+#include <errno.h>
+
+#include "import/tscope/pairing.h"
+#include "import/tscope/timeline/timeline_build.h"
+
+static bool is_replayed(const struct timeline_build *build, u32 span) {
+  return SPAN_ON_DEVICE(build->spans.at[span].kind) && build->facts.at[span].graph;
+}
+
+/* --- listing --- */
+
+static __thread const struct timeline_build *sorting; /* qsort() takes no context */
+
+static int by_call_and_place(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  u32 a_call = sorting->facts.at[a].graph, b_call = sorting->facts.at[b].graph;
+  if (a_call != b_call)
+    return a_call < b_call ? -1 : 1;
+  return a < b ? -1 : a > b;
+}
+
+static int by_value(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* Fills do not say which graph they were in, but which call they are of. */
+static int find_fills(struct timeline_build *build) {
+  u32 n = 0;
+  u32 *calls = malloc((build->spans.n + 1u) * sizeof *calls);
+  if (!calls)
+    return -ENOMEM;
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (is_replayed(build, i) && (!n || calls[n - 1] != build->facts.at[i].graph))
+      calls[n++] = build->facts.at[i].graph;
+  if (n)
+    qsort(calls, n, sizeof *calls, by_value);
+  for (u32 i = 0; i < build->spans.n && n; i++) {
+    struct span_facts *facts = &build->facts.at[i];
+    if (build->spans.at[i].kind == SPAN_FILL && facts->correlation &&
+        bsearch(&facts->correlation, calls, n, sizeof *calls, by_value))
+      facts->graph = facts->correlation;
+  }
+  free(calls);
+  return 0;
+}
+
+static int list_replays(struct timeline_build *build) {
+  u32 n = 0;
+  build->replayed = arena_array(&build->arena, build->spans.n + 1u, sizeof(u32));
+  if (!build->replayed)
+    return -ENOMEM;
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (is_replayed(build, i))
+      build->replayed[n++] = i;
+  sorting = build;
+  if (n)
+    qsort(build->replayed, n, sizeof(u32), by_call_and_place);
+  for (u32 i = 0; i < n; i++) {
+    const struct span_facts *facts = &build->facts.at[build->replayed[i]];
+    struct replay_spans *last = build->replays.n ? &build->replays.at[build->replays.n - 1] : NULL;
+    if (last && build->facts.at[build->replayed[last->first]].graph == facts->graph) {
+      last->n++;
+      last->gpu_graph = last->gpu_graph ? last->gpu_graph : facts->gpu_graph;
+    } else if (!VECTOR_PUSH(&build->replays,
+                            (struct replay_spans){i, 1, INDEX_NONE, facts->gpu_graph})) {
+      return -ENOMEM;
+    }
+  }
+  return 0;
+}
+
+/* --- pairing --- */
+
+struct replay_pairing {
+  struct timeline_build *build;
+  u32 *launches; /* spans that launch graphs */
+  u32 n_launches;
+  struct ordered *causes, *effects;
+  u32 *effect_of;
+  u32 *ran_graphs; /* of replays, sorted */
+};
+
+/* The GPU clock source's id of the graph that a span launches; 0 if nothing ran under that. */
+static u32 launched_graph(const struct replay_pairing *p, u32 span) {
+  const struct timeline_build *build = p->build;
+  const struct spine_graph *graph = spine_find_graph(build->spine, build->facts.at[span].what);
+  bool ran =
+      graph && bsearch(&graph->gpu_graph, p->ran_graphs, build->replays.n, sizeof(u32), by_value);
+  return ran ? graph->gpu_graph : 0;
+}
+
+static void join_replay(struct timeline_build *build, u32 launch, struct replay_spans *replay) {
+  replay->launch = launch;
+  for (u32 i = replay->first; i < replay->first + replay->n; i++) {
+    struct span *span = &build->spans.at[build->replayed[i]];
+    if (span->kind == SPAN_COLLECTIVE) { /* its link is the arrival */
+      span->launch = launch;
+      continue;
+    }
+    span->launch = span->link = launch;
+  }
+  build->spans.at[launch].link = build->replayed[replay->first];
+}
+
+/* Launches and replays of one stretch of time with the source open, in the order of the calls. */
+static void pair_turn(struct replay_pairing *p, u32 turn) {
+  struct timeline_build *build = p->build;
+  u32 causes = 0, effects = 0;
+  u32 *chosen = p->effect_of + p->n_launches, *ran = chosen + p->n_launches;
+  for (u32 i = 0; i < p->n_launches; i++) {
+    const struct span *span = &build->spans.at[p->launches[i]];
+    if (spine_gpu_turn(build->spine, span->start, false) != turn)
+      continue;
+    chosen[causes] = p->launches[i];
+    p->causes[causes++] = (struct ordered){span->start, launched_graph(p, p->launches[i])};
+  }
+  for (u32 i = 0; i < build->replays.n; i++) {
+    i64 start = build->spans.at[build->replayed[build->replays.at[i].first]].start;
+    if (spine_gpu_turn(build->spine, start, true) != turn)
+      continue;
+    ran[effects] = i;
+    p->effects[effects++] = (struct ordered){start, build->replays.at[i].gpu_graph};
+  }
+  pair_in_order(p->causes, causes, p->effects, effects, timeline_lost_its_end(build), p->effect_of);
+  for (u32 i = 0; i < causes; i++)
+    if (p->effect_of[i] != INDEX_NONE)
+      join_replay(build, chosen[i], &build->replays.at[ran[p->effect_of[i]]]);
+}
+
+/* --- inside --- */
+
+static int by_end(const void *left, const void *right) {
+  i64 a = sorting->spans.at[*(const u32 *)left].end, b = sorting->spans.at[*(const u32 *)right].end;
+  return a < b ? -1 : a > b;
+}
+
+/* `ended` are the replay's spans, to be sorted by end. */
+static bool link_inside(struct timeline_build *build, const struct replay_spans *replay,
+                        u32 *ended) {
+  const struct span_facts *facts = build->facts.at;
+  u32 next = 0, last = INDEX_NONE;
+  memcpy(ended, &build->replayed[replay->first], replay->n * sizeof *ended);
+  sorting = build;
+  qsort(ended, replay->n, sizeof *ended, by_end);
+  for (u32 i = 0; i < replay->n; i++) {
+    u32 span = build->replayed[replay->first + i];
+    for (; next < replay->n && build->spans.at[ended[next]].end <= build->spans.at[span].start;
+         next++)
+      last = ended[next];
+    if (last != INDEX_NONE && facts[last].stream != facts[span].stream &&
+        !VECTOR_PUSH(&build->edges, (struct edge){last, span, EDGE_EVENT}))
+      return false;
+  }
+  return true;
+}
+
+static int link_all_inside(struct timeline_build *build) {
+  u32 most = 0;
+  for (u32 i = 0; i < build->replays.n; i++)
+    most = build->replays.at[i].n > most ? build->replays.at[i].n : most;
+  u32 *ended = malloc((most + 1u) * sizeof *ended);
+  bool room = ended != NULL;
+  for (u32 i = 0; i < build->replays.n && room; i++)
+    room = link_inside(build, &build->replays.at[i], ended);
+  free(ended);
+  return room ? 0 : -ENOMEM;
+}
+
+int timeline_link_replays(struct timeline_build *build) {
+  if (!build->saw_replays)
+    return 0;
+  int result = find_fills(build);
+  if (result == 0)
+    result = list_replays(build);
+  if (result < 0 || build->replays.n == 0)
+    return result;
+  u32 n = build->replays.n, states = build->spine->gpu_states.n;
+  u32 turns = states ? build->spine->gpu_states.at[states - 1].turns : 1;
+  struct replay_pairing p = {.build = build,
+                             .launches = malloc((build->spans.n + 1u) * sizeof(u32))};
+  for (u32 i = 0; i < build->spans.n && p.launches; i++)
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
+      p.launches[p.n_launches++] = i;
+  p.causes = malloc((p.n_launches + 1u) * sizeof *p.causes);
+  p.effects = malloc(n * sizeof *p.effects);
+  p.effect_of = malloc((2u * p.n_launches + n + 1u) * sizeof(u32));
+  p.ran_graphs = malloc(n * sizeof(u32));
+  bool room = p.launches && p.causes && p.effects && p.effect_of && p.ran_graphs;
+  for (u32 i = 0; i < n && room; i++)
+    p.ran_graphs[i] = build->replays.at[i].gpu_graph;
+  if (room)
+    qsort(p.ran_graphs, n, sizeof(u32), by_value);
+  for (u32 turn = 0; turn < (turns ? turns : 1) && room; turn++)
+    pair_turn(&p, turn);
+  free(p.launches);
+  free(p.causes);
+  free(p.effects);
+  free(p.effect_of);
+  free(p.ran_graphs);
+  return room ? link_all_inside(build) : -ENOMEM;
+}

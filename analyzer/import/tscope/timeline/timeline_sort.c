@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "import/tscope/timeline/timeline_build.h"
+
+struct sort_key {
+  i64 start;
+  u32 span;
+};
+
+struct sorting {
+  const struct span *spans;
+  struct sort_key *keys, *other;
+  u32 *runs; /* where sorted runs begin, and n at the end */
+  u32 n_runs;
+};
+
+/* By start, longer first; equal spans keep the order they were decoded in. */
+static bool goes_first(const struct span *spans, const struct sort_key *a,
+                       const struct sort_key *b) {
+  if (a->start != b->start)
+    return a->start < b->start;
+  if (spans[a->span].end != spans[b->span].end)
+    return spans[a->span].end > spans[b->span].end;
+  return a->span < b->span;
+}
+
+static int find_runs(struct sorting *sorting, u32 n) {
+  VECTOR(u32) runs = {0};
+  for (u32 i = 0; i < n; i++)
+    if (i == 0 || goes_first(sorting->spans, &sorting->keys[i], &sorting->keys[i - 1]))
+      if (!VECTOR_PUSH(&runs, i)) {
+        free(runs.at);
+        return -ENOMEM;
+      }
+  sorting->n_runs = runs.n;
+  if (!VECTOR_PUSH(&runs, n)) {
+    free(runs.at);
+    return -ENOMEM;
+  }
+  sorting->runs = runs.at;
+  return 0;
+}
+
+static void merge(const struct span *spans, const struct sort_key *a, const struct sort_key *a_end,
+                  const struct sort_key *b, const struct sort_key *b_end, struct sort_key *out) {
+  while (a < a_end && b < b_end)
+    *out++ = goes_first(spans, b, a) ? *b++ : *a++;
+  while (a < a_end)
+    *out++ = *a++;
+  while (b < b_end)
+    *out++ = *b++;
+}
+
+/* Merges neighbouring runs pairwise until one is left. What comes from one thread or stream is
+ * mostly sorted already, so there are few. */
+static void merge_runs(struct sorting *sorting) {
+  while (sorting->n_runs > 1) {
+    u32 left = 0;
+    for (u32 r = 0; r < sorting->n_runs; r += 2) {
+      u32 middle = sorting->runs[r + 1];
+      u32 end = r + 1 < sorting->n_runs ? sorting->runs[r + 2] : middle;
+      merge(sorting->spans, sorting->keys + sorting->runs[r], sorting->keys + middle,
+            sorting->keys + middle, sorting->keys + end, sorting->other + sorting->runs[r]);
+      sorting->runs[left++] = sorting->runs[r];
+    }
+    sorting->runs[left] = sorting->runs[sorting->n_runs];
+    sorting->n_runs = left;
+    struct sort_key *swap = sorting->keys;
+    sorting->keys = sorting->other;
+    sorting->other = swap;
+  }
+}
+
+/* Moves spans and facts into order, and links between spans with them. */
+static int apply(struct timeline_build *build, const struct sort_key *keys) {
+  u32 n = build->spans.n;
+  struct span *spans = malloc((n + 1) * sizeof *spans);
+  struct span_facts *facts = malloc((n + 1) * sizeof *facts);
+  u32 *place = malloc((n + 1) * sizeof *place);
+  if (!spans || !facts || !place) {
+    free(spans);
+    free(facts);
+    free(place);
+    return -ENOMEM;
+  }
+  for (u32 i = 0; i < n; i++) {
+    spans[i] = build->spans.at[keys[i].span];
+    facts[i] = build->facts.at[keys[i].span];
+    place[keys[i].span] = i;
+  }
+  for (u32 i = 0; i < n; i++) {
+    bool to_span = spans[i].kind == SPAN_COLL_CALL || spans[i].kind == SPAN_COMM_WAIT;
+    if (to_span && spans[i].link != INDEX_NONE)
+      spans[i].link = place[spans[i].link];
+    if (spans[i].launch != INDEX_NONE)
+      spans[i].launch = place[spans[i].launch];
+  }
+  free(build->spans.at);
+  free(build->facts.at);
+  free(place);
+  build->spans.at = spans;
+  build->facts.at = facts;
+  build->spans.room = build->facts.room = n + 1;
+  return 0;
+}
+
+int timeline_sort(struct timeline_build *build) {
+  u32 n = build->spans.n;
+  struct sorting sorting = {.spans = build->spans.at,
+                            .keys = malloc((n + 1) * sizeof *sorting.keys),
+                            .other = malloc((n + 1) * sizeof *sorting.other)};
+  int result = sorting.keys && sorting.other ? 0 : -ENOMEM;
+  for (u32 i = 0; i < n && result == 0; i++)
+    sorting.keys[i] = (struct sort_key){build->spans.at[i].start, i};
+  if (result == 0)
+    result = find_runs(&sorting, n);
+  if (result == 0) {
+    merge_runs(&sorting);
+    result = apply(build, sorting.keys);
+  }
+  free(sorting.keys);
+  free(sorting.other);
+  free(sorting.runs);
+  return result;
+}

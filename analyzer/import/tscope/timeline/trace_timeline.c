@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "base/intervals.h"
+#include "import/tscope/timeline/timeline_build.h"
+
+/* What a timeline owns. */
+struct timeline_internal {
+  struct arena arena;
+  struct definitions definitions; /* its text is kept: names */
+};
+
+static const char *const vocabulary[VOCABULARY] = {
+#define X(n, v, t) [NAMES_OF_OPS + v] = t,
+    TSCOPE_OPS(X)
+#undef X
+#define X(n, v, t) [NAMES_OF_PHASES + v] = t,
+        TSCOPE_PHASES(X)
+#undef X
+#define X(n, v, t) [NAMES_OF_SYNCS + v] = t " synchronize",
+            TSCOPE_SYNCS(X)
+#undef X
+                [NAMES_OF_CALLS] = "group end",
+    [NAMES_OF_CALLS + 1] = "wait for a collective",
+    [NAMES_OF_CALLS + 2] = "graph launch",
+    [NAMES_OF_CALLS + 3] = "copy",
+    [NAMES_OF_CALLS + 4] = "fill",
+};
+
+static const char *trace_name(const struct timeline *timeline, u32 name) {
+  const struct timeline_internal *internal = timeline->internal;
+  const struct definitions *definitions = &internal->definitions;
+  const char *text = NULL;
+  if (name < definitions->n_strings)
+    text = definitions->strings[name];
+  else if (name - definitions->n_strings < VOCABULARY)
+    text = vocabulary[name - definitions->n_strings];
+  return text ? text : "unknown";
+}
+
+/* The spans of some kinds as a set. Spans are sorted by start. */
+static int unite_spans(const struct timeline_build *build, u32 kinds, struct arena *arena,
+                       struct intervals *out) {
+  u32 n = 0;
+  for (u32 i = 0; i < build->spans.n; i++)
+    n += kinds >> build->spans.at[i].kind & 1;
+  out->at = arena_array(arena, n + 1, sizeof *out->at);
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (kinds >> build->spans.at[i].kind & 1)
+      intervals_append(out, build->spans.at[i].start, build->spans.at[i].end);
+  return 0;
+}
+
+/* On a CPU job: what is known to be training, less the time the host was blocked in it. */
+static int unite_cpu_compute(const struct timeline_build *build, struct arena *arena,
+                             struct timeline *timeline) {
+  static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
+  struct intervals training = {0}, phase, both, blocked = {0};
+  int result = 0;
+  for (u32 i = 0; i < sizeof kinds && result == 0; i++, training = both) {
+    result = unite_phases(build->spine, kinds[i], arena, &phase);
+    if (result == 0)
+      result = intervals_union(arena, &training, &phase, &both);
+  }
+  if (result == 0)
+    result = unite_spans(build, 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC, arena, &blocked);
+  if (result == 0)
+    result = intervals_subtract(arena, &training, &blocked, &timeline->compute);
+  timeline->has_compute = training.n > 0;
+  return result;
+}
+
+static int unite(const struct timeline_build *build, struct arena *arena,
+                 struct timeline *timeline) {
+  const struct spine *spine = build->spine;
+  bool gpu_spans = false;
+  for (u32 i = 0; i < build->spans.n && !gpu_spans; i++) {
+    u8 kind = build->spans.at[i].kind;
+    gpu_spans = kind == SPAN_KERNEL || kind == SPAN_COPY || kind == SPAN_FILL;
+  }
+  timeline->on_gpu = gpu_spans || spine->launches > 0 || spine->definitions.n_streams > 0;
+  timeline->has_comm = spine->calls.n == spine->idle_calls || spine->runs.n > 0;
+  timeline->has_copy = !timeline->on_gpu || gpu_spans;
+  int result = unite_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
+  if (result == 0)
+    result = unite_spans(build, 1u << SPAN_COPY | 1u << SPAN_FILL, arena, &timeline->copy);
+  if (result == 0 && !timeline->on_gpu)
+    return unite_cpu_compute(build, arena, timeline);
+  timeline->has_compute = gpu_spans;
+  return result == 0 ? unite_spans(build, 1u << SPAN_KERNEL, arena, &timeline->compute) : result;
+}
+
+static void discard(struct timeline_build *build) {
+  free(build->spans.at);
+  free(build->facts.at);
+  free(build->events.at);
+  free(build->gpu_waits.at);
+  free(build->replays.at);
+  free(build->lane_of_stream.at);
+  free(build->edges.at);
+  free(build->lanes.at);
+  free(build->arithmetic.at);
+  products_build_release(&build->products_build);
+  definitions_forget_text(&build->definitions);
+  arena_release(&build->arena);
+}
+
+/* Hands what was built over to the timeline. */
+static int hand_over(struct timeline_build *build, struct timeline *timeline) {
+  struct timeline_internal *internal = arena_alloc(&build->arena, sizeof *internal);
+  struct timeline made = {.rank = build->rank,
+                          .spans = build->spans.at,
+                          .n_spans = build->spans.n,
+                          .edges = build->edges.at,
+                          .n_edges = build->edges.n,
+                          .lanes = build->lanes.at,
+                          .n_lanes = build->lanes.n,
+                          .arithmetic = build->arithmetic.at,
+                          .n_arithmetic = build->arithmetic.n,
+                          .products = build->products,
+                          .detail_begin = build->detail_begin,
+                          .internal = internal};
+  for (u32 i = 0; i < build->spans.n; i++)
+    if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH) {
+      made.graph_launches++;
+      made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
+      made.graph_launches_open += spine_graph_is_open(build->spine, build->facts.at[i].what);
+    }
+  int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
+  made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof *made.bytes);
+  if (!made.bytes)
+    result = -ENOMEM;
+  if (result < 0)
+    return result;
+  for (u32 i = 0; i < build->spans.n; i++)
+    made.bytes[i] = build->facts.at[i].bytes;
+  internal->definitions = build->definitions;
+  internal->arena = build->arena;
+  free(build->facts.at);
+  free(build->events.at);
+  free(build->gpu_waits.at);
+  free(build->replays.at);
+  free(build->lane_of_stream.at);
+  products_build_release(&build->products_build);
+  *timeline = made;
+  return 0;
+}
+
+static int trace_load(const struct model *model, u32 rank, struct timeline *timeline) {
+  const struct model_internal *internal = internal_of(model);
+  struct timeline_build *build = calloc(1, sizeof *build);
+  if (!build)
+    return -ENOMEM;
+  build->model = model;
+  build->rank = rank;
+  build->spine = &internal->spines[rank];
+  build->clock = &internal->clocks[rank];
+  build->detail_begin = model->ranks[rank].begin;
+  build->span_of_run = arena_array(&build->arena, build->spine->runs.n + 1, sizeof(u32));
+  int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
+  if (result == 0)
+    result = timeline_sort(build);
+  if (result == 0)
+    result = timeline_link_replays(build);
+  if (result == 0)
+    result = timeline_link_launches(build);
+  if (result == 0)
+    result = timeline_link_events(build);
+  if (result == 0)
+    result = hand_over(build, timeline);
+  if (result < 0)
+    discard(build);
+  free(build);
+  return result;
+}
+
+static void trace_release(struct timeline *timeline) {
+  struct timeline_internal *internal = timeline->internal;
+  free(timeline->spans);
+  free(timeline->edges);
+  free(timeline->lanes);
+  free(timeline->arithmetic);
+  if (internal) {
+    struct arena arena = internal->arena;
+    definitions_forget_text(&internal->definitions);
+    arena_release(&arena);
+  }
+  *timeline = (struct timeline){0};
+}
+
+const struct timeline_source trace_timelines = {trace_load, trace_release, trace_name};
+
+int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
+  *timeline = (struct timeline){.rank = rank};
+  if (rank >= model->n_ranks || !model->timelines)
+    return -EINVAL;
+  int result = model->timelines->load(model, rank, timeline);
+  timeline->source = result == 0 ? model->timelines : NULL;
+  return result;
+}
+
+void timeline_release(struct timeline *timeline) {
+  if (timeline->source)
+    timeline->source->release(timeline);
+}
+
+const char *timeline_name(const struct timeline *timeline, u32 name) {
+  return timeline->source ? timeline->source->name(timeline, name) : "unknown";
+}

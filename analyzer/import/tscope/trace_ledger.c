@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/trace_ledger.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "model/internal.h"
+
+/* Of each rank, as many as PyTorch's flight recorder keeps; fewer of very many ranks. */
+#define MOST_KEPT 2000u
+#define LEAST_KEPT 64u
+#define MOST_KEPT_IN_ALL (2u << 20)
+
+/* The shim gives a sign of life every second in the first minute, then every ten. */
+#define LIFE_NS (1000 * 1000 * 1000ll)
+#define LIFE_LATER_NS (10 * LIFE_NS)
+#define LIFE_FIRST_NS (60 * LIFE_NS)
+
+/* A call counts as held up when it has waited longer than two signs of life, and than twice the
+ * longest wait that ended. */
+#define HELD_UP_NS (2 * LIFE_NS)
+#define HELD_UP_RATIO 2
+
+struct making {
+  const struct model *model;
+  const struct model_internal *internal;
+  struct arena *arena;
+  struct ledger *ledger;
+  u32 *rank_of; /* [model.n_ranks] index into ledger.ranks */
+  i64 *alive;   /* [model.n_ranks] last sign of life, on the model's axis */
+  i64 end;      /* of all ranks */
+  i64 longest;  /* that a call took which ended */
+  u32 keep;     /* calls of each rank */
+  struct {
+    u64 count;
+    const char *text;
+  } sizes[64]; /* texts of sizes, by what was called last */
+};
+
+static bool worth_asking(const struct model *model) {
+  bool ask = model->world_size > model->n_ranks;
+  for (u32 r = 0; r < model->n_ranks && !ask; r++)
+    ask = !model->ranks[r].closed;
+  for (u32 c = 0; c < model->n_collectives && !ask; c++)
+    ask = model->collectives[c].mismatched;
+  return ask && model->n_ranks && model->timelines == &trace_timelines;
+}
+
+/* --- Ranks --- */
+
+static i64 life_period(i64 since_begin) {
+  return since_begin > LIFE_FIRST_NS ? LIFE_LATER_NS : LIFE_NS;
+}
+
+/* Where a rank was outside communication: an open phase, else the last that ended. */
+static const char *phase_of(struct making *m, u32 rank) {
+  static const char *const names[] = {
+#define X(NAME, value, text) [value] = text,
+      TSCOPE_PHASES(X)
+#undef X
+  };
+  const struct spine *spine = &m->internal->spines[rank];
+  const struct spine_phase *open = NULL, *last = NULL;
+  for (u32 i = 0; i < spine->phases.n; i++) {
+    const struct spine_phase *phase = &spine->phases.at[i];
+    if (phase->kind >= sizeof names / sizeof *names || !names[phase->kind])
+      continue;
+    if (phase->end == NS_UNKNOWN)
+      open = phase;
+    else if (!last || phase->end > last->end)
+      last = phase;
+  }
+  if (open)
+    return arena_printf(m->arena, "It was last seen in a phase: %s.", names[open->kind]);
+  return last ? arena_printf(m->arena, "The last phase it ended was %s.", names[last->kind]) : NULL;
+}
+
+/* Signs of life stopped long before those of others: it died, or was stopped. */
+static bool is_silent(const struct making *m, u32 rank) {
+  return !m->model->ranks[rank].closed &&
+         m->end - m->alive[rank] >= 5 * life_period(m->alive[rank]) / 2;
+}
+
+static const char *where(struct making *m, u32 rank) {
+  const char *phase = phase_of(m, rank);
+  i64 silence = m->end - m->alive[rank];
+  if (!is_silent(m, rank))
+    return phase;
+  return arena_printf(m->arena, "%s%sIts last sign of life is %.3g s before that of the others.",
+                      phase ? phase : "", phase ? " " : "", (double)silence / 1e9);
+}
+
+static void find_signs_of_life(struct making *m) {
+  m->end = INT64_MIN;
+  for (u32 r = 0; r < m->model->n_ranks; r++) {
+    i64 anchor = m->internal->spines[r].definitions.last_anchor;
+    i64 at = anchor ? clock_to_axis(&m->internal->clocks[r], anchor) : NS_UNKNOWN;
+    m->alive[r] = at > m->model->ranks[r].end ? at : m->model->ranks[r].end;
+    if (m->alive[r] > m->end)
+      m->end = m->alive[r];
+  }
+}
+
+static int add_rank(struct making *m, u32 global) {
+  m->ledger->ranks[m->ledger->n_ranks++] =
+      (struct ledger_rank){.rank = global, .first_created = NS_UNKNOWN, .last_seen = NS_UNKNOWN};
+  return 0;
+}
+
+/* Ranks with a trace, and those of the world without. */
+static int make_ranks(struct making *m) {
+  const struct model *model = m->model;
+  u32 world = model->world_size < 1u << 20 ? model->world_size : 0, next = 0;
+  m->ledger->ranks =
+      arena_array(m->arena, (u64)model->n_ranks + world + 1, sizeof(struct ledger_rank));
+  if (!m->ledger->ranks)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank *rank = &model->ranks[r];
+    for (; next < rank->rank && next < world; next++)
+      add_rank(m, next);
+    next = rank->rank + 1;
+    m->rank_of[r] = m->ledger->n_ranks;
+    add_rank(m, rank->rank);
+    struct ledger_rank *to = &m->ledger->ranks[m->rank_of[r]];
+    to->host = rank->host;
+    to->path = rank->path;
+    to->seen = true;
+    to->ended = rank->closed;
+    to->why = rank->damage;
+    to->last_seen = m->alive[r];
+    to->where = where(m, r);
+    to->silent = is_silent(m, r);
+    to->kept_all = true;
+    for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+      to->kept_all &= i == TSCOPE_LOSS_RING || i == TSCOPE_LOSS_GPU || !rank->lost[i];
+  }
+  for (; next < world; next++)
+    add_rank(m, next);
+  return 0;
+}
+
+static u32 ledger_rank(const struct making *m, u32 global) {
+  u32 low = 0, high = m->ledger->n_ranks;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (m->ledger->ranks[middle].rank < global)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  bool found = low < m->ledger->n_ranks && m->ledger->ranks[low].rank == global;
+  return found ? low : INDEX_NONE;
+}
+
+/* --- Groups --- */
+
+/* A member without a trace is only known by its place: in a communicator of the whole world that is
+ * its rank, and where only one rank is missing it is that one. */
+static u32 missing_member(const struct making *m, const struct comm *comm, u32 place) {
+  u32 only = INDEX_NONE, n = 0;
+  if (comm->size == m->model->world_size)
+    return ledger_rank(m, place);
+  for (u32 r = 0; r < m->ledger->n_ranks; r++)
+    if (!m->ledger->ranks[r].seen) {
+      only = r;
+      n++;
+    }
+  return n == 1 ? only : INDEX_NONE;
+}
+
+static int make_groups(struct making *m) {
+  const struct model *model = m->model;
+  m->ledger->groups = arena_array(m->arena, model->n_comms + 1u, sizeof(struct ledger_group));
+  if (!m->ledger->groups)
+    return -ENOMEM;
+  m->ledger->n_groups = model->n_comms;
+  for (u32 c = 0; c < model->n_comms; c++) {
+    const struct comm *comm = &model->comms[c];
+    struct ledger_group *group = &m->ledger->groups[c];
+    group->name = comm->name
+                      ? comm->name
+                      : arena_printf(m->arena, "%016llx", (unsigned long long)comm->identity);
+    group->members = arena_array(m->arena, comm->size + 1u, sizeof(u32));
+    group->members_known = comm->size != 0;
+    if (!group->name || !group->members)
+      return -ENOMEM;
+    for (u32 i = 0; i < comm->size; i++) {
+      u32 rank = comm->members[i] == INDEX_NONE ? missing_member(m, comm, i)
+                                                : m->rank_of[comm->members[i]];
+      if (rank == INDEX_NONE)
+        group->members_known = false;
+      else
+        group->members[group->n_members++] = rank;
+    }
+  }
+  return 0;
+}
+
+/* --- Calls --- */
+
+/* How far a call got. Where it ran is known once it is done there; that it has not been seen to run
+ * means little where nothing was. */
+static u8 state_of(const struct making *m, u32 rank, const struct spine_call *call, bool waited_for,
+                   bool wait_over) {
+  const struct spine *spine = &m->internal->spines[rank];
+  if (call->run != INDEX_NONE)
+    return spine->runs.at[call->run].end == NS_UNKNOWN ? LEDGER_STARTED : LEDGER_COMPLETED;
+  if (call->end == NS_UNKNOWN || waited_for)
+    return LEDGER_SCHEDULED;
+  if (wait_over)
+    return LEDGER_COMPLETED;
+  bool runs_are_seen = m->model->ranks[rank].collective_runs > 0;
+  bool in_time = m->end - call->start >= HELD_UP_NS;
+  return runs_are_seen && in_time && !is_silent(m, rank) ? LEDGER_SCHEDULED : LEDGER_CALLED;
+}
+
+static const char *op_text(u8 op) {
+  static const char *const names[] = {
+#define X(NAME, value, text) [value] = text,
+      TSCOPE_OPS(X)
+#undef X
+  };
+  return op < sizeof names / sizeof *names && names[op] ? names[op] : "collective";
+}
+
+static const char *dtype_text(u8 dtype) {
+  static const char *const names[] = {
+#define X(NAME, value, text, bytes) [value] = text,
+      TSCOPE_DTYPES(X)
+#undef X
+  };
+  return dtype && dtype < sizeof names / sizeof *names ? names[dtype] : NULL;
+}
+
+static const char *size_text(struct making *m, u64 count) {
+  u32 place = (u32)(count * 0x9e3779b97f4a7c15u >> 58);
+  if (!m->sizes[place].text || m->sizes[place].count != count) {
+    m->sizes[place].count = count;
+    m->sizes[place].text = arena_printf(m->arena, "[[%llu]]", (unsigned long long)count);
+  }
+  return m->sizes[place].text;
+}
+
+static int add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
+  const struct spine *spine = &m->internal->spines[rank];
+  const struct spine_call *call = &spine->calls.at[index];
+  struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  u32 comm =
+      call->comm < spine->definitions.n_comms ? m->internal->comm_of[rank][call->comm] : INDEX_NONE;
+  if (comm == INDEX_NONE || call->failed)
+    return 0;
+  bool message = call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
+  struct ledger_call out = {.rank = m->rank_of[rank],
+                            .group = comm,
+                            .seq = call->seq,
+                            .order = index,
+                            .created = call->start,
+                            .op = op_text(call->op),
+                            .in_type = dtype_text(call->dtype),
+                            .in_count = call->count,
+                            .peer = INDEX_NONE,
+                            .state = state_of(m, rank, call, waited_for, wait_over),
+                            .message = message,
+                            .sends = call->op == TSCOPE_OP_SEND};
+  if (message && call->peer >= 0 && (u32)call->peer < m->model->comms[comm].size) {
+    u32 peer = m->model->comms[comm].members[call->peer];
+    out.peer = peer == INDEX_NONE ? missing_member(m, &m->model->comms[comm], (u32)call->peer)
+                                  : m->rank_of[peer];
+  }
+  out.in = size_text(m, call->count);
+  if (message && !out.sends) {
+    out.out = out.in;
+    out.out_type = out.in_type;
+    out.in = out.in_type = NULL;
+  }
+  if (to->n_calls++ == 0)
+    to->first_created = call->start;
+  m->ledger->calls[m->ledger->n_calls++] = out;
+  return out.in || out.out ? 0 : -ENOMEM;
+}
+
+static void note_length(struct making *m, i64 start, i64 end) {
+  if (start != NS_UNKNOWN && end != NS_UNKNOWN && end - start > m->longest)
+    m->longest = end - start;
+}
+
+/* Calls of a communicator end in order, so one that is done takes those before it along. */
+static void complete_earlier(struct making *m, u32 rank, i64 *newest) {
+  const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  for (u32 i = 0; i < m->model->n_comms; i++)
+    newest[i] = SEQ_UNKNOWN;
+  for (u32 i = to->n_calls; i-- > 0;) {
+    struct ledger_call *call = &m->ledger->calls[to->first_call + i];
+    if (call->message)
+      continue;
+    if (call->state == LEDGER_COMPLETED && call->seq > newest[call->group])
+      newest[call->group] = call->seq;
+    else if (call->seq < newest[call->group])
+      call->state = LEDGER_COMPLETED;
+  }
+}
+
+/* Where nothing tells when calls end, a rank that lives but has done nothing for long is in its
+ * last call. */
+static void hold_silent(struct making *m, u32 rank) {
+  const struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  struct ledger_call *last =
+      to->n_calls ? &m->ledger->calls[to->first_call + to->n_calls - 1] : NULL;
+  i64 silence = m->alive[rank] - m->model->ranks[rank].end;
+  if (last && last->state == LEDGER_CALLED && !to->ended && silence >= HELD_UP_NS &&
+      m->model->ranks[rank].end - last->created < HELD_UP_NS)
+    last->state = LEDGER_SCHEDULED;
+}
+
+static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over, i64 *newest) {
+  const struct spine *spine = &m->internal->spines[rank];
+  struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
+  u32 first = spine->calls.n > m->keep ? spine->calls.n - m->keep : 0;
+  to->first_call = m->ledger->n_calls;
+  to->kept_all &= first == 0;
+  memset(waited_for, 0, m->keep * sizeof *waited_for);
+  memset(wait_over, 0, m->keep * sizeof *wait_over);
+  for (u32 i = 0; i < spine->waits.n; i++) {
+    const struct spine_wait *wait = &spine->waits.at[i];
+    note_length(m, wait->start, wait->end);
+    if (wait->call == INDEX_NONE || wait->call < first || wait->call >= spine->calls.n)
+      continue;
+    waited_for[wait->call - first] |= wait->end == NS_UNKNOWN;
+    wait_over[wait->call - first] |= wait->end != NS_UNKNOWN;
+  }
+  for (u32 i = 0; i < spine->runs.n; i++)
+    note_length(m, spine->runs.at[i].start, spine->runs.at[i].end);
+  int error = 0;
+  for (u32 i = first; i < spine->calls.n && !error; i++) {
+    note_length(m, spine->calls.at[i].start, spine->calls.at[i].end);
+    error = add_call(m, rank, i, waited_for[i - first], wait_over[i - first]);
+  }
+  complete_earlier(m, rank, newest);
+  hold_silent(m, rank);
+  return error;
+}
+
+static int make_calls(struct making *m) {
+  u64 total = 0;
+  for (u32 r = 0; r < m->model->n_ranks; r++) {
+    u32 n = m->internal->spines[r].calls.n;
+    total += n < m->keep ? n : m->keep;
+  }
+  m->ledger->calls = arena_array(m->arena, total + 1, sizeof(struct ledger_call));
+  bool *waits = malloc(2 * m->keep * sizeof *waits);
+  i64 *newest = malloc((m->model->n_comms + 1) * sizeof *newest);
+  int error = m->ledger->calls && waits && newest && total < INDEX_NONE ? 0 : -ENOMEM;
+  for (u32 r = 0; r < m->model->n_ranks && !error; r++)
+    error = take_rank(m, r, waits, waits + m->keep, newest);
+  free(waits);
+  free(newest);
+  return error;
+}
+
+/* A run that is looked at while it goes on, or that was killed from outside, has calls in flight
+ * too. They are held up only when one has been for longer than any that ended. */
+static void forgive_young(struct making *m) {
+  struct ledger *ledger = m->ledger;
+  i64 oldest = m->end;
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    const struct ledger_call *call = &ledger->calls[i];
+    bool pending = call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+    /* of a rank that died, calls are as old as its last sign of life tells */
+    if (pending && call->created < oldest)
+      oldest = call->created;
+  }
+  i64 age = m->end - oldest;
+  if (age >= HELD_UP_NS && age >= HELD_UP_RATIO * m->longest)
+    return;
+  for (u32 i = 0; i < ledger->n_calls; i++)
+    if (ledger->calls[i].state != LEDGER_COMPLETED)
+      ledger->calls[i].state = LEDGER_CALLED;
+}
+
+int trace_ledger_make(const struct model *model, struct arena *arena, struct ledger **out) {
+  *out = NULL;
+  if (!worth_asking(model))
+    return 0;
+  struct ledger *ledger = arena_alloc(arena, sizeof *ledger);
+  struct making m = {.model = model,
+                     .internal = internal_of(model),
+                     .arena = arena,
+                     .ledger = ledger,
+                     .rank_of = arena_array(arena, model->n_ranks + 1u, sizeof(u32)),
+                     .alive = arena_array(arena, model->n_ranks + 1u, sizeof(i64))};
+  if (!ledger || !m.rank_of || !m.alive)
+    return -ENOMEM;
+  u32 share = MOST_KEPT_IN_ALL / model->n_ranks;
+  m.keep = share > MOST_KEPT ? MOST_KEPT : share < LEAST_KEPT ? LEAST_KEPT : share;
+  find_signs_of_life(&m);
+  int error = make_ranks(&m);
+  if (!error)
+    error = make_groups(&m);
+  if (!error)
+    error = make_calls(&m);
+  if (error)
+    return error;
+  forgive_young(&m);
+  ledger->source = "traces of a run that did not end in order";
+  ledger->end = m.end;
+  *out = ledger;
+  return 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/find_steps.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/robust.h"
+
+#define WARMUP_FACTOR 1.5
+
+static i64 begin_of(const struct model *model, u32 rank, u32 step) {
+  const struct steps *steps = &model->steps;
+  return (steps->host_begin ? steps->host_begin
+                            : steps->begin)[(size_t)step * model->n_ranks + rank];
+}
+
+i32 model_step_at(const struct model *model, u32 rank, i64 time) {
+  const struct steps *steps = &model->steps;
+  const i64 *ends = steps->host_end ? steps->host_end : steps->end;
+  u32 low = 0, high = steps->n;
+  while (low < high && begin_of(model, rank, low) == NS_UNKNOWN)
+    low++;
+  while (high > low && begin_of(model, rank, high - 1) == NS_UNKNOWN)
+    high--;
+  if (low == high || time < begin_of(model, rank, low))
+    return -1;
+  while (high - low > 1) {
+    u32 middle = low + (high - low) / 2;
+    i64 begin = begin_of(model, rank, middle);
+    if (begin != NS_UNKNOWN && begin <= time)
+      low = middle;
+    else
+      high = middle;
+  }
+  return time < ends[(size_t)low * model->n_ranks + rank] ? (i32)low : -1;
+}
+
+struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told) {
+  bool begin = gpu.start != NS_UNKNOWN, end = gpu.end != NS_UNKNOWN;
+  *told = (u8)((begin ? STEP_BEGIN_TOLD : 0) | (end ? STEP_END_TOLD : 0));
+  if ((!begin && gpu.end > host.end) || (!end && gpu.start > host.start))
+    return (struct interval){NS_UNKNOWN, NS_UNKNOWN};
+  return (struct interval){begin ? gpu.start : host.start, end ? gpu.end : host.end};
+}
+
+static void put_step(struct steps *steps, size_t cell, const struct rank_bounds *bounds, u32 step) {
+  struct interval host = {bounds->at.at[step], bounds->at.at[step + 1]};
+  struct interval gpu = {NS_UNKNOWN, NS_UNKNOWN};
+  if (step + 1 < bounds->gpu.n)
+    gpu = (struct interval){bounds->gpu.at[step], bounds->gpu.at[step + 1]};
+  struct interval whole = step_on_gpu(host, gpu, &steps->told[cell]);
+  steps->host_begin[cell] = host.start;
+  steps->host_end[cell] = host.end;
+  steps->begin[cell] = whole.start;
+  steps->end[cell] = whole.end;
+}
+
+static int assemble(struct model *model, const struct rank_bounds *bounds) {
+  struct arena *arena = &internal_of(model)->arena;
+  u32 n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    if (bounds[r].at.n > 1 && bounds[r].first + bounds[r].at.n - 1 > n)
+      n = bounds[r].first + bounds[r].at.n - 1;
+  size_t cells = (size_t)n * model->n_ranks;
+  struct steps *steps = &model->steps;
+  i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
+  for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+    *times[k] = arena_array(arena, cells + 1, sizeof(i64));
+    if (!*times[k])
+      return -ENOMEM;
+    for (size_t i = 0; i < cells; i++)
+      (*times[k])[i] = NS_UNKNOWN;
+  }
+  steps->told = arena_array(arena, cells + 1, sizeof *steps->told);
+  if (!steps->told)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    steps->open |= bounds[r].open;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 s = 0; s + 1 < bounds[r].at.n; s++)
+      put_step(steps, (size_t)(bounds[r].first + s) * model->n_ranks + r, &bounds[r], s);
+  steps->n = n;
+  return 0;
+}
+
+/* Mean length of a step over the ranks that have it; NAN for none. */
+static double mean_length(const struct model *model, u32 step) {
+  double sum = 0;
+  u32 count = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    size_t cell = (size_t)step * model->n_ranks + r;
+    if (model->steps.begin[cell] == NS_UNKNOWN)
+      continue;
+    sum += (double)(model->steps.end[cell] - model->steps.begin[cell]);
+    count++;
+  }
+  return count ? sum / count : NAN;
+}
+
+u32 model_count_warmup(const double *lengths, u32 n) {
+  u32 half = n / 2, known = 0, warmup = 1;
+  if (n < 2)
+    return 0;
+  double *later = malloc(n * sizeof *later);
+  for (u32 s = half; s < n && later; s++)
+    if (!isnan(lengths[s]))
+      later[known++] = lengths[s];
+  double usual = known ? median_double(later, known) : NAN;
+  while (warmup < n / 4 &&
+         (lengths[warmup] > WARMUP_FACTOR * usual || lengths[warmup] < usual / WARMUP_FACTOR))
+    warmup++;
+  free(later);
+  return warmup;
+}
+
+static int count_warmup(struct model *model) {
+  double *lengths = malloc((model->steps.n + 1) * sizeof *lengths);
+  if (!lengths)
+    return -ENOMEM;
+  for (u32 s = 0; s < model->steps.n; s++)
+    lengths[s] = mean_length(model, s);
+  model->steps.warmup = model_count_warmup(lengths, model->steps.n);
+  model->steps.warmup_rule = "the first, and those after it over 1.5 x the median";
+  free(lengths);
+  return 0;
+}
+
+/* "a:b", either may be left out: steps a up to but without b. */
+static void choose_steps(struct model *model, const char *wanted) {
+  u32 n = model->steps.n, from = 0, to = n;
+  const char *colon = strchr(wanted, ':');
+  unsigned long first = strtoul(wanted, NULL, 10);
+  from = first < n ? (u32)first : n;
+  if (!colon)
+    to = from < n ? from + 1 : n;
+  else if (colon[1])
+    to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) : n;
+  if (to < from)
+    to = from;
+  size_t skipped = (size_t)from * model->n_ranks;
+  model->steps.begin += skipped;
+  model->steps.end += skipped;
+  model->steps.host_begin += skipped;
+  model->steps.host_end += skipped;
+  model->steps.told += skipped;
+  model->steps.open &= to == n;
+  model->steps.n = to - from;
+  model->steps.first = from;
+}
+
+static int step_of_arrivals(struct model *model, const struct rank_bounds *bounds) {
+  i32 n = (i32)model->steps.n, dropped = (i32)model->steps.first;
+  for (u32 i = 0; i < model->n_arrivals; i++) {
+    struct arrival *arrival = &model->arrivals[i];
+    if (!model->steps.by_collectives) {
+      arrival->step = n ? model_step_at(model, arrival->rank, arrival->call_start) : -1;
+    } else if (arrival->step >= 0) {
+      arrival->step += (i32)bounds[arrival->rank].first - dropped;
+      if (arrival->step < 0 || arrival->step >= n)
+        arrival->step = -1;
+    }
+  }
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    struct collective *collective = &model->collectives[c];
+    collective->step =
+        collective->n_arrivals ? model->arrivals[collective->first_arrival].step : -1;
+  }
+  return 0;
+}
+
+int find_steps(struct model *model, const struct model_options *options) {
+  struct rank_bounds *bounds = calloc(model->n_ranks, sizeof *bounds);
+  if (!bounds)
+    return -ENOMEM;
+  model->steps = (struct steps){.method = "none", .confidence = NAN};
+  if (bounds_by_marks(model, bounds, &model->steps.confidence))
+    model->steps.method =
+        internal_of(model)->marks_are ? internal_of(model)->marks_are : "step marks";
+  else if (bounds_by_ranges(model, bounds, &model->steps.confidence))
+    model->steps.method = "NVTX ranges";
+  else if (bounds_by_optimizer(model, bounds, &model->steps.confidence))
+    model->steps.method = "optimizer phases";
+  else if (bounds_by_period(model, bounds, &model->steps.confidence, options->threads)) {
+    model->steps.method = "collective period";
+    model->steps.by_collectives = true;
+  }
+  bool room = true;
+  for (u32 r = 0; r < model->n_ranks && room && !model->steps.by_collectives; r++)
+    room = bounds_on_gpu(&internal_of(model)->spines[r], &bounds[r]);
+  int result = room ? assemble(model, bounds) : -ENOMEM;
+  if (result == 0) {
+    if (options->steps)
+      choose_steps(model, options->steps);
+    else if (!options->include_warmup)
+      result = count_warmup(model);
+    if (result == 0)
+      result = step_of_arrivals(model, bounds);
+  }
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    free(bounds[r].at.at);
+    free(bounds[r].gpu.at);
+  }
+  free(bounds);
+  return result;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where training steps begin and end. Each way of finding them fills one list of bounds per rank.
+ */
+#ifndef TSCOPE_STEPS_H
+#define TSCOPE_STEPS_H
+
+#include "model/internal.h"
+
+/* Step s of this rank is [at[s], at[s + 1]) on its host; its number in the run is first + s. */
+struct rank_bounds {
+  VECTOR(i64) at;
+  VECTOR(i64) gpu; /* the same on its GPU, NS_UNKNOWN where not known */
+  u32 first;
+  bool open; /* the last is only the last that is known of the rank's host */
+};
+
+/* All fill bounds[n_ranks] and give the confidence; false when there is no evidence of this kind.
+ * The caller frees the vectors. Memory that runs out reads as no evidence. */
+bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence);
+bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence);
+bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds, double *confidence);
+
+/* The optimizer ranges of a rank that are over and lie in no other, in order of time: indices into
+ * spine.phases, for which `phases` has room. Returns how many. */
+u32 list_optimizer_phases(const struct spine *spine, u32 *phases);
+
+/* By the period of the collective sequence: a step ends with a collective, on the GPU where that
+ * ran. Sets arrival.step relative to the bounds, since work that the host enqueued ahead of time
+ * belongs to the step that its call is part of. */
+bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, double *confidence,
+                      unsigned threads);
+
+/* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
+ * are that were launched before. False when out of memory. */
+bool bounds_on_gpu(const struct spine *spine, struct rank_bounds *bounds);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When the GPU is done with what the host had launched by the end of a step, as far as collectives
+ * tell: of the whole run they are kept, kernels are not.
+ */
+#include "model/find_steps.h"
+
+/* A communicator of one rank runs nothing, and gloo no kernel. */
+static bool runs_on_gpu(const struct spine *spine, const struct spine_call *call) {
+  const struct definitions *definitions = &spine->definitions;
+  return call->stream != TSCOPE_NO_STREAM && !call->failed &&
+         !(call->comm < definitions->n_comms && definitions->comms[call->comm].size == 1);
+}
+
+/* Where the last collective launched before a bound was not seen to end, GPU time was not taken
+ * just then, and work launched earlier may have been the last to end. Before the first one there is
+ * nothing to wait for. */
+bool bounds_on_gpu(const struct spine *spine, struct rank_bounds *bounds) {
+  u32 next = 0;
+  i64 end = NS_UNKNOWN;
+  bool known = spine->runs.n > 0;
+  for (u32 i = 0; i < bounds->at.n; i++) {
+    i64 host = bounds->at.at[i];
+    for (; next < spine->calls.n && spine->calls.at[next].launched < host; next++) {
+      const struct spine_call *call = &spine->calls.at[next];
+      if (!runs_on_gpu(spine, call))
+        continue;
+      i64 ran = call->run == INDEX_NONE ? NS_UNKNOWN : spine->runs.at[call->run].end;
+      known = ran != NS_UNKNOWN;
+      end = ran > end ? ran : end;
+    }
+    if (!VECTOR_PUSH(&bounds->gpu, !known ? NS_UNKNOWN : end > host ? end : host))
+      return false;
+  }
+  return true;
+}

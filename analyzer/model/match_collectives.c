@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "model/internal.h"
+#include "base/robust.h"
+
+/* Sequence numbers of one communicator lie close together; the room they get in the table. */
+struct seq_range {
+  u32 first, last, calls;
+  u32 slots;
+  u64 at; /* first slot */
+};
+
+struct slot {
+  u32 collective; /* INDEX_NONE while nobody has been there */
+  u32 last_rank;
+};
+
+struct matcher {
+  struct model *model;
+  struct model_internal *internal;
+  struct seq_range *ranges; /* [n_comms] */
+  struct slot *slots;
+  VECTOR(struct collective) collectives; /* n_arrivals counted, first_arrival not yet */
+};
+
+static bool is_p2p(u8 op) {
+  return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
+}
+
+static u32 comm_of(const struct matcher *matcher, u32 rank, const struct spine_call *call) {
+  const struct spine *spine = &matcher->internal->spines[rank];
+  return call->comm < spine->definitions.n_comms ? matcher->internal->comm_of[rank][call->comm]
+                                                 : INDEX_NONE;
+}
+
+/* Bytes in the sense of bus bandwidth (nccl-tests PERFORMANCE.md): the whole array, of which an
+ * all-gather's or reduce-scatter's count is one rank's part. */
+static u64 full_bytes(const struct spine_call *call, u32 size) {
+  static const u8 element_bytes[] = {
+#define X(n, v, t, bytes) [v] = bytes,
+      TSCOPE_DTYPES(X)
+#undef X
+  };
+  u64 element = call->dtype < sizeof element_bytes ? element_bytes[call->dtype] : 0;
+  u64 bytes = element && call->count ? call->count * element : call->bytes;
+  switch (call->op) {
+  case TSCOPE_OP_ALLGATHER:
+  case TSCOPE_OP_REDUCE_SCATTER:
+  case TSCOPE_OP_ALLTOALL:
+  case TSCOPE_OP_GATHER:
+  case TSCOPE_OP_SCATTER:
+    return bytes * (size ? size : 1);
+  default:
+    return bytes;
+  }
+}
+
+static struct collective collective_of(const struct model *model, u32 comm, u32 seq,
+                                       const struct spine_call *call) {
+  return (struct collective){.comm = comm,
+                             .seq = seq,
+                             .count = call->count,
+                             .bytes = full_bytes(call, model->comms[comm].size),
+                             .last_start = NS_UNKNOWN,
+                             .transfer_ns = NS_UNKNOWN,
+                             .step = -1,
+                             .op = call->op,
+                             .dtype = call->dtype,
+                             .redop = call->redop};
+}
+
+static int plan_slots(struct matcher *matcher) {
+  struct model *model = matcher->model;
+  matcher->ranges = calloc(model->n_comms + 1, sizeof *matcher->ranges);
+  if (!matcher->ranges)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct spine *spine = &matcher->internal->spines[r];
+    for (u32 i = 0; i < spine->calls.n; i++) {
+      const struct spine_call *call = &spine->calls.at[i];
+      u32 comm = comm_of(matcher, r, call);
+      if (comm == INDEX_NONE || is_p2p(call->op))
+        continue;
+      struct seq_range *range = &matcher->ranges[comm];
+      if (range->calls++ == 0)
+        range->first = range->last = call->seq;
+      range->first = call->seq < range->first ? call->seq : range->first;
+      range->last = call->seq > range->last ? call->seq : range->last;
+    }
+  }
+  u64 slots = 0;
+  for (u32 c = 0; c < model->n_comms; c++) {
+    struct seq_range *range = &matcher->ranges[c];
+    u64 wanted = (u64)range->last - range->first + 1, most = 4ull * range->calls + 1024;
+    range->slots = range->calls == 0 ? 0 : (u32)(wanted < most ? wanted : most);
+    range->at = slots;
+    slots += range->slots;
+  }
+  matcher->slots = malloc((slots + 1) * sizeof *matcher->slots);
+  for (u64 i = 0; matcher->slots && i < slots; i++)
+    matcher->slots[i] = (struct slot){INDEX_NONE, INDEX_NONE};
+  return matcher->slots ? 0 : -ENOMEM;
+}
+
+/* A second call of one rank with the same number (a restarted communicator) stays unmatched. */
+static int match_call(struct matcher *matcher, u32 rank, struct spine_call *call) {
+  u32 comm = comm_of(matcher, rank, call);
+  if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
+    return 0;
+  const struct seq_range *range = &matcher->ranges[comm];
+  if (call->seq - range->first >= range->slots)
+    return 0;
+  struct slot *slot = &matcher->slots[range->at + (call->seq - range->first)];
+  if (slot->last_rank == rank)
+    return 0;
+  slot->last_rank = rank;
+  if (slot->collective == INDEX_NONE) {
+    slot->collective = matcher->collectives.n;
+    if (!VECTOR_PUSH(&matcher->collectives, collective_of(matcher->model, comm, call->seq, call)))
+      return -ENOMEM;
+  }
+  struct collective *collective = &matcher->collectives.at[slot->collective];
+  call->collective = slot->collective;
+  collective->n_arrivals++;
+  collective->mismatched |= collective->op != call->op || collective->count != call->count ||
+                            collective->dtype != call->dtype;
+  return 0;
+}
+
+/* One side of a transfer: the i-th send from s to d meets the i-th receive at d from s. */
+struct transfer {
+  u32 comm, source, target;
+  u32 rank, call; /* in order of time for each (rank, op) */
+  u8 op;
+};
+
+static int by_meeting(const void *left, const void *right) {
+  const struct transfer *a = left, *b = right;
+  if (a->comm != b->comm)
+    return a->comm < b->comm ? -1 : 1;
+  if (a->source != b->source)
+    return a->source < b->source ? -1 : 1;
+  if (a->target != b->target)
+    return a->target < b->target ? -1 : 1;
+  if (a->op != b->op)
+    return a->op < b->op ? -1 : 1;
+  return a->call < b->call ? -1 : a->call > b->call;
+}
+
+typedef VECTOR(struct transfer) transfers;
+
+static int list_transfers(struct matcher *matcher, transfers *all) {
+  for (u32 r = 0; r < matcher->model->n_ranks; r++) {
+    const struct spine *spine = &matcher->internal->spines[r];
+    for (u32 i = 0; i < spine->calls.n; i++) {
+      const struct spine_call *call = &spine->calls.at[i];
+      u32 comm = comm_of(matcher, r, call);
+      if (comm == INDEX_NONE || !is_p2p(call->op) || call->failed || call->peer < 0)
+        continue;
+      u32 self = spine->definitions.comms[call->comm].rank, peer = (u32)call->peer;
+      if (self == TSCOPE_UNKNOWN_RANK)
+        continue;
+      bool send = call->op == TSCOPE_OP_SEND;
+      struct transfer transfer = {comm, send ? self : peer, send ? peer : self, r, i, call->op};
+      if (!VECTOR_PUSH(all, transfer))
+        return -ENOMEM;
+    }
+  }
+  return 0;
+}
+
+static struct spine_call *call_at(const struct matcher *matcher, const struct transfer *transfer) {
+  return &matcher->internal->spines[transfer->rank].calls.at[transfer->call];
+}
+
+/* Sends [0, n_sends) and receives [n_sends, n) of one source, target and communicator. */
+static int match_pair(struct matcher *matcher, const struct transfer *at, u32 n_sends, u32 n) {
+  u32 n_receives = n - n_sends, most = n_sends > n_receives ? n_sends : n_receives;
+  for (u32 i = 0; i < most; i++) {
+    struct spine_call *send = i < n_sends ? call_at(matcher, &at[i]) : NULL;
+    struct spine_call *receive = i < n_receives ? call_at(matcher, &at[n_sends + i]) : NULL;
+    struct collective collective =
+        collective_of(matcher->model, at[0].comm, i, send ? send : receive);
+    collective.op = TSCOPE_OP_SEND;
+    collective.n_arrivals = send && receive ? 2 : 1;
+    collective.mismatched =
+        send && receive && (send->count != receive->count || send->dtype != receive->dtype);
+    if (send)
+      send->collective = matcher->collectives.n;
+    if (receive)
+      receive->collective = matcher->collectives.n;
+    if (!VECTOR_PUSH(&matcher->collectives, collective))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+static int match_transfers(struct matcher *matcher) {
+  transfers all = {0};
+  int result = list_transfers(matcher, &all);
+  if (result == 0 && all.n)
+    qsort(all.at, all.n, sizeof *all.at, by_meeting);
+  for (u32 i = 0, next; i < all.n && result == 0; i = next) {
+    u32 sends = 0;
+    for (next = i;
+         next < all.n && all.at[next].comm == all.at[i].comm &&
+         all.at[next].source == all.at[i].source && all.at[next].target == all.at[i].target;
+         next++)
+      sends += all.at[next].op == TSCOPE_OP_SEND;
+    result = match_pair(matcher, &all.at[i], sends, next - i);
+  }
+  free(all.at);
+  return result;
+}
+
+static struct arrival arrival_of(const struct spine *spine, u32 rank,
+                                 const struct spine_call *call) {
+  const struct spine_run *run = call->run == INDEX_NONE ? NULL : &spine->runs.at[call->run];
+  return (struct arrival){.call_start = call->start,
+                          .call_end = call->end,
+                          .start = run ? run->start : NS_UNKNOWN,
+                          .end = run ? run->end : NS_UNKNOWN,
+                          .rank = rank,
+                          .collective = call->collective,
+                          .group = call->group,
+                          .step = -1,
+                          .stream = call->stream,
+                          .op = call->op};
+}
+
+/* Lays the arrivals out, those of one collective adjacent, by rank (sender before receiver); those
+ * of no collective last. */
+static int lay_out_arrivals(struct matcher *matcher) {
+  struct model *model = matcher->model;
+  u64 total = 0, matched = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    total += matcher->internal->spines[r].calls.n;
+  model->arrivals = arena_array(&matcher->internal->arena, total + 1, sizeof *model->arrivals);
+  u32 *filled = calloc(model->n_collectives + 1, sizeof *filled);
+  if (!model->arrivals || !filled || total >= INDEX_NONE) {
+    free(filled);
+    return -ENOMEM;
+  }
+  for (u32 c = 0; c < model->n_collectives; c++) {
+    model->collectives[c].first_arrival = (u32)matched;
+    matched += model->collectives[c].n_arrivals;
+  }
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct spine *spine = &matcher->internal->spines[r];
+    for (u32 i = 0; i < spine->calls.n; i++) {
+      struct spine_call *call = &spine->calls.at[i];
+      u32 c = call->collective;
+      if (c == INDEX_NONE) {
+        call->arrival = (u32)matched++;
+      } else {
+        const struct collective *collective = &model->collectives[c];
+        bool both = is_p2p(collective->op) && collective->n_arrivals == 2;
+        u32 place = both ? call->op == TSCOPE_OP_RECV : filled[c]++;
+        call->arrival = collective->first_arrival + place;
+      }
+      model->arrivals[call->arrival] = arrival_of(spine, r, call);
+    }
+  }
+  model->n_arrivals = (u32)total;
+  free(filled);
+  return 0;
+}
+
+/* All members run a collective in the same way: the word of one is enough. */
+static void take_choices(struct matcher *matcher) {
+  for (u32 r = 0; r < matcher->model->n_ranks; r++) {
+    const struct spine *spine = &matcher->internal->spines[r];
+    for (u32 i = 0; i < spine->insides.n; i++) {
+      const struct spine_inside *inside = &spine->insides.at[i];
+      u32 c = inside->call == INDEX_NONE ? INDEX_NONE : spine->calls.at[inside->call].collective;
+      if (c == INDEX_NONE)
+        continue;
+      struct collective *collective = &matcher->model->collectives[c];
+      collective->algorithm = inside->algorithm ? inside->algorithm : collective->algorithm;
+      collective->protocol = inside->protocol ? inside->protocol : collective->protocol;
+      collective->channels = inside->channels ? inside->channels : collective->channels;
+    }
+  }
+}
+
+static u32 expected_arrivals(const struct model *model, const struct collective *collective) {
+  if (is_p2p(collective->op))
+    return 2;
+  return model->comms[collective->comm].size;
+}
+
+int match_collectives(struct model *model) {
+  struct matcher matcher = {.model = model, .internal = internal_of(model)};
+  int result = plan_slots(&matcher);
+  for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
+    struct spine *spine = &matcher.internal->spines[r];
+    for (u32 i = 0; i < spine->calls.n && result == 0; i++)
+      result = match_call(&matcher, r, &spine->calls.at[i]);
+  }
+  if (result == 0)
+    result = match_transfers(&matcher);
+  model->n_collectives = matcher.collectives.n;
+  model->collectives =
+      arena_array(&matcher.internal->arena, matcher.collectives.n + 1, sizeof *model->collectives);
+  if (!model->collectives)
+    result = -ENOMEM;
+  if (result == 0 && matcher.collectives.n)
+    memcpy(model->collectives, matcher.collectives.at,
+           matcher.collectives.n * sizeof *model->collectives);
+  if (result == 0)
+    result = lay_out_arrivals(&matcher);
+  if (result == 0)
+    take_choices(&matcher);
+  for (u32 c = 0; c < model->n_collectives && result == 0; c++) {
+    u32 expected = expected_arrivals(model, &model->collectives[c]);
+    model->collectives[c].complete = expected > 0 && model->collectives[c].n_arrivals >= expected;
+  }
+  free(matcher.collectives.at);
+  free(matcher.slots);
+  free(matcher.ranges);
+  return result;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One rank's spine, decoded: everything that is kept for the whole of the analysis. Times are
+ * nanoseconds of the rank's own CLOCK_MONOTONIC until align/ has put all ranks on one axis.
+ */
+#ifndef TSCOPE_SPINE_H
+#define TSCOPE_SPINE_H
+
+#include "import/tscope/definitions.h"
+#include "base/vector.h"
+
+struct spine_call {
+  i64 start, end; /* end NS_UNKNOWN if it never returned */
+  i64 launched;   /* when its work was put on the stream: group end, or the call itself */
+  u64 count, bytes;
+  u32 comm; /* index into spine.definitions.comms, INDEX_NONE if not announced */
+  u32 seq, group;
+  i32 peer;
+  u32 thread;
+  u32 run;        /* index into spine.runs: where it really ran; INDEX_NONE */
+  u32 collective; /* see matching; INDEX_NONE */
+  u32 arrival;    /* index into model.arrivals */
+  u32 part;       /* of a replayed call: index into spine.parts */
+  u16 stream;
+  u8 op, dtype, redop;
+  bool failed;   /* the call returned an error */
+  bool replayed; /* made by the launch of a graph, which is its start and end */
+};
+
+struct spine_run {
+  i64 start, end;
+  u64 node;      /* in the replay of a graph: which of its nodes, as the source tells; else 0 */
+  u32 graph;     /* the source's id of the graph in whose replay it was, 0 if in none */
+  u32 comm, seq; /* as recorded: the process's own communicator number; TSCOPE_UNKNOWN */
+  u32 name;      /* string number in the file */
+  u32 correlation;
+  u32 first_call; /* index into spine.calls of the first that ran in it; INDEX_NONE */
+  u32 thread;
+  u16 stream;
+  u8 op; /* read from the name: an enum tscope_op, 0 for any */
+};
+
+/* A graph that was made ready for launching. */
+struct spine_graph {
+  u32 graph;
+  u32 captured;  /* number of the captured graph that it was made of, 0 if that was not seen */
+  u32 gpu_graph; /* the GPU clock source's id for it, TSCOPE_UNKNOWN; 0 in old traces */
+};
+
+/* The calls of one captured graph in one replay: of the graph itself, or of one within it. */
+struct spine_part {
+  i64 start;  /* of the launch */
+  u32 replay; /* number of the replay */
+  u32 gpu_graph;
+};
+
+/* A collective as NCCL itself told of it. */
+struct spine_inside {
+  i64 start, end;          /* put on its stream; seen done by the host, NS_UNKNOWN */
+  u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
+  u32 comm, seq;           /* as recorded */
+  u32 call;                /* index into spine.calls; INDEX_NONE */
+  u16 channels;            /* 0 if not told */
+  u8 op;
+  const char *algorithm, *protocol; /* NULL if not told */
+};
+
+struct spine_group {
+  i64 start, end;
+  u32 group, thread;
+  bool failed; /* its calls were not launched: an error, or it was only simulated */
+};
+
+struct spine_wait {
+  i64 start, end;
+  u32 comm, seq; /* as recorded */
+  u32 call;      /* index into spine.calls of what is waited for; INDEX_NONE */
+  u32 thread;
+};
+
+struct spine_phase {
+  i64 start, end; /* end NS_UNKNOWN while it is open */
+  u32 name;       /* string number in the file */
+  u32 name_hash;  /* of its text */
+  u32 thread;
+  u8 kind; /* enum tscope_phase */
+};
+
+struct spine_mark {
+  i64 time;
+  u64 step;
+  bool ends; /* the last step ends here and no other begins */
+};
+
+struct spine_step_range {
+  i64 start, end; /* end NS_UNKNOWN while it is open */
+  u32 number;     /* the program's own; TSCOPE_UNKNOWN */
+  u32 thread;
+};
+
+struct spine_scalar {
+  i64 time;
+  double value;
+  u64 step;
+  const char *name;
+};
+
+/* How GPU time was had from here on. */
+struct spine_gpu_state {
+  i64 time;
+  const char *reason;
+  u32 reason_string; /* its number in the file */
+  u32 turns;         /* how often CUPTI was opened until then */
+  u8 clock;          /* enum tscope_gpu_clock */
+};
+
+/* All lists are sorted by start. The text of definitions is gone once they are made. */
+struct spine {
+  struct arena arena;
+  struct definitions definitions;
+  VECTOR(struct spine_call) calls;
+  VECTOR(struct spine_run) runs;
+  VECTOR(struct spine_inside) insides;
+  VECTOR(struct spine_group) groups;
+  VECTOR(struct spine_graph) graphs; /* by number */
+  VECTOR(u32) graph_bodies; /* numbers of graphs of which a part runs as often as the GPU decides */
+  VECTOR(struct spine_part) parts;
+  VECTOR(struct spine_wait) waits;
+  VECTOR(struct spine_phase) phases;
+  VECTOR(struct spine_mark) marks;
+  VECTOR(struct spine_step_range) step_ranges;
+  VECTOR(struct spine_scalar) scalars;
+  VECTOR(struct spine_gpu_state) gpu_states; /* each unlike the one before */
+  VECTOR(u16) memory_devices; /* tags of TENSOR records: what memory is recorded of */
+  i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
+  u64 launches, gpu_kernels;  /* calls, and their runs: a replay of a graph is one of each */
+  u64 named_ranges;
+  bool cut_short; /* the process did not end in order */
+  bool end_lost;  /* so, or the spine was full: of calls and runs, the last are not all here */
+  u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
+  u32 idle_calls;                    /* see spine_call_is_idle() */
+  u32 replayed_runs, replayed_told; /* calls in graphs with their run; of those, told by its node */
+  bool tells_graphs;                /* which runs were in graphs is in the trace */
+  u64 gpu_overhead_ns, gpu_event_error_ns;
+  i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
+};
+
+/* Where nothing else tells when collectives ran, takes it from NCCL's own word: adds runs on the
+ * host's clock. Sets spine.inside_error_ns. 0, or -ENOMEM. */
+int runs_from_inside(struct spine *spine);
+
+/* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
+int spine_read(struct spine *spine, const struct trace_file *file);
+void spine_release(struct spine *spine);
+
+/* Whether a call puts no collective on the GPU: NCCL copies for a communicator of one rank, and
+ * does nothing for no elements (enqueue.cc, "empty collectives can be discarded"). */
+bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call);
+
+/* Index into definitions.comms of a communicator by its number; INDEX_NONE. */
+u32 spine_comm_index(const struct definitions *definitions, u32 number);
+
+/* Which operation a collective kernel's or transport's name tells of: 0 when it can be any. NCCL
+ * runs all-to-all, gather and scatter as sends and receives; those say TSCOPE_OP_SEND. */
+u8 op_of_name(const char *name);
+
+/* Whether a GPU kernel's name is that of a collective. */
+bool is_collective_kernel(const char *name);
+
+/* Which stretch of time with CUPTI open work belongs to, from 0: launched at `time`, or, if `runs`,
+ * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
+ * not say. */
+u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs);
+
+/* Whether a part of the graph runs as often as the GPU decides. */
+bool spine_graph_is_open(const struct spine *spine, u32 graph);
+
+/* NULL if there is none of that number. */
+const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph);
+
+/* Finds for each call the span in which it really ran, through the communicator and sequence where
+ * the trace has them, else through the order of launch units and kernels on each stream. Fills
+ * calls.run and the counts of what was left over. 0, or -ENOMEM. */
+int pair_runs(struct spine *spine);
+
+#endif

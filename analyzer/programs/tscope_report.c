@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-report: read and align into a model, analyse it, write the report.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/diff.h"
+#include "report/export_tables.h"
+#include "import/import.h"
+#include "kernels/kernels.h"
+#include "report/options.h"
+#include "report/progress.h"
+#include "report/text/terminal.h"
+
+#define GIB 1073741824.0
+
+enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
+
+/* What goes wrong is said in one line, without control characters of the names it quotes. */
+__attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  for (char *c = line; *c; c++)
+    if ((unsigned char)*c < ' ' || *c == 127)
+      *c = '?';
+  fprintf(stderr, "tscope-report: %s\n", line);
+  return STATUS_BAD;
+}
+
+static bool fails(const struct finding *findings, u32 n, int fail_on) {
+  fail_on = fail_on == FAIL_ON_UNDECIDED ? SEVERITY_WARNING : fail_on;
+  for (u32 i = 0; fail_on != FAIL_ON_NOTHING && i < n; i++)
+    if ((int)findings[i].severity >= fail_on)
+      return true;
+  return false;
+}
+
+static const char no_ledger[] =
+    "there are none: give flight-recorder dumps, or traces of a run that did not end in order";
+
+static int write_report(const struct options *options, const struct results *results) {
+  FILE *out = options->output ? fopen(options->output, "w") : stdout;
+  if (!out)
+    return bad("cannot write %s: %s; give --output another file", options->output, strerror(errno));
+  struct report_view view = {.tokens_per_step = options->tokens_per_step,
+                             .ranks = options->ranks,
+                             .groups = options->groups,
+                             .stacks = options->stacks};
+  int exported = options->export ? export_tables(results, &view, options->export) : 0;
+  terminal_look(options, fileno(out), &view);
+  const struct report_backend *backend = options->backend;
+  int error = (options->diff ? backend->write_diff : backend->write)(results, &view, out);
+  bool failed = error || ferror(out);
+  int cause = error ? -error : errno;
+  if ((options->output ? fclose(out) : fflush(out)) != 0) {
+    cause = failed ? cause : errno;
+    failed = true;
+  }
+  if (exported)
+    return bad("the tables could not be written to %s: %s", options->export,
+               exported == -ENODATA ? no_ledger : strerror(-exported));
+  if (failed)
+    return bad("the report could not be written to %s: %s",
+               options->output ? options->output : "standard output",
+               cause == ENODATA ? no_ledger : strerror(cause));
+  bool met = options->diff
+                 ? fails(results->diff.findings, results->diff.n_findings, options->fail_on)
+                 : fails(results->findings, results->n_findings, options->fail_on) ||
+                       (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
+  return met ? STATUS_FINDINGS : STATUS_OK;
+}
+
+/* Figures for the whole run would not be what --steps asked for. */
+static bool selects_nothing(const struct options *options, const struct model *model) {
+  return options->steps && model->timelines && model->steps.n == 0;
+}
+
+/* One input, read and analysed. */
+struct reading {
+  struct model *model;
+  struct results *results;
+};
+
+static void reading_free(struct reading *reading) {
+  results_free(reading->results);
+  model_free(reading->model);
+}
+
+/* 0, or negative errno with a line in `why`. */
+static int read_and_analyse(const struct options *options, const char *const *paths, u32 n_paths,
+                            struct kernel_names *names, struct progress *progress,
+                            struct reading *reading, char *why, size_t why_bytes) {
+  const struct model_options wanted = {.run = options->run,
+                                       .steps = options->steps,
+                                       .include_warmup = options->include_warmup,
+                                       .quick = options->quick,
+                                       .threads = options->threads,
+                                       .progress = progress_report,
+                                       .user = progress};
+  int error = import_load(paths, n_paths, &wanted, &reading->model, why, why_bytes);
+  if (error)
+    return error;
+  if (selects_nothing(options, reading->model)) {
+    snprintf(why, why_bytes,
+             "--steps %s leaves no step of this run; without it the report "
+             "says how many there are",
+             options->steps);
+    return -EINVAL;
+  }
+  const struct analyse_options analysing = {.kernel_names = names,
+                                            .flops_per_step = options->flops_per_step,
+                                            .params = options->params,
+                                            .tokens_per_step = options->tokens_per_step,
+                                            .peak_tflops = options->peak_tflops,
+                                            .gpu_bytes = options->gpu_gib * GIB,
+                                            .threads = options->threads,
+                                            .progress = progress_report,
+                                            .user = progress};
+  error = analyse(reading->model, &analysing, &reading->results);
+  if (error)
+    snprintf(why, why_bytes, "%s could not be analysed: %s", paths[0], strerror(-error));
+  return error;
+}
+
+static int report(const struct options *options) {
+  char why[512] = "";
+  struct reading before = {NULL, NULL}, now = {NULL, NULL};
+  struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
+  if (!names)
+    return bad("%s", why);
+  struct progress progress = progress_begin(stderr);
+  int error = 0;
+  if (options->diff) {
+    error =
+        read_and_analyse(options, options->paths, 1, names, &progress, &before, why, sizeof(why));
+    if (!error)
+      error = read_and_analyse(options, options->paths + 1, 1, names, &progress, &now, why,
+                               sizeof(why));
+    if (!error) {
+      error = diff_results(before.results, now.results);
+      if (error)
+        snprintf(why, sizeof(why), "the runs could not be compared: %s", strerror(-error));
+    }
+  } else {
+    error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, &now, why,
+                             sizeof(why));
+  }
+  progress_end(&progress);
+  int status = error ? bad("%s", why) : write_report(options, now.results);
+  reading_free(&now);
+  reading_free(&before);
+  kernel_names_free(names);
+  return status;
+}
+
+static int list_runs(const struct options *options) {
+  char why[512] = "";
+  if (model_list_runs(options->paths, options->n_paths, stdout, why, sizeof(why)) < 0)
+    return bad("%s", why);
+  if (fflush(stdout) != 0)
+    return bad("the list could not be written: %s", strerror(errno));
+  return STATUS_OK;
+}
+
+int main(int argc, char **argv) {
+  /* Timelines come and go by the megabyte: giving each back to the kernel costs more than decoding.
+   */
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  /* Characters only: numbers look the same everywhere. */
+  setlocale(LC_CTYPE, "");
+  struct options options;
+  char why[512];
+  if (!options_parse(argc, argv, &options, why, sizeof(why)))
+    return bad("%s", why);
+  if (options.help) {
+    options_print_help(stdout);
+    return STATUS_OK;
+  }
+  if (options.version) {
+    puts("tscope-report " TSCOPE_VERSION);
+    return STATUS_OK;
+  }
+  return options.list ? list_runs(&options) : report(&options);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every field of the JSON report, once (json_fields.c): what it is called, where it comes from,
+ * and what docs/report-json.md says of it.
+ */
+#ifndef TSCOPE_JSON_FIELDS_H
+#define TSCOPE_JSON_FIELDS_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "analyses/results.h"
+
+enum json_kind {
+  JSON_FIELD_NUMBER,   /* double in the row; NAN is null */
+  JSON_FIELD_RANK,     /* u32 in the row; INDEX_NONE is null */
+  JSON_FIELD_TEXT,     /* const char * in the row; NULL is null */
+  JSON_FIELD_SEVERITY, /* enum severity in the row */
+  JSON_FIELD_RANKS,    /* array of numbers: u32 pointer and u32 count in the row */
+  JSON_FIELD_NUMBERS,  /* array of numbers: double pointer and u32 count in the row; to five
+                          significant digits */
+  JSON_FIELD_MADE,     /* what `make` returns */
+  JSON_FIELD_OBJECT,   /* `fields` of the same row */
+  JSON_FIELD_LIST,     /* array of objects: `fields` of each row */
+  JSON_FIELD_MAP,      /* object: each row's `key` is a name, `fields` its value; where there is
+                          one nameless field, that is the value itself */
+};
+
+struct json_field {
+  const char *name; /* NULL at the end of a table */
+  enum json_kind kind;
+  const char *type;    /* "number", "ms", ... as documented */
+  const char *meaning; /* as documented */
+  size_t offset;       /* of the member in its row; for LIST and MAP, of the pointer to rows */
+  size_t count_offset; /* LIST and MAP: of the u32 that counts the rows */
+  size_t row_bytes, key_offset;
+  const struct json_field *fields;
+  json_t *(*make)(const struct results *results); /* NULL when there is no memory */
+};
+
+extern const struct json_field json_report_fields[]; /* of struct results */
+
+/* Nine digits hold every measured figure, and print alike everywhere. */
+#define JSON_REPORT_DIGITS 9
+
+/* The whole document; NULL when there is no memory. The caller gives it back with json_decref(). */
+json_t *json_report_document(const struct results *results);
+
+/* Calls `each` for every path of the document, such as "distributed.ranks[].z", in order. */
+void json_fields_visit(void (*each)(void *user, const char *path, const struct json_field *field),
+                       void *user);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report for programs: the tables of json_fields.c, filled in. What is not known is null.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/json/json_fields.h"
+#include "report/json/json_squeeze.h"
+#include "report/report.h"
+#include "base/utf8.h"
+
+static json_t *object_of(const struct results *results, const struct json_field *fields,
+                         const void *row);
+
+/* Whole numbers print as such. */
+static json_t *number(double value) {
+  if (!isfinite(value))
+    return json_null();
+  return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value)
+                                                     : json_real(value);
+}
+
+static json_t *text(const char *bytes) {
+  if (!bytes)
+    return json_null();
+  char *valid = utf8_valid_copy(bytes);
+  json_t *string = valid ? json_string(valid) : NULL;
+  free(valid);
+  return string;
+}
+
+static json_t *severity(enum severity value) {
+  static const char *const names[] = {
+      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
+  return json_string(names[value]);
+}
+
+/* What could not be had makes the whole NULL. */
+static json_t *whole(json_t *value, bool good) {
+  if (good)
+    return value;
+  json_decref(value);
+  return NULL;
+}
+
+static json_t *rank_numbers(const u32 *numbers, u32 n) {
+  json_t *list = json_array();
+  bool good = true;
+  for (u32 i = 0; good && i < n; i++)
+    good = json_array_append_new(list, json_integer(numbers[i])) == 0;
+  return whole(list, good);
+}
+
+/* What is drawn needs no more digits, and the report is a third of the size. */
+static double to_five_digits(double value) {
+  char digits[32];
+  snprintf(digits, sizeof(digits), "%.5g", value);
+  return strtod(digits, NULL);
+}
+
+static json_t *numbers(const double *values, u32 n) {
+  json_t *list = json_array();
+  bool good = true;
+  for (u32 i = 0; good && i < n; i++)
+    good = json_array_append_new(list, number(to_five_digits(values[i]))) == 0;
+  return whole(list, good);
+}
+
+static const char *row_at(const struct json_field *field, const void *row, u32 i) {
+  const char *rows;
+  memcpy(&rows, (const char *)row + field->offset, sizeof(rows));
+  return rows + i * field->row_bytes;
+}
+
+static u32 row_count(const struct json_field *field, const void *row) {
+  u32 count;
+  memcpy(&count, (const char *)row + field->count_offset, sizeof(count));
+  return count;
+}
+
+static json_t *list_of(const struct results *results, const struct json_field *field,
+                       const void *row) {
+  json_t *list = json_array();
+  bool good = true;
+  for (u32 i = 0; good && i < row_count(field, row); i++)
+    good =
+        json_array_append_new(list, object_of(results, field->fields, row_at(field, row, i))) == 0;
+  return whole(list, good);
+}
+
+static json_t *value_of(const struct results *results, const struct json_field *field,
+                        const void *row);
+
+static json_t *map_of(const struct results *results, const struct json_field *field,
+                      const void *row) {
+  json_t *map = json_object();
+  bool good = true;
+  for (u32 i = 0; good && i < row_count(field, row); i++) {
+    const char *one = row_at(field, row, i);
+    const char *key;
+    memcpy(&key, one + field->key_offset, sizeof(key));
+    bool bare = !*field->fields->name;
+    json_t *value =
+        bare ? value_of(results, field->fields, one) : object_of(results, field->fields, one);
+    good = json_object_set_new(map, key, value) == 0;
+  }
+  return whole(map, good);
+}
+
+static json_t *value_of(const struct results *results, const struct json_field *field,
+                        const void *row) {
+  const void *member = (const char *)row + field->offset;
+  switch (field->kind) {
+  case JSON_FIELD_NUMBER:
+    return number(*(const double *)member);
+  case JSON_FIELD_RANK:
+    return *(const u32 *)member == INDEX_NONE ? json_null() : json_integer(*(const u32 *)member);
+  case JSON_FIELD_TEXT:
+    return text(*(const char *const *)member);
+  case JSON_FIELD_SEVERITY:
+    return severity(*(const enum severity *)member);
+  case JSON_FIELD_RANKS:
+    return rank_numbers(*(u32 *const *)member, row_count(field, row));
+  case JSON_FIELD_NUMBERS:
+    return numbers(*(double *const *)member, row_count(field, row));
+  case JSON_FIELD_MADE:
+    return field->make(results);
+  case JSON_FIELD_OBJECT:
+    return object_of(results, field->fields, row);
+  case JSON_FIELD_LIST:
+    return list_of(results, field, row);
+  case JSON_FIELD_MAP:
+    return map_of(results, field, row);
+  }
+  return json_null();
+}
+
+static json_t *object_of(const struct results *results, const struct json_field *fields,
+                         const void *row) {
+  json_t *object = json_object();
+  bool good = true;
+  for (const struct json_field *field = fields; good && field->name; field++)
+    good = json_object_set_new(object, field->name, value_of(results, field, row)) == 0;
+  return whole(object, good);
+}
+
+json_t *json_report_document(const struct results *results) {
+  return object_of(results, json_report_fields, results);
+}
+
+static int write_json(const struct results *results, const struct report_view *view, FILE *out) {
+  (void)view;
+  json_t *document = json_report_document(results);
+  if (!document)
+    return -ENOMEM;
+  /* ASCII only: then no name out of a trace acts on the terminal of who looks at it. */
+  struct json_squeeze squeeze = {.out = out};
+  int failed = json_dump_callback(document, json_squeeze, &squeeze,
+                                  JSON_INDENT(2) | JSON_ENSURE_ASCII |
+                                      JSON_REAL_PRECISION(JSON_REPORT_DIGITS));
+  failed |= json_squeeze_end(&squeeze);
+  fputc('\n', out);
+  json_decref(document);
+  return failed ? -EIO : 0;
+}
+
+const struct report_backend report_json = {"json", "the document of docs/report-json.md",
+                                           write_json, write_json};

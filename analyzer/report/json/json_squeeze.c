@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/json/json_squeeze.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int hold(struct json_squeeze *s, char c) {
+  if (s->n == s->room) {
+    size_t room = s->room ? 2 * s->room : 4096;
+    char *held = realloc(s->held, room);
+    if (!held)
+      return -1;
+    s->held = held;
+    s->room = room;
+  }
+  s->held[s->n++] = c;
+  return 0;
+}
+
+static void give_out(struct json_squeeze *s) {
+  fwrite(s->held, 1, s->n, s->out);
+  s->n = 0;
+  s->holding = false;
+}
+
+/* One space after each comma is all that stays of the white space. */
+static void give_out_on_one_line(struct json_squeeze *s) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s->n; i++) {
+    char c = s->held[i];
+    if (c != ' ' && c != '\n')
+      s->held[kept++] = c;
+  }
+  for (size_t i = 0; i < kept; i++) {
+    putc(s->held[i], s->out);
+    if (s->held[i] == ',')
+      putc(' ', s->out);
+  }
+  s->n = 0;
+  s->holding = false;
+}
+
+static int take(struct json_squeeze *s, char c) {
+  if (s->in_string) {
+    s->in_string = s->escaped || c != '"';
+    s->escaped = !s->escaped && c == '\\';
+    putc(c, s->out);
+    return 0;
+  }
+  if (c == '[') {
+    if (s->holding)
+      give_out(s);
+    s->holding = true;
+    return hold(s, c);
+  }
+  if (!s->holding) {
+    s->in_string = c == '"';
+    putc(c, s->out);
+    return 0;
+  }
+  if (hold(s, c) < 0)
+    return -1;
+  if (c == ']') {
+    give_out_on_one_line(s);
+  } else if (!strchr(" \n,+-.0123456789eEnul", c)) {
+    s->in_string = c == '"';
+    give_out(s);
+  }
+  return 0;
+}
+
+int json_squeeze(const char *text, size_t bytes, void *data) {
+  struct json_squeeze *s = data;
+  for (size_t i = 0; i < bytes; i++)
+    if (take(s, text[i]) < 0)
+      return -1;
+  return 0;
+}
+
+int json_squeeze_end(struct json_squeeze *s) {
+  if (s->holding)
+    give_out(s);
+  free(s->held);
+  s->held = NULL;
+  return ferror(s->out) ? -1 : 0;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/text/pen.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/utf8.h"
+
+#define SEPARATOR " · "
+
+static const char *const escapes[] = {
+    [STYLE_PLAIN] = NULL,
+    [STYLE_DIM] = "\033[2m",
+    [STYLE_BOLD] = "\033[1m",
+    [STYLE_GOOD] = "\033[32m",
+    [STYLE_NOTE] = "\033[36m",
+    [STYLE_WARNING] = "\033[33m",
+    [STYLE_CRITICAL] = "\033[1;31m",
+    [STYLE_COMPUTE] = "\033[32m",
+    [STYLE_WAIT] = "\033[31m",
+    [STYLE_TRANSFER] = "\033[33m",
+    [STYLE_COPY] = "\033[35m",
+};
+
+struct pen pen_begin(const struct report_view *view, FILE *out) {
+  return (struct pen){.out = out, .width = view->width, .utf8 = view->utf8, .color = view->color};
+}
+
+/* One character as it will be shown: its bytes and columns. */
+struct glyph {
+  char bytes[8];
+  unsigned columns;
+};
+
+static struct glyph replacement(const struct pen *pen) {
+  struct glyph glyph = {.columns = 1};
+  strcpy(glyph.bytes, pen->utf8 ? "\xef\xbf\xbd" : "?");
+  return glyph;
+}
+
+static size_t next_glyph(const struct pen *pen, const char *text, struct glyph *glyph) {
+  u32 code;
+  size_t bytes = utf8_decode(text, &code);
+  *glyph = (struct glyph){.columns = 1};
+  if (code == '\n' || code == '\t') {
+    glyph->bytes[0] = ' ';
+  } else if (utf8_acts(code)) {
+    *glyph = replacement(pen);
+  } else if (code < 0x80) {
+    glyph->bytes[0] = (char)code;
+  } else if (!pen->utf8) {
+    const char *likeness = utf8_likeness(code);
+    memcpy(glyph->bytes, likeness, strlen(likeness));
+    glyph->columns = (unsigned)strlen(likeness);
+  } else {
+    int columns = wcwidth((wchar_t)code);
+    if (columns < 0) {
+      *glyph = replacement(pen);
+    } else {
+      utf8_encode(code, glyph->bytes);
+      glyph->columns = (unsigned)columns;
+    }
+  }
+  return bytes;
+}
+
+unsigned pen_measure(const struct pen *pen, const char *text) {
+  unsigned columns = 0;
+  struct glyph glyph;
+  while (*text) {
+    text += next_glyph(pen, text, &glyph);
+    columns += glyph.columns;
+  }
+  return columns;
+}
+
+/* Blanks look the same in every style, so it changes only at the next character. */
+static void set_style(struct pen *pen, enum style style) {
+  if (!pen->color || style == pen->style)
+    return;
+  if (pen->style != STYLE_PLAIN)
+    fputs("\033[0m", pen->out);
+  if (escapes[style])
+    fputs(escapes[style], pen->out);
+  pen->style = style;
+}
+
+/* Writes up to `bytes` of text in at most `columns`. */
+static void put(struct pen *pen, enum style style, const char *text, size_t bytes,
+                unsigned columns) {
+  const char *end = text + bytes;
+  unsigned room = pen->width > pen->column ? pen->width - pen->column : 0;
+  if (columns > room)
+    columns = room;
+  if (text == end || columns == 0)
+    return;
+  for (; pen->blanks > 0; pen->blanks--)
+    fputc(' ', pen->out);
+  set_style(pen, style);
+  while (text < end) {
+    struct glyph glyph;
+    text += next_glyph(pen, text, &glyph);
+    if (glyph.columns > columns)
+      break;
+    fputs(glyph.bytes, pen->out);
+    columns -= glyph.columns;
+    pen->column += glyph.columns;
+  }
+}
+
+void pen_put(struct pen *pen, enum style style, const char *text) {
+  put(pen, style, text, strlen(text), pen->width);
+}
+
+void pen_format(struct pen *pen, enum style style, const char *format, ...) {
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  if (vasprintf(&text, format, arguments) < 0)
+    text = NULL;
+  va_end(arguments);
+  if (text)
+    pen_put(pen, style, text);
+  free(text);
+}
+
+static void put_cut(struct pen *pen, enum style style, const char *text, unsigned columns) {
+  const char *ellipsis = "…";
+  unsigned tail = pen_measure(pen, ellipsis);
+  if (pen_measure(pen, text) <= columns || columns <= tail) {
+    put(pen, style, text, strlen(text), columns);
+    return;
+  }
+  put(pen, style, text, strlen(text), columns - tail);
+  put(pen, style, ellipsis, strlen(ellipsis), tail);
+}
+
+void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns) {
+  unsigned end = pen->column + columns;
+  put_cut(pen, style, text, columns);
+  pen_to(pen, end);
+}
+
+void pen_right(struct pen *pen, enum style style, const char *text, unsigned columns) {
+  unsigned taken = pen_measure(pen, text);
+  if (taken < columns)
+    pen_blank(pen, columns - taken);
+  put_cut(pen, style, text, columns);
+}
+
+void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned times) {
+  size_t bytes = strlen(glyph);
+  char *text = malloc(bytes * times + 1);
+  if (!text)
+    return;
+  for (unsigned i = 0; i < times; i++)
+    memcpy(text + i * bytes, glyph, bytes);
+  put(pen, style, text, bytes * times, pen->width);
+  free(text);
+}
+
+void pen_blank(struct pen *pen, unsigned columns) {
+  pen->blanks += columns;
+  pen->column += columns;
+}
+
+void pen_to(struct pen *pen, unsigned column) {
+  if (column > pen->column)
+    pen_blank(pen, column - pen->column);
+}
+
+void pen_newline(struct pen *pen) {
+  set_style(pen, STYLE_PLAIN);
+  fputc('\n', pen->out);
+  pen->column = pen->blanks = 0;
+}
+
+/* Columns of the first `bytes` of the text. */
+static unsigned measure_part(const struct pen *pen, const char *text, size_t bytes) {
+  unsigned columns = 0;
+  struct glyph glyph;
+  for (const char *end = text + bytes; text < end; columns += glyph.columns)
+    text += next_glyph(pen, text, &glyph);
+  return columns;
+}
+
+/* A word longer than a whole line is cut into lines. */
+static void put_long_word(struct pen *pen, enum style style, unsigned indent, const char *word,
+                          size_t bytes) {
+  const char *end = word + bytes;
+  while (word < end) {
+    struct glyph glyph;
+    size_t n = next_glyph(pen, word, &glyph);
+    if (pen->column + glyph.columns > pen->width) {
+      pen_newline(pen);
+      pen_to(pen, indent);
+    }
+    put(pen, style, word, n, pen->width);
+    word += n;
+  }
+}
+
+void pen_words(struct pen *pen, enum style style, unsigned indent, const char *text) {
+  static const char blank[] = " \t\n";
+  bool first = true;
+  for (text += strspn(text, blank); *text; text += strspn(text, blank)) {
+    size_t bytes = strcspn(text, blank);
+    unsigned columns = measure_part(pen, text, bytes);
+    unsigned gap = first || pen->column <= indent ? 0 : 1;
+    if (pen->column > indent && pen->column + gap + columns > pen->width) {
+      pen_newline(pen);
+      pen_to(pen, indent);
+      gap = 0;
+    }
+    pen_blank(pen, gap);
+    if (pen->column + columns > pen->width)
+      put_long_word(pen, style, indent, text, bytes);
+    else
+      put(pen, style, text, bytes, pen->width);
+    text += bytes;
+    first = false;
+  }
+}
+
+void pen_item(struct pen *pen, enum style style, unsigned indent, const char *text) {
+  if (pen->column > indent) {
+    if (pen->column + pen_measure(pen, SEPARATOR) + pen_measure(pen, text) > pen->width) {
+      pen_newline(pen);
+    } else {
+      pen_put(pen, STYLE_DIM, SEPARATOR);
+    }
+  }
+  pen_to(pen, indent);
+  pen_words(pen, style, indent, text);
+}
+
+void pen_item_format(struct pen *pen, enum style style, unsigned indent, const char *format, ...) {
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  if (vasprintf(&text, format, arguments) < 0)
+    text = NULL;
+  va_end(arguments);
+  if (text)
+    pen_item(pen, style, indent, text);
+  free(text);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writes lines of styled text no wider than the window. Nothing that a trace says can act on the
+ * terminal, no line ends in blanks, and without colour the same characters come out in the same
+ * places. Where UTF-8 cannot be shown, its ASCII likeness is written.
+ */
+#ifndef TSCOPE_PEN_H
+#define TSCOPE_PEN_H
+
+#include "report/report.h"
+
+enum style {
+  STYLE_PLAIN,
+  STYLE_DIM,
+  STYLE_BOLD,
+  STYLE_GOOD,
+  STYLE_NOTE,
+  STYLE_WARNING,
+  STYLE_CRITICAL,
+  STYLE_COMPUTE, /* the colours of what time went to, the same in every section */
+  STYLE_WAIT,
+  STYLE_TRANSFER,
+  STYLE_COPY,
+};
+
+struct pen {
+  FILE *out;
+  unsigned width;
+  bool utf8, color;
+  unsigned column;  /* where the next character goes */
+  unsigned blanks;  /* of which not written yet */
+  enum style style; /* that the terminal is in */
+};
+
+struct pen pen_begin(const struct report_view *view, FILE *out);
+
+/* Columns that the text takes. */
+unsigned pen_measure(const struct pen *pen, const char *text);
+
+/* Writes text; what does not fit in the line any more is cut. */
+void pen_put(struct pen *pen, enum style style, const char *text);
+void pen_format(struct pen *pen, enum style style, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Like pen_put(), in a field of so many columns; text that is longer ends in an ellipsis. */
+void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns);
+void pen_right(struct pen *pen, enum style style, const char *text, unsigned columns);
+
+void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned times);
+void pen_blank(struct pen *pen, unsigned columns);
+void pen_to(struct pen *pen, unsigned column);
+void pen_newline(struct pen *pen);
+
+/* Writes words from here on, broken at blanks; further lines start at column `indent`. */
+void pen_words(struct pen *pen, enum style style, unsigned indent, const char *text);
+
+/* Writes one of several items with a dot between them; one that does not fit in this line starts
+ * the next, at column `indent`. */
+void pen_item(struct pen *pen, enum style style, unsigned indent, const char *text);
+void pen_item_format(struct pen *pen, enum style style, unsigned indent, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/text/quantity.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char quantity_unknown[] = "unknown";
+
+__attribute__((format(printf, 1, 2))) static struct quantity say(const char *format, ...) {
+  struct quantity quantity;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(quantity.text, sizeof(quantity.text), format, arguments);
+  va_end(arguments);
+  return quantity;
+}
+
+/* Decimals that leave three significant digits. */
+static int decimals_for(double value) {
+  value = fabs(value);
+  return value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+}
+
+struct quantity decimal(double value, int decimals) {
+  return isnan(value) ? say("%s", quantity_unknown) : say("%.*f", decimals, value);
+}
+
+struct unit {
+  double scale;
+  const char *name;
+};
+
+/* `units` from large to small; the last takes what is left. */
+static struct quantity scaled(double value, const struct unit *units, size_t n) {
+  if (isnan(value))
+    return say("%s", quantity_unknown);
+  if (value == 0)
+    return say("0 %s", units[n - 1].name);
+  for (size_t i = 0; i < n; i++) {
+    double number = value / units[i].scale;
+    /* 999.7 of a unit is 1.00 of the next. */
+    if (fabs(number) >= 0.9995 || i == n - 1)
+      return say("%.*f %s", decimals_for(number), number, units[i].name);
+  }
+  return say("%g", value);
+}
+
+#define SCALED(value, units) scaled(value, units, sizeof(units) / sizeof((units)[0]))
+
+static struct quantity long_duration(double seconds) {
+  double minutes = round(seconds / 60);
+  if (seconds < 3600 - 0.5)
+    return say("%.0f min %02.0f s", floor(round(seconds) / 60), fmod(round(seconds), 60));
+  if (minutes < 48 * 60)
+    return say("%.0f h %02.0f min", floor(minutes / 60), fmod(minutes, 60));
+  return say("%.0f d %.0f h", floor(minutes / 1440), floor(fmod(minutes, 1440) / 60));
+}
+
+struct quantity duration_s(double seconds) {
+  static const struct unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
+  if (seconds >= 119.5)
+    return long_duration(seconds);
+  if (seconds == 0)
+    return say("0 s");
+  return SCALED(seconds, units);
+}
+
+struct quantity duration_ms(double milliseconds) {
+  return duration_s(milliseconds * 1e-3);
+}
+
+struct quantity byte_size(double bytes) {
+  static const struct unit units[] = {
+      {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
+  if (bytes < 999.5)
+    return say("%.0f B", bytes);
+  return SCALED(bytes, units);
+}
+
+struct quantity memory_size(double bytes) {
+  static const struct unit units[] = {
+      {0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
+  if (fabs(bytes) < 1023.5)
+    return say("%.0f B", bytes);
+  return SCALED(bytes, units);
+}
+
+struct quantity count_of(double count) {
+  static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}};
+  if (fabs(count) >= 999999.5)
+    return SCALED(count, units);
+  if (fabs(count) < 1000)
+    return say(count == floor(count) ? "%.0f" : "%.1f", count);
+  if (isnan(count))
+    return say("%s", quantity_unknown);
+  double whole = round(count);
+  return say("%.0f,%03.0f", trunc(whole / 1000), fabs(fmod(whole, 1000)));
+}
+
+struct quantity plural(double count, const char *one) {
+  return say("%s %s%s", count_of(count).text, one, count == 1 ? "" : "s");
+}
+
+/* What is not nothing must not read "0 %", and what is not all must not read "100 %". */
+struct quantity percent(double fraction) {
+  if (isnan(fraction))
+    return say("%s", quantity_unknown);
+  double hundredths = fraction * 100;
+  if (hundredths > 0 && hundredths < 0.05)
+    return say("<0.1 %%");
+  if (fraction < 1 && hundredths >= 99.5)
+    return say("%.1f %%", fmin(hundredths, 99.9));
+  if (hundredths == 0)
+    return say("0 %%");
+  return say("%.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
+}
+
+struct quantity signed_percent(double fraction) {
+  if (isnan(fraction))
+    return say("%s", quantity_unknown);
+  double hundredths = fraction * 100;
+  if (fabs(hundredths) < 0.05)
+    return say("0 %%");
+  return say("%+.*f %%", fabs(hundredths) < 9.95 ? 1 : 0, hundredths);
+}
+
+struct quantity rate(double per_second, const char *unit) {
+  static const struct unit units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
+  if (isnan(per_second))
+    return say("%s", quantity_unknown);
+  if (per_second < 999.5)
+    return say("%.*f %s/s", decimals_for(per_second), per_second, unit);
+  return say("%s %s/s", SCALED(per_second, units).text, unit);
+}
+
+struct quantity bandwidth(double gbps) {
+  static const struct unit units[] = {{1e3, "TB/s"}, {1, "GB/s"}, {1e-3, "MB/s"}, {1e-6, "kB/s"}};
+  return SCALED(gbps, units);
+}
+
+struct quantity flops(double count, const char *unit) {
+  static const struct unit units[] = {{1e21, "Z"}, {1e18, "E"}, {1e15, "P"},
+                                      {1e12, "T"}, {1e9, "G"},  {1e6, "M"}};
+  if (isnan(count))
+    return say("%s", quantity_unknown);
+  return say("%s%s", SCALED(count, units).text, unit);
+}
+
+struct quantity probability(double p) {
+  if (isnan(p))
+    return say("%s", quantity_unknown);
+  if (p < 1e-12)
+    return say("<1e-12");
+  return p < 1e-3 ? say("%.0e", p) : say("%.2g", p);
+}
+
+static int by_number(const void *a, const void *b) {
+  u32 x = *(const u32 *)a, y = *(const u32 *)b;
+  return (x > y) - (x < y);
+}
+
+char *rank_list(const u32 *ranks, u32 n, size_t limit) {
+  u32 *sorted = malloc((n + 1) * sizeof(*sorted));
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!sorted || !out)
+    goto fail;
+  memcpy(sorted, ranks, n * sizeof(*sorted));
+  qsort(sorted, n, sizeof(*sorted), by_number);
+  u32 i = 0;
+  while (i < n) {
+    u32 last = i;
+    while (last + 1 < n && sorted[last + 1] == sorted[last] + 1)
+      last++;
+    fflush(out);
+    if (size + 8 > limit && i > 0) {
+      fprintf(out, " and %u more", n - i);
+      break;
+    }
+    const char *separator = i > 0 ? ", " : "";
+    if (last > i + 1) {
+      fprintf(out, "%s%u-%u", separator, sorted[i], sorted[last]);
+      i = last + 1;
+    } else {
+      fprintf(out, "%s%u", separator, sorted[i++]);
+    }
+  }
+  free(sorted);
+  return fclose(out) == 0 ? text : NULL;
+fail:
+  free(sorted);
+  if (out)
+    fclose(out);
+  free(text);
+  return NULL;
+}

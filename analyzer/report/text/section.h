@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The text report is a list of sections (text_report.c). Each has a lamp that shows the worst of
+ * the findings that belong to it, and a body.
+ */
+#ifndef TSCOPE_SECTION_H
+#define TSCOPE_SECTION_H
+
+#include "report/text/pen.h"
+#include "report/text/quantity.h"
+
+enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
+
+struct section {
+  const char *title;
+  /* Whether the input has the facts the section is about: it is left out where not. */
+  bool (*applies)(const struct results *results);
+  const char *findings[4]; /* ids, or their beginnings */
+  /* Why nothing can be said, NULL if something can; may be NULL itself. */
+  const char *(*unknown)(const struct results *results);
+  /* True when something can be said but not judged: that no finding belongs to the section then
+   * means nothing. May be NULL. */
+  bool (*unjudged)(const struct results *results);
+  void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
+};
+
+/* In the order of the report. */
+#define REPORT_SECTIONS(S)                                                                         \
+  S(trust)                                                                                         \
+  S(hang)                                                                                          \
+  S(verdict)                                                                                       \
+  S(steps)                                                                                         \
+  S(phases)                                                                                        \
+  S(ranges)                                                                                        \
+  S(distributed)                                                                                   \
+  S(overlap)                                                                                       \
+  S(collectives)                                                                                   \
+  S(gpu)                                                                                           \
+  S(kernels)                                                                                       \
+  S(products)                                                                                      \
+  S(path)                                                                                          \
+  S(pipeline)                                                                                      \
+  S(budget)                                                                                        \
+  S(memory)                                                                                        \
+  S(modules)                                                                                       \
+  S(convergence)                                                                                   \
+  S(findings)
+
+#define DIFF_SECTIONS(S)                                                                           \
+  S(diff_steps)                                                                                    \
+  S(diff_times)                                                                                    \
+  S(diff_memory)                                                                                   \
+  S(diff_collectives)                                                                              \
+  S(diff_scalars)                                                                                  \
+  S(diff_provenance)                                                                               \
+  S(findings)
+
+#define S(name) extern const struct section section_##name;
+REPORT_SECTIONS(S)
+DIFF_SECTIONS(S)
+#undef S
+
+/* Columns of every section's body. */
+enum { TEXT_INDENT = 2, VALUE_INDENT = 14 };
+
+/* For `applies`: always, and where ranks were seen over time. */
+bool section_always(const struct results *results);
+bool section_has_timelines(const struct results *results);
+
+enum style lamp_style(enum lamp lamp);
+const char *lamp_glyph(enum lamp lamp);
+const char *lamp_word(enum lamp lamp);
+enum lamp lamp_of(enum severity severity);
+
+/* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
+void section_label(struct pen *pen, const char *label);
+
+/* "a step", or "in all" where there were no steps and figures are for the whole run. */
+const char *section_per(const struct results *results);
+
+#endif

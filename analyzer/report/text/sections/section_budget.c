@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the wall time went, in lines that sum to it, and how much of the devices was used.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/text/meter.h"
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+static const char *unknown(const struct results *results) {
+  return isnan(results->wall_s) || results->n_budget == 0 ? "no rank's time could be accounted for"
+                                                          : NULL;
+}
+
+struct budget_row {
+  const char *name;
+  double ms, share, bar, recoverable_ms;
+  enum style style;
+};
+
+static void put_lines(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"went to", COLUMN_TEXT, offsetof(struct budget_row, name), 0, 0},
+      {"time", COLUMN_MS, offsetof(struct budget_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct budget_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct budget_row, bar), 1, 8},
+      {"recoverable", COLUMN_MS, offsetof(struct budget_row, recoverable_ms), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct budget_row),
+                                     offsetof(struct budget_row, style), true};
+  struct budget_row *rows = calloc(results->n_budget + 1, sizeof(*rows));
+  u32 n = 0;
+  for (u32 i = 0; rows && i < results->n_budget; i++) {
+    const struct budget_line *line = &results->budget[i];
+    if (line->seconds == 0)
+      continue;
+    rows[n++] = (struct budget_row){line->name,
+                                    line->seconds * 1e3,
+                                    line->fraction,
+                                    line->fraction,
+                                    line->recoverable * 1e3,
+                                    line->recoverable > 0 ? STYLE_WARNING : STYLE_COMPUTE};
+  }
+  if (rows)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  free(rows);
+  pen_to(pen, TEXT_INDENT);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s looked at, mean over ranks",
+                  duration_s(results->wall_s).text);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "residual %s",
+                  duration_s(round(results->residual_s * 1e9) * 1e-9).text);
+}
+
+static void put_utilisation(struct pen *pen, const char *label, double value, const char *reason,
+                            const char *otherwise) {
+  section_label(pen, label);
+  if (isnan(value)) {
+    pen_put(pen, STYLE_PLAIN, "unknown: ");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, reason ? reason : otherwise);
+    return;
+  }
+  meter_bar(pen, STYLE_NOTE, value, 24);
+  pen_blank(pen, 2);
+  pen_put(pen, STYLE_BOLD, percent(value).text);
+}
+
+static void put_hfu(struct pen *pen, const struct results *results) {
+  put_utilisation(pen, "HFU", results->hfu, results->hfu_reason,
+                  "the arithmetic of kernels is not recorded");
+  if (isnan(results->hfu) && isnan(results->hfu_coverage))
+    return;
+  section_label(pen, "");
+  if (!isnan(results->product_flops))
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "matrix products: %s a step",
+                    flops(results->product_flops, "FLOP").text);
+  if (isnan(results->hfu_coverage))
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "what share of GPU time they are is unknown");
+  else
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "known for %s of GPU compute time",
+                    percent(results->hfu_coverage).text);
+  if (!isnan(results->hfu_attention))
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "attention adds up to about %s, by its grids",
+                    percent(results->hfu_attention).text);
+  if (results->hfu_note)
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, results->hfu_note);
+}
+
+/* Without overlap, all there is is the wall time. */
+static bool unjudged(const struct results *results) {
+  return results->overlap_reason != NULL;
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  put_lines(pen, results);
+  put_utilisation(pen, "MFU", results->mfu, results->mfu_reason,
+                  "give --flops-per-step, or --params and --tokens-per-step");
+  if (!isnan(results->mfu)) {
+    section_label(pen, "");
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s a step",
+                    flops(results->flops_per_step, "FLOP").text);
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s%speak of all devices %s",
+                    results->peak_precision ? results->peak_precision : "",
+                    results->peak_precision ? " " : "", flops(results->peak_flops, "FLOP/s").text);
+    if (results->peak_note)
+      pen_item(pen, STYLE_DIM, VALUE_INDENT, results->peak_note);
+  }
+  put_hfu(pen, results);
+}
+
+const struct section section_budget = {"Budget",
+                                       section_has_timelines,
+                                       {"EFFICIENCY.", "DIST.", "TIMING.DATALOADER_BOUND"},
+                                       unknown,
+                                       unjudged,
+                                       body};

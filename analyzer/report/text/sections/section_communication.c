@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much communication nothing hid, and how fast the collectives were.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/text/meter.h"
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+enum { COLLECTIVES_SHOWN = 8 };
+
+static const char *overlap_unknown(const struct results *results) {
+  if (results->overlap_reason)
+    return results->overlap_reason;
+  return isnan(results->ov_step_ms) ? "the trace does not say when communication ran" : NULL;
+}
+
+/* The step as one bar: it is the sum of these parts, exactly. */
+static void put_step_bar(struct pen *pen, const struct results *results) {
+  bool split = !isnan(results->ov_exposed_wait_ms);
+  const struct {
+    const char *name;
+    double ms;
+    struct meter_part part;
+  } parts[] = {
+      {"compute", results->ov_compute_ms, {NAN, STYLE_COMPUTE, "█", 'C'}},
+      {"wait for ranks", split ? results->ov_exposed_wait_ms : NAN, {NAN, STYLE_WAIT, "▓", 'W'}},
+      {"transfer", split ? results->ov_exposed_transfer_ms : NAN, {NAN, STYLE_TRANSFER, "▒", 'T'}},
+      {"exposed communication", split ? NAN : results->ov_exposed_ms, {NAN, STYLE_WAIT, "▓", 'X'}},
+      {"copies", results->ov_exposed_copy_ms, {NAN, STYLE_COPY, "▚", 'M'}},
+      {"idle", results->ov_idle_ms, {NAN, STYLE_DIM, "░", '.'}},
+  };
+  enum { N = sizeof(parts) / sizeof(parts[0]) };
+  struct meter_part bar[N];
+  for (unsigned i = 0; i < N; i++) {
+    bar[i] = parts[i].part;
+    bar[i].share = parts[i].ms / results->ov_step_ms;
+  }
+  section_label(pen, results->whole_run ? "the run" : "a step");
+  meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
+  section_label(pen, "");
+  for (unsigned i = 0; i < N; i++) {
+    if (isnan(parts[i].ms) || parts[i].ms == 0)
+      continue;
+    const char ascii[] = {bar[i].ascii, '\0'};
+    pen_item_format(pen, bar[i].style == STYLE_DIM ? STYLE_PLAIN : bar[i].style, VALUE_INDENT,
+                    "%s %s %s (%s)", pen->utf8 ? bar[i].glyph : ascii, parts[i].name,
+                    duration_ms(parts[i].ms).text, percent(bar[i].share).text);
+  }
+}
+
+static void put_totals(struct pen *pen, const struct results *results) {
+  section_label(pen, "comm time");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", duration_ms(results->ov_comm_ms).text,
+                  section_per(results));
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s hidden behind compute",
+                  duration_ms(results->ov_overlapped_ms).text);
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s exposed (%s of it)",
+                  duration_ms(results->ov_exposed_ms).text,
+                  percent(results->ov_exposed_fraction).text);
+}
+
+/* Where not all ranks know their steps' GPU work, or not of all steps: of which this is the mean.
+ */
+static void put_basis(struct pen *pen, const struct results *results) {
+  u32 ranks = results->model->n_ranks;
+  double steps = results->step_count - results->warmup_excluded;
+  if (results->ov_ranks < ranks || results->ov_steps < steps)
+    section_label(pen, "mean of");
+  if (results->ov_ranks < ranks)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %u ranks",
+                    count_of(results->ov_ranks).text, ranks);
+  if (results->ov_steps < steps)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %s",
+                    count_of(round(results->ov_steps)).text, plural(steps, "step").text);
+}
+
+struct op_row {
+  const char *op;
+  double comm_ms, exposed_ms, wait_ms, transfer_ms, bar;
+  enum style style;
+};
+
+static void put_by_op(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"by operation", COLUMN_TEXT, offsetof(struct op_row, op), 0, 12},
+      {"took", COLUMN_MS, offsetof(struct op_row, comm_ms), 0, 0},
+      {"exposed", COLUMN_MS, offsetof(struct op_row, exposed_ms), 0, 0},
+      {"wait", COLUMN_MS, offsetof(struct op_row, wait_ms), 0, 0},
+      {"transfer", COLUMN_MS, offsetof(struct op_row, transfer_ms), 0, 0},
+      {"exposed share", COLUMN_BAR, offsetof(struct op_row, bar), 1, 8},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct op_row),
+                                     offsetof(struct op_row, style), true};
+  struct op_row *rows = calloc(results->n_by_op + 1, sizeof(*rows));
+  for (u32 i = 0; rows && i < results->n_by_op; i++) {
+    const struct overlap_by_op *one = &results->by_op[i];
+    rows[i] = (struct op_row){.op = one->op,
+                              .comm_ms = one->comm_ms,
+                              .exposed_ms = one->exposed_ms,
+                              .wait_ms = one->exposed_wait_ms,
+                              .transfer_ms = one->exposed_transfer_ms,
+                              .bar = one->comm_ms > 0 ? one->exposed_ms / one->comm_ms : NAN,
+                              .style = STYLE_WAIT};
+  }
+  pen_newline(pen);
+  if (rows && results->n_by_op)
+    table_print(pen, &table, rows, results->n_by_op, TEXT_INDENT);
+  free(rows);
+  pen_to(pen, TEXT_INDENT);
+  if (!results->wait_method) {
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer: unknown apart");
+    return;
+  }
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "wait told from transfer by %s",
+                  results->wait_method);
+  if (results->model->n_ranks < results->model->world_size)
+    pen_item(pen, STYLE_BOLD, TEXT_INDENT, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
+}
+
+static void overlap_body(struct pen *pen, const struct results *results,
+                         const struct report_view *view) {
+  (void)view;
+  put_step_bar(pen, results);
+  put_totals(pen, results);
+  put_basis(pen, results);
+  put_by_op(pen, results);
+}
+
+static const char *collectives_unknown(const struct results *results) {
+  return results->n_collectives ? NULL : "no collective was seen in the steps looked at";
+}
+
+/* Slow links are told by their transfer times. */
+static bool collectives_unjudged(const struct results *results) {
+  for (u32 i = 0; i < results->n_collectives; i++)
+    if (!isnan(results->collectives[i].transfer_ms))
+      return false;
+  return true;
+}
+
+static bool any_ran(const struct results *results) {
+  for (u32 i = 0; i < results->model->n_ranks; i++)
+    if (results->model->ranks[i].collective_runs)
+      return true;
+  return false;
+}
+
+static double weight(const struct collective_result *one) {
+  double each =
+      (isnan(one->wait_ms) ? 0 : one->wait_ms) + (isnan(one->transfer_ms) ? 0 : one->transfer_ms);
+  return one->count * each;
+}
+
+/* Most time first, then most bytes; then as they came. */
+static int heaviest_first(const void *a, const void *b) {
+  const struct collective_result *x = a, *y = b;
+  if (weight(x) != weight(y))
+    return weight(x) > weight(y) ? -1 : 1;
+  double bytes_x = x->count * x->bytes, bytes_y = y->count * y->bytes;
+  return bytes_x == bytes_y ? 0 : bytes_x > bytes_y ? -1 : 1;
+}
+
+/* What NCCL chose for each kind, where it was asked. */
+static void put_choices(struct pen *pen, const struct collective_result *rows, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    const struct collective_result *one = &rows[i];
+    if (!one->algorithm && !one->protocol)
+      continue;
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s of %s: NCCL chose %s%s%s", one->op,
+                    byte_size(one->bytes).text, one->algorithm ? one->algorithm : "",
+                    one->algorithm && one->protocol ? " " : "", one->protocol ? one->protocol : "");
+  }
+}
+
+static void collectives_body(struct pen *pen, const struct results *results,
+                             const struct report_view *view) {
+  static const struct column columns[] = {
+      {"operation", COLUMN_TEXT, offsetof(struct collective_result, op), 0, 0},
+      {"communicator", COLUMN_TEXT, offsetof(struct collective_result, comm), 1, 22},
+      {"count", COLUMN_COUNT, offsetof(struct collective_result, count), 2, 0},
+      {"size", COLUMN_BYTES, offsetof(struct collective_result, bytes), 0, 0},
+      {"wait", COLUMN_MS, offsetof(struct collective_result, wait_ms), 0, 0},
+      {"transfer", COLUMN_MS, offsetof(struct collective_result, transfer_ms), 0, 0},
+      {"algbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, algbw_gbps), 3, 0},
+      {"busbw", COLUMN_BANDWIDTH, offsetof(struct collective_result, busbw_gbps), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_result),
+                                     TABLE_PLAIN, false};
+  (void)view;
+  u32 n = results->n_collectives, shown = n < COLLECTIVES_SHOWN ? n : COLLECTIVES_SHOWN;
+  struct collective_result *rows = malloc((n + 1) * sizeof(*rows));
+  if (!rows)
+    return;
+  for (u32 i = 0; i < n; i++)
+    rows[i] = results->collectives[i];
+  qsort(rows, n, sizeof(*rows), heaviest_first);
+  table_print(pen, &table, rows, shown, TEXT_INDENT);
+  pen_to(pen, TEXT_INDENT);
+  put_choices(pen, rows, shown);
+  if (n > shown)
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s lighter kinds",
+                    count_of(n - shown).text);
+  pen_item(pen, STYLE_DIM, TEXT_INDENT,
+           collectives_unjudged(results)
+               ? any_ran(results)
+                     ? "wait, transfer and bandwidth: unknown, no other member of them was seen"
+                     : "wait, transfer and bandwidth: unknown, when they ran was not recorded"
+               : "medians; busbw is comparable to the link's bandwidth");
+  free(rows);
+}
+
+const struct section section_overlap = {"Communication",
+                                        section_has_timelines,
+                                        {"DIST.COMM_BOUND", "DIST.EXPOSED_COMM"},
+                                        overlap_unknown,
+                                        NULL,
+                                        overlap_body};
+const struct section section_collectives = {"Collectives",        section_has_timelines,
+                                            {"DIST.SLOW_LINK"},   collectives_unknown,
+                                            collectives_unjudged, collectives_body};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The job's own values: loss, gradient norm, learning rate.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+static bool applies(const struct results *results) {
+  return results->convergence.reason == NULL;
+}
+
+static bool unjudged(const struct results *results) {
+  return results->convergence.verdict == NULL;
+}
+
+static struct quantity value(double number) {
+  struct quantity text;
+  if (isnan(number))
+    snprintf(text.text, sizeof(text.text), "%s", quantity_unknown);
+  else
+    snprintf(text.text, sizeof(text.text), "%.4g", number);
+  return text;
+}
+
+static void put_series(struct pen *pen, const struct convergence_series *row) {
+  section_label(pen, row->role);
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value(row->first).text,
+                  value(row->last).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
+                  plural(row->values, "value").text, row->first_step, row->last_step);
+  if (strcmp(row->role, "loss") == 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value(row->best).text);
+  if (row->not_finite > 0)
+    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%.0f not finite, first at step %.0f",
+                    row->not_finite, row->first_not_finite);
+  if (row->spikes > 0)
+    pen_item(pen, STYLE_WARNING, VALUE_INDENT, plural(row->spikes, "spike").text);
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  const struct convergence_result *c = &results->convergence;
+  (void)view;
+  for (u32 i = 0; i < c->n_series; i++)
+    put_series(pen, &c->series[i]);
+  section_label(pen, "verdict");
+  if (!c->loss)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: no value is called a loss");
+  else if (!c->verdict)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: too few values of the loss");
+  else
+    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "the loss is %s%s", c->verdict,
+                    strcmp(c->verdict, "diverged") == 0 ? "" : " in the last half of the values");
+  if (c->n_clusters) {
+    section_label(pen, "together");
+    for (u32 i = 0; i < c->n_clusters && i < 4; i++)
+      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "steps %.0f to %.0f: %s",
+                      c->clusters[i].first_step, c->clusters[i].last_step, c->clusters[i].signals);
+  }
+}
+
+const struct section section_convergence = {.title = "Convergence",
+                                            .applies = applies,
+                                            .findings = {"CONVERGENCE.", "CROSS."},
+                                            .unjudged = unjudged,
+                                            .body = body};

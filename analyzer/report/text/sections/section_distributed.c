@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks against each other. Few ranks are all shown; of many, those that cost their peers most.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+enum { ALL_SHOWN = 8, WORST_SHOWN = 5, BESIDE_STRAGGLERS = 2, MOST_SHOWN = 12 };
+
+static const char *unknown(const struct results *results) {
+  if (results->model->n_ranks < 2)
+    return results->model->world_size > 1 ? "only one rank's trace was found"
+                                          : "one rank has no peers to compare with";
+  return NULL;
+}
+
+static bool unjudged(const struct results *results) {
+  return !(results->dist_steps > 0);
+}
+
+/* One that left no trace may be the one that keeps the others waiting. */
+static bool not_judged_whole(const struct results *results) {
+  return unjudged(results) || results->model->n_ranks < results->model->world_size;
+}
+
+struct rank_row {
+  const char *rank; /* its text */
+  const char *host, *reason;
+  double compute_ms, relative, slowest, slowest_bar, z, p_value, imposed_ms;
+  enum style style;
+  char rank_text[12];
+};
+
+static const struct column columns[] = {
+    {"rank", COLUMN_TEXT, offsetof(struct rank_row, rank), 0, 0},
+    {"host", COLUMN_TEXT, offsetof(struct rank_row, host), 0, 6},
+    {"compute", COLUMN_MS, offsetof(struct rank_row, compute_ms), 0, 0},
+    {"to peers", COLUMN_CHANGE, offsetof(struct rank_row, relative), 1, 0},
+    {"last in", COLUMN_SHARE, offsetof(struct rank_row, slowest), 0, 0},
+    {"", COLUMN_BAR, offsetof(struct rank_row, slowest_bar), 3, 6},
+    {"z", COLUMN_DECIMAL, offsetof(struct rank_row, z), 5, 0},
+    {"p", COLUMN_PROBABILITY, offsetof(struct rank_row, p_value), 4, 0},
+    {"peers wait", COLUMN_MS, offsetof(struct rank_row, imposed_ms), 0, 0},
+    {"why", COLUMN_TEXT, offsetof(struct rank_row, reason), 2, 0},
+};
+static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct rank_row),
+                                   offsetof(struct rank_row, style), false};
+
+static struct rank_row row_of(const struct rank_result *rank) {
+  struct rank_row row = {.host = rank->host,
+                         .reason = rank->reason,
+                         .compute_ms = rank->mean_compute_ms,
+                         .relative = rank->rel_slowdown,
+                         .slowest = rank->slowest_fraction,
+                         .slowest_bar = rank->slowest_fraction,
+                         .z = rank->z,
+                         .p_value = rank->p_value,
+                         .imposed_ms = rank->imposed_wait_ms,
+                         .style = rank->straggler ? STYLE_CRITICAL : STYLE_PLAIN};
+  snprintf(row.rank_text, sizeof(row.rank_text), "%4u", rank->rank);
+  return row;
+}
+
+/* Stragglers first, then by the wait they impose; unknown ones last; else by rank. */
+static int worst_first(const void *a, const void *b) {
+  const struct rank_result *x = *(const struct rank_result *const *)a;
+  const struct rank_result *y = *(const struct rank_result *const *)b;
+  if (x->straggler != y->straggler)
+    return x->straggler ? -1 : 1;
+  double dx = isnan(x->imposed_wait_ms) ? -1 : x->imposed_wait_ms;
+  double dy = isnan(y->imposed_wait_ms) ? -1 : y->imposed_wait_ms;
+  if (dx != dy)
+    return dx > dy ? -1 : 1;
+  return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* What is left out of the table, in a line. */
+static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u32 n) {
+  double *compute = malloc((n + 1) * sizeof(*compute)), most_wait = NAN;
+  u32 known = 0;
+  for (u32 i = 0; compute && i < n; i++) {
+    most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
+    if (!isnan(ranks[i]->mean_compute_ms))
+      compute[known++] = ranks[i]->mean_compute_ms;
+  }
+  pen_to(pen, TEXT_INDENT);
+  pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "the other %s ranks", count_of(n).text);
+  if (known) {
+    qsort(compute, known, sizeof(*compute), ascending);
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "compute %s to %s, median %s",
+                    duration_ms(compute[0]).text, duration_ms(compute[known - 1]).text,
+                    duration_ms(compute[known / 2]).text);
+  }
+  if (!isnan(most_wait))
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "peers wait at most %s",
+                    duration_ms(most_wait).text);
+  pen_newline(pen);
+  free(compute);
+}
+
+static void put_ranks(struct pen *pen, const struct results *results) {
+  u32 n = results->n_ranks, shown = n;
+  const struct rank_result **ranks = calloc(n + 1, sizeof(*ranks));
+  struct rank_row *rows = calloc(n + 1, sizeof(*rows));
+  if (ranks && rows) {
+    u32 stragglers = 0;
+    for (u32 i = 0; i < n; i++) {
+      ranks[i] = &results->ranks[i];
+      stragglers += ranks[i]->straggler;
+    }
+    if (n > ALL_SHOWN) {
+      qsort(ranks, n, sizeof(*ranks), worst_first);
+      shown = stragglers == 0 ? WORST_SHOWN : stragglers + BESIDE_STRAGGLERS;
+      if (shown > MOST_SHOWN)
+        shown = MOST_SHOWN;
+    }
+    for (u32 i = 0; i < shown; i++) {
+      rows[i] = row_of(ranks[i]);
+      rows[i].rank = rows[i].rank_text;
+    }
+    table_print(pen, &table, rows, shown, TEXT_INDENT);
+    if (shown < n)
+      put_rest(pen, ranks + shown, n - shown);
+  }
+  free(ranks);
+  free(rows);
+}
+
+static void put_summary(struct pen *pen, const struct results *results) {
+  u32 *stragglers = calloc(results->n_ranks + 1, sizeof(*stragglers)), n = 0;
+  for (u32 i = 0; stragglers && i < results->n_ranks; i++)
+    if (results->ranks[i].straggler)
+      stragglers[n++] = results->ranks[i].rank;
+  char *list = stragglers ? rank_list(stragglers, n, 40) : NULL;
+  section_label(pen, "stragglers");
+  if (n)
+    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%s %s", n == 1 ? "rank" : "ranks",
+                    list ? list : "");
+  else if (unjudged(results))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: no step shows which rank came last");
+  else if (results->model->n_ranks < results->model->world_size)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "none among the %u OF %u RANKS FOUND",
+                    results->model->n_ranks, results->model->world_size);
+  else
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none");
+  if (results->dist_steps > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "judged on %s",
+                    plural(results->dist_steps, "step").text);
+  section_label(pen, "imbalance");
+  if (isnan(results->wall_frac_lost_to_imbalance) && isnan(results->imbalance_cv) &&
+      isnan(results->sync_skew_ms)) {
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
+    goto out;
+  }
+  if (!isnan(results->wall_frac_lost_to_imbalance))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall lost to it",
+                    percent(results->wall_frac_lost_to_imbalance).text);
+  if (isnan(results->imbalance_cv))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "of compute unknown");
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute CV over ranks %s",
+                    percent(results->imbalance_cv).text);
+  if (!isnan(results->sync_skew_ms))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "arrival skew %s",
+                    duration_ms(results->sync_skew_ms).text);
+out:
+  pen_newline(pen);
+  free(list);
+  free(stragglers);
+}
+
+static bool any_known(const struct results *results) {
+  for (u32 i = 0; i < results->n_ranks; i++)
+    if (!isnan(results->ranks[i].mean_compute_ms) || !isnan(results->ranks[i].imposed_wait_ms))
+      return true;
+  return false;
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  put_summary(pen, results);
+  if (any_known(results))
+    put_ranks(pen, results);
+}
+
+const struct section section_distributed = {
+    "Ranks", section_has_timelines, {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"},
+    unknown, not_judged_whole,      body};

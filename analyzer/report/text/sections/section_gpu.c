@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The GPUs over the whole input: what they did, why they were idle, how the hosts fed them.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "report/text/meter.h"
+#include "report/text/section.h"
+
+enum { FILLS_SHOWN = 3 };
+
+static bool applies(const struct results *results) {
+  bool on_gpu = false;
+  for (u32 i = 0; i < results->model->n_ranks; i++)
+    on_gpu |= results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels;
+  return on_gpu && results->n_gpu_timelines > 0;
+}
+
+static const char *unknown(const struct results *results) {
+  return isnan(results->gpu_timeline.total_ms) ? results->gpu_timeline_reason : NULL;
+}
+
+/* The whole as one bar: it is the sum of these parts, exactly. */
+static void put_bar(struct pen *pen, const struct results *results) {
+  const struct gpu_timeline_result *gpu = &results->gpu_timeline;
+  const struct {
+    const char *name;
+    double ms;
+    struct meter_part part;
+  } parts[] = {
+      {"compute", gpu->compute_ms, {NAN, STYLE_COMPUTE, "█", 'C'}},
+      {"exposed communication", gpu->exposed_comm_ms, {NAN, STYLE_WAIT, "▓", 'X'}},
+      {"copies", gpu->exposed_memcpy_ms, {NAN, STYLE_COPY, "▚", 'M'}},
+      {"idle", gpu->idle_ms, {NAN, STYLE_DIM, "░", '.'}},
+  };
+  enum { N = sizeof(parts) / sizeof(parts[0]) };
+  struct meter_part bar[N];
+  for (unsigned i = 0; i < N; i++) {
+    bar[i] = parts[i].part;
+    bar[i].share = parts[i].ms / gpu->total_ms;
+  }
+  section_label(pen, results->gpu_timeline_seen < 0.99 ? "known part" : "whole input");
+  meter_stack(pen, bar, N, pen->width - VALUE_INDENT);
+  section_label(pen, "");
+  for (unsigned i = 0; i < N; i++) {
+    if (isnan(parts[i].ms) || parts[i].ms == 0)
+      continue;
+    const char ascii[] = {bar[i].ascii, '\0'};
+    pen_item_format(pen, bar[i].style == STYLE_DIM ? STYLE_PLAIN : bar[i].style, VALUE_INDENT,
+                    "%s %s %s (%s)", pen->utf8 ? bar[i].glyph : ascii, parts[i].name,
+                    duration_ms(parts[i].ms).text, percent(bar[i].share).text);
+  }
+}
+
+static void put_idle(struct pen *pen, const struct gpu_timeline_result *gpu) {
+  const struct {
+    const char *name;
+    double ms;
+  } causes[] = {{"the host had not launched yet", gpu->host_bound_ms},
+                {"launched work had not begun", gpu->kernel_gap_ms},
+                {"not known", gpu->other_ms}};
+  if (!(gpu->idle_ms > 0))
+    return;
+  section_label(pen, "idle while");
+  for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+    if (causes[i].ms > 0)
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s (%s)", causes[i].name,
+                      duration_ms(causes[i].ms).text, percent(causes[i].ms / gpu->idle_ms).text);
+}
+
+static void put_launches(struct pen *pen, const struct results *results) {
+  const struct launch_result *launch = &results->launch;
+  if (!isnan(launch->delay_median_us)) {
+    section_label(pen, "launches");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "begin %s after their call (median)",
+                    duration_s(launch->delay_median_us / 1e6).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p95 %s",
+                    duration_s(launch->delay_p95_us / 1e6).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s queued at most",
+                    count_of(launch->queue_max).text);
+    if (launch->queue_full_ms > 0)
+      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "queue full for %s",
+                      duration_ms(launch->queue_full_ms).text);
+  }
+  if (launch->kernels > 0 && launch->short_kernels > 0) {
+    section_label(pen, "short");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the kernels are under 10 %s, %s of them",
+                    percent(launch->short_kernels / launch->kernels).text, pen->utf8 ? "µs" : "us",
+                    duration_ms(launch->short_ms).text);
+  }
+  if (launch->syncs > 0) {
+    section_label(pen, "host waits");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s took %s",
+                    plural(launch->syncs, "synchronisation").text,
+                    duration_ms(launch->sync_ms).text);
+  }
+}
+
+static void put_copies(struct pen *pen, const struct results *results) {
+  for (u32 i = 0; i < results->n_copies; i++) {
+    const struct copy_result *copy = &results->copies[i];
+    section_label(pen, i ? "" : "copies");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s in %s", copy->direction,
+                    count_of(copy->count).text, duration_ms(copy->sum_ms).text);
+    if (!isnan(copy->bytes))
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s at %s", byte_size(copy->bytes).text,
+                      bandwidth(copy->gbps).text);
+  }
+}
+
+static void put_fills(struct pen *pen, const struct results *results) {
+  const struct launch_result *launch = &results->launch;
+  if (!isnan(launch->recompute_ms)) {
+    section_label(pen, "recompute");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of GPU time in recomputed activations",
+                    duration_ms(launch->recompute_ms).text);
+  }
+  if (!(launch->fill_ms > 0))
+    return;
+  section_label(pen, "fills");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s took %s of GPU time",
+                  plural(launch->fill_count, "fill").text, duration_ms(launch->fill_ms).text);
+  for (u32 i = 0; i < results->n_fills && i < FILLS_SHOWN; i++)
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s %s", results->fills[i].name,
+                    duration_ms(results->fills[i].sum_ms).text);
+}
+
+/* Whose time the figures are of, and how much of it. */
+static void put_basis(struct pen *pen, const struct results *results) {
+  u32 ranks = results->model->n_ranks;
+  if (results->gpu_timeline_ranks < ranks)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT,
+                    "times of the GPU from its first work to its last, mean over the %s OF %u "
+                    "RANKS whose GPU work is known",
+                    count_of(results->gpu_timeline_ranks).text, ranks);
+  else
+    pen_item(pen, STYLE_DIM, TEXT_INDENT,
+             "times of the GPU from its first work to its last, mean over ranks");
+  if (results->gpu_timeline_seen < 0.99)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "KNOWN FOR %s OF THE TIME ONLY",
+                    percent(results->gpu_timeline_seen).text);
+  pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: all ranks together");
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  put_bar(pen, results);
+  put_idle(pen, &results->gpu_timeline);
+  put_launches(pen, results);
+  put_copies(pen, results);
+  put_fills(pen, results);
+  pen_newline(pen);
+  pen_to(pen, TEXT_INDENT);
+  put_basis(pen, results);
+}
+
+const struct section section_gpu = {"GPUs", applies, {"KERNEL.LAUNCH"}, unknown, NULL, body};

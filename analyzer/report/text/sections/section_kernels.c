@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What ran on the GPUs: by kind of work, and the kernels that took most of the time.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6 };
+
+/* Jobs on the CPU have no kernels to speak of. */
+static bool applies(const struct results *results) {
+  if (results->n_kernel_categories)
+    return true;
+  for (u32 i = 0; i < results->model->n_ranks; i++)
+    if (results->model->ranks[i].launches)
+      return true;
+  return false;
+}
+
+static bool unjudged(const struct results *results) {
+  return results->kernels_reason != NULL;
+}
+
+static const char *unknown(const struct results *results) {
+  return results->n_kernel_categories ? NULL : results->kernels_reason;
+}
+
+struct kernel_row {
+  const char *name, *category;
+  double count, ms, mean_ms, share, bar;
+  enum style style;
+};
+
+static void put_categories(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"kind of work", COLUMN_TEXT, offsetof(struct kernel_row, category), 0, 0},
+      {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 1, 0},
+      {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct kernel_row, bar), 2, 8},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
+                                     offsetof(struct kernel_row, style), true};
+  struct kernel_row *rows = calloc(results->n_kernel_categories + 1, sizeof(*rows));
+  for (u32 i = 0; rows && i < results->n_kernel_categories; i++) {
+    const struct kernel_category_result *one = &results->kernel_categories[i];
+    rows[i] = (struct kernel_row){.category = one->category,
+                                  .count = one->count,
+                                  .ms = one->sum_ms,
+                                  .share = one->share,
+                                  .bar = one->share,
+                                  .style = STYLE_COMPUTE};
+  }
+  if (rows)
+    table_print(pen, &table, rows,
+                results->n_kernel_categories < KINDS_SHOWN ? results->n_kernel_categories
+                                                           : KINDS_SHOWN,
+                TEXT_INDENT);
+  free(rows);
+}
+
+static void put_kernels(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
+      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 3, 8},
+      {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 1, 0},
+      {"mean", COLUMN_DURATION, offsetof(struct kernel_row, mean_ms), 2, 0},
+      {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
+                                     false};
+  struct kernel_row rows[KERNELS_SHOWN];
+  u32 n = results->n_kernels < KERNELS_SHOWN ? results->n_kernels : KERNELS_SHOWN;
+  for (u32 i = 0; i < n; i++) {
+    const struct kernel_result *one = &results->kernels[i];
+    rows[i] = (struct kernel_row){.name = one->shortened,
+                                  .category = one->category,
+                                  .count = one->count,
+                                  .ms = one->sum_ms,
+                                  .mean_ms = one->mean_ms,
+                                  .share = one->share};
+  }
+  table_print(pen, &table, rows, n, TEXT_INDENT);
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  put_categories(pen, results);
+  pen_newline(pen);
+  put_kernels(pen, results);
+  pen_to(pen, TEXT_INDENT);
+  if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, %s OF %u RANKS together",
+                    count_of(results->kernels_ranks).text, results->model->n_ranks);
+  else
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, all ranks together");
+  if (results->kernels_reason)
+    pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_reason);
+  if (results->kernels_note) {
+    pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+    pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_note);
+    pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+  }
+  if (!results->kernels_reason && results->kernels_seen < 0.99)
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
+                    percent(results->kernels_seen).text);
+  for (u32 i = 0; i < results->n_kernel_categories; i++)
+    if (strcmp(results->kernel_categories[i].category, "NCCL") == 0)
+      pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time has waiting for ranks in it");
+  if (results->kernel_names > KERNELS_SHOWN)
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all",
+                    plural(results->kernel_names, "name").text);
+}
+
+const struct section section_kernels = {"Kernels", applies, {"KERNEL."}, unknown, unjudged, body};

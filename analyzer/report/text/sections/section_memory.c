@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Device memory: how much, of what, and what keeps it from being used.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text/meter.h"
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+#define MOST_ROWS 8u
+#define LEAST_SHARE 0.01 /* rows below are summed up */
+
+static bool applies(const struct results *results) {
+  return results->memory.reason == NULL;
+}
+
+static bool unjudged(const struct results *results) {
+  return results->memory.oom_risk == NULL;
+}
+
+/* A size, with its share of another. */
+static void put_share(struct pen *pen, const char *what, double bytes, double whole) {
+  if (isnan(bytes))
+    return;
+  char share[64] = "";
+  if (whole > 0)
+    snprintf(share, sizeof(share), " (%s)", percent(bytes / whole).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s%s", what, memory_size(bytes).text, share);
+}
+
+/* A job on GPUs has tensors on its hosts too; those are no devices to compare with. */
+static u32 devices_of_the_kind(const struct memory_result *memory) {
+  u32 n = 0;
+  for (u32 i = 0; i < memory->n_devices; i++)
+    n += isnan(memory->devices[i].device) == isnan(memory->device);
+  return n;
+}
+
+static void put_which(struct pen *pen, const struct memory_result *memory) {
+  u32 devices = devices_of_the_kind(memory);
+  section_label(pen, "from");
+  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, memory->origin);
+  if (devices > 1)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the highest peak of %u devices", devices);
+  if (!isnan(memory->rank))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %.0f", memory->rank);
+  if (isnan(memory->device))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "CPU");
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "GPU %.0f", memory->device);
+  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(memory->events, "event").text);
+  if (memory->lost > 0)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s more are lost",
+                    count_of(memory->lost).text);
+  for (u32 i = 0; i < memory->n_notes; i++) {
+    section_label(pen, "");
+    pen_words(pen, STYLE_DIM, VALUE_INDENT, memory->notes[i]);
+  }
+}
+
+static void put_peak(struct pen *pen, const struct memory_result *memory) {
+  section_label(pen, "peak");
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s allocated",
+                  memory_size(memory->peak_allocated_bytes).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s reserved",
+                  memory_size(memory->peak_reserved_bytes).text);
+  if (!isnan(memory->peak_time_s))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s into the recording",
+                    duration_s(memory->peak_time_s).text);
+  if (!isnan(memory->peak_step))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "in step %.0f", memory->peak_step);
+  section_label(pen, "at the end");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "reserved %s",
+                  memory_size(memory->reserved_bytes).text);
+  put_share(pen, "allocated", memory->allocated_bytes, memory->reserved_bytes);
+  put_share(pen, "inactive", memory->inactive_bytes, memory->reserved_bytes);
+  put_share(pen, "slack", memory->slack_bytes, memory->allocated_bytes);
+  if (memory->before_bytes > 0) {
+    section_label(pen, "before");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were allocated when recording began",
+                    memory_size(memory->before_bytes).text);
+  }
+}
+
+static void put_headroom(struct pen *pen, const struct memory_result *memory) {
+  if (isnan(memory->device) && !(memory->out_of_memory > 0))
+    return;
+  section_label(pen, "headroom");
+  if (memory->out_of_memory > 0) {
+    pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "memory ran out %s",
+                    plural(memory->out_of_memory, "time").text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were asked for",
+                    memory_size(memory->oom_requested_bytes).text);
+    if (!isnan(memory->oom_free_bytes))
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s were free on the device",
+                      memory_size(memory->oom_free_bytes).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s reserved but inactive",
+                    memory_size(memory->oom_inactive_bytes).text);
+  }
+  if (isnan(memory->capacity_bytes)) {
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT,
+             "unknown: the input does not tell the device's memory; give --gpu-gb");
+    return;
+  }
+  double used = memory->peak_reserved_bytes / memory->capacity_bytes;
+  if (pen->column > VALUE_INDENT)
+    section_label(pen, "");
+  meter_bar(pen, used >= 0.9 ? STYLE_WARNING : STYLE_NOTE, used, 24);
+  pen_blank(pen, 2);
+  pen_format(pen, STYLE_PLAIN, "%s of %s left at the peak",
+             memory_size(memory->headroom_bytes).text, memory_size(memory->capacity_bytes).text);
+}
+
+static void put_growth(struct pen *pen, const struct memory_result *memory) {
+  section_label(pen, "growth");
+  if (isnan(memory->growth_bytes_per_step)) {
+    pen_put(pen, STYLE_PLAIN, "unknown: ");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
+              memory->growth_reason ? memory->growth_reason : "no steps");
+    return;
+  }
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s a step",
+                  memory->growth_bytes_per_step < 0 ? "-" : "",
+                  memory_size(fabs(memory->growth_bytes_per_step)).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "over %s",
+                  plural(memory->growth_steps, "step").text);
+  if (memory->steps_method)
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "steps: %s", memory->steps_method);
+}
+
+static void put_segments(struct pen *pen, const struct memory_result *memory) {
+  const struct memory_segments *segments = &memory->segments;
+  if (isnan(segments->count))
+    return;
+  section_label(pen, "segments");
+  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(segments->count, "segment").text);
+  put_share(pen, "unused", segments->unused_bytes, memory->reserved_bytes);
+  put_share(pen, "stranded between blocks", segments->stranded_bytes, memory->reserved_bytes);
+  if (segments->gaps > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "largest gap %s",
+                    memory_size(segments->largest_gap_bytes).text);
+  if (segments->pinned_blocks > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s keep gaps apart",
+                    plural(segments->pinned_blocks, "small block").text);
+}
+
+struct use_row {
+  const char *category, *source;
+  double bytes, share, bar;
+  enum style style;
+};
+
+static void put_uses(struct pen *pen, const struct memory_result *memory) {
+  static const struct column columns[] = {
+      {"live at the peak", COLUMN_TEXT, offsetof(struct use_row, category), 0, 0},
+      {"size", COLUMN_MEMORY, offsetof(struct use_row, bytes), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct use_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct use_row, bar), 2, 8},
+      {"from", COLUMN_TEXT, offsetof(struct use_row, source), 1, 16},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row),
+                                     offsetof(struct use_row, style), true};
+  struct use_row rows[MOST_ROWS + 1];
+  u32 n = 0;
+  double rest = 0;
+  for (u32 i = 0; i < memory->n_live_at_peak; i++) {
+    const struct memory_use *use = &memory->live_at_peak[i];
+    if (n == MOST_ROWS || use->share < LEAST_SHARE)
+      rest += use->bytes;
+    else
+      rows[n++] = (struct use_row){use->category ? use->category : "other",
+                                   use->source,
+                                   use->bytes,
+                                   use->share,
+                                   use->share,
+                                   STYLE_COMPUTE};
+  }
+  if (rest > 0)
+    rows[n++] = (struct use_row){"the rest",
+                                 NULL,
+                                 rest,
+                                 rest / memory->peak_allocated_bytes,
+                                 rest / memory->peak_allocated_bytes,
+                                 STYLE_COMPUTE};
+  if (n)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+}
+
+struct churn_row {
+  const char *category, *source;
+  double count, size, bytes;
+};
+
+static void put_churn(struct pen *pen, const struct memory_result *memory) {
+  static const struct column columns[] = {
+      {"allocated most", COLUMN_TEXT, offsetof(struct churn_row, category), 0, 0},
+      {"times", COLUMN_COUNT, offsetof(struct churn_row, count), 0, 0},
+      {"of", COLUMN_MEMORY, offsetof(struct churn_row, size), 0, 0},
+      {"in all", COLUMN_MEMORY, offsetof(struct churn_row, bytes), 0, 0},
+      {"from", COLUMN_TEXT, offsetof(struct churn_row, source), 1, 16},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct churn_row), TABLE_PLAIN,
+                                     false};
+  struct churn_row rows[MOST_ROWS];
+  u32 n = 0;
+  for (u32 i = 0; i < memory->n_churn && n < MOST_ROWS; i++) {
+    const struct memory_churn *churn = &memory->churn[i];
+    if (churn->count > 1)
+      rows[n++] = (struct churn_row){churn->category ? churn->category : "other", churn->source,
+                                     churn->count, churn->size_bytes, churn->bytes};
+  }
+  if (n)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  const struct memory_result *memory = &results->memory;
+  (void)view;
+  put_which(pen, memory);
+  put_peak(pen, memory);
+  put_headroom(pen, memory);
+  put_growth(pen, memory);
+  put_segments(pen, memory);
+  pen_newline(pen);
+  put_uses(pen, memory);
+  put_churn(pen, memory);
+}
+
+const struct section section_memory = {"Memory", applies, {"MEMORY."}, NULL, unjudged, body};

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The critical path across ranks: what the step time is made of, and what it would be if.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5 };
+
+static const char *unknown(const struct results *results) {
+  if (results->path_reason)
+    return results->path_reason;
+  return isnan(results->path_wall_ms) ? "the trace does not show what waited for what" : NULL;
+}
+
+struct path_row {
+  const char *name;
+  double ms, share, bar;
+  enum style style;
+};
+
+static int longest_first(const void *a, const void *b) {
+  const struct path_row *x = a, *y = b;
+  return x->ms == y->ms ? 0 : x->ms > y->ms ? -1 : 1;
+}
+
+static void put_categories(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"on the path", COLUMN_TEXT, offsetof(struct path_row, name), 0, 0},
+      {"time", COLUMN_MS, offsetof(struct path_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct path_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct path_row, bar), 0, 10},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct path_row),
+                                     offsetof(struct path_row, style), true};
+  struct path_row *rows = calloc(results->n_path_categories + 1, sizeof(*rows));
+  u32 n = 0;
+  for (u32 i = 0; rows && i < results->n_path_categories; i++) {
+    const struct share *one = &results->path_by_category[i];
+    double share = one->ms / results->path_wall_ms;
+    if (one->ms > 0)
+      rows[n++] = (struct path_row){one->name, one->ms, share, share, STYLE_NOTE};
+  }
+  if (rows && n) {
+    qsort(rows, n, sizeof(*rows), longest_first);
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  }
+  free(rows);
+}
+
+struct path_rank {
+  u32 rank;
+  double ms;
+};
+
+static int most_first(const void *a, const void *b) {
+  const struct path_rank *x = a, *y = b;
+  if (x->ms != y->ms)
+    return x->ms > y->ms ? -1 : 1;
+  return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static void put_ranks(struct pen *pen, const struct results *results) {
+  struct path_rank *ranks = malloc((results->n_ranks + 1) * sizeof(*ranks));
+  u32 n = 0;
+  double rest = 0;
+  if (!ranks || !results->path_by_rank || results->n_ranks < 2) {
+    free(ranks);
+    return;
+  }
+  for (u32 i = 0; i < results->n_ranks; i++)
+    if (results->path_by_rank[i] > 0)
+      ranks[n++] = (struct path_rank){results->ranks[i].rank, results->path_by_rank[i]};
+  qsort(ranks, n, sizeof(*ranks), most_first);
+  section_label(pen, "by rank");
+  for (u32 i = 0; i < n; i++) {
+    if (i < RANKS_SHOWN)
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %u %s", ranks[i].rank,
+                      percent(ranks[i].ms / results->path_wall_ms).text);
+    else
+      rest += ranks[i].ms;
+  }
+  if (n > RANKS_SHOWN)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s more %s", count_of(n - RANKS_SHOWN).text,
+                    percent(rest / results->path_wall_ms).text);
+  free(ranks);
+}
+
+struct name_row {
+  const char *name, *category;
+  double ms, share;
+  enum style style;
+};
+
+/* The work that most of the path is made of. */
+static void put_names(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"most of it", COLUMN_TEXT, offsetof(struct name_row, name), 0, 24},
+      {"is", COLUMN_TEXT, offsetof(struct name_row, category), 1, 8},
+      {"time", COLUMN_MS, offsetof(struct name_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct name_row, share), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct name_row), TABLE_PLAIN,
+                                     false};
+  struct name_row rows[NAMES_SHOWN];
+  u32 n = results->n_path_by_name < NAMES_SHOWN ? results->n_path_by_name : NAMES_SHOWN;
+  for (u32 i = 0; i < n; i++) {
+    const struct path_name_result *one = &results->path_by_name[i];
+    rows[i] = (struct name_row){.name = one->shortened,
+                                .category = one->category,
+                                .ms = one->ms,
+                                .share = one->ms / results->path_wall_ms};
+  }
+  if (pen->column)
+    pen_newline(pen);
+  if (n)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+}
+
+struct what_if_row {
+  const char *change;
+  double step_ms, saving, bar;
+  enum style style;
+};
+
+static void put_what_ifs(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"what if", COLUMN_TEXT, offsetof(struct what_if_row, change), 0, 16},
+      {"step", COLUMN_MS, offsetof(struct what_if_row, step_ms), 0, 0},
+      {"saves", COLUMN_SHARE, offsetof(struct what_if_row, saving), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct what_if_row, bar), 1, 8},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct what_if_row),
+                                     offsetof(struct what_if_row, style), true};
+  struct what_if_row *rows = calloc(results->n_what_if + 1, sizeof(*rows));
+  if (pen->column)
+    pen_newline(pen);
+  for (u32 i = 0; rows && i < results->n_what_if; i++) {
+    const struct what_if *one = &results->what_if[i];
+    rows[i] = (struct what_if_row){one->change, one->step_ms, one->saving_fraction,
+                                   one->saving_fraction, STYLE_GOOD};
+  }
+  if (rows && results->n_what_if)
+    table_print(pen, &table, rows, results->n_what_if, TEXT_INDENT);
+  free(rows);
+  if (results->what_if_reason) {
+    pen_to(pen, TEXT_INDENT);
+    pen_put(pen, STYLE_WARNING,
+            results->n_what_if ? "do not rely on these: " : "what if: unknown: ");
+    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, results->what_if_reason);
+  }
+}
+
+static bool unjudged(const struct results *results) {
+  return results->what_if_reason != NULL;
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  put_categories(pen, results);
+  put_ranks(pen, results);
+  put_names(pen, results);
+  put_what_ifs(pen, results);
+  if (pen->column)
+    pen_newline(pen);
+  pen_to(pen, TEXT_INDENT);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "walked in %s",
+                  plural(results->path_steps_used, "step").text);
+  if (!isnan(results->path_selfcheck))
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "replay of the unedited step is off by %s",
+                    percent(fabs(results->path_selfcheck)).text);
+}
+
+const struct section section_path = {
+    "Critical path", section_has_timelines, {"DIST."}, unknown, unjudged, body};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pipeline parallelism: stages, micro-batches, and the bubble against what it must be.
+ */
+#include <stdlib.h>
+
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+static bool applies(const struct results *results) {
+  return results->n_pipeline_stage > 0;
+}
+
+static const char *unknown(const struct results *results) {
+  return results->pipeline_reason;
+}
+
+struct stage_row {
+  double stage, ranks, compute_ms, bubble_ms, share, bar;
+  enum style style;
+};
+
+static void put_stages(struct pen *pen, const struct results *results) {
+  static const struct column columns[] = {
+      {"stage", COLUMN_COUNT, offsetof(struct stage_row, stage), 0, 0},
+      {"ranks", COLUMN_COUNT, offsetof(struct stage_row, ranks), 2, 0},
+      {"compute", COLUMN_MS, offsetof(struct stage_row, compute_ms), 0, 0},
+      {"bubble", COLUMN_MS, offsetof(struct stage_row, bubble_ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct stage_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct stage_row, bar), 1, 8},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct stage_row),
+                                     offsetof(struct stage_row, style), true};
+  struct stage_row *rows = calloc(results->n_pipeline_stage, sizeof(*rows));
+  for (u32 i = 0; rows && i < results->n_pipeline_stage; i++) {
+    const struct pipeline_stage *stage = &results->pipeline_stage[i];
+    double share = stage->bubble_ms / (stage->bubble_ms + stage->compute_ms);
+    rows[i] = (struct stage_row){i,     stage->n_ranks, stage->compute_ms, stage->bubble_ms,
+                                 share, share,          STYLE_NOTE};
+  }
+  if (rows)
+    table_print(pen, &table, rows, results->n_pipeline_stage, TEXT_INDENT);
+  free(rows);
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  section_label(pen, "pipeline");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s",
+                  plural(results->pipeline_stages, "stage").text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s micro-batches a step",
+                  count_of(results->pipeline_micro_batches).text);
+  if (results->pipeline_chunks > 1)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "interleaved, %s a stage",
+                    plural(results->pipeline_chunks, "chunk").text);
+  section_label(pen, "bubble");
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s of compute and bubble",
+                  percent(results->pipeline_bubble).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s cannot be avoided",
+                  percent(results->pipeline_inherent).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the rest costs %s a step",
+                  duration_ms(results->pipeline_excess_ms).text);
+  pen_newline(pen);
+  put_stages(pen, results);
+}
+
+const struct section section_pipeline = {
+    .title = "Pipeline",
+    .applies = applies,
+    .findings = {"DIST.PIPELINE_BUBBLE"},
+    .unknown = unknown,
+    .body = body,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the program itself calls its parts, from its NVTX ranges.
+ */
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+enum { RANGES_SHOWN = 10 };
+
+static bool applies(const struct results *results) {
+  return results->n_named_ranges > 0;
+}
+
+static bool unjudged(const struct results *results) {
+  (void)results;
+  return true;
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  static const struct column columns[] = {
+      {"range", COLUMN_TEXT, offsetof(struct named_range_result, name), 0, 24},
+      {"of", COLUMN_TEXT, offsetof(struct named_range_result, domain), 3, 10},
+      {"count", COLUMN_COUNT, offsetof(struct named_range_result, count), 1, 0},
+      {"mean", COLUMN_DURATION, offsetof(struct named_range_result, mean_ms), 0, 0},
+      {"longest", COLUMN_DURATION, offsetof(struct named_range_result, max_ms), 2, 0},
+      {"time", COLUMN_MS, offsetof(struct named_range_result, sum_ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct named_range_result, share), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct named_range_result),
+                                     TABLE_PLAIN, false};
+  u32 n = results->n_named_ranges, shown = n < RANGES_SHOWN ? n : RANGES_SHOWN;
+  (void)view;
+  table_print(pen, &table, results->named_ranges, shown, TEXT_INDENT);
+  pen_to(pen, TEXT_INDENT);
+  if (n > shown)
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more", count_of(n - shown).text);
+  pen_item(pen, STYLE_DIM, TEXT_INDENT,
+           "NVTX ranges on the host, all ranks together; ranges inside others count in both");
+}
+
+const struct section section_ranges = {"Named ranges", applies, {NULL}, NULL, unjudged, body};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps and their phases.
+ */
+#include <math.h>
+
+#include "report/text/meter.h"
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+static const char *steps_unknown(const struct results *results) {
+  if (results->model->recorder && (results->whole_run || !(results->step_count > 0)))
+    return "no steps were found; figures are for the whole recording. Call the profiler's step() "
+           "once a step to have them";
+  return results->whole_run || !(results->step_count > 0)
+             ? "no steps were found; figures are for the whole run. Mark steps with tscope_step() "
+               "to have them"
+             : NULL;
+}
+
+static void put_sparkline(struct pen *pen, const struct results *results) {
+  u32 warmup = results->warmup_excluded > 0 ? (u32)results->warmup_excluded : 0;
+  if (results->n_step_ms < 2)
+    return;
+  double least = NAN, most = NAN;
+  u32 first = warmup < results->n_step_ms ? warmup : 0;
+  for (u32 i = first; i < results->n_step_ms; i++) {
+    least = fmin(least, results->step_ms[i]);
+    most = fmax(most, results->step_ms[i]);
+  }
+  section_label(pen, "over time");
+  unsigned each = meter_sparkline(pen, STYLE_NOTE, results->step_ms, results->n_step_ms, warmup,
+                                  pen->width - VALUE_INDENT);
+  section_label(pen, "");
+  pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "from %s to %s", duration_ms(least).text,
+                  duration_ms(most).text);
+  if (each > 1)
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "a column is the slowest of %u steps", each);
+  if (warmup)
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "left of the bar: warm-up");
+}
+
+/* Less is the optimizer's last kernels after its call returned. */
+#define AHEAD_NOTABLE 0.05
+
+/* A host that never waits for its GPU: its steps end when the GPU is done with them. */
+static void put_host_ahead(struct pen *pen, const struct results *results) {
+  bool whole_steps = results->host_ahead_max_steps >= 1;
+  if (!whole_steps && !(results->host_ahead_ms >= AHEAD_NOTABLE * results->step_median_ms &&
+                        !results->model->steps.by_collectives))
+    return;
+  section_label(pen, "host ahead");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "median %s",
+                  duration_ms(results->host_ahead_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "at most %s",
+                  duration_ms(results->host_ahead_max_ms).text);
+  if (whole_steps)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(results->host_ahead_max_steps, "step").text);
+  pen_item(pen, STYLE_DIM, VALUE_INDENT, "a step ends when the GPU is done with it");
+}
+
+static void steps_body(struct pen *pen, const struct results *results,
+                       const struct report_view *view) {
+  const struct steps *steps = &results->model->steps;
+  section_label(pen, "steps");
+  double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s looked at",
+                  count_of(results->step_count - warmup).text);
+  if (warmup > 0)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the first %s left out as warm-up",
+                    count_of(warmup).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "found by %s",
+                  steps->method ? steps->method : quantity_unknown);
+  if (!isnan(steps->confidence))
+    pen_item_format(pen, steps->confidence < 0.95 ? STYLE_WARNING : STYLE_PLAIN, VALUE_INDENT,
+                    "agreement %s", percent(steps->confidence).text);
+  section_label(pen, "step time");
+  pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "median %s",
+                  duration_ms(results->step_median_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p95 %s", duration_ms(results->step_p95_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "mean %s",
+                  duration_ms(results->step_mean_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "CV %s", percent(results->step_cv).text);
+  put_host_ahead(pen, results);
+  section_label(pen, "throughput");
+  double per_second = results->step_mean_ms > 0 ? 1e3 / results->step_mean_ms : NAN;
+  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, rate(per_second, "steps").text);
+  if (!isnan(view->tokens_per_step))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT,
+             rate(per_second * view->tokens_per_step, "tokens").text);
+  put_sparkline(pen, results);
+}
+
+struct phase_row {
+  const char *name;
+  double ms, share, bar;
+  enum style style;
+};
+
+static const char *phases_unknown(const struct results *results) {
+  bool any = !isnan(results->data_ms) || !isnan(results->forward_ms) ||
+             !isnan(results->backward_ms) || !isnan(results->optimizer_ms);
+  if (!any && results->model->recorder)
+    return "no rank showed training phases (optimizer, data loader, ranges called forward and "
+           "backward)";
+  return any ? NULL : "no rank showed training phases (PyTorch ranges, or tscope_range_push())";
+}
+
+static void phases_body(struct pen *pen, const struct results *results,
+                        const struct report_view *view) {
+  static const struct column columns[] = {
+      {"phase", COLUMN_TEXT, offsetof(struct phase_row, name), 0, 0},
+      {"mean", COLUMN_MS, offsetof(struct phase_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct phase_row, share), 0, 0},
+      {"", COLUMN_BAR, offsetof(struct phase_row, bar), 0, 10},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct phase_row),
+                                     offsetof(struct phase_row, style), true};
+  (void)view;
+  struct phase_row rows[] = {
+      {.name = "data", .ms = results->data_ms, .style = STYLE_COPY},
+      {.name = "forward", .ms = results->forward_ms, .style = STYLE_COMPUTE},
+      {.name = "backward", .ms = results->backward_ms, .style = STYLE_COMPUTE},
+      {.name = "optimizer", .ms = results->optimizer_ms, .style = STYLE_COMPUTE},
+      {.name = "other", .ms = results->other_ms, .style = STYLE_PLAIN},
+  };
+  double sum = 0; /* the host's step, which may be longer or shorter than that of its device */
+  for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    sum += isnan(rows[i].ms) ? 0 : rows[i].ms;
+  const char *missing[sizeof(rows) / sizeof(rows[0])];
+  unsigned n = 0, n_missing = 0;
+  for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    if (isnan(rows[i].ms)) {
+      missing[n_missing++] = rows[i].name;
+      continue;
+    }
+    rows[i].share = rows[i].bar = rows[i].ms / sum;
+    rows[n++] = rows[i];
+  }
+  table_print(pen, &table, rows, n, TEXT_INDENT);
+  for (unsigned i = 0; i < n_missing; i++)
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "%s unknown", missing[i]);
+  if (n_missing)
+    pen_newline(pen);
+  pen_to(pen, TEXT_INDENT);
+  pen_item(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks");
+  if (results->model->phase_method)
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, results->model->phase_method);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "of it, communication nothing hid: %s",
+                  duration_ms(results->comm_ms).text);
+}
+
+const struct section section_steps = {
+    "Steps", section_has_timelines, {"TIMING.JITTER"}, steps_unknown, NULL, steps_body};
+const struct section section_phases = {
+    "Phases",   section_has_timelines, {"TIMING.DATALOADER_BOUND"}, phases_unknown, NULL,
+    phases_body};

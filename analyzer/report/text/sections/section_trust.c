@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far the report can be trusted: what was seen, what was not, and what looking cost.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text/section.h"
+
+/* Steps vary by a few percent by themselves; a cost above that shows in what it measures. */
+#define COST_NOTABLE 0.02
+
+enum { DAMAGES_SHOWN = 3, RANK_LIST_CHARACTERS = 40 };
+
+static u32 count_hosts(const struct model *model) {
+  u32 hosts = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    bool seen = !model->ranks[i].host;
+    for (u32 k = i; k-- > 0 && !seen;)
+      seen = model->ranks[k].host && strcmp(model->ranks[k].host, model->ranks[i].host) == 0;
+    hosts += !seen;
+  }
+  return hosts;
+}
+
+static void put_inputs(struct pen *pen, const struct model *model) {
+  if (model->n_inputs == 0)
+    return;
+  section_label(pen, "read from");
+  for (u32 i = 0; i < model->n_inputs; i++)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", count_of(model->inputs[i].files).text,
+                    model->inputs[i].what);
+}
+
+static void put_ranks(struct pen *pen, const struct results *results) {
+  const struct model *model = results->model;
+  section_label(pen, "ranks");
+  if (model->world_size && model->n_ranks < model->world_size)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s of %s found",
+                    count_of(model->n_ranks).text, count_of(model->world_size).text);
+  else if (model->world_size)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "all %s found", count_of(model->n_ranks).text);
+  else
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u found, how many there were is unknown",
+                    model->n_ranks);
+  u32 hosts = count_hosts(model);
+  if (hosts)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "on %s", plural(hosts, "host").text);
+  if (results->n_partial) {
+    char *list = rank_list(results->partial_ranks, results->n_partial, RANK_LIST_CHARACTERS);
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "partial or missing: %s", list ? list : "");
+    free(list);
+  } else {
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "all complete");
+  }
+}
+
+/* What is wrong with files, in the reader's words. */
+static void put_damage(struct pen *pen, const struct model *model) {
+  u32 damaged = 0, unclosed = 0;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    const struct rank *rank = &model->ranks[i];
+    unclosed += !rank->damage && !rank->closed;
+    if (!rank->damage || damaged++ >= DAMAGES_SHOWN)
+      continue;
+    section_label(pen, damaged == 1 ? "damage" : "");
+    char *text = NULL;
+    if (asprintf(&text, "rank %u: %s", rank->rank, rank->damage) >= 0)
+      pen_words(pen, STYLE_WARNING, VALUE_INDENT, text);
+    free(text);
+  }
+  if (damaged > DAMAGES_SHOWN)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "and %u more ranks", damaged - DAMAGES_SHOWN);
+  if (unclosed) {
+    section_label(pen, damaged ? "" : "damage");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
+                    "%s did not end in order (killed, or still running)",
+                    plural(unclosed, "rank").text);
+  }
+}
+
+/* What else there was: files that are no traces, processes of another run. */
+static void put_notes(struct pen *pen, const struct model *model) {
+  for (u32 i = 0; i < model->n_notes && i < DAMAGES_SHOWN; i++) {
+    section_label(pen, i ? "" : "input");
+    pen_words(pen, STYLE_WARNING, VALUE_INDENT, model->notes[i]);
+  }
+  if (model->n_notes > DAMAGES_SHOWN)
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "and %u more",
+                    model->n_notes - DAMAGES_SHOWN);
+}
+
+static void put_events(struct pen *pen, const struct results *results) {
+  static const char *const reasons[TSCOPE_LOSS_REASONS] = {
+#define X(NAME, value, text) [value] = text,
+      TSCOPE_LOSSES(X)
+#undef X
+  };
+  const struct model *model = results->model;
+  section_label(pen, "events");
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s recorded", count_of(results->events).text);
+  if (results->lost == 0) {
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "none lost");
+    return;
+  }
+  pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "%s lost (%s)", count_of(results->lost).text,
+                  percent(results->lost / (results->events + results->lost)).text);
+  for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
+    double lost = 0;
+    for (u32 i = 0; i < model->n_ranks; i++)
+      lost += (double)model->ranks[i].lost[reason];
+    if (lost > 0)
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s", reasons[reason],
+                      count_of(lost).text);
+  }
+}
+
+static void put_clocks(struct pen *pen, const struct model *model) {
+  section_label(pen, "clocks");
+  const char *method = model->clock_method ? model->clock_method : quantity_unknown;
+  if (model->clock_aligned) {
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "aligned by %s", method);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "residual %s",
+                    duration_s(model->clock_residual_us * 1e-6).text);
+  } else {
+    pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "not aligned, %s", method);
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "times of different ranks are not compared");
+  }
+}
+
+static void put_gap(struct pen *pen, const struct coverage *one) {
+  if (pen->column > VALUE_INDENT)
+    section_label(pen, "");
+  pen_format(pen, STYLE_WARNING, "%s %s", one->name, percent(one->share).text);
+  if (one->note) {
+    pen_put(pen, STYLE_PLAIN, ": ");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, one->note);
+  }
+}
+
+static void put_coverage(struct pen *pen, const struct results *results) {
+  section_label(pen, "GPU time");
+  pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
+            results->gpu_timing ? results->gpu_timing : quantity_unknown);
+  section_label(pen, "coverage");
+  if (results->n_coverage == 0)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, quantity_unknown);
+  const char *lead = "all ";
+  for (u32 i = 0; i < results->n_coverage; i++) {
+    if (results->coverage[i].share < 1)
+      continue;
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s", lead, results->coverage[i].name);
+    lead = "";
+  }
+  for (u32 i = 0; i < results->n_coverage; i++)
+    if (results->coverage[i].share < 1)
+      put_gap(pen, &results->coverage[i]);
+}
+
+static void put_cost(struct pen *pen, const struct results *results) {
+  section_label(pen, "own cost");
+  if (isnan(results->overhead_fraction))
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "unknown: the trace does not say");
+  else
+    pen_item_format(pen, results->overhead_fraction < COST_NOTABLE ? STYLE_PLAIN : STYLE_WARNING,
+                    VALUE_INDENT, "%s of the run, estimated",
+                    percent(results->overhead_fraction).text);
+  if (!isnan(results->overhead_ns_per_event))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s to wake up, %s an event",
+                    duration_ms(results->overhead_startup_ms).text,
+                    duration_s(results->overhead_ns_per_event * 1e-9).text);
+  if (!isnan(results->overhead_helper_cpu_s))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of helper CPU",
+                    duration_s(results->overhead_helper_cpu_s).text);
+  if (!isnan(results->overhead_gpu_clock_ms))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s a rank in CUPTI, by its own account",
+                    duration_ms(results->overhead_gpu_clock_ms).text);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of traces",
+                  byte_size(results->trace_bytes).text);
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  put_inputs(pen, results->model);
+  if (!section_has_timelines(results)) {
+    put_notes(pen, results->model);
+    return;
+  }
+  put_ranks(pen, results);
+  put_damage(pen, results->model);
+  put_notes(pen, results->model);
+  put_events(pen, results);
+  if (results->model->n_ranks > 1)
+    put_clocks(pen, results->model);
+  put_coverage(pen, results);
+  put_cost(pen, results);
+}
+
+const struct section section_trust = {
+    "What this rests on", section_always, {"DATA."}, NULL, NULL, body};

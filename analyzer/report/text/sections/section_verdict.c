@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The verdict: the findings worth most and what to do. And at the end all findings with their
+ * evidence.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/text/section.h"
+
+enum { HEADLINES = 3, RANK_LIST_CHARACTERS = 48, INDENT = 4 };
+
+static void put_action(struct pen *pen, const struct finding *finding) {
+  pen_newline(pen);
+  pen_to(pen, INDENT);
+  pen_put(pen, STYLE_GOOD, "→ ");
+  pen_words(pen, STYLE_PLAIN, INDENT + 2, finding->action);
+}
+
+/* "12.3 s (30 % of the steps looked at)", or that it cannot be told. */
+static void put_worth(struct pen *pen, const struct finding *finding,
+                      const struct results *results) {
+  if (isnan(finding->worth_s)) {
+    pen_item(pen, STYLE_PLAIN, INDENT, "worth unknown");
+    return;
+  }
+  pen_item_format(pen, STYLE_BOLD, INDENT, "worth %s (%s of the time)",
+                  duration_s(finding->worth_s).text,
+                  percent(finding->worth_s / results->looked_at_s).text);
+}
+
+static void put_lamp_and_title(struct pen *pen, const struct finding *finding) {
+  enum lamp lamp = lamp_of(finding->severity);
+  pen_to(pen, TEXT_INDENT);
+  pen_put(pen, lamp_style(lamp), lamp_glyph(lamp));
+  pen_blank(pen, 1);
+  pen_words(pen, STYLE_BOLD, INDENT, finding->title);
+}
+
+/* What could not be judged is part of the verdict: its silence must not read as praise. */
+static void put_cannot_tell(struct pen *pen, const struct results *results) {
+  for (u32 i = 0; i < results->n_undecided; i++) {
+    if (pen->column)
+      pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+    pen_put(pen, STYLE_DIM, lamp_glyph(LAMP_UNKNOWN));
+    pen_blank(pen, 1);
+    pen_format(pen, STYLE_PLAIN, "cannot tell %s: ", results->undecided[i].what);
+    pen_words(pen, STYLE_PLAIN, INDENT, results->undecided[i].why);
+  }
+}
+
+static void verdict(struct pen *pen, const struct results *results,
+                    const struct report_view *view) {
+  (void)view;
+  u32 shown = results->n_findings < HEADLINES ? results->n_findings : HEADLINES;
+  for (u32 i = 0; i < shown; i++) {
+    const struct finding *finding = &results->findings[i];
+    if (pen->column)
+      pen_newline(pen);
+    put_lamp_and_title(pen, finding);
+    if (!isnan(finding->worth_s))
+      put_worth(pen, finding, results);
+    put_action(pen, finding);
+  }
+  if (results->n_findings > shown) {
+    pen_newline(pen);
+    pen_to(pen, INDENT);
+    pen_format(pen, STYLE_DIM, "and %s below", plural(results->n_findings - shown, "finding").text);
+  }
+  if (results->n_findings == 0) {
+    pen_to(pen, TEXT_INDENT);
+    pen_words(pen, STYLE_PLAIN, TEXT_INDENT,
+              results->n_undecided
+                  ? "No finding reached its threshold, but not all could be judged:"
+                  : "Nothing that was measured stands out: no finding reached its threshold.");
+  }
+  put_cannot_tell(pen, results);
+}
+
+/* Silence is no praise where something could not be judged. */
+static bool is_undecided(const struct results *results) {
+  return results->n_undecided > 0;
+}
+
+static void findings(struct pen *pen, const struct results *results,
+                     const struct report_view *view) {
+  (void)view;
+  for (u32 i = 0; i < results->n_findings; i++) {
+    const struct finding *finding = &results->findings[i];
+    if (pen->column)
+      pen_newline(pen);
+    put_lamp_and_title(pen, finding);
+    pen_newline(pen);
+    pen_to(pen, INDENT);
+    pen_item(pen, STYLE_DIM, INDENT, finding->id);
+    pen_item(pen, STYLE_PLAIN, INDENT, lamp_word(lamp_of(finding->severity)));
+    put_worth(pen, finding, results);
+    if (finding->n_ranks) {
+      char *list = rank_list(finding->ranks, finding->n_ranks, RANK_LIST_CHARACTERS);
+      pen_item_format(pen, STYLE_PLAIN, INDENT, "%s %s", finding->n_ranks == 1 ? "rank" : "ranks",
+                      list ? list : "");
+      free(list);
+    }
+    pen_newline(pen);
+    pen_to(pen, INDENT);
+    pen_words(pen, STYLE_PLAIN, INDENT, finding->evidence);
+    put_action(pen, finding);
+  }
+  if (results->n_findings == 0) {
+    pen_to(pen, TEXT_INDENT);
+    pen_put(pen, STYLE_PLAIN, "none");
+  }
+}
+
+/* Both show every finding's severity. */
+const struct section section_verdict = {"Verdict", section_always, {""},
+                                        NULL,      is_undecided,   verdict};
+const struct section section_findings = {"Findings", section_always, {""}, NULL, NULL, findings};

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/text/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text/meter.h"
+#include "report/text/quantity.h"
+
+enum { GAP = 2, BAR_MOST = 24, BAR_LEAST = 6 };
+
+/* A column made ready: its cells' text and width. */
+struct ready {
+  const struct column *column;
+  char *title;
+  char **cells;
+  unsigned width;
+  bool shown;
+};
+
+static const void *member(const struct table *table, const void *rows, unsigned row,
+                          const struct column *column) {
+  return (const char *)rows + row * table->row_bytes + column->offset;
+}
+
+static double number(const struct table *table, const void *rows, unsigned row,
+                     const struct column *column) {
+  double value;
+  memcpy(&value, member(table, rows, row, column), sizeof(value));
+  return value;
+}
+
+static const char *text(const struct table *table, const void *rows, unsigned row,
+                        const struct column *column) {
+  const char *value;
+  memcpy(&value, member(table, rows, row, column), sizeof(value));
+  return value ? value : "";
+}
+
+/* The largest of a column; NAN if none is known. */
+static double largest(const struct table *table, const void *rows, unsigned n,
+                      const struct column *column) {
+  double most = NAN;
+  for (unsigned i = 0; i < n; i++)
+    most = fmax(most, fabs(number(table, rows, i, column)));
+  return most;
+}
+
+/* One unit for all times of a table, so that they can be compared at a glance. */
+struct time_unit {
+  double ms;
+  const char *name;
+  int decimals;
+};
+
+static struct time_unit pick_unit(const struct table *table, const void *rows, unsigned n) {
+  static const struct time_unit units[] = {{1e3, "s", 0}, {1, "ms", 0}, {1e-3, "µs", 0}};
+  double most = NAN;
+  for (unsigned i = 0; i < table->n_columns; i++)
+    if (table->columns[i].kind == COLUMN_MS)
+      most = fmax(most, largest(table, rows, n, &table->columns[i]));
+  return most >= 1e3 ? units[0] : most >= 0.1 || isnan(most) ? units[1] : units[2];
+}
+
+static int time_decimals(double most_ms, const struct time_unit *unit) {
+  double most = most_ms / unit->ms;
+  int decimals = most >= 999.5 ? 0 : most >= 99.95 ? 1 : most >= 0.995 ? 2 : 3;
+  return decimals + (unit->ms > 1 && decimals < 3); /* a second is much */
+}
+
+static struct quantity time_cell(double ms, const struct time_unit *unit) {
+  struct quantity quantity = decimal(ms / unit->ms, unit->decimals);
+  double least = 0.5 * pow(10, -unit->decimals);
+  if (ms > 0 && ms / unit->ms < least) /* not nothing */
+    snprintf(quantity.text, sizeof(quantity.text), "<%.*f", unit->decimals, 2 * least);
+  return quantity;
+}
+
+static struct quantity cell(enum column_kind kind, double value, const struct time_unit *unit) {
+  switch (kind) {
+  case COLUMN_COUNT:
+    return count_of(value);
+  case COLUMN_MS:
+    return time_cell(value, unit);
+  case COLUMN_DURATION:
+    return duration_ms(value);
+  case COLUMN_BYTES:
+    return byte_size(value);
+  case COLUMN_MEMORY:
+    return memory_size(value);
+  case COLUMN_BANDWIDTH:
+    return bandwidth(value);
+  case COLUMN_SHARE:
+    return percent(value);
+  case COLUMN_CHANGE:
+    return signed_percent(value);
+  case COLUMN_PROBABILITY:
+    return probability(value);
+  default:
+    return decimal(value, 1);
+  }
+}
+
+static bool any_text(const struct table *table, const void *rows, unsigned n,
+                     const struct column *column) {
+  for (unsigned i = 0; i < n; i++)
+    if (*text(table, rows, i, column))
+      return true;
+  return false;
+}
+
+static bool fill(const struct pen *pen, const struct table *table, const void *rows, unsigned n,
+                 struct time_unit unit, struct ready *ready) {
+  const struct column *column = ready->column;
+  if (column->kind == COLUMN_TEXT) {
+    ready->shown = any_text(table, rows, n, column);
+  } else {
+    double most = largest(table, rows, n, column);
+    ready->shown = !isnan(most);
+    unit.decimals = time_decimals(most, &unit);
+  }
+  const char *suffix = column->kind == COLUMN_MS ? unit.name : "";
+  if (asprintf(&ready->title, "%s%s%s", column->title, *suffix ? " " : "", suffix) < 0) {
+    ready->title = NULL;
+    return false;
+  }
+  ready->width = pen_measure(pen, ready->title);
+  ready->cells = calloc(n + 1, sizeof(*ready->cells));
+  if (!ready->cells)
+    return false;
+  if (column->kind == COLUMN_BAR) {
+    unsigned least = column->shrink ? column->shrink : BAR_LEAST;
+    ready->width = ready->width > least ? ready->width : least;
+    return true;
+  }
+  for (unsigned i = 0; i < n; i++) {
+    ready->cells[i] = strdup(column->kind == COLUMN_TEXT
+                                 ? text(table, rows, i, column)
+                                 : cell(column->kind, number(table, rows, i, column), &unit).text);
+    if (!ready->cells[i])
+      return false;
+    unsigned width = pen_measure(pen, ready->cells[i]);
+    ready->width = width > ready->width ? width : ready->width;
+  }
+  return true;
+}
+
+static unsigned total_width(const struct ready *columns, unsigned n) {
+  unsigned total = 0;
+  for (unsigned i = 0; i < n; i++)
+    if (columns[i].shown)
+      total += columns[i].width + (total ? GAP : 0);
+  return total;
+}
+
+/* How much narrower a column may become. */
+static unsigned slack(const struct ready *one) {
+  unsigned least = one->column->kind == COLUMN_TEXT ? one->column->shrink : 0;
+  return one->shown && least && one->width > least ? one->width - least : 0;
+}
+
+/* Leaves out what would not fit however much the others are cut, then cuts, then lets bars have
+ * what is left. */
+static void fit(struct ready *columns, unsigned n, unsigned room) {
+  for (;;) {
+    unsigned least = total_width(columns, n);
+    struct ready *victim = NULL;
+    for (unsigned i = 0; i < n; i++) {
+      const struct column *column = columns[i].column;
+      least -= slack(&columns[i]);
+      if (columns[i].shown && column->drop && (!victim || column->drop > victim->column->drop))
+        victim = &columns[i];
+    }
+    if (least <= room || !victim)
+      break;
+    victim->shown = false;
+  }
+  for (unsigned i = 0; i < n; i++) {
+    unsigned total = total_width(columns, n), spare = slack(&columns[i]);
+    if (total > room)
+      columns[i].width -= spare < total - room ? spare : total - room;
+  }
+  for (unsigned i = 0; i < n; i++) {
+    unsigned total = total_width(columns, n);
+    if (columns[i].shown && columns[i].column->kind == COLUMN_BAR && total < room) {
+      unsigned width = columns[i].width + room - total;
+      columns[i].width = width < BAR_MOST ? width : BAR_MOST;
+    }
+  }
+}
+
+static enum style row_style(const struct table *table, const void *rows, unsigned row) {
+  enum style style = STYLE_PLAIN;
+  if (table->style_offset != TABLE_PLAIN)
+    memcpy(&style, (const char *)rows + row * table->row_bytes + table->style_offset,
+           sizeof(style));
+  return style;
+}
+
+static void print_row(struct pen *pen, const struct table *table, const struct ready *columns,
+                      const void *rows, int row, unsigned indent) {
+  pen_to(pen, indent);
+  enum style bar = row < 0 ? STYLE_DIM : row_style(table, rows, (unsigned)row);
+  enum style style = row >= 0 && table->bars_only ? STYLE_PLAIN : bar;
+  for (unsigned i = 0; i < table->n_columns; i++) {
+    const struct ready *one = &columns[i];
+    if (!one->shown)
+      continue;
+    if (pen->column > indent)
+      pen_blank(pen, GAP);
+    if (row >= 0 && one->column->kind == COLUMN_BAR)
+      meter_bar(pen, bar, number(table, rows, (unsigned)row, one->column), one->width);
+    else if (one->column->kind == COLUMN_TEXT || one->column->kind == COLUMN_BAR)
+      pen_left(pen, style, row < 0 ? one->title : one->cells[row], one->width);
+    else
+      pen_right(pen, style, row < 0 ? one->title : one->cells[row], one->width);
+  }
+  pen_newline(pen);
+}
+
+void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
+                 unsigned indent) {
+  struct ready *columns = calloc(table->n_columns, sizeof(*columns));
+  bool ok = columns != NULL;
+  struct time_unit unit = pick_unit(table, rows, n_rows);
+  for (unsigned i = 0; ok && i < table->n_columns; i++) {
+    columns[i].column = &table->columns[i];
+    ok = fill(pen, table, rows, n_rows, unit, &columns[i]);
+  }
+  if (ok) {
+    fit(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
+    for (int row = -1; row < (int)n_rows; row++)
+      print_row(pen, table, columns, rows, row, indent);
+  }
+  for (unsigned i = 0; columns && i < table->n_columns; i++) {
+    for (unsigned row = 0; columns[i].cells && row < n_rows; row++)
+      free(columns[i].cells[row]);
+    free(columns[i].cells);
+    free(columns[i].title);
+  }
+  free(columns);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tables whose columns are data. A row is any struct; a column says which member it shows, of type
+ * double or const char *, and how. Columns that do not fit in the window are left out, the highest
+ * `drop` first; all times share one unit, named in the titles; a column in which nothing is known
+ * is left out.
+ */
+#ifndef TSCOPE_TABLE_H
+#define TSCOPE_TABLE_H
+
+#include <stddef.h>
+
+#include "report/text/pen.h"
+
+enum column_kind {
+  COLUMN_TEXT,        /* const char *, NULL prints as nothing */
+  COLUMN_COUNT,       /* double */
+  COLUMN_MS,          /* double, milliseconds; one unit for all of a table */
+  COLUMN_DURATION,    /* double, milliseconds, each in a unit of its own */
+  COLUMN_BYTES,       /* double */
+  COLUMN_MEMORY,      /* double, bytes of a device's memory */
+  COLUMN_BANDWIDTH,   /* double, 1e9 bytes/s */
+  COLUMN_SHARE,       /* double, fraction */
+  COLUMN_CHANGE,      /* double, fraction, with its sign */
+  COLUMN_PROBABILITY, /* double */
+  COLUMN_DECIMAL,     /* double, one decimal */
+  COLUMN_BAR,         /* double, fraction of the bar */
+};
+
+struct column {
+  const char *title;
+  enum column_kind kind;
+  size_t offset;
+  unsigned drop;   /* 0: never left out */
+  unsigned shrink; /* text: may be cut down to so many columns; bar: its least. 0: neither */
+};
+
+struct table {
+  const struct column *columns;
+  unsigned n_columns;
+  size_t row_bytes;
+  size_t style_offset; /* of the row's enum style; TABLE_PLAIN if it has none */
+  bool bars_only;      /* the style is for bars, the text stays plain */
+};
+
+#define TABLE_PLAIN ((size_t)-1)
+#define TABLE_COLUMNS(columns) (columns), sizeof(columns) / sizeof((columns)[0])
+
+/* Writes titles and rows, indented. Nothing when there is no memory. */
+void table_print(struct pen *pen, const struct table *table, const void *rows, unsigned n_rows,
+                 unsigned indent);
+
+#endif

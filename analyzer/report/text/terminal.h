@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the place the report goes to can show.
+ */
+#ifndef TSCOPE_TERMINAL_H
+#define TSCOPE_TERMINAL_H
+
+#include "report/options.h"
+
+/* Fills in width, utf8 and color for a report written to `fd`. Needs setlocale() done. */
+void terminal_look(const struct options *options, int fd, struct report_view *view);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report for people: what it rests on, the verdict, then where the time went.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/text/section.h"
+
+static const struct section *const sections[] = {
+#define S(name) &section_##name,
+    REPORT_SECTIONS(S)};
+
+static const struct section *const diff_sections[] = {DIFF_SECTIONS(S)};
+#undef S
+
+static const struct {
+  const char *glyph, *word;
+  enum style style;
+} lamps[] = {
+    [LAMP_GOOD] = {"●", "ok", STYLE_GOOD},
+    [LAMP_NOTE] = {"◆", "note", STYLE_NOTE},
+    [LAMP_WARNING] = {"▲", "warning", STYLE_WARNING},
+    [LAMP_CRITICAL] = {"■", "CRITICAL", STYLE_CRITICAL},
+    [LAMP_UNKNOWN] = {"○", "unknown", STYLE_DIM},
+};
+
+enum style lamp_style(enum lamp lamp) {
+  return lamps[lamp].style;
+}
+const char *lamp_glyph(enum lamp lamp) {
+  return lamps[lamp].glyph;
+}
+const char *lamp_word(enum lamp lamp) {
+  return lamps[lamp].word;
+}
+
+enum lamp lamp_of(enum severity severity) {
+  return severity == SEVERITY_CRITICAL  ? LAMP_CRITICAL
+         : severity == SEVERITY_WARNING ? LAMP_WARNING
+                                        : LAMP_NOTE;
+}
+
+void section_label(struct pen *pen, const char *label) {
+  if (pen->column)
+    pen_newline(pen);
+  pen_to(pen, TEXT_INDENT);
+  pen_put(pen, STYLE_DIM, label);
+  pen_to(pen, VALUE_INDENT);
+}
+
+const char *section_per(const struct results *results) {
+  return results->whole_run ? "in all" : "a step";
+}
+
+bool section_always(const struct results *results) {
+  (void)results;
+  return true;
+}
+
+bool section_has_timelines(const struct results *results) {
+  return results->model->n_ranks > 0;
+}
+
+static bool belongs(const struct section *section, const struct finding *finding) {
+  for (size_t i = 0; i < sizeof(section->findings) / sizeof(section->findings[0]); i++)
+    if (section->findings[i] &&
+        strncmp(finding->id, section->findings[i], strlen(section->findings[i])) == 0)
+      return true;
+  return false;
+}
+
+static enum lamp section_lamp(const struct section *section, const struct results *results) {
+  bool unjudged = section->unjudged && section->unjudged(results);
+  enum lamp lamp = LAMP_GOOD;
+  for (u32 i = 0; i < results->n_findings; i++) {
+    enum lamp one = lamp_of(results->findings[i].severity);
+    if (belongs(section, &results->findings[i]) && one > lamp)
+      lamp = one;
+  }
+  return lamp == LAMP_GOOD && unjudged ? LAMP_UNKNOWN : lamp;
+}
+
+static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {
+  const char *word = lamp_word(lamp);
+  pen_put(pen, lamp_style(lamp), lamp_glyph(lamp));
+  pen_blank(pen, 1);
+  pen_put(pen, STYLE_BOLD, title);
+  pen_blank(pen, 1);
+  unsigned rest = pen_measure(pen, word) + 1;
+  if (pen->column + rest < pen->width)
+    pen_repeat(pen, STYLE_DIM, "─", pen->width - pen->column - rest);
+  pen_blank(pen, 1);
+  pen_put(pen, lamp_style(lamp), word);
+  pen_newline(pen);
+}
+
+static void put_section(struct pen *pen, const struct section *section,
+                        const struct results *results, const struct report_view *view) {
+  if (!section->applies(results))
+    return;
+  const char *unknown = section->unknown ? section->unknown(results) : NULL;
+  pen_newline(pen);
+  put_heading(pen, section->title, unknown ? LAMP_UNKNOWN : section_lamp(section, results));
+  if (unknown) {
+    pen_to(pen, TEXT_INDENT);
+    pen_put(pen, STYLE_PLAIN, "unknown: ");
+    pen_words(pen, STYLE_PLAIN, TEXT_INDENT, unknown);
+  } else {
+    section->body(pen, results, view);
+  }
+  if (pen->column)
+    pen_newline(pen);
+}
+
+static void put_title(struct pen *pen, const struct model *model) {
+  pen_put(pen, STYLE_BOLD, "tscope");
+  pen_blank(pen, 1);
+  pen_item_format(pen, STYLE_PLAIN, 7, "run %s", model->run ? model->run : quantity_unknown);
+  if (model->n_ranks)
+    pen_item(pen, STYLE_PLAIN, 7, plural(model->n_ranks, "rank").text);
+  if (model->begin != NS_UNKNOWN && model->end != NS_UNKNOWN)
+    pen_item(pen, STYLE_PLAIN, 7, duration_s((double)(model->end - model->begin) / 1e9).text);
+  pen_newline(pen);
+  if (model->command) {
+    pen_blank(pen, 7);
+    pen_left(pen, STYLE_DIM, model->command, pen->width - 7);
+    pen_newline(pen);
+  }
+}
+
+static int write_text(const struct results *results, const struct report_view *view, FILE *out) {
+  struct pen pen = pen_begin(view, out);
+  put_title(&pen, results->model);
+  for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+    put_section(&pen, sections[i], results, view);
+  return 0;
+}
+
+/* The findings of the comparison take the place of the later run's own. */
+static int write_diff_text(const struct results *results, const struct report_view *view,
+                           FILE *out) {
+  struct pen pen = pen_begin(view, out);
+  struct results compared = *results;
+  compared.findings = results->diff.findings;
+  compared.n_findings = results->diff.n_findings;
+  pen_put(&pen, STYLE_BOLD, "tscope");
+  pen_blank(&pen, 1);
+  pen_put(&pen, STYLE_PLAIN, "two runs against each other");
+  pen_newline(&pen);
+  for (size_t i = 0; i < sizeof(diff_sections) / sizeof(diff_sections[0]); i++)
+    put_section(&pen, diff_sections[i], &compared, view);
+  return 0;
+}
+
+const struct report_backend report_text = {"text", "panels for people", write_text,
+                                           write_diff_text};

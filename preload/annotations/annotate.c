@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The functions of tscope.h. To call one is to say that this process trains, so they wake it.
+ */
+#include "tscope.h"
+
+#include <string.h>
+
+#include "process/families.h"
+#include "gpu/gpu_steps.h"
+
+/* A program may link the core without the GPU clock. */
+#pragma weak gpu_step_ended
+
+/* Deeper ranges are counted, so that pops match their pushes, but not recorded. */
+enum { RANGES_MAX = 64 };
+
+struct ranges {
+  u32 open;
+  struct {
+    u64 *dur;
+    u64 start;
+  } range[RANGES_MAX];
+};
+
+const struct tscope_family tscope_api_family = {.name = "api",
+                                                .thread_bytes = sizeof(struct ranges)};
+
+static u16 phase_of(const char *name) {
+#define X(NAME, value, text)                                                                       \
+  if (value != TSCOPE_PHASE_USER && strcmp(name, text) == 0)                                       \
+    return value;
+  TSCOPE_PHASES(X)
+#undef X
+  return TSCOPE_PHASE_USER;
+}
+
+TSCOPE_EXPORT void tscope_step(uint64_t step) {
+  struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
+  if (!thread)
+    return;
+  struct tscope_step_record record = {.step = step};
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof record);
+  if (gpu_step_ended)
+    gpu_step_ended(thread, true);
+  tscope_leave(thread);
+}
+
+TSCOPE_EXPORT void tscope_scalar(const char *name, double value, uint64_t step) {
+  struct tscope_thread *thread = name ? tscope_enter(TSCOPE_WAKES) : NULL;
+  if (!thread)
+    return;
+  struct tscope_scalar_record record = {.step = step, .name = tscope_string(thread, name)};
+  memcpy(&record.bits, &value, sizeof record.bits);
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &record, sizeof record);
+  tscope_leave(thread);
+}
+
+TSCOPE_EXPORT void tscope_range_push(const char *name) {
+  struct tscope_thread *thread = name ? tscope_enter(TSCOPE_WAKES) : NULL;
+  if (!thread)
+    return;
+  struct ranges *ranges = thread->family[TSCOPE_FAMILY_API];
+  if (ranges->open < RANGES_MAX) {
+    struct tscope_phase_record record = {.name = tscope_string(thread, name),
+                                         .depth = thread->phase_depth};
+    u64 start = tscope_ticks();
+    ranges->range[ranges->open].start = start;
+    ranges->range[ranges->open].dur =
+        tscope_span_open(thread, start, TSCOPE_REC_PHASE, phase_of(name), &record, sizeof record);
+  }
+  ranges->open++;
+  thread->phase_depth++;
+  tscope_leave(thread);
+}
+
+TSCOPE_EXPORT void tscope_range_pop(void) {
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  struct ranges *ranges = thread->family[TSCOPE_FAMILY_API];
+  if (ranges->open) {
+    ranges->open--;
+    thread->phase_depth--;
+    if (ranges->open < RANGES_MAX)
+      tscope_span_close(thread, ranges->range[ranges->open].dur, ranges->range[ranges->open].start);
+  }
+  tscope_leave(thread);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of cuBLAS: how much arithmetic they are, on which stream.
+ */
+#include <errno.h>
+
+#include "blas/blas_record.h"
+#include "cuda/graphs/captured_kernels.h"
+#include "cuda/graphs/cuda_graphs.h"
+#include "cuda/last_error.h"
+#include "cuda/stream_numbers.h"
+
+const char *const tscope_cublas_sonames[] = {"libcublas.so.13", "libcublas.so.12",
+                                             "libcublas.so.11", NULL};
+
+u8 gemm_dtype(cudaDataType type) {
+  enum { R_8F_E4M3 = 28, R_8F_E5M2 = 29, R_4F_E2M1 = 33 }; /* not in every CUDA's header */
+  static const u8 dtypes[] = {
+      [CUDA_R_16F] = TSCOPE_DTYPE_F16,   [CUDA_R_16BF] = TSCOPE_DTYPE_BF16,
+      [CUDA_R_32F] = TSCOPE_DTYPE_F32,   [CUDA_R_64F] = TSCOPE_DTYPE_F64,
+      [CUDA_C_32F] = TSCOPE_DTYPE_C64,   [CUDA_C_64F] = TSCOPE_DTYPE_C128,
+      [CUDA_R_8I] = TSCOPE_DTYPE_I8,     [CUDA_R_8U] = TSCOPE_DTYPE_U8,
+      [CUDA_R_16I] = TSCOPE_DTYPE_I16,   [CUDA_R_32I] = TSCOPE_DTYPE_I32,
+      [CUDA_R_32U] = TSCOPE_DTYPE_U32,   [CUDA_R_64I] = TSCOPE_DTYPE_I64,
+      [CUDA_R_64U] = TSCOPE_DTYPE_U64,   [R_8F_E4M3] = TSCOPE_DTYPE_F8E4M3,
+      [R_8F_E5M2] = TSCOPE_DTYPE_F8E5M2, [R_4F_E2M1] = TSCOPE_DTYPE_F4E2M1X2,
+  };
+  return (unsigned)type < sizeof dtypes ? dtypes[type] : TSCOPE_DTYPE_UNKNOWN;
+}
+
+u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
+  u64 product = operations;
+  if (m < 0 || n < 0 || k < 0 || batch < 0 || __builtin_mul_overflow(product, (u64)m, &product) ||
+      __builtin_mul_overflow(product, (u64)n, &product) ||
+      __builtin_mul_overflow(product, (u64)k, &product) ||
+      __builtin_mul_overflow(product, (u64)batch, &product))
+    return GEMM_FLOPS_UNKNOWN;
+  return product;
+}
+
+cudaStream_t product_stream(cublasHandle_t handle) {
+  static struct tscope_symbol symbols[] =
+      TSCOPE_QUESTION("cublasGetStream_v2", tscope_cublas_sonames);
+  cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) = tscope_ask(symbols, tscope_self);
+  cudaStream_t stream = NULL;
+  return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
+}
+
+/* Whether what was put on the stream went into a graph. The driver is asked first: it keeps no last
+ * error. The legacy stream cannot be captured. */
+static bool is_captured(cudaStream_t stream) {
+  static struct tscope_symbol in_driver = {"cuStreamIsCapturing", tscope_driver_sonames, NULL};
+  static struct tscope_symbol in_runtime = {"cudaStreamIsCapturing", tscope_cuda_sonames, NULL};
+  int (*ask)(cudaStream_t, int *);
+  int status = 0;
+  if ((uintptr_t)stream <= TSCOPE_STREAM_LEGACY)
+    return false;
+  if ((ask = tscope_resolve(&in_driver, NULL)))
+    return ask(stream, &status) == 0 && status != 0;
+  if (!(ask = tscope_resolve(&in_runtime, NULL)) || !last_error_is_clear())
+    return false;
+  bool captured = ask(stream, &status) == 0 && status != 0;
+  last_error_clear();
+  return captured;
+}
+
+static u32 dimension(i64 value) {
+  return value >= 0 && value < TSCOPE_UNKNOWN ? (u32)value : TSCOPE_UNKNOWN;
+}
+
+/* What each replay of the graph does. Nothing where the capture began unseen. */
+static void write_captured(struct tscope_thread *thread, const struct gemm_facts *facts,
+                           cudaStream_t stream, u16 index) {
+  struct {
+    struct tscope_graph_product_record product;
+    u32 shapes[CAPTURED_KERNELS];
+  } record = {{.flops = facts->flops,
+               .m = dimension(facts->m),
+               .n = dimension(facts->n),
+               .k = dimension(facts->k),
+               .batch = dimension(facts->batch),
+               .a = facts->a,
+               .b = facts->b,
+               .c = facts->c,
+               .compute = facts->compute,
+               .captured = graph_capture_number(TSCOPE_STREAM_LEGACY, stream)}};
+  record.product.shapes = captured_kernels_seen(record.shapes, &record.product.kernels);
+  u32 words = (record.product.shapes + 1) / 2;
+  if (record.product.captured)
+    tscope_spine(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
+                 (u32)sizeof record.product + 8 * words);
+}
+
+void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
+                cudaStream_t stream) {
+  int saved = errno;
+  if (handle)
+    stream = product_stream(handle);
+  u16 index = stream_index(thread, TSCOPE_STREAM_LEGACY, stream);
+  u32 captured = is_captured(stream);
+  if (TSCOPE_UNLIKELY(captured))
+    write_captured(thread, facts, stream, index);
+  struct tscope_gemm_record *record =
+      tscope_reserve(thread, &thread->detail, facts->start, TSCOPE_REC_GEMM, index, sizeof *record);
+  if (record) {
+    *record = (struct tscope_gemm_record){.header = record->header,
+                                          .m = dimension(facts->m),
+                                          .n = dimension(facts->n),
+                                          .k = dimension(facts->k),
+                                          .batch = dimension(facts->batch),
+                                          .captured = captured,
+                                          .flops = facts->flops,
+                                          .a = facts->a,
+                                          .b = facts->b,
+                                          .c = facts->c,
+                                          .compute = facts->compute,
+                                          .timed = product_now.timed};
+    tscope_commit_dur(thread, &thread->detail, sizeof *record, facts->start);
+  }
+  errno = saved;
+}
+
+void gemm_end(struct tscope_thread *thread, const struct gemm_call *call, cublasStatus_t result) {
+  if (result != CUBLAS_STATUS_SUCCESS)
+    return;
+  u64 operations = gemm_operations(call->a, call->method);
+  gemm_write(
+      thread,
+      &(struct gemm_facts){.start = call->start,
+                           .m = call->m,
+                           .n = call->n,
+                           .k = call->k,
+                           .batch = call->batch,
+                           .flops = gemm_flops(operations, call->m, call->n, call->k, call->batch),
+                           .a = gemm_dtype(call->a),
+                           .b = gemm_dtype(call->b),
+                           .c = gemm_dtype(call->c),
+                           .compute = gemm_compute(call->handle, call->a, call->compute)},
+      call->handle, NULL);
+}
+
+static i64 number_at(const void *array, i64 i, size_t bytes) {
+  return bytes == sizeof(i64) ? ((const i64 *)array)[i] : ((const int *)array)[i];
+}
+
+/* The number that all so far have in common, -1 if there is none. */
+static i64 same(i64 first, i64 value) {
+  return first == value ? first : -1;
+}
+
+void gemm_grouped_end(struct tscope_thread *thread, const struct gemm_grouped_call *call,
+                      cublasStatus_t result) {
+  if (result != CUBLAS_STATUS_SUCCESS || call->groups <= 0)
+    return;
+  struct gemm_facts facts = {.start = call->start,
+                             .a = gemm_dtype(call->a),
+                             .b = gemm_dtype(call->b),
+                             .c = gemm_dtype(call->c),
+                             .compute = gemm_compute(call->handle, call->a, call->compute)};
+  u64 operations = gemm_operations(call->a, GEMM_PLAIN);
+  for (i64 i = 0; i < call->groups; i++) {
+    i64 m = number_at(call->m, i, call->number_bytes),
+        n = number_at(call->n, i, call->number_bytes);
+    i64 k = number_at(call->k, i, call->number_bytes);
+    i64 products = number_at(call->sizes, i, call->number_bytes);
+    u64 flops = gemm_flops(operations, m, n, k, products);
+    facts.m = i ? same(facts.m, m) : m;
+    facts.n = i ? same(facts.n, n) : n;
+    facts.k = i ? same(facts.k, k) : k;
+    facts.batch += products;
+    if (facts.flops != GEMM_FLOPS_UNKNOWN &&
+        (flops == GEMM_FLOPS_UNKNOWN || __builtin_add_overflow(facts.flops, flops, &facts.flops)))
+      facts.flops = GEMM_FLOPS_UNKNOWN;
+  }
+  gemm_write(thread, &facts, call->handle, NULL);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which kernels a library's call put into a graph: what a captured matrix product is made of, so
+ * that they are known again when the graph runs. By thread, while it watches; where nothing is
+ * captured that costs two stores.
+ */
+#ifndef TSCOPE_CAPTURED_KERNELS_H
+#define TSCOPE_CAPTURED_KERNELS_H
+
+#include <cuda_runtime_api.h>
+
+#include "record/hook.h"
+
+enum { CAPTURED_KERNELS = 6 }; /* that are remembered; a product has one to three */
+
+struct captured_kernels {
+  bool watched; /* a call is in progress whose kernels are of interest */
+  u32 n;        /* all of them */
+  u32 shapes[CAPTURED_KERNELS];
+};
+extern __thread struct captured_kernels captured_kernels __attribute__((tls_model("initial-exec")));
+
+/* A call of a library begins, and its end. */
+static inline void captured_kernels_watch(void) {
+  captured_kernels.watched = true;
+  captured_kernels.n = 0;
+}
+static inline void captured_kernels_watched(void) {
+  captured_kernels.watched = false;
+}
+
+/* A launch was captured. */
+TSCOPE_NOINLINE void captured_kernels_note(struct tscope_thread *thread, const void *function,
+                                           dim3 grid, dim3 block);
+
+/* How many are in `shapes` by their SHAPE numbers, and how many there are `in_all`, of the last
+ * call that was watched. */
+u32 captured_kernels_seen(u32 shapes[CAPTURED_KERNELS], u32 *in_all);
+
+#endif

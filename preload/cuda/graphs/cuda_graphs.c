@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda/graphs/cuda_graphs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "gpu/gpu_clock.h"
+#include "cuda/graphs/graph_nodes.h"
+#include "hooks/handle_map.h"
+
+enum { MAX_GRAPHS = 8192, MAX_CAPTURES = 1024 };
+
+/* Captures under way by id, captured graphs and executables by handle. */
+HANDLE_MAP(by_handle, 4 * MAX_GRAPHS);
+
+/* Ids of captures under way by the streams that they began on. */
+HANDLE_MAP(by_origin, MAX_CAPTURES);
+
+/* All guarded by by_handle's lock, but for what an executable holds while it is one. */
+static struct graph {
+  struct graph_content content;
+  cudaGraph_t into; /* of a capture: the graph that it adds to, NULL if it makes one */
+  u32 number;       /* of an executable */
+} graphs[MAX_GRAPHS];
+static u32 free_places[MAX_GRAPHS];
+static u32 n_free, n_places, last_number;
+
+u32 captures_open;
+
+/* Small numbers and pointers do not meet. */
+static u64 capture_key(u64 id) {
+  return 1ull << 63 | id;
+}
+
+static u64 graph_key(const void *handle) {
+  return (u64)(uintptr_t)handle;
+}
+
+/* Handles of graphs and of executables may be equal. */
+static u64 executable_key(const void *handle) {
+  return 1ull << 62 | (u64)(uintptr_t)handle;
+}
+
+static bool lock(void) {
+  return tscope_lock(&by_handle.lock);
+}
+
+static void unlock(void) {
+  tscope_unlock(&by_handle.lock);
+}
+
+static struct graph *find(u64 key) {
+  u64 place;
+  return handle_map_get(&by_handle, key, &place) ? &graphs[place] : NULL;
+}
+
+/* The entry of a key, new and empty if there was none. NULL when the table is full. */
+static struct graph *enter_locked(u64 key) {
+  struct graph *graph = find(key);
+  if (!graph) {
+    u64 place = n_free ? free_places[--n_free] : n_places < MAX_GRAPHS ? n_places++ : MAX_GRAPHS;
+    if (place == MAX_GRAPHS)
+      return NULL;
+    if (!handle_map_put_locked(&by_handle, key, place)) {
+      free_places[n_free++] = (u32)place;
+      return NULL;
+    }
+    graph = &graphs[place];
+  }
+  graph_content_clear(&graph->content);
+  graph->into = NULL;
+  graph->number = 0;
+  return graph;
+}
+
+/* Removes the entry and says what it held; without `held` that is given back. */
+static bool take(u64 key, struct graph *held) {
+  u64 place;
+  if (!find(key) || !lock())
+    return false;
+  bool found = handle_map_take_locked(&by_handle, key, &place);
+  if (found) {
+    if (held)
+      *held = graphs[place];
+    else
+      graph_content_clear(&graphs[place].content);
+    memset(&graphs[place], 0, sizeof graphs[place]);
+    free_places[n_free++] = (u32)place;
+  }
+  unlock();
+  return found;
+}
+
+/* Of cuStreamGetCaptureInfo's versions and the runtime's, whichever is there: they begin alike, and
+ * take NULL for what follows. */
+typedef int capture_info(cudaStream_t stream, int *status, unsigned long long *id, void *, void *,
+                         void *, void *);
+
+static capture_info *find_capture_info(void) {
+  static struct tscope_symbol symbols[] = {
+      {.name = "cuStreamGetCaptureInfo_v3", .sonames = tscope_driver_sonames},
+      {.name = "cuStreamGetCaptureInfo_v2", .sonames = tscope_driver_sonames},
+      {.name = "cuStreamGetCaptureInfo", .sonames = tscope_driver_sonames},
+      {.name = "cudaStreamGetCaptureInfo_v3", .sonames = tscope_cuda_sonames},
+      {.name = "cudaStreamGetCaptureInfo_v2", .sonames = tscope_cuda_sonames}};
+  static capture_info *found;
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols && !found; i++)
+    found = (capture_info *)tscope_resolve(&symbols[i], NULL);
+  return found;
+}
+
+/* The legacy default stream cannot be captured, and asking about it disturbs captures. */
+u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t stream) {
+  u64 handle = (u64)(uintptr_t)stream;
+  handle = handle ? handle : default_stream;
+  if (handle == TSCOPE_STREAM_LEGACY)
+    return 0;
+  int saved = errno, status = 0;
+  unsigned long long id = 0;
+  capture_info *get = find_capture_info();
+  if (!get || get((cudaStream_t)(uintptr_t)handle, &status, &id, NULL, NULL, NULL, NULL) || !status)
+    id = 0;
+  errno = saved;
+  return id;
+}
+
+void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
+  if (!id)
+    return;
+  __atomic_fetch_add(&captures_open, 1, __ATOMIC_RELAXED);
+  handle_map_put(&by_origin, stream, id);
+  if (!lock())
+    return;
+  struct graph *graph = enter_locked(capture_key(id));
+  if (graph) {
+    graph->content.captured = ++last_number;
+    graph->into = into;
+  }
+  unlock();
+}
+
+/* A graph in another, for those who number its calls. */
+struct child_record {
+  struct tscope_graph_child_record record;
+  struct tscope_graph_comm comms[GRAPH_COMMS];
+};
+
+/* Puts a child into a graph, with the lock held, and says what is to be told of that. */
+static void add_child(struct graph_content *outer, const struct graph_content *child,
+                      struct child_record *out) {
+  out->record =
+      (struct tscope_graph_child_record){.captured = outer->captured, .child = child->captured};
+  out->record.comms = graph_content_add(outer, child, out->comms);
+}
+
+/* Told even where it has no calls: it may hold other things that are counted. */
+static void tell_child(struct tscope_thread *thread, struct child_record *child) {
+  u32 bytes = (u32)(sizeof child->record + child->record.comms * sizeof *child->comms);
+  if (child->record.captured && child->record.child)
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH_CHILD, 0, child, bytes);
+}
+
+void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t handle) {
+  u64 id;
+  if (!handle_map_take(&by_origin, stream, &id))
+    return;
+  u32 open = __atomic_load_n(&captures_open, __ATOMIC_RELAXED);
+  while (open && !__atomic_compare_exchange_n(&captures_open, &open, open - 1, true,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+  struct graph capture;
+  struct child_record told = {0};
+  if (!take(capture_key(id), &capture))
+    return;
+  if (!lock())
+    return;
+  struct graph *before = handle && capture.into == handle ? find(graph_key(handle)) : NULL;
+  if (before)
+    add_child(&before->content, &capture.content, &told);
+  struct graph *graph = handle && !before ? enter_locked(graph_key(handle)) : NULL;
+  if (graph)
+    graph->content = capture.content;
+  else
+    graph_content_clear(&capture.content);
+  unlock();
+  tell_child(thread, &told);
+}
+
+void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t executable) {
+  struct child_record told = {0};
+  if (!lock())
+    return;
+  struct graph *outer = find(capture_key(id));
+  const struct graph *child = find(executable_key(executable));
+  if (outer && child)
+    add_child(&outer->content, &child->content, &told);
+  unlock();
+  tell_child(thread, &told);
+}
+
+/* Of a graph that is made by hand it is not seen what else it holds. */
+void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGraph_t child_handle) {
+  struct child_record told = {0};
+  if (!lock())
+    return;
+  struct graph *outer = find(graph_key(handle));
+  if (!outer && (outer = enter_locked(graph_key(handle)))) {
+    struct graph_content *content = &outer->content;
+    content->captured = ++last_number;
+    content->nodes = content->kernels = content->copies = content->fills = TSCOPE_UNKNOWN;
+  }
+  const struct graph *child = find(graph_key(child_handle));
+  if (outer && child)
+    add_child(&outer->content, &child->content, &told);
+  unlock();
+  tell_child(thread, &told);
+}
+
+void graph_made(cudaGraph_t graph) {
+  take(graph_key(graph), NULL);
+}
+
+bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t stream,
+                         enum graph_work work) {
+  u64 id = graph_capture_id(default_stream, stream);
+  if (!id)
+    return false;
+  if (!lock())
+    return true;
+  struct graph *graph = find(capture_key(id));
+  if (graph) {
+    graph->content.kernels += work == GRAPH_KERNEL;
+    graph->content.copies += work == GRAPH_COPY;
+    graph->content.fills += work == GRAPH_FILL;
+  }
+  unlock();
+  return true;
+}
+
+bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collective,
+                              u32 *next_transfer, bool transfer, u32 *captured, u32 *index) {
+  u64 id = TSCOPE_LIKELY(!__atomic_load_n(&captures_open, __ATOMIC_RELAXED))
+               ? 0
+               : graph_capture_id(TSCOPE_STREAM_LEGACY, stream);
+  if (TSCOPE_LIKELY(!id))
+    return false;
+  *captured = 0;
+  *index = TSCOPE_UNKNOWN;
+  if (!lock())
+    return true;
+  struct graph *graph = find(capture_key(id));
+  struct graph_comm *of = graph ? graph_content_comm(&graph->content, comm) : NULL;
+  if (graph) {
+    *captured = graph->content.captured;
+    graph->content.collectives++;
+  }
+  if (of) {
+    of->next_collective = next_collective;
+    of->next_transfer = next_transfer;
+    *index = transfer ? of->transfers++ : of->collectives++;
+  }
+  unlock();
+  return true;
+}
+
+u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t stream) {
+  u64 id = __atomic_load_n(&captures_open, __ATOMIC_RELAXED)
+               ? graph_capture_id(default_stream, stream)
+               : 0;
+  if (!id)
+    return 0;
+  if (!lock())
+    return 0;
+  const struct graph *graph = find(capture_key(id));
+  u32 number = graph ? graph->content.captured : 0;
+  unlock();
+  return number;
+}
+
+void graph_cloned(cudaGraph_t clone, cudaGraph_t handle) {
+  if (!lock())
+    return;
+  struct graph *copy = find(graph_key(handle)) ? enter_locked(graph_key(clone)) : NULL;
+  const struct graph *graph = find(graph_key(handle));
+  if (copy && graph && copy != graph)
+    graph_content_copy(&copy->content, &graph->content);
+  unlock();
+}
+
+void graph_gone(cudaGraph_t handle) {
+  take(graph_key(handle), NULL);
+}
+
+void graph_executable_gone(cudaGraphExec_t executable) {
+  take(executable_key(executable), NULL);
+}
+
+/* What a graph that was not captured is known to hold, but for what the driver lists. */
+static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
+                                              .kernels = TSCOPE_UNKNOWN,
+                                              .copies = TSCOPE_UNKNOWN,
+                                              .fills = TSCOPE_UNKNOWN};
+
+/* Counts alone: the communicators stay with the graph. */
+static struct graph_content content_of(cudaGraph_t handle) {
+  struct graph_content content = not_seen;
+  if (lock()) {
+    const struct graph *graph = find(graph_key(handle));
+    if (graph)
+      content = graph->content;
+    unlock();
+  }
+  content.nodes = TSCOPE_UNKNOWN;
+  return content;
+}
+
+/* What of the graph runs as often as the GPU decides, and what of that again. */
+static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_body *bodies,
+                        u32 n_bodies) {
+  for (u32 i = 0; i < n_bodies; i++) {
+    struct graph_content content = content_of(bodies[i].graph);
+    if (bodies[i].graph)
+      graph_nodes_count(bodies[i].graph, &content, bodies, &n_bodies);
+    struct tscope_graph_body_record record = {.graph = number,
+                                              .captured = content.captured,
+                                              .nodes = content.nodes,
+                                              .kernels = content.kernels,
+                                              .copies = content.copies,
+                                              .fills = content.fills,
+                                              .collectives = content.collectives};
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH_BODY, bodies[i].condition, &record,
+                 sizeof record);
+  }
+}
+
+void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executable,
+                           cudaGraph_t handle) {
+  int saved = errno;
+  struct graph_body bodies[MOST_BODIES];
+  u32 n_bodies = 0;
+  struct graph_content counted = content_of(handle);
+  graph_nodes_count(handle, &counted, bodies, &n_bodies);
+  if (!lock())
+    goto out;
+  struct graph *made = enter_locked(executable_key(executable));
+  const struct graph *graph = find(graph_key(handle));
+  u32 number = made ? ++last_number : 0;
+  if (made) {
+    graph_content_copy(&made->content, graph ? &graph->content : &not_seen);
+    made->content.nodes = counted.nodes;
+    made->content.kernels = counted.kernels;
+    made->content.copies = counted.copies;
+    made->content.fills = counted.fills;
+    made->number = number;
+  }
+  unlock();
+  struct tscope_graph_record record = {.graph = number,
+                                       .captured = counted.captured,
+                                       .nodes = counted.nodes,
+                                       .kernels = counted.kernels,
+                                       .copies = counted.copies,
+                                       .fills = counted.fills,
+                                       .collectives = counted.collectives,
+                                       .gpu_graph = gpu_clock_graph_id(executable)};
+  if (made) {
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
+    tell_bodies(thread, number, bodies, n_bodies);
+  }
+out:
+  errno = saved;
+}
+
+u32 graph_executable(cudaGraphExec_t executable, const struct graph_content **content) {
+  const struct graph *graph = find(executable_key(executable));
+  *content = graph && graph->content.collectives ? &graph->content : NULL;
+  return graph ? graph->number : 0;
+}

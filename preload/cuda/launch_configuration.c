@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Wrappers written by hand: calls that record nothing but teach tscope what a handle means. They
+ * run in dormant processes too, so they only fill tables.
+ */
+#include <errno.h>
+
+#include "cuda/cuda_hooks.def"
+#include "gpu/event_pairs.h"
+#include "cuda/kernel_names.h"
+#include "cuda/stream_numbers.h"
+#include "hooks/wrapper.h"
+
+/* Both ways to the function, each by what is written below: special_<name>(real, arguments...). */
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  typedef type(*real_##name_) params;                                                              \
+  TSCOPE_WAYS_TO(name_, tscope_cuda_sonames)                                                       \
+  type tscope_hook_##name_ params __asm__(#name_);                                                 \
+  TSCOPE_HIDDEN type tscope_found_##name_ params;
+TSCOPE_CUDA_SPECIALS(HOOK)
+#undef HOOK
+
+static void special___cudaRegisterFunction(real___cudaRegisterFunction real, void **fatCubinHandle,
+                                           const char *hostFun, char *deviceFun,
+                                           const char *deviceName, int thread_limit, uint3 *tid,
+                                           uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) {
+  kernel_name_register(hostFun, deviceName);
+  real(fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
+}
+
+static cudaError_t special___cudaGetKernel(real___cudaGetKernel real, cudaKernel_t *kernel,
+                                           const void *hostFun) {
+  cudaError_t result = real(kernel, hostFun);
+  if (result == cudaSuccess && kernel)
+    kernel_name_alias(*kernel, hostFun);
+  return result;
+}
+
+static cudaError_t special_cudaGetKernel(real_cudaGetKernel real, cudaKernel_t *kernelPtr,
+                                         const void *entryFuncAddr) {
+  return special___cudaGetKernel(real, kernelPtr, entryFuncAddr);
+}
+
+static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaStream_t stream) {
+  stream_forget(stream); /* first: another thread may be given the handle before this returns */
+  return real(stream);
+}
+
+/* Events are destroyed with their context; tscope's own must not be asked then. */
+static cudaError_t special_cudaDeviceReset(real_cudaDeviceReset real) {
+  event_pairs_context_ends(NULL);
+  return real();
+}
+
+/* Where the driver does not tell, it is the device that CUDA begins with. Looking for a driver that
+ * is not there takes long: it is looked for again only now and then. */
+i32 cuda_first_device(void) {
+  static u32 unanswered;
+  const u32 often = 4096;
+  int saved = errno;
+  i32 device = -1;
+  if (__atomic_fetch_add(&unanswered, 1, __ATOMIC_RELAXED) % often == 0)
+    device = cuda_current_device();
+  errno = saved;
+  if (device < 0)
+    return 0;
+  __atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
+  return cuda_chosen_device = device;
+}
+
+static cudaError_t special_cudaSetDevice(real_cudaSetDevice real, int device) {
+  cudaError_t result = real(device);
+  if (result == cudaSuccess)
+    cuda_chosen_device = device;
+  return result;
+}
+
+#define BODY(way, name_, args, failure)                                                            \
+  {                                                                                                \
+    real_##name_ real = (real_##name_)TSCOPE_REAL(name_, way);                                     \
+    if (!real)                                                                                     \
+      return failure;                                                                              \
+    return special_##name_(real TSCOPE_MORE args);                                                 \
+  }
+#define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
+  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_LINKED, name_, args, failure)          \
+  type tscope_found_##name_ params BODY(TSCOPE_FOUND, name_, args, failure)
+TSCOPE_CUDA_SPECIALS(HOOK)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda/launch_shapes.h"
+
+#include <errno.h>
+
+#include "cuda/gpu_facts.h"
+#include "hooks/handle_map.h"
+#include "cuda/kernel_names.h"
+
+enum {
+  MAX_SHAPES = 32768,     /* kernels with geometry */
+  MAX_BARE_SHAPES = 8192, /* kernels alone, for when those have run out */
+};
+
+HANDLE_MAP(by_key, 2 * MAX_SHAPES);
+
+static u32 n_shapes, n_bare; /* only change under by_key's lock */
+
+bool shapes_known(void) {
+  return __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) || __atomic_load_n(&n_bare, __ATOMIC_RELAXED);
+}
+
+/* Number of the combination, 0 if there is no room for it; `is_new` says whether it has just got
+ * one. */
+static u32 number_of(u64 key, bool bare, bool *is_new) {
+  u64 shape = 0;
+  *is_new = false;
+  if (!tscope_lock(&by_key.lock))
+    return 0;
+  if (!handle_map_get(&by_key, key, &shape) &&
+      (bare ? n_bare < MAX_BARE_SHAPES : n_shapes < MAX_SHAPES)) {
+    shape = bare ? MAX_SHAPES + n_bare + 1 : n_shapes + 1;
+    __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
+    handle_map_put_locked(&by_key, key, shape);
+    *is_new = true;
+  }
+  tscope_unlock(&by_key.lock);
+  return (u32)shape;
+}
+
+/* Number of the combination, written down if it is new; 0 if there is no room for it. A grid of 0
+ * blocks stands for the kernel alone. */
+static u32 announce(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
+                    dim3 block) {
+  u32 name = tscope_string(thread, kernel_name(function));
+  bool is_new;
+  u32 shape = number_of(key, grid.x == 0, &is_new);
+  struct tscope_shape_record record = {
+      .shape = shape,
+      .kernel = name,
+      .grid_x = grid.x,
+      .grid_y = grid.y,
+      .grid_z = grid.z,
+      .block_x = block.x,
+      .block_y = block.y,
+      .block_z = block.z,
+      .function = (u64)(uintptr_t)function & ~(u64)KERNEL_OF_DRIVER,
+  };
+  if (is_new)
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SHAPE, 0, &record, sizeof record);
+  return shape;
+}
+
+/* Said without its geometry. Cheap when the kernel has been met so before: a job whose geometry
+ * never repeats comes by here with every launch. */
+static u32 kernel_alone(struct tscope_thread *thread, const void *function) {
+  const dim3 none = {0, 0, 0};
+  u64 key = shape_key(function, none, none), shape;
+  tscope_lose(TSCOPE_LOSS_SHAPES, 1);
+  return handle_map_get(&by_key, key, &shape) ? (u32)shape
+                                              : announce(thread, key, function, none, none);
+}
+
+u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function, dim3 grid,
+                      dim3 block) {
+  u64 shape;
+  if (!handle_map_get(&by_key, key, &shape)) {
+    int saved = errno;
+    gpu_facts_tell_once(thread);
+    shape = __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) < MAX_SHAPES
+                ? announce(thread, key, function, grid, block)
+                : 0;
+    if (!shape)
+      shape = kernel_alone(thread, function);
+    errno = saved;
+  }
+  cuda_thread(thread)->shapes[key % SHAPES_CACHED] =
+      (struct shape_cached){.key = key, .shape = (u32)shape};
+  return (u32)shape;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernel and launch geometry, said once per combination in a SHAPE record, so that a launch costs
+ * one word.
+ */
+#ifndef TSCOPE_SHAPES_H
+#define TSCOPE_SHAPES_H
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/cuda_thread.h"
+
+static inline u64 shape_mix(u64 a, u64 b) {
+  unsigned __int128 product =
+      (unsigned __int128)(a ^ 0xa0761d6478bd642full) * (b ^ 0xe7037ed1a0b428dbull);
+  return (u64)product ^ (u64)(product >> 64);
+}
+
+/* 64 bits stand for the combination: of the 32768 that are kept, two share them with a probability
+ * below 1e-10. */
+static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
+  u64 first = shape_mix((u64)(uintptr_t)function, (u64)grid.y << 32 | grid.x);
+  u64 second = shape_mix((u64)block.x << 32 | grid.z, (u64)block.z << 32 | block.y);
+  u64 key = shape_mix(first, second) >> 1;
+  return key ? key : 1;
+}
+
+/* Whether any kernel was launched yet. */
+bool shapes_known(void);
+
+TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
+                                      dim3 grid, dim3 block);
+
+/* The SHAPE number, announced if it is new; once the table is full, one that says the kernel but
+ * not the geometry, or 0. Call it after the launch succeeded. */
+static inline u32 shape_number(struct tscope_thread *thread, const void *function, dim3 grid,
+                               dim3 block) {
+  u64 key = shape_key(function, grid, block);
+  const struct shape_cached *cached = &cuda_thread(thread)->shapes[key % SHAPES_CACHED];
+  if (TSCOPE_LIKELY(cached->key == key))
+    return cached->shape;
+  return shape_number_slow(thread, key, function, grid, block);
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the recorders of CUDA calls are written with.
+ */
+#ifndef TSCOPE_CUDA_DETAIL_H
+#define TSCOPE_CUDA_DETAIL_H
+
+#include "cuda/stream_numbers.h"
+
+/* Elapsed chunk units. */
+static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
+  return (tscope_ticks() - start) >> thread->tick_shift;
+}
+
+/* Records a detail record whose further fields are given as initialisers. */
+#define DETAIL(NAME, name_, start_, dur_, tag_, ...)                                               \
+  do {                                                                                             \
+    const u64 long_dur_ = (dur_);                                                                  \
+    const bool is_long_ = TSCOPE_UNLIKELY(long_dur_ >= TSCOPE_DUR_LONG);                           \
+    struct tscope_##name_##_record *record_ = tscope_reserve(                                      \
+        thread, &thread->detail, (start_), TSCOPE_REC_##NAME, (tag_), sizeof *record_);            \
+    if (TSCOPE_LIKELY(record_ != NULL)) {                                                          \
+      *record_ =                                                                                   \
+          (struct tscope_##name_##_record){.header = record_->header,                              \
+                                           .dur = is_long_ ? TSCOPE_DUR_LONG : (u32)long_dur_,     \
+                                           __VA_ARGS__};                                           \
+      if (is_long_)                                                                                \
+        tscope_commit_long(&thread->detail, sizeof *record_, long_dur_);                           \
+      else                                                                                         \
+        tscope_commit(&thread->detail, sizeof *record_);                                           \
+    }                                                                                              \
+  } while (0)
+
+/* What calls on a stream have in common: when, and on which stream. */
+struct stream_call {
+  u64 start;
+  cudaStream_t stream;
+  enum tscope_default_stream default_stream;
+};
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda/stream_numbers.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "gpu/event_pairs.h"
+#include "gpu/gpu_clock.h"
+
+HANDLE_MAP(by_key, 4096);
+
+static u32 n_streams; /* guarded by by_key's lock */
+u32 stream_generation;
+__thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec"))) = -1;
+
+static u64 gpu_key(u32 device, u32 gpu_stream) {
+  return 1ull << 62 | (u64)device << 32 | gpu_stream;
+}
+
+/* The driver knows for sure; its functions leave the job's last CUDA error alone. */
+i32 cuda_current_device(void) {
+  if (cuda_chosen_device >= 0)
+    return cuda_chosen_device;
+  static struct tscope_symbol symbol = {.name = "cuCtxGetDevice", .sonames = tscope_driver_sonames};
+  int (*get_device)(int *) = tscope_resolve(&symbol, NULL);
+  int device;
+  return get_device && !get_device(&device) ? device : -1;
+}
+
+/* The number that a stream has by one of its keys, or a new one, which it has by both from then on.
+ * `announce` says whether the trace is to be told. */
+static u16 number_of(const u64 keys[2], bool *announce) {
+  u64 index = TSCOPE_NO_STREAM;
+  *announce = false;
+  if (!tscope_lock(&by_key.lock))
+    return TSCOPE_NO_STREAM;
+  if (!handle_map_get(&by_key, keys[0], &index)) {
+    if (!handle_map_get(&by_key, keys[1], &index))
+      index = n_streams < TSCOPE_NO_STREAM ? n_streams++ : TSCOPE_NO_STREAM;
+    handle_map_put_locked(&by_key, keys[0], index);
+    handle_map_put_locked(&by_key, keys[1], index);
+    *announce = index != TSCOPE_NO_STREAM;
+  }
+  tscope_unlock(&by_key.lock);
+  return (u16)index;
+}
+
+/* Gives the stream the number that its other key has, or a new one, and announces it. `keys` are
+ * those it is known by, 0 where there is none. */
+static u16 intern(struct tscope_thread *thread, const u64 keys[2],
+                  const struct tscope_stream_record *stream) {
+  bool announce;
+  u16 index = number_of(keys, &announce);
+  struct tscope_stream_record record = *stream;
+  if (announce)
+    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof record);
+  return index;
+}
+
+u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream) {
+  struct cuda_thread *cuda = cuda_thread(thread);
+  u32 generation = __atomic_load_n(&stream_generation, __ATOMIC_ACQUIRE);
+  if (cuda->stream_generation != generation) {
+    memset(cuda->streams, 0, sizeof cuda->streams);
+    cuda->stream_generation = generation;
+  }
+  u64 index;
+  if (!handle_map_get(&by_key, key, &index)) {
+    int saved = errno;
+    /* Asked before the lock is taken: the source may be delivering spans, which needs it too. */
+    bool per_thread = (key & 0xff) == TSCOPE_STREAM_PER_THREAD && key >> 63;
+    i32 device = cuda_current_device();
+    u32 gpu_stream = gpu_clock_stream_id(stream, per_thread);
+    index = intern(thread,
+                   (u64[]){key, gpu_stream == TSCOPE_UNKNOWN
+                                    ? 0
+                                    : gpu_key(device < 0 ? 0 : (u32)device, gpu_stream)},
+                   &(struct tscope_stream_record){.handle = key >> 63 ? key & 0xff : key,
+                                                  .gpu_stream = gpu_stream,
+                                                  .device = device});
+    errno = saved;
+  }
+  if (index != TSCOPE_NO_STREAM)
+    cuda->streams[handle_hash(key) % STREAMS_CACHED] =
+        (struct stream_cached){.key = key, .index = (u16)index};
+  return (u16)index;
+}
+
+u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream) {
+  u64 key = gpu_key(device, gpu_stream), index;
+  if (TSCOPE_LIKELY(handle_map_get(&by_key, key, &index)))
+    return (u16)index;
+  return intern(thread, (u64[]){key, 0},
+                &(struct tscope_stream_record){.gpu_stream = gpu_stream, .device = (i32)device});
+}
+
+void stream_forget(cudaStream_t stream) {
+  u64 index;
+  if ((uintptr_t)stream > TSCOPE_STREAM_PER_THREAD &&
+      handle_map_take(&by_key, (u64)(uintptr_t)stream, &index)) {
+    __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
+    event_pairs_forget((u16)index);
+  }
+}

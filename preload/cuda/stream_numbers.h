@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Streams as the trace knows them: small numbers, announced by STREAM records. The host side knows
+ * a stream by its handle, the GPU clock source by an id of its own; both lead to one number
+ * wherever the source can translate.
+ */
+#ifndef TSCOPE_STREAMS_H
+#define TSCOPE_STREAMS_H
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/cuda_thread.h"
+#include "hooks/handle_map.h"
+
+/* What stream 0 means to the function that was called; the values are the handles that CUDA itself
+ * gives these streams. */
+enum tscope_default_stream { TSCOPE_STREAM_LEGACY = 1, TSCOPE_STREAM_PER_THREAD = 2 };
+
+/* The device that this thread chose with cudaSetDevice(), or was found on when it first used a
+ * default stream; -1 before that. */
+extern __thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec")));
+
+/* The device that this thread works on, -1 if that cannot be told. */
+i32 cuda_current_device(void);
+
+/* The device whose default streams this thread uses, which has not chosen one. */
+TSCOPE_NOINLINE i32 cuda_first_device(void);
+
+extern u32 stream_generation; /* counts stream handles that went out of use */
+
+/* What tells streams apart: the handle, but default streams exist once per device, or per thread
+ * and device. Real handles are pointers: bits 62 and 63 are free. */
+static inline u64 stream_key(const struct tscope_thread *thread,
+                             enum tscope_default_stream default_stream, cudaStream_t stream) {
+  u64 handle = (u64)(uintptr_t)stream;
+  if (TSCOPE_LIKELY(handle > TSCOPE_STREAM_PER_THREAD))
+    return handle;
+  u64 which = handle ? handle : default_stream;
+  u64 owner = which == TSCOPE_STREAM_PER_THREAD ? thread->number : 0;
+  i32 device = cuda_chosen_device;
+  if (TSCOPE_UNLIKELY(device < 0))
+    device = cuda_first_device();
+  return 1ull << 63 | owner << 16 | (u64)(u8)device << 8 | which;
+}
+
+TSCOPE_NOINLINE u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream);
+
+/* The stream's number, announced if it is new. TSCOPE_NO_STREAM when the table is full. Call it
+ * only where a context exists: after a CUDA call succeeded, or with a communicator in hand. */
+static inline u16 stream_index(struct tscope_thread *thread,
+                               enum tscope_default_stream default_stream, cudaStream_t stream) {
+  struct cuda_thread *cuda = cuda_thread(thread);
+  u64 key = stream_key(thread, default_stream, stream);
+  const struct stream_cached *cached = &cuda->streams[handle_hash(key) % STREAMS_CACHED];
+  if (TSCOPE_LIKELY(cached->key == key &&
+                    cuda->stream_generation ==
+                        __atomic_load_n(&stream_generation, __ATOMIC_RELAXED)))
+    return cached->index;
+  return stream_index_slow(thread, key, stream);
+}
+
+/* The number of the stream that the GPU clock source calls `gpu_stream` on `device`. */
+u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream);
+
+/* The handle is about to be invalid, and may come back as another stream. */
+void stream_forget(cudaStream_t stream);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "driver/driver_types.h"
+
+#include "driver/driver_symbols.h"
+
+#include <nccl.h>
+#include <string.h>
+
+#include "blas/blas_hooks.def"
+#include "blas/blas_types.h"
+#include "resolve/library_instances.h"
+#include "cuda/cuda_hooks.def"
+#include "cuda/cuda_thread.h"
+#include "process/env.h"
+#include "gpu/cupti_clients.h"
+#include "nccl/nccl_hooks.def"
+
+#define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
+  extern type tscope_hook_##name_ params __asm__(#name_);
+TSCOPE_DRIVER_HOOKS(HOOK)
+TSCOPE_CUPTI_HOOKS(HOOK)
+#undef HOOK
+
+#define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
+  [DRIVER_##name_] = {.name = #name_, .sonames = tscope_driver_sonames},
+struct tscope_symbol driver_symbols[] = {TSCOPE_DRIVER_HOOKS(HOOK)};
+#undef HOOK
+
+/* Libraries that a process may hold several copies of. */
+#define TSCOPE_COPIED_HOOKS(HOOK)                                                                  \
+  TSCOPE_NCCL_HOOKS(HOOK)                                                                          \
+  TSCOPE_CUDA_HOOKS(HOOK)                                                                          \
+  TSCOPE_BLAS_HOOKS(HOOK)
+
+/* Weak: a program may have only some of the families. */
+#pragma GCC visibility push(hidden)
+#define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
+  extern type tscope_copied_##name_ params __asm__(#name_) __attribute__((weak));                  \
+  extern type tscope_found_##name_ params __attribute__((weak));                                   \
+  extern struct tscope_symbol tscope_symbols_##name_[] __attribute__((weak));
+TSCOPE_COPIED_HOOKS(HOOK)
+#undef HOOK
+#pragma GCC visibility pop
+
+#define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
+  {.name = #name_,                                                                                 \
+   .wrapper = (void *)tscope_hook_##name_,                                                         \
+   .symbol = &driver_symbols[DRIVER_##name_],                                                      \
+   .since = (since_),                                                                              \
+   .is_driver = true},
+#define CUPTI_HOOK(name_, since_, type, params, args, failure, recorder, what)                     \
+  {.name = #name_,                                                                                 \
+   .wrapper = (void *)tscope_hook_##name_,                                                         \
+   .symbol = &cupti_symbols[CUPTI_##name_],                                                        \
+   .since = (since_),                                                                              \
+   .is_driver = true},
+#define COPIED_HOOK(name_, since_, type, params, args, failure, recorder, what)                    \
+  {.name = #name_,                                                                                 \
+   .wrapper = (void *)tscope_found_##name_,                                                        \
+   .exported = (void *)tscope_copied_##name_,                                                      \
+   .symbol = &tscope_symbols_##name_[TSCOPE_FOUND],                                                \
+   .since = (since_)},
+static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK)
+                                             TSCOPE_COPIED_HOOKS(COPIED_HOOK)};
+enum { ALLOWED = sizeof allowed / sizeof *allowed, PLACES = 2048 };
+_Static_assert(2 * ALLOWED <= PLACES, "the table of names is at most half full");
+
+/* What became of look-ups of each function, any of two, and what the trace has been told of it. */
+enum outcome { SEEN = 1, NOT_SEEN = 2 };
+static u8 outcomes[ALLOWED], told[ALLOWED];
+static const void *not_seen[ALLOWED]; /* a function that was given out as it is */
+static u32 changes, changes_told;
+
+static bool is_wanted(u8 *state, const char *variable) {
+  u8 now = __atomic_load_n(state, __ATOMIC_RELAXED); /* 0: not read yet, 1: no, 2: yes */
+  if (TSCOPE_UNLIKELY(!now)) {
+    now = tscope_env_flag("TSCOPE", true) && tscope_env_flag(variable, true) ? 2 : 1;
+    __atomic_store_n(state, now, __ATOMIC_RELAXED);
+  }
+  return now == 2;
+}
+
+bool driver_is_wanted(void) {
+  static u8 state;
+  return is_wanted(&state, "TSCOPE_DRIVER");
+}
+
+bool look_ups_are_wanted(void) {
+  static u8 state;
+  return is_wanted(&state, "TSCOPE_LOOKUPS");
+}
+
+static u32 hash_of(const char *name) {
+  u32 hash = 0x811c9dc5u; /* FNV-1a */
+  while (*name)
+    hash = (hash ^ (u8)*name++) * 0x01000193u;
+  return hash;
+}
+
+/* Where the names are, 1 + index. Look-ups come before any constructor has run and on any thread:
+ * whoever finds the table empty fills it, all in the same order, so that they write the same. */
+static const u16 *places(void) {
+  static u16 table[PLACES];
+  static bool filled;
+  if (TSCOPE_LIKELY(__atomic_load_n(&filled, __ATOMIC_ACQUIRE)))
+    return table;
+  for (u16 i = 1; i <= ALLOWED; i++)
+    for (u32 place = hash_of(allowed[i - 1].name);; place++) {
+      u16 *there = &table[place % PLACES];
+      u16 taken = __atomic_load_n(there, __ATOMIC_RELAXED);
+      if (!taken)
+        __atomic_store_n(there, i, __ATOMIC_RELAXED);
+      if (!taken || taken == i)
+        break;
+    }
+  __atomic_store_n(&filled, true, __ATOMIC_RELEASE);
+  return table;
+}
+
+const struct allowed *allowed_find(const char *name) {
+  if (!strncmp(name, "pnccl", 5))
+    name++;
+  const u16 *table = places();
+  for (u32 place = hash_of(name);; place++) {
+    u16 taken = __atomic_load_n(&table[place % PLACES], __ATOMIC_RELAXED);
+    if (!taken)
+      return NULL;
+    if (!strcmp(allowed[taken - 1].name, name))
+      return allowed[taken - 1].wrapper ? &allowed[taken - 1] : NULL;
+  }
+}
+
+static void remember(const struct allowed *entry, const void *real, enum outcome outcome) {
+  u32 i = (u32)(entry - allowed);
+  if (__atomic_load_n(&outcomes[i], __ATOMIC_RELAXED) & outcome)
+    return;
+  if (outcome == NOT_SEEN)
+    __atomic_store_n(&not_seen[i], real, __ATOMIC_RELAXED);
+  __atomic_or_fetch(&outcomes[i], outcome, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&changes, 1, __ATOMIC_RELEASE);
+}
+
+static void *wrapper_of_copy(const struct allowed *entry, void *real) {
+  bool given = tscope_copy_bind(entry->symbol, real);
+  remember(entry, real, given ? SEEN : NOT_SEEN);
+  return given ? entry->wrapper : real;
+}
+
+void *allowed_wrapper(const struct allowed *entry, void *real) {
+  if (!real || real == entry->wrapper || real == entry->exported)
+    return real;
+  if (!entry->is_driver)
+    return wrapper_of_copy(entry, real);
+  if (!entry->symbol)
+    return entry->wrapper;
+  void *known = NULL;
+  bool first = __atomic_compare_exchange_n(&entry->symbol->address, &known, real, false,
+                                           __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  return first || known == real ? entry->wrapper : real;
+}
+
+static const char *path_of(u32 i) {
+  const char *path =
+      tscope_copy_path(allowed[i].symbol, __atomic_load_n(&not_seen[i], __ATOMIC_RELAXED));
+  return path && *path ? path : "a further copy";
+}
+
+static void tell(struct tscope_thread *thread) {
+  u32 now = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+  if (now == changes_told)
+    return;
+  changes_told = now;
+  for (u32 i = 0; i < ALLOWED; i++) {
+    u8 news = __atomic_load_n(&outcomes[i], __ATOMIC_ACQUIRE) & (u8)~told[i];
+    told[i] |= news;
+    if (news & SEEN)
+      tscope_info(thread, TSCOPE_INFO_LOOKED_UP, "seen", allowed[i].name);
+    if (news & NOT_SEEN)
+      tscope_info(thread, TSCOPE_INFO_LOOKED_UP, path_of(i), allowed[i].name);
+  }
+}
+
+const struct tscope_family tscope_look_ups_family = {.name = "look-ups", .tick = tell, .end = tell};

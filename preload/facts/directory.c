@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "facts/directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* All of this runs on the helper's stack. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
+
+/* Makes the folders above the last component of `path`. */
+static int make_parents(char *path) {
+  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    int failed = mkdir(path, 0700) != 0 && errno != EEXIST && access(path, F_OK) != 0;
+    *slash = '/';
+    if (failed)
+      return -errno;
+  }
+  return 0;
+}
+
+/* Opens our own folder `name` in `parent`, making it if it is missing. `shown` is its full name. */
+static int open_own(int parent, const char *name, const char *shown, char *why, size_t bytes) {
+  if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
+    int error = errno;
+    snprintf(why, bytes, "cannot make %s (%s); set TSCOPE_DIR to a directory you can write to",
+             shown, strerror(error));
+    return -error;
+  }
+  int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) {
+    int error = errno;
+    if (error == ENOTDIR || error == ELOOP)
+      snprintf(why, bytes, "%s is not a directory of its own; set TSCOPE_DIR to another place",
+               shown);
+    else
+      snprintf(why, bytes, "cannot open %s (%s)", shown, strerror(error));
+    return -error;
+  }
+  struct statx info;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_UID, &info) != 0 || info.stx_uid != geteuid()) {
+    snprintf(why, bytes, "%s belongs to another user; set TSCOPE_DIR to a directory of your own",
+             shown);
+    close(fd);
+    return -EPERM;
+  }
+  return fd;
+}
+
+int tscope_directory_open(const char *directory, const char *run, char *why, size_t bytes) {
+  char path[PATH_MAX], shown[PATH_MAX];
+  size_t length = strlen(directory);
+  while (length > 1 && directory[length - 1] == '/')
+    length--;
+  if (length < 2 || directory[0] != '/' || length + strlen(run) + 2 > sizeof path) {
+    snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
+    return -EINVAL;
+  }
+  memcpy(path, directory, length);
+  path[length] = '\0';
+  int error = make_parents(path);
+  if (error) {
+    snprintf(why, bytes, "cannot make the folders above %.200s (%s)", path, strerror(-error));
+    return error;
+  }
+  char *last = strrchr(path, '/') + 1;
+  char name[NAME_MAX + 1];
+  if (strlen(last) >= sizeof name || !strcmp(last, "..") || !strcmp(last, ".")) {
+    snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
+    return -EINVAL;
+  }
+  strcpy(name, last);
+  strcpy(shown, path);
+  *last = '\0';
+  int parent = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (parent < 0) {
+    error = -errno;
+    snprintf(why, bytes, "cannot open %.200s (%s)", path, strerror(-error));
+    return error;
+  }
+  int home = open_own(parent, name, shown, why, bytes);
+  close(parent);
+  if (home < 0)
+    return home;
+  snprintf(path, sizeof path, "%.*s/%s", (int)length, shown, run);
+  int fd = open_own(home, run, path, why, bytes);
+  close(home);
+  return fd;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "facts/identity.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process/env.h"
+#include "facts/process_environment.h"
+
+/* How launchers tell a process its place, the most specific first: torchrun may itself run under
+ * Slurm, and MPI's start-up may be Slurm's. NULL where one does not tell. */
+static const struct launcher {
+  const char *name, *rank, *local_rank, *world_size;
+} launchers[] = {
+    {"env", "RANK", "LOCAL_RANK", "WORLD_SIZE"},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"slurm", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
+    {"mpich", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"},
+    {"pmix", "PMIX_RANK", NULL, NULL},
+};
+
+/* Job ids that are the same on every node of a job. */
+static const struct scheduler {
+  const char *name, *job, *step;
+} schedulers[] = {
+    {"slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    {"pbs", "PBS_JOBID", NULL},
+    {"lsf", "LSB_JOBID", NULL},
+    {"flux", "FLUX_JOB_ID", NULL},
+    {"mpi", "PMIX_NAMESPACE", NULL},
+    {"mpi", "OMPI_MCA_ess_base_jobid", NULL},
+    {"mpi", "PMI_JOBID", NULL},
+};
+
+static const char *told(const char *variable) {
+  const char *value = variable ? tscope_environment_get(variable) : NULL;
+  return value && *value ? value : NULL;
+}
+
+static u32 number(const char *variable, u32 unknown) {
+  const char *value = told(variable);
+  char *end;
+  unsigned long parsed = value ? strtoul(value, &end, 10) : 0;
+  return value && *value >= '0' && *value <= '9' && !*end && parsed < UINT32_MAX ? (u32)parsed
+                                                                                 : unknown;
+}
+
+void tscope_file_name_from(char *name, size_t bytes, const char *text) {
+  size_t length = 0;
+  for (; *text && length + 1 < bytes; text++) {
+    char c = *text;
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 c == '-' || c == '_' || (c == '.' && length > 0);
+    name[length++] = plain ? c : '_';
+  }
+  if (length == 0 && bytes > 1)
+    name[length++] = '_';
+  name[length] = '\0';
+}
+
+struct parent {
+  u32 pid;
+  u64 start; /* clock ticks since boot; together with the pid, one process for ever */
+  char name[32];
+};
+
+/* /proc/<pid>/stat: pid (name) state ppid ... with the start time as field 22. The name may itself
+ * hold blanks and brackets, so fields are counted from its last bracket. */
+static bool read_process(u32 pid, struct parent *process, u32 *parent) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0)
+    close(fd);
+  if (got <= 0)
+    return false;
+  text[got] = '\0';
+  char *name = strchr(text, '('), *end = strrchr(text, ')');
+  if (!name || !end)
+    return false;
+  *end = '\0';
+  snprintf(process->name, sizeof process->name, "%s", name + 1);
+  process->pid = pid;
+  char *field = end + 2; /* field 3 */
+  for (int i = 3; i < 22 && field; i++) {
+    if (i == 4)
+      *parent = (u32)strtoul(field, NULL, 10);
+    field = strchr(field, ' ');
+    field += field != NULL;
+  }
+  process->start = field ? strtoull(field, NULL, 10) : 0;
+  return field != NULL;
+}
+
+static bool is_interactive_parent(const char *name) {
+  static const char *const names[] = {"bash", "sh",      "dash",  "zsh",  "fish",   "ksh",
+                                      "tcsh", "csh",     "sshd",  "tmux", "screen", "init",
+                                      "su",   "systemd", "login", "sudo", "tini",   "make"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0 || (name[0] == '-' && strcmp(name + 1, names[i]) == 0))
+      return true;
+  return false;
+}
+
+/* The process that started the ranks of this host: the parent, unless that is a shell and this is a
+ * run of one process, which is then a run of its own. */
+static void starter(struct parent *process, u32 world_size) {
+  struct parent self = {.pid = (u32)getpid()};
+  u32 parent = (u32)getppid(), unused;
+  read_process(self.pid, &self, &parent);
+  if (!read_process(parent, process, &unused) ||
+      (world_size < 2 && is_interactive_parent(process->name)))
+    *process = self;
+}
+
+static void append(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void append(char *text, size_t bytes, const char *format, ...) {
+  size_t length = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + length, bytes - length, format, arguments);
+  va_end(arguments);
+}
+
+static const struct scheduler *scheduler(void) {
+  for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+    if (told(schedulers[i].job))
+      return &schedulers[i];
+  return NULL;
+}
+
+/* What tells this run from all others that may share the directory, and is known to all its
+ * processes without a word between them. A rendezvous alone does not (ports are used again), a job
+ * alone does not (a job script may train twice), and a parent process is the same for one host
+ * only. */
+static void name_run(struct tscope_identity *identity) {
+  char run[sizeof identity->run] = "";
+  if (*tscope_env.run) {
+    tscope_file_name_from(identity->run, sizeof identity->run, tscope_env.run);
+    return;
+  }
+  const struct scheduler *job = scheduler();
+  const char *elastic = told("TORCHELASTIC_RUN_ID"), *port = told("MASTER_PORT");
+  if (job) {
+    append(run, sizeof run, "%s-%.40s", job->name, told(job->job));
+    if (told(job->step))
+      append(run, sizeof run, ".%.16s", told(job->step));
+  }
+  if (elastic) {
+    append(run, sizeof run, "%storchrun", job ? "-" : "");
+    if (strcmp(elastic, "none") != 0)
+      append(run, sizeof run, "-%.40s", elastic);
+  }
+  u32 local_world_size = number("LOCAL_WORLD_SIZE", 0);
+  bool one_host = elastic ? local_world_size == identity->world_size
+                          : !job && !(port && identity->world_size > 1);
+  if (one_host) {
+    struct parent process;
+    starter(&process, identity->world_size);
+    append(run, sizeof run, "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
+           process.pid, (unsigned long long)process.start);
+  } else if (port) {
+    const char *address = told("MASTER_ADDR");
+    append(run, sizeof run, "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
+  }
+  u32 restart = number("TORCHELASTIC_RESTART_COUNT", 0);
+  if (restart)
+    append(run, sizeof run, "-restart%u", restart);
+  tscope_file_name_from(identity->run, sizeof identity->run, run);
+}
+
+void tscope_identify(struct tscope_identity *identity) {
+  *identity =
+      (struct tscope_identity){.rank = TSCOPE_UNKNOWN_RANK, .local_rank = TSCOPE_UNKNOWN_RANK};
+  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+    const struct launcher *launcher = &launchers[i];
+    if (!told(launcher->rank))
+      continue;
+    identity->launcher = told("TORCHELASTIC_RUN_ID") ? "torchrun" : launcher->name;
+    identity->rank = number(launcher->rank, TSCOPE_UNKNOWN_RANK);
+    identity->local_rank = number(launcher->local_rank, TSCOPE_UNKNOWN_RANK);
+    identity->world_size = number(launcher->world_size, 0);
+    break;
+  }
+  if (gethostname(identity->host, sizeof identity->host - 1) != 0)
+    strcpy(identity->host, "unknown");
+  tscope_file_name_from(identity->file_host, sizeof identity->file_host, identity->host);
+  name_run(identity);
+}

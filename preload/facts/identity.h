@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which process of which run this is, as its launcher tells.
+ */
+#ifndef TSCOPE_IDENTITY_H
+#define TSCOPE_IDENTITY_H
+
+#include "record/hook.h"
+
+#pragma GCC visibility push(hidden)
+
+struct tscope_identity {
+  u32 rank;             /* TSCOPE_UNKNOWN_RANK where the launcher says none */
+  u32 local_rank;       /* likewise */
+  u32 world_size;       /* 0 where the launcher says none */
+  const char *launcher; /* its name, NULL if not known */
+  char host[64];
+  char file_host[64]; /* host as part of a file name */
+  char run[128];      /* equal for all processes of a run, and good as a file name */
+};
+
+/* From the copy of the environment (environment.h), /proc and the host's name. */
+void tscope_identify(struct tscope_identity *identity);
+
+/* Keeps letters, digits and "._-" of `text`; anything else becomes '_', and so does a leading dot.
+ */
+void tscope_file_name_from(char *name, size_t bytes, const char *text);
+
+/* Writes everything the core knows about the process as INFO records. */
+void tscope_provenance_write(const struct tscope_identity *identity);
+
+/* The interpreter's version, where there is one. Looks up a symbol, see tscope_wake(). */
+void tscope_provenance_write_python(void);
+
+/* The commit checked out where `folder` lies, read from the repository's own files. False where
+ * there is none. */
+bool tscope_git_commit(const char *folder, char *commit, size_t bytes);
+
+#pragma GCC visibility pop
+
+#endif

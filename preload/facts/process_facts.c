@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Facts of the process for the trace: where and how it was started, from what code, on what.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process/env.h"
+#include "facts/process_environment.h"
+#include "facts/identity.h"
+#include "resolve/real_dlsym.h"
+#include "facts/redact.h"
+
+/* All of this runs on the helper's stack. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
+
+/* Environment variables that say how training was set up. */
+static const char *const told_prefixes[] = {
+    "NCCL_",          "CUDA_",    "TORCH",          "PYTORCH_",
+    "GLOO_",          "OMP_",     "MKL_",           "KMP_",
+    "SLURM_",         "OMPI_",    "PMI_",           "PMIX_",
+    "RANK",           "LOCAL_",   "GROUP_",         "ROLE_",
+    "WORLD",          "MASTER_",  "NVTE_",          "CUBLAS",
+    "TRITON",         "XLA_",     "UCX_",           "FI_",
+    "NVIDIA",         "TSCOPE",   "HSA_",           "DEEPSPEED",
+    "ACCELERATE_",    "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
+    "KUBERNETES_NODE"};
+
+static bool starts_with(const char *text, const char *prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_told(const char *entry) {
+  for (size_t i = 0; i < sizeof told_prefixes / sizeof *told_prefixes; i++)
+    if (starts_with(entry, told_prefixes[i]))
+      return true;
+  return false;
+}
+
+static void write_environment(struct tscope_thread *thread) {
+  for (const char *entry = NULL; (entry = tscope_environment_next(entry));) {
+    const char *equals = strchr(entry, '=');
+    char name[128];
+    if (!equals || (size_t)(equals - entry) >= sizeof name || !is_told(entry))
+      continue;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - entry), entry);
+    tscope_info(thread, TSCOPE_INFO_ENVIRONMENT,
+                tscope_is_secret_variable(name, equals + 1) ? "(redacted)" : equals + 1, name);
+  }
+}
+
+/* Reads the beginning of a small file, without a last line end; false when it cannot be read. */
+static bool read_text(const char *path, char *text, size_t bytes) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+  if (fd >= 0)
+    close(fd);
+  if (got < 0)
+    return false;
+  text[got] = '\0';
+  while (got > 0 && text[got - 1] == '\n')
+    text[--got] = '\0';
+  return true;
+}
+
+static void write_command(struct tscope_thread *thread) {
+  char arguments[8192], text[2048];
+  int fd = tscope_env.command ? open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC) : -1;
+  ssize_t got = fd < 0 ? -1 : read(fd, arguments, sizeof arguments - 1);
+  if (fd >= 0)
+    close(fd);
+  if (got <= 0)
+    return;
+  arguments[got] = '\0'; /* the last one may be cut */
+  tscope_redact_command(text, sizeof text, arguments, (size_t)got);
+  tscope_info(thread, TSCOPE_INFO_COMMAND, text, NULL);
+}
+
+static bool is_commit(const char *text) {
+  size_t digits = strspn(text, "0123456789abcdef");
+  return (digits == 40 || digits == 64) && (text[digits] == '\0' || text[digits] == '\n');
+}
+
+/* The commit that `reference` ("refs/heads/...") means, from its own file or from packed-refs. */
+static bool find_reference(const char *git, const char *reference, char *commit, size_t bytes) {
+  char path[PATH_MAX];
+  if ((size_t)snprintf(path, sizeof path, "%s/%s", git, reference) < sizeof path &&
+      read_text(path, commit, bytes) && is_commit(commit))
+    return true;
+  if ((size_t)snprintf(path, sizeof path, "%s/packed-refs", git) >= sizeof path)
+    return false;
+  FILE *packed = fopen(path, "re");
+  char line[512];
+  bool found = false;
+  while (packed && !found && fgets(line, sizeof line, packed)) {
+    line[strcspn(line, "\n")] = '\0';
+    char *blank = strchr(line, ' ');
+    if (!blank || strcmp(blank + 1, reference) != 0)
+      continue;
+    *blank = '\0';
+    snprintf(commit, bytes, "%.64s", line);
+    found = is_commit(commit);
+  }
+  if (packed)
+    fclose(packed);
+  return found;
+}
+
+/* `git` becomes the folder that holds HEAD: <folder>/.git, or what a file of that name points at.
+ */
+static bool find_git_folder(const char *folder, char *git, size_t bytes) {
+  char text[PATH_MAX];
+  if ((size_t)snprintf(git, bytes, "%s/.git", folder) >= bytes)
+    return false;
+  if (access(git, F_OK) != 0)
+    return false;
+  if (!read_text(git, text, sizeof text)) /* a folder cannot be read */
+    return true;
+  if (!starts_with(text, "gitdir: "))
+    return false;
+  const char *target = text + strlen("gitdir: ");
+  return (size_t)snprintf(git, bytes, "%s%s%s", target[0] == '/' ? "" : folder,
+                          target[0] == '/' ? "" : "/", target) < bytes;
+}
+
+/* The commit checked out in `git`. A further work tree keeps its HEAD apart from the references,
+ * which are where its file `commondir` says. */
+static bool read_head(const char *git, char *commit, size_t bytes) {
+  char path[PATH_MAX], head[512], common[PATH_MAX], where[512];
+  if ((size_t)snprintf(path, sizeof path, "%s/HEAD", git) >= sizeof path ||
+      !read_text(path, head, sizeof head))
+    return false;
+  if (!starts_with(head, "ref: ")) {
+    snprintf(commit, bytes, "%.64s", head);
+    return is_commit(commit);
+  }
+  if (find_reference(git, head + 5, commit, bytes))
+    return true;
+  if ((size_t)snprintf(path, sizeof path, "%s/commondir", git) >= sizeof path ||
+      !read_text(path, where, sizeof where))
+    return false;
+  bool fits = (size_t)snprintf(common, sizeof common, "%s%s%s", where[0] == '/' ? "" : git,
+                               where[0] == '/' ? "" : "/", where) < sizeof common;
+  return fits && find_reference(common, head + 5, commit, bytes);
+}
+
+bool tscope_git_commit(const char *folder, char *commit, size_t bytes) {
+  char here[PATH_MAX], git[PATH_MAX];
+  snprintf(here, sizeof here, "%s", folder);
+  for (;;) {
+    if (find_git_folder(here, git, sizeof git))
+      return read_head(git, commit, bytes);
+    char *slash = strrchr(here, '/');
+    if (!slash || slash == here)
+      return false;
+    *slash = '\0';
+  }
+}
+
+static void write_place(struct tscope_thread *thread) {
+  char folder[PATH_MAX], commit[PATH_MAX];
+  if (!getcwd(folder, sizeof folder))
+    return;
+  tscope_info(thread, TSCOPE_INFO_DIRECTORY, folder, NULL);
+  if (tscope_git_commit(folder, commit, sizeof commit))
+    tscope_info(thread, TSCOPE_INFO_GIT_COMMIT, commit, NULL);
+}
+
+/* What /proc/cpuinfo says of the first processor under `name`; false when it does not. */
+static bool cpu_says(const char *text, const char *name, char *value, size_t bytes) {
+  const char *at = strstr(text, name);
+  at = at ? strchr(at, ':') : NULL;
+  if (!at)
+    return false;
+  at += strspn(at, ": \t");
+  snprintf(value, bytes, "%.*s", (int)strcspn(at, "\n"), at);
+  return true;
+}
+
+/* The kernel tells an Arm processor by numbers alone. */
+static void write_cpu(struct tscope_thread *thread) {
+  char text[4096], model[128], maker[16], part[16];
+  if (!read_text("/proc/cpuinfo", text, sizeof text))
+    return;
+  if (!cpu_says(text, "model name", model, sizeof model)) {
+    if (!cpu_says(text, "CPU implementer", maker, sizeof maker) ||
+        !cpu_says(text, "CPU part", part, sizeof part))
+      return;
+    snprintf(model, sizeof model, "implementer %s, part %s", maker, part);
+  }
+  tscope_info(thread, TSCOPE_INFO_CPU, model, NULL);
+}
+
+static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {
+  char text[16];
+  snprintf(text, sizeof text, "%u", value);
+  tscope_info(thread, key, text, NULL);
+}
+
+void tscope_provenance_write(const struct tscope_identity *identity) {
+  struct tscope_thread *thread = NULL; /* strings and facts are the registry's, not a thread's */
+  if (identity->rank != TSCOPE_UNKNOWN_RANK)
+    write_number(thread, TSCOPE_INFO_RANK, identity->rank);
+  if (identity->local_rank != TSCOPE_UNKNOWN_RANK)
+    write_number(thread, TSCOPE_INFO_LOCAL_RANK, identity->local_rank);
+  if (identity->world_size)
+    write_number(thread, TSCOPE_INFO_WORLD_SIZE, identity->world_size);
+  tscope_info(thread, TSCOPE_INFO_LAUNCHER, identity->launcher, NULL);
+  tscope_info(thread, TSCOPE_INFO_HOST, identity->host, NULL);
+  write_number(thread, TSCOPE_INFO_PID, (u32)getpid());
+  tscope_info(thread, TSCOPE_INFO_RUN, identity->run, NULL);
+  tscope_info(thread, TSCOPE_INFO_TSCOPE, TSCOPE_VERSION_TEXT, NULL);
+  write_command(thread);
+  write_place(thread);
+  write_cpu(thread);
+  write_environment(thread);
+}
+
+void tscope_provenance_write_python(void) {
+  const char *(*get_version)(void) =
+      (const char *(*)(void))tscope_dlsym(RTLD_DEFAULT, "Py_GetVersion");
+  if (!get_version)
+    return;
+  const char *whole = get_version(); /* "3.11.7 (main, ...) [GCC ...]" */
+  char text[32];
+  snprintf(text, sizeof text, "%.*s", (int)strcspn(whole, " "), whole);
+  tscope_info(NULL, TSCOPE_INFO_PYTHON, text, NULL);
+}

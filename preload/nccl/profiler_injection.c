@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who has NCCL's profiler seat. NCCL takes the library that NCCL_PROFILER_PLUGIN names; if it names
+ * none, libnccl-profiler.so if there is one, else its network plugin if that is a profiler too.
+ * Only where all of these are out, and the user asked for it, does NCCL hear of us.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/hook.h"
+#include "resolve/real_dlsym.h"
+
+static bool is_wanted(void) {
+  const char *inside = getenv("TSCOPE_NCCL_INSIDE");
+  return inside && (strcmp(inside, "choices") == 0 || strcmp(inside, "times") == 0);
+}
+
+/* As NCCL itself would load it, or where it has. */
+static bool is_profiler(const char *library, int mode) {
+  void *handle = dlopen && dlclose ? dlopen(library, RTLD_LAZY | mode) : NULL;
+  bool found = false;
+  for (char version = '1'; handle && version <= '9' && !found; version++) {
+    char name[] = "ncclProfiler_v0";
+    name[sizeof name - 2] = version;
+    found = tscope_dlsym(handle, name) != NULL;
+  }
+  if (handle)
+    dlclose(handle);
+  return found;
+}
+
+static bool net_plugin_is_profiler(void) {
+  const char *plugin = getenv("NCCL_NET_PLUGIN");
+  char name[256];
+  snprintf(name, sizeof name, "libnccl-net-%s.so", plugin ? plugin : "");
+  return is_profiler("libnccl-net.so", RTLD_NOLOAD) ||
+         (plugin && (is_profiler(plugin, RTLD_NOLOAD) || is_profiler(name, RTLD_NOLOAD)));
+}
+
+const char *nccl_profiler_seat(const void *caller);
+__attribute__((visibility("hidden"))) const char *nccl_profiler_seat(const void *caller) {
+  (void)caller;
+  if (!is_wanted() || is_profiler("libnccl-profiler.so", 0) || net_plugin_is_profiler())
+    return NULL;
+  return "STATIC_PLUGIN";
+}

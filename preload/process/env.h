@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The configuration of this process, from the variables of env.def.
+ */
+#ifndef TSCOPE_ENV_H
+#define TSCOPE_ENV_H
+
+#include <stdbool.h>
+
+#include "process/env.def"
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { TSCOPE_ENV_TEXT_BYTES = 1024 };
+
+#define TSCOPE_ENV_MEMBER_FLAG(member) bool member;
+#define TSCOPE_ENV_MEMBER_TEXT(member) char member[TSCOPE_ENV_TEXT_BYTES];
+#define TSCOPE_ENV_MEMBER_NUMBER(member) u64 member;
+#define TSCOPE_ENV_MEMBER_SIZE(member) u64 member;
+#define X(member, TYPE, variable, standard, values, doc) TSCOPE_ENV_MEMBER_##TYPE(member)
+struct tscope_env {
+  TSCOPE_ENV(X)
+};
+#undef X
+
+/* Filled when the process wakes, before any family is woken; never changes after that. */
+extern struct tscope_env tscope_env;
+
+/* Copies the environment (environment.h) and reads it, on a thread of the job. A value that makes
+ * no sense is left at its default, with one line. */
+void tscope_env_read(void);
+
+/* A FLAG variable as it is now; for what must be known before the process wakes. */
+bool tscope_env_flag(const char *variable, bool standard);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An API family (NCCL, CUDA runtime, GPU clock, PyTorch, ...) plugs into the shim's life here. The
+ * table of families is in families.c; each member may be NULL.
+ */
+#ifndef TSCOPE_FAMILIES_H
+#define TSCOPE_FAMILIES_H
+
+#include "record/hook.h"
+
+/* Index of a family's slot in tscope_thread.family[]. */
+enum tscope_family_slot {
+  TSCOPE_FAMILY_CUDA,
+  TSCOPE_FAMILY_NCCL,
+  TSCOPE_FAMILY_GPU,
+  TSCOPE_FAMILY_TORCH,
+  TSCOPE_FAMILY_API,
+  TSCOPE_FAMILY_NVTX,
+  TSCOPE_FAMILY_OUTPUT,
+  TSCOPE_FAMILY_LOOK_UPS,
+  TSCOPE_FAMILY_SLOTS
+};
+
+struct tscope_family {
+  const char *name;
+  size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
+  void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
+  void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
+  void (*end)(struct tscope_thread *thread);  /* once, at orderly process end */
+};
+
+extern const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS];
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/lock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/hook.h"
+
+enum { PATIENCE_NS = 1000000000, AFTER_GIVEN_UP_NS = 1000000, LOOK_AGAIN_NS = 10000000 };
+
+#define LOCK_AWAITED 0x80000000u /* no thread id has this bit */
+
+__thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
+
+static u64 now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec;
+}
+
+static bool replace(struct tscope_lock *lock, u32 *seen, u32 by) {
+  return __atomic_compare_exchange_n(&lock->holder, seen, by, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED);
+}
+
+static bool is_of_this_process(u32 thread) {
+  return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
+}
+
+/* Sleeps until the holder wakes us, or it is time to look again. */
+static void sleep_on(struct tscope_lock *lock, u32 seen, u64 until) {
+  u64 now = now_ns(), ns = until > now ? until - now : 0;
+  struct timespec time = {.tv_nsec = (long)(ns < LOOK_AGAIN_NS ? ns : LOOK_AGAIN_NS)};
+  syscall(SYS_futex, &lock->holder, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
+}
+
+/* Somebody else has it, as far as `seen` says. */
+static bool wait_for(struct tscope_lock *lock, u32 self, u64 patience_ns) {
+  u32 seen = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&lock->given_up, __ATOMIC_RELAXED) && patience_ns > AFTER_GIVEN_UP_NS)
+    patience_ns = AFTER_GIVEN_UP_NS;
+  u64 until = now_ns() + patience_ns;
+  for (;;) {
+    u32 holder = seen & ~LOCK_AWAITED;
+    if (holder == self)
+      return false;
+    if (!holder || !is_of_this_process(holder)) {
+      /* Others may be asleep as well, whom we shall have to wake. */
+      if (replace(lock, &seen, self | LOCK_AWAITED))
+        return true;
+      continue;
+    }
+    if (now_ns() >= until)
+      break;
+    if (!(seen & LOCK_AWAITED) && !replace(lock, &seen, seen | LOCK_AWAITED))
+      continue;
+    sleep_on(lock, holder | LOCK_AWAITED, until);
+    seen = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
+  }
+  if (patience_ns)
+    __atomic_store_n(&lock->given_up, 1, __ATOMIC_RELAXED);
+  return false;
+}
+
+bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns) {
+  u32 self = (u32)syscall(SYS_gettid), nobody = 0;
+  tscope_locks_held++; /* first: a handler that comes in between must see it */
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  if (__builtin_expect(replace(lock, &nobody, self), 1))
+    return true;
+  int saved = errno;
+  bool locked = wait_for(lock, self, patience_ns);
+  errno = saved;
+  if (!locked)
+    tscope_locks_held--;
+  return locked;
+}
+
+bool tscope_lock(struct tscope_lock *lock) {
+  bool locked = tscope_lock_within(lock, PATIENCE_NS);
+  if (!locked)
+    tscope_lose(TSCOPE_LOSS_LOCKED, 1);
+  return locked;
+}
+
+void tscope_unlock(struct tscope_lock *lock) {
+  __atomic_store_n(&lock->given_up, 0, __ATOMIC_RELAXED);
+  if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED) {
+    int saved = errno;
+    syscall(SYS_futex, &lock->holder, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+  }
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  tscope_locks_held--;
+}

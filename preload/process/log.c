@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Words on stderr. A line is written only where that can neither block nor raise SIGPIPE.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "process/env.h"
+#include "record/hook.h"
+
+/* A pipe that nobody reads any more must not kill the job by SIGPIPE on our account. */
+static void write_quietly(const char *line, size_t bytes) {
+  struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+  if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
+    return;
+  sigset_t pipe_signal, before, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  if (sigprocmask(SIG_BLOCK, &pipe_signal, &before) != 0)
+    return;
+  sigpending(&pending);
+  if (write(STDERR_FILENO, line, bytes) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+    while (sigtimedwait(&pipe_signal, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+      ;
+  sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void tscope_say(int level, const char *format, ...) {
+  if (level > 0 && (u64)level > tscope_env.verbose)
+    return;
+  int saved = errno;
+  char line[512] = "tscope: ";
+  const int prefix = 8;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(line + prefix, sizeof line - (size_t)prefix - 1, format, arguments);
+  va_end(arguments);
+  if (length >= 0) {
+    size_t bytes = (size_t)prefix + (size_t)length;
+    if (bytes > sizeof line - 2)
+      bytes = sizeof line - 2;
+    line[bytes++] = '\n';
+    write_quietly(line, bytes);
+  }
+  errno = saved;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "record/tick_clock.h"
+#include "process/families.h"
+#include "facts/identity.h"
+#include "process/lock.h"
+#include "record/process_trace.h"
+#include "record/chunk_pool.h"
+#include "record/thread.h"
+#include "record/self_cost.h"
+#include "process/workers.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* Until the process wakes, and where it never does. */
+static struct tscope_live dormant;
+struct tscope_live *tscope_live = &dormant;
+
+static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
+
+static u8 load(const u8 *flag) {
+  return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+
+void tscope_lose(enum tscope_loss reason, u64 records) {
+  u64 *lost = tscope_store.header ? tscope_store.header->lost : lost_before_wake;
+  __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
+}
+
+void tscope_lose_early(void) {
+  for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
+    u64 lost = __atomic_exchange_n(&lost_before_wake[reason], 0, __ATOMIC_RELAXED);
+    if (lost)
+      tscope_lose((enum tscope_loss)reason, lost);
+  }
+}
+
+void tscope_turn_off(const char *why) {
+  u8 was = __atomic_exchange_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
+  if (!why || !*why || (!was && !load(&tscope_live->waking)))
+    return;
+  tscope_say(0, "off: %s", why);
+  if (was)
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
+}
+
+/* Kernels before 4.14 cannot wipe a page, and emulators of them say that they have and do not. */
+static void go_dormant_in_child(void) {
+  *tscope_live = (struct tscope_live){0};
+}
+
+/* Puts a live page in place of the dormant one. The thread whose page it is gets to wake the
+ * process. Fork children inherit the page, wiped: that is how they know that they are children of
+ * an awake process, and stay dormant. */
+static bool elect(void) {
+  static bool hopeless;
+  const size_t page = 4096;
+  if (__atomic_load_n(&hopeless, __ATOMIC_RELAXED))
+    return false;
+  void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    __atomic_store_n(&hopeless, true, __ATOMIC_RELAXED);
+    return false;
+  }
+  madvise(memory, page, MADV_WIPEONFORK);
+  pthread_atfork(NULL, NULL, go_dormant_in_child);
+  struct tscope_live *live = memory, *none = &dormant;
+  live->waking = 1;
+  if (__atomic_compare_exchange_n(&tscope_live, &none, live, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_RELAXED))
+    return true;
+  munmap(memory, page);
+  return false;
+}
+
+/* Orderly process end. Runs in whatever thread called exit(), and only in the process that woke. */
+static void end(void) {
+  static bool ended;
+  if (!load(&tscope_live->on) || tscope_locks_held ||
+      __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
+    return;
+  int saved = errno;
+  bool quiet = tscope_ticker_stop();
+  struct tscope_thread *thread = quiet ? tscope_thread_here() : NULL;
+  if (thread) {
+    const void *guard = thread->guard;
+    thread->guard = (const void *)UINTPTR_MAX;
+    for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+      if (tscope_families[i] && tscope_families[i]->end)
+        tscope_families[i]->end(thread);
+    thread->guard = guard;
+  }
+  __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
+  if (tscope_helper_stop()) {
+    tscope_totals_write();
+    tscope_supply_close();
+  }
+  __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
+                   __ATOMIC_RELAXED);
+  errno = saved;
+}
+
+void tscope_register_end(void) {
+  atexit(end);
+}
+
+static void wake_families(struct tscope_thread *thread) {
+  thread->guard = (const void *)UINTPTR_MAX;
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+    if (tscope_families[i] && tscope_families[i]->wake)
+      tscope_families[i]->wake(thread);
+  thread->guard = NULL;
+}
+
+/* Called by the elected thread. */
+static bool wake(void) {
+  const char *why = "";
+  tscope_thread_busy();
+  bool awake = tscope_may_wake() && tscope_workers_start(&why);
+  tscope_thread_idle();
+  if (!awake) {
+    tscope_turn_off(why);
+    __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
+    return false;
+  }
+  tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
+  __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
+  tscope_say(1, "trace in %s", tscope_store.path);
+  tscope_provenance_write_python();
+  struct tscope_thread *thread = tscope_thread_here();
+  if (thread)
+    wake_families(thread);
+  __atomic_store_n(&tscope_live->waking, 0, __ATOMIC_RELEASE);
+  return load(&tscope_live->on);
+}
+
+/* Another thread is waking the process and is done within milliseconds. The first calls of a
+ * training thread make its communicators known, so they wait, but not for ever. */
+static bool wait_until_awake(void) {
+  for (int i = 0; i < 2000 && load(&tscope_live->waking) && !load(&tscope_live->on); i++)
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  return load(&tscope_live->on);
+}
+
+static bool awake(enum tscope_wake wakes) {
+  struct tscope_live *live = __atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE);
+  if (TSCOPE_LIKELY(load(&live->on)))
+    return true;
+  if (wakes == TSCOPE_QUIET)
+    return false;
+  if (live == &dormant && elect())
+    return wake();
+  live = __atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE);
+  if (!load(&live->waking) || !tscope_thread_busy())
+    return false;
+  bool now = wait_until_awake();
+  if (!now && load(&live->waking))
+    tscope_lose(TSCOPE_LOSS_REENTRY, 1);
+  tscope_thread_idle();
+  return now;
+}
+
+struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const void *frame) {
+  int saved = errno;
+  struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
+  if (thread && thread->guard && (const char *)frame < (const char *)thread->guard)
+    thread = NULL;
+  if (thread) {
+    thread->guard = frame;
+    thread->launches_inside = false;
+  }
+  errno = saved;
+  return thread;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From dormant to awake: configuration, clocks, the trace file, and the facts of the process.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "record/tick_clock.h"
+#include "facts/directory.h"
+#include "process/env.h"
+#include "facts/identity.h"
+#include "process/process.h"
+#include "record/trace_definitions.h"
+#include "record/process_trace.h"
+#include "record/chunk_pool.h"
+#include "record/thread.h"
+#include "record/self_cost.h"
+
+/* All of this runs on the helper's stack. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
+
+static void fill_header(struct tscope_file_header *header, const struct tscope_identity *identity,
+                        u32 detail_max) {
+  struct tscope_anchor_record now = {0};
+  tscope_clock_anchor(&now);
+  *header = (struct tscope_file_header){
+      .version_major = TSCOPE_VERSION_MAJOR,
+      .version_minor = TSCOPE_VERSION_MINOR,
+      .byte_order_mark = TSCOPE_BYTE_ORDER_MARK,
+      .header_bytes = TSCOPE_HEADER_BYTES,
+      .chunk_bytes = TSCOPE_CHUNK_BYTES,
+      .tick_source = tscope_clock.source,
+      .tick_shift = tscope_clock.shift,
+      .tick_hz = tscope_clock.hz,
+      .pid = (u32)getpid(),
+      .rank = identity->rank,
+      .world_size = identity->world_size,
+      .local_rank = identity->local_rank,
+      .start_ticks = now.ticks,
+      .start_monotonic_ns = now.monotonic_ns,
+      .start_realtime_ns = now.realtime_ns,
+      .detail_cap_chunks = detail_max,
+  };
+  memcpy(header->magic, TSCOPE_MAGIC, sizeof header->magic);
+  snprintf(header->host, sizeof header->host, "%s", identity->host);
+  snprintf(header->run, sizeof header->run, "%s", identity->run);
+}
+
+/* `directory` as an absolute path: the job may change its working directory later. */
+static bool absolute(char *path, size_t bytes, const char *directory) {
+  if (directory[0] == '/')
+    return (size_t)snprintf(path, bytes, "%s", directory) < bytes;
+  char here[PATH_MAX];
+  return getcwd(here, sizeof here) &&
+         (size_t)snprintf(path, bytes, "%s/%s", here, directory) < bytes;
+}
+
+static u32 chunks_of(u64 bytes, u32 least) {
+  const u32 most = 1u << 24; /* 1 TiB of chunks */
+  u64 chunks = bytes / TSCOPE_CHUNK_BYTES;
+  return chunks < least ? least : chunks > most ? most : (u32)chunks;
+}
+
+static bool open_trace(const struct tscope_identity *identity, char *why, size_t bytes) {
+  u32 detail_max = chunks_of(tscope_env.detail_max, 0);
+  u32 spine_max = chunks_of(tscope_env.spine_max, 4);
+  struct tscope_file_header header;
+  fill_header(&header, identity, detail_max);
+  char directory[PATH_MAX], path[PATH_MAX + 256], name[200];
+  if (!absolute(directory, sizeof directory, tscope_env.dir)) {
+    snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", tscope_env.dir);
+    return false;
+  }
+  int fd = tscope_directory_open(directory, identity->run, why, bytes);
+  if (fd < 0)
+    return false;
+  snprintf(path, sizeof path, "%s/%s", directory, identity->run);
+  snprintf(name, sizeof name, "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
+           (unsigned long long)header.start_ticks);
+  tscope_store.disk_free = tscope_env.disk_free;
+  int error = tscope_supply_init(detail_max, spine_max);
+  if (!error)
+    error = tscope_store_create(fd, path, name, &header, detail_max + spine_max);
+  close(fd);
+  if (error) {
+    snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, strerror(-error));
+    return false;
+  }
+  tscope_supply_refill();
+  if (!tscope_queue_length(&tscope_supply.ready)) {
+    snprintf(why, bytes, "no room for a trace in %.300s; free some, or set TSCOPE_DIR", path);
+    unlink(tscope_store.path);
+    return false;
+  }
+  return true;
+}
+
+bool tscope_may_wake(void) {
+  if (getauxval(AT_SECURE))
+    return false;
+  tscope_env_read();
+  return tscope_env.enabled;
+}
+
+bool tscope_wake(u64 began_ns, char *why, size_t bytes) {
+  struct tscope_identity identity;
+  tscope_identify(&identity);
+  tscope_clock_choose();
+  if (!open_trace(&identity, why, bytes))
+    return false;
+  int error = tscope_registry_init();
+  if (!error)
+    error = tscope_threads_init();
+  if (!error) {
+    tscope_registry_write_thread(0, (u32)getpid(), "tscope");
+    tscope_registry_write_schema();
+    tscope_provenance_write(&identity);
+    tscope_totals_init(tscope_clock_ns(CLOCK_MONOTONIC) - began_ns);
+  }
+  if (error) {
+    snprintf(why, bytes, "cannot start (%s)", strerror(-error));
+    unlink(tscope_store.path);
+    return false;
+  }
+  return true;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a hook needs, and the whole of the hot path. A hook reads
+ *
+ *   struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
+ *   if (!thread)
+ *     return real(...);                         // dormant, off, or called from another hook
+ *   u64 start = tscope_ticks();
+ *   result = real(...);
+ *   struct tscope_launch_record *launch =
+ *       tscope_reserve(thread, &thread->detail, start, TSCOPE_REC_LAUNCH, stream, sizeof *launch);
+ *   if (launch) {
+ *     launch->dur = tscope_dur(thread, start);
+ *     launch->shape = shape;
+ *     tscope_commit(&thread->detail, sizeof *launch);
+ *   }
+ *   tscope_leave(thread);
+ *
+ * The thread's state is the proof that recording is allowed: every recording function takes it
+ * and only tscope_enter() gives it. No lock, system call or allocation happens here; a record
+ * becomes visible with the one release store in tscope_commit().
+ */
+#ifndef TSCOPE_HOOK_H
+#define TSCOPE_HOOK_H
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "format/tscope_format.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#define TSCOPE_EXPORT __attribute__((visibility("default")))
+#define TSCOPE_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TSCOPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TSCOPE_NOINLINE __attribute__((noinline, cold))
+/* For what a sanitizer's runtime calls before it is set up itself. */
+#define TSCOPE_NOT_SANITIZED __attribute__((no_sanitize("address", "thread", "undefined")))
+
+/* Everything below is the shim's own: reached without the indirection that exported names need. */
+#pragma GCC visibility push(hidden)
+
+/* Whether a call may wake a dormant process. Only calls that a training process alone makes do. */
+enum tscope_wake { TSCOPE_QUIET, TSCOPE_WAKES };
+
+/* The chunk that a thread is filling for one home. `base` and `committed` mirror the chunk header
+ * so that the hot path reads this cache line only. */
+struct tscope_writer {
+  u8 *cursor;
+  u8 *limit; /* a record begins and, but for the word of a long duration, ends before it */
+  u64 base;
+  u64 committed;
+  struct tscope_chunk_header *chunk;
+  u32 sequence;
+  u8 home;  /* enum tscope_home */
+  u8 clock; /* enum tscope_chunk_clock */
+  u8 shift; /* what makes the clock's readings its units */
+};
+
+struct tscope_thread {
+  const void *guard; /* frame of the outermost hook in progress; see tscope_enter() */
+  u32 tick_shift;
+  u32 number;
+  struct tscope_writer detail;
+  struct tscope_writer spine;
+  bool launches_inside; /* in a hooked call of a library that launches kernels past every other
+                           hook: those are recorded although the guard is set */
+  u8 way;                  /* enum tscope_way by which the hooked call in progress came */
+  const void *real;        /* ... and the function that it goes on to */
+  u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
+  u32 chunks[2];   /* chunks begun so far, spine and detail */
+  struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
+  void *family[8];               /* per-family memory, made at thread set-up; see families.h */
+} __attribute__((aligned(64)));
+
+/* One page that the kernel wipes in every fork child, however the child was made: `on` reads 0
+ * there, so a child is dormant from its first instruction. */
+struct tscope_live {
+  u8 on;
+  u8 waking; /* a thread is at work to set `on` */
+};
+
+extern __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
+extern struct tscope_live *tscope_live;
+extern u8 tscope_tick_shift;
+
+/* Raw tick clock of this process. Never fails. */
+u64 tscope_ticks_slow(void);
+extern bool tscope_ticks_are_monotonic_clock;
+
+static inline u64 tscope_ticks(void) {
+#if defined(__x86_64__)
+  if (TSCOPE_LIKELY(!tscope_ticks_are_monotonic_clock))
+    return __rdtsc();
+#elif defined(__aarch64__)
+  if (TSCOPE_LIKELY(!tscope_ticks_are_monotonic_clock)) {
+    u64 ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+  }
+#endif
+  return tscope_ticks_slow();
+}
+
+/* Whether this process records, as far as this thread has heard. */
+static inline bool tscope_is_live(void) {
+  return __atomic_load_n(&__atomic_load_n(&tscope_live, __ATOMIC_RELAXED)->on, __ATOMIC_RELAXED);
+}
+
+/* Sets up the process and the thread where that is due. NULL when recording is not possible;
+ * errno is preserved. */
+struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const void *frame);
+
+/* Where the caller's stack ended when it called the function that this is written in: the same for
+ * all that one function calls, and lower for what those call. (The frame address is not that: it
+ * lies a frame's size lower on aarch64.) */
+#define TSCOPE_FRAME() ((const char *)__builtin_dwarf_cfa())
+
+/* The thread's state, or NULL when the caller must only forward the call. The guard holds the
+ * frame of the outermost hook, so that a call made by a hooked library from inside a
+ * hooked call is not recorded twice, and so that a longjmp or an exception over a hook leaves no
+ * stale guard: a frame above the guarded one proves that the guarded one is gone. */
+__attribute__((always_inline)) static inline struct tscope_thread *
+tscope_enter(enum tscope_wake wake) {
+  const char *frame = TSCOPE_FRAME();
+  struct tscope_thread *thread = tscope_self;
+  if (TSCOPE_UNLIKELY(!thread || !tscope_is_live()))
+    return tscope_enter_slow(wake, frame);
+  if (TSCOPE_UNLIKELY(thread->guard && frame < (const char *)thread->guard))
+    return NULL;
+  thread->guard = frame;
+  thread->launches_inside = false; /* an exception may have left it */
+  return thread;
+}
+
+/* The thread's state for a kernel launched from inside a hooked call that lets them be recorded;
+ * else NULL. The guard stays as it is: do not leave. */
+__attribute__((always_inline)) static inline struct tscope_thread *tscope_enter_inside(void) {
+  struct tscope_thread *thread = tscope_self;
+  return thread && thread->launches_inside && tscope_is_live() ? thread : NULL;
+}
+
+static inline void tscope_leave(struct tscope_thread *thread) {
+  thread->guard = NULL;
+}
+
+/* Gets the writer a chunk with room for `bytes` whose base lets `units` be expressed. NULL when
+ * none is to be had; the loss is then counted. */
+void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
+                          u8 type, u16 tag, u32 bytes);
+
+/* Room for one record of `bytes` (a multiple of 8) that starts at `start` (raw ticks, or
+ * nanoseconds for a writer on CLOCK_MONOTONIC), header filled in. NULL when it cannot be recorded.
+ * Nothing is visible until tscope_commit(). At most one reservation per writer is open. */
+__attribute__((always_inline)) static inline void *tscope_reserve(struct tscope_thread *thread,
+                                                                  struct tscope_writer *writer,
+                                                                  u64 start, u8 type, u16 tag,
+                                                                  u32 bytes) {
+  u64 units = start >> writer->shift;
+  u64 relative = units - writer->base;
+  if (TSCOPE_UNLIKELY(writer->limit - writer->cursor < (ptrdiff_t)bytes || relative > UINT32_MAX))
+    return tscope_reserve_slow(thread, writer, units, type, tag, bytes);
+  struct tscope_record *record = (struct tscope_record *)writer->cursor;
+  *record = (struct tscope_record){
+      .type = type, .words = (u8)(bytes / 8), .tag = tag, .time = (u32)relative};
+  return record;
+}
+
+__attribute__((always_inline)) static inline void tscope_commit(struct tscope_writer *writer,
+                                                                u32 bytes) {
+  writer->cursor += bytes;
+  writer->committed += (1ull << 32) + bytes;
+  __atomic_store_n(&writer->chunk->committed, writer->committed, __ATOMIC_RELEASE);
+}
+
+/* Readies a further writer of this thread, for records of a home on another clock than the thread's
+ * own two, such as GPU spans in nanoseconds. It lives in the thread's family memory, gets its first
+ * chunk when it is first reserved from, and shares the thread's chunk numbering for its home. Spans
+ * of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC leaves room on both
+ * sides of the record it is made for. */
+static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_home home,
+                                      enum tscope_chunk_clock clock) {
+  *writer = (struct tscope_writer){.home = (u8)home,
+                                   .clock = (u8)clock,
+                                   .shift = clock == TSCOPE_CLOCK_TICKS ? tscope_tick_shift : 0};
+}
+
+/* Elapsed chunk units since `start`, for a u32 duration field. A duration that does not fit is
+ * TSCOPE_DUR_LONG; use tscope_commit_long() for the record then. */
+static inline u32 tscope_dur(const struct tscope_thread *thread, u64 start) {
+  u64 units = (tscope_ticks() - start) >> thread->tick_shift;
+  return TSCOPE_LIKELY(units < TSCOPE_DUR_LONG) ? (u32)units : TSCOPE_DUR_LONG;
+}
+
+/* tscope_commit() for a record whose u32 `dur`, the first field after the header, saturated: adds
+ * the whole duration as one more word. Every chunk keeps that word free behind the last record. */
+static inline void tscope_commit_long(struct tscope_writer *writer, u32 bytes, u64 dur) {
+  struct tscope_record *record = (struct tscope_record *)writer->cursor;
+  record->words++;
+  *(u64 *)(void *)(writer->cursor + bytes) = dur;
+  tscope_commit(writer, bytes + 8);
+}
+
+/* Sets `dur`, the u32 right after the header of the record reserved in `writer`, to the time since
+ * `start`, and commits the record, longer by a word where the duration needs it. */
+__attribute__((always_inline)) static inline void
+tscope_commit_dur(const struct tscope_thread *thread, struct tscope_writer *writer, u32 bytes,
+                  u64 start) {
+  u64 units = (tscope_ticks() - start) >> thread->tick_shift;
+  u32 *dur = (u32 *)(void *)(writer->cursor + sizeof(struct tscope_record));
+  if (TSCOPE_LIKELY(units < TSCOPE_DUR_LONG)) {
+    *dur = (u32)units;
+    tscope_commit(writer, bytes);
+  } else {
+    *dur = TSCOPE_DUR_LONG;
+    tscope_commit_long(writer, bytes, units);
+  }
+}
+
+/* Opens a spine span whose u64 `dur` says TSCOPE_DUR_PENDING until tscope_span_close(). The record
+ * is committed before this returns, so a killed process shows what it was in. `record` is the
+ * whole struct with everything but its header and dur filled in; dur must be the first field
+ * after the header. Returns where dur lives, or NULL. Spine chunks are never recycled, so the
+ * pointer stays good until the process ends. */
+u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
+                      u32 bytes);
+
+static inline void tscope_span_close(const struct tscope_thread *thread, u64 *dur, u64 start) {
+  if (dur)
+    __atomic_store_n(dur, (tscope_ticks() - start) >> thread->tick_shift, __ATOMIC_RELEASE);
+}
+
+/* Commits a whole record to the spine in one go; for rare records. False when lost. */
+bool tscope_spine(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
+                  u32 bytes);
+
+/* Number of an interned string; 0 for NULL, or when the table is full. Writes a STRING record the
+ * first time. Takes a lock only threads interning at the same time contend for: never call it
+ * once per event. */
+u32 tscope_string(struct tscope_thread *thread, const char *text);
+u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes);
+
+/* Writes one fact about the process; `value` NULL is ignored. */
+void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char *value,
+                 const char *detail);
+
+/* A function to be found at run time; zero-initialised but for its names. */
+struct tscope_symbol {
+  const char *name;
+  const char *const *sonames; /* NULL-terminated, tried last with RTLD_NOLOAD */
+  void *address;
+};
+
+/* The real function behind a hook: next in the search order, else from the libraries that the
+ * caller of the hook links, else from an already loaded library of a known soname. NULL when
+ * there is none: return an error of the API's own kind then. Preserves errno and dlerror state is
+ * not promised. */
+void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address);
+
+static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *return_address) {
+  void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
+  return TSCOPE_LIKELY(address != NULL) ? address : tscope_resolve_slow(symbol, return_address);
+}
+
+/* The ways to a hooked function of a library that a process may hold several copies of: by the
+ * linker, which binds to tscope's exported wrapper; or by a look-up of its name in a library's
+ * handle, which is answered with a second wrapper. Each has its own function behind it, so that a
+ * call goes on to the copy that its caller meant. */
+enum tscope_way { TSCOPE_LINKED, TSCOPE_FOUND, TSCOPE_WAYS };
+
+/* tscope_resolve() for these: where a library is there several times, what the linker would have
+ * bound this caller to. */
+void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_address);
+
+static inline void *tscope_resolve_copy(struct tscope_symbol *symbol, const void *return_address) {
+  void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
+  return TSCOPE_LIKELY(address != NULL) ? address
+                                        : tscope_resolve_copy_slow(symbol, return_address);
+}
+
+/* A function of the same copy of the library as the one that the hooked call in progress goes on
+ * to, for questions about its handles: `symbols` has one for each way. `thread` may be NULL: then no
+ * hooked call is in progress. NULL if there is no such function. */
+void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread);
+
+static inline void *tscope_ask(struct tscope_symbol symbols[TSCOPE_WAYS],
+                               const struct tscope_thread *thread) {
+  struct tscope_symbol *symbol = &symbols[thread ? thread->way : TSCOPE_LINKED];
+  void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
+  return TSCOPE_LIKELY(address != NULL) ? address : tscope_ask_slow(symbol, thread);
+}
+
+#define TSCOPE_QUESTION(name_, sonames_)                                                           \
+  { {.name = (name_), .sonames = (sonames_)}, {.name = (name_), .sonames = (sonames_)}, }
+
+/* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
+void tscope_lose(enum tscope_loss reason, u64 records);
+
+/* The GPU clock source's own clock in nanoseconds, for ANCHOR records; NULL where there is none.
+ * Set with release order once it can be called from any thread. */
+extern u64 (*tscope_gpu_clock_now)(void);
+
+/* Turns tscope off in this process for good, with one line on stderr saying why. */
+void tscope_turn_off(const char *why);
+
+/* One line on stderr if TSCOPE_VERBOSE allows it; level 0 always prints. */
+void tscope_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#pragma GCC visibility pop
+
+#endif

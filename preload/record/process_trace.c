@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/process_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "process/env.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+struct tscope_store tscope_store;
+
+static off_t offset_of(u32 chunk) {
+  return (off_t)TSCOPE_HEADER_BYTES + (off_t)chunk * TSCOPE_CHUNK_BYTES;
+}
+
+/* Gives [from, to) of the file blocks of its own, so that no later store can find the disk full. */
+static int allocate(int fd, off_t from, off_t to) {
+  /* Beyond this limit the kernel answers with a signal that ends the job. */
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      (u64)to > (u64)limit.rlim_cur)
+    return -EFBIG;
+  int failed;
+  do
+    failed = fallocate(fd, 0, from, to - from);
+  while (failed && errno == EINTR);
+  if (!failed)
+    return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS)
+    return -errno;
+  static const u8 zeros[16384];
+  while (from < to) {
+    size_t bytes = (size_t)(to - from) < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
+    ssize_t written = pwrite(fd, zeros, bytes, from);
+    if (written < 0 && errno != EINTR)
+      return -errno;
+    if (written > 0)
+      from += written;
+  }
+  return 0;
+}
+
+/* Whether the disk has room for `bytes` more and would keep its margin. Where the file system
+ * cannot tell, allocation itself is the judge. */
+static bool leaves_margin(int fd, u64 bytes) {
+  struct statvfs disk;
+  if (fstatvfs(fd, &disk) != 0 || disk.f_blocks == 0)
+    return true;
+  u64 unit = disk.f_frsize ? disk.f_frsize : disk.f_bsize;
+  u64 margin = (u64)disk.f_blocks * unit / 20;
+  if (margin > tscope_store.disk_free)
+    margin = tscope_store.disk_free;
+  return (u64)disk.f_bavail * unit >= margin + bytes;
+}
+
+/* Takes the page faults of fresh chunks here instead of in the job's threads. */
+static void prefault(u32 first, u32 count) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  u8 *from = (u8 *)tscope_store_chunk(first);
+  u8 *to = from + (size_t)count * TSCOPE_CHUNK_BYTES;
+  u8 *aligned = (u8 *)((uintptr_t)from & ~(page - 1));
+  if (madvise(aligned, (size_t)(to - aligned), MADV_POPULATE_WRITE) == 0)
+    return;
+  for (u8 *at = from; at < to; at += page)
+    *(volatile u8 *)at = 0;
+  *(volatile u8 *)(to - 1) = 0; /* where pages are larger than the header, a page more */
+}
+
+u32 tscope_store_grow(u32 wanted, u32 *first) {
+  u32 got = 0;
+  int fd = -1;
+  u32 have = tscope_store.chunks;
+  if (wanted > tscope_store.chunks_max - have)
+    wanted = tscope_store.chunks_max - have;
+  if (!wanted)
+    goto out;
+  /* By name each time, and only if the name still means our file. */
+  fd = open(tscope_store.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  struct statx info;
+  if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0 ||
+      info.stx_ino != tscope_store.inode ||
+      ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) != tscope_store.device)
+    goto out;
+  for (; wanted; wanted /= 2)
+    if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) &&
+        allocate(fd, offset_of(have), offset_of(have + wanted)) == 0)
+      break;
+  if (!wanted)
+    goto out;
+  prefault(have, wanted);
+  *first = have;
+  got = wanted;
+  __atomic_store_n(&tscope_store.chunks, have + wanted, __ATOMIC_RELEASE);
+  __atomic_store_n(&tscope_store.header->chunks, have + wanted, __ATOMIC_RELAXED);
+out:
+  if (fd >= 0)
+    close(fd);
+  __atomic_store_n(&tscope_store.full, got == 0, __ATOMIC_RELAXED);
+  return got;
+}
+
+void tscope_store_cut(u32 chunks) {
+  int fd = open(tscope_store.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  struct statx info;
+  if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
+      info.stx_ino == tscope_store.inode && chunks < tscope_store.chunks) {
+    __atomic_store_n(&tscope_store.header->chunks, chunks, __ATOMIC_RELAXED);
+    if (ftruncate(fd, offset_of(chunks)) == 0)
+      tscope_store.chunks = chunks;
+  }
+  if (fd >= 0)
+    close(fd);
+  tscope_store.chunks_max = tscope_store.chunks;
+}
+
+int tscope_store_create(int directory_fd, const char *directory, const char *name,
+                        const struct tscope_file_header *header, u32 chunks_max) {
+  char unfinished[256];
+  struct tscope_store *store = &tscope_store;
+  if ((size_t)snprintf(unfinished, sizeof unfinished, ".%s.new", name) >= sizeof unfinished ||
+      (size_t)snprintf(store->path, sizeof store->path, "%s/%s", directory, name) >=
+          sizeof store->path)
+    return -ENAMETOOLONG;
+  int fd =
+      openat(directory_fd, unfinished, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return -errno;
+  int error = 0;
+  void *map = MAP_FAILED;
+  size_t bytes = TSCOPE_HEADER_BYTES + (size_t)chunks_max * TSCOPE_CHUNK_BYTES;
+  struct statx info;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0) {
+    error = -errno;
+    goto out;
+  }
+  store->inode = info.stx_ino;
+  store->device = (u64)info.stx_dev_major << 32 | info.stx_dev_minor;
+  error = leaves_margin(fd, TSCOPE_HEADER_BYTES) ? allocate(fd, 0, TSCOPE_HEADER_BYTES) : -ENOSPC;
+  if (error)
+    goto out;
+  map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (map == MAP_FAILED) {
+    error = -errno;
+    goto out;
+  }
+  memcpy(map, header, sizeof *header);
+  store->header = map;
+  store->chunks_max = chunks_max;
+  if (renameat(directory_fd, unfinished, directory_fd, name) != 0) {
+    error = -errno;
+    store->header = NULL;
+  }
+out:
+  if (error) {
+    if (map != MAP_FAILED)
+      munmap(map, bytes);
+    unlinkat(directory_fd, unfinished, 0);
+  }
+  close(fd);
+  return error;
+}

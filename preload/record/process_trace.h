@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The trace file of this process: its header page and its chunks, mapped in one piece. The whole of
+ * the greatest size is mapped at once; what is not yet in the file is never touched. The file grows
+ * only by allocated blocks, since a store into a hole of a full disk would end the job by SIGBUS.
+ * No descriptor is kept: the job may close or reuse any number.
+ */
+#ifndef TSCOPE_STORE_H
+#define TSCOPE_STORE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+struct tscope_store {
+  struct tscope_file_header *header;
+  u32 chunks_max; /* what the mapping has room for */
+  u32 chunks;     /* what is in the file, and may be touched by who has acquired it */
+  bool full;      /* the last attempt to grow failed */
+  u64 disk_free;  /* bytes to leave on the disk */
+  u64 device, inode;
+  char path[2048];
+};
+extern struct tscope_store tscope_store;
+
+/* Makes `directory`/`name` (directory_fd is that directory) from `header`, with the header page and
+ * the first chunks in it, and maps it. 0 or a negative errno. */
+int tscope_store_create(int directory_fd, const char *directory, const char *name,
+                        const struct tscope_file_header *header, u32 chunks_max);
+
+/* The two below are for one thread at a time.
+ *
+ * Appends up to `wanted` chunks of zeros, ready to be written without a page fault. Returns how
+ * many; the first one's number in *first. */
+u32 tscope_store_grow(u32 wanted, u32 *first);
+
+/* Takes chunks from number `chunks` on off the end of the file. They must be in nobody's hands. */
+void tscope_store_cut(u32 chunks);
+
+static inline struct tscope_chunk_header *tscope_store_chunk(u32 number) {
+  return (struct tscope_chunk_header *)(void *)((u8 *)tscope_store.header + TSCOPE_HEADER_BYTES +
+                                                (size_t)number * TSCOPE_CHUNK_BYTES);
+}
+
+static inline u32 tscope_store_number(const struct tscope_chunk_header *chunk) {
+  return (
+      u32)(((size_t)((const u8 *)chunk - (const u8 *)tscope_store.header) - TSCOPE_HEADER_BYTES) /
+           TSCOPE_CHUNK_BYTES);
+}
+
+#pragma GCC visibility pop
+
+#endif

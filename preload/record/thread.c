@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/tick_clock.h"
+#include "process/families.h"
+#include "process/lock.h"
+#include "record/trace_definitions.h"
+
+__thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
+
+/* Inside tscope, or past the end of its life as a recording thread. */
+static __thread bool busy __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t at_thread_end;
+static struct tscope_lock lock;
+static struct tscope_thread *free_seats[TSCOPE_SEATS];
+static u32 seats, seats_free;
+
+bool tscope_thread_busy(void) {
+  bool was = busy;
+  busy = true;
+  return !was;
+}
+
+void tscope_thread_idle(void) {
+  busy = false;
+}
+
+static size_t aligned(size_t bytes) {
+  return (bytes + 63) & ~(size_t)63;
+}
+
+static size_t family_bytes(void) {
+  size_t bytes = 0;
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+    if (tscope_families[i])
+      bytes += aligned(tscope_families[i]->thread_bytes);
+  return bytes;
+}
+
+static struct tscope_thread *new_seat(void) {
+  if (seats == TSCOPE_SEATS)
+    return NULL;
+  u8 *memory = mmap(NULL, sizeof(struct tscope_thread) + family_bytes(), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return NULL;
+  struct tscope_thread *thread = (struct tscope_thread *)(void *)memory;
+  memory += sizeof *thread;
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++) {
+    if (!tscope_families[i] || !tscope_families[i]->thread_bytes)
+      continue;
+    thread->family[i] = memory;
+    memory += aligned(tscope_families[i]->thread_bytes);
+  }
+  thread->number = ++seats;
+  thread->tick_shift = tscope_clock.shift;
+  tscope_writer_init(&thread->detail, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&thread->spine, TSCOPE_SPINE, TSCOPE_CLOCK_TICKS);
+  return thread;
+}
+
+static struct tscope_thread *take_seat(void) {
+  if (!tscope_lock(&lock))
+    return NULL;
+  struct tscope_thread *thread = seats_free ? free_seats[--seats_free] : new_seat();
+  tscope_unlock(&lock);
+  return thread;
+}
+
+/* The thread's own chunks stay with the seat; families start afresh with the next thread. */
+static void leave_seat(void *seat) {
+  struct tscope_thread *thread = seat;
+  busy = true;
+  tscope_self = NULL;
+  if (!tscope_is_live())
+    return;
+  for (size_t i = 0; i < sizeof thread->more / sizeof *thread->more; i++) {
+    if (thread->more[i])
+      tscope_writer_retire(thread->more[i]);
+    thread->more[i] = NULL;
+  }
+  thread->guard = NULL;
+  thread->phase_depth = 0;
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+    if (thread->family[i])
+      memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
+  if (tscope_lock(&lock)) {
+    free_seats[seats_free++] = thread;
+    tscope_unlock(&lock);
+  }
+}
+
+int tscope_threads_init(void) {
+  return -pthread_key_create(&at_thread_end, leave_seat);
+}
+
+struct tscope_thread *tscope_thread_here(void) {
+  if (tscope_self)
+    return tscope_self;
+  if (!tscope_thread_busy()) {
+    tscope_lose(TSCOPE_LOSS_REENTRY, 1);
+    return NULL;
+  }
+  struct tscope_thread *thread = take_seat();
+  if (thread) {
+    char name[17] = "";
+    prctl(PR_GET_NAME, name);
+    pthread_setspecific(at_thread_end, thread);
+    tscope_registry_write_thread(thread->number, (u32)syscall(SYS_gettid), name);
+    tscope_self = thread;
+  } else {
+    tscope_lose(TSCOPE_LOSS_THREADS, 1);
+  }
+  tscope_thread_idle();
+  return thread;
+}

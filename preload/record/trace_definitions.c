@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/trace_definitions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "record/tick_clock.h"
+#include "process/lock.h"
+
+/* A string is known by the hash and length of its text; at this many strings, two texts share
+ * both once in 10^10 runs. */
+struct string {
+  u64 hash;
+  u32 bytes;
+  u32 number; /* 0: free; stored last */
+};
+enum { STRINGS_BITS = 16, STRINGS_SLOTS = 1 << STRINGS_BITS, STRINGS_MAX = STRINGS_SLOTS / 4 * 3 };
+
+static struct string *strings;
+static u32 strings_known;
+static struct tscope_thread lane;
+static struct tscope_lock lock;
+
+int tscope_registry_init(void) {
+  strings = mmap(NULL, STRINGS_SLOTS * sizeof *strings, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (strings == MAP_FAILED)
+    return -errno;
+  tscope_writer_init(&lane.spine, TSCOPE_SPINE, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&lane.detail, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS);
+  lane.tick_shift = tscope_clock.shift;
+  return 0;
+}
+
+static bool write_locked(u8 type, u16 tag, void *record, u32 bytes) {
+  return tscope_spine(&lane, tscope_ticks(), type, tag, record, bytes);
+}
+
+bool tscope_registry_write(u8 type, u16 tag, void *record, u32 bytes) {
+  if (!tscope_lock(&lock))
+    return false;
+  bool written = write_locked(type, tag, record, bytes);
+  tscope_unlock(&lock);
+  return written;
+}
+
+/* A record with a text behind its fields, as it is on disk. */
+struct with_text {
+  union {
+    struct tscope_string_record string;
+    struct tscope_schema_record schema;
+  };
+  char text[8 * TSCOPE_MAX_RECORD_WORDS - 16];
+};
+_Static_assert(sizeof(struct tscope_string_record) == 16, "text follows the fields");
+_Static_assert(sizeof(struct tscope_schema_record) == 16, "text follows the fields");
+_Static_assert(sizeof(struct with_text) == 8 * TSCOPE_MAX_RECORD_WORDS, "the largest record");
+
+/* Copies text behind the fields, cut to what a record holds. Returns its length. */
+static u32 set_text(struct with_text *record, const char *text, size_t bytes) {
+  if (bytes > sizeof record->text)
+    bytes = sizeof record->text;
+  memset(record->text, 0, (bytes + 7) / 8 * 8);
+  memcpy(record->text, text, bytes);
+  return (u32)bytes;
+}
+
+static u32 whole_bytes(u32 text_bytes) {
+  return 16 + (text_bytes + 7) / 8 * 8;
+}
+
+static u64 hash_of(const char *text, size_t bytes) {
+  u64 hash = 0xcbf29ce484222325u ^ bytes; /* FNV-1a, and a last mix for the table's index */
+  for (size_t i = 0; i < bytes; i++)
+    hash = (hash ^ (u8)text[i]) * 0x100000001b3u;
+  hash ^= hash >> 32;
+  return hash * 0x9e3779b97f4a7c15u;
+}
+
+/* The string's slot, or the free one where it belongs. Needs no lock: slots only ever fill up. */
+static struct string *find(u64 hash, u32 bytes, u32 *number) {
+  for (u64 i = hash >> (64 - STRINGS_BITS);; i++) {
+    struct string *slot = &strings[i & (STRINGS_SLOTS - 1)];
+    *number = __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE);
+    if (!*number || (slot->hash == hash && slot->bytes == bytes))
+      return slot;
+  }
+}
+
+static u32 add_locked(u64 hash, const char *text, size_t bytes) {
+  u32 number;
+  struct string *slot = find(hash, (u32)bytes, &number);
+  if (number)
+    return number;
+  if (strings_known == STRINGS_MAX) {
+    tscope_lose(TSCOPE_LOSS_STRINGS, 1);
+    return 0;
+  }
+  static struct with_text record; /* the lock is held; the thread's stack may be small */
+  number = strings_known + 1;
+  u32 length = set_text(&record, text, bytes);
+  record.string.string = number;
+  record.string.bytes = length;
+  if (!write_locked(TSCOPE_REC_STRING, 0, &record, whole_bytes(length)))
+    return 0;
+  strings_known = number;
+  slot->hash = hash;
+  slot->bytes = (u32)bytes;
+  __atomic_store_n(&slot->number, number, __ATOMIC_RELEASE);
+  return number;
+}
+
+u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes) {
+  (void)thread;
+  if (!text)
+    return 0;
+  u64 hash = hash_of(text, bytes);
+  u32 number;
+  find(hash, (u32)bytes, &number);
+  if (number)
+    return number;
+  if (!tscope_lock(&lock))
+    return 0;
+  number = add_locked(hash, text, bytes);
+  tscope_unlock(&lock);
+  return number;
+}
+
+u32 tscope_string(struct tscope_thread *thread, const char *text) {
+  return tscope_string_n(thread, text, text ? strlen(text) : 0);
+}
+
+void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char *value,
+                 const char *detail) {
+  if (!value)
+    return;
+  struct tscope_info_record info = {.value = tscope_string(thread, value),
+                                    .detail = tscope_string(thread, detail)};
+  tscope_registry_write(TSCOPE_REC_INFO, (u16)key, &info, sizeof info);
+}
+
+void tscope_registry_write_thread(u32 number, u32 tid, const char *name) {
+  struct tscope_thread_record record = {
+      .thread = number, .tid = tid, .name = tscope_string(NULL, name)};
+  tscope_registry_write(TSCOPE_REC_THREAD, 0, &record, sizeof record);
+}
+
+static void write_schema(u8 type, u32 home, const char *fields) {
+  static struct with_text record; /* written once, while the process wakes */
+  u32 length = set_text(&record, fields + 1, strlen(fields + 1));
+  record.schema.bytes = length;
+  record.schema.home = home;
+  tscope_registry_write(TSCOPE_REC_SCHEMA, type, &record, whole_bytes(length));
+}
+
+void tscope_registry_write_schema(void) {
+#define FIELD(type, field, doc) "," #field ":" #type
+#define X(NAME, name, id, home, doc)                                                               \
+  write_schema(id, TSCOPE_##home, "" TSCOPE_FIELDS_##NAME(FIELD));
+  TSCOPE_RECORDS(X)
+#undef X
+#undef FIELD
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The slow side of recording: a writer's next chunk, and a new time base within one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "record/tick_clock.h"
+#include "record/process_trace.h"
+#include "record/chunk_pool.h"
+#include "record/thread.h"
+#include "record/self_cost.h"
+
+/* A base leaves room for records that started before the one it is made for: 4 s in ticks, 1 s in
+ * nanoseconds. */
+static u64 base_for(u64 units) {
+  const u64 room = 1u << 30;
+  return units > room ? units - room : 0;
+}
+
+/* Remembers a writer that lives in a family's memory, so that its chunk is handed on when the
+ * thread ends. */
+static bool know_writer(struct tscope_thread *thread, struct tscope_writer *writer) {
+  if (writer == &thread->detail || writer == &thread->spine)
+    return true;
+  for (size_t i = 0; i < sizeof thread->more / sizeof *thread->more; i++) {
+    if (!thread->more[i])
+      thread->more[i] = writer;
+    if (thread->more[i] == writer)
+      return true;
+  }
+  return false;
+}
+
+void tscope_writer_retire(struct tscope_writer *writer) {
+  if (writer->chunk && writer->home == TSCOPE_DETAIL)
+    tscope_supply_give_back(writer->chunk);
+  writer->chunk = NULL;
+  writer->cursor = writer->limit = NULL;
+}
+
+/* Gives the writer a fresh chunk. The chunk's fields are complete before its magic says that it is
+ * one; a recycled chunk has its magic already, and committed 0 from the moment it was taken. */
+static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *writer, u64 units) {
+  enum tscope_loss loss = TSCOPE_LOSS_THREADS;
+  struct tscope_chunk_header *chunk = NULL;
+  tscope_writer_retire(writer);
+  if (know_writer(thread, writer))
+    chunk = tscope_supply_take(writer->home, thread->number ? TSCOPE_EVENTS : TSCOPE_DEFINITIONS,
+                               &loss);
+  if (!chunk) {
+    tscope_lose(loss, 1);
+    return false;
+  }
+  writer->base = base_for(units);
+  writer->sequence = thread->chunks[writer->home == TSCOPE_DETAIL]++;
+  chunk->home = writer->home;
+  chunk->clock = writer->clock;
+  chunk->header_bytes = sizeof *chunk;
+  chunk->thread = thread->number;
+  chunk->sequence = writer->sequence;
+  chunk->base = writer->base;
+  __atomic_store_n(&chunk->magic, TSCOPE_CHUNK_MAGIC, __ATOMIC_RELEASE);
+  writer->chunk = chunk;
+  writer->committed = 0;
+  writer->cursor = (u8 *)(chunk + 1);
+  /* A word less than there is: tscope_commit_long() may need it. */
+  writer->limit = (u8 *)chunk + TSCOPE_CHUNK_BYTES - 8;
+  return true;
+}
+
+static void rebase(struct tscope_writer *writer, u64 units) {
+  struct tscope_time_record *time = (struct tscope_time_record *)(void *)writer->cursor;
+  writer->base = base_for(units);
+  *time = (struct tscope_time_record){
+      .header = {.type = TSCOPE_REC_TIME, .words = sizeof *time / 8}, .base = writer->base};
+  tscope_commit(writer, sizeof *time);
+}
+
+static void *reserve(struct tscope_thread *thread, struct tscope_writer *writer, u64 units, u8 type,
+                     u16 tag, u32 bytes) {
+  if (bytes > 8 * TSCOPE_MAX_RECORD_WORDS)
+    return NULL;
+  if (writer->limit - writer->cursor < (ptrdiff_t)(bytes + sizeof(struct tscope_time_record)) &&
+      !next_chunk(thread, writer, units))
+    return NULL;
+  if (units - writer->base > UINT32_MAX)
+    rebase(writer, units);
+  struct tscope_record *record = (struct tscope_record *)(void *)writer->cursor;
+  *record = (struct tscope_record){
+      .type = type, .words = (u8)(bytes / 8), .tag = tag, .time = (u32)(units - writer->base)};
+  return record;
+}
+
+void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
+                          u8 type, u16 tag, u32 bytes) {
+  int saved = errno;
+  u64 start = tscope_ticks();
+  void *record = reserve(thread, writer, units, type, tag, bytes);
+  __atomic_fetch_add(&tscope_slow_path_ticks, tscope_ticks() - start, __ATOMIC_RELAXED);
+  errno = saved;
+  return record;
+}
+
+static void *put(struct tscope_thread *thread, u64 start, u8 type, u16 tag, const void *record,
+                 u32 bytes) {
+  struct tscope_record *place = tscope_reserve(thread, &thread->spine, start, type, tag, bytes);
+  if (place)
+    memcpy(place + 1, (const struct tscope_record *)record + 1, bytes - sizeof *place);
+  return place;
+}
+
+bool tscope_spine(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
+                  u32 bytes) {
+  if (!put(thread, start, type, tag, record, bytes))
+    return false;
+  tscope_commit(&thread->spine, bytes);
+  return true;
+}
+
+u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
+                      u32 bytes) {
+  struct tscope_record *place = put(thread, start, type, tag, record, bytes);
+  if (!place)
+    return NULL;
+  u64 *dur = (u64 *)(place + 1);
+  *dur = TSCOPE_DUR_PENDING;
+  tscope_commit(&thread->spine, bytes);
+  return dur;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Libraries of which a process holds more than one copy: PyTorch's NCCL and another that a program
+ * loads by its path, the CUDA runtime of two frameworks. A handle of the one is nothing to the
+ * other, so no call and no question may reach a copy that its caller did not mean. A library is
+ * known by its list of sonames.
+ */
+#ifndef TSCOPE_COPIES_H
+#define TSCOPE_COPIES_H
+
+#include "record/hook.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Puts `real`, which a look-up by name found, behind the wrapper that look-ups of `symbol` are
+ * answered with. False where the wrapper must not be given out: it stands in front of another
+ * function already, or look-ups lead to another copy of the library. Preserves errno. */
+bool tscope_copy_bind(struct tscope_symbol *symbol, void *real);
+
+/* The file of the copy that `address` lies in, NULL if that copy is not known. */
+const char *tscope_copy_path(const struct tscope_symbol *symbol, const void *address);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The slots through which a program calls functions of other libraries.
+ */
+#ifndef TSCOPE_SLOTS_H
+#define TSCOPE_SLOTS_H
+
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Points the slots named `function`, of the program itself and of Python's library, at `ours`. How
+ * many there were. What they pointed at is not told: look the function up. */
+u32 tscope_slots_replace(const char *function, const void *ours);
+
+#pragma GCC visibility pop
+
+#endif

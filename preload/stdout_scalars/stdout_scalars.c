@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values of training in what the job prints, where TSCOPE_SCALARS asks for it. Python prints
+ * through write(), called from the program or from Python's library: their slots for it are pointed
+ * here when the process wakes. Nothing is exported under that name, so that a process that was not
+ * asked, or does not train, writes as if tscope were not there.
+ *
+ * What is written passes on unchanged, and first; only then is it looked at. C's own stdio writes
+ * inside the C library and is not seen.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process/env.h"
+#include "process/families.h"
+#include "resolve/real_dlsym.h"
+#include "format/scalar_line.h"
+#include "stdout_scalars/got_patch.h"
+
+#define MOST_LOOKED_AT (256u << 10) /* bytes of one call: checkpoints go to files, not here */
+
+/* The line that is being written to one of the two streams. */
+struct output_line {
+  bool busy;   /* a thread is at it */
+  bool broken; /* something of it was missed: nothing is read until the next one begins */
+  u32 n;
+  char text[SCALAR_LINE_BYTES];
+};
+
+static struct output_line lines[2];
+static bool looked_at[2]; /* standard output, standard error */
+static ssize_t (*write_real)(int, const void *, size_t);
+
+static void record(struct tscope_thread *thread, const struct scalar_line *line) {
+  u64 now = tscope_ticks();
+  for (u32 i = 0; i < line->n; i++) {
+    struct tscope_scalar_record scalar = {.step = line->step,
+                                          .name = tscope_string(thread, line->values[i].name)};
+    memcpy(&scalar.bits, &line->values[i].value, sizeof scalar.bits);
+    tscope_spine(thread, now, TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar);
+  }
+}
+
+static void end_line(struct tscope_thread *thread, struct output_line *line) {
+  struct scalar_line read;
+  size_t n = line->broken ? 0 : scalar_line_clean(line->text, line->n);
+  if (n && scalar_line_read(line->text, n, &read))
+    record(thread, &read);
+  line->n = 0;
+  line->broken = false;
+}
+
+static void take(struct tscope_thread *thread, struct output_line *line, const char *text,
+                 size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] == '\n' || text[i] == '\r')
+      end_line(thread, line);
+    else if (line->n < sizeof line->text)
+      line->text[line->n++] = text[i];
+  }
+}
+
+/* Never waits: what two threads write at once is mixed up anyway. */
+static void look_at(struct tscope_thread *thread, struct output_line *line, const void *text,
+                    size_t n) {
+  if (__atomic_exchange_n(&line->busy, true, __ATOMIC_ACQUIRE)) {
+    __atomic_store_n(&line->broken, true, __ATOMIC_RELAXED);
+    return;
+  }
+  take(thread, line, text, n < MOST_LOOKED_AT ? n : MOST_LOOKED_AT);
+  if (n > MOST_LOOKED_AT)
+    line->broken = true;
+  __atomic_store_n(&line->busy, false, __ATOMIC_RELEASE);
+}
+
+static ssize_t output_write(int fd, const void *text, size_t n) {
+  ssize_t written = write_real(fd, text, n);
+  if (written <= 0 || fd < STDOUT_FILENO || fd > STDERR_FILENO || !looked_at[fd - STDOUT_FILENO])
+    return written;
+  int saved = errno;
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (thread) {
+    look_at(thread, &lines[fd - STDOUT_FILENO], text, (size_t)written);
+    tscope_leave(thread);
+  }
+  errno = saved;
+  return written;
+}
+
+static void output_wake(struct tscope_thread *thread) {
+  const char *which = tscope_env.scalars;
+  bool both = strcmp(which, "both") == 0;
+  looked_at[0] = both || strcmp(which, "stdout") == 0;
+  looked_at[1] = both || strcmp(which, "stderr") == 0;
+  if (!looked_at[0] && !looked_at[1])
+    return;
+  void *real = tscope_dlsym(RTLD_DEFAULT, "write");
+  memcpy(&write_real, &real, sizeof real);
+  if (!real || !tscope_slots_replace("write", (const void *)output_write)) {
+    tscope_info(thread, TSCOPE_INFO_FEATURE, "no calls of write() to follow", "values printed");
+    tscope_say(1, "TSCOPE_SCALARS: nothing in this program calls write(); values are not seen");
+  }
+}
+
+const struct tscope_family tscope_output_family = {.name = "output", .wake = output_wake};

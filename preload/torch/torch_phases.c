@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Training phases. PyTorch opens ranges (at::RecordFunction) around the phases that its Python
+ * code knows, profiler or not, and calls whoever has registered for them: for ranges of the user
+ * scope alone, so that operators are as fast as ever. The backward pass is a call of the autograd
+ * engine. A backward pass inside a backward pass (reentrant checkpointing) is part of it.
+ */
+#include <string.h>
+
+#include "torch/class_result.h"
+#include "gpu/gpu_steps.h"
+#include "torch/torch_family.h"
+#include "torch/torch_hooks.def"
+#include "torch/torch_version.h"
+
+u8 torch_op_type(const void *work) {
+  return torch_family.op_type ? torch_family.op_type(work) : TORCH_OP_UNKNOWN;
+}
+
+static u64 *phase_open(struct tscope_thread *thread, u64 start, enum tscope_phase phase, u32 name) {
+  struct tscope_phase_record record = {.name = name, .depth = torch_thread_of(thread)->n_ranges};
+  for (struct torch_scope *scope = torch_scopes; scope; scope = scope->outer)
+    record.depth += scope->kind == SCOPE_BACKWARD && scope->dur;
+  return tscope_span_open(thread, start, TSCOPE_REC_PHASE, (u16)phase, &record, sizeof record);
+}
+
+void backward_begin(struct torch_scope *scope) {
+  bool inner = torch_scope_find(SCOPE_BACKWARD) != NULL;
+  torch_scope_push(scope, SCOPE_BACKWARD);
+  struct tscope_thread *thread = inner ? NULL : tscope_enter(TSCOPE_WAKES);
+  if (!thread)
+    return;
+  torch_ready(thread);
+  scope->thread = thread;
+  scope->start = tscope_ticks();
+  scope->dur = phase_open(thread, scope->start, TSCOPE_PHASE_BACKWARD, torch_family.backward);
+  torch_thread_of(thread)->forward.dur = NULL;
+  tscope_leave(thread);
+}
+
+void backward_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}
+
+/* enum at::RecordScope */
+#define RECORD_SCOPES 10
+#define RECORD_SCOPE_USER 7
+
+/* at::RecordFunctionCallback */
+struct record_callback {
+  void *(*start)(void *context, const void *range);
+  void (*end)(const void *range, void *context);
+  double sampling_probability;
+  bool scopes[RECORD_SCOPES];
+  bool needs_inputs, needs_outputs, needs_ids;
+};
+_Static_assert(sizeof(struct record_callback) == 40, "at::RecordFunctionCallback");
+
+/* The phase of a range, 0 if it is none. `name` may be NULL. */
+static u32 phase_of(const char *name) {
+  static const struct {
+    const char *text;
+    u8 phase;
+  } phases[] = {
+#define P(name, phase) {name, TSCOPE_PHASE_##phase},
+      TSCOPE_TORCH_PHASES(P)
+#undef P
+  };
+  for (size_t i = 0; name && i < sizeof phases / sizeof *phases; i++) {
+    size_t length = strlen(phases[i].text);
+    bool whole = phases[i].text[length - 1] == '$';
+    if (whole ? strlen(name) == length - 1 && !memcmp(name, phases[i].text, length - 1)
+              : !strncmp(name, phases[i].text, length))
+      return phases[i].phase;
+  }
+  return 0;
+}
+
+static bool starts_with(const char *name, const char *start) {
+  return name && !strncmp(name, start, strlen(start));
+}
+
+static void range_open(struct tscope_thread *thread, const void *range, u32 phase,
+                       const char *name) {
+  struct torch_thread *mine = torch_thread_of(thread);
+  if (mine->n_ranges == TORCH_RANGES)
+    return;
+  struct torch_range open = {.range = range, .start = tscope_ticks(), .phase = (u8)phase};
+  open.ends_forward = !phase;
+  if (phase)
+    open.dur = phase_open(thread, open.start, phase, tscope_string(thread, name));
+  mine->ranges[mine->n_ranges++] = open;
+}
+
+/* What is recomputed inside a backward pass is part of that. */
+static void forward_open(struct tscope_thread *thread) {
+  struct torch_range *forward = &torch_thread_of(thread)->forward;
+  if (torch_scope_find(SCOPE_BACKWARD))
+    return;
+  forward->start = tscope_ticks();
+  forward->dur = phase_open(thread, forward->start, TSCOPE_PHASE_FORWARD,
+                            tscope_string(thread, "fully_shard"));
+}
+
+/* Returns a class object, a unique_ptr, which is written to `context`. */
+__attribute__((used)) static void *range_start(void *context, const void *range) {
+  *(void **)context = NULL;
+  const char *name = torch_family.range_name(range);
+  u32 phase = phase_of(name);
+  bool begins = !phase && starts_with(name, TSCOPE_TORCH_FORWARD_BEGINS);
+  bool ends = !phase && starts_with(name, TSCOPE_TORCH_FORWARD_ENDS);
+  struct tscope_thread *thread = phase || begins || ends ? tscope_enter(TSCOPE_QUIET) : NULL;
+  if (!thread)
+    return context;
+  if (begins)
+    forward_open(thread);
+  else
+    range_open(thread, range, phase, name);
+  tscope_leave(thread);
+  return context;
+}
+
+#if defined(__aarch64__)
+CLASS_ENTRY("tscope_torch_range_start", "range_start");
+extern void *tscope_torch_range_start(void *context, const void *range)
+    __attribute__((visibility("hidden")));
+#else
+#define tscope_torch_range_start range_start
+#endif
+
+/* A range may end on another thread, and out of order: it is then none of this thread's. */
+static void range_end(const void *range, void *context) {
+  (void)context;
+  struct tscope_thread *thread = tscope_self;
+  if (!thread || !tscope_live->on)
+    return;
+  struct torch_thread *mine = torch_thread_of(thread);
+  for (u32 i = mine->n_ranges; i-- > 0;)
+    if (mine->ranges[i].range == range) {
+      tscope_span_close(thread, mine->ranges[i].dur, mine->ranges[i].start);
+      if (mine->ranges[i].ends_forward)
+        tscope_span_close(thread, mine->forward.dur, mine->forward.start);
+      if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
+        gpu_step_ended(thread, false);
+      mine->n_ranges--;
+      memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof *mine->ranges);
+      return;
+    }
+}
+
+void torch_phases_install(struct tscope_thread *thread) {
+  u64 (*add)(struct record_callback) = (u64(*)(struct record_callback))torch_function(
+      "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+  if (!add || !torch_family.range_name || !torch_has_record_callback()) {
+    tscope_info(thread, TSCOPE_INFO_FEATURE, "this version of PyTorch is not known", "phases");
+    return;
+  }
+  struct record_callback callback = {
+      .start = tscope_torch_range_start, .end = range_end, .sampling_probability = 1.0};
+  callback.scopes[RECORD_SCOPE_USER] = true;
+  add(callback);
+}

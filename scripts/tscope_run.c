@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-run: runs a command, and whatever that launches, with libtscope.so preloaded, and ends
+ * with the line that shows how to see the report. To the command and to its caller it must be as
+ * if the command had been started directly: same standard streams, terminal, process group,
+ * signals and exit status.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "format/tscope_format.h"
+
+#define DEFAULT_DIRECTORY "/tmp/tscope"
+enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+static const char usage[] =
+    "usage: tscope-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
+    "\n"
+    "Runs COMMAND, and whatever it launches, with tscope preloaded.\n"
+    "\n"
+    "  -d, --dir DIR    where traces go (TSCOPE_DIR, else " DEFAULT_DIRECTORY ");\n"
+    "                   a shared folder when the job has several hosts\n"
+    "  -r, --run NAME   name of this run, the same on every host (default: made up)\n"
+    "  -l, --lib FILE   the libtscope.so to preload (default: the one beside tscope-run)\n"
+    "  -p, --print-env  print the settings, one NAME=VALUE a line, and run nothing\n"
+    "  -q, --quiet      leave out the closing line\n"
+    "  -h, --help       this text\n"
+    "      --version    the version\n"
+    "\n"
+    "examples:\n"
+    "  tscope-run -- torchrun --nproc-per-node 8 train.py\n"
+    "  tscope-run --dir /shared/traces -- srun python train.py\n"
+    "  tscope-run --dir DIR -- mpirun -x LD_PRELOAD -x TSCOPE_DIR -x TSCOPE_RUN ./train\n";
+
+struct options {
+  const char *directory;
+  const char *run;
+  const char *library;
+  bool print_env;
+  bool quiet;
+};
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("tscope: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+}
+
+/* The number of arguments that were ours; exits on --help and on wrong usage. */
+static int parse(int argc, char **argv, struct options *options) {
+  static const struct option table[] = {
+      {"dir", required_argument, NULL, 'd'}, {"run", required_argument, NULL, 'r'},
+      {"lib", required_argument, NULL, 'l'}, {"print-env", no_argument, NULL, 'p'},
+      {"quiet", no_argument, NULL, 'q'},     {"help", no_argument, NULL, 'h'},
+      {"version", no_argument, NULL, 'V'},   {NULL, 0, NULL, 0},
+  };
+  int option;
+  while ((option = getopt_long(argc, argv, "+d:r:l:pqh", table, NULL)) != -1) {
+    switch (option) {
+    case 'd':
+      options->directory = optarg;
+      break;
+    case 'r':
+      options->run = optarg;
+      break;
+    case 'l':
+      options->library = optarg;
+      break;
+    case 'p':
+      options->print_env = true;
+      break;
+    case 'q':
+      options->quiet = true;
+      break;
+    case 'h':
+      fputs(usage, stdout);
+      exit(0);
+    case 'V':
+      puts("tscope-run " TSCOPE_VERSION);
+      exit(0);
+    default:
+      fputs("Try tscope-run --help.\n", stderr);
+      exit(EXIT_USAGE);
+    }
+  }
+  if (optind == argc && !options->print_env) {
+    fputs(usage, stderr);
+    exit(EXIT_USAGE);
+  }
+  return optind;
+}
+
+/* Finds libtscope.so relative to this program: in the build folder, or where meson installs it.
+ * Fills `library` and returns true when there is one. */
+static bool find_library(char library[PATH_MAX]) {
+  static const char *const places[] = {"../preload", "../" TSCOPE_LIBDIR, "../lib", "../lib64"};
+  char self[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length < 0)
+    return false;
+  self[length] = '\0';
+  const char *folder = dirname(self);
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    char candidate[2 * PATH_MAX];
+    snprintf(candidate, sizeof candidate, "%s/%s/libtscope.so", folder, places[i]);
+    if (realpath(candidate, library) && access(library, R_OK) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* Adds the library to LD_PRELOAD, behind what is there already: a sanitizer's runtime or an
+ * allocator must stay first. The loader splits the value at spaces and colons. */
+static bool set_preload(const char *library) {
+  if (strpbrk(library, " :")) {
+    say("the loader cannot preload a path with a space or colon: %s", library);
+    return false;
+  }
+  const char *before = getenv("LD_PRELOAD");
+  if (!before || !*before)
+    return setenv("LD_PRELOAD", library, 1) == 0;
+  if (strstr(before, library))
+    return true;
+  char *both = NULL;
+  if (asprintf(&both, "%s:%s", before, library) < 0)
+    return false;
+  bool ok = setenv("LD_PRELOAD", both, 1) == 0;
+  free(both);
+  return ok;
+}
+
+/* Whether we are one of several copies that a launcher started: then no copy may make up a name
+ * of its own, and the shim finds the run's common identity in the launcher's variables. */
+static bool started_by_launcher(void) {
+  static const char *const signs[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                      "PMIX_RANK",     "TORCHELASTIC_RUN_ID",  "RANK"};
+  for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+    if (getenv(signs[i]))
+      return true;
+  return false;
+}
+
+/* Of several copies, only the first rank's closes with a line. */
+static bool speaks(void) {
+  static const char *const ranks[] = {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                      "PMIX_RANK", "RANK"};
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+    const char *rank = getenv(ranks[i]);
+    if (rank)
+      return strcmp(rank, "0") == 0;
+  }
+  return true;
+}
+
+static void set_run(const char *run) {
+  if (run) {
+    setenv("TSCOPE_RUN", run, 1);
+  } else if (!getenv("TSCOPE_RUN") && !started_by_launcher()) {
+    char name[160], when[32], host[65] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", gmtime_r(&now, &utc));
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    snprintf(name, sizeof name, "%s-%s-%d", when, host, (int)getpid());
+    setenv("TSCOPE_RUN", name, 1);
+  }
+}
+
+static void set_directory(const char *directory) {
+  if (!directory)
+    return;
+  char *absolute = NULL;
+  if (*directory == '/') {
+    absolute = strdup(directory);
+  } else {
+    char *here = getcwd(NULL, 0);
+    if (here && asprintf(&absolute, "%s/%s", here, directory) < 0)
+      absolute = NULL;
+    free(here);
+  }
+  if (absolute)
+    setenv("TSCOPE_DIR", absolute, 1);
+  free(absolute);
+}
+
+static void print_env(void) {
+  static const char *const names[] = {"LD_PRELOAD", "TSCOPE_DIR", "TSCOPE_RUN"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (getenv(names[i]))
+      printf("%s=%s\n", names[i], getenv(names[i]));
+}
+
+/* The witness answers one question: was a signal sent to the whole process group (a terminal's
+ * Ctrl-C, timeout(1), a batch system that signals every process) or to tscope-run alone? It is a
+ * process that only keeps signals pending. Forwarding what the command already got would deliver
+ * it twice, and a second SIGTERM cuts torchrun's clean-up short. */
+static void be_witness(int channel, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent)
+    _exit(0);
+  int asked;
+  while (read(channel, &asked, sizeof asked) == sizeof asked) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, asked);
+    int seen = sigtimedwait(&set, NULL, &(struct timespec){0}) == asked;
+    if (write(channel, &seen, sizeof seen) != sizeof seen)
+      break;
+  }
+  _exit(0);
+}
+
+/* The channel to a new witness, -1 when there can be none. Call with signals blocked. */
+static int start_witness(void) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+    return -1;
+  pid_t self = getpid();
+  pid_t witness = fork();
+  if (witness == 0) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+      close(fd); /* a reader of our output must not wait for the witness */
+    close(ends[0]);
+    be_witness(ends[1], self);
+  }
+  close(ends[1]);
+  if (witness < 0) {
+    close(ends[0]);
+    return -1;
+  }
+  return ends[0];
+}
+
+static bool sent_to_group(int channel, int number) {
+  nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL); /* until all members have it */
+  int seen = 0;
+  return channel >= 0 &&
+         send(channel, &number, sizeof number, MSG_NOSIGNAL) == (ssize_t)sizeof number &&
+         read(channel, &seen, sizeof seen) == (ssize_t)sizeof seen && seen;
+}
+
+/* Runs the command and returns its wait status. */
+static int supervise(char **command) {
+  static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
+  sigset_t watched, before;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+    sigaddset(&watched, forwarded[i]);
+  struct sigaction child_action = {.sa_handler = SIG_DFL}, inherited;
+  sigaction(SIGCHLD, &child_action, &inherited);
+  sigprocmask(SIG_BLOCK, &watched, &before);
+
+  int witness = start_witness();
+  pid_t child = fork();
+  if (child == 0) {
+    sigaction(SIGCHLD, &inherited, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    execvp(command[0], command);
+    int error = errno;
+    say("cannot run %s: %s", command[0], strerror(error));
+    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+  }
+  if (child < 0) {
+    say("cannot start a process: %s; running the command unobserved by tscope-run",
+        strerror(errno));
+    sigaction(SIGCHLD, &inherited, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    execvp(command[0], command);
+    exit(EXIT_CANNOT_RUN);
+  }
+  for (;;) {
+    int status;
+    if (waitpid(child, &status, WNOHANG) == child)
+      return status;
+    int number = sigwaitinfo(&watched, NULL);
+    if (number > 0 && number != SIGCHLD && !sent_to_group(witness, number))
+      kill(child, number);
+  }
+}
+
+/* Counts the traces of `run` (of any run when NULL) directly in `directory` and one level below. */
+static int count_traces(const char *directory, const char *run, int depth) {
+  int count = 0;
+  DIR *folder = opendir(directory);
+  if (!folder)
+    return 0;
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    char path[PATH_MAX];
+    if (entry->d_name[0] == '.' ||
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) >= (int)sizeof path)
+      continue;
+    const char *suffix = strrchr(entry->d_name, '.');
+    if (suffix && strcmp(suffix, TSCOPE_FILE_SUFFIX) == 0) {
+      struct tscope_file_header header;
+      int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (fd >= 0 && read(fd, &header, sizeof header) == (ssize_t)sizeof header)
+        count += !run || strncmp(header.run, run, sizeof header.run - 1) == 0;
+      if (fd >= 0)
+        close(fd);
+    } else if (depth > 0) {
+      count += count_traces(path, run, depth - 1);
+    }
+  }
+  closedir(folder);
+  return count;
+}
+
+static void closing_line(const char *command) {
+  const char *directory = getenv("TSCOPE_DIR");
+  const char *run = getenv("TSCOPE_RUN");
+  if (!directory || !*directory)
+    directory = DEFAULT_DIRECTORY;
+  int traces = count_traces(directory, run, 1);
+  const char *option = run ? " --run " : "";
+  if (traces)
+    say("%d rank%s recorded; see the report with: tscope-report %s%s%s", traces,
+        traces == 1 ? "" : "s", directory, option, run ? run : "");
+  else
+    say("no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or has only queued "
+        "the job; then, when it has run: tscope-report %s%s%s",
+        command, directory, option, run ? run : "");
+}
+
+/* Ends as the command ended: same exit status, or by the same signal. */
+static int end_like(int status) {
+  if (!WIFSIGNALED(status))
+    return WEXITSTATUS(status);
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* the core dump that matters is the command's */
+  struct sigaction action = {.sa_handler = SIG_DFL};
+  sigset_t all;
+  sigfillset(&all);
+  sigaction(WTERMSIG(status), &action, NULL);
+  raise(WTERMSIG(status));
+  sigprocmask(SIG_UNBLOCK, &all, NULL);
+  return 128 + WTERMSIG(status);
+}
+
+int main(int argc, char **argv) {
+  struct options options = {0};
+  char **command = argv + parse(argc, argv, &options);
+  char library[PATH_MAX];
+  bool found = options.library ? realpath(options.library, library) && !access(library, R_OK)
+                               : find_library(library);
+  if (!found && options.print_env) {
+    say("libtscope.so not found; name it with --lib");
+    return 1;
+  }
+  if (!found)
+    say("libtscope.so not found, so the command runs without it; name it with --lib");
+  else
+    set_preload(library);
+  set_directory(options.directory);
+  set_run(options.run);
+  if (options.print_env) {
+    print_env();
+    return 0;
+  }
+  int status = supervise(command);
+  if (found && !options.quiet && speaks())
+    closing_line(command[0]);
+  return end_like(status);
+}
