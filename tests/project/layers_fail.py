@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""layers.py sees what it is there to see: layers_fail.py SOURCE. Each case breaks a copy of the tree
+in one way, and layers.py must then fail and name it."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+def add(copy, path, text):
+    os.makedirs(os.path.dirname(os.path.join(copy, path)), exist_ok=True)
+    with open(os.path.join(copy, path), "a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def change_row(copy, room, change):
+    path = os.path.join(copy, "docs/architecture.md")
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+    table = before.index("## Who uses whom")
+    row = re.compile(rf"^\| `{room}/` \|[^|]*", re.M).search(before, table)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(before[:row.start()] + change(row[0]) + before[row.end():])
+
+
+def undeclared_include(copy):
+    add(copy, "analyzer/base/arena.c", '#include "report/report.h"\n')
+    return "analyzer/base/arena.c includes analyzer/report/report.h"
+
+
+def include_between_the_halves(copy):
+    add(copy, "preload/record/writer.c", '#include "../../analyzer/base/arena.h"\n')
+    return "preload/record/writer.c includes analyzer/base/arena.h"
+
+
+def room_without_a_row(copy):
+    add(copy, "analyzer/attic/attic.h", '#include "base/arena.h"\n')
+    return "analyzer/attic/ has no row"
+
+
+def declared_circle(copy):
+    add(copy, "analyzer/base/arena.c", '#include "kernels/kernels.h"\n')
+    change_row(copy, "analyzer/base", lambda row: row + "`analyzer/kernels/` ")
+    return "a circle of rooms: analyzer/base/, analyzer/kernels/"
+
+
+def arrow_that_nothing_needs(copy):
+    change_row(copy, "analyzer/report", lambda row: row + "`analyzer/programs/` ")
+    return "analyzer/report/ is said to use analyzer/programs/ and does not"
+
+
+def tried(source, case):
+    with tempfile.TemporaryDirectory() as copy:
+        for folder in ("analyzer", "preload", "format"):
+            shutil.copytree(os.path.join(source, folder), os.path.join(copy, folder))
+        os.mkdir(os.path.join(copy, "docs"))
+        shutil.copy(os.path.join(source, "docs", "architecture.md"), os.path.join(copy, "docs"))
+        expected = case(copy)
+        run = subprocess.run([sys.executable, os.path.join(HERE, "layers.py"), copy],
+                             capture_output=True, text=True, check=False)
+    seen = run.returncode == 1 and expected in run.stdout
+    print(f"{case.__name__}: {'seen' if seen else 'NOT SEEN: ' + run.stdout + run.stderr}")
+    return seen
+
+
+def main():
+    cases = [undeclared_include, include_between_the_halves, room_without_a_row, declared_circle,
+             arrow_that_nothing_needs]
+    return 0 if all([tried(os.path.realpath(sys.argv[1]), case) for case in cases]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
