@@ -149,6 +149,14 @@ bool analysis_looks_at(const struct analysis *a, const struct collective *collec
 /* Name of an enum tscope_op. */
 const char *op_name(u8 op);
 
+/* Bus bandwidth over algorithm bandwidth for n ranks (nccl-tests, doc/PERFORMANCE.md); NAN where
+ * nothing is moved. */
+double op_bus_factor(u8 op, u32 n);
+
+/* The communicator's name, or a short form of its identity with its size, in the arena. NULL when
+ * out of memory. */
+const char *comm_label(const struct model *model, u32 index, struct arena *arena);
+
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
 
@@ -240,6 +248,10 @@ void launches_free(struct analysis *a);
 
 /* flops.c: arithmetic that calls tell, and what it covers. */
 int flops_rank(struct analysis *a, const struct timeline *timeline);
+
+/* The call with known arithmetic that a launch was made in: index into timeline.arithmetic, or
+ * INDEX_NONE. */
+u32 arithmetic_around(const struct timeline *timeline, const struct span *launch);
 
 /* What became of the calls of a timeline (flops.c), by index into timeline.arithmetic. */
 struct arithmetic_calls {

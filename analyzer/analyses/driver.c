@@ -98,6 +98,20 @@ static int run_all(struct analysis *a) {
   return error;
 }
 
+/* What outputs may ask afterwards (results.analysis) lives in the arena and stays. */
+static void free_what_is_done(struct analysis *a) {
+  if (a->early)
+    a->source.release(a->early);
+  graph_free(a);
+  kernel_times_free(a);
+  launches_free(a);
+  products_free(a);
+  series_free(a);
+  a->early = NULL;
+  a->graph = NULL;
+  a->kernel_names = a->options->kernel_names;
+}
+
 int analyse_with(const struct model *model, const struct analyse_options *options,
                  const struct timeline_source *source, struct results **results) {
   struct arena *arena = calloc(1, sizeof(*arena));
@@ -111,16 +125,17 @@ int analyse_with(const struct model *model, const struct analyse_options *option
   out->model = model;
   out->diff = diff_result_none();
   out->internal = arena;
-  struct analysis a = {
-      .model = model, .options = options, .source = *source, .results = out, .arena = arena};
-  int error = run_all(&a);
-  if (a.early)
-    source->release(a.early);
-  graph_free(&a);
-  kernel_times_free(&a);
-  launches_free(&a);
-  products_free(&a);
-  series_free(&a);
+  struct analysis *a = arena_alloc(arena, sizeof(*a));
+  struct analyse_options *kept = arena_alloc(arena, sizeof(*kept));
+  int error = a && kept ? 0 : -ENOMEM;
+  if (!error) {
+    *kept = *options;
+    *a = (struct analysis){
+        .model = model, .options = kept, .source = *source, .results = out, .arena = arena};
+    error = run_all(a);
+    free_what_is_done(a);
+    out->analysis = a;
+  }
   if (error) {
     results_free(out);
     out = NULL;

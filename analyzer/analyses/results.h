@@ -180,6 +180,8 @@ struct named_range_result {
   double share; /* of the ranks' time, nested ranges included in those around them */
 };
 
+struct analysis;
+
 struct results {
   const struct model *model;
   /* quality */
@@ -200,6 +202,7 @@ struct results {
   double looked_at_s; /* the steps looked at, one after the other; what worths are part of */
   double *step_ms; /* [n_step_ms] wall of each step, mean over ranks, in order, warm-up included */
   u32 n_step_ms;
+  u32 changed_step; /* the first of those that take longer for good, by index; 0: none does */
   /* from the host's end of a step to the GPU's; NAN where no end is known on a GPU */
   double host_ahead_ms;        /* median over steps of the mean over ranks */
   double host_ahead_max_ms;    /* of any rank and step */
@@ -307,6 +310,9 @@ struct results {
   /* findings, most worth first */
   struct finding *findings;
   u32 n_findings;
+  /* What else is known of single steps, ranks and calls (analysis.h), for outputs that show those
+   * one by one; NULL in results made by hand. Its model and options must still be there. */
+  const struct analysis *analysis;
   void *internal;
 };
 

@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "analyses/results.h"
 
-/* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for names.
- * 0, or negative errno. */
+/* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for
+ * diff.earlier, which outputs that show both runs side by side read. 0, or negative errno. */
 int diff_results(const struct results *before, struct results *after);
 
 /* Nothing compared. */

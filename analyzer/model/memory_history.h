@@ -103,6 +103,7 @@ struct memory_history {
 struct memory_origin {
   u32 rank; /* global rank, INDEX_NONE if the input does not say */
   i32 device;
+  bool on_axis; /* times are on the model's axis, not on the recording's own */
   /* Fills `history` in `arena`. Thread-safe. 0, or negative errno. */
   int (*read)(const struct model *model, const struct memory_origin *origin, struct arena *arena,
               struct memory_history *history);

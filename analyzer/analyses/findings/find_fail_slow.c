@@ -99,7 +99,7 @@ int rule_fail_slow(struct findings *f) {
   char *who = NULL;
   if (ranks)
     n = slower_ranks(f, &onset, &scratch, ranks, &who);
-  u32 step = a->first_step + onset.at, after = n_steps - onset.at;
+  u32 step = f->r->changed_step = a->first_step + onset.at, after = n_steps - onset.at;
   struct window first = {0};
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;

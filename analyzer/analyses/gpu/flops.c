@@ -68,8 +68,7 @@ static bool call_is_looked_at(const struct counting *c, const struct arithmetic 
   return step_counts(c, step, &window);
 }
 
-/* The call that a span of the host lies in. */
-static u32 find_call(const struct timeline *t, const struct span *host) {
+u32 arithmetic_around(const struct timeline *t, const struct span *host) {
   u32 low = 0, high = t->n_arithmetic;
   while (low < high) { /* the first behind it */
     u32 middle = low + (high - low) / 2;
@@ -114,7 +113,7 @@ static struct replayed_kernel *find_replayed(struct counting *c, const struct ar
 
 static int count_kernel(struct counting *c, const struct span *span) {
   const struct timeline *t = c->timeline;
-  u32 at = span->launch == INDEX_NONE ? INDEX_NONE : find_call(t, &t->spans[span->launch]);
+  u32 at = span->launch == INDEX_NONE ? INDEX_NONE : arithmetic_around(t, &t->spans[span->launch]);
   const struct arithmetic *call = at == INDEX_NONE ? NULL : &t->arithmetic[at];
   i64 ns = span->end - span->start;
   if (call && c->ran[at] == NS_UNKNOWN)

@@ -135,8 +135,7 @@ static struct kind *kind_of(struct kinds *kinds, const struct model *model,
   }
 }
 
-/* Bus bandwidth over algorithm bandwidth for n ranks (nccl-tests, doc/PERFORMANCE.md). */
-static double bus_factor(u8 op, u32 n) {
+double op_bus_factor(u8 op, u32 n) {
   switch (op) {
   case TSCOPE_OP_ALLREDUCE:
     return 2.0 * (n - 1) / n;
@@ -151,11 +150,11 @@ static double bus_factor(u8 op, u32 n) {
   }
 }
 
-static const char *comm_label(struct analysis *a, u32 index) {
-  const struct comm *comm = &a->model->comms[index];
+const char *comm_label(const struct model *model, u32 index, struct arena *arena) {
+  const struct comm *comm = &model->comms[index];
   if (comm->name)
     return comm->name;
-  return arena_printf(a->arena, "%04x (%u ranks)", (u32)(comm->identity & 0xffff), comm->size);
+  return arena_printf(arena, "%04x (%u ranks)", (u32)(comm->identity & 0xffff), comm->size);
 }
 
 static double mean_wait_ns(const struct analysis *a, const struct collective *c) {
@@ -211,7 +210,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
     if (a->transfer[order[kind->first + i]] != NS_UNKNOWN)
       scratch[known++] = mean_wait_ns(a, &a->model->collectives[order[kind->first + i]]);
   double wait = median_of(scratch, known);
-  out->comm = comm_label(a, kind->comm);
+  out->comm = comm_label(a->model, kind->comm, a->arena);
   out->comm_index = kind->comm;
   out->from = kind->from == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->from].rank;
   out->to = kind->to == INDEX_NONE ? INDEX_NONE : a->model->ranks[kind->to].rank;
@@ -224,7 +223,7 @@ static int summarise_kind(struct analysis *a, struct kind *kind, const u32 *orde
   out->transfer_ms = transfer / 1e6;
   /* bytes per ns are 1e9 bytes per s */
   out->algbw_gbps = transfer > 0 && kind->bytes ? (double)kind->bytes / transfer : NAN;
-  out->busbw_gbps = comm->size ? out->algbw_gbps * bus_factor(kind->op, comm->size) : NAN;
+  out->busbw_gbps = comm->size ? out->algbw_gbps * op_bus_factor(kind->op, comm->size) : NAN;
   return out->comm ? summarise_choices(a, kind, order, out, scratch) : -ENOMEM;
 }
 

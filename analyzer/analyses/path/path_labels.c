@@ -105,11 +105,11 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
 
 /* Traces of tscope's own have kernels' names mangled; nothing else on the path begins like one. */
 static const struct kernel *mangled_kernel(struct analysis *a, const char *text) {
-  return strncmp(text, "_Z", 2) == 0 ? kernel_lookup(a->kernel_names, text) : NULL;
+  bool mangled = a->kernel_names && strncmp(text, "_Z", 2) == 0;
+  return mangled ? kernel_lookup(a->kernel_names, text) : NULL;
 }
 
-/* For people: whole, and short. In the run's arena; NULL when there is no memory. */
-static const char *readable(struct analysis *a, u32 label, const char **shortened) {
+const char *path_label_name(struct analysis *a, u32 label, const char **shortened) {
   const char *text = text_of(a->graph->labels, label);
   const struct kernel *kernel = mangled_kernel(a, text);
   const char *whole = arena_text(a->arena, kernel ? kernel->demangled : text);
@@ -165,7 +165,7 @@ static int list_sums(struct analysis *a, struct path_segment *all, u32 n, double
   r->path_by_name = arena_array(a->arena, n_sums, sizeof(*r->path_by_name));
   bool room = r->path_by_name != NULL;
   for (u32 i = 0; i < n_sums && room; i++) {
-    const char *shortened, *name = readable(a, sums[i].label, &shortened);
+    const char *shortened, *name = path_label_name(a, sums[i].label, &shortened);
     r->path_by_name[r->n_path_by_name++] =
         (struct path_name_result){.name = name,
                                   .category = path_category_name(sums[i].category),
@@ -188,7 +188,7 @@ static int list_segments(struct analysis *a, const struct sample_outcome *out) {
   i64 origin = n ? out->segments[out->n_segments - 1].start : 0;
   for (u32 i = 0; i < n; i++) {
     const struct path_segment *segment = &out->segments[out->n_segments - 1 - i];
-    const char *shortened, *name = readable(a, segment->label, &shortened);
+    const char *shortened, *name = path_label_name(a, segment->label, &shortened);
     if (!name)
       return -ENOMEM;
     r->path_segments[r->n_path_segments++] =

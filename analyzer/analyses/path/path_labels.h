@@ -24,6 +24,10 @@ int path_labels_add(struct path_labels *labels, u32 number, const char *text);
 /* What the walked samples are made of, by name, and what their paths crossed. */
 int path_labels_report(struct analysis *a, double steps);
 
+/* A label in words: whole, and shortened for people. In the analysis' arena; NULL when there is no
+ * memory. */
+const char *path_label_name(struct analysis *a, u32 label, const char **shortened);
+
 const char *path_category_name(u8 category);
 const char *path_edge_name(u8 edge);
 

@@ -457,6 +457,7 @@ int list_memories(struct model *model) {
                                                                       : index == 0xff ? 0
                                                                                       : index,
                                                             .read = read_records,
+                                                            .on_axis = true,
                                                             .data = device};
     }
   model->memories = origins;

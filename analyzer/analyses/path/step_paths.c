@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/path/step_paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analyses/path/path_labels.h"
+
+struct step_paths {
+  struct analysis analysis; /* what was known, with a graph of its own */
+  struct graph graph;
+  struct arena arena;
+  i64 *by_rank; /* [n_ranks] not used, but kept by the walk */
+};
+
+int step_paths_new(const struct analysis *done, const struct sample *rows, u32 n_rows,
+                   struct step_paths **out) {
+  u32 n_ranks = done->model->n_ranks;
+  struct step_paths *paths = *out = calloc(1, sizeof(*paths));
+  if (!paths)
+    return -ENOMEM;
+  paths->analysis = *done;
+  paths->analysis.arena = &paths->arena;
+  paths->analysis.graph = &paths->graph;
+  paths->graph.samples = arena_array(&paths->arena, n_rows + 1u, sizeof(*paths->graph.samples));
+  paths->graph.slices =
+      arena_array(&paths->arena, (size_t)n_rows * n_ranks + 1u, sizeof(*paths->graph.slices));
+  paths->graph.outcomes = arena_array(&paths->arena, n_rows + 1u, sizeof(*paths->graph.outcomes));
+  paths->by_rank = arena_array(&paths->arena, n_ranks + 1u, sizeof(i64));
+  bool room = paths->graph.samples && paths->graph.slices && paths->graph.outcomes &&
+              paths->by_rank && path_labels_new(&paths->graph.labels) == 0;
+  if (!room) {
+    step_paths_free(paths);
+    *out = NULL;
+    return -ENOMEM;
+  }
+  for (u32 i = 0; i < n_rows; i++)
+    paths->graph.samples[i] = rows[i];
+  paths->graph.n_samples = n_rows;
+  return 0;
+}
+
+void step_paths_free(struct step_paths *paths) {
+  if (!paths)
+    return;
+  graph_free(&paths->analysis);
+  arena_release(&paths->arena);
+  free(paths);
+}
+
+int step_paths_take(struct step_paths *paths, const struct timeline *timeline) {
+  return slice_cut(&paths->analysis, timeline);
+}
+
+int step_paths_walk(struct step_paths *paths, u32 row, struct path_segment **segments, u32 *n) {
+  struct sample_graph joined;
+  struct sample_outcome *outcome = &paths->graph.outcomes[row];
+  outcome->by_rank = paths->by_rank;
+  *segments = NULL;
+  *n = 0;
+  int error = sample_graph_join(&paths->analysis, row, &joined);
+  if (!error && joined.n) {
+    critical_path_walk(&joined, outcome);
+    *segments = outcome->segments;
+    *n = outcome->n_segments;
+    outcome->segments = NULL;
+    outcome->n_segments = outcome->room_segments = 0;
+  }
+  sample_graph_free(&joined);
+  return error == -E2BIG ? 0 : error;
+}
+
+const char *step_paths_name(struct step_paths *paths, u32 label) {
+  const char *shortened;
+  return path_label_name(&paths->analysis, label, &shortened) ? shortened : NULL;
+}

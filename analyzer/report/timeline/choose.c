@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which steps and ranks are shown. Unless the reader says: the median step, the slowest, and the
+ * first after the run became slower for good; all ranks up to a number, those that findings name
+ * always among them.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "analyses/analysis.h"
+#include "base/vector.h"
+#include "model/ledger.h"
+#include "model/memory_history.h"
+#include "report/selection.h"
+#include "report/timeline/shown.h"
+
+struct choosing {
+  struct shown_scope *scope;
+  const struct results *results;
+  const struct model *model;
+  bool *wanted;       /* [n_ranks] named by findings: kept when others go */
+  u32 n_wanted;
+  double per_step;    /* events of one rank in one step, mean; without steps: in the run */
+  VECTOR(const char *) left_out;
+};
+
+__attribute__((format(printf, 2, 3))) static int leave_out(struct choosing *c, const char *format,
+                                                           ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  const char *kept = arena_text(&c->scope->arena, line);
+  return kept && VECTOR_PUSH(&c->left_out, kept) ? 0 : -ENOMEM;
+}
+
+/* --- steps --- */
+
+static void add_step(struct shown_scope *scope, u32 step, const char *why) {
+  u32 at = scope->n_steps;
+  for (u32 i = 0; i < scope->n_steps; i++)
+    if (scope->steps[i].step == step)
+      return;
+  for (; at > 0 && scope->steps[at - 1].step > step; at--)
+    scope->steps[at] = scope->steps[at - 1];
+  scope->steps[at] = (struct shown_step){step, why};
+  scope->n_steps++;
+}
+
+/* By the wall of the steps looked at, mean over ranks. */
+static void add_notable_steps(struct choosing *c) {
+  const struct results *r = c->results;
+  u32 first = isnan(r->warmup_excluded) ? 0 : (u32)r->warmup_excluded;
+  u32 slowest = INDEX_NONE, median = INDEX_NONE;
+  for (u32 i = first; i < r->n_step_ms; i++) {
+    if (isnan(r->step_ms[i]))
+      continue;
+    if (slowest == INDEX_NONE || r->step_ms[i] > r->step_ms[slowest])
+      slowest = i;
+    if (median == INDEX_NONE || fabs(r->step_ms[i] - r->step_median_ms) <
+                                    fabs(r->step_ms[median] - r->step_median_ms))
+      median = i;
+  }
+  if (slowest == INDEX_NONE)
+    return;
+  if (r->changed_step)
+    add_step(c->scope, r->changed_step, "first after the run became slower");
+  add_step(c->scope, slowest, "slowest");
+  add_step(c->scope, median, "median");
+}
+
+static int choose_steps(struct choosing *c, bool all) {
+  struct shown_scope *scope = c->scope;
+  u32 n = c->model->steps.n;
+  bool asked = scope->wish.steps_asked;
+  scope->n_steps = 0;
+  scope->steps = arena_array(&scope->arena, n + 1u, sizeof(*scope->steps));
+  if (!scope->steps)
+    return -ENOMEM;
+  if (asked || all)
+    for (u32 i = 0; i < n; i++)
+      scope->steps[scope->n_steps++] = (struct shown_step){i, asked ? "asked for" : "all"};
+  else
+    add_notable_steps(c);
+  return 0;
+}
+
+/* --- ranks --- */
+
+static void want(struct choosing *c, u32 global) {
+  for (u32 i = 0; i < c->model->n_ranks; i++)
+    if (c->model->ranks[i].rank == global && !c->wanted[i]) {
+      c->wanted[i] = true;
+      c->n_wanted++;
+    }
+}
+
+/* Findings come with the most worth first; of very many ranks that are named alike not all. */
+static void want_named_ranks(struct choosing *c, u32 most) {
+  const struct results *r = c->results;
+  for (u32 i = 0; i < r->n_ranks && c->n_wanted < most; i++)
+    if (r->ranks[i].straggler)
+      want(c, r->ranks[i].rank);
+  for (u32 i = 0; i < r->check.n_suspects && c->n_wanted < most; i++)
+    want(c, r->check.suspects[i].rank);
+  for (u32 i = 0; i < r->n_findings; i++)
+    for (u32 k = 0; k < r->findings[i].n_ranks && c->n_wanted < most; k++)
+      want(c, r->findings[i].ranks[k]);
+}
+
+static int choose_asked_ranks(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  struct report_view view = {.ranks = scope->wish.ranks};
+  for (u32 i = 0; i < c->model->n_ranks; i++)
+    if (selection_has_rank(&view, c->model->ranks[i].rank))
+      scope->ranks[scope->n_ranks++] = i;
+  return 0;
+}
+
+/* Those that findings name, and of the others as many as there is room for, evenly over the run. */
+static int choose_some_ranks(struct choosing *c, u32 most) {
+  struct shown_scope *scope = c->scope;
+  u32 n = c->model->n_ranks;
+  scope->n_ranks = 0;
+  memset(c->wanted, 0, n * sizeof(bool));
+  c->n_wanted = 0;
+  if (n > most)
+    want_named_ranks(c, most);
+  u32 others = n - c->n_wanted, room = most < n ? most - c->n_wanted : others, seen = 0, taken = 0;
+  for (u32 i = 0; i < n; i++) {
+    bool take = c->wanted[i];
+    if (!take && (u64)taken * others <= (u64)seen * room && taken < room) {
+      take = true;
+      taken++;
+    }
+    seen += !c->wanted[i];
+    if (take)
+      scope->ranks[scope->n_ranks++] = i;
+  }
+  return 0;
+}
+
+/* --- room --- */
+
+static double events_per_step(const struct model *model) {
+  double records = 0, kept = 1;
+  for (u32 i = 0; i < model->n_ranks; i++) {
+    double here = (double)model->ranks[i].records;
+    double lost = (double)model->ranks[i].lost[TSCOPE_LOSS_RING];
+    records += here;
+    if (lost > 0 && here / (here + lost) < kept)
+      kept = here / (here + lost);
+  }
+  u32 steps = model->steps.n ? model->steps.n : 1;
+  return model->n_ranks ? records / model->n_ranks / steps / kept : 0;
+}
+
+static double estimate(const struct choosing *c, u32 steps, u32 ranks) {
+  return c->per_step * (steps ? steps : 1) * ranks;
+}
+
+/* How many of `n` there is room for if each has so many events; one at least. */
+static u32 as_fit(double room, double each, u32 n) {
+  double fit = each > 0 ? floor(room / each) : n;
+  return fit >= n ? n : fit < 1 ? 1 : (u32)fit;
+}
+
+/* Fewer ranks, unless they were asked for; then fewer steps, of those chosen the slowest last. */
+static int fit_in(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  double room = scope->wish.most_events;
+  u32 steps = scope->n_steps ? scope->n_steps : 1;
+  if (estimate(c, steps, scope->n_ranks) <= room)
+    return 0;
+  if (!scope->wish.ranks)
+    choose_some_ranks(c, as_fit(room, c->per_step * steps, scope->n_ranks));
+  if (scope->n_steps < 2 || estimate(c, steps, scope->n_ranks) <= room)
+    return 0;
+  u32 fit = as_fit(room, c->per_step * scope->n_ranks, scope->n_steps);
+  u32 first = c->model->steps.first;
+  if (scope->wish.steps_asked) {
+    u32 left = scope->n_steps - fit, at = first + scope->steps[fit].step;
+    scope->n_steps = fit;
+    return leave_out(c, "The last %u of the %u steps are left out, from step %u on: more would not "
+                        "fit.",
+                     left, steps, at);
+  }
+  struct shown_step kept[2];
+  u32 n_kept = 0;
+  for (u32 i = 0; i < scope->n_steps && n_kept < fit; i++)
+    if (strcmp(scope->steps[i].why, "slowest") == 0 ||
+        (fit > 1 && strcmp(scope->steps[i].why, "median") != 0))
+      kept[n_kept++] = scope->steps[i];
+  scope->n_steps = n_kept;
+  memcpy(scope->steps, kept, n_kept * sizeof(*kept));
+  return 0;
+}
+
+/* Without steps: the end of the run is cut off if it is too long. */
+static int cut_run(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  scope->begin = c->model->begin;
+  scope->end = c->model->end;
+  double events = estimate(c, 1, scope->n_ranks);
+  if (events <= scope->wish.most_events || scope->end <= scope->begin)
+    return 0;
+  double share = scope->wish.most_events / events;
+  double all = (double)scope->end - (double)scope->begin;
+  scope->end = scope->begin + (i64)(all * share);
+  return leave_out(c, "No steps were found, and the whole run would not fit: the first %.3g s of "
+                      "%.3g s are shown.",
+                   all * share / 1e9, all / 1e9);
+}
+
+/* From the first begin to the last end of what is shown. */
+static void find_bounds(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  bool any = false;
+  for (u32 i = 0; i < scope->n_steps; i++)
+    for (u32 k = 0; k < scope->n_ranks; k++) {
+      struct window window;
+      if (!analysis_window(c->results->analysis, scope->ranks[k], scope->steps[i].step, &window))
+        continue;
+      scope->begin = !any || window.begin < scope->begin ? window.begin : scope->begin;
+      scope->end = !any || window.end > scope->end ? window.end : scope->end;
+      any = true;
+    }
+}
+
+static int say_what_is_left(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  u32 n = c->model->n_ranks, steps = c->model->steps.n;
+  int error = 0;
+  if (scope->n_ranks < n)
+    error = leave_out(c,
+                      scope->wish.ranks
+                          ? "Of %u ranks those %u that were asked for are shown."
+                          : "Of %u ranks %u are shown, those that findings name among them; "
+                            "--ranks chooses others.",
+                      n, scope->n_ranks);
+  if (!error && !scope->wish.steps_asked && scope->n_steps && scope->n_steps < steps) {
+    char list[256] = "";
+    for (u32 i = 0; i < scope->n_steps; i++) {
+      size_t used = strlen(list);
+      snprintf(list + used, sizeof(list) - used, "%s%u (%s)", i ? ", " : "",
+               c->model->steps.first + scope->steps[i].step, scope->steps[i].why);
+    }
+    error = leave_out(c, "Of %u steps %u %s shown: %s; --steps chooses others.", steps,
+                      scope->n_steps, scope->n_steps == 1 ? "is" : "are", list);
+  }
+  u32 incomplete = 0;
+  for (u32 i = 0; i < n; i++)
+    for (u32 k = 0; k < TSCOPE_LOSS_REASONS; k++)
+      if (c->model->ranks[i].lost[k]) {
+        incomplete++;
+        break;
+      }
+  if (!error && incomplete)
+    error = leave_out(c, "Of %u ranks some events were lost while recording.", incomplete);
+  return error;
+}
+
+static int choose_of_timelines(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  u32 n = c->model->n_ranks;
+  scope->ranks = arena_array(&scope->arena, n + 1u, sizeof(u32));
+  c->wanted = arena_array(&scope->arena, n + 1u, sizeof(bool));
+  if (!scope->ranks || !c->wanted)
+    return -ENOMEM;
+  c->per_step = events_per_step(c->model);
+  u32 most = scope->wish.most_ranks && scope->wish.most_ranks < n ? scope->wish.most_ranks : n;
+  int error = scope->wish.ranks ? choose_asked_ranks(c) : choose_some_ranks(c, most);
+  bool all = scope->wish.all_steps &&
+             estimate(c, c->model->steps.n, scope->n_ranks) <= scope->wish.most_events;
+  if (!error)
+    error = choose_steps(c, all);
+  if (!error)
+    error = fit_in(c);
+  if (!error && scope->n_steps == 0)
+    error = cut_run(c);
+  else if (!error)
+    find_bounds(c);
+  return error ? error : say_what_is_left(c);
+}
+
+/* --- inputs without timelines --- */
+
+/* From the first call to the end of the record. */
+static int choose_of_calls(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  const struct ledger *ledger = c->results->check.ledger;
+  struct report_view view = {.ranks = scope->wish.ranks};
+  scope->ranks = arena_array(&scope->arena, ledger->n_ranks + 1u, sizeof(u32));
+  if (!scope->ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < ledger->n_ranks; i++)
+    if (ledger->ranks[i].seen && selection_has_rank(&view, ledger->ranks[i].rank))
+      scope->ranks[scope->n_ranks++] = i;
+  scope->begin = INT64_MAX;
+  scope->end = ledger->end == NS_UNKNOWN ? INT64_MIN : ledger->end;
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    i64 created = ledger->calls[i].created;
+    if (created == NS_UNKNOWN)
+      continue;
+    scope->begin = created < scope->begin ? created : scope->begin;
+    scope->end = created > scope->end ? created : scope->end;
+  }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
+  return 0;
+}
+
+/* From the first event of an allocator to the last. What cannot be read is said by the walk. */
+static void extend_by_memory(struct choosing *c, const struct memory_origin *origin) {
+  struct shown_scope *scope = c->scope;
+  struct arena arena = {0};
+  struct memory_history history = {0};
+  if (origin->read(c->model, origin, &arena, &history) == 0)
+    for (u32 i = 0; i < history.n_events; i++) {
+      i64 time = history.events[i].time;
+      if (time == NS_UNKNOWN)
+        continue;
+      scope->begin = time < scope->begin ? time : scope->begin;
+      scope->end = time > scope->end ? time : scope->end;
+    }
+  arena_release(&arena);
+}
+
+static int choose_of_memories(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  struct report_view view = {.ranks = scope->wish.ranks};
+  scope->ranks = arena_array(&scope->arena, c->model->n_memories + 1u, sizeof(u32));
+  if (!scope->ranks)
+    return -ENOMEM;
+  scope->begin = INT64_MAX;
+  scope->end = INT64_MIN;
+  for (u32 i = 0; i < c->model->n_memories; i++)
+    if (c->model->memories[i].rank == INDEX_NONE ||
+        selection_has_rank(&view, c->model->memories[i].rank)) {
+      scope->ranks[scope->n_ranks++] = i;
+      extend_by_memory(c, &c->model->memories[i]);
+    }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
+  return 0;
+}
+
+/* What has a clock of its own cannot stand beside timelines. */
+static int say_what_is_beside(struct choosing *c) {
+  int error = 0;
+  if (c->model->flight_dumps)
+    error = leave_out(c, "The flight recorder's calls are on another clock than the timelines: give "
+                         "the dumps alone to see them.");
+  bool snapshots = false;
+  for (u32 i = 0; i < c->model->n_memories; i++)
+    snapshots = snapshots || !c->model->memories[i].on_axis;
+  if (!error && snapshots)
+    error = leave_out(c, "Memory snapshots are on another clock than the timelines: give them alone "
+                         "to see memory over time.");
+  return error;
+}
+
+static int choose(struct choosing *c) {
+  switch (c->scope->source) {
+  case SHOWN_TIMELINES: {
+    int error = choose_of_timelines(c);
+    return error ? error : say_what_is_beside(c);
+  }
+  case SHOWN_RECORDED_CALLS:
+    return choose_of_calls(c);
+  case SHOWN_MEMORIES:
+    return choose_of_memories(c);
+  default:
+    return 0;
+  }
+}
+
+static enum shown_source source_of(const struct results *results) {
+  const struct ledger *ledger = results->check.ledger;
+  if (!results->analysis)
+    return SHOWN_NOTHING;
+  if (results->model->timelines && results->model->n_ranks)
+    return SHOWN_TIMELINES;
+  if (ledger && ledger->n_calls)
+    return SHOWN_RECORDED_CALLS;
+  return results->model->n_memories ? SHOWN_MEMORIES : SHOWN_NOTHING;
+}
+
+int shown_choose(const struct results *results, const struct shown_wish *wish,
+                 struct shown_scope *scope) {
+  *scope = (struct shown_scope){.results = results, .wish = *wish, .source = source_of(results)};
+  struct choosing c = {.scope = scope, .results = results, .model = results->model};
+  int error = choose(&c);
+  scope->path_reason = wish->without_paths              ? "not asked for"
+                       : scope->source == SHOWN_TIMELINES ? results->path_reason
+                                                          : "the input has no timelines";
+  scope->n_left_out = c.left_out.n;
+  scope->left_out = arena_array(&scope->arena, c.left_out.n + 1u, sizeof(*scope->left_out));
+  if (!scope->left_out)
+    error = -ENOMEM;
+  for (u32 i = 0; !error && i < c.left_out.n; i++)
+    scope->left_out[i] = c.left_out.at[i];
+  free(c.left_out.at);
+  return error;
+}
+
+void shown_release(struct shown_scope *scope) {
+  arena_release(&scope->arena);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A rank of which only calls are known, as flight recorders keep them: one lane for each group. When
+ * a call was made is known, and how far it got; when it ended is not.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "model/ledger.h"
+#include "report/timeline/rank_lanes.h"
+
+struct recording {
+  struct rank_lanes *l;
+  const struct ledger *ledger;
+  u32 *lane_of; /* [n_groups] index + 1 */
+  VECTOR(struct shown_name) names;
+};
+
+static const char *state_of(const struct ledger_call *call) {
+  switch (call->state) {
+  case LEDGER_SCHEDULED:
+    return "scheduled, not begun";
+  case LEDGER_STARTED:
+    return "begun, not completed";
+  case LEDGER_COMPLETED:
+    return "completed";
+  default:
+    return "called";
+  }
+}
+
+static bool is_pending(const struct ledger_call *call) {
+  return call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
+}
+
+/* Operations are few. */
+static bool name_call(struct recording *r, const char *op, u32 *index) {
+  for (*index = 0; *index < r->names.n; ++*index)
+    if (strcmp(r->names.at[*index].text, op) == 0)
+      return true;
+  return VECTOR_PUSH(&r->names, (struct shown_name){.text = op, .whole = op});
+}
+
+static bool lane_of_group(struct recording *r, u32 group, u32 *lane) {
+  struct shown_rank *shown = &r->l->shown;
+  const struct ledger_group *of = &r->ledger->groups[group];
+  if (!r->lane_of[group]) {
+    const char *name = of->desc && strcmp(of->desc, of->name) != 0
+                           ? arena_printf(&r->l->arena, "%s (%s)", of->desc, of->name)
+                           : of->name;
+    if (!name)
+      return false;
+    shown->lanes[shown->n_lanes++] =
+        (struct shown_lane){.name = name, .id = group, .kind = SHOWN_GROUP, .rows = 1};
+    r->lane_of[group] = shown->n_lanes;
+  }
+  *lane = r->lane_of[group] - 1;
+  return true;
+}
+
+static bool add_call(struct recording *r, u32 index) {
+  const struct ledger_call *call = &r->ledger->calls[index];
+  struct shown_rank *shown = &r->l->shown;
+  struct shown_span span = {.start = call->created,
+                            .end = is_pending(call) ? r->l->scope->end : call->created,
+                            .category = state_of(call),
+                            .launch = INDEX_NONE,
+                            .arrival = INDEX_NONE,
+                            .arithmetic = INDEX_NONE,
+                            .recorded = index,
+                            .step = -1,
+                            .kind = SHOWN_CALL};
+  if (call->created == NS_UNKNOWN)
+    return true;
+  if (!name_call(r, call->op ? call->op : "unknown", &span.name) ||
+      !lane_of_group(r, call->group, &span.lane))
+    return false;
+  u32 at = shown->n_spans++; /* calls come in the order in which they were made, mostly of time */
+  for (; at > 0 && shown->spans[at - 1].start > span.start; at--)
+    shown->spans[at] = shown->spans[at - 1];
+  shown->spans[at] = span;
+  return true;
+}
+
+int rank_calls_build(struct rank_lanes *l, u32 index) {
+  struct recording r = {.l = l, .ledger = l->scope->results->check.ledger};
+  const struct ledger_rank *rank = &r.ledger->ranks[index];
+  l->shown = (struct shown_rank){
+      .rank = INDEX_NONE, .number = rank->rank, .host = rank->host, .why_empty = rank->why};
+  l->shown.lanes = arena_array(&l->arena, r.ledger->n_groups + 1u, sizeof(*l->shown.lanes));
+  l->shown.spans = malloc((rank->n_calls + 1u) * sizeof(*l->shown.spans));
+  r.lane_of = arena_array(&l->arena, r.ledger->n_groups + 1u, sizeof(u32));
+  bool room = l->shown.lanes && l->shown.spans && r.lane_of;
+  for (u32 i = 0; room && i < rank->n_calls; i++)
+    room = add_call(&r, rank->first_call + i);
+  l->shown.names = r.names.at;
+  l->shown.n_names = r.names.n;
+  return room ? rank_lanes_assign_rows(&l->shown) : -ENOMEM;
+}

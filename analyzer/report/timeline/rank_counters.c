@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers over time beside a rank's lanes: what its allocator holds, how many launches are ahead of
+ * each stream, and in how many collectives it waits for others. Values are told where they change,
+ * and at the beginning of each chosen step.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/timeline/rank_lanes.h"
+
+struct change {
+  i64 time;
+  double by;
+  u32 lane;
+};
+
+/* A counter in the making: values come in order of time. */
+struct counting {
+  const struct rank_lanes *lanes;
+  VECTOR(struct shown_value) values;
+  u32 window;
+  double before; /* the value until now */
+  bool known, inside, room;
+};
+
+static struct counting counting(const struct rank_lanes *lanes) {
+  return (struct counting){.lanes = lanes, .room = true};
+}
+
+static i64 window_begin(const struct rank_window *window) {
+  return window->host_begin < window->begin ? window->host_begin : window->begin;
+}
+
+static i64 window_end(const struct rank_window *window) {
+  return window->host_end > window->end ? window->host_end : window->end;
+}
+
+/* Of several values at one instant the last stays. */
+static void put(struct counting *c, i64 time, double value) {
+  struct shown_value *last = c->values.n ? &c->values.at[c->values.n - 1] : NULL;
+  if (last && last->time >= time) {
+    last->value = value;
+    return;
+  }
+  c->room = c->room && VECTOR_PUSH(&c->values, (struct shown_value){time, value});
+}
+
+/* Goes on to the window that an instant is in, or that is next after it. */
+static void go_to(struct counting *c, i64 time) {
+  const struct rank_lanes *l = c->lanes;
+  while (c->window < l->n_windows) {
+    const struct rank_window *window = &l->windows[c->window];
+    if (!c->inside && time >= window_begin(window)) {
+      c->inside = true;
+      if (c->known)
+        put(c, window_begin(window), c->before);
+    }
+    if (time < window_end(window))
+      return;
+    c->inside = false;
+    c->window++;
+  }
+}
+
+static void count(struct counting *c, i64 time, double value) {
+  if (c->known && value == c->before)
+    return;
+  go_to(c, time);
+  if (c->inside)
+    put(c, time, value);
+  c->before = value;
+  c->known = true;
+}
+
+/* Hands the counter over, if it has any value. 0, or -ENOMEM. */
+static int finish(struct rank_lanes *l, struct counting *c, struct shown_counter counter,
+                  u32 *room) {
+  go_to(c, INT64_MAX);
+  bool good = c->room && counter.name;
+  if (good && c->values.n) {
+    counter.at = arena_array(&l->arena, c->values.n, sizeof(*counter.at));
+    if (l->shown.n_counters == *room) {
+      u32 more = *room ? *room * 2 : 8;
+      struct shown_counter *grown = arena_array(&l->arena, more, sizeof(*grown));
+      for (u32 i = 0; grown && i < l->shown.n_counters; i++)
+        grown[i] = l->shown.counters[i];
+      good = grown != NULL;
+      l->shown.counters = grown ? grown : l->shown.counters;
+      *room = more;
+    }
+    good = good && counter.at;
+    for (u32 i = 0; good && i < c->values.n; i++)
+      counter.at[i] = c->values.at[i];
+    counter.n = c->values.n;
+    if (good)
+      l->shown.counters[l->shown.n_counters++] = counter;
+  }
+  free(c->values.at);
+  return good ? 0 : -ENOMEM;
+}
+
+static int by_time(const void *left, const void *right) {
+  const struct change *a = left, *b = right;
+  if (a->time != b->time)
+    return a->time < b->time ? -1 : 1;
+  return a->by > b->by ? -1 : a->by < b->by; /* up first, so that it never falls below 0 */
+}
+
+/* Changes in order of time. */
+static int count_changes(struct rank_lanes *l, struct change *changes, u32 n,
+                         struct shown_counter counter, u32 *room) {
+  struct counting c = counting(l);
+  double value = 0;
+  count(&c, INT64_MIN, 0);
+  for (u32 i = 0; i < n; i++) {
+    value += changes[i].by;
+    if (i + 1 == n || changes[i + 1].time != changes[i].time)
+      count(&c, changes[i].time, value);
+  }
+  return finish(l, &c, counter, room);
+}
+
+/* --- queues: calls begun, less their work begun --- */
+
+static bool reaches_a_window(const struct rank_lanes *l, i64 from, i64 to) {
+  u32 low = 0, high = l->n_windows;
+  while (low < high) { /* the first that ends later */
+    u32 middle = low + (high - low) / 2;
+    if (window_end(&l->windows[middle]) <= from)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < l->n_windows && window_begin(&l->windows[low]) < to;
+}
+
+/* Work that was queued at any time in the chosen steps: without the rest, the depth there is the
+ * same. */
+static u32 list_queued(const struct rank_lanes *l, struct change *changes) {
+  const struct timeline *t = l->timeline;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (!SPAN_ON_DEVICE(span->kind) || span->launch == INDEX_NONE)
+      continue;
+    i64 called = t->spans[span->launch].start;
+    if (called >= span->start || !reaches_a_window(l, called, span->start))
+      continue;
+    changes[n++] = (struct change){called, 1, span->lane};
+    changes[n++] = (struct change){span->start, -1, span->lane};
+  }
+  return n;
+}
+
+static int by_lane(const void *left, const void *right) {
+  const struct change *a = left, *b = right;
+  return a->lane != b->lane ? (a->lane < b->lane ? -1 : 1) : by_time(left, right);
+}
+
+static int count_queues(struct rank_lanes *l, u32 *room) {
+  const struct timeline *t = l->timeline;
+  if (!t->on_gpu)
+    return 0;
+  struct change *changes = malloc((2u * (size_t)t->n_spans + 1) * sizeof(*changes));
+  u32 n = changes ? list_queued(l, changes) : 0;
+  int error = changes ? 0 : -ENOMEM;
+  qsort(changes, n, sizeof(*changes), by_lane);
+  for (u32 first = 0, end; first < n && !error; first = end) {
+    u32 lane = changes[first].lane;
+    u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
+    for (end = first; end < n && changes[end].lane == lane; end++)
+      ;
+    struct shown_counter counter = {
+        .name = arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
+        .unit = "launches",
+        .lane = shown ? shown - 1 : INDEX_NONE};
+    error = count_changes(l, &changes[first], end - first, counter, room);
+  }
+  free(changes);
+  return error;
+}
+
+/* --- waiting for the other ranks of a collective --- */
+
+static int count_waits(struct rank_lanes *l, u32 *room) {
+  const struct shown_rank *shown = &l->shown;
+  const struct model *model = l->analysis->model;
+  struct change *changes = malloc((2u * (size_t)shown->n_spans + 1) * sizeof(*changes));
+  u32 n = 0;
+  if (!changes)
+    return -ENOMEM;
+  for (u32 i = 0; i < shown->n_spans; i++) {
+    u32 arrival = shown->spans[i].arrival;
+    i64 transfer = arrival < model->n_arrivals
+                       ? arrival_transfer_begin(l->analysis, &model->arrivals[arrival])
+                       : NS_UNKNOWN;
+    if (transfer == NS_UNKNOWN || transfer <= shown->spans[i].start)
+      continue;
+    changes[n++] = (struct change){shown->spans[i].start, 1, 0};
+    changes[n++] = (struct change){transfer, -1, 0};
+  }
+  struct shown_counter counter = {
+      .name = "waiting for other ranks", .unit = "collectives", .lane = INDEX_NONE};
+  qsort(changes, n, sizeof(*changes), by_time);
+  int error = n ? count_changes(l, changes, n, counter, room) : 0;
+  free(changes);
+  return error;
+}
+
+/* --- memory --- */
+
+static int count_history(struct rank_lanes *l, const struct memory_history *history, u32 *room) {
+  struct counting allocated = counting(l), reserved = counting(l);
+  for (u32 i = 0; i < history->n_events; i++) {
+    const struct memory_event *event = &history->events[i];
+    if (event->time == NS_UNKNOWN)
+      continue;
+    if (event->allocated >= 0)
+      count(&allocated, event->time, (double)event->allocated);
+    if (event->reserved >= 0)
+      count(&reserved, event->time, (double)event->reserved);
+  }
+  struct shown_counter counter = {.unit = "bytes", .lane = INDEX_NONE};
+  counter.name = history->device < 0
+                     ? "memory allocated, host"
+                     : arena_printf(&l->arena, "memory allocated, device %d", history->device);
+  int error = finish(l, &allocated, counter, room);
+  counter.name = history->device < 0
+                     ? "memory reserved, host"
+                     : arena_printf(&l->arena, "memory reserved, device %d", history->device);
+  int second = finish(l, &reserved, counter, room);
+  return error ? error : second;
+}
+
+/* Recordings on a clock of their own cannot be put beside the rest; shown_choose() says so. What
+ * cannot be read is left out here, as in the analysis. */
+static int count_memory(struct rank_lanes *l, u32 *room) {
+  const struct model *model = l->analysis->model;
+  int error = 0;
+  for (u32 i = 0; i < model->n_memories && !error; i++) {
+    const struct memory_origin *origin = &model->memories[i];
+    struct arena arena = {0};
+    struct memory_history history = {0};
+    if (origin->on_axis && origin->rank == l->shown.number &&
+        origin->read(model, origin, &arena, &history) == 0)
+      error = count_history(l, &history, room);
+    arena_release(&arena);
+  }
+  return error;
+}
+
+int rank_counters_build(struct rank_lanes *l) {
+  u32 room = 0;
+  int error = count_memory(l, &room);
+  if (!error)
+    error = count_queues(l, &room);
+  return error ? error : count_waits(l, &room);
+}
+
+int rank_counters_of_memory(struct rank_lanes *l, const struct memory_origin *origin) {
+  struct arena arena = {0};
+  struct memory_history history = {0};
+  u32 room = 0;
+  int error = origin->read(l->analysis->model, origin, &arena, &history);
+  l->windows = arena_alloc(&l->arena, sizeof(*l->windows));
+  if (!error && !l->windows)
+    error = -ENOMEM;
+  if (!error) {
+    struct rank_window whole = {INT64_MIN + 1, INT64_MAX, INT64_MIN + 1, INT64_MAX, -1};
+    l->windows[l->n_windows++] = whole;
+    error = count_history(l, &history, &room);
+  }
+  arena_release(&arena);
+  return error;
+}

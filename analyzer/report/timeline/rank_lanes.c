@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What ran on one rank in the chosen steps, as lanes of spans. Work of the GPU counts where it ran;
+ * a host that is ahead has launched it in an earlier step, and that call is shown too.
+ */
+#include "report/timeline/rank_lanes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
+
+static i64 least(i64 a, i64 b) {
+  return a < b ? a : b;
+}
+
+static i64 most(i64 a, i64 b) {
+  return a > b ? a : b;
+}
+
+/* --- which spans --- */
+
+static int list_windows(struct rank_lanes *l) {
+  const struct shown_scope *scope = l->scope;
+  const struct steps *steps = &l->analysis->model->steps;
+  u32 rank = l->timeline->rank;
+  l->windows = arena_array(&l->arena, scope->n_steps + 1u, sizeof(*l->windows));
+  if (!l->windows)
+    return -ENOMEM;
+  if (scope->n_steps == 0)
+    l->windows[l->n_windows++] =
+        (struct rank_window){scope->begin, scope->end, scope->begin, scope->end, -1};
+  for (u32 i = 0; i < scope->n_steps; i++) {
+    u32 step = scope->steps[i].step;
+    size_t cell = (size_t)step * l->analysis->model->n_ranks + rank;
+    struct window window;
+    if (!analysis_window(l->analysis, rank, step, &window))
+      continue;
+    bool told = steps->host_begin && steps->host_begin[cell] != NS_UNKNOWN;
+    l->windows[l->n_windows++] =
+        (struct rank_window){.host_begin = told ? steps->host_begin[cell] : window.begin,
+                             .host_end = told ? steps->host_end[cell] : window.end,
+                             .begin = window.begin,
+                             .end = window.end,
+                             .step = (i32)step};
+  }
+  return 0;
+}
+
+/* The host is shown while it worked on the step, and while its GPU did. */
+const struct rank_window *rank_window_at(const struct rank_lanes *l, bool device, i64 start,
+                                         i64 end, u32 *cursor) {
+  for (; *cursor < l->n_windows; ++*cursor) {
+    const struct rank_window *window = &l->windows[*cursor];
+    i64 begins = device ? window->begin : least(window->begin, window->host_begin);
+    i64 ends = device ? window->end : most(window->end, window->host_end);
+    if (ends > start)
+      return begins < end || begins <= start ? window : NULL;
+  }
+  return NULL;
+}
+
+/* Sets place[i] to the place of span i among those shown, INDEX_NONE if it is not. */
+static u32 choose_spans(const struct rank_lanes *l, u32 *place) {
+  const struct timeline *t = l->timeline;
+  u32 host = 0, device = 0, n = 0;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    bool on_device = SPAN_ON_DEVICE(span->kind);
+    bool in = rank_window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
+    place[i] = in ? 0 : INDEX_NONE;
+  }
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (place[i] == 0 && SPAN_ON_DEVICE(t->spans[i].kind) && t->spans[i].launch != INDEX_NONE)
+      place[t->spans[i].launch] = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (place[i] == 0)
+      place[i] = n++;
+  return n;
+}
+
+/* --- lanes --- */
+
+static const char *backend_of(const struct rank_lanes *l, const struct span *span) {
+  static const char *const names[] = {
+      [TSCOPE_BACKEND_NCCL] = "NCCL", [TSCOPE_BACKEND_GLOO] = "gloo", [TSCOPE_BACKEND_MPI] = "MPI"};
+  const struct model *model = l->analysis->model;
+  if (span->link >= model->n_arrivals || model->arrivals[span->link].collective == INDEX_NONE)
+    return "collectives";
+  const struct collective *collective =
+      &model->collectives[model->arrivals[span->link].collective];
+  u8 backend = model->comms[collective->comm].backend;
+  return backend < sizeof(names) / sizeof(names[0]) && names[backend] ? names[backend]
+                                                                      : "collectives";
+}
+
+/* Which of the two lanes that one of the timeline's becomes. */
+static u32 lane_key(const struct span *span) {
+  bool second = span->kind == SPAN_PHASE || span->kind == SPAN_COLLECTIVE;
+  return 2u * span->lane + (second ? PHASES_OR_COLLECTIVES : CALLS_OR_STREAM);
+}
+
+static struct shown_lane make_lane(struct rank_lanes *l, const struct span *span) {
+  const struct lane *lane = &l->timeline->lanes[span->lane];
+  struct shown_lane made = {.id = lane->id, .rows = 1, .name = lane->name};
+  switch (span->kind) {
+  case SPAN_COLLECTIVE:
+    made.kind = SHOWN_COLLECTIVES;
+    made.name = arena_printf(&l->arena, "%s, %s", backend_of(l, span), lane->name);
+    break;
+  case SPAN_PHASE:
+    made.kind = SHOWN_PHASES;
+    made.name = arena_printf(&l->arena, "phases, %s", lane->name);
+    break;
+  default:
+    made.kind = lane->device ? SHOWN_STREAM : SHOWN_CALLS;
+    if (!lane->device)
+      made.name = arena_printf(&l->arena, "calls, %s", lane->name);
+  }
+  return made;
+}
+
+static int lane_rank(const struct shown_lane *lane) {
+  return lane->kind == SHOWN_CALLS ? SHOWN_PHASES : lane->kind;
+}
+
+/* In the order to show: the phases and calls of a thread together, then the GPU. */
+static bool comes_before(const struct shown_lane *a, const struct shown_lane *b) {
+  if (lane_rank(a) != lane_rank(b))
+    return lane_rank(a) < lane_rank(b);
+  return a->id != b->id ? a->id < b->id : a->kind < b->kind;
+}
+
+/* The lanes that the shown spans need; the first is that of the steps. */
+static int make_lanes(struct rank_lanes *l, const u32 *place) {
+  const struct timeline *t = l->timeline;
+  struct shown_rank *shown = &l->shown;
+  u32 keys = 2u * t->n_lanes, *order;
+  shown->lanes = arena_array(&l->arena, keys + 1u, sizeof(*shown->lanes));
+  struct shown_lane *made = arena_array(&l->arena, keys + 1u, sizeof(*made));
+  l->lane_of = arena_array(&l->arena, keys + 1u, sizeof(u32));
+  order = arena_array(&l->arena, keys + 1u, sizeof(u32));
+  if (!shown->lanes || !made || !l->lane_of || !order)
+    return -ENOMEM;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++) {
+    u32 key = lane_key(&t->spans[i]);
+    if (place[i] == INDEX_NONE || made[key].rows)
+      continue;
+    made[key] = make_lane(l, &t->spans[i]);
+    if (!made[key].name)
+      return -ENOMEM;
+    u32 at = n++;
+    for (; at > 0 && comes_before(&made[key], &made[order[at - 1]]); at--)
+      order[at] = order[at - 1];
+    order[at] = key;
+  }
+  shown->lanes[shown->n_lanes++] =
+      (struct shown_lane){.name = l->n_windows && l->windows[0].step >= 0 ? "steps" : "run",
+                          .kind = SHOWN_STEPS,
+                          .rows = 1};
+  for (u32 i = 0; i < n; i++) {
+    l->lane_of[order[i]] = shown->n_lanes + 1;
+    shown->lanes[shown->n_lanes++] = made[order[i]];
+  }
+  return 0;
+}
+
+/* --- names --- */
+
+/* A collective is called by what it does; the name of its kernel is kept too. */
+struct collective_name {
+  u32 name; /* of the timeline */
+  u32 index;
+  u8 op;
+};
+
+struct naming {
+  struct rank_lanes *l;
+  VECTOR(u32) plain, kernels; /* by name of the timeline: index + 1 into names */
+  VECTOR(struct collective_name) collectives;
+  VECTOR(struct shown_name) names;
+  u32 nameless[SPAN_COLLECTIVE + 1]; /* by kind: index + 1 */
+  u32 steps_base;
+};
+
+static bool add_name(struct naming *naming, const char *text, const char *whole, u32 *index) {
+  *index = naming->names.n;
+  return text && VECTOR_PUSH(&naming->names, (struct shown_name){.text = text, .whole = whole});
+}
+
+static const char *kind_name(u8 kind) {
+  switch (kind) {
+  case SPAN_LAUNCH:
+    return "launch";
+  case SPAN_COLL_CALL:
+    return "collective call";
+  case SPAN_SYNC:
+    return "synchronise";
+  case SPAN_COMM_WAIT:
+    return "wait for a collective";
+  case SPAN_PHASE:
+    return "phase";
+  case SPAN_OP:
+    return "operator";
+  case SPAN_COPY:
+    return "memory copy";
+  case SPAN_FILL:
+    return "memory set";
+  case SPAN_COLLECTIVE:
+    return "collective";
+  default:
+    return "kernel of unknown name";
+  }
+}
+
+static bool name_collective(struct naming *naming, const struct span *span, u8 op, u32 *index) {
+  const struct analysis *a = naming->l->analysis;
+  for (u32 i = naming->collectives.n; i-- > 0;) {
+    const struct collective_name *known = &naming->collectives.at[i];
+    *index = known->index;
+    if (known->name == span->name && known->op == op)
+      return true;
+  }
+  const char *whole = span->name ? a->source.name(naming->l->timeline, span->name) : op_name(op);
+  return add_name(naming, op_name(op), whole, index) &&
+         VECTOR_PUSH(&naming->collectives, (struct collective_name){span->name, *index, op});
+}
+
+static bool name_by_text(struct naming *naming, const struct span *span, u32 *index) {
+  const struct analysis *a = naming->l->analysis;
+  const char *text = a->source.name(naming->l->timeline, span->name);
+  bool kernel = span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE ||
+                strncmp(text, "_Z", 2) == 0;
+  if (kernel ? !VECTOR_REACH(&naming->kernels, span->name)
+             : !VECTOR_REACH(&naming->plain, span->name))
+    return false;
+  u32 *known = kernel ? &naming->kernels.at[span->name] : &naming->plain.at[span->name];
+  if (!*known) {
+    const struct kernel *is =
+        kernel && a->kernel_names ? kernel_lookup(a->kernel_names, text) : NULL;
+    if (!add_name(naming, is ? is->shortened : text, is ? is->demangled : text, index))
+      return false;
+    if (is)
+      naming->names.at[*index].category = kernel_category_name(a->kernel_names, is->category);
+    *known = *index + 1;
+  }
+  *index = *known - 1;
+  return true;
+}
+
+static bool name_span(struct naming *naming, const struct span *span, u32 *index) {
+  const struct model *model = naming->l->analysis->model;
+  if (span->kind == SPAN_COLLECTIVE && span->link < model->n_arrivals)
+    return name_collective(naming, span, model->arrivals[span->link].op, index);
+  if (span->name)
+    return name_by_text(naming, span, index);
+  u32 *known = &naming->nameless[span->kind];
+  if (!*known) {
+    if (!add_name(naming, kind_name(span->kind), kind_name(span->kind), index))
+      return false;
+    *known = *index + 1;
+  }
+  *index = *known - 1;
+  return true;
+}
+
+static const char *category_of(const struct rank_lanes *l, const struct span *span,
+                               const struct shown_name *name) {
+  static const char *const copies[] = {
+#define X(n, v, t) [v] = t,
+      TSCOPE_COPIES(X)
+#undef X
+  };
+  static const char *const phases[] = {[0] = "range",
+#define X(n, v, t) [v] = t,
+                                       TSCOPE_PHASES(X)
+#undef X
+  };
+  const struct model *model = l->analysis->model;
+  switch (span->kind) {
+  case SPAN_COPY:
+    return span->category < sizeof(copies) / sizeof(copies[0]) ? copies[span->category] : "copy";
+  case SPAN_PHASE:
+    return span->category < sizeof(phases) / sizeof(phases[0]) ? phases[span->category] : "range";
+  case SPAN_COLLECTIVE:
+    return span->link < model->n_arrivals ? op_name(model->arrivals[span->link].op) : "collective";
+  case SPAN_KERNEL:
+    return name->category ? name->category : "kernel";
+  default:
+    return kind_name(span->kind);
+  }
+}
+
+/* --- spans --- */
+
+static i32 step_of(const struct rank_lanes *l, const struct span *span,
+                   const struct rank_window *window) {
+  bool device = SPAN_ON_DEVICE(span->kind);
+  if (l->scope->n_steps == 0)
+    return -1;
+  if (window) {
+    i64 begin = device ? window->begin : window->host_begin;
+    i64 end = device ? window->end : window->host_end;
+    if (span->start >= begin && span->start < end)
+      return window->step;
+  }
+  return device ? analysis_step_at(l->analysis, l->timeline->rank, span->start)
+                : model_step_at(l->analysis->model, l->timeline->rank, span->start);
+}
+
+static u32 arithmetic_of(const struct timeline *t, const struct span *span) {
+  if (t->n_arithmetic == 0)
+    return INDEX_NONE;
+  if (span->kind == SPAN_LAUNCH)
+    return arithmetic_around(t, span);
+  bool launched = span->kind == SPAN_KERNEL && span->launch != INDEX_NONE;
+  return launched ? arithmetic_around(t, &t->spans[span->launch]) : INDEX_NONE;
+}
+
+static bool add_steps(struct rank_lanes *l, struct naming *naming) {
+  u32 first = l->analysis->model->steps.first;
+  for (u32 i = 0; i < l->n_windows; i++) {
+    const struct rank_window *window = &l->windows[i];
+    const char *name = window->step < 0
+                           ? "run"
+                           : arena_printf(&l->arena, "step %u", first + (u32)window->step);
+    u32 index;
+    if (!add_name(naming, name, name, &index))
+      return false;
+    l->shown.spans[l->shown.n_spans++] = (struct shown_span){.start = window->begin,
+                                                             .end = window->end,
+                                                             .category = "step",
+                                                             .name = index,
+                                                             .launch = INDEX_NONE,
+                                                             .arrival = INDEX_NONE,
+                                                             .arithmetic = INDEX_NONE,
+                                                             .recorded = INDEX_NONE,
+                                                             .step = window->step};
+  }
+  return true;
+}
+
+static bool add_span(struct rank_lanes *l, struct naming *naming, const u32 *place, u32 i,
+                     const struct rank_window *window) {
+  const struct timeline *t = l->timeline;
+  const struct span *span = &t->spans[i];
+  bool device = SPAN_ON_DEVICE(span->kind), collective = span->kind == SPAN_COLLECTIVE;
+  struct shown_span shown = {.start = span->start,
+                             .end = span->end,
+                             .lane = l->lane_of[lane_key(span)] - 1,
+                             .launch = INDEX_NONE,
+                             .arrival = collective ? span->link : INDEX_NONE,
+                             .arithmetic = arithmetic_of(t, span),
+                             .recorded = INDEX_NONE,
+                             .step = step_of(l, span, window),
+                             .bytes = t->bytes ? t->bytes[i] : 0,
+                             .kind = span->kind};
+  if (device && span->launch != INDEX_NONE)
+    shown.launch = naming->steps_base + place[span->launch];
+  if (!name_span(naming, span, &shown.name))
+    return false;
+  shown.category = category_of(l, span, &naming->names.at[shown.name]);
+  l->shown.spans[l->shown.n_spans++] = shown;
+  return true;
+}
+
+/* --- rows --- */
+
+typedef VECTOR(i64) end_stack;
+
+/* Whether a span fits into a row of which these are the open ends, innermost last. Work on a stream
+ * comes one after the other; calls nest. */
+static bool fits(end_stack *open, const struct shown_span *span, bool nests) {
+  while (open->n && open->at[open->n - 1] <= span->start)
+    open->n--;
+  return open->n == 0 || (nests && open->at[open->n - 1] >= span->end);
+}
+
+int rank_lanes_assign_rows(struct shown_rank *shown) {
+  VECTOR(end_stack) *lanes = calloc(shown->n_lanes + 1u, sizeof(*lanes));
+  bool room = lanes != NULL;
+  for (u32 i = 0; room && i < shown->n_spans; i++) {
+    struct shown_span *span = &shown->spans[i];
+    struct shown_lane *lane = &shown->lanes[span->lane];
+    bool nests = lane->kind == SHOWN_CALLS || lane->kind == SHOWN_PHASES;
+    u32 row = 0;
+    while (row < lanes[span->lane].n && !fits(&lanes[span->lane].at[row], span, nests))
+      row++;
+    row = row < UINT8_MAX ? row : UINT8_MAX - 1;
+    room = VECTOR_REACH(&lanes[span->lane], row) &&
+           VECTOR_PUSH(&lanes[span->lane].at[row], span->end);
+    span->row = (u8)row;
+    lane->rows = row + 1 > lane->rows ? (u8)(row + 1) : lane->rows;
+  }
+  for (u32 i = 0; lanes && i < shown->n_lanes; i++) {
+    for (u32 row = 0; row < lanes[i].n; row++)
+      free(lanes[i].at[row].at);
+    free(lanes[i].at);
+  }
+  free(lanes);
+  return room ? 0 : -ENOMEM;
+}
+
+static int take_spans(struct rank_lanes *l, const u32 *place, u32 n) {
+  const struct timeline *t = l->timeline;
+  struct naming naming = {.l = l, .steps_base = l->n_windows};
+  u32 host = 0, device = 0;
+  l->shown.spans = malloc((n + l->n_windows + 1u) * sizeof(*l->shown.spans));
+  bool room = l->shown.spans && add_steps(l, &naming);
+  for (u32 i = 0; room && i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    bool on_device = SPAN_ON_DEVICE(span->kind);
+    if (place[i] == INDEX_NONE)
+      continue;
+    const struct rank_window *window =
+        rank_window_at(l, on_device, span->start, span->end, on_device ? &device : &host);
+    room = add_span(l, &naming, place, i, window);
+  }
+  l->shown.names = naming.names.at;
+  l->shown.n_names = naming.names.n;
+  free(naming.plain.at);
+  free(naming.kernels.at);
+  free(naming.collectives.at);
+  return room ? rank_lanes_assign_rows(&l->shown) : -ENOMEM;
+}
+
+int rank_lanes_build(struct rank_lanes *l) {
+  const struct timeline *t = l->timeline;
+  const struct rank *rank = &l->analysis->model->ranks[t->rank];
+  l->shown = (struct shown_rank){.rank = t->rank,
+                                 .number = rank->rank,
+                                 .host = rank->host,
+                                 .device = rank->info[TSCOPE_INFO_GPU_NAME],
+                                 .timeline = t};
+  u32 *place = malloc((t->n_spans + 1u) * sizeof(u32));
+  int error = place ? list_windows(l) : -ENOMEM;
+  if (!error) {
+    u32 n = choose_spans(l, place);
+    error = make_lanes(l, place);
+    if (!error)
+      error = take_spans(l, place, n);
+  }
+  free(place);
+  return error;
+}
+
+void rank_lanes_release(struct rank_lanes *l) {
+  free(l->shown.spans);
+  free(l->shown.names);
+  arena_release(&l->arena);
+}

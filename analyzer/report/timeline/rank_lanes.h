@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the files that build one struct shown_rank.
+ */
+#ifndef TSCOPE_RANK_LANES_H
+#define TSCOPE_RANK_LANES_H
+
+#include "analyses/analysis.h"
+#include "model/memory_history.h"
+#include "base/vector.h"
+#include "report/timeline/shown.h"
+
+/* The chosen steps of one rank: from when to when host and GPU were in them, ascending. */
+struct rank_window {
+  i64 host_begin, host_end, begin, end;
+  i32 step; /* -1: the run as a whole */
+};
+
+struct rank_lanes {
+  const struct shown_scope *scope;
+  const struct analysis *analysis;
+  const struct timeline *timeline;
+  struct arena arena; /* of what `shown` points to */
+  struct rank_window *windows;
+  u32 n_windows;
+  u32 *lane_of; /* [2 * timeline lanes] index + 1 into shown.lanes: calls or stream; phases or
+                   collectives */
+  struct shown_rank shown;
+};
+
+/* rank_lanes.c: everything but counters. 0, or -ENOMEM. */
+int rank_lanes_build(struct rank_lanes *lanes);
+void rank_lanes_release(struct rank_lanes *lanes);
+
+/* rank_counters.c */
+int rank_counters_build(struct rank_lanes *lanes);
+
+/* Of one allocator alone, from its first event to its last. 0, or negative errno. */
+int rank_counters_of_memory(struct rank_lanes *lanes, const struct memory_origin *origin);
+
+/* rank_calls.c: a rank of the ledger, by index. 0, or -ENOMEM. */
+int rank_calls_build(struct rank_lanes *lanes, u32 rank);
+
+/* Sets the rows of spans that overlap on one lane. 0, or -ENOMEM. */
+int rank_lanes_assign_rows(struct shown_rank *rank);
+
+/* The window that an interval reaches into; NULL if none. `cursor` begins at 0 and starts must not
+ * go back. */
+const struct rank_window *rank_window_at(const struct rank_lanes *lanes, bool device, i64 start,
+                                         i64 end, u32 *cursor);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loads one rank after the other, on as many threads as there are, and hands each to the visitor in
+ * order; then the critical path through the chosen steps, for which all ranks are needed, also
+ * those that are not shown.
+ */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "analyses/path/path_labels.h"
+#include "analyses/path/step_paths.h"
+#include "base/parallel.h"
+#include "report/timeline/rank_lanes.h"
+
+/* Spans that are kept for the path until it is walked, about 100 bytes each. */
+#define PATH_EVENTS 8e6
+/* Steps before the one that is drawn, whose launches its work may come from. */
+#define MOST_STEPS_AHEAD 4u
+
+struct walk {
+  const struct shown_scope *scope;
+  const struct shown_visitor *visitor;
+  struct analysis analysis; /* the run's */
+  struct step_paths *paths; /* NULL: none are wanted */
+  u32 *drawn;               /* by row of the paths: the step it is for */
+  u32 n_rows;
+  bool *shown; /* [n_ranks] */
+  /* ranks are taken in order, and handed over in order */
+  pthread_mutex_t lock;
+  pthread_cond_t turned;
+  u32 next, turn;
+  int error;
+};
+
+/* --- ranks --- */
+
+static void wait_for_turn(struct walk *w, u32 rank) {
+  while (w->turn != rank && !w->error)
+    pthread_cond_wait(&w->turned, &w->lock);
+}
+
+/* Hands a rank over when all before it have been; `rank` NULL only counts it. */
+static int hand_over(struct walk *w, u32 index, const struct shown_rank *rank, int error) {
+  pthread_mutex_lock(&w->lock);
+  wait_for_turn(w, index);
+  if (!w->error && !error && rank && w->visitor->rank)
+    error = w->visitor->rank(w->visitor->user, rank);
+  w->error = w->error ? w->error : error;
+  w->turn++;
+  error = w->error;
+  pthread_cond_broadcast(&w->turned);
+  pthread_mutex_unlock(&w->lock);
+  return error;
+}
+
+static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeline *timeline) {
+  int error = w->paths ? step_paths_take(w->paths, timeline) : 0;
+  if (error || !w->shown[timeline->rank])
+    return error;
+  *lanes = (struct rank_lanes){
+      .scope = w->scope, .analysis = &w->analysis, .timeline = timeline};
+  error = rank_lanes_build(lanes);
+  return error ? error : rank_counters_build(lanes);
+}
+
+static void show_nothing(const struct walk *w, u32 rank, struct rank_lanes *lanes) {
+  const struct rank *of = &w->analysis.model->ranks[rank];
+  lanes->shown = (struct shown_rank){.rank = rank,
+                                     .number = of->rank,
+                                     .host = of->host,
+                                     .device = of->info[TSCOPE_INFO_GPU_NAME],
+                                     .why_empty = "its trace could not be read"};
+}
+
+static int show_rank(void *user, u32 ignored, unsigned worker) {
+  struct walk *w = user;
+  (void)ignored;
+  (void)worker;
+  pthread_mutex_lock(&w->lock);
+  u32 rank = w->next++;
+  pthread_mutex_unlock(&w->lock);
+  struct rank_lanes lanes = {.scope = NULL};
+  struct timeline timeline = {.rank = rank};
+  bool needed = w->paths || w->shown[rank];
+  bool loaded = needed && w->analysis.source.load(w->analysis.model, rank, &timeline) == 0;
+  int error = loaded ? show_timeline(w, &lanes, &timeline) : 0;
+  if (!loaded)
+    show_nothing(w, rank, &lanes);
+  error = hand_over(w, rank, w->shown[rank] ? &lanes.shown : NULL, error);
+  rank_lanes_release(&lanes);
+  if (loaded)
+    w->analysis.source.release(&timeline);
+  return error;
+}
+
+/* --- paths --- */
+
+static double events_per_step(const struct model *model) {
+  double records = 0;
+  for (u32 i = 0; i < model->n_ranks; i++)
+    records += (double)model->ranks[i].records;
+  return records / (model->steps.n ? model->steps.n : 1);
+}
+
+/* A row for each step; where hosts are ahead of their GPUs, with the steps that its work was
+ * launched in. */
+static int plan_paths(struct walk *w) {
+  const struct shown_scope *scope = w->scope;
+  const struct results *r = scope->results;
+  if (scope->path_reason || !w->visitor->path)
+    return 0;
+  u32 ahead = r->host_ahead_max_steps > 0 ? (u32)r->host_ahead_max_steps + 1 : 0;
+  ahead = ahead < MOST_STEPS_AHEAD ? ahead : MOST_STEPS_AHEAD;
+  double each = events_per_step(scope->results->model) * (ahead + 1);
+  u32 n = scope->n_steps ? scope->n_steps : 1;
+  u32 fit = each * n <= PATH_EVENTS ? n : (u32)(PATH_EVENTS / each);
+  struct sample *rows = calloc(n + 1u, sizeof(*rows));
+  w->drawn = calloc(n + 1u, sizeof(*w->drawn));
+  int error = rows && w->drawn ? 0 : -ENOMEM;
+  for (u32 i = 0; i < fit && !error; i++) {
+    u32 step = scope->n_steps ? scope->steps[i].step : 0;
+    u32 first = step > ahead ? step - ahead : 0;
+    rows[w->n_rows] = (struct sample){first, step - first + 1};
+    w->drawn[w->n_rows++] = step;
+  }
+  if (!error && w->n_rows)
+    error = step_paths_new(&w->analysis, rows, w->n_rows, &w->paths);
+  free(rows);
+  return error;
+}
+
+/* When a step ends on the rank that ends it last, and when the one before did: what lies between is
+ * drawn. */
+static struct interval step_bounds(const struct walk *w, u32 step) {
+  struct interval bounds = {INT64_MAX, INT64_MIN};
+  for (u32 rank = 0; rank < w->analysis.model->n_ranks; rank++) {
+    struct window window;
+    if (!analysis_window(&w->analysis, rank, step, &window))
+      continue;
+    bounds.start = window.begin < bounds.start ? window.begin : bounds.start;
+    bounds.end = window.end > bounds.end ? window.end : bounds.end;
+  }
+  return bounds;
+}
+
+static int show_path(struct walk *w, u32 row) {
+  struct path_segment *segments;
+  u32 n, kept = 0;
+  int error = step_paths_walk(w->paths, row, &segments, &n);
+  if (error)
+    return error;
+  struct interval bounds = step_bounds(w, w->drawn[row]);
+  struct shown_stretch *stretches = calloc(n + 1u, sizeof(*stretches));
+  error = stretches ? 0 : -ENOMEM;
+  for (u32 i = n; !error && i-- > 0;) {
+    const struct path_segment *from = &segments[i];
+    if (from->end <= bounds.start || from->start >= bounds.end)
+      continue;
+    struct shown_stretch *to = &stretches[kept++];
+    *to = (struct shown_stretch){
+        .start = from->start > bounds.start ? from->start : bounds.start,
+        .end = from->end < bounds.end ? from->end : bounds.end,
+        .rank = from->rank,
+        .name = step_paths_name(w->paths, from->label),
+        .category = path_category_name(from->category),
+        .reached_by = from->edge == PATH_EDGE_NONE ? NULL : path_edge_name(from->edge)};
+    error = to->name ? 0 : -ENOMEM;
+  }
+  struct shown_path path = {.step = w->scope->n_steps ? (i32)w->drawn[row] : -1,
+                            .stretches = stretches,
+                            .n = kept};
+  if (!error && kept)
+    error = w->visitor->path(w->visitor->user, &path);
+  free(stretches);
+  free(segments);
+  return error;
+}
+
+/* Ranks of inputs that have no timelines are few, and quick. */
+static int show_recorded(const struct shown_scope *scope, const struct shown_visitor *visitor,
+                         u32 index) {
+  struct rank_lanes lanes = {.scope = scope, .analysis = scope->results->analysis};
+  int error = 0;
+  if (scope->source == SHOWN_RECORDED_CALLS) {
+    error = rank_calls_build(&lanes, index);
+  } else {
+    const struct memory_origin *origin = &scope->results->model->memories[index];
+    lanes.shown = (struct shown_rank){.rank = INDEX_NONE, .number = origin->rank};
+    int read = rank_counters_of_memory(&lanes, origin);
+    error = read == -ENOMEM ? read : 0;
+    lanes.shown.why_empty = read ? "its recording could not be read" : NULL;
+  }
+  if (!error && visitor->rank)
+    error = visitor->rank(visitor->user, &lanes.shown);
+  rank_lanes_release(&lanes);
+  return error;
+}
+
+static int walk_timelines(const struct shown_scope *scope, const struct shown_visitor *visitor) {
+  const struct model *model = scope->results->model;
+  struct walk w = {.scope = scope,
+                   .visitor = visitor,
+                   .analysis = *scope->results->analysis,
+                   .shown = calloc(model->n_ranks + 1u, sizeof(bool))};
+  int error = w.shown ? plan_paths(&w) : -ENOMEM;
+  for (u32 i = 0; !error && i < scope->n_ranks; i++)
+    w.shown[scope->ranks[i]] = true;
+  pthread_mutex_init(&w.lock, NULL);
+  pthread_cond_init(&w.turned, NULL);
+  if (!error)
+    error = parallel_for(model->n_ranks, scope->wish.threads, show_rank, &w);
+  for (u32 row = 0; row < w.n_rows && w.paths && !error; row++)
+    error = show_path(&w, row);
+  pthread_cond_destroy(&w.turned);
+  pthread_mutex_destroy(&w.lock);
+  step_paths_free(w.paths);
+  free(w.drawn);
+  free(w.shown);
+  return error;
+}
+
+int shown_walk(const struct shown_scope *scope, const struct shown_visitor *visitor) {
+  if (scope->source == SHOWN_TIMELINES)
+    return walk_timelines(scope, visitor);
+  int error = 0;
+  for (u32 i = 0; i < scope->n_ranks && !error; i++)
+    error = show_recorded(scope, visitor, scope->ranks[i]);
+  return error;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a picture of a run shows: some steps of some ranks, chosen so that they can be looked at,
+ * with all that ran in them. The HTML page, the Perfetto trace and the database are written from it.
+ *
+ *   choose.c         which steps and ranks, and what is left out
+ *   show.c           loads one rank after the other and hands each to the visitor
+ *   rank_lanes.c     one rank's lanes and spans
+ *   rank_counters.c  memory, queues and waiting of one rank
+ *   rank_calls.c     ranks of which only calls are known (flight-recorder dumps)
+ *
+ * Times are int64 nanoseconds on the model's axis; they may be negative. Indices of ranks and steps
+ * are those of struct model, unless a comment says "global". INDEX_NONE: none, or not known.
+ */
+#ifndef TSCOPE_SHOWN_H
+#define TSCOPE_SHOWN_H
+
+#include "analyses/results.h"
+#include "base/arena.h"
+
+/* --- what to show --- */
+
+/* What the reader wants, and how much the output can hold. */
+struct shown_wish {
+  const char *ranks; /* --ranks: these only; NULL: as many as there is room for */
+  bool steps_asked;  /* --steps was given: all steps of the model */
+  bool all_steps;    /* without --steps: all of them too, if there is room */
+  bool without_paths;
+  u32 most_ranks;     /* where --ranks is not given; 0: no such limit */
+  double most_events; /* of all ranks and steps together, by estimate; INFINITY: no limit */
+  unsigned threads;   /* 0: one per core; so many ranks are in memory at a time */
+};
+
+struct shown_step {
+  u32 step;
+  const char *why; /* "median", "slowest", "first after the change", "asked for", "all" */
+};
+
+/* What there is to show. Recordings that come beside timelines on a clock of their own are left out,
+ * and that is said. */
+enum shown_source {
+  SHOWN_NOTHING,
+  SHOWN_TIMELINES,
+  SHOWN_RECORDED_CALLS, /* of the ledger: of ranks that hang only their calls are known */
+  SHOWN_MEMORIES,       /* snapshots of allocators */
+};
+
+/* The choice. */
+struct shown_scope {
+  const struct results *results;
+  enum shown_source source;
+  struct shown_wish wish;
+  struct shown_step *steps; /* ascending; none: the run as a whole, from begin to end */
+  u32 n_steps;
+  u32 *ranks; /* ascending; indices into model.ranks, or ledger.ranks, or model.memories */
+  u32 n_ranks;
+  i64 begin, end;        /* of all that is shown, over all ranks; without steps, cut to this */
+  const char **left_out; /* a sentence each, for the reader */
+  u32 n_left_out;
+  const char *path_reason; /* why no critical path is shown; NULL if one is */
+  struct arena arena;      /* of the above */
+};
+
+/* 0, or -ENOMEM. Release it in any case. */
+int shown_choose(const struct results *results, const struct shown_wish *wish,
+                 struct shown_scope *scope);
+void shown_release(struct shown_scope *scope);
+
+/* --- one rank --- */
+
+enum shown_lane_kind {
+  SHOWN_STEPS,
+  SHOWN_PHASES,      /* of one thread */
+  SHOWN_CALLS,       /* of one thread: launches, waits, operators */
+  SHOWN_STREAM,      /* kernels, copies and fills of one GPU stream */
+  SHOWN_COLLECTIVES, /* as they ran on one stream, or in one worker of a CPU backend */
+  SHOWN_GROUP,       /* recorded calls of one group */
+};
+
+struct shown_lane {
+  const char *name;
+  u32 id; /* thread number, or stream index; 0 of steps */
+  u8 kind;
+  u8 rows; /* spans that overlap without nesting lie in rows of their own; at least 1 */
+};
+
+struct shown_name {
+  const char *text;  /* for people, shortened */
+  const char *whole; /* demangled; often the same */
+  const char *category; /* of a kernel of this name: what it does; NULL */
+};
+
+/* span.kind beside those of enum span_kind: a step, and a recorded call, from when it was made to the
+ * end of the record if it was pending, else of no length: when it ended is not known */
+enum { SHOWN_STEP = 0, SHOWN_CALL = 15 };
+
+struct shown_span {
+  i64 start, end;       /* whole, not cut to the steps */
+  const char *category; /* "compute: gemm", "launch", "all_reduce", ...; equal texts are mostly
+                           equal pointers */
+  u32 name;             /* index into names */
+  u32 lane;             /* index into lanes */
+  u32 launch;           /* on the device: index into spans of the call that put it there */
+  u32 arrival;          /* of a collective: index into model.arrivals */
+  u32 arithmetic;       /* of a call, or of work it launched: index into timeline->arithmetic */
+  u32 recorded;         /* index into ledger.calls */
+  i32 step;             /* under way when it started, -1 outside or not known; a call's by its host,
+                           work by its GPU */
+  float bytes;          /* of a copy or fill; 0: not known */
+  u8 kind;              /* enum span_kind, SHOWN_STEP or SHOWN_CALL */
+  u8 row;               /* in its lane */
+};
+
+struct shown_value {
+  i64 time;
+  double value; /* from then on */
+};
+
+struct shown_counter {
+  const char *name; /* "memory allocated", "queue of stream 7", "waiting for other ranks" */
+  const char *unit; /* "bytes", "launches", "ns" */
+  struct shown_value *at; /* by time */
+  u32 n;
+  u32 lane; /* that it belongs to, or INDEX_NONE */
+};
+
+struct shown_rank {
+  u32 rank;   /* INDEX_NONE where the model has no such rank */
+  u32 number; /* global; INDEX_NONE: not known */
+  const char *host, *device; /* NULL: not known */
+  const char *why_empty;     /* what could not be read; NULL */
+  struct shown_lane *lanes;  /* steps, phases, calls, streams, collectives: in the order to show */
+  struct shown_name *names;
+  struct shown_span *spans; /* by start; what encloses others at the same time comes first */
+  struct shown_counter *counters;
+  u32 n_lanes, n_names, n_spans, n_counters;
+  const struct timeline *timeline; /* all of the rank's; NULL where there is none */
+};
+
+/* A collective as one rank saw it. Times in ns, NS_UNKNOWN; numbers NAN where not known. */
+struct shown_collective {
+  const char *op, *comm, *dtype;
+  const char *algorithm, *protocol; /* NULL: not told */
+  u32 collective; /* index into model.collectives: the same for all members; INDEX_NONE */
+  u32 comm_index; /* in model.comms; INDEX_NONE */
+  u32 seq, members, peer; /* peer: global rank at the other end of a message, INDEX_NONE */
+  double bytes;
+  i64 wait, transfer; /* until the last member came; from then on */
+  double busbw_gbps;  /* 1e9 bytes per s */
+};
+
+struct shown_collective shown_collective(const struct shown_scope *scope, u32 arrival,
+                                         struct arena *arena);
+
+/* --- all ranks --- */
+
+/* One stretch of the critical path. */
+struct shown_stretch {
+  i64 start, end;
+  u32 rank;
+  const char *name, *category;
+  const char *reached_by; /* "thread", "launch", "collective", ...: how the path comes to it */
+};
+
+/* Of one step, or of the whole run. */
+struct shown_path {
+  i32 step; /* -1: the run */
+  const struct shown_stretch *stretches; /* by time, without gaps */
+  u32 n;
+};
+
+/* Each call returns 0, or a negative errno that ends the walk; NULL where not wanted. They come
+ * from one thread at a time. What is handed over lives until the call returns. */
+struct shown_visitor {
+  int (*rank)(void *user, const struct shown_rank *rank); /* in order of their numbers */
+  int (*path)(void *user, const struct shown_path *path); /* after all ranks, by time */
+  void *user;
+};
+
+/* 0, or negative errno. */
+int shown_walk(const struct shown_scope *scope, const struct shown_visitor *visitor);
+
+#endif

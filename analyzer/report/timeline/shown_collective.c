@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "analyses/analysis.h"
+#include "report/timeline/shown.h"
+
+static const char *dtype_name(u8 dtype) {
+  switch (dtype) {
+#define X(NAME, value, text, bytes)                                                                \
+  case value:                                                                                      \
+    return text;
+    TSCOPE_DTYPES(X)
+#undef X
+  default:
+    return NULL;
+  }
+}
+
+/* The rank at the other end of a message; of a collective none. */
+static u32 peer_of(const struct model *model, const struct collective *collective, u32 arrival) {
+  if (collective->op < TSCOPE_OP_SEND || collective->n_arrivals != 2)
+    return INDEX_NONE;
+  u32 other = collective->first_arrival + (arrival == collective->first_arrival);
+  return model->ranks[model->arrivals[other].rank].rank;
+}
+
+struct shown_collective shown_collective(const struct shown_scope *scope, u32 index,
+                                         struct arena *arena) {
+  const struct analysis *a = scope->results->analysis;
+  const struct model *model = a->model;
+  struct shown_collective is = {.collective = INDEX_NONE,
+                                .comm_index = INDEX_NONE,
+                                .peer = INDEX_NONE,
+                                .bytes = NAN,
+                                .busbw_gbps = NAN,
+                                .wait = NS_UNKNOWN,
+                                .transfer = NS_UNKNOWN};
+  if (index >= model->n_arrivals)
+    return is;
+  const struct arrival *arrival = &model->arrivals[index];
+  is.op = op_name(arrival->op);
+  i64 begin = arrival_transfer_begin(a, arrival);
+  if (begin != NS_UNKNOWN && arrival->end != NS_UNKNOWN) {
+    is.wait = begin - arrival->start;
+    is.transfer = arrival->end - begin;
+  }
+  if (arrival->collective == INDEX_NONE)
+    return is;
+  const struct collective *of = &model->collectives[arrival->collective];
+  is.collective = arrival->collective;
+  is.comm_index = of->comm;
+  is.comm = comm_label(model, of->comm, arena);
+  is.dtype = of->dtype ? dtype_name(of->dtype) : NULL;
+  is.algorithm = of->algorithm;
+  is.protocol = of->protocol;
+  is.seq = of->seq;
+  is.members = model->comms[of->comm].size;
+  is.peer = peer_of(model, of, index);
+  is.bytes = of->bytes || of->op == TSCOPE_OP_BARRIER ? (double)of->bytes : NAN;
+  i64 transfer = a->transfer[arrival->collective];
+  if (transfer != NS_UNKNOWN && transfer > 0 && of->bytes && is.members)
+    is.busbw_gbps = (double)of->bytes / (double)transfer * op_bus_factor(of->op, is.members);
+  return is;
+}
