@@ -3,21 +3,26 @@
  * tscope-report: read and align into a model, analyse it, write the report.
  */
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "diff/diff.h"
-#include "report/export_tables.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
+#include "report/export_tables.h"
+#include "report/open_in_browser.h"
 #include "report/options.h"
 #include "report/progress.h"
+#include "report/report_file.h"
 #include "report/text/terminal.h"
 
 #define GIB 1073741824.0
+#define PATIENCE_S 120 /* for a browser to come and fetch what is opened */
 
 enum { STATUS_OK = 0, STATUS_FINDINGS = 1, STATUS_BAD = 2 };
 
@@ -43,34 +48,80 @@ static bool fails(const struct finding *findings, u32 n, int fail_on) {
   return false;
 }
 
-static const char no_ledger[] =
-    "there are none: give flight-recorder dumps, or traces of a run that did not end in order";
+static int write_tables(const struct options *options, const struct results *results,
+                        const struct report_view *view) {
+  int error = options->export ? export_tables(results, view, options->export) : 0;
+  return error ? bad("the tables could not be written to %s: %s", options->export,
+                     error == -ENODATA ? report_entries.no_data : strerror(-error))
+               : STATUS_OK;
+}
+
+/* What goes to the browser without --output has a place of its own, which the caller forgets. */
+static char *place_to_open(void) {
+  const char *folder = getenv("TMPDIR");
+  char *place = NULL;
+  if (asprintf(&place, "%s/tscope-XXXXXX", folder && *folder ? folder : "/tmp") < 0)
+    return NULL;
+  int descriptor = mkstemp(place);
+  if (descriptor < 0) {
+    bad("no file could be made in %s: %s; give --output a file", folder ? folder : "/tmp",
+        strerror(errno));
+    free(place);
+    return NULL;
+  }
+  close(descriptor);
+  return place;
+}
+
+static int open_report(const struct options *options, const char *path) {
+  char why[2 * PATH_MAX];
+  bool shown = options->backend->opens == OPENS_PERFETTO
+                   ? open_in_perfetto(path, PATIENCE_S, why, sizeof(why))
+                   : open_page(path, why, sizeof(why));
+  return shown ? STATUS_OK : bad("%s", why);
+}
+
+static int write_to(const struct options *options, const struct results *results,
+                    struct report_view *view, const char *path) {
+  const struct report_backend *backend = options->backend;
+  struct report_file file;
+  int error = report_file_open(&file, path);
+  if (error)
+    return bad("cannot write %s: %s; give --output another file", path, strerror(-error));
+  terminal_look(options, fileno(file.out), view);
+  if (backend->binary && isatty(fileno(file.out)))
+    return bad("--format %s is no text: give --output a file", backend->name);
+  view->building = report_file_path(&file);
+  error = (options->diff ? backend->write_diff : backend->write)(results, view, file.out);
+  error = report_file_close(&file, error);
+  return error ? bad("the report could not be written to %s: %s", path ? path : "standard output",
+                     error == -ENODATA && backend->no_data ? backend->no_data : strerror(-error))
+               : STATUS_OK;
+}
 
 static int write_report(const struct options *options, const struct results *results) {
-  FILE *out = options->output ? fopen(options->output, "w") : stdout;
-  if (!out)
-    return bad("cannot write %s: %s; give --output another file", options->output, strerror(errno));
   struct report_view view = {.tokens_per_step = options->tokens_per_step,
                              .ranks = options->ranks,
                              .groups = options->groups,
-                             .stacks = options->stacks};
-  int exported = options->export ? export_tables(results, &view, options->export) : 0;
-  terminal_look(options, fileno(out), &view);
-  const struct report_backend *backend = options->backend;
-  int error = (options->diff ? backend->write_diff : backend->write)(results, &view, out);
-  bool failed = error || ferror(out);
-  int cause = error ? -error : errno;
-  if ((options->output ? fclose(out) : fflush(out)) != 0) {
-    cause = failed ? cause : errno;
-    failed = true;
-  }
-  if (exported)
-    return bad("the tables could not be written to %s: %s", options->export,
-               exported == -ENODATA ? no_ledger : strerror(-exported));
-  if (failed)
-    return bad("the report could not be written to %s: %s",
-               options->output ? options->output : "standard output",
-               cause == ENODATA ? no_ledger : strerror(cause));
+                             .stacks = options->stacks,
+                             .steps_asked = options->steps != NULL,
+                             .limit_bytes = options->limit,
+                             .threads = options->threads,
+                             .output = options->output};
+  char *place = options->open && !options->output ? place_to_open() : NULL;
+  const char *path = place ? place : options->output;
+  if (options->open && !path)
+    return STATUS_BAD;
+  int status = write_tables(options, results, &view);
+  if (status == STATUS_OK)
+    status = write_to(options, results, &view, path);
+  if (status == STATUS_OK && options->open)
+    status = open_report(options, path);
+  if (place && (status != STATUS_OK || options->backend->opens == OPENS_PERFETTO))
+    unlink(place); /* a page is read for as long as it is looked at */
+  free(place);
+  if (status != STATUS_OK)
+    return status;
   bool met = options->diff
                  ? fails(results->diff.findings, results->diff.n_findings, options->fail_on)
                  : fails(results->findings, results->n_findings, options->fail_on) ||

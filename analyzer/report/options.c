@@ -107,12 +107,22 @@ static const char *option_gpu_gb(struct options *options, const char *argument) 
 
 static const char *option_format(struct options *options, const char *argument) {
   options->backend = report_backend_find(argument);
-  return options->backend ? NULL : "text, json or entries";
+  return options->backend ? NULL : "text, json, html, perfetto, sqlite or entries";
 }
 
 static const char *option_output(struct options *options, const char *argument) {
   options->output = argument;
   return *argument ? NULL : "the name of a file";
+}
+
+static const char *option_open(struct options *options, const char *argument) {
+  (void)argument;
+  options->open = true;
+  return NULL;
+}
+
+static const char *option_limit(struct options *options, const char *argument) {
+  return amount(argument, &options->limit) ? "a number of bytes, such as 500M or 2G" : NULL;
 }
 
 static int word(const char *argument, const char *const *words) {
@@ -239,6 +249,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .tokens_per_step = NAN,
                               .peak_tflops = NAN,
                               .gpu_gib = NAN,
+                              .limit = REPORT_DEFAULT_LIMIT,
                               .fail_on = FAIL_ON_NOTHING};
   struct option table[N_ROWS + 1];
   getopt_table(table);
@@ -281,8 +292,12 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
     return false;
   }
   if (options->diff && !options->backend->write_diff) {
-    snprintf(why, why_bytes, "--format %s shows one run; diff wants text or json",
+    snprintf(why, why_bytes, "--format %s shows one run; diff wants text, json, html, perfetto or sqlite",
              options->backend->name);
+    return false;
+  }
+  if (options->open && options->backend->opens == OPENS_NOTHING) {
+    snprintf(why, why_bytes, "--open shows a page or a timeline: give --format html or perfetto too");
     return false;
   }
   return true;
@@ -332,6 +347,8 @@ void options_print_help(FILE *out) {
         "                                                 with utilisation (MFU)\n"
         "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
         "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
+        "  tscope-report --format perfetto --open /tmp/tscope\n"
+        "                                                 the timeline, in ui.perfetto.dev\n"
         "  tscope-report diff /tmp/before /tmp/after      what changed, and whether it is noise\n"
         "\n"
         "exit status: 0; 1 when --fail-on is met; 2 when the input or the command line is bad.\n",

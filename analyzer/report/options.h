@@ -21,13 +21,14 @@ struct options {
   const char *run, *steps, *output, *kernel_categories; /* NULL if not given */
   const char *ranks, *groups, *export;                  /* likewise */
   const struct report_backend *backend;
+  double limit; /* bytes */
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned width;                                                       /* 0 if not given */
   unsigned threads;                                                     /* 0: one per core */
   enum color_when color;
   int fail_on; /* enum severity, or FAIL_ON_NOTHING, FAIL_ON_UNDECIDED */
   u64 quick;   /* 0 if not given */
-  bool list, include_warmup, ascii, version, help;
+  bool list, include_warmup, ascii, open, version, help;
   bool stacks;
   bool diff; /* paths[0] is the earlier run, paths[1] the later */
 };

@@ -14,6 +14,7 @@
 #define REPORT_MIN_WIDTH 60
 #define REPORT_MAX_WIDTH 160
 #define REPORT_DEFAULT_WIDTH 80
+#define REPORT_DEFAULT_LIMIT 300e6 /* bytes of a timeline */
 
 /* How the reader sees it, and what the command line said about the job. */
 struct report_view {
@@ -23,7 +24,15 @@ struct report_view {
   double tokens_per_step;     /* NAN if not given */
   const char *ranks, *groups; /* selected for entries and tables; NULL: all. See selection.h */
   bool stacks;                /* where calls were made, with entries */
+  bool steps_asked;           /* --steps was given: the model has those only */
+  double limit_bytes;         /* most that a timeline may take */
+  unsigned threads;           /* 0: one per core */
+  const char *output;         /* where it goes, as its reader will call it; NULL: standard output */
+  const char *building;       /* where that is while it is being written, NULL likewise */
 };
+
+/* What shows a report besides a terminal (--open). */
+enum report_opens { OPENS_NOTHING, OPENS_PERFETTO, OPENS_PAGE };
 
 struct report_backend {
   const char *name; /* --format NAME */
@@ -33,9 +42,13 @@ struct report_backend {
   int (*write)(const struct results *results, const struct report_view *view, FILE *out);
   /* Likewise, of results that were compared with an earlier run's; NULL if it has no such form. */
   int (*write_diff)(const struct results *results, const struct report_view *view, FILE *out);
+  const char *no_data; /* what -ENODATA of these means, and what to do */
+  enum report_opens opens;
+  bool binary; /* never to a terminal */
 };
 
-extern const struct report_backend report_text, report_json, report_html, report_entries;
+extern const struct report_backend report_text, report_json, report_html, report_perfetto,
+    report_sqlite, report_entries;
 
 /* All of them, NULL at the end; the first is the default. */
 extern const struct report_backend *const report_backends[];

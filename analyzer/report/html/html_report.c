@@ -39,5 +39,8 @@ static int write_html_diff(const struct results *results, const struct report_vi
                     out);
 }
 
-const struct report_backend report_html = {"html", "one page for a browser, with pictures",
-                                           write_html, write_html_diff};
+const struct report_backend report_html = {.name = "html",
+                                           .summary = "one page for a browser, with pictures",
+                                           .write = write_html,
+                                           .write_diff = write_html_diff,
+                                           .opens = OPENS_PAGE};

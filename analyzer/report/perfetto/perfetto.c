@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The run as a Perfetto trace: at the top what was found and the critical path through the ranks,
+ * below it one process a rank. Opens in ui.perfetto.dev; see docs/perfetto.md.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "base/vector.h"
+#include "report/perfetto/perfetto_trace.h"
+#include "report/report.h"
+
+/* Bytes that a record of the input takes here, at most, on the way to choosing how much to show:
+ * a slice has a begin and an end, and changes a counter. */
+#define BYTES_PER_RECORD 110.0
+#define BYTES_PER_SPAN 60.0 /* at least */
+#define MOST_RANKS 64u
+#define LEAD_NS 1000000000 /* for launches from before what is shown */
+
+struct run {
+  struct perfetto_trace *trace;
+  struct shown_scope scope;
+  const char *label; /* before the names of its ranks; NULL where there is one run only */
+  double limit; /* bytes that may have been written when it is done */
+  u32 sequence;
+  u64 findings, path, notes; /* tracks */
+  u32 ranks_left_out;
+};
+
+/* --- the top --- */
+
+static void begin_slice(const struct run *run, i64 time, u64 track, const char *name,
+                        struct perfetto_event *event) {
+  *event = perfetto_event_begin(run->trace, run->sequence, time, TYPE_BEGIN, track);
+  char *text = perfetto_text(name, PERFETTO_NAME_BYTES);
+  run->trace->buffer.failed |= text == NULL;
+  if (text)
+    protobuf_bytes(&run->trace->buffer, EVENT_NAME_TEXT, text, strlen(text));
+  free(text);
+}
+
+static i64 first_instant(const struct run *run) {
+  return run->scope.begin;
+}
+
+static i64 last_instant(const struct run *run) {
+  return run->scope.end;
+}
+
+static u64 make_track(const struct run *run, const char *name, const char *description) {
+  char labelled[128];
+  struct perfetto_track track = {.name = name, .description = description};
+  if (run->label) {
+    snprintf(labelled, sizeof(labelled), "%s · %s", run->label, name);
+    track.name = labelled;
+  }
+  track.order = run->trace->next_order++;
+  return perfetto_track(run->trace, run->sequence, &track);
+}
+
+/* Tracks of no process: the UI shows those above all others, sorted by name. */
+static void make_top(struct run *run) {
+  run->sequence = perfetto_sequence(run->trace);
+  run->findings = make_track(run, "1 findings", "What costs most, the most worth first.");
+  run->path =
+      make_track(run, "2 critical path",
+                 "The longest chain of work that had to follow on itself, across ranks.");
+  run->notes = make_track(run, "3 about this file", "What it shows, and what was left out.");
+}
+
+/* Findings are about the run: each lasts as long as what is shown, below the one worth more. */
+static void write_findings(const struct run *run) {
+  static const char *const severities[] = {[SEVERITY_INFO] = "info",
+                                           [SEVERITY_WARNING] = "warning",
+                                           [SEVERITY_CRITICAL] = "critical"};
+  const struct results *r = run->scope.results;
+  struct perfetto_event event;
+  for (u32 i = 0; i < r->n_findings; i++) {
+    const struct finding *finding = &r->findings[i];
+    begin_slice(run, first_instant(run), run->findings, finding->title, &event);
+    perfetto_note_text(run->trace, ANNOTATES_SEVERITY, severities[finding->severity]);
+    perfetto_note_double(run->trace, ANNOTATES_WORTH, finding->worth_s);
+    perfetto_note_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
+    perfetto_note_text(run->trace, ANNOTATES_ACTION, finding->action);
+    perfetto_note_text(run->trace, ANNOTATES_ID, finding->id);
+    perfetto_event_end(run->trace, event);
+  }
+  for (u32 i = 0; i < r->n_findings; i++)
+    perfetto_end_slice(run->trace, run->sequence, last_instant(run), run->findings);
+}
+
+static void write_note(const struct run *run, const char *text) {
+  struct perfetto_event event;
+  begin_slice(run, first_instant(run), run->notes, text, &event);
+  perfetto_event_end(run->trace, event);
+}
+
+static void write_notes(struct run *run) {
+  const struct model *model = run->scope.results->model;
+  u32 n = 0;
+  if (model->command) {
+    write_note(run, model->command);
+    n++;
+  }
+  for (u32 i = 0; i < run->scope.n_left_out; i++, n++)
+    write_note(run, run->scope.left_out[i]);
+  if (run->scope.path_reason) {
+    char text[512];
+    snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
+    write_note(run, text);
+    n++;
+  }
+  if (run->ranks_left_out) {
+    char text[128];
+    snprintf(text, sizeof(text), "%u ranks more did not fit in; --limit says how large the file "
+                                 "may get.",
+             run->ranks_left_out);
+    write_note(run, text);
+    n++;
+  }
+  for (u32 i = 0; i < n; i++)
+    perfetto_end_slice(run->trace, run->sequence, last_instant(run), run->notes);
+}
+
+/* --- the walk --- */
+
+static int take_rank(void *user, const struct shown_rank *rank) {
+  struct run *run = user;
+  double written = (double)perfetto_trace_bytes(run->trace);
+  if (written + BYTES_PER_SPAN * rank->n_spans > run->limit) {
+    run->ranks_left_out++;
+    return 0;
+  }
+  return perfetto_rank(run->trace, &run->scope, rank, run->label);
+}
+
+static int take_path(void *user, const struct shown_path *path) {
+  struct run *run = user;
+  const struct model *model = run->scope.results->model;
+  for (u32 i = 0; i < path->n; i++) {
+    const struct shown_stretch *stretch = &path->stretches[i];
+    struct perfetto_event event;
+    char name[PERFETTO_NAME_BYTES];
+    snprintf(name, sizeof(name), "rank %u · %s", model->ranks[stretch->rank].rank, stretch->name);
+    begin_slice(run, stretch->start, run->path, name, &event);
+    protobuf_bytes(&run->trace->buffer, EVENT_CATEGORY_TEXT, stretch->category, strlen(stretch->category));
+    perfetto_note_int(run->trace, ANNOTATES_RANK, model->ranks[stretch->rank].rank);
+    perfetto_note_text(run->trace, ANNOTATES_REACHED_BY, stretch->reached_by);
+    perfetto_event_end(run->trace, event);
+    perfetto_end_slice(run->trace, run->sequence, stretch->end, run->path);
+  }
+  return run->trace->error;
+}
+
+static struct shown_wish wish_of(const struct report_view *view, double bytes) {
+  return (struct shown_wish){.ranks = view->ranks,
+                             .steps_asked = view->steps_asked,
+                             .most_ranks = MOST_RANKS,
+                             .most_events = bytes / BYTES_PER_RECORD,
+                             .threads = view->threads};
+}
+
+static int write_run(struct run *run) {
+  struct shown_visitor visitor = {.rank = take_rank, .path = take_path, .user = run};
+  make_top(run);
+  int error = shown_walk(&run->scope, &visitor);
+  if (!error) {
+    write_findings(run);
+    write_notes(run);
+  }
+  return error;
+}
+
+static bool ends_in_gz(const char *name) {
+  size_t n = name ? strlen(name) : 0;
+  return n > 3 && strcmp(name + n - 3, ".gz") == 0;
+}
+
+static int write_runs(const struct results *const *results, u32 n, const struct report_view *view,
+                      FILE *out) {
+  static const char *const labels[] = {"1 before", "2 after"};
+  struct perfetto_trace trace = {.out = out};
+  int error = perfetto_trace_begin(&trace, out, ends_in_gz(view->output), 0);
+  for (u32 i = 0; i < n && !error; i++) {
+    struct run run = {.trace = &trace,
+                      .label = n > 1 ? labels[i] : NULL,
+                      .limit = view->limit_bytes / n * (i + 1)};
+    struct shown_wish wish = wish_of(view, view->limit_bytes / n);
+    error = shown_choose(results[i], &wish, &run.scope);
+    if (!error && run.scope.source == SHOWN_NOTHING)
+      error = -ENODATA;
+    /* One run is on the axis of its report; two begin with what they show. */
+    bool on_axis = n == 1 && run.scope.source == SHOWN_TIMELINES;
+    trace.origin = on_axis ? results[i]->model->begin : run.scope.begin - LEAD_NS;
+    trace.flows = (u64)i << 62;
+    if (!error)
+      error = write_run(&run);
+    shown_release(&run.scope);
+  }
+  int ending = perfetto_trace_end(&trace);
+  return error ? error : ending;
+}
+
+static int write_one(const struct results *results, const struct report_view *view, FILE *out) {
+  return write_runs(&results, 1, view, out);
+}
+
+static int write_two(const struct results *results, const struct report_view *view, FILE *out) {
+  const struct results *both[] = {results->diff.earlier, results};
+  return write_runs(both, 2, view, out);
+}
+
+const struct report_backend report_perfetto = {
+    .name = "perfetto",
+    .summary = "a timeline of all ranks for ui.perfetto.dev",
+    .write = write_one,
+    .write_diff = write_two,
+    .no_data = "nothing in the input says when anything ran",
+    .opens = OPENS_PERFETTO,
+    .binary = true};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/report_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A place that can be moved to: a plain file, or nothing yet. A link stays one: what it points to
+ * is written in place. */
+static bool can_be_replaced(const char *path) {
+  struct stat facts;
+  return lstat(path, &facts) < 0 ? errno == ENOENT : S_ISREG(facts.st_mode);
+}
+
+/* Makes an empty file beside the path, with the rights that a new file has. */
+static char *make_beside(const char *path) {
+  char *beside = NULL;
+  if (asprintf(&beside, "%s.XXXXXX", path) < 0)
+    return NULL;
+  int descriptor = mkstemp(beside);
+  if (descriptor < 0) {
+    free(beside);
+    return NULL;
+  }
+  mode_t mask = umask(0);
+  umask(mask);
+  fchmod(descriptor, 0666 & ~mask);
+  close(descriptor);
+  return beside;
+}
+
+int report_file_open(struct report_file *file, const char *path) {
+  *file = (struct report_file){.path = path};
+  if (path && can_be_replaced(path))
+    file->beside = make_beside(path); /* a folder that cannot be written to: in place */
+  file->out = path ? fopen(report_file_path(file), "w") : stdout;
+  int error = file->out ? 0 : -errno;
+  return error ? report_file_close(file, error) : 0;
+}
+
+int report_file_close(struct report_file *file, int error) {
+  bool wrote = file->out != NULL;
+  if (wrote && ferror(file->out) && !error)
+    error = errno ? -errno : -EIO;
+  if (wrote && (file->path ? fclose(file->out) : fflush(file->out)) != 0 && !error)
+    error = -errno;
+  file->out = NULL;
+  if (file->beside && !error && rename(file->beside, file->path) < 0)
+    error = -errno;
+  if (file->beside && error)
+    unlink(file->beside);
+  free(file->beside);
+  file->beside = NULL;
+  return error;
+}

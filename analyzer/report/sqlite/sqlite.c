@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The run as an SQLite database: the whole run's ranks, steps and collectives, and what ran in the
+ * steps shown. The tables are in sqlite_schema.def; see docs/sqlite.md.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "report/report.h"
+#include "report/sqlite/sqlite_run.h"
+
+/* Bytes of a row, about, and rows that a record of the input makes. */
+#define BYTES_PER_ROW 60.0
+#define ROWS_PER_RECORD 2.0
+
+/* Of the whole run: steps, collectives and their members. */
+static double rows_of_facts(const struct model *model) {
+  return (double)model->n_arrivals + model->n_collectives + (double)model->steps.n * model->n_ranks;
+}
+
+static int mark_shown(struct sqlite_run *run) {
+  const struct model *model = run->scope.results->model;
+  run->shown_steps = arena_array(&run->scope.arena, model->steps.n + 1u, sizeof(bool));
+  run->shown_ranks = arena_array(&run->scope.arena, model->n_ranks + 1u, sizeof(bool));
+  if (!run->shown_steps || !run->shown_ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < run->scope.n_steps; i++)
+    run->shown_steps[run->scope.steps[i].step] = true;
+  for (u32 i = 0; i < run->scope.n_ranks && run->scope.source == SHOWN_TIMELINES; i++)
+    run->shown_ranks[run->scope.ranks[i]] = true;
+  return 0;
+}
+
+static int write_run(struct sqlite_run *run, const struct results *results,
+                     const struct report_view *view, double bytes) {
+  double rows = bytes / BYTES_PER_ROW, facts = rows_of_facts(results->model);
+  bool too_many = facts > rows / 2; /* then those of the steps shown, which are few */
+  double detail = too_many ? rows / 2 : rows - facts;
+  struct shown_wish wish = {.ranks = view->ranks,
+                            .steps_asked = view->steps_asked,
+                            .all_steps = true,
+                            .most_events = detail / ROWS_PER_RECORD,
+                            .threads = view->threads};
+  run->limit = (double)run->writer->rows + rows;
+  int error = shown_choose(results, &wish, &run->scope);
+  if (!error)
+    error = mark_shown(run);
+  run->detail_only = !error && run->scope.n_steps && too_many;
+  if (!error)
+    error = sqlite_write_facts(run);
+  if (!error)
+    error = sqlite_write_detail(run);
+  if (!error)
+    sqlite_write_left_out(run);
+  return error;
+}
+
+static int write_runs(const struct results *const *results, u32 n, const struct report_view *view) {
+  struct sqlite_writer writer;
+  struct sqlite_names names = {.known = NULL};
+  u64 comms = 0, collectives = 0, spans = 0;
+  if (!view->building)
+    return -ENODATA;
+  int error = sqlite_writer_open(&writer, view->building);
+  for (u32 i = 0; i < n && !error; i++) {
+    struct sqlite_run run = {.writer = &writer,
+                             .names = &names,
+                             .run = i + 1,
+                             .comms = comms,
+                             .collectives = collectives,
+                             .spans = &spans};
+    error = write_run(&run, results[i], view, view->limit_bytes / n);
+    comms += results[i]->model->n_comms;
+    collectives += results[i]->model->n_collectives;
+    shown_release(&run.scope);
+  }
+  int closed = sqlite_writer_close(&writer);
+  sqlite_names_release(&names);
+  return closed && (!error || error == -EIO) ? closed : error;
+}
+
+static int write_one(const struct results *results, const struct report_view *view, FILE *out) {
+  (void)out;
+  return write_runs(&results, 1, view);
+}
+
+static int write_two(const struct results *results, const struct report_view *view, FILE *out) {
+  const struct results *both[] = {results->diff.earlier, results};
+  (void)out;
+  return write_runs(both, 2, view);
+}
+
+const struct report_backend report_sqlite = {
+    .name = "sqlite",
+    .summary = "a database to ask questions of one's own",
+    .write = write_one,
+    .write_diff = write_two,
+    .no_data = "a database is a file: give --output its name",
+    .binary = true};

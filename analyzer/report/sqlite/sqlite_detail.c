@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What ran in the steps that are shown, one rank at a time, and the critical path through them.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/precision.h"
+#include "model/products.h"
+#include "report/sqlite/sqlite_run.h"
+
+/* --- names --- */
+
+static u32 hash_of(const char *text) {
+  u32 hash = 2166136261u; /* FNV-1a */
+  for (; *text; text++)
+    hash = (hash ^ (u8)*text) * 16777619u;
+  return hash;
+}
+
+static u32 *slot_of(struct sqlite_names *names, const char *whole) {
+  u32 slot = hash_of(whole) & (names->n_slots - 1);
+  while (names->slots[slot] && strcmp(names->known[names->slots[slot] - 1], whole) != 0)
+    slot = (slot + 1) & (names->n_slots - 1);
+  return &names->slots[slot];
+}
+
+static bool make_room(struct sqlite_names *names) {
+  if (names->n_slots && names->n < names->n_slots / 2)
+    return true;
+  u32 n = names->n_slots ? names->n_slots * 2 : 1024;
+  u32 *slots = calloc(n, sizeof(u32));
+  const char **known = slots ? realloc(names->known, n * sizeof(*known)) : NULL;
+  if (!known) {
+    free(slots);
+    return false;
+  }
+  free(names->slots);
+  names->known = known;
+  names->slots = slots;
+  names->n_slots = n;
+  for (u32 i = 0; i < names->n; i++)
+    *slot_of(names, names->known[i]) = i + 1;
+  return true;
+}
+
+i64 sqlite_name(struct sqlite_writer *writer, struct sqlite_names *names,
+                const struct shown_name *name) {
+  if (!make_room(names))
+    return 0;
+  u32 *slot = slot_of(names, name->whole);
+  if (*slot)
+    return *slot;
+  names->known[names->n] = arena_text(&names->arena, name->whole);
+  if (!names->known[names->n])
+    return 0;
+  *slot = ++names->n;
+  struct sqlite_row row = sqlite_row(writer, SQLITE_TABLE_names);
+  sqlite_int(&row, *slot);
+  sqlite_text(&row, name->text);
+  sqlite_text(&row, name->whole);
+  sqlite_end(&row);
+  return *slot;
+}
+
+void sqlite_names_release(struct sqlite_names *names) {
+  free(names->known);
+  free(names->slots);
+  arena_release(&names->arena);
+}
+
+/* --- one rank --- */
+
+struct detail {
+  struct sqlite_run *run;
+  const struct shown_rank *rank;
+  i64 *name_ids; /* of the rank's names; 0: not asked for yet */
+  u64 first_id;  /* ids of its spans come after it */
+};
+
+static i64 name_id(struct detail *d, u32 name) {
+  if (!d->name_ids[name])
+    d->name_ids[name] = sqlite_name(d->run->writer, d->run->names, &d->rank->names[name]);
+  return d->name_ids[name];
+}
+
+static void put_step(struct sqlite_row *row, const struct detail *d, i32 step) {
+  if (step < 0)
+    sqlite_null(row);
+  else
+    sqlite_int(row, (i64)d->run->scope.results->model->steps.first + step);
+}
+
+static double flops_of(const struct shown_rank *rank, const struct shown_span *span) {
+  if (span->arithmetic == INDEX_NONE)
+    return NAN;
+  const struct arithmetic *call = &rank->timeline->arithmetic[span->arithmetic];
+  bool known = !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
+  return known ? (double)call->flops : NAN;
+}
+
+static void write_phase(struct detail *d, const struct shown_span *span) {
+  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_phases_by_id);
+  sqlite_int(&row, d->run->run);
+  sqlite_index(&row, d->rank->number);
+  sqlite_int(&row, d->rank->lanes[span->lane].id);
+  sqlite_int(&row, span->start);
+  sqlite_int(&row, span->end);
+  sqlite_int(&row, name_id(d, span->name));
+  sqlite_word(&row, span->category);
+  put_step(&row, d, span->step);
+  sqlite_end(&row);
+}
+
+static void write_call(struct detail *d, u32 index, const struct shown_span *span) {
+  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_calls_by_id);
+  sqlite_int(&row, (i64)(d->first_id + index));
+  sqlite_int(&row, d->run->run);
+  sqlite_index(&row, d->rank->number);
+  sqlite_int(&row, d->rank->lanes[span->lane].id);
+  sqlite_int(&row, span->start);
+  sqlite_int(&row, span->end);
+  sqlite_int(&row, name_id(d, span->name));
+  sqlite_word(&row, span->category);
+  put_step(&row, d, span->step);
+  sqlite_end(&row);
+}
+
+static const char *work_kind(u8 kind) {
+  switch (kind) {
+  case SPAN_COPY:
+    return "copy";
+  case SPAN_FILL:
+    return "fill";
+  case SPAN_COLLECTIVE:
+    return "collective";
+  default:
+    return "kernel";
+  }
+}
+
+static void write_work(struct detail *d, u32 index, const struct shown_span *span) {
+  const struct model *model = d->run->scope.results->model;
+  u32 collective = span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective
+                                                     : INDEX_NONE;
+  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gpu_work_by_id);
+  sqlite_int(&row, (i64)(d->first_id + index));
+  sqlite_int(&row, d->run->run);
+  sqlite_index(&row, d->rank->number);
+  sqlite_int(&row, d->rank->lanes[span->lane].id);
+  sqlite_int(&row, span->start);
+  sqlite_int(&row, span->end);
+  sqlite_int(&row, name_id(d, span->name));
+  sqlite_word(&row, work_kind(span->kind));
+  sqlite_text(&row, span->category);
+  put_step(&row, d, span->step);
+  if (span->launch == INDEX_NONE)
+    sqlite_null(&row);
+  else
+    sqlite_int(&row, (i64)(d->first_id + span->launch));
+  sqlite_rounded(&row, span->bytes > 0 ? (double)span->bytes : NAN);
+  sqlite_real(&row, flops_of(d->rank, span));
+  if (collective == INDEX_NONE)
+    sqlite_null(&row);
+  else
+    sqlite_int(&row, (i64)(d->run->collectives + collective + 1));
+  sqlite_end(&row);
+}
+
+static void put_size(struct sqlite_row *row, const struct product_shape *shape, u32 size) {
+  if (!shape || size == TSCOPE_UNKNOWN)
+    sqlite_null(row);
+  else
+    sqlite_int(row, size);
+}
+
+/* A product is written with the first call that made it. */
+static void write_gemm(struct detail *d, const struct arithmetic *call) {
+  const struct product_shape *shape = product_shape(d->rank->timeline, call);
+  if (call->estimate || call->replay)
+    return;
+  struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gemms);
+  sqlite_int(&row, d->run->run);
+  sqlite_index(&row, d->rank->number);
+  sqlite_int(&row, call->start);
+  sqlite_int(&row, call->end);
+  put_size(&row, shape, shape ? shape->m : 0);
+  put_size(&row, shape, shape ? shape->n : 0);
+  put_size(&row, shape, shape ? shape->k : 0);
+  put_size(&row, shape, shape ? shape->batch : 0);
+  sqlite_text(&row, shape ? precision_name(shape->precision) : NULL);
+  sqlite_real(&row, call->flops == ARITHMETIC_UNKNOWN ? NAN : (double)call->flops);
+  sqlite_end(&row);
+}
+
+static int write_gemms(struct detail *d) {
+  u32 n = d->rank->timeline ? d->rank->timeline->n_arithmetic : 0;
+  bool *written = n ? calloc(n, sizeof(bool)) : NULL;
+  if (n && !written)
+    return -ENOMEM;
+  for (u32 i = 0; i < d->rank->n_spans && n; i++) {
+    u32 call = d->rank->spans[i].arithmetic;
+    if (call == INDEX_NONE || written[call])
+      continue;
+    written[call] = true;
+    write_gemm(d, &d->rank->timeline->arithmetic[call]);
+  }
+  free(written);
+  return 0;
+}
+
+static void write_counters(struct detail *d) {
+  for (u32 i = 0; i < d->rank->n_counters; i++) {
+    const struct shown_counter *counter = &d->rank->counters[i];
+    for (u32 k = 0; k < counter->n; k++) {
+      struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_counters);
+      sqlite_int(&row, d->run->run);
+      sqlite_index(&row, d->rank->number);
+      sqlite_text(&row, counter->name);
+      sqlite_word(&row, counter->unit);
+      sqlite_int(&row, counter->at[k].time);
+      sqlite_rounded(&row, counter->at[k].value);
+      sqlite_end(&row);
+    }
+  }
+}
+
+static int take_rank(void *user, const struct shown_rank *rank) {
+  struct sqlite_run *run = user;
+  if ((double)run->writer->rows + rank->n_spans > run->limit) {
+    run->ranks_left_out++;
+    return 0;
+  }
+  struct detail d = {.run = run,
+                     .rank = rank,
+                     .name_ids = calloc(rank->n_names + 1u, sizeof(i64)),
+                     .first_id = *run->spans + 1};
+  if (!d.name_ids)
+    return -ENOMEM;
+  for (u32 i = 0; i < rank->n_spans; i++) {
+    const struct shown_span *span = &rank->spans[i];
+    if (span->kind == SPAN_PHASE)
+      write_phase(&d, span);
+    else if (SPAN_ON_DEVICE(span->kind))
+      write_work(&d, i, span);
+    else if (span->kind != SHOWN_STEP && span->kind != SHOWN_CALL)
+      write_call(&d, i, span);
+  }
+  *run->spans += rank->n_spans;
+  int error = write_gemms(&d);
+  write_counters(&d);
+  free(d.name_ids);
+  return error ? error : run->writer->error ? -EIO : 0;
+}
+
+static int take_path(void *user, const struct shown_path *path) {
+  struct sqlite_run *run = user;
+  const struct model *model = run->scope.results->model;
+  for (u32 i = 0; i < path->n; i++) {
+    const struct shown_stretch *stretch = &path->stretches[i];
+    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_critical_path);
+    sqlite_int(&row, run->run);
+    if (path->step < 0)
+      sqlite_null(&row);
+    else
+      sqlite_int(&row, (i64)model->steps.first + path->step);
+    sqlite_int(&row, stretch->start);
+    sqlite_int(&row, stretch->end);
+    sqlite_int(&row, model->ranks[stretch->rank].rank);
+    sqlite_text(&row, stretch->name);
+    sqlite_word(&row, stretch->category);
+    sqlite_word(&row, stretch->reached_by);
+    sqlite_end(&row);
+  }
+  return 0;
+}
+
+int sqlite_write_detail(struct sqlite_run *run) {
+  struct shown_visitor visitor = {.rank = take_rank, .path = take_path, .user = run};
+  return shown_walk(&run->scope, &visitor);
+}
+
+static void leave_out(struct sqlite_run *run, const char *what) {
+  struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_left_out);
+  sqlite_int(&row, run->run);
+  sqlite_text(&row, what);
+  sqlite_end(&row);
+}
+
+void sqlite_write_left_out(struct sqlite_run *run) {
+  char text[512];
+  for (u32 i = 0; i < run->scope.n_left_out; i++)
+    leave_out(run, run->scope.left_out[i]);
+  if (run->scope.path_reason) {
+    snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
+    leave_out(run, text);
+  }
+  if (run->detail_only)
+    leave_out(run, "Collectives of the steps shown only: all would be too many for --limit.");
+  if (run->ranks_left_out) {
+    snprintf(text, sizeof(text), "Calls and work of %u ranks more did not fit in; see --limit.",
+             run->ranks_left_out);
+    leave_out(run, text);
+  }
+}

