@@ -153,7 +153,7 @@ static void write_work(struct detail *d, u32 index, const struct shown_span *spa
   sqlite_int(&row, span->end);
   sqlite_int(&row, name_id(d, span->name));
   sqlite_word(&row, work_kind(span->kind));
-  sqlite_text(&row, span->category);
+  sqlite_lasting_text(&row, span->category);
   put_step(&row, d, span->step);
   if (span->launch == INDEX_NONE)
     sqlite_null(&row);

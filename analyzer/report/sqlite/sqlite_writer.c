@@ -38,6 +38,7 @@ static const struct column columns_scalars[] = {TSCOPE_SQLITE_SCALARS(C)};
 static const struct column columns_budget[] = {TSCOPE_SQLITE_BUDGET(C)};
 static const struct column columns_findings[] = {TSCOPE_SQLITE_FINDINGS(C)};
 static const struct column columns_finding_ranks[] = {TSCOPE_SQLITE_FINDING_RANKS(C)};
+static const struct column columns_documentation[] = {TSCOPE_SQLITE_DOCUMENTATION(C)};
 #undef C
 
 static const struct table {
@@ -66,45 +67,44 @@ static void execute(struct sqlite_writer *w, const char *sql) {
 
 static void make_table(struct sqlite_writer *w, u32 index) {
   const struct table *table = &tables[index];
+  struct sqlite_batch *batch = &w->batches[index];
   char create[4096], insert[512];
   int c = snprintf(create, sizeof(create), "CREATE TABLE %s(", table->name);
-  int i = snprintf(insert, sizeof(insert), "INSERT INTO %s VALUES(", table->name);
+  int i = snprintf(insert, sizeof(insert), "INSERT INTO %s SELECT ", table->name);
   for (u32 k = 0; k < table->n; k++) {
-    const char *comma = k + 1 < table->n ? ", " : ")";
+    bool last = k + 1 == table->n;
     c += snprintf(create + c, sizeof(create) - (size_t)c, "%s %s%s", table->columns[k].name,
-                  table->columns[k].type, comma);
-    i += snprintf(insert + i, sizeof(insert) - (size_t)i, "?%s", comma);
+                  table->columns[k].type, last ? ")" : ", ");
+    i += snprintf(insert + i, sizeof(insert) - (size_t)i, "c%u%s", k, last ? " FROM batch" : ", ");
   }
+  batch->columns = table->n;
+  batch->values = calloc((size_t)SQLITE_BATCH_ROWS * table->n, sizeof(*batch->values));
+  if (!batch->values)
+    w->error = SQLITE_NOMEM;
   execute(w, create);
   if (w->error == SQLITE_OK)
-    w->error = sqlite3_prepare_v3(w->db, insert, -1, SQLITE_PREPARE_PERSISTENT, &w->inserts[index],
-                                  NULL);
+    w->error =
+        sqlite3_prepare_v3(w->db, insert, -1, SQLITE_PREPARE_PERSISTENT, &batch->insert, NULL);
 }
 
-static void document(struct sqlite_writer *w, sqlite3_stmt *insert, const char *object,
-                     const char *column, const char *what) {
-  struct sqlite_row row = {w, insert, 0};
+/* The database explains itself to whoever has nothing but it. */
+static void document(struct sqlite_writer *w, const char *object, const char *column,
+                     const char *what) {
+  struct sqlite_row row = sqlite_row(w, SQLITE_TABLE_documentation);
   sqlite_word(&row, object);
   sqlite_word(&row, column);
   sqlite_word(&row, what);
   sqlite_end(&row);
 }
 
-/* The database explains itself to whoever has nothing but it. */
-static void make_documentation(struct sqlite_writer *w) {
-  sqlite3_stmt *insert = NULL;
-  execute(w, "CREATE TABLE documentation(object TEXT, column_name TEXT, what TEXT)");
-  if (w->error == SQLITE_OK)
-    w->error = sqlite3_prepare_v2(w->db, "INSERT INTO documentation VALUES(?, ?, ?)", -1, &insert,
-                                  NULL);
+static void document_all(struct sqlite_writer *w) {
   for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++) {
-    document(w, insert, tables[i].name, NULL, tables[i].what);
+    document(w, tables[i].name, NULL, tables[i].what);
     for (u32 k = 0; k < tables[i].n; k++)
-      document(w, insert, tables[i].name, tables[i].columns[k].name, tables[i].columns[k].what);
+      document(w, tables[i].name, tables[i].columns[k].name, tables[i].columns[k].what);
   }
   for (u32 i = 0; i < sizeof(views) / sizeof(views[0]); i++)
-    document(w, insert, views[i].name, NULL, views[i].what);
-  sqlite3_finalize(insert);
+    document(w, views[i].name, NULL, views[i].what);
 }
 
 static int errno_of(int error) {
@@ -127,6 +127,9 @@ static int errno_of(int error) {
 
 int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
   *w = (struct sqlite_writer){.db = NULL};
+  /* Calls come from one thread at a time: no locks within, nor counts of memory. */
+  sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   w->error = sqlite3_open_v2(path, &w->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-none");
   /* It is built in one go and moved into place: there is nothing to go back to, and nobody else, so
    * no journal and no locks, which file systems that are shared often lack. */
@@ -134,6 +137,8 @@ int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
              "PRAGMA page_size = 8192; PRAGMA cache_size = -65536;"
              "PRAGMA application_id = " APPLICATION_ID "; PRAGMA user_version = " SCHEMA_VERSION ";"
              "BEGIN");
+  if (w->error == SQLITE_OK)
+    w->error = sqlite_batch_register(w);
   for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
     make_table(w, i);
   for (u32 i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
@@ -141,24 +146,42 @@ int sqlite_writer_open(struct sqlite_writer *w, const char *path) {
     snprintf(create, sizeof(create), "CREATE VIEW %s AS %s", views[i].name, views[i].select);
     execute(w, create);
   }
-  make_documentation(w);
+  if (w->error == SQLITE_OK)
+    document_all(w);
   return errno_of(w->error);
 }
 
+static void flush(struct sqlite_writer *w, struct sqlite_batch *batch) {
+  if (batch->rows == 0 || w->error != SQLITE_OK)
+    return;
+  w->feeding = batch;
+  int stepped = sqlite3_step(batch->insert);
+  int reset = sqlite3_reset(batch->insert);
+  if (stepped != SQLITE_DONE)
+    w->error = reset != SQLITE_OK ? reset : SQLITE_ERROR;
+  arena_release(&batch->text);
+  batch->rows = 0;
+}
+
 int sqlite_writer_close(struct sqlite_writer *w) {
+  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
+    flush(w, &w->batches[i]);
   /* What joins need beside the primary keys. */
   execute(w, "CREATE INDEX members_by_collective ON members(collective);"
              "CREATE INDEX steps_by_step ON steps(run, step);"
-             "ANALYZE; COMMIT");
-  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++)
-    sqlite3_finalize(w->inserts[i]);
+             "COMMIT");
+  for (u32 i = 0; i < SQLITE_TABLE_COUNT; i++) {
+    sqlite3_finalize(w->batches[i].insert);
+    arena_release(&w->batches[i].text);
+    free(w->batches[i].values);
+  }
   int closed = sqlite3_close(w->db);
   return errno_of(w->error != SQLITE_OK ? w->error : closed);
 }
 
 void sqlite_real(struct sqlite_row *row, double value) {
   if (isfinite(value))
-    sqlite3_bind_double(row->insert, ++row->column, value);
+    *row->next++ = (struct sqlite_value){.real = value, .kind = SQLITE_VALUE_REAL};
   else
     sqlite_null(row);
 }
@@ -170,32 +193,27 @@ void sqlite_rounded(struct sqlite_row *row, double value) {
     sqlite_null(row);
 }
 
-static bool is_ascii(const char *text) {
-  for (; *text; text++)
-    if (*text & 0x80)
-      return false;
-  return true;
+void sqlite_text(struct sqlite_row *row, const char *text) {
+  char *valid = text ? utf8_valid_copy(text) : NULL;
+  const char *kept = valid ? arena_text(&row->batch->text, valid) : NULL;
+  if (text && !kept)
+    row->writer->error = SQLITE_NOMEM;
+  sqlite_word(row, kept);
+  free(valid);
 }
 
-void sqlite_text(struct sqlite_row *row, const char *text) {
-  row->column++;
-  if (!text || is_ascii(text)) {
-    sqlite3_bind_text(row->insert, row->column, text, -1, SQLITE_STATIC);
-    return;
-  }
-  char *valid = utf8_valid_copy(text);
-  if (!valid)
-    row->writer->error = SQLITE_NOMEM;
-  sqlite3_bind_text(row->insert, row->column, valid, -1, free);
+void sqlite_lasting_text(struct sqlite_row *row, const char *text) {
+  bool ascii = true;
+  for (const char *at = text; at && *at && ascii; at++)
+    ascii = !(*at & 0x80);
+  if (ascii)
+    sqlite_word(row, text);
+  else
+    sqlite_text(row, text);
 }
 
 void sqlite_end(struct sqlite_row *row) {
-  struct sqlite_writer *w = row->writer;
-  if (w->error != SQLITE_OK)
-    return;
-  int stepped = sqlite3_step(row->insert);
-  int reset = sqlite3_reset(row->insert);
-  w->rows++;
-  if (stepped != SQLITE_DONE)
-    w->error = reset != SQLITE_OK ? reset : SQLITE_ERROR;
+  row->writer->rows++;
+  if (row->writer->error == SQLITE_OK && ++row->batch->rows == SQLITE_BATCH_ROWS)
+    flush(row->writer, row->batch);
 }

@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "model/model.h"
 #include "report/sqlite/sqlite_schema.def"
 
@@ -21,36 +22,61 @@
 enum sqlite_table { TSCOPE_SQLITE_TABLES(T) SQLITE_TABLE_COUNT };
 #undef T
 
+enum sqlite_value_kind { SQLITE_VALUE_NULL, SQLITE_VALUE_INT, SQLITE_VALUE_REAL, SQLITE_VALUE_TEXT };
+
+struct sqlite_value {
+  union {
+    i64 integer;
+    double real;
+    const char *text;
+  };
+  enum sqlite_value_kind kind;
+};
+
+/* Rows of one table on their way: the library takes many at a time (sqlite_batch.c). */
+enum { SQLITE_BATCH_ROWS = 1024 };
+struct sqlite_batch {
+  sqlite3_stmt *insert;
+  struct sqlite_value *values; /* [SQLITE_BATCH_ROWS * columns] */
+  struct arena text;
+  u32 rows, columns;
+};
+
 struct sqlite_writer {
   sqlite3 *db;
-  sqlite3_stmt *inserts[SQLITE_TABLE_COUNT];
+  struct sqlite_batch batches[SQLITE_TABLE_COUNT];
+  struct sqlite_batch *feeding; /* that the library reads now */
   u64 rows;
   int error; /* of SQLite, SQLITE_OK */
 };
 
 struct sqlite_row {
   struct sqlite_writer *writer;
-  sqlite3_stmt *insert;
-  int column;
+  struct sqlite_batch *batch;
+  struct sqlite_value *next;
 };
 
 /* Makes the tables and views in the empty file at `path`. 0, or negative errno with the reason in
  * `why`; close it in any case. */
 int sqlite_writer_open(struct sqlite_writer *writer, const char *path);
 
+/* sqlite_batch.c: a virtual table that has the rows of writer->feeding. A SQLite error. */
+int sqlite_batch_register(struct sqlite_writer *writer);
+
 /* Makes the indices and ends. 0, or negative errno. */
 int sqlite_writer_close(struct sqlite_writer *writer);
 
 static inline struct sqlite_row sqlite_row(struct sqlite_writer *writer, enum sqlite_table table) {
-  return (struct sqlite_row){.writer = writer, .insert = writer->inserts[table]};
+  struct sqlite_batch *batch = &writer->batches[table];
+  return (struct sqlite_row){writer, batch, batch->values + (size_t)batch->rows * batch->columns};
 }
 
 static inline void sqlite_null(struct sqlite_row *row) {
-  sqlite3_bind_null(row->insert, ++row->column);
+  (row->next++)->kind = SQLITE_VALUE_NULL;
 }
 
 static inline void sqlite_int(struct sqlite_row *row, i64 value) {
-  sqlite3_bind_int64(row->insert, ++row->column, value);
+  *row->next++ = (struct sqlite_value){.integer = value, .kind = SQLITE_VALUE_INT};
 }
 
 /* NULL for NS_UNKNOWN. */
@@ -78,10 +104,14 @@ void sqlite_rounded(struct sqlite_row *row, double value);
 /* NULL for NULL. Text that is no UTF-8 gets replacement characters. */
 void sqlite_text(struct sqlite_row *row, const char *text);
 
-/* Text of the program's own, which is valid and stays. */
+/* Text of the program's own, which is valid and stays; NULL for NULL. */
 static inline void sqlite_word(struct sqlite_row *row, const char *word) {
-  sqlite3_bind_text(row->insert, ++row->column, word, -1, SQLITE_STATIC);
+  *row->next++ = (struct sqlite_value){
+      .text = word, .kind = word ? SQLITE_VALUE_TEXT : SQLITE_VALUE_NULL};
 }
+
+/* Text that may be no UTF-8, but stays until the database is closed. */
+void sqlite_lasting_text(struct sqlite_row *row, const char *text);
 
 /* Puts the row into the table. */
 void sqlite_end(struct sqlite_row *row);
