@@ -64,6 +64,9 @@ class Trace:
                         interned[sequence, kind][entry.iid] = text
             if packet.HasField("track_descriptor"):
                 track = packet.track_descriptor
+                if track.HasField("uuid") and not track.uuid:
+                    self.root = track
+                    continue
                 assert track.uuid and track.uuid not in self.tracks
                 assert not track.parent_uuid or track.parent_uuid in self.tracks
                 self.tracks[track.uuid] = track
@@ -154,7 +157,8 @@ class Perfetto(unittest.TestCase):
     def test_a_step_has_all_that_ran_in_it(self):
         trace = self.trace("--steps", "10:11", self.slow)
         self.assertEqual(len(trace.processes()), 4)
-        for number, process in enumerate(sorted(trace.processes(), key=lambda one: one.process.process_name)):
+        self.assertEqual(trace.root.process_ordering, perfetto.TrackDescriptor.PROCESS_ORDERING_EXPLICIT)
+        for number, process in enumerate(sorted(trace.processes(), key=lambda one: one.sibling_order_rank)):
             self.assertEqual(process.process.process_name, "rank %d · node000 · NVIDIA H100 80GB HBM3" % number)
             self.assertTrue(process.process.pid)
             steps = trace.of_process(process, "1 ")

@@ -28,11 +28,29 @@ static int open_gzip(struct perfetto_trace *trace) {
   return 0;
 }
 
+/* The root of all tracks says that processes come in the order of their ranks: UIs before summer 2026
+ * put those with most slices first. */
+static void announce_order(struct perfetto_trace *trace) {
+  struct protobuf *p = &trace->buffer;
+  size_t packet = protobuf_open(p, TRACE_PACKET);
+  protobuf_uint(p, PACKET_SEQUENCE, trace->next_sequence++);
+  size_t root = protobuf_open(p, PACKET_TRACK);
+  protobuf_uint(p, TRACK_UUID, 0);
+  protobuf_uint(p, TRACK_CHILD_ORDERING, CHILD_ORDERING_EXPLICIT);
+  protobuf_uint(p, TRACK_PROCESS_ORDERING, PROCESS_ORDERING_EXPLICIT);
+  protobuf_close(p, root);
+  protobuf_close(p, packet);
+}
+
 int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64 origin) {
   *trace = (struct perfetto_trace){
       .out = out, .origin = origin, .next_uuid = 1, .next_sequence = 1};
   int error = gzip ? open_gzip(trace) : 0;
-  return error ? error : protobuf_reserve(&trace->buffer, BUFFER_BYTES) ? 0 : -ENOMEM;
+  if (!error && !protobuf_reserve(&trace->buffer, BUFFER_BYTES))
+    error = -ENOMEM;
+  if (!error)
+    announce_order(trace);
+  return error;
 }
 
 static void put(struct perfetto_trace *trace, const void *bytes, size_t n) {
@@ -119,7 +137,6 @@ u64 perfetto_track(struct perfetto_trace *trace, u32 sequence,
     protobuf_int(p, PROCESS_SORT_INDEX, track->order);
     put_text(p, PROCESS_NAME, track->name, PERFETTO_NAME_BYTES);
     protobuf_close(p, process);
-    protobuf_uint(p, TRACK_PROCESS_ORDERING, PROCESS_ORDERING_EXPLICIT);
   }
   if (track->unit) {
     size_t counter = protobuf_open(p, TRACK_COUNTER);
