@@ -12,7 +12,7 @@
 #include "model/products.h"
 #include "report/perfetto/perfetto_trace.h"
 
-#define FIRST_MADE_UP_PID (1u << 22) /* Linux has none from here on */
+#define FIRST_MADE_UP_PID 10000000u /* Linux has none above 4194304; the rank is added */
 
 /* The slices that are open on one track, innermost last. */
 struct open_track {
@@ -330,17 +330,20 @@ static const char *process_name(struct writing *w, const char *run) {
 
 /* The process id, which the UI shows behind the name; on several hosts the same may be there twice,
  * and processes of one id would be taken for one. */
+static bool is_taken(const struct perfetto_trace *trace, u32 pid) {
+  for (u32 i = 0; i < trace->pids.n; i++)
+    if (trace->pids.at[i] == pid)
+      return true;
+  return false;
+}
+
 static u32 free_pid(struct perfetto_trace *trace, const struct shown_scope *scope,
                     const struct shown_rank *rank) {
   u32 pid = rank->rank == INDEX_NONE ? 0 : scope->results->model->ranks[rank->rank].pid;
-  bool taken = pid == 0 || pid > INT32_MAX;
-  for (u32 i = 0; i < trace->pids.n && !taken; i++)
-    taken = trace->pids.at[i] == pid;
-  if (taken) {
-    pid = FIRST_MADE_UP_PID;
-    for (u32 i = 0; i < trace->pids.n; i++)
-      pid = trace->pids.at[i] >= pid ? trace->pids.at[i] + 1 : pid;
-  }
+  if (pid == 0 || pid > FIRST_MADE_UP_PID || is_taken(trace, pid))
+    pid = FIRST_MADE_UP_PID + (rank->number < FIRST_MADE_UP_PID ? rank->number : 0);
+  while (is_taken(trace, pid))
+    pid += FIRST_MADE_UP_PID;
   trace->buffer.failed |= !VECTOR_PUSH(&trace->pids, pid);
   return pid;
 }
