@@ -12,9 +12,9 @@
 #ifndef TSCOPE_ANALYSIS_H
 #define TSCOPE_ANALYSIS_H
 
+#include "analyses/results.h"
 #include "base/arena.h"
 #include "model/products.h"
-#include "analyses/results.h"
 
 #define OPS 32 /* above every TSCOPE_OP_ value; 0 is "not known" */
 

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff/diff.h"
 #include "analyses/analysis.h"
 #include "analyses/path/path_graph.h"
-#include "base/parallel.h"
 #include "analyses/steps/series.h"
+#include "base/parallel.h"
+#include "diff/diff.h"
 
 struct rank_loop {
   struct analysis *a;

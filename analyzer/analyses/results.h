@@ -7,14 +7,14 @@
 #ifndef TSCOPE_RESULTS_H
 #define TSCOPE_RESULTS_H
 
-#include "diff/diff_result.h"
 #include "analyses/check_result.h"
 #include "analyses/convergence/convergence_result.h"
-#include "analyses/memory/memory_result.h"
-#include "model/model.h"
 #include "analyses/gpu/module_result.h"
 #include "analyses/gpu/product_result.h"
+#include "analyses/memory/memory_result.h"
 #include "analyses/steps/series_result.h"
+#include "diff/diff_result.h"
+#include "model/model.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 

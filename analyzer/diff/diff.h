@@ -6,8 +6,8 @@
 #ifndef TSCOPE_DIFF_H
 #define TSCOPE_DIFF_H
 
-#include "base/arena.h"
 #include "analyses/results.h"
+#include "base/arena.h"
 
 /* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for
  * diff.earlier, which outputs that show both runs side by side read. 0, or negative errno. */

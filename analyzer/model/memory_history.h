@@ -95,7 +95,7 @@ struct memory_history {
   u32 n_steps;          /* events' steps are below it; 0 if steps are not known */
   const char *steps_method;
   bool steps_are_certain; /* marked by the job; else what repeats is taken for steps */
-  const char **notes; /* what one must know about it; one sentence each */
+  const char **notes;     /* what one must know about it; one sentence each */
   u32 n_notes;
 };
 

@@ -82,9 +82,8 @@ bool open_page(const char *path, char *why, size_t why_bytes) {
 
 static int listen_here(void) {
   int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
-  struct sockaddr_in here = {.sin_family = AF_INET,
-                             .sin_port = htons(PORT),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in here = {
+      .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   if (server < 0)
     return -errno;
   setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -186,7 +185,8 @@ static bool serve(int client, int file, const char *name) {
   snprintf(wanted, sizeof(wanted), "GET /%s ", name);
   if (ours && strncmp(request, "OPTIONS ", 8) == 0) {
     answer(client, "204 No Content",
-           "Access-Control-Allow-Methods: GET\r\nAccess-Control-Allow-Private-Network: true\r\n", 0);
+           "Access-Control-Allow-Methods: GET\r\nAccess-Control-Allow-Private-Network: true\r\n",
+           0);
     return false;
   }
   if (ours && strncmp(request, wanted, strlen(wanted)) == 0)
@@ -201,12 +201,13 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
   bool served = false;
   int file = open(path, O_RDONLY | O_CLOEXEC), server = file < 0 ? -errno : listen_here();
   if (server < 0) {
-    snprintf(why, why_bytes, "port %d of this machine cannot be had (%s); open %s by hand in " PERFETTO,
-             PORT, strerror(-server), path);
+    snprintf(why, why_bytes,
+             "port %d of this machine cannot be had (%s); open %s by hand in " PERFETTO, PORT,
+             strerror(-server), path);
   } else if (!browse(PERFETTO "/#!/?url=http://127.0.0.1:9001/tscope&referrer=tscope")) {
     snprintf(why, why_bytes,
-             "no browser could be started here; copy %s to a machine that has one, and open it in "
-             PERFETTO,
+             "no browser could be started here; copy %s to a machine that has one, and open it "
+             "in " PERFETTO,
              path);
   } else {
     snprintf(why, why_bytes, "nobody fetched it within %u s; open %s by hand in " PERFETTO,

@@ -292,12 +292,14 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
     return false;
   }
   if (options->diff && !options->backend->write_diff) {
-    snprintf(why, why_bytes, "--format %s shows one run; diff wants text, json, html, perfetto or sqlite",
+    snprintf(why, why_bytes,
+             "--format %s shows one run; diff wants text, json, html, perfetto or sqlite",
              options->backend->name);
     return false;
   }
   if (options->open && options->backend->opens == OPENS_NOTHING) {
-    snprintf(why, why_bytes, "--open shows a page or a timeline: give --format html or perfetto too");
+    snprintf(why, why_bytes,
+             "--open shows a page or a timeline: give --format html or perfetto too");
     return false;
   }
   return true;

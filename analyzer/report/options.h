@@ -21,7 +21,7 @@ struct options {
   const char *run, *steps, *output, *kernel_categories; /* NULL if not given */
   const char *ranks, *groups, *export;                  /* likewise */
   const struct report_backend *backend;
-  double limit; /* bytes */
+  double limit;                                                         /* bytes */
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned width;                                                       /* 0 if not given */
   unsigned threads;                                                     /* 0: one per core */

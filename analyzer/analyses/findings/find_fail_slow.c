@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/statistics.h"
 #include "analyses/findings/findings.h"
+#include "base/statistics.h"
 
 struct onset {
   u32 at; /* in the steps looked at */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "analyses/analysis.h"
-#include "kernels/kernels.h"
 #include "base/vector.h"
+#include "kernels/kernels.h"
 
 /* Kernels of one name in the replays of one graph. */
 struct replayed_kernel {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
 #include "base/vector.h"
+#include "kernels/kernels.h"
 
 enum { LABELS_LISTED = 50, SEGMENTS_LISTED = 200 };
 

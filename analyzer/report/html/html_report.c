@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #include "report/html/document.h"
-#include "report/json/json_fields.h"
 #include "report/html/page.h"
+#include "report/json/json_fields.h"
 #include "report/report.h"
 
 static int write_page(json_t *data, FILE *out) {

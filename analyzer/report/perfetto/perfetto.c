@@ -21,7 +21,7 @@ struct run {
   struct perfetto_trace *trace;
   struct shown_scope scope;
   const char *label; /* before the names of its ranks; NULL where there is one run only */
-  double limit; /* bytes that may have been written when it is done */
+  double limit;      /* bytes that may have been written when it is done */
   u32 sequence;
   u64 findings, path, notes; /* tracks */
   u32 ranks_left_out;
@@ -62,17 +62,15 @@ static u64 make_track(const struct run *run, const char *name, const char *descr
 static void make_top(struct run *run) {
   run->sequence = perfetto_sequence(run->trace);
   run->findings = make_track(run, "1 findings", "What costs most, the most worth first.");
-  run->path =
-      make_track(run, "2 critical path",
-                 "The longest chain of work that had to follow on itself, across ranks.");
+  run->path = make_track(run, "2 critical path",
+                         "The longest chain of work that had to follow on itself, across ranks.");
   run->notes = make_track(run, "3 about this file", "What it shows, and what was left out.");
 }
 
 /* Findings are about the run: each lasts as long as what is shown, below the one worth more. */
 static void write_findings(const struct run *run) {
-  static const char *const severities[] = {[SEVERITY_INFO] = "info",
-                                           [SEVERITY_WARNING] = "warning",
-                                           [SEVERITY_CRITICAL] = "critical"};
+  static const char *const severities[] = {
+      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
   const struct results *r = run->scope.results;
   struct perfetto_event event;
   for (u32 i = 0; i < r->n_findings; i++) {
@@ -112,8 +110,9 @@ static void write_notes(struct run *run) {
   }
   if (run->ranks_left_out) {
     char text[128];
-    snprintf(text, sizeof(text), "%u ranks more did not fit in; --limit says how large the file "
-                                 "may get.",
+    snprintf(text, sizeof(text),
+             "%u ranks more did not fit in; --limit says how large the file "
+             "may get.",
              run->ranks_left_out);
     write_note(run, text);
     n++;
@@ -143,7 +142,8 @@ static int take_path(void *user, const struct shown_path *path) {
     char name[PERFETTO_NAME_BYTES];
     snprintf(name, sizeof(name), "rank %u · %s", model->ranks[stretch->rank].rank, stretch->name);
     begin_slice(run, stretch->start, run->path, name, &event);
-    protobuf_bytes(&run->trace->buffer, EVENT_CATEGORY_TEXT, stretch->category, strlen(stretch->category));
+    protobuf_bytes(&run->trace->buffer, EVENT_CATEGORY_TEXT, stretch->category,
+                   strlen(stretch->category));
     perfetto_note_int(run->trace, ANNOTATES_RANK, model->ranks[stretch->rank].rank);
     perfetto_note_text(run->trace, ANNOTATES_REACHED_BY, stretch->reached_by);
     perfetto_event_end(run->trace, event);

@@ -249,8 +249,7 @@ static void add_flows(struct writing *w, u32 index, const struct shown_span *spa
   for (u32 i = w->work_of[index]; i < w->work_of[index + 1]; i++)
     protobuf_fixed64(p, EVENT_FLOW, launch_flow(w, w->work[i]));
   if (span->arrival < model->n_arrivals && model->arrivals[span->arrival].collective != INDEX_NONE)
-    protobuf_fixed64(p, EVENT_FLOW,
-                     collective_flow(w, model->arrivals[span->arrival].collective));
+    protobuf_fixed64(p, EVENT_FLOW, collective_flow(w, model->arrivals[span->arrival].collective));
   if (span->launch != INDEX_NONE)
     protobuf_fixed64(p, EVENT_FLOW_END, launch_flow(w, index));
 }
@@ -294,8 +293,8 @@ static void write_counters(struct writing *w) {
                                    .unit = counter->unit};
     u64 uuid = perfetto_track(w->trace, w->sequence, &track);
     for (u32 k = 0; k < counter->n; k++) {
-      struct perfetto_event event = perfetto_event_begin(
-          w->trace, w->sequence, counter->at[k].time, TYPE_COUNTER, uuid);
+      struct perfetto_event event =
+          perfetto_event_begin(w->trace, w->sequence, counter->at[k].time, TYPE_COUNTER, uuid);
       protobuf_int(&w->trace->buffer, EVENT_COUNTER, (i64)counter->at[k].value);
       perfetto_event_end(w->trace, event);
     }

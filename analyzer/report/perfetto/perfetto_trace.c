@@ -28,8 +28,8 @@ static int open_gzip(struct perfetto_trace *trace) {
   return 0;
 }
 
-/* The root of all tracks says that processes come in the order of their ranks: UIs before summer 2026
- * put those with most slices first. */
+/* The root of all tracks says that processes come in the order of their ranks: UIs before summer
+ * 2026 put those with most slices first. */
 static void announce_order(struct perfetto_trace *trace) {
   struct protobuf *p = &trace->buffer;
   size_t packet = protobuf_open(p, TRACE_PACKET);
@@ -43,8 +43,8 @@ static void announce_order(struct perfetto_trace *trace) {
 }
 
 int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64 origin) {
-  *trace = (struct perfetto_trace){
-      .out = out, .origin = origin, .next_uuid = 1, .next_sequence = 1};
+  *trace =
+      (struct perfetto_trace){.out = out, .origin = origin, .next_uuid = 1, .next_sequence = 1};
   int error = gzip ? open_gzip(trace) : 0;
   if (!error && !protobuf_reserve(&trace->buffer, BUFFER_BYTES))
     error = -ENOMEM;
@@ -116,8 +116,7 @@ static void put_text(struct protobuf *p, u32 field, const char *text, size_t mos
   free(valid);
 }
 
-u64 perfetto_track(struct perfetto_trace *trace, u32 sequence,
-                   const struct perfetto_track *track) {
+u64 perfetto_track(struct perfetto_trace *trace, u32 sequence, const struct perfetto_track *track) {
   struct protobuf *p = &trace->buffer;
   u64 uuid = trace->next_uuid++;
   size_t packet = protobuf_open(p, TRACE_PACKET);

@@ -61,10 +61,10 @@ struct perfetto_trace {
   u64 written;   /* bytes before compression, the buffer's not counted */
   u64 next_uuid; /* of tracks */
   u32 next_sequence;
-  i32 next_order; /* of processes, and of what stands above them */
+  i32 next_order;   /* of processes, and of what stands above them */
   VECTOR(u32) pids; /* that are taken */
-  u64 flows; /* told apart by run: added to each flow's id */
-  int error; /* negative errno of the file */
+  u64 flows;        /* told apart by run: added to each flow's id */
+  int error;        /* negative errno of the file */
 };
 
 /* `out` is the caller's. 0, or -ENOMEM. */
@@ -85,10 +85,10 @@ void perfetto_trace_flush(struct perfetto_trace *trace, bool all);
 struct perfetto_track {
   const char *name; /* as it stands in the recording */
   const char *description;
-  u64 parent;     /* uuid, 0 for none */
-  i32 order;      /* among its siblings */
+  u64 parent;       /* uuid, 0 for none */
+  i32 order;        /* among its siblings */
   const char *unit; /* of a counter; NULL: no counter */
-  u32 pid;        /* of a process, else 0 */
+  u32 pid;          /* of a process, else 0 */
 };
 
 /* Returns its uuid. */

@@ -90,10 +90,10 @@ static int write_two(const struct results *results, const struct report_view *vi
   return write_runs(both, 2, view);
 }
 
-const struct report_backend report_sqlite = {
-    .name = "sqlite",
-    .summary = "a database to ask questions of one's own",
-    .write = write_one,
-    .write_diff = write_two,
-    .no_data = "a database is a file: give --output its name",
-    .binary = true};
+const struct report_backend report_sqlite = {.name = "sqlite",
+                                             .summary = "a database to ask questions of one's own",
+                                             .write = write_one,
+                                             .write_diff = write_two,
+                                             .no_data =
+                                                 "a database is a file: give --output its name",
+                                             .binary = true};

@@ -107,7 +107,8 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *row) {
 }
 
 int sqlite_batch_register(struct sqlite_writer *writer) {
-  static const sqlite3_module module = {.xConnect = connect_batch, /* no xCreate: it is just there */
+  static const sqlite3_module module = {.xConnect =
+                                            connect_batch, /* no xCreate: it is just there */
                                         .xBestIndex = plan,
                                         .xDisconnect = disconnect_batch,
                                         .xOpen = open_cursor,

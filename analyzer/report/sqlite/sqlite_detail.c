@@ -142,8 +142,8 @@ static const char *work_kind(u8 kind) {
 
 static void write_work(struct detail *d, u32 index, const struct shown_span *span) {
   const struct model *model = d->run->scope.results->model;
-  u32 collective = span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective
-                                                     : INDEX_NONE;
+  u32 collective =
+      span->arrival < model->n_arrivals ? model->arrivals[span->arrival].collective : INDEX_NONE;
   struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gpu_work_by_id);
   sqlite_int(&row, (i64)(d->first_id + index));
   sqlite_int(&row, d->run->run);

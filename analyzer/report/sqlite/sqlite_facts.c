@@ -249,8 +249,7 @@ static void write_recorded_call(struct sqlite_run *run, const struct ledger *led
                                        [LEDGER_STARTED] = "started",
                                        [LEDGER_COMPLETED] = "completed"};
   const struct ledger_group *group = &ledger->groups[call->group];
-  const struct ledger_frame *frame =
-      call->stack && call->stack->n ? &call->stack->frames[0] : NULL;
+  const struct ledger_frame *frame = call->stack && call->stack->n ? &call->stack->frames[0] : NULL;
   struct arena scratch = {0};
   struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_recorded_calls);
   sqlite_int(&row, run->run);
@@ -305,7 +304,8 @@ static void write_scalars(struct sqlite_run *run) {
     const struct scalar *scalar = &model->scalars[i];
     struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_scalars);
     sqlite_int(&row, run->run);
-    sqlite_index(&row, scalar->rank < model->n_ranks ? model->ranks[scalar->rank].rank : scalar->rank);
+    sqlite_index(&row,
+                 scalar->rank < model->n_ranks ? model->ranks[scalar->rank].rank : scalar->rank);
     sqlite_text(&row, scalar->name);
     sqlite_index(&row, scalar->step);
     sqlite_ns(&row, scalar->time);
@@ -328,9 +328,8 @@ static void write_budget(struct sqlite_run *run) {
 }
 
 static void write_findings(struct sqlite_run *run) {
-  static const char *const severities[] = {[SEVERITY_INFO] = "info",
-                                           [SEVERITY_WARNING] = "warning",
-                                           [SEVERITY_CRITICAL] = "critical"};
+  static const char *const severities[] = {
+      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
   const struct results *r = run->scope.results;
   for (u32 i = 0; i < r->n_findings; i++) {
     const struct finding *finding = &r->findings[i];

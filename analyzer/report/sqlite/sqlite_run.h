@@ -23,15 +23,15 @@ struct sqlite_run {
   struct sqlite_writer *writer;
   struct sqlite_names *names;
   struct shown_scope scope;
-  u32 run;              /* 1 or 2 */
-  u64 comms;            /* added to the model's indices, for ids of both runs */
+  u32 run;   /* 1 or 2 */
+  u64 comms; /* added to the model's indices, for ids of both runs */
   u64 collectives;
-  u64 *spans;           /* ids that calls and work have, counted over both runs */
-  double limit;         /* rows of calls and work, less those that are there */
+  u64 *spans;   /* ids that calls and work have, counted over both runs */
+  double limit; /* rows of calls and work, less those that are there */
   u32 ranks_left_out;
-  bool detail_only;     /* collectives of the shown steps only: all would be too many */
-  bool *shown_steps;    /* [steps.n] */
-  bool *shown_ranks;    /* [n_ranks] */
+  bool detail_only;  /* collectives of the shown steps only: all would be too many */
+  bool *shown_steps; /* [steps.n] */
+  bool *shown_ranks; /* [n_ranks] */
 };
 
 /* Each 0, or negative errno. */

@@ -22,7 +22,12 @@
 enum sqlite_table { TSCOPE_SQLITE_TABLES(T) SQLITE_TABLE_COUNT };
 #undef T
 
-enum sqlite_value_kind { SQLITE_VALUE_NULL, SQLITE_VALUE_INT, SQLITE_VALUE_REAL, SQLITE_VALUE_TEXT };
+enum sqlite_value_kind {
+  SQLITE_VALUE_NULL,
+  SQLITE_VALUE_INT,
+  SQLITE_VALUE_REAL,
+  SQLITE_VALUE_TEXT
+};
 
 struct sqlite_value {
   union {
@@ -106,8 +111,8 @@ void sqlite_text(struct sqlite_row *row, const char *text);
 
 /* Text of the program's own, which is valid and stays; NULL for NULL. */
 static inline void sqlite_word(struct sqlite_row *row, const char *word) {
-  *row->next++ = (struct sqlite_value){
-      .text = word, .kind = word ? SQLITE_VALUE_TEXT : SQLITE_VALUE_NULL};
+  *row->next++ =
+      (struct sqlite_value){.text = word, .kind = word ? SQLITE_VALUE_TEXT : SQLITE_VALUE_NULL};
 }
 
 /* Text that may be no UTF-8, but stays until the database is closed. */

@@ -20,9 +20,9 @@ struct choosing {
   struct shown_scope *scope;
   const struct results *results;
   const struct model *model;
-  bool *wanted;       /* [n_ranks] named by findings: kept when others go */
+  bool *wanted; /* [n_ranks] named by findings: kept when others go */
   u32 n_wanted;
-  double per_step;    /* events of one rank in one step, mean; without steps: in the run */
+  double per_step; /* events of one rank in one step, mean; without steps: in the run */
   VECTOR(const char *) left_out;
 };
 
@@ -60,8 +60,8 @@ static void add_notable_steps(struct choosing *c) {
       continue;
     if (slowest == INDEX_NONE || r->step_ms[i] > r->step_ms[slowest])
       slowest = i;
-    if (median == INDEX_NONE || fabs(r->step_ms[i] - r->step_median_ms) <
-                                    fabs(r->step_ms[median] - r->step_median_ms))
+    if (median == INDEX_NONE ||
+        fabs(r->step_ms[i] - r->step_median_ms) < fabs(r->step_ms[median] - r->step_median_ms))
       median = i;
   }
   if (slowest == INDEX_NONE)
@@ -184,8 +184,9 @@ static int fit_in(struct choosing *c) {
   if (scope->wish.steps_asked) {
     u32 left = scope->n_steps - fit, at = first + scope->steps[fit].step;
     scope->n_steps = fit;
-    return leave_out(c, "The last %u of the %u steps are left out, from step %u on: more would not "
-                        "fit.",
+    return leave_out(c,
+                     "The last %u of the %u steps are left out, from step %u on: more would not "
+                     "fit.",
                      left, steps, at);
   }
   struct shown_step kept[2];
@@ -210,8 +211,9 @@ static int cut_run(struct choosing *c) {
   double share = scope->wish.most_events / events;
   double all = (double)scope->end - (double)scope->begin;
   scope->end = scope->begin + (i64)(all * share);
-  return leave_out(c, "No steps were found, and the whole run would not fit: the first %.3g s of "
-                      "%.3g s are shown.",
+  return leave_out(c,
+                   "No steps were found, and the whole run would not fit: the first %.3g s of "
+                   "%.3g s are shown.",
                    all * share / 1e9, all / 1e9);
 }
 
@@ -352,14 +354,16 @@ static int choose_of_memories(struct choosing *c) {
 static int say_what_is_beside(struct choosing *c) {
   int error = 0;
   if (c->model->flight_dumps)
-    error = leave_out(c, "The flight recorder's calls are on another clock than the timelines: give "
-                         "the dumps alone to see them.");
+    error =
+        leave_out(c, "The flight recorder's calls are on another clock than the timelines: give "
+                     "the dumps alone to see them.");
   bool snapshots = false;
   for (u32 i = 0; i < c->model->n_memories; i++)
     snapshots = snapshots || !c->model->memories[i].on_axis;
   if (!error && snapshots)
-    error = leave_out(c, "Memory snapshots are on another clock than the timelines: give them alone "
-                         "to see memory over time.");
+    error =
+        leave_out(c, "Memory snapshots are on another clock than the timelines: give them alone "
+                     "to see memory over time.");
   return error;
 }
 
@@ -394,7 +398,7 @@ int shown_choose(const struct results *results, const struct shown_wish *wish,
   *scope = (struct shown_scope){.results = results, .wish = *wish, .source = source_of(results)};
   struct choosing c = {.scope = scope, .results = results, .model = results->model};
   int error = choose(&c);
-  scope->path_reason = wish->without_paths              ? "not asked for"
+  scope->path_reason = wish->without_paths                ? "not asked for"
                        : scope->source == SHOWN_TIMELINES ? results->path_reason
                                                           : "the input has no timelines";
   scope->n_left_out = c.left_out.n;

@@ -171,10 +171,10 @@ static int count_queues(struct rank_lanes *l, u32 *room) {
     u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
     for (end = first; end < n && changes[end].lane == lane; end++)
       ;
-    struct shown_counter counter = {
-        .name = arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
-        .unit = "launches",
-        .lane = shown ? shown - 1 : INDEX_NONE};
+    struct shown_counter counter = {.name =
+                                        arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
+                                    .unit = "launches",
+                                    .lane = shown ? shown - 1 : INDEX_NONE};
     error = count_changes(l, &changes[first], end - first, counter, room);
   }
   free(changes);

@@ -89,8 +89,7 @@ static const char *backend_of(const struct rank_lanes *l, const struct span *spa
   const struct model *model = l->analysis->model;
   if (span->link >= model->n_arrivals || model->arrivals[span->link].collective == INDEX_NONE)
     return "collectives";
-  const struct collective *collective =
-      &model->collectives[model->arrivals[span->link].collective];
+  const struct collective *collective = &model->collectives[model->arrivals[span->link].collective];
   u8 backend = model->comms[collective->comm].backend;
   return backend < sizeof(names) / sizeof(names[0]) && names[backend] ? names[backend]
                                                                       : "collectives";
@@ -232,8 +231,8 @@ static bool name_collective(struct naming *naming, const struct span *span, u8 o
 static bool name_by_text(struct naming *naming, const struct span *span, u32 *index) {
   const struct analysis *a = naming->l->analysis;
   const char *text = a->source.name(naming->l->timeline, span->name);
-  bool kernel = span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE ||
-                strncmp(text, "_Z", 2) == 0;
+  bool kernel =
+      span->kind == SPAN_KERNEL || span->kind == SPAN_COLLECTIVE || strncmp(text, "_Z", 2) == 0;
   if (kernel ? !VECTOR_REACH(&naming->kernels, span->name)
              : !VECTOR_REACH(&naming->plain, span->name))
     return false;
@@ -324,9 +323,8 @@ static bool add_steps(struct rank_lanes *l, struct naming *naming) {
   u32 first = l->analysis->model->steps.first;
   for (u32 i = 0; i < l->n_windows; i++) {
     const struct rank_window *window = &l->windows[i];
-    const char *name = window->step < 0
-                           ? "run"
-                           : arena_printf(&l->arena, "step %u", first + (u32)window->step);
+    const char *name =
+        window->step < 0 ? "run" : arena_printf(&l->arena, "step %u", first + (u32)window->step);
     u32 index;
     if (!add_name(naming, name, name, &index))
       return false;
@@ -390,8 +388,8 @@ int rank_lanes_assign_rows(struct shown_rank *shown) {
     while (row < lanes[span->lane].n && !fits(&lanes[span->lane].at[row], span, nests))
       row++;
     row = row < UINT8_MAX ? row : UINT8_MAX - 1;
-    room = VECTOR_REACH(&lanes[span->lane], row) &&
-           VECTOR_PUSH(&lanes[span->lane].at[row], span->end);
+    room =
+        VECTOR_REACH(&lanes[span->lane], row) && VECTOR_PUSH(&lanes[span->lane].at[row], span->end);
     span->row = (u8)row;
     lane->rows = row + 1 > lane->rows ? (u8)(row + 1) : lane->rows;
   }

@@ -6,8 +6,8 @@
 #define TSCOPE_RANK_LANES_H
 
 #include "analyses/analysis.h"
-#include "model/memory_history.h"
 #include "base/vector.h"
+#include "model/memory_history.h"
 #include "report/timeline/shown.h"
 
 /* The chosen steps of one rank: from when to when host and GPU were in them, ascending. */

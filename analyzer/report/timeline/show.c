@@ -59,8 +59,7 @@ static int show_timeline(struct walk *w, struct rank_lanes *lanes, struct timeli
   int error = w->paths ? step_paths_take(w->paths, timeline) : 0;
   if (error || !w->shown[timeline->rank])
     return error;
-  *lanes = (struct rank_lanes){
-      .scope = w->scope, .analysis = &w->analysis, .timeline = timeline};
+  *lanes = (struct rank_lanes){.scope = w->scope, .analysis = &w->analysis, .timeline = timeline};
   error = rank_lanes_build(lanes);
   return error ? error : rank_counters_build(lanes);
 }
@@ -168,9 +167,8 @@ static int show_path(struct walk *w, u32 row) {
         .reached_by = from->edge == PATH_EDGE_NONE ? NULL : path_edge_name(from->edge)};
     error = to->name ? 0 : -ENOMEM;
   }
-  struct shown_path path = {.step = w->scope->n_steps ? (i32)w->drawn[row] : -1,
-                            .stretches = stretches,
-                            .n = kept};
+  struct shown_path path = {
+      .step = w->scope->n_steps ? (i32)w->drawn[row] : -1, .stretches = stretches, .n = kept};
   if (!error && kept)
     error = w->visitor->path(w->visitor->user, &path);
   free(stretches);

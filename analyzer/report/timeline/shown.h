@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a picture of a run shows: some steps of some ranks, chosen so that they can be looked at,
- * with all that ran in them. The HTML page, the Perfetto trace and the database are written from it.
+ * with all that ran in them. The HTML page, the Perfetto trace and the database are written from
+ * it.
  *
  *   choose.c         which steps and ranks, and what is left out
  *   show.c           loads one rank after the other and hands each to the visitor
@@ -36,8 +37,8 @@ struct shown_step {
   const char *why; /* "median", "slowest", "first after the change", "asked for", "all" */
 };
 
-/* What there is to show. Recordings that come beside timelines on a clock of their own are left out,
- * and that is said. */
+/* What there is to show. Recordings that come beside timelines on a clock of their own are left
+ * out, and that is said. */
 enum shown_source {
   SHOWN_NOTHING,
   SHOWN_TIMELINES,
@@ -85,13 +86,13 @@ struct shown_lane {
 };
 
 struct shown_name {
-  const char *text;  /* for people, shortened */
-  const char *whole; /* demangled; often the same */
+  const char *text;     /* for people, shortened */
+  const char *whole;    /* demangled; often the same */
   const char *category; /* of a kernel of this name: what it does; NULL */
 };
 
-/* span.kind beside those of enum span_kind: a step, and a recorded call, from when it was made to the
- * end of the record if it was pending, else of no length: when it ended is not known */
+/* span.kind beside those of enum span_kind: a step, and a recorded call, from when it was made to
+ * the end of the record if it was pending, else of no length: when it ended is not known */
 enum { SHOWN_STEP = 0, SHOWN_CALL = 15 };
 
 struct shown_span {
@@ -117,16 +118,16 @@ struct shown_value {
 };
 
 struct shown_counter {
-  const char *name; /* "memory allocated", "queue of stream 7", "waiting for other ranks" */
-  const char *unit; /* "bytes", "launches", "ns" */
+  const char *name;       /* "memory allocated", "queue of stream 7", "waiting for other ranks" */
+  const char *unit;       /* "bytes", "launches", "ns" */
   struct shown_value *at; /* by time */
   u32 n;
   u32 lane; /* that it belongs to, or INDEX_NONE */
 };
 
 struct shown_rank {
-  u32 rank;   /* INDEX_NONE where the model has no such rank */
-  u32 number; /* global; INDEX_NONE: not known */
+  u32 rank;                  /* INDEX_NONE where the model has no such rank */
+  u32 number;                /* global; INDEX_NONE: not known */
   const char *host, *device; /* NULL: not known */
   const char *why_empty;     /* what could not be read; NULL */
   struct shown_lane *lanes;  /* steps, phases, calls, streams, collectives: in the order to show */
@@ -141,8 +142,8 @@ struct shown_rank {
 struct shown_collective {
   const char *op, *comm, *dtype;
   const char *algorithm, *protocol; /* NULL: not told */
-  u32 collective; /* index into model.collectives: the same for all members; INDEX_NONE */
-  u32 comm_index; /* in model.comms; INDEX_NONE */
+  u32 collective;         /* index into model.collectives: the same for all members; INDEX_NONE */
+  u32 comm_index;         /* in model.comms; INDEX_NONE */
   u32 seq, members, peer; /* peer: global rank at the other end of a message, INDEX_NONE */
   double bytes;
   i64 wait, transfer; /* until the last member came; from then on */
@@ -164,7 +165,7 @@ struct shown_stretch {
 
 /* Of one step, or of the whole run. */
 struct shown_path {
-  i32 step; /* -1: the run */
+  i32 step;                              /* -1: the run */
   const struct shown_stretch *stretches; /* by time, without gaps */
   u32 n;
 };
