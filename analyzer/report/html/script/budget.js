@@ -252,6 +252,7 @@ panel({
   id: 'path',
   title: 'Critical path',
   findings: ['DIST.STRAGGLER', 'DIST.EXPOSED_COMM', 'KERNEL.LAUNCH_BOUND'],
+  elsewhere: true,
   applies: () => !before && report.run.ranks_found.length > 0,
   unknown: () => report.critical_path.reason,
   body: () => {

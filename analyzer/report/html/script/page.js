@@ -75,7 +75,7 @@ function build() {
       'aria-labelledby': definition.id + '-title'
     },
                        el('h2', {id: definition.id + '-title'}, lamp(kind), ' ', definition.title,
-                          el('small', {class: 'state ' + kind}, LAMPS[kind][1])));
+                          kind && el('small', {class: 'state ' + kind}, LAMPS[kind][1])));
     main.append(section);
     put(section, {}, [reason ? unknownBecause(reason) : definition.body(report)]);
     list.append(el('li', {},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The panels of the page register here, in the order in which they stand. A panel: {id, title,
 // findings: beginnings of ids that belong to it, applies(report), unknown(report): why nothing can
-// be said, body(report): elements}. What a panel has nothing to say of is left out.
+// be said, body(report): elements; elsewhere: its findings have a better place}. What a panel has
+// nothing to say of is left out.
 
 const panels = [];
 
@@ -16,7 +17,8 @@ const LAMPS = {
 };
 const SEVERITIES = ['info', 'warning', 'critical'];
 
-const lamp = (kind) => el('span', {class: 'lamp ' + kind, title: LAMPS[kind][1]}, LAMPS[kind][0]);
+const lamp = (kind) =>
+    kind && el('span', {class: 'lamp ' + kind, title: LAMPS[kind][1]}, LAMPS[kind][0]);
 
 function belongs(definition, finding) {
   return (definition.findings || []).some((begin) => finding.id.startsWith(begin));
@@ -33,10 +35,12 @@ function lampOf(definition) {
   return worst < 0 ? 'good' : SEVERITIES[worst];
 }
 
-// Where a finding can be seen: the panel that it belongs to.
-const panelOf = (finding) =>
-    panels.find((definition) => definition.findings && belongs(definition, finding) &&
-                    document.getElementById(definition.id));
+// Where a finding can be seen: the panel that it belongs to, rather than one that shows it too.
+function panelOf(finding) {
+  const shown = panels.filter((definition) => belongs(definition, finding) &&
+                                  document.getElementById(definition.id));
+  return shown.find((definition) => !definition.elsewhere) || shown[0];
+}
 
 // What is looked at on the whole page: a step and a rank, or null. Pictures listen.
 const focusOn = {

@@ -52,8 +52,10 @@ function count(value) {
   if (!isKnown(value)) return UNKNOWN;
   if (Math.abs(value) >= 999999.5) return scaled(value, [[1e12, 'T'], [1e9, 'G'], [1e6, 'M']]);
   if (Math.abs(value) < 1000) return value.toFixed(Number.isInteger(value) ? 0 : 1);
-  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ',');
+  return whole(value);
 }
+
+const whole = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ',');
 
 const plural = (value, one) => count(value) + ' ' + one + (value === 1 ? '' : 's');
 

@@ -52,6 +52,7 @@ function heatMap() {
   const tall = () => rows.length * rowTall() + top + bottom;
   const heat = heatTable();
   const columnsPer = table.steps_per_column;
+  const firstColumn = view.whole[0] + (report.steps.warmup_excluded || 0);
 
   // One pixel a cell, drawn large by the browser.
   function paint() {
@@ -90,20 +91,10 @@ function heatMap() {
     context.fillStyle = colour('hatch');
     context.fill();
     context.clip();
-    const from = Math.max(0, lowerBound(table.step, view.from) - 1),
-          to = Math.min(columns, lowerBound(table.step, view.to) + 1);
-    const evenly = columnsPer === 1 && table.step[columns - 1] - table.step[0] === columns - 1;
-    if (evenly) {
-      context.drawImage(image, 0, 0, columns, rows.length, x(table.step[0]), top,
-                        x(table.step[columns - 1] + 1) - x(table.step[0]), rows.length * each);
-    } else {
-      const first = table.step[0] - (table.step[0] - view.whole[0]) % columnsPer;
-      for (let c = from; c < to; c++) {  // each stands for the neighbours that are left out
-        const begin = x(first + c * columnsPer), end = x(first + (c + 1) * columnsPer);
-        context.drawImage(image, c, 0, 1, rows.length, begin, top, Math.max(1, end - begin),
-                          rows.length * each);
-      }
-    }
+    // Each column stands for as many steps: one picture, stretched.
+    const begin = x(firstColumn), end = x(firstColumn + columns * columnsPer);
+    context.drawImage(image, 0, 0, columns, rows.length, begin, top, end - begin,
+                      rows.length * each);
     context.restore();
     context.fillStyle = colour('ink2');
     context.textAlign = 'right';
@@ -126,9 +117,16 @@ function heatMap() {
     const focusRow = rows.findIndex((row) => focusOn.rank !== null && row.rank <= focusOn.rank &&
                                         focusOn.rank <= row.last_rank);
     if (focusRow >= 0) context.strokeRect(left, top + focusRow * each, span, Math.max(2, each));
-    if (focusOn.step !== null && focusOn.step >= view.from && focusOn.step < view.to)
-      context.strokeRect(x(focusOn.step), top,
-                         Math.max(2, x(focusOn.step + columnsPer) - x(focusOn.step)), floor - top);
+    if (focusOn.step !== null && focusOn.step >= firstColumn) {
+      const from = x(firstColumn + columnOf(focusOn.step) * columnsPer);
+      const to = x(firstColumn + (columnOf(focusOn.step) + 1) * columnsPer);
+      context.save();
+      context.beginPath();
+      context.rect(left, top, span, floor - top);
+      context.clip();
+      context.strokeRect(from, top, Math.max(2, to - from), floor - top);
+      context.restore();
+    }
   }
 
   function resort() {
@@ -160,10 +158,8 @@ function heatMap() {
     return {row: rows[Math.max(0, Math.min(rows.length - 1, row))], column: columnOf(step)};
   };
   const columnOf = (step) => {
-    if (columnsPer === 1)
-      return Math.max(0, Math.min(columns - 1, lowerBound(table.step, Math.floor(step))));
-    const first = table.step[0] - (table.step[0] - view.whole[0]) % columnsPer;
-    return Math.max(0, Math.min(columns - 1, Math.floor((step - first) / columnsPer)));
+    const at = Math.floor((step - firstColumn) / columnsPer);
+    return Math.max(0, Math.min(columns - 1, at));
   };
   const valueAt = moveBy(picture.canvas, view, left, right, (event) => {
     const cell = cellAt(event);
@@ -220,19 +216,6 @@ function heatMap() {
                       '',
          columnsPer > 1 ? `of each ${columnsPer} steps the slowest is shown \u00b7 ` : '',
          HOW_TO_MOVE));
-}
-
-// First index of a sorted array whose value is not below `value`.
-function lowerBound(sorted, value) {
-  let low = 0, high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle] < value)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
 }
 
 panel({

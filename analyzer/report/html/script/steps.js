@@ -43,152 +43,201 @@ function partLines(parts) {
       .map((part) => [part.name, ms(parts[part.key])]);
 }
 
-// Steps that stand out: those whose length the analysis marks, else none.
+// Points whose length the analysis marks as standing out. It counts steps as the job's log does:
+// only where that is how steps are counted here is it the same step.
 function spikesOf(of) {
-  const offset = 0;
-  return of.convergence.spikes.filter((spike) => spike.signal === 'step time')
-      .map((spike) => spike.step - offset);
+  const {step, wall_ms: wall} = of.series.steps, index = new Map(step.map((at, i) => [at, i]));
+  const same = (spike) => {
+    const i = index.get(spike.step);
+    return i !== undefined && Math.abs(wall[i] - spike.value) < 1e-3 * spike.value;
+  };
+  return of.convergence.spikes.filter((spike) => spike.signal === 'step time' && same(spike))
+      .map((spike) => spike.step);
 }
 
-function stripOf(of, view, height, most) {
-  const series = of.series.steps, warmup = of.steps.warmup_excluded || 0, first = series.step[0];
-  const isWarm = (i) => series.step[i] - first < warmup;
-  const left = AXIS_LEFT, right = AXIS_RIGHT, bottom = 26, top = 8;
-  const spikes = new Set(spikesOf(of));
-  let picture = null, shadeOf = null;
-  const holder = el('div', {class: 'picture'});
+const STRIP_TOP = 8;
+const STRIP_BOTTOM = 26;
 
-  function draw(context, width, tall) {
-    const span = width - left - right, floor = tall - bottom;
-    const x = (step) => left + ((step - view.from) / (view.to - view.from)) * span;
-    const visible = [];
-    for (let i = 0; i < series.step.length; i++)
-      if (series.step[i] + series.steps_per_point > view.from && series.step[i] < view.to)
-        visible.push(i);
-    const high = most ||
-        Math.max(...visible.filter((i) => !isWarm(i) || visible.every(isWarm))
-                     .map((i) => series.wall_most_ms[i] || 0),
-                 1e-9) *
-            1.06;
-    const y = (value) => floor - (Math.min(value, high) / high) * (floor - top);
-    shadeOf = PARTS.map((part) => colour(part.shade));
-    context.fillStyle = colour('ink2');
-    context.textAlign = 'right';
-    for (const at of ticks(0, high, 4)) {
-      context.fillText(at === 0 ? '0' : ms(at), left - 6, y(at) + 4);
-      context.fillStyle = colour('grid');
-      context.fillRect(left, Math.round(y(at)), span, 1);
-      context.fillStyle = colour('ink2');
-    }
-    context.textAlign = 'center';
-    for (const at of wholeTicks(Math.max(view.from, view.whole[0]), view.to,
-                                Math.max(2, span / 90)))
-      if (at < view.to)
-        context.fillText(String(at), x(at + 0.5 * series.steps_per_point), tall - 8);
-    context.save();
-    context.beginPath();
-    context.rect(left, 0, span, tall);
-    context.clip();
-    // Of the steps that fall on one pixel the slowest is drawn.
-    const slots = new Map();
-    for (const i of visible) {
-      const slot = Math.floor(x(series.step[i]));
-      const other = slots.get(slot);
+// The strip of one run. Each point stands for `per` neighbouring steps, of which it is the slowest.
+class Strip {
+  constructor(of, view, height, most) {
+    const series = of.series.steps;
+    Object.assign(this, {
+      of,
+      view,
+      series,
+      most,
+      n: series.step.length,
+      first: series.step[0],
+      per: series.steps_per_point
+    });
+    this.warm = Math.ceil((of.steps.warmup_excluded || 0) / this.per);  // points
+    this.parts = Array.from({length: this.n}, (_, i) => partsAt(series, i));
+    this.spikes = new Set(spikesOf(of));
+    this.holder = el('div', {class: 'picture'});
+    this.picture = canvasOf(this.holder, height, (...to) => this.draw(...to), {
+      class: 'strip',
+      role: 'img',
+      'aria-label': `time of ${plural(this.n, 'step')}; arrow keys choose a step`,
+    });
+    this.listen(this.picture.canvas);
+  }
+
+  x(step) {
+    return AXIS_LEFT + ((step - this.view.from) / (this.view.to - this.view.from)) * this.span;
+  }
+
+  y(value) {
+    return this.floor - (Math.min(value, this.high) / this.high) * (this.floor - STRIP_TOP);
+  }
+
+  begin(i) { return this.first + i * this.per; }
+
+  // Points in view; of those that fall on one pixel the slowest.
+  pointsInView() {
+    const {view, per, series} = this, slots = new Map();
+    const from = Math.max(0, Math.floor((view.from - this.first) / per));
+    const to = Math.min(this.n, Math.ceil((view.to - this.first) / per));
+    for (let i = from; i < to; i++) {
+      const slot = Math.floor(this.x(this.begin(i))), other = slots.get(slot);
       if (other === undefined || (series.wall_ms[i] || 0) > (series.wall_ms[other] || 0))
         slots.set(slot, i);
     }
-    const wide = Math.max(1, (span / (view.to - view.from)) * series.steps_per_point);
-    const gap = wide > 6 ? 1 : 0;
-    for (const i of slots.values()) {
-      const at = x(series.step[i]), parts = partsAt(series, i), wall = series.wall_ms[i];
-      let below = 0;
-      if (isKnown(parts.compute) && !isWarm(i)) {
-        PARTS.forEach((part, p) => {
-          const value = parts[part.key];
-          if (!(value > 0)) return;
-          context.fillStyle = shadeOf[p];
-          const from = y(below + value), to = y(below);
-          context.fillRect(at, from, wide - gap, Math.max(0, to - from));
-          below += value;
-        });
-      } else if (isKnown(wall)) {
-        context.fillStyle = colour(isWarm(i) ? 'faint' : 'accent');
-        context.fillRect(at, y(wall), wide - gap, floor - y(wall));
-      }
-      if (isKnown(series.wall_most_ms[i])) {
-        context.fillStyle = colour('ink');
-        context.fillRect(at, y(series.wall_most_ms[i]) - 1, Math.max(1, wide - gap), 1.5);
-      }
-      if (spikes.has(series.step[i])) {
-        context.beginPath();
-        context.moveTo(at + wide / 2 - 4, top - 6);
-        context.lineTo(at + wide / 2 + 4, top - 6);
-        context.lineTo(at + wide / 2, top + 2);
-        context.fill();
-      }
-    }
-    if (warmup) {
-      const end = x(first + warmup);
-      context.fillStyle = colour('ink2');
-      context.fillRect(Math.round(end), top, 1, floor - top);
-      if (end - left > 60) {
-        context.textAlign = 'left';
-        context.fillText('warm-up', left + 4, top + 10);
-      }
-    }
-    if (focusOn.step !== null && of === report) {
-      context.strokeStyle = colour('ink');
-      context.lineWidth = 2;
-      context.strokeRect(x(focusOn.step), top, Math.max(2, wide - gap), floor - top);
-    }
+    return [...slots.values()];
+  }
+
+  draw(context, width, tall) {
+    this.span = width - AXIS_LEFT - AXIS_RIGHT;
+    this.floor = tall - STRIP_BOTTOM;
+    const points = this.pointsInView(), steady = points.filter((i) => i >= this.warm);
+    const highest =
+        extent((steady.length ? steady : points).map((i) => this.series.wall_most_ms[i]));
+    this.high = this.most || (highest && highest[1] > 0 ? highest[1] * 1.06 : 1);
+    this.wide = Math.max(1, (this.span / (this.view.to - this.view.from)) * this.per);
+    this.gap = this.wide > 6 ? 1 : 0;
+    // Whole pixels: neighbours neither overlap nor leave a seam.
+    this.left = (i) => Math.round(this.x(this.begin(i)));
+    this.breadth = (i) => Math.max(1, this.left(i + 1) - this.left(i) - this.gap);
+    this.drawAxes(context, tall);
+    context.save();
+    context.beginPath();
+    context.rect(AXIS_LEFT, 0, this.span, tall);
+    context.clip();
+    this.drawPoints(context, points);
+    this.drawMarks(context, points);
     context.restore();
   }
 
-  picture = canvasOf(holder, height, draw, {
-    class: 'strip',
-    role: 'img',
-    'aria-label': `time of ${plural(series.step.length, 'step')}; arrow keys choose a step`
-  });
-  const nearest = (value) => {
-    let best = 0;
-    for (let i = 0; i < series.step.length; i++)
-      if (series.step[i] <= value) best = i;
-    return best;
-  };
-  const choose = (i) =>
-      lookAt(series.step[Math.max(0, Math.min(series.step.length - 1, i))], focusOn.rank);
-  const valueAt = moveBy(
-      picture.canvas, view, left, right,
-      of === report ? (event) => choose(nearest(
-                          valueAt(event.clientX - picture.canvas.getBoundingClientRect().left))) :
-                      null);
-  picture.canvas.addEventListener('keydown', (event) => {
-    const at = focusOn.step === null ? -1 : nearest(focusOn.step);
-    const to = {ArrowRight: at + 1,
-                ArrowLeft: at - 1,
-                Home: 0,
-                End: series.step.length - 1}[event.key];
-    if (to === undefined || of !== report) return;
-    event.preventDefault();
-    choose(to);
-    if (focusOn.step < view.from || focusOn.step >= view.to)
-      view.set(focusOn.step - (view.to - view.from) / 2, focusOn.step + (view.to - view.from) / 2);
-  });
-  picture.canvas.addEventListener('pointermove', (event) => {
-    const i = nearest(valueAt(event.clientX - picture.canvas.getBoundingClientRect().left));
+  drawAxes(context, tall) {
+    context.textAlign = 'right';
+    for (const at of ticks(0, this.high, 4)) {
+      context.fillStyle = colour('grid');
+      context.fillRect(AXIS_LEFT, Math.round(this.y(at)), this.span, 1);
+      context.fillStyle = colour('ink2');
+      context.fillText(at === 0 ? '0' : ms(at), AXIS_LEFT - 6, this.y(at) + 4);
+    }
+    context.textAlign = 'center';
+    for (const at of wholeTicks(Math.max(this.view.from, this.first), this.view.to,
+                                Math.max(2, this.span / 90)))
+      if (at < this.view.to) context.fillText(String(at), this.x(at + 0.5 * this.per), tall - 8);
+  }
+
+  // One colour after the other: changing it costs more than a bar.
+  drawPoints(context, points) {
+    const below = new Map();
+    const known = points.filter((i) => i >= this.warm && isKnown(this.parts[i].compute));
+    for (const part of PARTS) {
+      context.fillStyle = colour(part.shade);
+      for (const i of known) {
+        const value = this.parts[i][part.key], under = below.get(i) || 0;
+        if (!(value > 0)) continue;
+        const top = this.y(under + value);
+        context.fillRect(this.left(i), top, this.breadth(i), Math.max(0, this.y(under) - top));
+        below.set(i, under + value);
+      }
+    }
+    for (const i of points) {
+      const wall = this.series.wall_ms[i];
+      if (below.has(i) || !isKnown(wall)) continue;
+      context.fillStyle = colour(i < this.warm ? 'faint' : 'accent');
+      context.fillRect(this.left(i), this.y(wall), this.breadth(i), this.floor - this.y(wall));
+    }
+    context.fillStyle = colour('ink');
+    for (const i of points)
+      if (isKnown(this.series.wall_most_ms[i]))
+        context.fillRect(this.left(i), this.y(this.series.wall_most_ms[i]) - 1, this.breadth(i),
+                         1.5);
+  }
+
+  drawMarks(context, points) {
+    context.fillStyle = colour('ink');
+    for (const i of points) {
+      if (!this.spikes.has(this.series.step[i])) continue;
+      const at = this.x(this.begin(i)) + this.wide / 2;
+      context.beginPath();
+      context.moveTo(at - 4, STRIP_TOP - 6);
+      context.lineTo(at + 4, STRIP_TOP - 6);
+      context.lineTo(at, STRIP_TOP + 2);
+      context.fill();
+    }
+    if (this.warm) {
+      const end = this.x(this.begin(this.warm));
+      context.fillStyle = colour('ink2');
+      context.fillRect(Math.round(end), STRIP_TOP, 1, this.floor - STRIP_TOP);
+      context.textAlign = 'left';
+      if (end - AXIS_LEFT > 60) context.fillText('warm-up', AXIS_LEFT + 4, STRIP_TOP + 10);
+    }
+    const chosen = this.of === report ? stepIndex.get(focusOn.step) : undefined;
+    if (chosen === undefined) return;
+    context.strokeStyle = colour('ink');
+    context.lineWidth = 2;
+    context.strokeRect(this.x(this.begin(chosen)), STRIP_TOP, Math.max(2, this.wide - this.gap),
+                       this.floor - STRIP_TOP);
+  }
+
+  pointAt(step) {
+    return Math.max(0, Math.min(this.n - 1, Math.floor((step - this.first) / this.per)));
+  }
+
+  choose(i) {
+    const point = Math.max(0, Math.min(this.n - 1, i)), {view} = this;
+    lookAt(this.series.step[point], focusOn.rank);
+    const at = this.begin(point), half = (view.to - view.from) / 2;
+    if (at < view.from || at >= view.to) view.set(at - half, at + half);
+  }
+
+  listen(canvas) {
+    const chooses = this.of === report;
+    const stepUnder = (event) => valueAt(event.clientX - canvas.getBoundingClientRect().left);
+    const valueAt = moveBy(canvas, this.view, AXIS_LEFT, AXIS_RIGHT,
+                           chooses ? (event) => this.choose(this.pointAt(stepUnder(event))) : null);
+    canvas.addEventListener('keydown', (event) => {
+      const now = stepIndex.get(focusOn.step), at = now === undefined ? -1 : now;
+      const keys = {ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.n - 1};
+      if (!chooses || keys[event.key] === undefined) return;
+      event.preventDefault();
+      this.choose(keys[event.key]);
+    });
+    canvas.addEventListener('pointermove',
+                            (event) => this.tell(event, this.pointAt(stepUnder(event))));
+    canvas.addEventListener('pointerleave', hideTip);
+    this.view.listeners.push(this.picture.redraw);
+    onFocus(this.picture.redraw);
+  }
+
+  tell(event, i) {
+    const s = this.series;
     showTip(event, [
-      `step ${series.step[i]}` + (isWarm(i) ? ' (warm-up)' : ''),
-      ['mean over ranks', ms(series.wall_ms[i])],
-      ['fastest to slowest', ms(series.wall_least_ms[i]) + ' to ' + ms(series.wall_most_ms[i])],
-      isKnown(series.slowest_rank[i]) ? ['slowest', 'rank ' + series.slowest_rank[i]] : null,
-      ...partLines(partsAt(series, i))
+      `step ${s.step[i]}` + (i < this.warm ? ' (warm-up)' : ''),
+      ['mean over ranks', ms(s.wall_ms[i])],
+      ['fastest to slowest', ms(s.wall_least_ms[i]) + ' to ' + ms(s.wall_most_ms[i])],
+      isKnown(s.slowest_rank[i]) ? ['slowest', 'rank ' + s.slowest_rank[i]] : null,
+      ...partLines(this.parts[i]),
     ]);
-  });
-  picture.canvas.addEventListener('pointerleave', hideTip);
-  view.listeners.push(picture.redraw);
-  onFocus(picture.redraw);
-  return holder;
+  }
 }
+
+const stripOf = (of, view, height, most) => new Strip(of, view, height, most).holder;
 
 // One step in numbers: its parts, and the ranks that stand out in it.
 
@@ -285,7 +334,7 @@ function allSteps() {
 panel({
   id: 'steps',
   title: 'Steps',
-  findings: ['TIMING.JITTER', 'DIST.FAIL_SLOW'],
+  findings: ['TIMING.JITTER', 'TIMING.BACKWARD', 'TIMING.OPTIMIZER', 'DIST.FAIL_SLOW'],
   applies: () => !before && report.run.ranks_found.length > 0,
   unknown: () => (report.steps.count > 0 ? null :
                                            'no steps were found; figures are for the ' +
