@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the tests of some suites need built: test_targets.py FOLDER --suite NAME...
+
+Prints the files for ninja. A build whose tests are few is not built whole.
+"""
+import json
+import os
+import subprocess
+import sys
+
+
+def introspect(folder, what):
+    return json.loads(subprocess.run(["meson", "introspect", folder, what], check=True,
+                                     stdout=subprocess.PIPE).stdout)
+
+
+def main():
+    folder = sys.argv[1]
+    suites = {sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--suite"}
+    wanted = set()
+    for test in introspect(folder, "--tests"):
+        if suites & {suite.rpartition(":")[2] for suite in test["suite"]}:
+            wanted.update(test["depends"])
+    files = [name for target in introspect(folder, "--targets") if target["id"] in wanted
+             for name in target["filename"]]
+    top = os.path.realpath(folder)
+    print("\n".join(sorted(os.path.relpath(os.path.realpath(name), top) for name in files)))
+
+
+if __name__ == "__main__":
+    main()
