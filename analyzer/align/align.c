@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "align/host_clock.h"
-#include "base/robust.h"
 #include "align/samples.h"
+#include "base/robust.h"
 
 #define LEAST_COLLECTIVES 3u  /* fewer say nothing */
 #define MOST_DRIFT 500e-6     /* no working clock drifts more */

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyses/thresholds.h"
 #include "diff/diff.h"
 #include "diff/diff_findings.def"
-#include "analyses/thresholds.h"
 
 enum { ROOM = 8, FACTS_TOLD = 3 };
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff/diff.h"
 #include "base/statistics.h"
+#include "diff/diff.h"
 
 enum { BATCHES = 8 };
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "import/pickle_ops.h"
 #include "import/pickle_text.h"
 #include "import/value_build.h"
-#include "base/vector.h"
 
 #define NEWEST_PROTOCOL 5
 

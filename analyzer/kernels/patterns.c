@@ -11,8 +11,8 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "kernels/kernels.h"
 #include "base/vector.h"
+#include "kernels/kernels.h"
 
 /* Of a longer name only the beginning is looked at: what a kernel does stands there. */
 #define LOOKED_AT 4096

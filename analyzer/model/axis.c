@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "model/internal.h"
 #include "base/parallel.h"
 #include "base/robust.h"
+#include "model/internal.h"
 
 struct placing {
   struct model *model;

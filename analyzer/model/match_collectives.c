@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
-#include "model/internal.h"
 #include "base/robust.h"
+#include "model/internal.h"
 
 /* Sequence numbers of one communicator lie close together; the room they get in the table. */
 struct seq_range {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
-#include "import/tscope/files/chunk_order.h"
-#include "model/internal.h"
 #include "base/intervals.h"
 #include "base/parallel.h"
+#include "import/tscope/files/chunk_order.h"
+#include "model/internal.h"
 
 static int by_start(const void *left, const void *right) {
   const struct interval *a = left, *b = right;

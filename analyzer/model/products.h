@@ -6,8 +6,8 @@
 #ifndef TSCOPE_PRODUCTS_H
 #define TSCOPE_PRODUCTS_H
 
-#include "model/model.h"
 #include "kernels/precision.h"
+#include "model/model.h"
 
 struct product_shape {
   u32 m, n, k, batch; /* TSCOPE_UNKNOWN where not known or not the same for all of a batch */

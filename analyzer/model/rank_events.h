@@ -6,8 +6,8 @@
 #ifndef TSCOPE_SPINE_H
 #define TSCOPE_SPINE_H
 
-#include "import/tscope/definitions.h"
 #include "base/vector.h"
+#include "import/tscope/definitions.h"
 
 struct spine_call {
   i64 start, end; /* end NS_UNKNOWN if it never returned */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
 #include "model/ledger.h"
 #include "report/selection.h"
-#include "base/utf8.h"
 
 #define MOST_COLUMNS 20
 

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "process/families.h"
 #include "gpu/gpu_steps.h"
+#include "process/families.h"
 
 /* A program may link the core without the GPU clock. */
 #pragma weak gpu_step_ended

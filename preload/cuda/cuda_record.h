@@ -7,14 +7,14 @@
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
 
-#include "cuda/graphs/captured_kernels.h"
-#include "cuda/ring_record.h"
-#include "gpu/gpu_clock.h"
 #include "cuda/gpu_facts.h"
+#include "cuda/graphs/captured_kernels.h"
 #include "cuda/graphs/graph_record.h"
-#include "cuda/out_of_memory.h"
 #include "cuda/launch_shapes.h"
+#include "cuda/out_of_memory.h"
+#include "cuda/ring_record.h"
 #include "cuda/stream_numbers.h"
+#include "gpu/gpu_clock.h"
 
 /* Launches are the calls that there are most of: their recorders leave nothing to the compiler. */
 #define HOT __attribute__((always_inline)) static inline

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cuda/cuda_thread.h"
-#include "gpu/gpu_clock.h"
 #include "cuda/last_error.h"
+#include "gpu/gpu_clock.h"
 
 static bool told;
 

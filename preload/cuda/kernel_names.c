@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cuda/cuda_thread.h"
-#include "hooks/handle_map.h"
 #include "cuda/last_error.h"
+#include "hooks/handle_map.h"
 
 /* A training framework brings some ten thousand kernels; pages of the table that are not used are
  * never touched. */

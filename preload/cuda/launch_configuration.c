@@ -6,9 +6,9 @@
 #include <errno.h>
 
 #include "cuda/cuda_hooks.def"
-#include "gpu/event_pairs.h"
 #include "cuda/kernel_names.h"
 #include "cuda/stream_numbers.h"
+#include "gpu/event_pairs.h"
 #include "hooks/wrapper.h"
 
 /* Both ways to the function, each by what is written below: special_<name>(real, arguments...). */

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "cuda/gpu_facts.h"
-#include "hooks/handle_map.h"
 #include "cuda/kernel_names.h"
+#include "hooks/handle_map.h"
 
 enum {
   MAX_SHAPES = 32768,     /* kernels with geometry */

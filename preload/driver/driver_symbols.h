@@ -5,8 +5,8 @@
 #ifndef TSCOPE_DRIVER_SYMBOLS_H
 #define TSCOPE_DRIVER_SYMBOLS_H
 
-#include "driver/hooked_symbols.h"
 #include "driver/driver_hooks.def"
+#include "driver/hooked_symbols.h"
 
 #define DRIVER_SYMBOL(name, since, type, params, args, failure, recorder, what) DRIVER_##name,
 enum driver_symbol { TSCOPE_DRIVER_HOOKS(DRIVER_SYMBOL) DRIVER_SYMBOLS };

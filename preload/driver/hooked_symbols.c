@@ -8,12 +8,12 @@
 
 #include "blas/blas_hooks.def"
 #include "blas/blas_types.h"
-#include "resolve/library_instances.h"
 #include "cuda/cuda_hooks.def"
 #include "cuda/cuda_thread.h"
-#include "process/env.h"
 #include "gpu/cupti_clients.h"
 #include "nccl/nccl_hooks.def"
+#include "process/env.h"
+#include "resolve/library_instances.h"
 
 #define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
   extern type tscope_hook_##name_ params __asm__(#name_);

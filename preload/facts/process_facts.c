@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "process/env.h"
-#include "facts/process_environment.h"
 #include "facts/identity.h"
-#include "resolve/real_dlsym.h"
+#include "facts/process_environment.h"
 #include "facts/redact.h"
+#include "process/env.h"
+#include "resolve/real_dlsym.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="

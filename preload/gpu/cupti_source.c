@@ -14,8 +14,8 @@
 #include "gpu/cupti_clock.h"
 #include "gpu/cupti_decode.h"
 #include "gpu/cupti_library.h"
-#include "process/env.h"
 #include "gpu/gpu_spans.h"
+#include "process/env.h"
 
 enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
 enum { FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };

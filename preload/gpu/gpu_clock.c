@@ -12,8 +12,8 @@
 #include "cuda/graphs/cuda_graphs.h"
 #include "gpu/cuda_events.h"
 #include "gpu/cupti_clients.h"
-#include "process/env.h"
 #include "gpu/gpu_spans.h"
+#include "process/env.h"
 #include "process/lock.h"
 
 /* In the order in which they are tried. */

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "process/env.h"
 #include "gpu/gpu_clock.h"
+#include "process/env.h"
 
 /* The setting, 0 of 0 when there is none or it makes no sense. */
 struct cycle {

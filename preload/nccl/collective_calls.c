@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 #include "cuda/graphs/cuda_graphs.h"
-#include "process/families.h"
 #include "nccl/nccl_record.h"
 #include "nccl/profiler_calls.h"
+#include "process/families.h"
 
 static u32 last_group; /* numbers count from 1 over all threads */
 

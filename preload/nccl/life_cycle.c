@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "cuda/gpu_facts.h"
-#include "process/families.h"
 #include "nccl/nccl_record.h"
+#include "process/families.h"
 #include "torch/gloo_comm.h"
 
 static void tell_version(struct tscope_thread *thread) {

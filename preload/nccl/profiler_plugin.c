@@ -10,9 +10,9 @@
  */
 #include <string.h>
 
-#include "process/env.h"
 #include "nccl/profiler_abi.h"
 #include "nccl/profiler_calls.h"
+#include "process/env.h"
 
 /* --- NCCL's words --- */
 

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "process/env.def"
 #include "format/tscope_format.h"
+#include "process/env.def"
 
 #pragma GCC visibility push(hidden)
 

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "record/tick_clock.h"
-#include "process/families.h"
 #include "facts/identity.h"
+#include "process/families.h"
 #include "process/lock.h"
-#include "record/process_trace.h"
-#include "record/chunk_pool.h"
-#include "record/thread.h"
-#include "record/self_cost.h"
 #include "process/workers.h"
+#include "record/chunk_pool.h"
+#include "record/process_trace.h"
+#include "record/self_cost.h"
+#include "record/thread.h"
+#include "record/tick_clock.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

@@ -9,16 +9,16 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "record/tick_clock.h"
 #include "facts/directory.h"
-#include "process/env.h"
 #include "facts/identity.h"
+#include "process/env.h"
 #include "process/process.h"
-#include "record/trace_definitions.h"
-#include "record/process_trace.h"
 #include "record/chunk_pool.h"
-#include "record/thread.h"
+#include "record/process_trace.h"
 #include "record/self_cost.h"
+#include "record/thread.h"
+#include "record/tick_clock.h"
+#include "record/trace_definitions.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="

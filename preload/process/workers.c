@@ -9,13 +9,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/tick_clock.h"
 #include "process/families.h"
 #include "process/process.h"
-#include "record/process_trace.h"
 #include "record/chunk_pool.h"
-#include "record/thread.h"
+#include "record/process_trace.h"
 #include "record/self_cost.h"
+#include "record/thread.h"
+#include "record/tick_clock.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436

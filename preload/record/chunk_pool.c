@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "process/lock.h"
-#include "record/process_trace.h"
 #include "process/workers.h"
+#include "record/process_trace.h"
 
 struct tscope_supply tscope_supply;
 

@@ -67,8 +67,8 @@ struct tscope_thread {
   struct tscope_writer spine;
   bool launches_inside; /* in a hooked call of a library that launches kernels past every other
                            hook: those are recorded although the guard is set */
-  u8 way;                  /* enum tscope_way by which the hooked call in progress came */
-  const void *real;        /* ... and the function that it goes on to */
+  u8 way;               /* enum tscope_way by which the hooked call in progress came */
+  const void *real;     /* ... and the function that it goes on to */
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
   u32 chunks[2];   /* chunks begun so far, spine and detail */
   struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
@@ -281,8 +281,8 @@ static inline void *tscope_resolve_copy(struct tscope_symbol *symbol, const void
 }
 
 /* A function of the same copy of the library as the one that the hooked call in progress goes on
- * to, for questions about its handles: `symbols` has one for each way. `thread` may be NULL: then no
- * hooked call is in progress. NULL if there is no such function. */
+ * to, for questions about its handles: `symbols` has one for each way. `thread` may be NULL: then
+ * no hooked call is in progress. NULL if there is no such function. */
 void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread);
 
 static inline void *tscope_ask(struct tscope_symbol symbols[TSCOPE_WAYS],

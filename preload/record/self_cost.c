@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/self_cost.h"
 
-#include "record/tick_clock.h"
 #include "process/process.h"
-#include "record/trace_definitions.h"
-#include "record/process_trace.h"
 #include "process/workers.h"
+#include "record/process_trace.h"
+#include "record/tick_clock.h"
+#include "record/trace_definitions.h"
 
 u64 tscope_slow_path_ticks;
 

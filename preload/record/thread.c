@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/tick_clock.h"
 #include "process/families.h"
 #include "process/lock.h"
+#include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 
 __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record/tick_clock.h"
-#include "record/process_trace.h"
 #include "record/chunk_pool.h"
-#include "record/thread.h"
+#include "record/process_trace.h"
 #include "record/self_cost.h"
+#include "record/thread.h"
+#include "record/tick_clock.h"
 
 /* A base leaves room for records that started before the one it is made for: 4 s in ticks, 1 s in
  * nanoseconds. */

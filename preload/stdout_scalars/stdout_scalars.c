@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/scalar_line.h"
 #include "process/env.h"
 #include "process/families.h"
 #include "resolve/real_dlsym.h"
-#include "format/scalar_line.h"
 #include "stdout_scalars/got_patch.h"
 
 #define MOST_LOOKED_AT (256u << 10) /* bytes of one call: checkpoints go to files, not here */

@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "torch/class_result.h"
 #include "gpu/gpu_steps.h"
+#include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
 #include "torch/torch_version.h"

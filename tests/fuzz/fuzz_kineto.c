@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyses/results.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
-#include "analyses/results.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

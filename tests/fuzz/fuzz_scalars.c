@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz_report.h"
 #include "format/scalar_line.h"
+#include "fuzz_report.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

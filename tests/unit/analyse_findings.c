@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "diff/diff_findings.def"
 #include "analyses/findings/findings.h"
+#include "diff/diff_findings.def"
 #include "model/products.h"
 
 struct scenario {

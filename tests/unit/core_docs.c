@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process/env.def"
 #include "format/tscope_format.h"
+#include "process/env.def"
 
 /* Makes the table row in `row`. */
 #define ROW(...) snprintf(row, sizeof row, __VA_ARGS__)

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "facts/directory.h"
-#include "process/env.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
+#include "process/env.h"
 
 /* Every test starts from an environment of its own. */
 static struct tscope_identity identify(const char *const *variables) {

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "diff/diff.h"
 #include "base/statistics.h"
+#include "diff/diff.h"
 
 struct pair {
   struct cluster *before, *after;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * This program has the hooks, but no CUDA, no NCCL and no cuBLAS behind them: each hooked call fails with an
- * error of its own API.
+ * This program has the hooks, but no CUDA, no NCCL and no cuBLAS behind them: each hooked call
+ * fails with an error of its own API.
  */
 #include "blas/blas_hooks.def"
 #include "cuda/cuda_hooks.def"

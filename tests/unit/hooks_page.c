@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "cuda/cuda_record.h"
+#include "hooks/wrapper.h"
 #include "hooks_fakes.h"
 #include "hooks_trace.h"
-#include "hooks/wrapper.h"
 
 #define PAGE_RECORDERS
 #include "hooks_page.h"

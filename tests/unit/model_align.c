@@ -5,8 +5,8 @@
 #include "model_support.h"
 
 #include "align/align.h"
-#include "model/internal.h"
 #include "base/robust.h"
+#include "model/internal.h"
 
 static void test_median_and_line(void **state) {
   (void)state;

@@ -4,8 +4,8 @@
  */
 #include "model_support.h"
 
-#include "model/internal.h"
 #include "import/tscope/pairing.h"
+#include "model/internal.h"
 
 static void test_equal_counts_pair_in_order(void **state) {
   (void)state;

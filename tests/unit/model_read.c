@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "import/tscope/definitions.h"
-#include "model/rank_events.h"
 #include "import/tscope/files/trace_dir.h"
+#include "model/rank_events.h"
 
 /* A small file: 2 spine chunks' worth of nothing but what the tests count. */
 static struct trace_writer *small_file(u32 calls) {

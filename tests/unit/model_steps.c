@@ -185,7 +185,7 @@ static void test_ranges_that_the_program_calls_steps(void **state) {
   struct model *model = model_of_ranges(*state, 1, true, false);
   assert_string_equal(model->steps.method, "NVTX ranges");
   assert_int_equal(model->steps.n, 12);
-  assert_int_equal(model->steps.begin[0], model->begin); /* on the run's axis */
+  assert_int_equal(model->steps.begin[0], model->begin);    /* on the run's axis */
   assert_true(model->steps.begin[1 * 2 + 1] == NS_UNKNOWN); /* by its own number it began later */
   for (u32 s = 2; s + 1 < 12; s++)
     for (u32 r = 0; r < 2; r++)

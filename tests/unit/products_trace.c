@@ -6,8 +6,8 @@
  */
 #include "model_support.h"
 
-#include "kernels/precision.h"
 #include "analyses/results.h"
+#include "kernels/precision.h"
 
 enum { STEPS = 10, STEP_NS = 1000000 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_FAST_16F = 74, COMPUTE_FAST_TF32 = 77 };

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "example_results.h"
-#include "report/text/meter.h"
 #include "report/report.h"
+#include "report/text/meter.h"
 #include "report/text/table.h"
 
 /* A pen that writes into memory. */

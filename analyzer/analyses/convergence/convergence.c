@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/thresholds.h"
 #include "base/robust.h"
 #include "base/statistics.h"
-#include "analyses/thresholds.h"
 
 static const char *const role_names[] = {
 #define R(name, text) text,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analyses/convergence/convergence.h"
-#include "base/statistics.h"
 #include "analyses/thresholds.h"
+#include "base/statistics.h"
 
 const char *const signal_names[SIGNALS] = {"loss", "gradient norm", "step time", "memory"};
 

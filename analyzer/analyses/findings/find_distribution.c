@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/statistics.h"
 #include "analyses/findings/findings.h"
+#include "base/statistics.h"
 
 /* --- DIST.STRAGGLER --- */
 

@@ -7,8 +7,8 @@
 #define TSCOPE_FINDINGS_H
 
 #include "analyses/analysis.h"
-#include "analyses/thresholds.h"
 #include "analyses/findings/findings.def"
+#include "analyses/thresholds.h"
 
 struct findings {
   struct analysis *a;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "analyses/analysis.h"
-#include "kernels/kernels.h"
 #include "base/vector.h"
+#include "kernels/kernels.h"
 
 /* All that ran under one name. */
 struct sum {

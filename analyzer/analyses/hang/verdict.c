@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/flight_recorder/flight_recorder.h"
 #include "analyses/analysis.h"
-#include "import/tscope/trace_ledger.h"
 #include "analyses/hang/verdict.h"
+#include "import/flight_recorder/flight_recorder.h"
+#include "import/tscope/trace_ledger.h"
 
 /* Of one group; once it is out of step there is no end of them. */
 #define MISMATCHES_KEPT 10u

@@ -15,8 +15,8 @@
 
 #include "analyses/results.h"
 #include "base/arena.h"
-#include "model/ledger.h"
 #include "base/vector.h"
+#include "model/ledger.h"
 
 /* How one member stands to one call of a group. */
 enum standing {

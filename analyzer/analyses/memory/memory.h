@@ -6,10 +6,10 @@
 #ifndef TSCOPE_ANALYSE_MEMORY_H
 #define TSCOPE_ANALYSE_MEMORY_H
 
+#include "analyses/memory/memory_result.h"
 #include "base/arena.h"
 #include "model/memory_history.h"
 #include "model/memory_live.h"
-#include "analyses/memory/memory_result.h"
 
 /* Rows of a table that are kept; what is left is summed into one more. */
 #define MEMORY_ROWS 40u

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "analyses/memory/memory.h"
-#include "base/robust.h"
 #include "analyses/thresholds.h"
+#include "base/robust.h"
 
 /* Least allocated in each step and the event at which it was; NAN where a step has no event. */
 static u32 floors_of(const struct memory_history *history, double *floors, u32 *at) {

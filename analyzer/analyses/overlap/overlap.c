@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "analyses/analysis.h"
-#include "base/intervals.h"
 #include "analyses/steps/series.h"
+#include "base/intervals.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "analyses/path/path_graph.h"
-#include "base/parallel.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/thresholds.h"
+#include "base/parallel.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_COMPUTE] = "compute",  [PATH_COMMUNICATION] = "communication",

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "analyses/path/path_graph.h"
-#include "base/statistics.h"
 #include "analyses/thresholds.h"
+#include "base/statistics.h"
 
 /* Events to be put in order: start of node n is n; its end is n too, unless other events decide
  * it: then it is V + n. Meeting m is 2V + m. */

@@ -17,8 +17,8 @@
 
 #include "analyses/analysis.h"
 #include "analyses/steps/series.h"
-#include "base/statistics.h"
 #include "analyses/thresholds.h"
+#include "base/statistics.h"
 
 struct trial {
   u32 collective;

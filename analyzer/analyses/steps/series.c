@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/statistics.h"
 #include "analyses/thresholds.h"
+#include "base/statistics.h"
 
 /* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
 struct point_sum {

@@ -6,9 +6,9 @@
 #ifndef TSCOPE_FLIGHT_RECORDER_H
 #define TSCOPE_FLIGHT_RECORDER_H
 
+#include "base/vector.h"
 #include "import/value_build.h"
 #include "model/ledger.h"
-#include "base/vector.h"
 
 struct flight_dumps {
   struct ledger ledger;

@@ -5,8 +5,8 @@
 #ifndef TSCOPE_KINETO_H
 #define TSCOPE_KINETO_H
 
-#include "model/internal.h"
 #include "import/kineto/kineto_trace.h"
+#include "model/internal.h"
 
 /* All traces, by rank of the model: what the timelines are made from. */
 struct kineto_traces {

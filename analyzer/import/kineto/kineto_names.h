@@ -6,8 +6,8 @@
 #define TSCOPE_KINETO_NAMES_H
 
 #include "base/arena.h"
-#include "import/kineto/json_scan.h"
 #include "base/vector.h"
+#include "import/kineto/json_scan.h"
 
 /* What a call of the GPU runtime does. */
 enum kineto_call {

@@ -6,8 +6,8 @@
 #ifndef TSCOPE_KINETO_TRACE_H
 #define TSCOPE_KINETO_TRACE_H
 
-#include "import/kineto/kineto_event.h"
 #include "import/import.h"
+#include "import/kineto/kineto_event.h"
 #include "import/kineto/kineto_names.h"
 
 enum kineto_item_kind {

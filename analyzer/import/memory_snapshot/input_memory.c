@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "import/import.h"
-#include "model/internal.h"
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/pickle.h"
 #include "import/whole_file.h"
+#include "model/internal.h"
 
 bool probe_memory_snapshot(const struct input *input) {
   if (!pickle_looks_like(input->head, input->head_bytes))

@@ -7,8 +7,8 @@
 #ifndef TSCOPE_MEMORY_SNAPSHOT_H
 #define TSCOPE_MEMORY_SNAPSHOT_H
 
-#include "model/memory_history.h"
 #include "import/value.h"
+#include "model/memory_history.h"
 
 /* Whether this is what a snapshot looks like. */
 bool snapshot_looks_like(const struct value *root);

@@ -2,8 +2,8 @@
 #ifndef TSCOPE_SNAPSHOT_STEPS_H
 #define TSCOPE_SNAPSHOT_STEPS_H
 
-#include "model/memory_history.h"
 #include "import/value.h"
+#include "model/memory_history.h"
 
 /* Finds the training steps of a snapshot: the profiler's step ranges, else the ends of the
  * optimizer's steps, both from its annotations, else the ends of what the optimizer allocates, else

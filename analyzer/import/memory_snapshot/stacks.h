@@ -6,9 +6,9 @@
 #ifndef TSCOPE_MEMORY_STACKS_H
 #define TSCOPE_MEMORY_STACKS_H
 
-#include "model/memory_history.h"
-#include "import/value.h"
 #include "base/vector.h"
+#include "import/value.h"
+#include "model/memory_history.h"
 
 struct stack {
   const struct value_items *frames;

@@ -7,8 +7,8 @@
 #define TSCOPE_MODULES_H
 
 #include "base/arena.h"
-#include "model/module_tree.h"
 #include "import/value.h"
+#include "model/module_tree.h"
 
 /* Takes the modules out of what was read; they live in `arena`. 0; -EINVAL where this is no such
  * document, with the reason in `why`; -ENOMEM. */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "import/import.h"
-#include "model/internal.h"
 #include "import/scalars/scalar_log.h"
 #include "import/whole_file.h"
+#include "model/internal.h"
 
 static bool ends_with(const char *name, const char *end) {
   size_t length = strlen(name), part = strlen(end);

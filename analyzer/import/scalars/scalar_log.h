@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "model/model.h"
 #include "base/vector.h"
+#include "model/model.h"
 
 enum scalar_log_kind {
   SCALAR_LOG_NONE,

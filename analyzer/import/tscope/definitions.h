@@ -6,9 +6,9 @@
 #ifndef TSCOPE_DEFINITIONS_H
 #define TSCOPE_DEFINITIONS_H
 
-#include "model/model.h"
 #include "align/tick_map.h"
 #include "import/tscope/files/trace_file.h"
+#include "model/model.h"
 
 struct stream_definition {
   u64 handle;

@@ -5,8 +5,8 @@
 #ifndef TSCOPE_PROCESSES_H
 #define TSCOPE_PROCESSES_H
 
-#include "model/internal.h"
 #include "import/tscope/files/trace_dir.h"
+#include "model/internal.h"
 
 struct process {
   const struct trace_entry *entry;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "report/json/json_fields.h"
 #include "report/json/json_squeeze.h"
 #include "report/report.h"
-#include "base/utf8.h"
 
 static json_t *object_of(const struct results *results, const struct json_field *fields,
                          const void *row);

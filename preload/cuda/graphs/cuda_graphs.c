@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gpu/gpu_clock.h"
 #include "cuda/graphs/graph_nodes.h"
+#include "gpu/gpu_clock.h"
 #include "hooks/handle_map.h"
 
 enum { MAX_GRAPHS = 8192, MAX_CAPTURES = 1024 };

@@ -6,9 +6,9 @@
 #ifndef TSCOPE_GRAPH_RECORD_H
 #define TSCOPE_GRAPH_RECORD_H
 
+#include "cuda/graphs/cuda_graphs.h"
 #include "cuda/ring_record.h"
 #include "gpu/gpu_clock.h"
-#include "cuda/graphs/cuda_graphs.h"
 
 /* capture_begin, capture_end */
 enum { capture_begin_wakes = TSCOPE_WAKES, capture_end_wakes = TSCOPE_QUIET };

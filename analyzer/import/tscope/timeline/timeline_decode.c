@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <math.h>
 
-#include "kernels/attention.h"
 #include "import/tscope/files/chunk_order.h"
 #include "import/tscope/timeline/timeline_build.h"
+#include "kernels/attention.h"
 
 struct decoding {
   struct timeline_build *build;

@@ -6,9 +6,9 @@
 #ifndef TSCOPE_TIMELINE_PRODUCTS_H
 #define TSCOPE_TIMELINE_PRODUCTS_H
 
+#include "base/vector.h"
 #include "import/tscope/definitions.h"
 #include "model/products.h"
-#include "base/vector.h"
 
 /* A call that says that it was timed, and what was timed, by their number. */
 struct timed_call {
