@@ -42,8 +42,9 @@ static CUresult refuse(unsigned index) {
   SIXTY_FOUR(X, 03)                                                                                \
   SIXTY_FOUR(X, 04)                                                                                \
   SIXTY_FOUR(X, 05)                                                                                \
-  SIXTY_FOUR(X, 06) SIXTY_FOUR(X, 07) SIXTY_FOUR(X, 10) SIXTY_FOUR(X, 11) SIXTY_FOUR(X, 12)        \
-      SIXTY_FOUR(X, 13) SIXTY_FOUR(X, 14) SIXTY_FOUR(X, 15) SIXTY_FOUR(X, 16) SIXTY_FOUR(X, 17)
+  SIXTY_FOUR(X, 06)                                                                                \
+  SIXTY_FOUR(X, 07) SIXTY_FOUR(X, 10) SIXTY_FOUR(X, 11) SIXTY_FOUR(X, 12) SIXTY_FOUR(X, 13)        \
+      SIXTY_FOUR(X, 14) SIXTY_FOUR(X, 15) SIXTY_FOUR(X, 16) SIXTY_FOUR(X, 17)
 ALL(ONE)
 #define NAME(n) refuse_##n,
 static CUresult (*const refusals[MISSING])(void) = {ALL(NAME)};
