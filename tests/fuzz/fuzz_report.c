@@ -10,12 +10,13 @@
 #include "kernels/kernels.h"
 #include "report/report.h"
 
-static char path[64];
+static char path[64], database[64];
 static struct kernel_names *names; /* made once: its patterns take long to compile */
 static FILE *nowhere;
 
 static void clean_up(void) {
   unlink(path);
+  unlink(database);
   kernel_names_free(names);
   fclose(nowhere);
 }
@@ -23,13 +24,15 @@ static void clean_up(void) {
 static void set_up(void) {
   const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
   snprintf(path, sizeof path, "%s/tscope-fuzz-XXXXXX", memory);
-  int file = mkstemp(path);
+  snprintf(database, sizeof database, "%s/tscope-fuzz-XXXXXX", memory);
+  int file = mkstemp(path), other = mkstemp(database);
   char why[128];
   names = kernel_names_new(NULL, why, sizeof why);
   nowhere = fopen("/dev/null", "w");
-  if (file < 0 || !nowhere)
+  if (file < 0 || other < 0 || !nowhere)
     abort();
   close(file);
+  close(other);
   atexit(clean_up);
 }
 
@@ -50,7 +53,12 @@ void fuzz_report(const u8 *data, size_t bytes) {
                                           .gpu_bytes = 80e9,
                                           .kernel_names = names,
                                           .threads = 1};
-  const struct report_view view = {.width = 80, .utf8 = true, .tokens_per_step = NAN};
+  const struct report_view view = {.width = 80,
+                                   .utf8 = true,
+                                   .tokens_per_step = NAN,
+                                   .limit_bytes = REPORT_DEFAULT_LIMIT,
+                                   .threads = 1,
+                                   .building = database};
   const char *const given[] = {path};
   char why[512];
   struct model *model;
@@ -61,6 +69,9 @@ void fuzz_report(const u8 *data, size_t bytes) {
   if (analyse(model, &options, &results) == 0) {
     report_text.write(results, &view, nowhere);
     report_json.write(results, &view, nowhere);
+    report_perfetto.write(results, &view, nowhere);
+    report_sqlite.write(results, &view, nowhere);
+    truncate(database, 0);
     results_free(results);
   }
   model_free(model);

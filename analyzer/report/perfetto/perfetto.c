@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "analyses/analysis.h"
 #include "base/vector.h"
 #include "report/perfetto/perfetto_trace.h"
 #include "report/report.h"
@@ -15,6 +16,7 @@
 #define BYTES_PER_RECORD 110.0
 #define BYTES_PER_SPAN 60.0 /* at least */
 #define MOST_RANKS 64u
+#define MOST_CURVES 64u
 #define LEAD_NS 1000000000 /* for launches from before what is shown */
 
 struct run {
@@ -65,6 +67,14 @@ static void make_top(struct run *run) {
   run->path = make_track(run, "2 critical path",
                          "The longest chain of work that had to follow on itself, across ranks.");
   run->notes = make_track(run, "3 about this file", "What it shows, and what was left out.");
+}
+
+static u64 make_curve(const struct run *run, const char *name) {
+  char text[PERFETTO_NAME_BYTES];
+  snprintf(text, sizeof(text), "%s%s4 %s", run->label ? run->label : "", run->label ? " · " : "",
+           name);
+  struct perfetto_track track = {.name = text, .unit = "", .order = run->trace->next_order++};
+  return perfetto_track(run->trace, run->sequence, &track);
 }
 
 /* Findings are about the run: each lasts as long as what is shown, below the one worth more. */
@@ -121,6 +131,52 @@ static void write_notes(struct run *run) {
     perfetto_end_slice(run->trace, run->sequence, last_instant(run), run->notes);
 }
 
+/* When a value of training was told: by its time, else by its step; NS_UNKNOWN outside what is
+ * shown. */
+static i64 time_of(const struct run *run, const struct scalar *scalar) {
+  const struct analysis *a = run->scope.results->analysis;
+  u32 first = a->model->steps.first;
+  i64 time = scalar->time;
+  if (time == NS_UNKNOWN && scalar->step != INDEX_NONE && scalar->step >= first &&
+      scalar->step - first < a->model->steps.n && scalar->rank < a->model->n_ranks) {
+    struct window window;
+    bool known = analysis_window(a, scalar->rank, scalar->step - first, &window);
+    time = known ? window.end : NS_UNKNOWN;
+  }
+  return time >= run->scope.begin && time <= run->scope.end ? time : NS_UNKNOWN;
+}
+
+/* Values of training as curves, each of the first rank that tells it; those after another of the
+ * same name belong to that. */
+static void write_scalars(const struct run *run) {
+  const struct model *model = run->scope.results->model;
+  for (u32 i = 0, names = 0; i < model->n_scalars && names < MOST_CURVES; i++) {
+    const struct scalar *of = &model->scalars[i];
+    u64 track = 0;
+    bool again = false;
+    i64 last = NS_UNKNOWN;
+    for (u32 k = 0; k < i && !again; k++)
+      again = strcmp(model->scalars[k].name, of->name) == 0;
+    names += !again;
+    for (u32 k = i; k < model->n_scalars && !again; k++) {
+      const struct scalar *scalar = &model->scalars[k];
+      i64 time = scalar->rank == of->rank && strcmp(scalar->name, of->name) == 0 &&
+                         isfinite(scalar->value)
+                     ? time_of(run, scalar)
+                     : NS_UNKNOWN;
+      if (time == NS_UNKNOWN || time <= last)
+        continue;
+      if (!track)
+        track = make_curve(run, of->name);
+      struct perfetto_event event =
+          perfetto_event_begin(run->trace, run->sequence, time, TYPE_COUNTER, track);
+      protobuf_double(&run->trace->buffer, EVENT_COUNTER_DOUBLE, scalar->value);
+      perfetto_event_end(run->trace, event);
+      last = time;
+    }
+  }
+}
+
 /* --- the walk --- */
 
 static int take_rank(void *user, const struct shown_rank *rank) {
@@ -167,6 +223,7 @@ static int write_run(struct run *run) {
   if (!error) {
     write_findings(run);
     write_notes(run);
+    write_scalars(run);
   }
   return error;
 }

@@ -16,6 +16,11 @@
 #include "report/selection.h"
 #include "report/timeline/shown.h"
 
+/* Spans that are kept for the path until it is walked, about 100 bytes each. */
+#define PATH_EVENTS 2e6
+/* Steps before the one that is drawn, in which its work may have been launched. */
+#define MOST_STEPS_AHEAD 4u
+
 struct choosing {
   struct shown_scope *scope;
   const struct results *results;
@@ -265,6 +270,24 @@ static int say_what_is_left(struct choosing *c) {
   return error;
 }
 
+/* The path needs all ranks, also those that are not shown; one step is walked however large. */
+static int choose_paths(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  const struct results *r = c->results;
+  scope->path_reason = scope->wish.without_paths ? "not asked for" : r->path_reason;
+  u32 ahead = r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD)
+                                          : 0;
+  double each = c->per_step * c->model->n_ranks;
+  u32 n = scope->n_steps ? scope->n_steps : 1;
+  scope->path_lead = each * (ahead + 1) <= PATH_EVENTS ? ahead : 0;
+  scope->path_steps = as_fit(PATH_EVENTS, each * (scope->path_lead + 1), n);
+  if (scope->path_reason || scope->path_steps == n)
+    return 0;
+  return leave_out(c, "The critical path is drawn through the first %u of the %u steps shown: more "
+                      "would not fit into memory.",
+                   scope->path_steps, n);
+}
+
 static int choose_of_timelines(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   u32 n = c->model->n_ranks;
@@ -285,6 +308,8 @@ static int choose_of_timelines(struct choosing *c) {
     error = cut_run(c);
   else if (!error)
     find_bounds(c);
+  if (!error)
+    error = choose_paths(c);
   return error ? error : say_what_is_left(c);
 }
 
@@ -398,9 +423,8 @@ int shown_choose(const struct results *results, const struct shown_wish *wish,
   *scope = (struct shown_scope){.results = results, .wish = *wish, .source = source_of(results)};
   struct choosing c = {.scope = scope, .results = results, .model = results->model};
   int error = choose(&c);
-  scope->path_reason = wish->without_paths                ? "not asked for"
-                       : scope->source == SHOWN_TIMELINES ? results->path_reason
-                                                          : "the input has no timelines";
+  if (scope->source != SHOWN_TIMELINES)
+    scope->path_reason = "the input has no timelines";
   scope->n_left_out = c.left_out.n;
   scope->left_out = arena_array(&scope->arena, c.left_out.n + 1u, sizeof(*scope->left_out));
   if (!scope->left_out)

@@ -14,11 +14,6 @@
 #include "base/parallel.h"
 #include "report/timeline/rank_lanes.h"
 
-/* Spans that are kept for the path until it is walked, about 100 bytes each. */
-#define PATH_EVENTS 8e6
-/* Steps before the one that is drawn, whose launches its work may come from. */
-#define MOST_STEPS_AHEAD 4u
-
 struct walk {
   const struct shown_scope *scope;
   const struct shown_visitor *visitor;
@@ -96,31 +91,18 @@ static int show_rank(void *user, u32 ignored, unsigned worker) {
 
 /* --- paths --- */
 
-static double events_per_step(const struct model *model) {
-  double records = 0;
-  for (u32 i = 0; i < model->n_ranks; i++)
-    records += (double)model->ranks[i].records;
-  return records / (model->steps.n ? model->steps.n : 1);
-}
-
-/* A row for each step; where hosts are ahead of their GPUs, with the steps that its work was
- * launched in. */
+/* A row for each step, with those before it. */
 static int plan_paths(struct walk *w) {
   const struct shown_scope *scope = w->scope;
-  const struct results *r = scope->results;
+  u32 n = scope->path_steps;
   if (scope->path_reason || !w->visitor->path)
     return 0;
-  u32 ahead = r->host_ahead_max_steps > 0 ? (u32)r->host_ahead_max_steps + 1 : 0;
-  ahead = ahead < MOST_STEPS_AHEAD ? ahead : MOST_STEPS_AHEAD;
-  double each = events_per_step(scope->results->model) * (ahead + 1);
-  u32 n = scope->n_steps ? scope->n_steps : 1;
-  u32 fit = each * n <= PATH_EVENTS ? n : (u32)(PATH_EVENTS / each);
   struct sample *rows = calloc(n + 1u, sizeof(*rows));
   w->drawn = calloc(n + 1u, sizeof(*w->drawn));
   int error = rows && w->drawn ? 0 : -ENOMEM;
-  for (u32 i = 0; i < fit && !error; i++) {
+  for (u32 i = 0; i < n && !error; i++) {
     u32 step = scope->n_steps ? scope->steps[i].step : 0;
-    u32 first = step > ahead ? step - ahead : 0;
+    u32 first = step > scope->path_lead ? step - scope->path_lead : 0;
     rows[w->n_rows] = (struct sample){first, step - first + 1};
     w->drawn[w->n_rows++] = step;
   }
