@@ -160,10 +160,10 @@ static void write_scalars(const struct run *run) {
     names += !again;
     for (u32 k = i; k < model->n_scalars && !again; k++) {
       const struct scalar *scalar = &model->scalars[k];
-      i64 time = scalar->rank == of->rank && strcmp(scalar->name, of->name) == 0 &&
-                         isfinite(scalar->value)
-                     ? time_of(run, scalar)
-                     : NS_UNKNOWN;
+      i64 time =
+          scalar->rank == of->rank && strcmp(scalar->name, of->name) == 0 && isfinite(scalar->value)
+              ? time_of(run, scalar)
+              : NS_UNKNOWN;
       if (time == NS_UNKNOWN || time <= last)
         continue;
       if (!track)

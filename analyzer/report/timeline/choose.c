@@ -275,16 +275,17 @@ static int choose_paths(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   const struct results *r = c->results;
   scope->path_reason = scope->wish.without_paths ? "not asked for" : r->path_reason;
-  u32 ahead = r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD)
-                                          : 0;
+  u32 ahead =
+      r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD) : 0;
   double each = c->per_step * c->model->n_ranks;
   u32 n = scope->n_steps ? scope->n_steps : 1;
   scope->path_lead = each * (ahead + 1) <= PATH_EVENTS ? ahead : 0;
   scope->path_steps = as_fit(PATH_EVENTS, each * (scope->path_lead + 1), n);
   if (scope->path_reason || scope->path_steps == n)
     return 0;
-  return leave_out(c, "The critical path is drawn through the first %u of the %u steps shown: more "
-                      "would not fit into memory.",
+  return leave_out(c,
+                   "The critical path is drawn through the first %u of the %u steps shown: more "
+                   "would not fit into memory.",
                    scope->path_steps, n);
 }
 

@@ -61,7 +61,7 @@ struct shown_scope {
   const char *path_reason; /* why no critical path is shown; NULL if one is */
   u32 path_steps;          /* it is shown of the first so many of `steps`; 1 of a whole run */
   u32 path_lead; /* so many steps before each are walked too: hosts that are ahead launch there */
-  struct arena arena;      /* of the above */
+  struct arena arena; /* of the above */
 };
 
 /* 0, or -ENOMEM. Release it in any case. */
