@@ -31,7 +31,8 @@ def candidates(explicit):
         yield os.path.join(root, "include")
         yield os.path.join(root, "include", "cccl")
         yield os.path.join(root, "extras", "CUPTI", "include")
-    packages = site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
+    packages = [folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))]
+    packages += site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
     packages += glob.glob(os.path.join(cache(), "lib", "python3*", "site-packages"))
     for package in packages:
         yield from sorted(glob.glob(os.path.join(package, "nvidia", "*", "include")))

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,29 +24,41 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "format/default_directory.h"
 #include "format/tscope_format.h"
+#include "scripts/beside.h"
+#include "scripts/run_options.def"
 
-#define DEFAULT_DIRECTORY "/tmp/tscope"
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-static const char usage[] =
-    "usage: tscope-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
-    "\n"
-    "Runs COMMAND, and whatever it launches, with tscope preloaded.\n"
-    "\n"
-    "  -d, --dir DIR    where traces go (TSCOPE_DIR, else " DEFAULT_DIRECTORY ");\n"
-    "                   a shared folder when the job has several hosts\n"
-    "  -r, --run NAME   name of this run, the same on every host (default: made up)\n"
-    "  -l, --lib FILE   the libtscope.so to preload (default: the one beside tscope-run)\n"
-    "  -p, --print-env  print the settings, one NAME=VALUE a line, and run nothing\n"
-    "  -q, --quiet      leave out the closing line\n"
-    "  -h, --help       this text\n"
-    "      --version    the version\n"
-    "\n"
-    "examples:\n"
-    "  tscope-run -- torchrun --nproc-per-node 8 train.py\n"
-    "  tscope-run --dir /shared/traces -- srun python train.py\n"
-    "  tscope-run --dir DIR -- mpirun -x LD_PRELOAD -x TSCOPE_DIR -x TSCOPE_RUN ./train\n";
+static const struct option_row {
+  char letter;
+  const char *name, *argument, *what;
+} rows[] = {
+#define O(letter, name, argument, what) {letter, name, argument, what},
+    TSCOPE_RUN_OPTIONS(O)
+#undef O
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static void print_usage(FILE *out) {
+  fputs("usage: tscope-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
+        "\n"
+        "Runs COMMAND, and whatever it launches, with tscope preloaded.\n"
+        "\n",
+        out);
+  for (int i = 0; i < N_ROWS; i++)
+    fprintf(out, "  -%c, --%s %-*s %s\n", rows[i].letter, rows[i].name,
+            (int)(10 - strlen(rows[i].name)), rows[i].argument, rows[i].what);
+  fputs("\n"
+        "Traces go to DIR, else TSCOPE_DIR, else " TSCOPE_DEFAULT_DIRECTORY ".\n"
+        "\n"
+        "examples:\n"
+        "  tscope-run -- torchrun --nproc-per-node 8 train.py\n"
+        "  tscope-run --dir /shared/traces -- srun python train.py\n"
+        "  tscope-run --dir DIR -- mpirun -x LD_PRELOAD -x TSCOPE_DIR -x TSCOPE_RUN ./train\n",
+        out);
+}
 
 struct options {
   const char *directory;
@@ -66,16 +77,29 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
   va_end(arguments);
 }
 
+/* What getopt_long() wants: the table, and the letters behind the '+' that ends options at COMMAND.
+ */
+static void getopt_table(struct option table[N_ROWS + 1], char letters[2 * N_ROWS + 2]) {
+  *letters++ = '+';
+  for (int i = 0; i < N_ROWS; i++) {
+    bool takes_one = *rows[i].argument;
+    table[i] = (struct option){rows[i].name, takes_one ? required_argument : no_argument, NULL,
+                               rows[i].letter};
+    *letters++ = rows[i].letter;
+    if (takes_one)
+      *letters++ = ':';
+  }
+  table[N_ROWS] = (struct option){0};
+  *letters = '\0';
+}
+
 /* The number of arguments that were ours; exits on --help and on wrong usage. */
 static int parse(int argc, char **argv, struct options *options) {
-  static const struct option table[] = {
-      {"dir", required_argument, NULL, 'd'}, {"run", required_argument, NULL, 'r'},
-      {"lib", required_argument, NULL, 'l'}, {"print-env", no_argument, NULL, 'p'},
-      {"quiet", no_argument, NULL, 'q'},     {"help", no_argument, NULL, 'h'},
-      {"version", no_argument, NULL, 'V'},   {NULL, 0, NULL, 0},
-  };
+  struct option table[N_ROWS + 1];
+  char letters[2 * N_ROWS + 2];
+  getopt_table(table, letters);
   int option;
-  while ((option = getopt_long(argc, argv, "+d:r:l:pqh", table, NULL)) != -1) {
+  while ((option = getopt_long(argc, argv, letters, table, NULL)) != -1) {
     switch (option) {
     case 'd':
       options->directory = optarg;
@@ -93,7 +117,7 @@ static int parse(int argc, char **argv, struct options *options) {
       options->quiet = true;
       break;
     case 'h':
-      fputs(usage, stdout);
+      print_usage(stdout);
       exit(0);
     case 'V':
       puts("tscope-run " TSCOPE_VERSION);
@@ -104,29 +128,10 @@ static int parse(int argc, char **argv, struct options *options) {
     }
   }
   if (optind == argc && !options->print_env) {
-    fputs(usage, stderr);
+    print_usage(stderr);
     exit(EXIT_USAGE);
   }
   return optind;
-}
-
-/* Finds libtscope.so relative to this program: in the build folder, or where meson installs it.
- * Fills `library` and returns true when there is one. */
-static bool find_library(char library[PATH_MAX]) {
-  static const char *const places[] = {"../preload", "../" TSCOPE_LIBDIR, "../lib", "../lib64"};
-  char self[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length < 0)
-    return false;
-  self[length] = '\0';
-  const char *folder = dirname(self);
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    char candidate[2 * PATH_MAX];
-    snprintf(candidate, sizeof candidate, "%s/%s/libtscope.so", folder, places[i]);
-    if (realpath(candidate, library) && access(library, R_OK) == 0)
-      return true;
-  }
-  return false;
 }
 
 /* Adds the library to LD_PRELOAD, behind what is there already: a sanitizer's runtime or an
@@ -172,9 +177,16 @@ static bool speaks(void) {
   return true;
 }
 
+/* In which job a name was given tells whether the name is that job's own (env.def). */
+static void name_run(const char *name) {
+  const char *job = getenv("SLURM_JOB_ID");
+  setenv("TSCOPE_RUN", name, 1);
+  setenv("TSCOPE_RUN_JOB", job && *job ? job : "none", 1);
+}
+
 static void set_run(const char *run) {
   if (run) {
-    setenv("TSCOPE_RUN", run, 1);
+    name_run(run);
   } else if (!getenv("TSCOPE_RUN") && !started_by_launcher()) {
     char name[160], when[32], host[65] = "";
     time_t now = time(NULL);
@@ -183,7 +195,7 @@ static void set_run(const char *run) {
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     snprintf(name, sizeof name, "%s-%s-%d", when, host, (int)getpid());
-    setenv("TSCOPE_RUN", name, 1);
+    name_run(name);
   }
 }
 
@@ -205,7 +217,7 @@ static void set_directory(const char *directory) {
 }
 
 static void print_env(void) {
-  static const char *const names[] = {"LD_PRELOAD", "TSCOPE_DIR", "TSCOPE_RUN"};
+  static const char *const names[] = {"LD_PRELOAD", "TSCOPE_DIR", "TSCOPE_RUN", "TSCOPE_RUN_JOB"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (getenv(names[i]))
       printf("%s=%s\n", names[i], getenv(names[i]));
@@ -327,20 +339,68 @@ static int count_traces(const char *directory, const char *run, int depth) {
   return count;
 }
 
+/* Whether a shell that is told `name` finds just this file. */
+static bool on_path(const char *name, const char *file) {
+  char *folders = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = folders;
+  bool same = false, seen = false;
+  for (const char *folder; !seen && (folder = strsep(&rest, ":"));) {
+    char candidate[2 * PATH_MAX], real[PATH_MAX];
+    snprintf(candidate, sizeof candidate, "%s/%s", *folder ? folder : ".", name);
+    seen = access(candidate, X_OK) == 0;
+    same = seen && realpath(candidate, real) && strcmp(real, file) == 0;
+  }
+  free(folders);
+  return same;
+}
+
+/* `word` as a shell takes it for one word. The caller frees it. */
+static char *shell_word(const char *word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "_-./:=@%+,";
+  size_t length = strlen(word);
+  if (length && strspn(word, plain) == length)
+    return strdup(word);
+  char *quoted = malloc(4 * length + 3), *to = quoted;
+  if (!quoted)
+    return NULL;
+  *to++ = '\'';
+  for (; *word; word++)
+    to = *word == '\'' ? stpcpy(to, "'\\''") : (*to = *word, to + 1);
+  strcpy(to, "'");
+  return quoted;
+}
+
+/* The command that shows the report, ready to be typed. The caller frees it. */
+static char *report_command(const char *directory, const char *run) {
+  char program[PATH_MAX];
+  if (!beside_program("tscope-report", program) || on_path("tscope-report", program))
+    strcpy(program, "tscope-report");
+  char *words[] = {shell_word(program), shell_word(directory), run ? shell_word(run) : strdup("")};
+  char *command = NULL;
+  if (!words[0] || !words[1] || !words[2] ||
+      asprintf(&command, "%s %s%s%s", words[0], words[1], run ? " --run " : "", words[2]) < 0)
+    command = NULL;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    free(words[i]);
+  return command;
+}
+
 static void closing_line(const char *command) {
   const char *directory = getenv("TSCOPE_DIR");
   const char *run = getenv("TSCOPE_RUN");
   if (!directory || !*directory)
-    directory = DEFAULT_DIRECTORY;
+    directory = TSCOPE_DEFAULT_DIRECTORY;
   int traces = count_traces(directory, run, 1);
-  const char *option = run ? " --run " : "";
+  char *report = report_command(directory, run);
   if (traces)
-    say("%d rank%s recorded; see the report with: tscope-report %s%s%s", traces,
-        traces == 1 ? "" : "s", directory, option, run ? run : "");
+    say("%d rank%s recorded; see the report with: %s", traces, traces == 1 ? "" : "s",
+        report ? report : "tscope-report");
   else
-    say("no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or has only queued "
-        "the job; then, when it has run: tscope-report %s%s%s",
-        command, directory, option, run ? run : "");
+    say("no trace here yet: %s made no NCCL, CUDA or gloo call on this host, or ran what does "
+        "without LD_PRELOAD (as sudo and containers do: put tscope run inside), or has only queued "
+        "the job; then, when it has run: %s",
+        command, report ? report : "tscope-report");
+  free(report);
 }
 
 /* Ends as the command ended: same exit status, or by the same signal. */
@@ -362,7 +422,7 @@ int main(int argc, char **argv) {
   char **command = argv + parse(argc, argv, &options);
   char library[PATH_MAX];
   bool found = options.library ? realpath(options.library, library) && !access(library, R_OK)
-                               : find_library(library);
+                               : beside_library(library);
   if (!found && options.print_env) {
     say("libtscope.so not found; name it with --lib");
     return 1;

@@ -32,7 +32,7 @@ size_t utf8_decode(const char *text, u32 *code) {
   return n;
 }
 
-size_t utf8_encode(u32 code, char bytes[4]) {
+size_t utf8_write(u32 code, char bytes[4]) {
   if (code < 0x80) {
     bytes[0] = (char)code;
     return 1;
@@ -78,7 +78,7 @@ char *utf8_valid_copy(const char *text) {
   while (*text) {
     u32 code;
     text += utf8_decode(text, &code);
-    end += utf8_encode(code, end);
+    end += utf8_write(code, end);
   }
   *end = '\0';
   return copy;

@@ -18,7 +18,7 @@
 size_t utf8_decode(const char *text, u32 *code);
 
 /* Writes 1 to 4 bytes and returns how many. */
-size_t utf8_encode(u32 code, char bytes[4]);
+size_t utf8_write(u32 code, char bytes[4]);
 
 /* True for what acts on a terminal or reorders a line instead of showing: C0, C1, bidirectional
  * controls, zero-width characters. */

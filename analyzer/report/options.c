@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/default_directory.h"
 #include "import/inputs.def"
 #include "report/options.def"
 #include "report/selection.h"
@@ -242,6 +243,14 @@ static void misused(char **argv, int code, char *why, size_t why_bytes) {
            code == ':' ? "needs a value" : "is not an option here");
 }
 
+/* Where the shim writes when it is told nothing else. */
+static const char *const *default_paths(void) {
+  static const char *paths[1];
+  const char *told = getenv("TSCOPE_DIR");
+  paths[0] = told && *told ? told : TSCOPE_DEFAULT_DIRECTORY;
+  return paths;
+}
+
 bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes) {
   *options = (struct options){.backend = report_backends[0],
                               .flops_per_step = NAN,
@@ -279,13 +288,12 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   }
   if (options->help || options->version)
     return true;
-  if (optind == argc) {
-    snprintf(why, why_bytes,
-             "which traces? give their directory, for example: tscope-report /tmp/tscope");
-    return false;
-  }
   options->paths = (const char *const *)argv + optind;
   options->n_paths = (u32)(argc - optind);
+  if (options->n_paths == 0 && !options->diff) {
+    options->paths = default_paths();
+    options->n_paths = 1;
+  }
   if (options->diff && options->n_paths != 2) {
     snprintf(why, why_bytes,
              "diff wants two runs, for example: tscope-report diff /tmp/before /tmp/after");
@@ -323,12 +331,14 @@ static void print_kinds(FILE *out) {
 
 void options_print_help(FILE *out) {
   fputs(
-      "usage: tscope-report [OPTION]... PATH...\n"
+      "usage: tscope-report [OPTION]... [PATH]...\n"
       "       tscope-report diff [OPTION]... BEFORE AFTER\n"
       "\n"
       "Says where the time of a training run went and what to do about it. PATH is the directory\n"
       "that libtscope.so wrote to, one run in it, or one rank's file; or files of other tools, or\n"
-      "folders of them. Whatever several paths hold is joined by rank. What can be read:\n",
+      "folders of them. Whatever several paths hold is joined by rank. Without one it is "
+      "TSCOPE_DIR,\n"
+      "else " TSCOPE_DEFAULT_DIRECTORY ". What can be read:\n",
       out);
   print_kinds(out);
   for (size_t i = 0; i < N_ROWS; i++) {
@@ -343,7 +353,7 @@ void options_print_help(FILE *out) {
   }
   fputs("\n"
         "examples:\n"
-        "  tscope-report /tmp/tscope                      the newest run, for people\n"
+        "  tscope-report                                  the newest run, for people\n"
         "  tscope-report --list /tmp/tscope               which runs there are\n"
         "  tscope-report --params 7B --tokens-per-step 4M /tmp/tscope\n"
         "                                                 with utilisation (MFU)\n"

@@ -25,8 +25,10 @@ static int make_parents(char *path) {
 }
 
 /* Opens our own folder `name` in `parent`, making it if it is missing. `shown` is its full name. */
-static int open_own(int parent, const char *name, const char *shown, char *why, size_t bytes) {
-  if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
+static int open_own(int parent, const char *name, const char *shown, bool for_group, char *why,
+                    size_t bytes) {
+  bool made = mkdirat(parent, name, 0700) == 0;
+  if (!made && errno != EEXIST) {
     int error = errno;
     snprintf(why, bytes, "cannot make %s (%s); set TSCOPE_DIR to a directory you can write to",
              shown, strerror(error));
@@ -49,10 +51,13 @@ static int open_own(int parent, const char *name, const char *shown, char *why, 
     close(fd);
     return -EPERM;
   }
+  if (made && for_group) /* with the group handed down to what is made in it; and past the umask */
+    fchmod(fd, 02750);
   return fd;
 }
 
-int tscope_directory_open(const char *directory, const char *run, char *why, size_t bytes) {
+int tscope_directory_open(const char *directory, const char *run, bool for_group, char *why,
+                          size_t bytes) {
   char path[PATH_MAX], shown[PATH_MAX];
   size_t length = strlen(directory);
   while (length > 1 && directory[length - 1] == '/')
@@ -83,12 +88,12 @@ int tscope_directory_open(const char *directory, const char *run, char *why, siz
     snprintf(why, bytes, "cannot open %.200s (%s)", path, strerror(-error));
     return error;
   }
-  int home = open_own(parent, name, shown, why, bytes);
+  int home = open_own(parent, name, shown, for_group, why, bytes);
   close(parent);
   if (home < 0)
     return home;
   snprintf(path, sizeof path, "%.*s/%s", (int)length, shown, run);
-  int fd = open_own(home, run, path, why, bytes);
+  int fd = open_own(home, run, path, for_group, why, bytes);
   close(home);
   return fd;
 }

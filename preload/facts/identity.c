@@ -136,6 +136,21 @@ static const struct scheduler *scheduler(void) {
   return NULL;
 }
 
+/* A name that was given before the job began, as tscope-run gives one to sbatch, is the same in all
+ * that the job becomes: tasks of an array, attempts after a requeue, steps one after the other. */
+static void extend_given_name(char *run, size_t bytes) {
+  const char *job = told("SLURM_JOB_ID"), *task = told("SLURM_ARRAY_TASK_ID");
+  if (!job || !*tscope_env.run_job || strcmp(job, tscope_env.run_job) == 0)
+    return;
+  u32 requeued = number("SLURM_RESTART_COUNT", 0), step = number("SLURM_STEP_ID", 0);
+  if (task)
+    append(run, bytes, "-task%.12s", task);
+  if (requeued)
+    append(run, bytes, "-requeue%u", requeued);
+  if (step)
+    append(run, bytes, "-step%u", step);
+}
+
 /* What tells this run from all others that may share the directory, and is known to all its
  * processes without a word between them. A rendezvous alone does not (ports are used again), a job
  * alone does not (a job script may train twice), and a parent process is the same for one host
@@ -143,7 +158,9 @@ static const struct scheduler *scheduler(void) {
 static void name_run(struct tscope_identity *identity) {
   char run[sizeof identity->run] = "";
   if (*tscope_env.run) {
-    tscope_file_name_from(identity->run, sizeof identity->run, tscope_env.run);
+    tscope_file_name_from(run, sizeof run, tscope_env.run);
+    extend_given_name(run, sizeof run);
+    tscope_file_name_from(identity->run, sizeof identity->run, run);
     return;
   }
   const struct scheduler *job = scheduler();
@@ -152,6 +169,9 @@ static void name_run(struct tscope_identity *identity) {
     append(run, sizeof run, "%s-%.40s", job->name, told(job->job));
     if (told(job->step))
       append(run, sizeof run, ".%.16s", told(job->step));
+    u32 requeued = number("SLURM_RESTART_COUNT", 0);
+    if (requeued)
+      append(run, sizeof run, "-requeue%u", requeued);
   }
   if (elastic) {
     append(run, sizeof run, "%storchrun", job ? "-" : "");
@@ -176,6 +196,23 @@ static void name_run(struct tscope_identity *identity) {
   tscope_file_name_from(identity->run, sizeof identity->run, run);
 }
 
+/* The host's own name, with the one that Slurm has for the node before it where the two differ: one
+ * machine may play several nodes, and people know nodes by Slurm's names. Never Slurm's alone, since
+ * a variable may have come along from another node. */
+static void name_host(char *host, size_t bytes) {
+  char own[64] = "";
+  if (gethostname(own, sizeof own - 1) != 0)
+    strcpy(own, "unknown");
+  const char *node = told("SLURMD_NODENAME");
+  size_t first_label = strcspn(own, ".");
+  bool same = node && strncmp(node, own, first_label) == 0 &&
+              (node[first_label] == '\0' || node[first_label] == '.');
+  if (node && !same)
+    snprintf(host, bytes, "%.31s@%.31s", node, own);
+  else
+    snprintf(host, bytes, "%s", own);
+}
+
 void tscope_identify(struct tscope_identity *identity) {
   *identity =
       (struct tscope_identity){.rank = TSCOPE_UNKNOWN_RANK, .local_rank = TSCOPE_UNKNOWN_RANK};
@@ -189,8 +226,7 @@ void tscope_identify(struct tscope_identity *identity) {
     identity->world_size = number(launcher->world_size, 0);
     break;
   }
-  if (gethostname(identity->host, sizeof identity->host - 1) != 0)
-    strcpy(identity->host, "unknown");
+  name_host(identity->host, sizeof identity->host);
   tscope_file_name_from(identity->file_host, sizeof identity->file_host, identity->host);
   name_run(identity);
 }

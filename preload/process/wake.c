@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "facts/directory.h"
@@ -75,7 +76,8 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", tscope_env.dir);
     return false;
   }
-  int fd = tscope_directory_open(directory, identity->run, why, bytes);
+  bool for_group = strcmp(tscope_env.access, "group") == 0;
+  int fd = tscope_directory_open(directory, identity->run, for_group, why, bytes);
   if (fd < 0)
     return false;
   snprintf(path, sizeof path, "%s/%s", directory, identity->run);
@@ -85,6 +87,8 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   int error = tscope_supply_init(detail_max, spine_max);
   if (!error)
     error = tscope_store_create(fd, path, name, &header, detail_max + spine_max);
+  if (!error && for_group)
+    fchmodat(fd, name, 0640, 0);
   close(fd);
   if (error) {
     snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, strerror(-error));

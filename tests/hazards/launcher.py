@@ -85,6 +85,15 @@ class Launcher(unittest.TestCase):
             done = run("sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": other})
             self.assertEqual(done.stdout.strip(), other + ":" + os.path.realpath(LIBRARY))
 
+    def test_behind_a_launcher_that_clears_the_environment(self):
+        bare = ("env", "-i", "/bin/sh", "-c", "echo ${LD_PRELOAD-none}")
+        done = run(*bare)
+        self.assertEqual(done.stdout, "none\n")
+        self.assertIn("put tscope run inside", done.stderr)
+        done = subprocess.run(["env", "-i", RUN, "--lib", LIBRARY, "--quiet", "--", *bare[2:]],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.strip(), os.path.realpath(LIBRARY))
+
     def test_two_runs_have_different_names_but_a_launchers_copies_make_none_up(self):
         show = ("sh", "-c", "echo ${TSCOPE_RUN-none}")
         self.assertNotEqual(run(*show).stdout, run(*show).stdout)

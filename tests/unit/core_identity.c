@@ -45,6 +45,17 @@ static void ranks_by_launcher(void **state) {
   assert_string_equal(it.launcher, "openmpi");
 }
 
+static void a_node_of_slurm_is_named_beside_its_host(void **state) {
+  (void)state;
+  char own[64];
+  gethostname(own, sizeof own);
+  assert_string_equal(IDENTIFY("HOME", "/").host, own);
+  assert_string_equal(IDENTIFY("SLURMD_NODENAME", own).host, own);
+  char both[80];
+  snprintf(both, sizeof both, "n1@%.31s", own);
+  assert_string_equal(IDENTIFY("SLURMD_NODENAME", "n1").host, both);
+}
+
 static void ranks_unknown_are_unknown(void **state) {
   (void)state;
   struct tscope_identity it = IDENTIFY("RANK", "", "WORLD_SIZE", "8");
@@ -84,6 +95,22 @@ static void run_is_the_same_for_all_ranks_and_differs_between_runs(void **state)
 static void run_can_be_named(void **state) {
   (void)state;
   assert_string_equal(IDENTIFY("TSCOPE_RUN", "lr-3e4", "SLURM_JOB_ID", "7").run, "lr-3e4");
+  /* What one name given before the job becomes. */
+#define IN_JOB(...) IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "none", "SLURM_JOB_ID", "7", __VA_ARGS__)
+  assert_string_equal(IN_JOB("SLURM_STEP_ID", "0").run, "a");
+  assert_string_equal(IN_JOB("SLURM_STEP_ID", "2").run, "a-step2");
+  assert_string_equal(
+      IN_JOB("SLURM_ARRAY_TASK_ID", "3", "SLURM_RESTART_COUNT", "1", "SLURM_STEP_ID", "1").run,
+      "a-task3-requeue1-step1");
+  assert_string_equal(IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "7", "SLURM_JOB_ID", "7",
+                               "SLURM_STEP_ID", "2")
+                          .run,
+                      "a");
+  assert_string_equal(IDENTIFY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0", "SLURM_RESTART_COUNT", "2",
+                               "SLURM_PROCID", "0")
+                          .run,
+                      "slurm-7.0-requeue2");
+#undef IN_JOB
   assert_string_equal(IDENTIFY("TSCOPE_RUN", "../../etc").run, "_._.._etc");
   assert_string_equal(IDENTIFY("TSCOPE_RUN", ".hidden").run, "_hidden");
 }
@@ -295,13 +322,35 @@ static unsigned mode_of(const char *path) {
   return info.st_mode & 07777;
 }
 
-static int open_directory(const char *directory, const char *run) {
+static int open_for(bool group, const char *directory, const char *run) {
   char why[512] = "";
-  int fd = tscope_directory_open(directory, run, why, sizeof why);
+  int fd = tscope_directory_open(directory, run, group, why, sizeof why);
   assert_true(fd >= 0 || *why);
   if (fd >= 0)
     close(fd);
   return fd;
+}
+
+static int open_directory(const char *directory, const char *run) {
+  return open_for(false, directory, run);
+}
+
+static void a_group_may_read_what_is_made_for_it(void **state) {
+  (void)state;
+  struct scene scene;
+  char path[256];
+  scene_directory(&scene);
+  mode_t mask = umask(077);
+  snprintf(path, sizeof path, "%s/a", scene.directory);
+  assert_true(open_for(true, path, "run") >= 0);
+  assert_int_equal(mode_of(path), 02750);
+  assert_int_equal(chmod(path, 0711), 0); /* what is there is the owner's to decide */
+  assert_true(open_for(true, path, "run2") >= 0);
+  umask(mask);
+  assert_int_equal(mode_of(path), 0711);
+  snprintf(path, sizeof path, "%s/a/run2", scene.directory);
+  assert_int_equal(mode_of(path), 02750);
+  scene_clean(&scene);
 }
 
 static void directories_are_made_private(void **state) {
@@ -358,6 +407,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_by_launcher),
       cmocka_unit_test(ranks_unknown_are_unknown),
+      cmocka_unit_test(a_node_of_slurm_is_named_beside_its_host),
       cmocka_unit_test(run_is_the_same_for_all_ranks_and_differs_between_runs),
       cmocka_unit_test(run_can_be_named),
       cmocka_unit_test(sizes_and_words),
@@ -369,6 +419,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_command_line_is_told_unless_it_is_not_to_be),
       cmocka_unit_test(commit_of_the_working_folder),
       cmocka_unit_test(directories_are_made_private),
+      cmocka_unit_test(a_group_may_read_what_is_made_for_it),
       cmocka_unit_test(links_files_and_strangers_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

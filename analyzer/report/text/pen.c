@@ -59,7 +59,7 @@ static size_t next_glyph(const struct pen *pen, const char *text, struct glyph *
     if (columns < 0) {
       *glyph = replacement(pen);
     } else {
-      utf8_encode(code, glyph->bytes);
+      utf8_write(code, glyph->bytes);
       glyph->columns = (unsigned)columns;
     }
   }

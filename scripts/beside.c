@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "scripts/beside.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The first of `places`, which are relative to this program's folder and end with NULL, that has a
+ * file `name` with the rights `mode` of access(2). */
+static bool find(const char *const *places, const char *name, int mode, char path[PATH_MAX]) {
+  char self[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length < 0)
+    return false;
+  self[length] = '\0';
+  const char *folder = dirname(self);
+  for (; *places; places++) {
+    char candidate[2 * PATH_MAX];
+    snprintf(candidate, sizeof candidate, "%s/%s/%s", folder, *places, name);
+    if (realpath(candidate, path) && access(path, mode) == 0)
+      return true;
+  }
+  return false;
+}
+
+bool beside_program(const char *name, char path[PATH_MAX]) {
+  static const char *const places[] = {".", "../analyzer", NULL}; /* installed; a build folder */
+  return find(places, name, X_OK, path);
+}
+
+bool beside_library(char path[PATH_MAX]) {
+  /* A build folder; where meson installs it; where other people's prefixes have it; a wheel. */
+  static const char *const places[] = {"../preload", "../" TSCOPE_LIBDIR, "../lib",
+                                       "../lib64",   "../lib/tscope",     NULL};
+  return find(places, "libtscope.so", R_OK, path);
+}

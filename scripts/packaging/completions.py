@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Completions for a shell, from the tables of commands and options: completions.py bash|zsh|fish SOURCE."""
+import os
+import re
+import sys
+
+STRINGS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
+
+
+def rows(source, path, pattern):
+    """The rows of a table of macros; strings that the compiler joins are joined here."""
+    with open(os.path.join(source, path), encoding="utf-8") as file:
+        table = file.read().partition("#define")[2].partition("#define")[2].replace("\\\n", "\n")
+    joined = lambda text: "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)).replace('\\"', '"') if text.startswith('"') else text
+    return [tuple(joined(cell) for cell in row) for row in re.findall(pattern, table)]
+
+
+def tables(source):
+    commands = rows(source, "scripts/commands.def",
+                    rf'C\(\s*{STRINGS},\s*{STRINGS},\s*(NULL|{STRINGS[1:-1]}),\s*{STRINGS}\)')
+    run = rows(source, "scripts/run_options.def", rf"O\('(\w)',\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")
+    report = [("", *row) for row in rows(source, "analyzer/report/options.def",
+                                         rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
+    return commands, {"tscope-run": run, "tscope-report": report}
+
+
+def words(options):
+    """Options as they are typed; one that takes a value ends with its "=" in no shell's list."""
+    return " ".join(word for letter, name, *_ in options
+                    for word in ([f"-{letter}"] if letter else []) + [f"--{name}"])
+
+
+def bash(commands, options):
+    cases = "\n".join(f'    {name}) program={program} ;;' for name, program, *_ in commands)
+    takes = {program: "|".join(word for letter, name, argument, _ in table if argument
+                               for word in ([f"-{letter}"] if letter else []) + [f"--{name}"])
+             for program, table in options.items()}
+    return f"""# SPDX-License-Identifier: MIT
+# bash completion for tscope, made from its tables
+_tscope() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} program=${{COMP_WORDS[0]##*/}} at=1 words takes
+  COMPREPLY=()
+  if [ "$program" = tscope ]; then
+    if [ "$COMP_CWORD" -eq 1 ]; then
+      COMPREPLY=($(compgen -W "{' '.join(row[0] for row in commands)} --help --version" -- "$current"))
+      return
+    fi
+    case ${{COMP_WORDS[1]}} in
+{cases}
+    *) return ;;
+    esac
+    at=2
+  fi
+  case $program in
+  tscope-run) words='{words(options["tscope-run"])}' takes='{takes["tscope-run"]}' ;;
+  *) words='{words(options["tscope-report"])}' takes='{takes["tscope-report"]}' ;;
+  esac
+  if [ "$program" = tscope-run ]; then
+    # The command that tscope-run runs begins behind its own options: that is completed as any other.
+    while [ "$at" -lt "$COMP_CWORD" ]; do
+      case ${{COMP_WORDS[at]}} in
+      --) at=$((at + 1)); break ;;
+      -*) [[ "|$takes|" != *"|${{COMP_WORDS[at]}}|"* ]] || at=$((at + 1)) ;;
+      *) break ;;
+      esac
+      at=$((at + 1))
+    done
+    if [ "$at" -lt "$COMP_CWORD" ] || [ "${{COMP_WORDS[at - 1]}}" = -- ]; then
+      if declare -F _command_offset >/dev/null; then _command_offset "$at"
+      elif [ "$at" -eq "$COMP_CWORD" ]; then COMPREPLY=($(compgen -c -- "$current"))
+      else COMPREPLY=($(compgen -f -- "$current")); fi
+      return
+    fi
+  fi
+  case $current in
+  -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
+  *) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+  esac
+}}
+complete -F _tscope tscope tscope-run tscope-report
+"""
+
+
+def zsh(commands, options):
+    quoted = lambda text: re.sub(r"([\[\]:])", r"\\\1", text).replace("'", "'\\''")
+    def spec(letter, name, argument, what):
+        value = f":{argument}:_files" if argument else ""
+        if not letter:
+            return f"'--{name}{'=' if argument else ''}[{quoted(what)}]{value}'"
+        return f"'(-{letter} --{name})'{{-{letter},--{name}}}'[{quoted(what)}]{value}'"
+    arguments = {program: " \\\n    ".join(spec(*row) for row in table) for program, table in options.items()}
+    listed = "\n    ".join(f"'{name}:{quoted(what)}'" for name, _, _, what in commands)
+    cases = "\n    ".join(f"{name}) _{program.replace('-', '_')} ;;" for name, program, *_ in commands)
+    return f"""#compdef tscope tscope-run tscope-report
+# SPDX-License-Identifier: MIT
+# zsh completion for tscope, made from its tables
+_tscope_run() {{
+  _arguments -S -s \\
+    {arguments["tscope-run"]} \\
+    '*:::command:_normal'
+}}
+_tscope_report() {{
+  _arguments -s \\
+    {arguments["tscope-report"]} \\
+    '*:traces:_files'
+}}
+_tscope() {{
+  local -a commands
+  commands=(
+    {listed}
+  )
+  case $service in
+  tscope-run) _tscope_run; return ;;
+  tscope-report) _tscope_report; return ;;
+  esac
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+    {cases}
+  esac
+}}
+_tscope "$@"
+"""
+
+
+def fish(commands, options):
+    quoted = lambda text: text.replace("\\", "\\\\").replace("'", "\\'")
+    lines = ["# SPDX-License-Identifier: MIT", "# fish completion for tscope, made from its tables"]
+    lines += [f"complete -c tscope -n __fish_use_subcommand -f -a {name} -d '{quoted(what)}'"
+              for name, _, _, what in commands]
+    lines += [f"complete -c tscope -n '__fish_seen_subcommand_from {name}' -w {program}"
+              for name, program, first, _ in commands if first == "NULL"]
+    for program, table in options.items():
+        for letter, name, argument, what in table:
+            short = f" -s {letter}" if letter else ""
+            lines.append(f"complete -c {program}{short} -l {name}{' -r' if argument else ''} -d '{quoted(what)}'")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print({"bash": bash, "zsh": zsh, "fish": fish}[sys.argv[1]](*tables(sys.argv[2])), end="")

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs of Open MPI and MPICH: mpi.py openmpi|mpich TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE CUDART SOURCE.
+
+On this host, and on two hosts of names of their own, which is what ssh's place-holder makes of this
+machine. Skipped, with the reason, where the MPI is not there or hosts cannot be named.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from cluster import SKIPPED, Traces, clean_environment, run
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KIND, RUN, REPORT, LIBRARY, CUDART, SOURCE = sys.argv[1], *map(os.path.realpath, sys.argv[2:7])
+AGENT = os.path.join(HERE, "agent.sh")
+
+# What makes each launcher use the agent, and two ranks on each of two hosts.
+TWO_HOSTS = {
+    "openmpi": ["--mca", "plm_rsh_agent", AGENT, "--mca", "oob_tcp_if_include", "lo",
+                "--mca", "btl_tcp_if_include", "lo", "--host", "hosta:2,hostb:2"],
+    "mpich": ["-launcher", "ssh", "-launcher-exec", AGENT, "-iface", "lo", "-hosts", "hosta:2,hostb:2"],
+}
+# Open MPI hands a variable to other hosts only if told to; MPICH hands them all on.
+KEEP = {"openmpi": ["-x", "LD_PRELOAD", "-x", "TSCOPE_DIR", "-x", "TSCOPE_RUN"], "mpich": []}
+
+
+def why_not(folder):
+    for program in (f"mpirun.{KIND}", f"mpicc.{KIND}"):
+        if not shutil.which(program):
+            return f"no {program} here; Debian's packages libopenmpi-dev, openmpi-bin, libmpich-dev, mpich have it"
+    done = run(AGENT, "hosta", "hostname", check=False, cwd=folder)
+    if done.stdout.strip() != "hosta":
+        return f"hosts cannot be given names here: {done.stderr.strip()}"
+    return None
+
+
+def build(folder):
+    program = os.path.join(folder, "rank")
+    includes = run(sys.executable, os.path.join(SOURCE, "scripts", "find_headers.py")).stdout.split()
+    run(f"mpicc.{KIND}", "-DWITH_MPI", os.path.join(HERE, "rank.c"), "-o", program,
+        *[f"-I{folder}" for folder in [os.path.join(SOURCE, "preload", "include"), *includes]],
+        CUDART, f"-Wl,-rpath,{os.path.dirname(CUDART)}")
+    return program
+
+
+def main():
+    environment = clean_environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                                    OMPI_MCA_rmaps_base_oversubscribe="1", HYDRA_IFACE="lo")
+    with tempfile.TemporaryDirectory(prefix="tscope-mpi-") as folder:
+        reason = why_not(folder)
+        if reason:
+            print(f"skipped: {reason}")
+            return SKIPPED
+        program = build(folder)
+        for name, options, hosts in (("one-host", [], 1), ("two-hosts", [*TWO_HOSTS[KIND], *KEEP[KIND]], 2)):
+            traces = Traces(REPORT, os.path.join(folder, name))
+            done = subprocess.run([RUN, "--dir", traces.folder, "--run", name, "--lib", LIBRARY, "--",
+                                   f"mpirun.{KIND}", *options, "-n", "4", program, "50"],
+                                  env=environment, cwd=folder, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done
+            assert traces.runs() == [name], (traces.runs(), done.stderr)
+            document = traces.expect(name, 4)
+            named = {rank["host"] for rank in document["distributed"]["ranks"]}
+            assert len(named) == hosts and (hosts == 1 or named == {"hosta", "hostb"}), named
+            assert "4 ranks recorded" in done.stderr, done.stderr
+            print(f"{KIND} {name}: right")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

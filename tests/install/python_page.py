@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every example of docs/python.md, in the order of the page: python_page.py SOURCE BUILD [PREFIX].
+
+The first is the job: it runs as the page says, on PyTorch with gloo, and what it marks must be in the
+report. The others read what it left. With PREFIX, an environment that the wheel was installed into,
+programs and module are those; else the build's and the source's.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
+PREFIX = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else None
+sys.path.insert(0, os.path.join(SOURCE, "tests", "torch"))
+from training import SKIPPED, expect, python_with_torch  # noqa: E402
+
+CHECK = """
+steps = report["steps"]
+assert steps["count"] == 30 and steps["method"] == "step marks", steps
+assert report["run"]["ranks_found"] == [0, 1], report["run"]
+assert report["phases"]["data_ms"] > 0, report["phases"]
+assert report["quality"]["partial_ranks"] == [], report["quality"]
+"""
+
+
+def places():
+    if not PREFIX:
+        return (os.path.join(SOURCE, "scripts", "packaging", "python"),
+                os.path.join(BUILD, "scripts") + ":" + os.path.join(BUILD, "analyzer"))
+    return glob.glob(os.path.join(PREFIX, "lib", "python3*", "site-packages"))[0], os.path.join(PREFIX, "bin")
+
+
+def main():
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup test installs one")
+        return SKIPPED
+    with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as page:
+        text = page.read()
+    job, *examples = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    command = re.search(r"^    tscope (run .*torchrun.*)$", text, re.M).group(1)
+    module, programs = places()
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith("TSCOPE_") and name != "LD_PRELOAD"}
+    environment.update(PYTHONPATH=module, OMP_NUM_THREADS="1",
+                       PATH=f"{programs}:{os.path.dirname(python)}:{os.environ['PATH']}")
+    formats = subprocess.run(["tscope-report", "--help"], env=environment, capture_output=True,
+                             text=True, check=True).stdout
+    with tempfile.TemporaryDirectory(prefix="tscope-page-") as folder:
+        def run(*what):
+            done = subprocess.run(what, cwd=folder, env=environment, capture_output=True, text=True)
+            expect(done.returncode == 0, f"{what[:3]}: {done.stdout[-1500:]}\n{done.stderr[-3000:]}")
+            return done.stdout + done.stderr
+
+        with open(os.path.join(folder, "train.py"), "w", encoding="utf-8") as file:
+            file.write(job)
+        said = run("tscope", *command.split())
+        expect("2 ranks recorded" in said, said)
+        reading = [examples[0], CHECK]
+        for example in examples[1:]:
+            wanted = {".tables(": "sqlite", ".show(": "html"}
+            missing = [name for call, name in wanted.items() if call in example and name not in formats]
+            if missing:
+                print(f"left out: this tscope-report has no --format {missing[0]}")
+            else:
+                reading.append(example)
+        print(run(python, "-c", "\n".join(reading)))
+        # Where tscope is not loaded, the job's calls do nothing, and the job runs the same.
+        run(python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py")
+        expect(sorted(os.listdir(folder)) == ["traces", "train.py"], os.listdir(folder))
+        expect("usage: tscope COMMAND" in run(python, "-m", "libtscope", "--help"), "python -m libtscope")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
