@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of one installation, found from each other: by where the program lies that asks, never by
- * a path fixed when it was built, so that a build folder, a prefix and a wheel work alike.
+ * The parts of one installation, found from each other: by where the program lies that asks, never
+ * by a path fixed when it was built, so that a build folder, a prefix and a wheel work alike.
  */
 #ifndef TSCOPE_BESIDE_H
 #define TSCOPE_BESIDE_H

@@ -12,9 +12,9 @@
 
 /* Opens <directory>/<run>, making what is missing with mode 0700. `directory` is absolute. Folders
  * above `directory` may belong to anyone and be reached by symbolic links; `directory` and the run
- * must be real folders of this user. Those of the two that are made here may be read by their group,
- * if `for_group`. A descriptor, or a negative errno with the reason, to be shown to the user, in
- * `why`. */
+ * must be real folders of this user. Those of the two that are made here may be read by their
+ * group, if `for_group`. A descriptor, or a negative errno with the reason, to be shown to the
+ * user, in `why`. */
 int tscope_directory_open(const char *directory, const char *run, bool for_group, char *why,
                           size_t bytes);
 

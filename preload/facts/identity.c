@@ -197,8 +197,8 @@ static void name_run(struct tscope_identity *identity) {
 }
 
 /* The host's own name, with the one that Slurm has for the node before it where the two differ: one
- * machine may play several nodes, and people know nodes by Slurm's names. Never Slurm's alone, since
- * a variable may have come along from another node. */
+ * machine may play several nodes, and people know nodes by Slurm's names. Never Slurm's alone,
+ * since a variable may have come along from another node. */
 static void name_host(char *host, size_t bytes) {
   char own[64] = "";
   if (gethostname(own, sizeof own - 1) != 0)

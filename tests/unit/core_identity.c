@@ -96,18 +96,19 @@ static void run_can_be_named(void **state) {
   (void)state;
   assert_string_equal(IDENTIFY("TSCOPE_RUN", "lr-3e4", "SLURM_JOB_ID", "7").run, "lr-3e4");
   /* What one name given before the job becomes. */
-#define IN_JOB(...) IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "none", "SLURM_JOB_ID", "7", __VA_ARGS__)
+#define IN_JOB(...)                                                                                \
+  IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "none", "SLURM_JOB_ID", "7", __VA_ARGS__)
   assert_string_equal(IN_JOB("SLURM_STEP_ID", "0").run, "a");
   assert_string_equal(IN_JOB("SLURM_STEP_ID", "2").run, "a-step2");
   assert_string_equal(
       IN_JOB("SLURM_ARRAY_TASK_ID", "3", "SLURM_RESTART_COUNT", "1", "SLURM_STEP_ID", "1").run,
       "a-task3-requeue1-step1");
-  assert_string_equal(IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "7", "SLURM_JOB_ID", "7",
-                               "SLURM_STEP_ID", "2")
-                          .run,
-                      "a");
-  assert_string_equal(IDENTIFY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0", "SLURM_RESTART_COUNT", "2",
-                               "SLURM_PROCID", "0")
+  assert_string_equal(
+      IDENTIFY("TSCOPE_RUN", "a", "TSCOPE_RUN_JOB", "7", "SLURM_JOB_ID", "7", "SLURM_STEP_ID", "2")
+          .run,
+      "a");
+  assert_string_equal(IDENTIFY("SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0", "SLURM_RESTART_COUNT",
+                               "2", "SLURM_PROCID", "0")
                           .run,
                       "slurm-7.0-requeue2");
 #undef IN_JOB

@@ -139,7 +139,8 @@ int trace_runs_find(const char *const *paths, u32 n, struct arena *arena, struct
              strerror(-result));
   else if (found.n == 0) {
     snprintf(why, why_bytes,
-             "%s: no traces (*%s) here. Was the job run with tscope run, or libtscope.so preloaded, and did it "
+             "%s: no traces (*%s) here. Was the job run with tscope run, or libtscope.so "
+             "preloaded, and did it "
              "train?",
              paths[0], TSCOPE_FILE_SUFFIX);
     result = -ENOENT;
