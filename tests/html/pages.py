@@ -302,6 +302,89 @@ class Shows(Page):
             " && e.getAttribute('aria-hidden') !== 'true').map(e => e.className.baseVal || e.className)"), [])
 
 
+class Timeline(Page):
+    """What ran when, of traces whose every time is known."""
+
+    def setUp(self):
+        super().setUp()
+        path = self.page_of("timeline", *self.made["slow-rank"])
+        self.open(path)
+        with open(path, encoding="utf-8") as file:
+            self.timeline = data_of(file.read())["timeline"]
+        self.report = self.report_of(*self.made["slow-rank"])
+
+    def told(self):
+        heads = self.text("#timeline .chosen dt")
+        return dict(zip(heads, [value.replace("\xa0", " ") for value in self.text("#timeline .chosen dd")]))
+
+    def test_the_pieces_are_those_of_the_trace(self):
+        steps = {step["step"]: step["why"] for step in self.timeline["steps"]}
+        walls = dict(zip(self.report["series"]["steps"]["step"], self.report["series"]["steps"]["wall_ms"]))
+        slowest = max(range(self.report["steps"]["warmup_excluded"], 40), key=walls.get)
+        self.assertEqual(steps[slowest], "slowest")
+        self.assertIn("median", steps.values())
+        self.assertEqual([rank["rank"] for rank in self.timeline["ranks"]], [0, 1, 2, 3])
+        texts = self.timeline["texts"]
+        for rank in self.timeline["ranks"]:
+            spans = rank["spans"]
+            columns = ("start", "length", "lane", "row", "kind", "name", "category", "launch")
+            self.assertEqual(len({len(spans[column]) for column in columns}), 1)
+            # Each step has one all-reduce for each of four buckets, on every rank.
+            reduces = [i for i, kind in enumerate(spans["kind"]) if kind == 19]
+            self.assertEqual({texts[spans["name"][i]] for i in reduces}, {"all_reduce"})
+            self.assertGreaterEqual(len(reduces), 4 * len(steps))
+        # What ties members together: each collective that all ranks show has one key.
+        keys = [{key for _, key, _ in rank["spans"]["members"]} for rank in self.timeline["ranks"]]
+        self.assertGreaterEqual(len(keys[0] & keys[1] & keys[2] & keys[3]), 4 * len(steps))
+        self.assertTrue(self.timeline["paths"])
+
+    def test_a_piece_is_found_and_told_exactly(self):
+        canvas = "canvas.timeline"
+        self.browser.click("#timeline .choice button[data-value='0']")
+        self.browser.run("document.querySelector('canvas.timeline').focus()")
+        self.browser.keys("ArrowDown")
+        self.assertEqual(self.told()["rank"], "0")
+        first = self.text("#timeline .chosen h3")
+        self.browser.keys("ArrowRight", "ArrowRight", "ArrowRight")
+        self.assertTrue(first and self.text("#timeline .chosen h3"))
+        for _ in range(12):  # down to where collectives are
+            if "communicator" in self.told():
+                break
+            self.browser.keys("ArrowDown")
+        told = self.told()
+        self.assertIn("members", told)
+        self.assertEqual(told["members"], "4")
+        self.assertRegex(self.text("#timeline .chosen p")[0], r"^[\d,]+ ns, from -?[\d,]+ ns")
+        self.browser.pointer(canvas, 0.6, 0.5)
+        self.no_complaints("timeline")
+
+    def test_steps_zoom_and_follow(self):
+        view = ("const c = document.querySelector('canvas.timeline');"
+                "return [Number(c.dataset.from), Number(c.dataset.to)]")
+        self.browser.run("document.querySelector('canvas.timeline').focus()")
+        whole = self.browser.run(view)
+        self.browser.keys("+", "+")
+        near = self.browser.run(view)
+        self.assertAlmostEqual((near[1] - near[0]) / (whole[1] - whole[0]), 0.25)
+        self.browser.keys("d")
+        self.assertGreater(self.browser.run(view)[0], near[0])
+        self.browser.keys("0")
+        self.assertEqual(self.browser.run(view), whole)
+        first = self.text("#timeline .choice:first-child button[aria-pressed=true]")[0]
+        self.browser.click("#timeline .choice:first-child button[aria-pressed=false]")
+        self.assertNotEqual(self.browser.run(view), whole)
+        # A step that is chosen elsewhere is shown here.
+        step = int(re.search(r"step (\d+)", first).group(1))
+        self.browser.click("#steps .numbers:last-child summary")
+        self.browser.run("""const rows = [...document.querySelectorAll('#steps .numbers:last-child tbody tr')];
+                            rows[0].click()""")
+        self.browser.write("#steps .numbers:last-child input[type=search]", str(step))
+        self.browser.run("""[...document.querySelectorAll('#steps .numbers:last-child tbody tr')]
+          .find(tr => tr.children[0].innerText === arguments[0]).click()""", str(step))
+        self.browser.settle()
+        self.assertIn(f"step {step} ", self.text("#timeline .choice button[aria-pressed=true]")[0] + " ")
+
+
 class Harmless(Page):
     def nothing_ran(self, path):
         self.no_complaints(path)
@@ -316,7 +399,7 @@ class Harmless(Page):
                          "document.querySelectorAll('.more button:last-of-type, thead button')"
                          ".forEach(b => b.click());")
         self.browser.settle()
-        for canvas in ("canvas.strip", "canvas.path"):
+        for canvas in ("canvas.strip", "canvas.path", "canvas.timeline"):
             if self.browser.run("return document.querySelectorAll(arguments[0]).length", canvas):
                 self.browser.pointer(canvas, 0.5, 0.3, press=True)
         self.nothing_ran(path)

@@ -7,6 +7,7 @@
 
 #include "report/html/document.h"
 #include "report/html/page.h"
+#include "report/html/timeline.h"
 #include "report/json/json_fields.h"
 #include "report/report.h"
 
@@ -25,9 +26,12 @@ static json_t *tool(void) {
 }
 
 static int write_html(const struct results *results, const struct report_view *view, FILE *out) {
-  (void)view;
-  return write_page(json_pack("{s:o,s:o}", "tool", tool(), "report", json_report_document(results)),
-                    out);
+  json_t *timeline;
+  int error = html_timeline(results, view, &timeline);
+  return error ? error
+               : write_page(json_pack("{s:o,s:o,s:o}", "tool", tool(), "report",
+                                      json_report_document(results), "timeline", timeline),
+                            out);
 }
 
 static int write_html_diff(const struct results *results, const struct report_view *view,

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/html/timeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/json/json_table.h"
+#include "report/timeline/shown.h"
+
+/* A piece is about 25 bytes of the page. */
+#define MOST_PIECES 40000.0
+#define MOST_RANKS 16u
+
+/* Texts of all ranks, each once. */
+struct texts {
+  json_t *list;
+  json_t *index_of; /* text -> its place */
+};
+
+struct picture {
+  const struct shown_scope *scope;
+  json_t *ranks, *paths, *collectives; /* collectives: {"number": facts} */
+  struct texts texts;
+  u32 cut; /* pieces left out for want of room, the first ones of their ranks */
+};
+
+/* Small whole numbers, one JSON array each. */
+struct column {
+  json_t *list;
+  bool good;
+};
+
+static void add(struct column *column, i64 value) {
+  column->good = column->good && json_array_append_new(column->list, json_integer(value)) == 0;
+}
+
+/* Place of a text in the list; 0 is "". */
+static i64 place_of(struct texts *texts, const char *text) {
+  if (!text || !*text)
+    return 0;
+  json_t *value = json_text_or_null(text);
+  const char *valid = json_string_value(value);
+  json_t *known = valid ? json_object_get(texts->index_of, valid) : NULL;
+  i64 place = known ? json_integer_value(known) : (i64)json_array_size(texts->list);
+  if (!known && valid) {
+    json_object_set_new(texts->index_of, valid, json_integer(place));
+    json_array_append(texts->list, value);
+  }
+  json_decref(value);
+  return place;
+}
+
+static json_t *ns_or_null(i64 ns) {
+  return ns == NS_UNKNOWN ? json_null() : json_integer(ns);
+}
+
+static json_t *number_or_null(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *index_or_null(u32 index) {
+  return index == INDEX_NONE ? json_null() : json_integer(index);
+}
+
+static json_t *lanes_of(struct picture *picture, const struct shown_rank *rank) {
+  json_t *lanes = json_array();
+  for (u32 i = 0; i < rank->n_lanes; i++)
+    json_array_append_new(
+        lanes, json_pack("[I,i,i]", (json_int_t)place_of(&picture->texts, rank->lanes[i].name),
+                         (int)rank->lanes[i].kind, (int)rank->lanes[i].rows));
+  return lanes;
+}
+
+/* What all members of a collective have in common, once; its place among the members' facts. */
+static json_t *member(struct picture *picture, u32 index, const struct shown_span *span) {
+  struct arena scratch = {0};
+  struct shown_collective c = shown_collective(picture->scope, span->arrival, &scratch);
+  char key[24];
+  snprintf(key, sizeof(key), "%u", c.collective);
+  if (c.collective != INDEX_NONE && !json_object_get(picture->collectives, key))
+    json_object_set_new(
+        picture->collectives, key,
+        json_pack(
+            "{s:I,s:I,s:o,s:o,s:o,s:o,s:I}", "op", (json_int_t)place_of(&picture->texts, c.op),
+            "comm", (json_int_t)place_of(&picture->texts, c.comm), "bytes", number_or_null(c.bytes),
+            "busbw_gbps", number_or_null(c.busbw_gbps), "members", index_or_null(c.members), "seq",
+            index_or_null(c.seq), "algorithm", (json_int_t)place_of(&picture->texts, c.algorithm)));
+  json_t *facts =
+      json_pack("[I,o,o]", (json_int_t)index, index_or_null(c.collective), ns_or_null(c.wait));
+  arena_release(&scratch);
+  return facts;
+}
+
+/* Pieces by start: start after the one before, length, lane, row, kind, name, category; for work on
+ * the device how many pieces back it was launched, 0 if that is not shown. */
+static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) {
+  enum { STARTS, LENGTHS, LANES, ROWS, KINDS, NAMES, CATEGORIES, LAUNCHES, COLUMNS };
+  static const char *const names[] = {"start", "length", "lane",     "row",
+                                      "kind",  "name",   "category", "launch"};
+  struct column columns[COLUMNS];
+  json_t *members = json_array(), *sizes = json_array(), *spans = json_object();
+  bool good = members && sizes && spans;
+  for (u32 c = 0; c < COLUMNS; c++)
+    columns[c] = (struct column){json_array(), true};
+  i64 before = picture->scope->begin;
+  u32 room = (u32)(2 * MOST_PIECES / picture->scope->n_ranks);
+  u32 first = rank->n_spans > room ? rank->n_spans - room : 0;
+  picture->cut += first;
+  for (u32 i = first; i < rank->n_spans; i++) {
+    const struct shown_span *span = &rank->spans[i];
+    bool launched = span->launch != INDEX_NONE && span->launch >= first;
+    add(&columns[STARTS], span->start - before);
+    add(&columns[LENGTHS], span->end - span->start);
+    add(&columns[LANES], span->lane);
+    add(&columns[ROWS], span->row);
+    add(&columns[KINDS], span->kind);
+    add(&columns[NAMES], place_of(&picture->texts, rank->names[span->name].text));
+    add(&columns[CATEGORIES], place_of(&picture->texts, span->category));
+    add(&columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
+    before = span->start;
+    if (span->arrival != INDEX_NONE && span->kind == SPAN_COLLECTIVE)
+      good = good && json_array_append_new(members, member(picture, i - first, span)) == 0;
+    if (span->bytes > 0)
+      good = good && json_array_append_new(sizes, json_pack("[I,I]", (json_int_t)(i - first),
+                                                            (json_int_t)span->bytes)) == 0;
+  }
+  for (u32 c = 0; c < COLUMNS; c++) {
+    good = good && columns[c].good;
+    good = json_object_set_new(spans, names[c], columns[c].list) == 0 && good;
+  }
+  good = json_object_set_new(spans, "members", members) == 0 && good;
+  good = json_object_set_new(spans, "bytes", sizes) == 0 && good;
+  if (good)
+    return spans;
+  json_decref(spans);
+  return NULL;
+}
+
+static int take_rank(void *user, const struct shown_rank *rank) {
+  struct picture *picture = user;
+  json_t *spans = spans_of(picture, rank);
+  if (!spans)
+    return -ENOMEM;
+  json_t *row = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "rank", index_or_null(rank->number), "host",
+                          json_text_or_null(rank->host), "device", json_text_or_null(rank->device),
+                          "why_empty", json_text_or_null(rank->why_empty), "lanes",
+                          lanes_of(picture, rank), "spans", spans);
+  return json_array_append_new(picture->ranks, row) == 0 ? 0 : -ENOMEM;
+}
+
+static int take_path(void *user, const struct shown_path *path) {
+  struct picture *picture = user;
+  json_t *stretches = json_array();
+  const struct model *model = picture->scope->results->model;
+  for (u32 i = 0; i < path->n; i++) {
+    const struct shown_stretch *s = &path->stretches[i];
+    json_array_append_new(stretches,
+                          json_pack("[I,I,I,I,I,I]", (json_int_t)(s->start - picture->scope->begin),
+                                    (json_int_t)(s->end - s->start),
+                                    (json_int_t)model->ranks[s->rank].rank,
+                                    (json_int_t)place_of(&picture->texts, s->name),
+                                    (json_int_t)place_of(&picture->texts, s->category),
+                                    (json_int_t)place_of(&picture->texts, s->reached_by)));
+  }
+  return json_array_append_new(picture->paths, stretches) == 0 ? 0 : -ENOMEM;
+}
+
+static json_t *steps_of(const struct shown_scope *scope) {
+  json_t *steps = json_array();
+  for (u32 i = 0; i < scope->n_steps; i++)
+    json_array_append_new(
+        steps, json_pack("{s:I,s:s}", "step",
+                         (json_int_t)scope->results->model->steps.first + scope->steps[i].step,
+                         "why", scope->steps[i].why ? scope->steps[i].why : ""));
+  return steps;
+}
+
+static json_t *left_out_of(const struct picture *picture) {
+  const struct shown_scope *scope = picture->scope;
+  json_t *list = json_array();
+  for (u32 i = 0; i < scope->n_left_out; i++)
+    json_array_append_new(list, json_text_or_null(scope->left_out[i]));
+  if (picture->cut)
+    json_array_append_new(list, json_sprintf("There is no room for %u pieces, the first of their "
+                                             "ranks.",
+                                             picture->cut));
+  return list;
+}
+
+static int draw(const struct shown_scope *scope, json_t **timeline) {
+  struct picture picture = {.scope = scope,
+                            .ranks = json_array(),
+                            .paths = json_array(),
+                            .collectives = json_object(),
+                            .texts = {json_pack("[s]", ""), json_object()}};
+  const struct shown_visitor visitor = {take_rank, take_path, &picture};
+  int error = shown_walk(scope, &visitor);
+  json_decref(picture.texts.index_of);
+  *timeline =
+      json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o}", "steps", steps_of(scope), "left_out",
+                left_out_of(&picture), "path_reason", json_text_or_null(scope->path_reason),
+                "length", (json_int_t)(scope->end - scope->begin), "ranks", picture.ranks, "paths",
+                picture.paths, "collectives", picture.collectives, "texts", picture.texts.list);
+  return error ? error : *timeline ? 0 : -ENOMEM;
+}
+
+int html_timeline(const struct results *results, const struct report_view *view,
+                  json_t **timeline) {
+  struct shown_scope scope;
+  const struct shown_wish wish = {.ranks = view->ranks,
+                                  .steps_asked = view->steps_asked,
+                                  .most_ranks = MOST_RANKS,
+                                  .most_events = MOST_PIECES,
+                                  .threads = view->threads};
+  *timeline = NULL;
+  int error = shown_choose(results, &wish, &scope);
+  if (!error && (scope.source == SHOWN_TIMELINES || scope.source == SHOWN_RECORDED_CALLS))
+    error = draw(&scope, timeline);
+  shown_release(&scope);
+  if (!error && !*timeline)
+    *timeline = json_null();
+  if (error) {
+    json_decref(*timeline);
+    *timeline = NULL;
+  }
+  return error;
+}
