@@ -35,16 +35,16 @@ static CUresult refuse(unsigned index) {
   EIGHT(X, n##0)                                                                                   \
   EIGHT(X, n##1)                                                                                   \
   EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
-#define ALL(X)                                                                                     \
-  SIXTY_FOUR(X, 00)                                                                                \
-  SIXTY_FOUR(X, 01)                                                                                \
-  SIXTY_FOUR(X, 02)                                                                                \
-  SIXTY_FOUR(X, 03)                                                                                \
-  SIXTY_FOUR(X, 04)                                                                                \
-  SIXTY_FOUR(X, 05)                                                                                \
-  SIXTY_FOUR(X, 06)                                                                                \
-  SIXTY_FOUR(X, 07) SIXTY_FOUR(X, 10) SIXTY_FOUR(X, 11) SIXTY_FOUR(X, 12) SIXTY_FOUR(X, 13)        \
-      SIXTY_FOUR(X, 14) SIXTY_FOUR(X, 15) SIXTY_FOUR(X, 16) SIXTY_FOUR(X, 17)
+#define FIVE_HUNDRED(X, high)                                                                      \
+  SIXTY_FOUR(X, high##0)                                                                           \
+  SIXTY_FOUR(X, high##1)                                                                           \
+  SIXTY_FOUR(X, high##2)                                                                           \
+  SIXTY_FOUR(X, high##3)                                                                           \
+  SIXTY_FOUR(X, high##4)                                                                           \
+  SIXTY_FOUR(X, high##5)                                                                           \
+  SIXTY_FOUR(X, high##6)                                                                           \
+  SIXTY_FOUR(X, high##7)
+#define ALL(X) FIVE_HUNDRED(X, 0) FIVE_HUNDRED(X, 1)
 ALL(ONE)
 #define NAME(n) refuse_##n,
 static CUresult (*const refusals[MISSING])(void) = {ALL(NAME)};
