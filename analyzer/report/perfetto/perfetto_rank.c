@@ -245,11 +245,17 @@ static void note_span(struct writing *w, const struct shown_span *span) {
 
 static void add_flows(struct writing *w, u32 index, const struct shown_span *span) {
   struct protobuf *p = &w->trace->buffer;
-  const struct model *model = w->scope->results->model;
+  const struct analysis *a = w->scope->results->analysis;
   for (u32 i = w->work_of[index]; i < w->work_of[index + 1]; i++)
     protobuf_fixed64(p, EVENT_FLOW, launch_flow(w, w->work[i]));
-  if (span->arrival < model->n_arrivals && model->arrivals[span->arrival].collective != INDEX_NONE)
-    protobuf_fixed64(p, EVENT_FLOW, collective_flow(w, model->arrivals[span->arrival].collective));
+  /* The calls of a group run as one: a send to the next stage, and a receive from it. */
+  u32 call = span->arrival;
+  while (call < a->model->n_arrivals) {
+    u32 collective = a->model->arrivals[call].collective;
+    if (collective != INDEX_NONE)
+      protobuf_fixed64(p, EVENT_FLOW, collective_flow(w, collective));
+    call = a->next_call[call] == span->arrival ? INDEX_NONE : a->next_call[call];
+  }
   if (span->launch != INDEX_NONE)
     protobuf_fixed64(p, EVENT_FLOW_END, launch_flow(w, index));
 }

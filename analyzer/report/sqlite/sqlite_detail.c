@@ -175,11 +175,8 @@ static void put_size(struct sqlite_row *row, const struct product_shape *shape, 
     sqlite_int(row, size);
 }
 
-/* A product is written with the first call that made it. */
-static void write_gemm(struct detail *d, const struct arithmetic *call) {
+static void write_gemm(struct detail *d, const struct arithmetic *call, i32 step) {
   const struct product_shape *shape = product_shape(d->rank->timeline, call);
-  if (call->estimate || call->replay)
-    return;
   struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gemms);
   sqlite_int(&row, d->run->run);
   sqlite_index(&row, d->rank->number);
@@ -191,23 +188,22 @@ static void write_gemm(struct detail *d, const struct arithmetic *call) {
   put_size(&row, shape, shape ? shape->batch : 0);
   sqlite_text(&row, shape ? precision_name(shape->precision) : NULL);
   sqlite_real(&row, call->flops == ARITHMETIC_UNKNOWN ? NAN : (double)call->flops);
+  put_step(&row, d, step);
   sqlite_end(&row);
 }
 
-static int write_gemms(struct detail *d) {
-  u32 n = d->rank->timeline ? d->rank->timeline->n_arithmetic : 0;
-  bool *written = n ? calloc(n, sizeof(bool)) : NULL;
-  if (n && !written)
-    return -ENOMEM;
-  for (u32 i = 0; i < d->rank->n_spans && n; i++) {
-    u32 call = d->rank->spans[i].arithmetic;
-    if (call == INDEX_NONE || written[call])
-      continue;
-    written[call] = true;
-    write_gemm(d, &d->rank->timeline->arithmetic[call]);
+/* Products that were called in the steps shown. What an estimate or a graph's replay is, is none. */
+static void write_gemms(struct detail *d) {
+  const struct timeline *t = d->rank->timeline;
+  const struct model *model = d->run->scope.results->model;
+  bool by_step = d->run->scope.n_steps > 0;
+  for (u32 i = 0; t && i < t->n_arithmetic; i++) {
+    const struct arithmetic *call = &t->arithmetic[i];
+    i32 step = by_step ? model_step_at(model, d->rank->rank, call->start) : -1;
+    bool shown = !by_step || (step >= 0 && d->run->shown_steps[step]);
+    if (shown && !call->estimate && !call->replay)
+      write_gemm(d, call, step);
   }
-  free(written);
-  return 0;
 }
 
 static void write_counters(struct detail *d) {
@@ -248,10 +244,10 @@ static int take_rank(void *user, const struct shown_rank *rank) {
       write_call(&d, i, span);
   }
   *run->spans += rank->n_spans;
-  int error = write_gemms(&d);
+  write_gemms(&d);
   write_counters(&d);
   free(d.name_ids);
-  return error ? error : run->writer->error ? -EIO : 0;
+  return run->writer->error ? -EIO : 0;
 }
 
 static int take_path(void *user, const struct shown_path *path) {

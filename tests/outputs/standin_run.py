@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Messages and matrix products of a run on the stand-in cluster, in the database and on the timeline,
+against what the job was told to do: standin_run.py BUILD-FOLDER."""
+import collections
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = sys.argv[1]
+STANDINS = os.path.join(BUILD, "tests", "standins")
+REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
+STAGES, STEPS, MICRO_BATCHES, MESSAGE_KB = 4, 12, 4, 128
+# As in tests/standins/train_products.c: m, n, k of each kind.
+LAYERS, OF_EACH, RANKS = 8, 2, 2
+
+
+def train(folder, *options):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "CUDA_", "NVIDIA_TF32"))}
+    env.update({"LD_PRELOAD": os.path.join(BUILD, "preload", "libtscope.so"), "TSCOPE_DIR": folder,
+                "LD_LIBRARY_PATH": os.path.join(STANDINS, "lib"), "STANDIN_TFLOPS": "10",
+                "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"})
+    subprocess.run([os.path.join(STANDINS, "train"), "--steps", str(STEPS), *options], env=env, check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def database(folder, traces):
+    path = os.path.join(folder, "run.db")
+    subprocess.run([REPORT, "--format", "sqlite", "--output", path, traces], check=True)
+    return sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-outputs-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.traces = os.path.join(holder.name, "traces")
+
+    def test_a_pipeline_tells_who_sends_to_whom(self):
+        train(self.traces, "--ranks", str(STAGES), "--pipeline", str(STAGES), "--micro-batches", str(MICRO_BATCHES),
+              "--message-kb", str(MESSAGE_KB))
+        db = database(self.folder, self.traces)
+        sent = db.execute("SELECT s.rank, r.rank, count(*), sum(c.bytes) FROM collectives c"
+                          " JOIN members s ON s.collective = c.collective AND s.op = 'send'"
+                          " JOIN members r ON r.collective = c.collective AND r.op = 'recv' GROUP BY 1, 2").fetchall()
+        each = (MICRO_BATCHES * STEPS, MICRO_BATCHES * STEPS * MESSAGE_KB * 1024)
+        self.assertEqual(sorted(sent), sorted((a, b, *each) for a in range(STAGES) for b in range(STAGES)
+                                              if abs(a - b) == 1))
+
+        try:
+            from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
+        except ImportError as why:
+            self.skipTest("the package perfetto is not there (%s): scripts/setup test" % why)
+        path = os.path.join(self.folder, "trace")
+        subprocess.run([REPORT, "--format", "perfetto", "--steps", "5:8", "--output", path, self.traces], check=True)
+        trace, members = perfetto.Trace(), collections.defaultdict(list)
+        with open(path, "rb") as file:
+            trace.ParseFromString(file.read())
+        for packet in trace.packet:
+            event = packet.track_event
+            for flow in event.flow_ids:
+                if flow >> 63:  # of a collective or a message, not of a launch
+                    members[flow].append(packet.trusted_packet_sequence_id)
+        # Two ends on two ranks; all-reduces of the run's end have more.
+        messages = [ends for ends in members.values() if len(ends) == 2]
+        self.assertTrue(all(len(set(ends)) == 2 for ends in messages))
+        # What straddles the ends of the three steps may have one side outside.
+        self.assertAlmostEqual(len(messages), 3 * 2 * (STAGES - 1) * MICRO_BATCHES, delta=4 * (STAGES - 1))
+
+    def test_products_have_their_shapes_and_arithmetic(self):
+        train(self.traces, "--ranks", str(RANKS), "--products", str(OF_EACH))
+        db = database(self.folder, self.traces)
+        for precision, m, n, k, flops in db.execute("SELECT precision, m, n, k, flops FROM gemms"):
+            self.assertEqual(flops, 2 * m * n * k, precision)
+        each = dict(db.execute("SELECT precision, count(*) FROM gemms WHERE step BETWEEN 4 AND 9 GROUP BY 1"))
+        self.assertEqual(set(each), {"bf16/fp16", "tf32", "fp32"})
+        self.assertEqual(set(each.values()), {6 * RANKS * 2 * LAYERS * OF_EACH})  # forward and backward
+        # Each product's kernel ran, and has its arithmetic.
+        ran = db.execute("SELECT count(*), sum(flops) FROM gpu_work WHERE flops IS NOT NULL AND step BETWEEN 4 AND 9")
+        count, flops = ran.fetchone()
+        self.assertEqual(count, sum(each.values()))
+        asked = db.execute("SELECT sum(flops) FROM gemms WHERE step BETWEEN 4 AND 9").fetchone()[0]
+        self.assertAlmostEqual(flops / asked, 1, delta=0.02)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
