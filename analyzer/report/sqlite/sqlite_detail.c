@@ -192,7 +192,8 @@ static void write_gemm(struct detail *d, const struct arithmetic *call, i32 step
   sqlite_end(&row);
 }
 
-/* Products that were called in the steps shown. What an estimate or a graph's replay is, is none. */
+/* Products that were called in the steps shown. What an estimate or a graph's replay is, is none.
+ */
 static void write_gemms(struct detail *d) {
   const struct timeline *t = d->rank->timeline;
   const struct model *model = d->run->scope.results->model;
