@@ -92,6 +92,7 @@ class Open(unittest.TestCase):
     def test_the_page_gets_its_file_and_nobody_else_anything(self):
         browser = self.browser("#!%s\nimport os, sys\nos.execv(%r, [%r, %r, '--browse', %r, sys.argv[1]])\n" % (
             sys.executable, sys.executable, sys.executable, os.path.abspath(__file__), self.folder.name))
+        os.mkfifo(self.path("said"))  # the report may end before the browser does
         done = self.run_report(browser, "--format", "perfetto", "--open")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         with open(self.path("said")) as file:
