@@ -38,6 +38,17 @@ struct check_suspect {
   const char *stack; /* innermost frames of the call it is in, one a line; NULL */
 };
 
+/* A call that ranks are in, and whom it waits for: global ranks. */
+struct check_wait {
+  const char *group, *group_name; /* as in struct check_mismatch */
+  const char *op;
+  double seq;
+  u32 *ranks, *waits_for;
+  u32 n_ranks, n_waits_for;
+};
+
+enum { CHECK_WAITS_LISTED = 60 };
+
 struct collective_check {
   const struct ledger *ledger; /* NULL: nothing to check */
   const char *source;
@@ -50,7 +61,10 @@ struct collective_check {
   u32 n_mismatches;
   struct check_mismatch *every_mismatch; /* all of them */
   u32 n_every_mismatch;
-  double mismatches_found;        /* all */
+  double mismatches_found;  /* all */
+  struct check_wait *waits; /* most ranks first, CHECK_WAITS_LISTED at most */
+  u32 n_waits;
+  double calls_waiting;           /* how many there are */
   struct check_suspect *suspects; /* to look at first */
   u32 n_suspects;
   u32 *hang_ranks, *desync_ranks; /* global */

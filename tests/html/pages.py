@@ -116,8 +116,6 @@ class Page(unittest.TestCase):
           return [...table.querySelectorAll('tbody tr')].map(tr => tr.children[at].innerText.trim());
         """, panel, name, table)
 
-
-class Opens(Page):
     def check(self, name, paths):
         path = self.page_of(name, *paths)
         self.open(path)
@@ -136,6 +134,8 @@ class Opens(Page):
             self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width, name)
         self.browser.size(1280, 900)
 
+
+class Opens(Page):
     def test_what_tscope_records_and_logs(self):
         for name, paths in self.made.items():
             with self.subTest(name):
@@ -149,6 +149,24 @@ class Opens(Page):
             with self.subTest(name):
                 self.check(name, paths)
 
+    def test_who_waits_for_whom(self):
+        found = inputs.recordings(SHARED, self.folder).get("flight-lock_gil_1st")
+        if not found:
+            self.skipTest(f"no recordings in {SHARED}/testdata")
+        # Known of it: ranks 9 and 14 were stopped, outside any collective.
+        check = self.report_of(*found)["collective_check"]
+        self.assertEqual({row["rank"] for row in check["suspects"]}, {9, 14})
+        held = {rank for wait in check["waits"] for rank in wait["ranks"]}
+        self.assertEqual(held, set(range(16)) - {9, 14})
+        self.assertTrue({9, 14} <= {rank for wait in check["waits"] for rank in wait["waits_for"]})
+        for wait in check["waits"]:
+            self.assertFalse(set(wait["ranks"]) & set(wait["waits_for"]), wait)
+        self.open(self.page_of("hang", *found))
+        boxes = self.text("#hang svg g:has(.critical)")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#hang svg rect.critical').length"), 2, boxes)
+        self.assertEqual(self.browser.run("return document.querySelector('section.panel').id"), "verdict")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('section.panel')[1].id"), "hang")
+
     def test_two_runs(self):
         path = self.page_of("diff", "diff", *self.made["even"], *self.made["slow-rank"])
         self.open(path)
@@ -160,6 +178,27 @@ class Opens(Page):
         self.assertEqual(len(self.text("#bothsteps canvas")), 2)
         logs = self.page_of("diff-logs", "diff", *self.made["log"], *self.made["log-nan"])
         self.open(logs)
+
+
+class Scenarios(Page):
+    """Runs of the stand-in cluster: what else is on a page than synthetic traces have."""
+
+    NAMES = {"pipeline-data": "#pipeline", "tensor": "#communication", "slow-link": "#ranks",
+             "graph-pipeline": "#gpu", "products": "#products", "gpu-host-only": "#trust"}
+
+    def test_scenarios(self):
+        build = os.environ.get("TSCOPE_BUILD")
+        if not build:
+            self.skipTest("TSCOPE_BUILD names no build folder to run the stand-in cluster from")
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "standins", "scenarios.py")
+        for name, panel in self.NAMES.items():
+            with self.subTest(name):
+                kept = os.path.join(self.folder, name)
+                # Whether its figures are right is for the scenario's own test to say.
+                subprocess.run([sys.executable, script, "--build", build, "--keep", kept, name],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+                self.check(name, [os.path.join(kept, "traces")])
+                self.assertEqual(len(self.text(panel)), 1)
 
 
 class Shows(Page):

@@ -347,6 +347,8 @@ int waits_judge(struct book *book, const struct matching *matching, const channe
   j.named = error ? NULL : arena_array(book->arena, g.ranks + 1u, sizeof(bool));
   if (!error)
     error = j.named ? judge(&j) : -ENOMEM;
+  if (!error)
+    error = waits_list(&g, j.waits);
   graph_release(&g);
   if (!error && waits->suspects.n)
     qsort(waits->suspects.at, waits->suspects.n, sizeof *waits->suspects.at, by_rank);

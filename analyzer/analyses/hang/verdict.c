@@ -212,6 +212,9 @@ static int put_totals(struct making *m) {
                          ? (double)(ledger->end - m->waits.since) / 1e9
                          : (double)NAN;
   check->cannot_tell = m->waits.cannot_tell;
+  check->waits = m->waits.list;
+  check->n_waits = m->waits.n_list;
+  check->calls_waiting = m->waits.n_fronts;
   check->unrecorded = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof(u32));
   if (!check->unrecorded)
     return -ENOMEM;
@@ -259,7 +262,8 @@ struct collective_check collective_check_unknown(void) {
                                    .mismatches_found = (double)NAN,
                                    .pending_ranks = (double)NAN,
                                    .victims = (double)NAN,
-                                   .pending_s = (double)NAN};
+                                   .pending_s = (double)NAN,
+                                   .calls_waiting = (double)NAN};
 }
 
 int verdict_analyse(struct analysis *a) {

@@ -139,6 +139,8 @@ struct waits {
   i64 since;         /* when the oldest pending call was made; NS_UNKNOWN */
   u32 *unrecorded;   /* ranks waited for that left no record */
   u32 n_unrecorded;
+  struct check_wait *list; /* of calls that ranks are in */
+  u32 n_list, n_fronts;
 };
 
 int waits_judge(struct book *book, const struct matching *matching, const channel_list *channels,

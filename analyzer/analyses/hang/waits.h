@@ -43,6 +43,9 @@ void graph_release(struct graph *g);
 /* Whether any call that a rank is in waits for another rank. */
 bool graph_waits_for_others(const struct graph *g, u32 rank);
 
+/* wait_list.c: fills the list of `waits`. 0, or -ENOMEM. */
+int waits_list(const struct graph *g, struct waits *waits);
+
 /* The ranks in a call. NULL without memory. */
 u32 *graph_holders(const struct graph *g, u32 front, u32 *n);
 

@@ -46,6 +46,16 @@ static const struct json_field suspect_fields[] = {
     END,
 };
 
+static const struct json_field wait_fields[] = {
+    TEXT(check_wait, "group", group_name, "the group's name in the job"),
+    TEXT(check_wait, "desc", group, "what the group is for, or its name"),
+    TEXT(check_wait, "op", op, "operation"),
+    NUMBER(check_wait, "seq", seq, "integer", "of the call in its group"),
+    RANKS(check_wait, "ranks", ranks, n_ranks, "that are in the call"),
+    RANKS(check_wait, "waits_for", waits_for, n_waits_for, "that the call waits for"),
+    END,
+};
+
 const struct json_field json_check_fields[] = {
     TEXT(results, "source", check.source, "what it was made from"),
     TEXT(results, "verdict", check.verdict,
@@ -69,5 +79,9 @@ const struct json_field json_check_fields[] = {
          "the first ten of each group"),
     LIST("suspects", check.suspects, check.n_suspects, check_suspect, suspect_fields,
          "ranks to look at first"),
+    LIST("waits", check.waits, check.n_waits, check_wait, wait_fields,
+         "who waits for whom: calls that ranks are in, most ranks first, sixty at most"),
+    NUMBER(results, "calls_waiting", check.calls_waiting, "integer",
+           "different calls that ranks are in"),
     END,
 };

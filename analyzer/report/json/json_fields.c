@@ -86,6 +86,11 @@ static json_t *make_steps_method(const struct results *results) {
   return json_text_or_null(results->model->steps.method);
 }
 
+static json_t *make_changed_step(const struct results *results) {
+  u32 step = results->changed_step;
+  return step ? json_integer(results->model->steps.first + step) : json_null();
+}
+
 static json_t *make_inputs(const struct results *results) {
   const struct model *model = results->model;
   json_t *list = json_array();
@@ -189,6 +194,8 @@ static const struct json_field steps_fields[] = {
            "steps found, or asked for with --steps; warm-up included"),
     NUMBER(results, "warmup_excluded", warmup_excluded, "integer",
            "the first so many are left out of all figures"),
+    MADE("changed_step", make_changed_step, "integer",
+         "number in the run of the first step that takes longer for good; null where none does"),
     MADE("method", make_steps_method, "string", "how steps were found"),
     NUMBER(results, "looked_at_s", looked_at_s, "s",
            "the steps looked at, one after the other: what worths are part of"),

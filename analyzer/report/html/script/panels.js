@@ -29,6 +29,7 @@ function findingsShown() { return before ? report.diff.findings : report.finding
 function lampOf(definition) {
   if (definition.unknown && definition.unknown(report)) return 'unknown';
   if (definition.lamp) return definition.lamp(report);
+  if (!(definition.findings || []).length) return null;  // nothing judges it
   let worst = -1;
   for (const finding of findingsShown())
     if (belongs(definition, finding)) worst = Math.max(worst, SEVERITIES.indexOf(finding.severity));

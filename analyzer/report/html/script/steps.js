@@ -187,6 +187,14 @@ class Strip {
       context.textAlign = 'left';
       if (end - AXIS_LEFT > 60) context.fillText('warm-up', AXIS_LEFT + 4, STRIP_TOP + 10);
     }
+    const changed = this.of.steps.changed_step;
+    if (isKnown(changed)) {
+      const at = Math.round(this.x(changed));
+      context.fillStyle = colour('critical');
+      context.fillRect(at - 1, 0, 2, this.floor);
+      context.textAlign = 'left';
+      context.fillText('slower from here', at + 4, STRIP_TOP + 10);
+    }
     const chosen = this.of === report ? stepIndex.get(focusOn.step) : undefined;
     if (chosen === undefined) return;
     context.strokeStyle = colour('ink');
@@ -346,6 +354,7 @@ panel({
       ['median', ms(s.median_ms)],
       ['p95', ms(s.p95_ms)],
       ['spread (CV)', percent(s.cv)],
+      ['slower for good', isKnown(s.changed_step) ? 'from step ' + s.changed_step : null],
       ['found by', s.method],
       ['host ahead', ahead, 'median'],
     ])];

@@ -112,19 +112,34 @@ panel({
   },
 });
 
-// Who waits for whom, as far as the check tells: those in a call that has not finished on the left,
-// those to look at first on the right.
+// Who waits for whom: on the left calls with the ranks in them, on the right the ranks they wait
+// for.
+
+const WAITS_DRAWN = 12;
+const WAIT_TALL = 34;
+
+function waitBox(root, x, y, wide, shade, text, tips) {
+  root.append(withTip(
+      svg('g', {},
+          svg('rect', {x, y: y - 14, width: wide, height: 28, rx: 5, class: 'fill ' + shade}),
+          svg('text', {x: x + 10, y: y + 4, class: 'in'},
+              cutTo(text, Math.floor((wide - 16) / 7.4)))),
+      () => tips));
+}
+
 function waitPicture() {
-  const check = report.collective_check;
-  const pending = check.groups.filter((group) => group.pending > 0),
-        suspects = check.suspects.slice(0, 12);
-  const names = (suspect, group) =>
-      (suspect.evidence || '').includes(`${group.desc || group.group} (group ${group.group})`) ||
-      (suspect.evidence || '').includes(group.desc || group.group);
-  const tied = pending.filter((group) => suspects.some((suspect) => names(suspect, group)));
-  if (!tied.length) return null;
-  const shown = tied.slice(0, 12), rows = Math.max(shown.length, suspects.length), each = 34,
-        width = 760, tall = rows * each + 10;
+  const check = report.collective_check, suspects = new Map(check.suspects.map((s) => [s.rank, s]));
+  const list = check.waits.filter((wait) => wait.waits_for.length);
+  // Calls that wait for a suspect first: they are where the others' waiting ends.
+  const ends = (wait) => wait.waits_for.some((rank) => suspects.has(rank));
+  const calls = [...list.filter(ends), ...list.filter((wait) => !ends(wait))].slice(0, WAITS_DRAWN);
+  if (!calls.length) return null;
+  const waitedFor = [...new Set(calls.flatMap((wait) => wait.waits_for))];
+  const ranks = [
+    ...waitedFor.filter((rank) => suspects.has(rank)),
+    ...waitedFor.filter((rank) => !suspects.has(rank))
+  ].slice(0, WAITS_DRAWN);
+  const width = 860, tall = Math.max(calls.length, ranks.length) * WAIT_TALL + 10;
   const root = svg('svg', {
     viewBox: `0 0 ${width} ${tall}`,
     width,
@@ -132,49 +147,49 @@ function waitPicture() {
     role: 'img',
     'aria-label': 'who waits for whom'
   });
-  const y = (i, n) => (tall / 2) + (i - (n - 1) / 2) * each;
-  shown.forEach((group, i) => suspects.forEach((suspect, k) => {
-    if (!names(suspect, group)) return;
-    root.append(svg('path', {
-      class: 'tie',
-      d: `M330 ${y(i, shown.length)}C400 ${y(i, shown.length)} 400 ${y(k, suspects.length)} 470 ${
-          y(k, suspects.length)}`
-    }));
+  const y = (i, n) => tall / 2 + (i - (n - 1) / 2) * WAIT_TALL;
+  calls.forEach((wait, i) => ranks.forEach((rank, k) => {
+    if (!wait.waits_for.includes(rank)) return;
+    const from = y(i, calls.length), to = y(k, ranks.length);
+    root.append(svg('path', {class: 'tie', d: `M420 ${from}C490 ${from} 490 ${to} 560 ${to}`}));
   }));
-  shown.forEach(
-      (group, i) => root.append(
-          svg('rect', {
-            x: 10,
-            y: y(i, shown.length) - 14,
-            width: 320,
-            height: 28,
-            rx: 5,
-            class: 'fill idle'
-          }),
-          svg('text', {x: 20, y: y(i, shown.length) + 4, class: 'in'},
-              cutTo(`${plural(group.pending, 'member')} wait in ${group.desc || group.group}`,
-                    44))));
-  suspects.forEach((suspect, k) =>
-                       root.append(svg('rect', {
-                                     x: 470,
-                                     y: y(k, suspects.length) - 14,
-                                     width: 280,
-                                     height: 28,
-                                     rx: 5,
-                                     class: 'fill critical'
-                                   }),
-                                   svg('text', {x: 480, y: y(k, suspects.length) + 4, class: 'in'},
-                                       cutTo(`rank ${suspect.rank}: ${suspect.reason}`, 40))));
-  return el('section', {}, el('h3', {}, 'Who waits for whom'), el('div', {class: 'picture'}, root),
-            tied.length > shown.length || check.suspects.length > suspects.length ?
-                note('The first twelve of each are drawn; the tables have all.') :
-                null,
-            pending.length > tied.length ?
-                el('p', {class: 'dim'},
-                   `Members of ${
-                       plural(pending.length - tied.length,
-                              'other group')} wait too, for ranks that wait here.`) :
-                null);
+  calls.forEach((wait, i) => waitBox(
+                    root, 10, y(i, calls.length), 410, 'idle',
+                    `${wait.op} ${wait.seq} of ${wait.desc}: rank ${rankList(wait.ranks, 4)}`, [
+                      `${wait.op} ${wait.seq}`, ['group', `${wait.desc} (${wait.group})`],
+                      ['in it', 'rank ' + rankList(wait.ranks)],
+                      ['waits for', 'rank ' + rankList(wait.waits_for)]
+                    ]));
+  ranks.forEach((rank, k) => {
+    const suspect = suspects.get(rank);
+    const waits = list.some((wait) => wait.ranks.includes(rank));
+    const why = suspect ? suspect.reason : waits ? 'waits itself' : 'not named';
+    waitBox(root, 560, y(k, ranks.length), 290, suspect ? 'critical' : 'idle',
+            `rank ${rank}: ${why}`, [`rank ${rank}`, suspect ? suspect.reason : why]);
+  });
+  const left = list.length - calls.length + (waitedFor.length - ranks.length);
+  return el(
+      'section', {}, el('h3', {}, 'Who waits for whom'), el('div', {class: 'picture'}, root),
+      left > 0 ? el('p', {class: 'dim'}, 'The first twelve of each side; the table has all.') :
+                 null,
+      tableOf(
+          [
+            {name: 'call', of: (w) => w.op, say: (op, w) => `${op} ${w.seq}`, head: true},
+            {name: 'group', of: (w) => w.desc},
+            {name: 'ranks in it', of: (w) => w.ranks.length, say: (_, w) => rankList(w.ranks)},
+            {
+              name: 'waits for',
+              of: (w) => w.waits_for.length,
+              say: (_, w) => (w.waits_for.length ? rankList(w.waits_for) : 'nobody that is known')
+            },
+          ],
+          check.waits, {
+            caption: 'calls that ranks are in' +
+                (check.calls_waiting > check.waits.length ?
+                     ` \u00b7 ${check.waits.length} of ${count(check.calls_waiting)}` :
+                     ''),
+            first: 6
+          }));
 }
 
 panel({

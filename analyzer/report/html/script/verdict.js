@@ -29,7 +29,7 @@ function findingCard(finding, evidence) {
   card.append(links);
   card.addSeen = () => {
     const where = panelOf(finding);
-    if (where)
+    if (where && !document.getElementById(where.id).contains(card))
       links.append(el('a', {
         href: '#' + where.id,
         onclick: (event) => {

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who waits for whom, as a list: each call that holds ranks up, and the ranks that it waits for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/hang/waits.h"
+
+static int most_held_first(const void *left, const void *right) {
+  const struct check_wait *a = left, *b = right;
+  if (a->n_ranks != b->n_ranks)
+    return a->n_ranks < b->n_ranks ? 1 : -1;
+  if (a->seq != b->seq)
+    return a->seq < b->seq ? -1 : 1;
+  return strcmp(a->group_name, b->group_name);
+}
+
+static u32 *to_global(const struct ledger *ledger, u32 *ranks, u32 n) {
+  for (u32 i = 0; i < n; i++)
+    ranks[i] = ledger->ranks[ranks[i]].rank;
+  return ranks;
+}
+
+static int fill(const struct graph *g, u32 front, struct check_wait *wait) {
+  const struct ledger *ledger = g->book->ledger;
+  const struct front *f = &g->fronts.at[front];
+  u32 node = g->ranks + front;
+  u32 *holders = graph_holders(g, front, &wait->n_ranks);
+  wait->waits_for = arena_array(g->book->arena, f->waited + 1u, sizeof(u32));
+  if (!holders || !wait->waits_for)
+    return -ENOMEM;
+  for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
+    wait->waits_for[wait->n_waits_for++] = g->edges.at[e].to;
+  const struct ledger_group *group = &ledger->groups[f->group];
+  wait->group_name = group->name;
+  wait->group = group->desc ? group->desc : group->name;
+  wait->op = ledger->calls[f->call].op;
+  wait->seq = (double)f->seq;
+  wait->ranks = to_global(ledger, holders, wait->n_ranks);
+  to_global(ledger, wait->waits_for, wait->n_waits_for);
+  return 0;
+}
+
+int waits_list(const struct graph *g, struct waits *waits) {
+  u32 n = (u32)g->fronts.n;
+  struct check_wait *list = arena_array(g->book->arena, n + 1ul, sizeof(*list));
+  int error = list ? 0 : -ENOMEM;
+  for (u32 front = 0; front < n && !error; front++)
+    error = fill(g, front, &list[front]);
+  if (error)
+    return error;
+  qsort(list, n, sizeof(*list), most_held_first);
+  waits->list = list;
+  waits->n_list = n < CHECK_WAITS_LISTED ? n : CHECK_WAITS_LISTED;
+  waits->n_fronts = n;
+  return 0;
+}
