@@ -70,7 +70,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tscope-install-") as root:
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root], check=True)
         library, report, run, umbrella = (one(root, name) for name in (
-            "libtscope.so", "tscope-report", "tscope-run", "tscope"))
+            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope"))
         header, pkgconfig = one(root, "tscope.h"), one(root, "tscope.pc")
         for page in glob.glob(os.path.join(SOURCE, "docs", "man", "*.[1-8]*")):
             name = os.path.basename(page).removesuffix(".in")
