@@ -59,7 +59,7 @@ static void add_other(const struct model *model, u32 rank) {
       continue;
     i64 left = model->steps.host_end[cell] - model->steps.host_begin[cell];
     bool any = false;
-    for (u8 kind = TSCOPE_PHASE_DATA; kind <= TSCOPE_PHASE_OPTIMIZER; kind++) {
+    for (u8 kind = TSCOPE_PHASE_DATA; kind <= (u8)TSCOPE_PHASE_OPTIMIZER; kind++) {
       i64 time = *time_of(times, kind);
       any |= time != NS_UNKNOWN;
       left -= time == NS_UNKNOWN ? 0 : time;

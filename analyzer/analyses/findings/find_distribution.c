@@ -109,7 +109,7 @@ int rule_straggler(struct findings *f) {
 static double collective_wait_ms(const struct findings *f) {
   double sum = 0;
   for (u32 i = 0; i < f->r->n_by_op; i++)
-    for (u8 op = 1; op < TSCOPE_OP_SEND; op++)
+    for (u8 op = 1; op < (u8)TSCOPE_OP_SEND; op++)
       if (op_is_barrier_like(op) && !strcmp(f->r->by_op[i].op, op_name(op)))
         sum += f->r->by_op[i].exposed_wait_ms;
   return sum;

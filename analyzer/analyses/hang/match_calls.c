@@ -320,7 +320,7 @@ static int check(const struct instance *i) {
   int found = check_agreements(i);
   if (found == 0)
     found = check_inside(i);
-  if (found >= 0 && found == 0)
+  if (found == 0)
     found = check_progress(i);
   if (found < 0)
     return found;
