@@ -32,6 +32,8 @@ struct op_times {
  * tells its arithmetic, estimated when its grid does. */
 struct rank_flops {
   double flops, estimated;
+  double forward;                  /* of both, called in the forward pass */
+  u32 forward_ranks;               /* in sums: ranks with any */
   double by_precision[PRECISIONS]; /* `flops` apart */
   u32 steps;
   i64 wall_ns;                           /* of the steps */

@@ -281,7 +281,9 @@ struct results {
   struct budget_line *budget;
   u32 n_budget;
   double residual_s, mfu, hfu;
-  double flops_per_step;      /* of the whole job, as given */
+  double flops_per_step;      /* of the whole job, as given or estimated */
+  bool flops_estimated;       /* from the forward pass's matrix products */
+  const char *mfu_note;       /* what the estimate rests on; NULL */
   double peak_flops;          /* per second, all devices together: what mfu is a share of */
   const char *peak_precision; /* of which it is the peak; NULL: as given */
   const char *peak_note;      /* why that and no other, NULL for the usual one */

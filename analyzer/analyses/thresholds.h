@@ -49,6 +49,9 @@
  * 0.43 at 8,192 to 16,384 GPUs); below 0.30 something is left. */
 #define MFU_LOW 0.30
 
+/* What compute of a tuned job reaches while it runs; see above. */
+#define MFU_TUNED 0.45
+
 /* Half as long again as the median of the same transfers elsewhere: more than the spread between
  * healthy links, less than a link at half speed. */
 #define SLOW_LINK_RATIO 1.5

@@ -19,6 +19,7 @@
 #include "report/options.h"
 #include "report/progress.h"
 #include "report/report_file.h"
+#include "report/selection.h"
 #include "report/text/terminal.h"
 
 #define GIB 1073741824.0
@@ -108,6 +109,11 @@ static int write_report(const struct options *options, const struct results *res
                              .limit_bytes = options->limit,
                              .threads = options->threads,
                              .output = options->output};
+  char missing[96];
+  if (results->check.ledger &&
+      selection_misses(&view, results->check.ledger, missing, sizeof(missing)))
+    return bad("%s is in no record: --ranks and --groups take what the report without them lists",
+               missing);
   char *place = options->open && !options->output ? place_to_open() : NULL;
   const char *path = place ? place : options->output;
   if (options->open && !path)

@@ -25,6 +25,7 @@ struct listing {
   struct pen pen;
   const struct ledger_stack **stacks; /* shown so far; their number is the place */
   u32 n_stacks, room;
+  i64 first; /* when the first call of all was made; NS_UNKNOWN */
 };
 
 static bool wanted(const struct listing *l, const struct ledger_call *call) {
@@ -57,19 +58,24 @@ static u32 stack_number(struct listing *l, const struct ledger_stack *stack) {
 
 static void put_call(struct listing *l, const struct ledger_call *call, unsigned columns) {
   const struct ledger_group *group = &l->ledger->groups[call->group];
-  char text[400], peer[32] = "", stack[24] = "";
+  char text[500], peer[32] = "", stack[24] = "", sizes[160], since[32] = "";
   if (call->peer != INDEX_NONE)
     snprintf(peer, sizeof(peer), " %s %u", call->sends ? "to" : "from",
              l->ledger->ranks[call->peer].rank);
   if (l->view->stacks && call->stack)
     snprintf(stack, sizeof(stack), " @%u", stack_number(l, call->stack));
   const char *mark = state_marks[call->state];
-  snprintf(text, sizeof(text), "%s %s %lld %s%s%s %s%s", mark, group->name, (long long)call->seq,
-           call->inside ? "| " : "", call->op, peer,
+  bool both = call->in && call->out && strcmp(call->in, call->out) != 0;
+  const char *type = call->in_type ? call->in_type : call->out_type;
+  snprintf(sizes, sizeof(sizes), "%s%s%s%s%s",
            call->in    ? call->in
            : call->out ? call->out
                        : "",
-           stack);
+           both ? " -> " : "", both ? call->out : "", type ? " " : "", type ? type : "");
+  if (call->created != NS_UNKNOWN && l->first != NS_UNKNOWN)
+    snprintf(since, sizeof(since), " +%.3f", (double)(call->created - l->first) / 1e6);
+  snprintf(text, sizeof(text), "%s %s %lld %s%s%s %s%s%s", mark, group->name, (long long)call->seq,
+           call->inside ? "| " : "", call->op, peer, sizes, since, stack);
   pen_left(&l->pen, call->state == LEDGER_COMPLETED ? STYLE_DIM : STYLE_PLAIN, text, columns);
 }
 
@@ -91,6 +97,17 @@ static const struct ledger_call *earliest(const struct listing *l, const u32 *ra
 static bool same_line(const struct ledger_call *a, const struct ledger_call *b) {
   return a->group == b->group && a->seq == b->seq && a->message == b->message &&
          a->inside == b->inside && (!a->message || strcmp(a->op, b->op) == 0);
+}
+
+/* What the groups are for, where it is said. */
+static void put_groups(struct listing *l) {
+  for (u32 g = 0; g < l->ledger->n_groups; g++) {
+    const struct ledger_group *group = &l->ledger->groups[g];
+    if (!group->desc || !selection_has_group(l->view, group))
+      continue;
+    pen_format(&l->pen, STYLE_DIM, "group %s: %s", group->name, group->desc);
+    pen_newline(&l->pen);
+  }
 }
 
 static void put_block(struct listing *l, const u32 *ranks, u32 n, unsigned columns) {
@@ -139,20 +156,26 @@ static int write_entries(const struct results *results, const struct report_view
   const struct ledger *ledger = results->check.ledger;
   if (!ledger)
     return -ENODATA;
-  struct listing l = {.ledger = ledger, .view = view, .pen = pen_begin(view, out)};
-  u32 across = (view->width + GAP) / (LEAST_COLUMN + GAP);
-  across = across ? across : 1;
-  unsigned columns = (view->width + GAP) / across - GAP;
+  struct listing l = {
+      .ledger = ledger, .view = view, .pen = pen_begin(view, out), .first = NS_UNKNOWN};
+  for (u32 i = 0; i < ledger->n_calls; i++)
+    if (ledger->calls[i].created != NS_UNKNOWN &&
+        (l.first == NS_UNKNOWN || ledger->calls[i].created < l.first))
+      l.first = ledger->calls[i].created;
   u32 *ranks = malloc((ledger->n_ranks + 1u) * sizeof(u32)), n = 0;
   if (!ranks)
     return -ENOMEM;
   for (u32 r = 0; r < ledger->n_ranks; r++)
     if (selection_has_rank(view, ledger->ranks[r].rank))
       ranks[n++] = r;
+  u32 across = (view->width + GAP) / (LEAST_COLUMN + GAP);
+  across = across < 1 ? 1 : across > n && n ? n : across;
+  unsigned columns = (view->width + GAP) / across - GAP;
   pen_put(&l.pen, STYLE_DIM,
           "+ completed  > started  . scheduled  ? not known; group, number, "
-          "operation, sizes");
+          "operation, sizes (in -> out), type, ms since the first call");
   pen_newline(&l.pen);
+  put_groups(&l);
   pen_newline(&l.pen);
   for (u32 i = 0; i < n; i += across)
     put_block(&l, ranks + i, n - i < across ? n - i : across, columns);

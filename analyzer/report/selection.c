@@ -2,6 +2,7 @@
 #include "report/selection.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,4 +54,41 @@ static bool lists(const char *list, const char *name) {
 
 bool selection_has_group(const struct report_view *view, const struct ledger_group *group) {
   return !view->groups || lists(view->groups, group->name) || lists(view->groups, group->desc);
+}
+
+static bool has_rank(const struct ledger *ledger, unsigned long rank) {
+  for (u32 i = 0; i < ledger->n_ranks; i++)
+    if (ledger->ranks[i].rank == rank)
+      return true;
+  return false;
+}
+
+static bool has_group(const struct ledger *ledger, const char *name, size_t n) {
+  for (u32 i = 0; i < ledger->n_groups; i++) {
+    const char *names[] = {ledger->groups[i].name, ledger->groups[i].desc};
+    for (u32 k = 0; k < 2; k++)
+      if (names[k] && strncmp(names[k], name, n) == 0 && !names[k][n])
+        return true;
+  }
+  return false;
+}
+
+bool selection_misses(const struct report_view *view, const struct ledger *ledger, char *text,
+                      size_t bytes) {
+  unsigned long first, last;
+  for (const char *list = view->ranks; list && *list && next_range(&list, &first, &last);)
+    for (unsigned long rank = first; rank <= last && rank <= first + ledger->n_ranks; rank++)
+      if (!has_rank(ledger, rank)) {
+        snprintf(text, bytes, "rank %lu", rank);
+        return true;
+      }
+  for (const char *at = view->groups; at;) {
+    size_t n = strcspn(at, ",");
+    if (!has_group(ledger, at, n)) {
+      snprintf(text, bytes, "group %.*s", (int)(n < 60 ? n : 60), at);
+      return true;
+    }
+    at = at[n] ? at + n + 1 : NULL;
+  }
+  return false;
 }

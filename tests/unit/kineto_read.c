@@ -119,6 +119,25 @@ static void old_and_amd_traces_are_read(void **state) {
   model_free(model);
 }
 
+/* Exporters write the host's events first. */
+static void a_quick_look_that_never_reached_the_gpu_says_so(void **state) {
+  const struct fixture *fixture = *state;
+  const char *path = fixture->directory;
+  struct model *model = NULL;
+  write_text(fixture, "rank0.trace.json",
+             "{\"traceEvents\":[" LAUNCH("1", "1") "," LAUNCH("11", "2") "," KERNEL("k", "20", "3",
+                                                                                    "1") "]}");
+  for (u64 quick = 2; quick <= 3; quick++) {
+    const struct model_options options = {.quick = quick, .threads = 1};
+    assert_int_equal(import_load(&path, 1, &options, &model, why, sizeof why), 0);
+    bool said = false;
+    for (u32 i = 0; i < model->n_notes; i++)
+      said |= strstr(model->notes[i], "NO GPU WORK") != NULL;
+    assert_int_equal(said, quick == 2);
+    model_free(model);
+  }
+}
+
 static void broken_files_are_read_as_far_as_they_go(void **state) {
   static const struct {
     const char *text;
@@ -409,6 +428,7 @@ int main(void) {
       WITH_FOLDER(ranks_are_found_without_being_told),
       WITH_FOLDER(steps_are_the_profilers),
       WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
+      WITH_FOLDER(a_quick_look_that_never_reached_the_gpu_says_so),
       WITH_FOLDER(waits_are_edges),
       WITH_FOLDER(gpu_time_and_launches_add_up),
       WITH_FOLDER(recomputation_is_told_from_backward),

@@ -385,6 +385,72 @@ static void a_capture_that_was_not_seen_is_unknown(void **state) {
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
+/* --- what the model needs, without being told --- */
+
+enum { LAYERS = 6, TOKENS = 2048, HIDDEN = 512 };
+
+static void phase(struct trace_writer *writer, u64 from, u64 to, enum tscope_phase kind) {
+  struct tscope_phase_record *record =
+      trace_add(writer, on_spine, AT(from), TSCOPE_REC_PHASE, (u16)kind, sizeof *record);
+  record->dur = to - from;
+}
+
+/* The products of one pass through a transformer: per layer query, key and value together, the
+ * output, and two of the feed-forward net. `times` as many: backward has two for each. */
+static u64 pass(struct trace_writer *writer, u64 at, u32 times) {
+  static const struct product layer[] = {
+      {TOKENS, 3 * HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
+      {TOKENS, HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
+      {TOKENS, 4 * HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
+      {TOKENS, HIDDEN, 4 * HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
+  };
+  for (u32 i = 0; i < LAYERS * times; i++)
+    for (u32 k = 0; k < 4; k++, at += 1000)
+      call(writer, at, &layer[k], 0);
+  return at;
+}
+
+/* 6 N per token (Kaplan et al., 2020), N = 12 L h^2; with and without making the forward pass again
+ * in backward. */
+static void what_a_transformer_needs_is_known_from_its_forward_pass(void **state) {
+  for (u32 again = 0; again < 2; again++) {
+    struct trace_writer *writer = begin_run("NVIDIA A10G");
+    for (u64 step = 0; step < STEPS; step++) {
+      u64 begin = step * STEP_NS + 1000, forward = pass(writer, begin, 1), backward = forward;
+      if (again)
+        backward = pass(writer, backward, 1);
+      backward = pass(writer, backward, 2);
+      phase(writer, begin, forward, TSCOPE_PHASE_FORWARD);
+      phase(writer, forward, backward, TSCOPE_PHASE_BACKWARD);
+      if (again) /* its own forward range lies in backward */
+        phase(writer, forward, forward + (forward - begin), TSCOPE_PHASE_FORWARD);
+    }
+    struct model *model;
+    struct results *r = end_run(*state, writer, &model, NAN);
+    double needed = 6.0 * 12 * LAYERS * HIDDEN * HIDDEN * TOKENS;
+    assert_true(r->flops_estimated);
+    assert_true(fabs(r->flops_per_step / needed - 1) < 0.02);
+    assert_close(r->mfu, r->flops_per_step / (r->step_mean_ms / 1e3 * 70e12));
+    assert_non_null(strstr(r->mfu_note, "estimated"));
+    drop(r, model);
+  }
+}
+
+static void what_is_given_wins(void **state) {
+  struct trace_writer *writer = begin_run("NVIDIA GeForce RTX 4090");
+  for (u64 step = 0; step < STEPS; step++) {
+    u64 begin = step * STEP_NS + 1000, forward = pass(writer, begin, 1);
+    phase(writer, begin, forward, TSCOPE_PHASE_FORWARD);
+  }
+  struct model *model;
+  struct results *r = end_run(*state, writer, &model, 1e9);
+  assert_false(r->flops_estimated);
+  assert_null(r->mfu_note);
+  assert_close(r->flops_per_step, 1e9);
+  assert_close(r->peak_flops, 165.2e12);
+  drop(r, model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_slower_factor_and_what_is_allowed_decide),
@@ -396,6 +462,8 @@ int main(void) {
       ON_DISK(graphs_within_graphs_bring_their_products),
       ON_DISK(kernels_of_the_same_name_beside_are_not_known),
       ON_DISK(a_capture_that_was_not_seen_is_unknown),
+      ON_DISK(what_a_transformer_needs_is_known_from_its_forward_pass),
+      ON_DISK(what_is_given_wins),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

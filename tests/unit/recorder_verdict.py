@@ -524,6 +524,16 @@ def tables_and_entries(folder):
     both = [line[1:].split(" + ") for line in lines if line.startswith("+ ") and " + " in line]
     assert both and all(a.split() == b.split() for a, b in both), both
     assert any("train.py:12 main" in line for line in lines)
+    for option, value in (("--ranks", "5,99"), ("--groups", "tensor,nobody")):
+        unknown = subprocess.run([REPORT, option, value, str(folder / "dumps")], capture_output=True,
+                                 text=True, timeout=60)
+        assert unknown.returncode == 2 and value.split(",")[1] in unknown.stderr, unknown.stderr
+    wide = subprocess.run([REPORT, "--format", "entries", "--ranks", "4,5", "--ascii", "--width", "160",
+                           str(folder / "dumps")], capture_output=True, text=True, timeout=60).stdout
+    rows = [line for line in wide.splitlines() if line.startswith("+ ")]
+    assert any(line.rindex("+ ") >= 79 for line in rows), rows[:3]  # two columns share the width
+    assert re.search(r"_all_gather_base .*-> .*Float \+\d+\.\d{3}", wide), wide[:2000]
+    assert "group 0: default_pg" in wide or ": tensor" in wide, wide[:400]
     nothing = subprocess.run([REPORT, "--ranks", "5-", str(folder / "dumps")], capture_output=True,
                              text=True, timeout=60)
     assert nothing.returncode == 2 and "--ranks wants" in nothing.stderr

@@ -11,14 +11,21 @@ int rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;
   if (!(r->mfu < MFU_LOW))
     return 0;
+  const struct budget_line *beyond = NULL;
+  for (u32 i = 0; i < r->n_budget; i++)
+    if (!strcmp(r->budget[i].name, "compute, beyond that"))
+      beyond = &r->budget[i];
+  double worth =
+      beyond && beyond->recoverable > 0 ? beyond->recoverable / r->wall_s * r->looked_at_s : NAN;
   return finding_add(
-      f, SEVERITY_WARNING, NAN,
+      f, SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
       arena_printf(f->a->arena,
-                   "%.3g FLOPs a step in %.3g ms against a dense peak of %.4g TFLOP/s for the job; "
-                   "compute runs %.0f %% of the step.",
-                   r->flops_per_step, r->step_mean_ms, r->peak_flops / 1e12,
-                   100 * r->ov_compute_ms / r->ov_step_ms),
+                   "%.3g FLOPs a step (%s) in %.3g ms against a dense peak of %.4g TFLOP/s for the "
+                   "job; compute runs %.0f %% of the step. The worth is what compute would take "
+                   "less at %.0f %% of the peak, which tuned jobs reach.",
+                   r->flops_per_step, r->mfu_note ? r->mfu_note : "as given", r->step_mean_ms,
+                   r->peak_flops / 1e12, 100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
       arena_text(f->a->arena,
                  "First remove the time in which nothing computes (budget). Then the kernels: bf16 "
                  "or lower, larger or padded matrices, fused attention, torch.compile. Check that "
@@ -94,8 +101,8 @@ int rule_recoverable(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, largest = 0;
   const struct budget_line *most = NULL;
-  static const char *const own_rules[] = {"waiting for input", "waiting for ranks",
-                                          "communication"};
+  static const char *const own_rules[] = {"waiting for input", "waiting for ranks", "communication",
+                                          "compute, beyond that"};
   for (u32 i = 0; i < r->n_budget; i++) {
     const struct budget_line *line = &r->budget[i];
     bool elsewhere = false;

@@ -93,6 +93,43 @@ int rule_fill(struct findings *f) {
       NULL, 0);
 }
 
+/* Copies between memories, and kernels that copy element by element (contiguous(), clone(), cat).
+ */
+int rule_copy(struct findings *f) {
+  const struct results *r = f->r;
+  const struct kernel_category_result *memcpy_ = category(r, "memcpy");
+  const struct copy_result *most = NULL;
+  double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
+  for (u32 i = 0; i < r->n_kernels; i++)
+    if (strcmp(r->kernels[i].category, "dtype conversion") != 0 &&
+        (strstr(r->kernels[i].name, "direct_copy_kernel") ||
+         strstr(r->kernels[i].name, "CatArrayBatchedCopy"))) {
+      by_kernels += r->kernels[i].sum_ms;
+      kernels += r->kernels[i].count;
+    }
+  for (u32 i = 0; i < r->n_copies; i++)
+    if (!most || r->copies[i].sum_ms > most->sum_ms)
+      most = &r->copies[i];
+  if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
+    return 0;
+  char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms, %.3g GB/s.",
+                                    most->direction, most->count, most->sum_ms, most->gbps)
+                     : arena_text(f->a->arena, "");
+  return finding_add(
+      f, SEVERITY_WARNING, rank_seconds(f, ms + by_kernels),
+      arena_printf(f->a->arena, "%.0f %% of the GPU's own work is copying memory",
+                   100 * (ms + by_kernels) / all),
+      arena_printf(f->a->arena,
+                   "%.0f copies took %.3g ms, %.0f kernels that only copy %.3g ms, of %.3g ms of "
+                   "work, all ranks together.%s",
+                   memcpy_ ? memcpy_->count : 0, ms, kernels, by_kernels, all, which ? which : ""),
+      arena_text(f->a->arena,
+                 "Keep on the device what is used there again; copy once, from pinned memory, on a "
+                 "stream of its own; avoid contiguous(), clone() and cat() of large tensors in the "
+                 "step, and write results in place (out=)."),
+      NULL, 0);
+}
+
 int rule_dtype_conversion(struct findings *f) {
   const struct kernel_category_result *conversion = category(f->r, "dtype conversion");
   double all = own_work_ms(f->r);

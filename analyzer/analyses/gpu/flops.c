@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyses/analysis.h"
+#include "base/intervals.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
 
@@ -32,7 +33,9 @@ struct counting {
   struct replayed_kernel **replayed; /* [n_contents] as in its `kernels` */
   struct window window;              /* that an instant was last found in, and whether it counts */
   bool counts;
-  VECTOR(u8) is_product; /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
+  struct arena scratch;
+  struct intervals forward; /* on the host: forward passes, but those made again in backward */
+  VECTOR(u8) is_product;    /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
 };
 
 /* Whether a step is looked at, and its kernels were not overwritten. */
@@ -159,6 +162,42 @@ static void add_products(struct rank_flops *sum, u64 flops, enum precision preci
   sum->by_precision[precision] += (double)flops * (double)calls;
 }
 
+static int unite_phase(struct counting *c, u8 phase, struct intervals *out) {
+  const struct timeline *t = c->timeline;
+  u32 n = 0;
+  for (u32 i = 0; i < t->n_spans; i++)
+    n += t->spans[i].kind == SPAN_PHASE && t->spans[i].category == phase;
+  *out = (struct intervals){.at = arena_array(&c->scratch, n + 1u, sizeof(*out->at))};
+  for (u32 i = 0; out->at && i < t->n_spans; i++)
+    if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == phase)
+      intervals_append(out, t->spans[i].start, t->spans[i].end);
+  return out->at ? 0 : -ENOMEM;
+}
+
+/* A forward pass inside a backward pass is one made again, to save memory. */
+static int find_forward(struct counting *c) {
+  struct intervals forward, backward;
+  int error = unite_phase(c, TSCOPE_PHASE_FORWARD, &forward);
+  if (!error)
+    error = unite_phase(c, TSCOPE_PHASE_BACKWARD, &backward);
+  return error ? error : intervals_subtract(&c->scratch, &forward, &backward, &c->forward);
+}
+
+static void count_forward(struct counting *c, const struct arithmetic *call) {
+  const struct intervals *forward = &c->forward;
+  u32 low = 0, high = forward->n;
+  while (low < high) { /* the first that ends later */
+    u32 middle = low + (high - low) / 2;
+    if (forward->at[middle].end <= call->start)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  bool plain = !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
+  if (plain && low < forward->n && forward->at[low].start <= call->start)
+    c->sum->forward += (double)call->flops;
+}
+
 static void count_call(struct counting *c, u32 i) {
   const struct timeline *t = c->timeline;
   const struct arithmetic *call = &t->arithmetic[i];
@@ -173,6 +212,7 @@ static void count_call(struct counting *c, u32 i) {
   c->looked_at[i] = call_is_looked_at(c, call);
   if (!c->looked_at[i])
     return;
+  count_forward(c, call);
   if (call->estimate)
     c->sum->estimated += (double)call->flops;
   else if (call->replay && !replay_content(t, call))
@@ -258,6 +298,8 @@ static void release(struct counting *c) {
 int flops_rank(struct analysis *a, const struct timeline *timeline) {
   struct counting c = {.a = a, .timeline = timeline, .sum = &a->ranks[timeline->rank].flops};
   int error = prepare(&c);
+  if (!error)
+    error = find_forward(&c);
   a->ranks[timeline->rank].graph_launches = timeline->graph_launches;
   a->ranks[timeline->rank].graph_launches_run = timeline->graph_launches_run;
   a->ranks[timeline->rank].graph_launches_open = timeline->graph_launches_open;
@@ -274,6 +316,7 @@ int flops_rank(struct analysis *a, const struct timeline *timeline) {
                           &(struct arithmetic_calls){c.ran, c.took, c.looked_at, c.replays});
   }
   release(&c);
+  arena_release(&c.scratch);
   return error;
 }
 
@@ -285,6 +328,8 @@ struct rank_flops flops_all(const struct analysis *a, bool only_products) {
       continue;
     all.flops += one->flops;
     all.estimated += one->estimated;
+    all.forward += one->forward;
+    all.forward_ranks += one->forward > 0;
     all.wall_ns += one->wall_ns;
     all.kernel_ns += one->kernel_ns;
     all.known_ns += one->known_ns;

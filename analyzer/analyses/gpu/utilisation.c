@@ -112,6 +112,31 @@ static void choose_peak(struct analysis *a, const struct rank_flops *all) {
       arena_printf(a->arena, "all matrix products that were seen are %s", precision_name(only));
 }
 
+/* A training step makes three times the arithmetic of its forward pass: backward has two products
+ * for each (Kaplan et al., 2020, 2.1); what is recomputed is no need of the model. Where products
+ * are not known, or attention is not told by its grid, it is a lower bound. */
+static double model_flops(struct analysis *a, const struct rank_flops *all) {
+  struct results *r = a->results;
+  const struct model *model = a->model;
+  if (!(all->forward > 0) || !all->steps || a->whole_run)
+    return NAN;
+  double seen = all->forward_ranks,
+         of = model->world_size > model->n_ranks ? model->world_size : model->n_ranks;
+  double coverage =
+      all->kernel_ns ? (double)(all->known_ns + all->estimated_ns) / (double)all->kernel_ns : NAN;
+  bool bound = all->unknown || all->captured || all->replays_unknown || all->replayed_flops > 0;
+  r->mfu_note = arena_printf(
+      a->arena, "estimated: three times the matrix products of the forward pass%s%s%s",
+      all->estimated > 0 ? " and its attention"
+                         : "; attention not called through cuBLAS is left out",
+      isnan(coverage)
+          ? ""
+          : arena_printf(a->arena, "; the arithmetic of %.0f %% of GPU compute time is known",
+                         100 * coverage),
+      bound ? "; a lower bound: not all products are known" : "");
+  return 3 * all->forward / all->steps * of / seen;
+}
+
 static void model_utilisation(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
   const struct analyse_options *o = a->options;
@@ -119,10 +144,16 @@ static void model_utilisation(struct analysis *a, const struct rank_flops *all) 
   r->flops_per_step = o->flops_per_step;
   if (isnan(r->flops_per_step) && !isnan(o->params) && !isnan(o->tokens_per_step))
     r->flops_per_step = 6 * o->params * o->tokens_per_step;
+  if (isnan(r->flops_per_step)) {
+    r->flops_per_step = model_flops(a, all);
+    r->flops_estimated = !isnan(r->flops_per_step);
+  }
   choose_peak(a, all);
   r->mfu_reason = r->peak_reason;
   if (isnan(r->flops_per_step))
-    r->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and --tokens-per-step";
+    r->mfu_reason =
+        "FLOPs per step not given, and no forward pass with matrix products was seen to "
+        "estimate them: --flops-per-step, or --params and --tokens-per-step";
   else if (!(r->step_mean_ms > 0))
     r->mfu_reason = "no steps were found";
   else if (!isnan(r->peak_flops))

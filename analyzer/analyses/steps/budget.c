@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "analyses/analysis.h"
+#include "analyses/thresholds.h"
 
-#define MAX_LINES 10
+#define MAX_LINES 12
 
 static void add_line(struct results *r, const char *name, double seconds, double recoverable) {
   r->budget[r->n_budget++] =
@@ -41,6 +42,18 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
   return sum;
 }
 
+/* Where it is known what the model needs: what that takes at the devices' peak, and the rest, of
+ * which so much could be had back as tuned jobs show. */
+static void add_compute(struct results *r, double seconds) {
+  double at_peak = r->mfu * r->wall_s;
+  if (!(at_peak > 0) || !(at_peak < seconds)) {
+    add_line(r, "compute", seconds, NAN);
+    return;
+  }
+  add_line(r, "compute, as at peak", at_peak, NAN);
+  add_line(r, "compute, beyond that", seconds - at_peak, fmax(0, seconds - at_peak / MFU_TUNED));
+}
+
 static void known_lines(struct results *r, const struct rank_summary *sum, double n) {
   double to_s = 1e-9 / n;
   i64 unsplit = sum->exposed_comm - sum->all.wait - sum->all.transfer;
@@ -49,7 +62,7 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
   i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
   i64 launch = sum->idle - sum->data_stall - other;
-  add_line(r, "compute", (double)sum->compute * to_s, NAN);
+  add_compute(r, (double)sum->compute * to_s);
   if (sum->has_input)
     add_line(r, "waiting for input", (double)sum->data_stall * to_s,
              (double)sum->data_stall * to_s);

@@ -59,6 +59,21 @@ static void free_traces(void *imported) {
   free(traces);
 }
 
+/* With --quick the events of the GPU may all lie behind the last that was read: exporters write
+ * them after those of the host. */
+static bool ends_before_gpu(const struct reading *reading, const struct kineto_trace *trace) {
+  u32 calls = 0;
+  for (u32 i = 0; i < trace->items.n; i++) {
+    u8 kind = trace->items.at[i].kind;
+    if (kind == KINETO_ITEM_KERNEL || kind == KINETO_ITEM_COPY || kind == KINETO_ITEM_FILL ||
+        kind == KINETO_ITEM_COLLECTIVE)
+      return false;
+    calls += kind == KINETO_ITEM_CALL;
+  }
+  return reading->import->options->quick && trace->events >= reading->import->options->quick &&
+         calls;
+}
+
 /* Keeps what could be read. */
 static int collect(struct reading *reading, struct kineto_traces *traces) {
   int error = 0;
@@ -71,6 +86,12 @@ static int collect(struct reading *reading, struct kineto_traces *traces) {
                          "%s has %llu events that are no proper JSON (trailing commas, NaN, bad "
                          "escapes); what they mean was taken, those without a time left out",
                          reading->inputs[i].path, (unsigned long long)odd);
+    if (!error && reading->errors[i] == 0 && ends_before_gpu(reading, &reading->traces[i]))
+      error =
+          model_note(reading->import->model,
+                     "%s: the first %llu events, of which --quick lets be read, hold NO GPU "
+                     "WORK: it comes later in the file; give --quick more, or leave it out",
+                     reading->inputs[i].path, (unsigned long long)reading->import->options->quick);
     if (!error && reading->errors[i])
       error = model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
   }

@@ -401,6 +401,8 @@ static const struct json_field budget_fields[] = {
     NUMBER(results, "residual_s", residual_s, "s", "wall_s less the sum of the lines"),
     NUMBER(results, "mfu", mfu, "fraction", "model FLOPs utilisation"),
     TEXT(results, "mfu_reason", mfu_reason, "why mfu is null"),
+    TEXT(results, "mfu_note", mfu_note,
+         "what an estimate of flops_per_step rests on; null where it was given"),
     NUMBER(results, "hfu", hfu, "fraction",
            "hardware FLOPs utilisation: the matrix products called, each against the peak of its "
            "precision; a lower bound of all"),
@@ -414,7 +416,8 @@ static const struct json_field budget_fields[] = {
            "of GPU compute time, that whose arithmetic is so estimated"),
     NUMBER(results, "product_flops", product_flops, "FLOP",
            "of the matrix products called, per step, all ranks seen together"),
-    NUMBER(results, "flops_per_step", flops_per_step, "FLOP", "of the whole job, as given"),
+    NUMBER(results, "flops_per_step", flops_per_step, "FLOP",
+           "of the whole job, as given, or as estimated"),
     NUMBER(results, "peak_flops", peak_flops, "FLOP/s",
            "of all devices together: what mfu is a share of"),
     TEXT(results, "peak_precision", peak_precision,

@@ -104,6 +104,8 @@ static void body(struct pen *pen, const struct results *results, const struct re
     pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s%speak of all devices %s",
                     results->peak_precision ? results->peak_precision : "",
                     results->peak_precision ? " " : "", flops(results->peak_flops, "FLOP/s").text);
+    if (results->mfu_note)
+      pen_item(pen, STYLE_DIM, VALUE_INDENT, results->mfu_note);
     if (results->peak_note)
       pen_item(pen, STYLE_DIM, VALUE_INDENT, results->peak_note);
   }

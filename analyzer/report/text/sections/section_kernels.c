@@ -2,7 +2,9 @@
  *
  * What ran on the GPUs: by kind of work, and the kernels that took most of the time.
  */
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +33,7 @@ static const char *unknown(const struct results *results) {
 
 struct kernel_row {
   const char *name, *category;
-  double count, ms, mean_ms, share, bar;
+  double count, ms, mean_ms, max_ms, share, bar;
   enum style style;
 };
 
@@ -63,26 +65,55 @@ static void put_categories(struct pen *pen, const struct results *results) {
   free(rows);
 }
 
+enum { TOLD_APART = 24 };
+
+/* What a row is called: where another is shortened alike, with what the whole names differ in. */
+static const char *name_of_row(const struct results *results, u32 n, u32 i, char *text,
+                               size_t bytes) {
+  const struct kernel_result *one = &results->kernels[i];
+  size_t same = 0;
+  bool alike = false;
+  for (u32 k = 0; k < n; k++) {
+    const struct kernel_result *other = &results->kernels[k];
+    size_t at = 0;
+    if (k == i || strcmp(one->shortened, other->shortened) != 0)
+      continue;
+    while (one->name[at] && one->name[at] == other->name[at])
+      at++;
+    alike = true;
+    same = at > same ? at : same;
+  }
+  if (!alike)
+    return one->shortened;
+  while (same && (isalnum((unsigned char)one->name[same - 1]) || one->name[same - 1] == '_'))
+    same--; /* from the beginning of the word */
+  snprintf(text, bytes, "…%.*s %s", TOLD_APART, one->name + same, one->shortened);
+  return text;
+}
+
 static void put_kernels(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
       {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 3, 8},
       {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 1, 0},
       {"mean", COLUMN_DURATION, offsetof(struct kernel_row, mean_ms), 2, 0},
+      {"longest", COLUMN_DURATION, offsetof(struct kernel_row, max_ms), 4, 0},
       {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
       {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
                                      false};
   struct kernel_row rows[KERNELS_SHOWN];
+  char names[KERNELS_SHOWN][256];
   u32 n = results->n_kernels < KERNELS_SHOWN ? results->n_kernels : KERNELS_SHOWN;
   for (u32 i = 0; i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
-    rows[i] = (struct kernel_row){.name = one->shortened,
+    rows[i] = (struct kernel_row){.name = name_of_row(results, n, i, names[i], sizeof(names[i])),
                                   .category = one->category,
                                   .count = one->count,
                                   .ms = one->sum_ms,
                                   .mean_ms = one->mean_ms,
+                                  .max_ms = one->max_ms,
                                   .share = one->share};
   }
   table_print(pen, &table, rows, n, TEXT_INDENT);
