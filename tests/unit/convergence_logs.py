@@ -121,6 +121,28 @@ class Logs(unittest.TestCase):
         self.check("starting\n" + "".join(f"loss={l}\n" for _, l, _, _ in rows), "anything", steps=(0, 1, 2),
                    norm=False, rate=False, given=True)
 
+    def test_a_folder_of_pytscope(self):
+        """As RunStore of pytscope 0.2 writes it: rank<k>/run.json and steps.jsonl."""
+        losses = falling(60)
+        losses[40:] = [math.nan] * 20
+        for rank in range(2):
+            folder = os.path.join(self.folder.name, f"rank{rank}")
+            os.makedirs(folder)
+            with open(os.path.join(folder, "run.json"), "w", encoding="utf-8") as file:
+                json.dump({"name": "test", "distributed": True}, file, indent=2)
+            with open(os.path.join(folder, "steps.jsonl"), "w", encoding="utf-8") as file:
+                for i, loss in enumerate(losses):
+                    record = {"step": i, "timestamp": 1.7e9 + i, "phases": {"data": 0.01, "forward": 0.1},
+                              "scalars": {"loss": loss, "grad_norm": 1.0}, "memory": {"peak": 1e9}}
+                    file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        document = self.report(self.folder.name)
+        rows = {row["role"]: row for row in document["convergence"]["series"]}
+        self.assertEqual((rows["loss"]["name"], rows["loss"]["values"]), ("loss", 60))
+        self.assertEqual(rows["loss"]["first_not_finite"], 40)
+        self.assertIn("gradient norm", rows)
+        self.assertIn("CONVERGENCE.DIVERGED", self.ids(document))
+        self.assertEqual(document["verdict"], "critical")
+
     def test_a_loss_that_does_not_fall(self):
         rng = random.Random(3)
         rises = [2 * (1 + 0.22 * i / 299) + rng.gauss(0, 0.02) for i in range(300)]

@@ -117,6 +117,12 @@ static int take_named(struct scalar_log *log, const struct value *object, u64 st
   return 0;
 }
 
+/* An object that only holds the values of a step, as pytscope's steps.jsonl has it: their names are
+ * their own. */
+static bool only_holds_values(const char *key) {
+  return strcmp(key, "scalars") == 0;
+}
+
 /* The values of an object and of those in it, one level down. */
 static int take_object(struct scalar_log *log, const struct value *object, const char *prefix,
                        u64 step) {
@@ -130,7 +136,7 @@ static int take_object(struct scalar_log *log, const struct value *object, const
     if (!key || snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", key) >= MOST_KEY)
       continue;
     if (is_value(scalar_role_of(name)) && number_of(item, &number))
-      error = add(log, name, number, step);
+      error = add(log, only_holds_values(prefix) ? key : name, number, step);
     else if (item && item->kind == VALUE_DICT && !*prefix)
       error = take_object(log, item, key, step);
   }
