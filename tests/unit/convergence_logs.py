@@ -138,7 +138,7 @@ class Logs(unittest.TestCase):
         document = self.report(self.folder.name)
         rows = {row["role"]: row for row in document["convergence"]["series"]}
         self.assertEqual((rows["loss"]["name"], rows["loss"]["values"]), ("loss", 60))
-        self.assertEqual(rows["loss"]["first_not_finite"], 40)
+        self.assertEqual(rows["loss"]["not_finite"], 20)
         self.assertIn("gradient norm", rows)
         self.assertIn("CONVERGENCE.DIVERGED", self.ids(document))
         self.assertEqual(document["verdict"], "critical")

@@ -135,8 +135,9 @@ static int take_object(struct scalar_log *log, const struct value *object, const
     double number;
     if (!key || snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", key) >= MOST_KEY)
       continue;
-    if (is_value(scalar_role_of(name)) && number_of(item, &number))
-      error = add(log, only_holds_values(prefix) ? key : name, number, step);
+    const char *called = only_holds_values(prefix) ? key : name;
+    if (is_value(scalar_role_of(called)) && number_of(item, &number))
+      error = add(log, called, number, step);
     else if (item && item->kind == VALUE_DICT && !*prefix)
       error = take_object(log, item, key, step);
   }
