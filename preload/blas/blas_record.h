@@ -13,9 +13,8 @@
 
 /* The product in progress on this thread. */
 struct product {
-  const char *frame; /* of its wrapper, NULL if there is none; as in tscope_enter(), a frame above
-                        it proves that it is gone */
-  u32 timed;         /* number of the pair of events around it, 0 if there is none */
+  const struct tscope_guard *guard; /* its wrapper's, NULL if there is none */
+  u32 timed;                        /* number of the pair of events around it, 0 if there is none */
 };
 extern __thread struct product product_now __attribute__((tls_model("initial-exec")));
 

@@ -24,11 +24,12 @@ __thread struct product product_now __attribute__((tls_model("initial-exec")));
 
 #define BLAS_WRAPPER_BODY(way_, name_, type, params, args, failure, recorder, what)                \
   {                                                                                                \
-    const char *frame = TSCOPE_FRAME();                                                            \
+    struct tscope_guard product_guard;                                                             \
     type(*real) params = TSCOPE_REAL(name_, way_);                                                 \
     if (TSCOPE_UNLIKELY(!real))                                                                    \
       return failure;                                                                              \
-    if (product_now.frame && frame < product_now.frame)                                            \
+    if (TSCOPE_UNLIKELY(product_now.guard != NULL) &&                                              \
+        tscope_guard_holds(tscope_self, product_now.guard, TSCOPE_FRAME()))                        \
       return real args;                                                                            \
     struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
     if (TSCOPE_UNLIKELY(!thread))                                                                  \
@@ -37,13 +38,14 @@ __thread struct product product_now __attribute__((tls_model("initial-exec")));
     thread->real = (const void *)real;                                                             \
     struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
     struct event_pair *pair = NULL;                                                                \
-    product_now = (struct product){.frame = frame};                                                \
+    tscope_guard_set(&product_guard, TSCOPE_RETURN_PLACE());                                       \
+    product_now = (struct product){.guard = &product_guard};                                       \
     if (TSCOPE_UNLIKELY(__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))                   \
       pair = product_pair_begin(thread, recorder##_stream(&call));                                 \
     captured_kernels_watch();                                                                      \
     tscope_leave(thread);                                                                          \
     type result = real args;                                                                       \
-    product_now.frame = NULL;                                                                      \
+    product_now.guard = NULL;                                                                      \
     captured_kernels_watched();                                                                    \
     thread = tscope_enter(TSCOPE_QUIET);                                                           \
     if (TSCOPE_UNLIKELY(pair != NULL))                                                             \

@@ -2,6 +2,7 @@
 #include "cuda/gpu_facts.h"
 
 #include <cuda_runtime_api.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,6 +110,8 @@ int gpu_facts_runtime_version(const struct tscope_thread *thread) {
   static struct tscope_symbol symbols[] =
       TSCOPE_QUESTION("cudaRuntimeGetVersion", tscope_cuda_sonames);
   cudaError_t (*get_version)(int *) = tscope_ask(symbols, thread);
-  int version;
-  return get_version && get_version(&version) == cudaSuccess ? version : 0;
+  int version, saved = errno;
+  bool known = get_version && get_version(&version) == cudaSuccess;
+  errno = saved;
+  return known ? version : 0;
 }

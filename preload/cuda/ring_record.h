@@ -31,11 +31,4 @@ static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
     }                                                                                              \
   } while (0)
 
-/* What calls on a stream have in common: when, and on which stream. */
-struct stream_call {
-  u64 start;
-  cudaStream_t stream;
-  enum tscope_default_stream default_stream;
-};
-
 #endif

@@ -17,34 +17,15 @@ static inline const void *driver_function(const void *handle) {
 }
 
 enum { driver_launch_config_wakes = TSCOPE_WAKES };
-struct driver_launch_config_call {
-  u64 start;
-  const CUlaunchConfig *config;
-  const void *function;
-  enum tscope_default_stream default_stream;
-};
-HOT struct driver_launch_config_call
-driver_launch_config_begin(struct tscope_thread *thread, enum tscope_default_stream default_stream,
-                           const CUlaunchConfig *config, CUfunction function) {
-  gpu_clock_start_once(thread);
-  return (struct driver_launch_config_call){tscope_ticks(), config, driver_function(function),
-                                            default_stream};
-}
-HOT void driver_launch_config_end(struct tscope_thread *thread,
-                                  const struct driver_launch_config_call *call,
-                                  cudaError_t result) {
+HOT void record_driver_launch_config(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                     enum tscope_default_stream default_stream,
+                                     const CUlaunchConfig *config, CUfunction function) {
   if (TSCOPE_UNLIKELY(result != cudaSuccess))
     return;
-  const CUlaunchConfig *config = call->config;
-  launch_end(
-      thread,
-      &(struct launch_call){.start = call->start,
-                            .function = call->function,
-                            .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-                            .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-                            .stream = config->hStream,
-                            .default_stream = call->default_stream},
-      result);
+  dim3 grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  dim3 block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  record_launch(thread, start, result, default_stream, driver_function(function), grid, block,
+                config->hStream);
 }
 
 /* Copies of the driver's that are said in a struct: by where memory is. */
@@ -66,27 +47,16 @@ COPY_BY_STRUCT(driver_copy_3d, CUDA_MEMCPY3D,
 COPY_BY_STRUCT(driver_copy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_COPY_P2P,
                copy->WidthInBytes * copy->Height * copy->Depth)
 
-/* mapping: ranges of addresses, and physical memory that is mapped there. */
+/* mapping: ranges of addresses, and physical memory that is mapped there. `address` is the job's
+ * variable, or the parameter. */
 enum { mapping_wakes = TSCOPE_QUIET };
-struct mapping_call {
-  u64 start;
-  const CUdeviceptr *address; /* the job's variable, or the parameter */
-  u64 bytes, memory;
-  u16 what;
-};
-static inline struct mapping_call mapping_begin(struct tscope_thread *thread,
-                                                enum tscope_mapping what,
-                                                const CUdeviceptr *address, size_t bytes,
-                                                u64 memory) {
-  (void)thread;
-  return (struct mapping_call){tscope_ticks(), address, bytes, memory, (u16)what};
-}
-static inline void mapping_end(struct tscope_thread *thread, const struct mapping_call *call,
-                               cudaError_t result) {
-  u64 dur = elapsed(thread, call->start);
-  u64 address = result == cudaSuccess || call->what != TSCOPE_MAPPING_RESERVE ? *call->address : 0;
-  DETAIL(MAPPING, mapping, call->start, dur, call->what, .result = (u32)result, .address = address,
-         .bytes = call->bytes, .memory = call->memory);
+static inline void record_mapping(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                  enum tscope_mapping what, const CUdeviceptr *address,
+                                  size_t bytes, u64 memory) {
+  u64 dur = elapsed(thread, start);
+  u64 at = result == cudaSuccess || what != TSCOPE_MAPPING_RESERVE ? *address : 0;
+  DETAIL(MAPPING, mapping, start, dur, (u16)what, .result = (u32)result, .address = at,
+         .bytes = bytes, .memory = memory);
 }
 
 #endif

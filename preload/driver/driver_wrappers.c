@@ -8,27 +8,22 @@
 #include "driver/driver_symbols.h"
 #include "hooks/wrapper.h"
 
-#define WRAPPER(name_, type, params, args, failure, recorder, what, entered)                       \
+/* What is open while the call is in progress: a hook of its own, or one that lets kernels inside it
+ * be recorded, which is not to be left here. */
+#define ENTERED(wakes, inside)                                                                     \
+  !driver_is_wanted()                          ? NULL                                              \
+  : (thread = tscope_enter((enum tscope_wake)wakes)) ? thread                                      \
+                                               : (outermost = false, (inside))
+
+#define WRAPPER(name_, type, params, args, failure, recorder, what, inside)                        \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
   TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
-    type(*real) params =                                                                           \
-        tscope_resolve(&driver_symbols[DRIVER_##name_], __builtin_return_address(0));              \
-    if (TSCOPE_UNLIKELY(!real))                                                                    \
-      return failure;                                                                              \
-    if (TSCOPE_UNLIKELY(!driver_is_wanted()))                                                      \
-      return real args;                                                                            \
-    struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
-    const bool outermost = thread != NULL;                                                         \
-    if (!outermost)                                                                                \
-      thread = entered;                                                                            \
-    if (!thread)                                                                                   \
-      return real args;                                                                            \
-    struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
-    type result = real args;                                                                       \
-    recorder##_end(thread, &call, (cudaError_t)result);                                            \
-    if (outermost)                                                                                 \
-      tscope_leave(thread);                                                                        \
-    return result;                                                                                 \
+    bool outermost = true;                                                                         \
+    TSCOPE_WRAPPER_BODY(                                                                           \
+        tscope_resolve(&driver_symbols[DRIVER_##name_], __builtin_return_address(0)),              \
+        ENTERED(recorder##_wakes, inside), TSCOPE_BEFORE_CALL(recorder##_wakes),                   \
+        if (outermost) tscope_leave(thread), type, cudaError_t, params, args, failure, recorder,   \
+        what)                                                                                      \
   }
 
 #define HOOK(name, since, type, params, args, failure, recorder, what)                             \

@@ -7,9 +7,17 @@
  *
  * The line's recorder R must be visible as
  *
- *   enum tscope_wake R_wakes                        whether the call may wake a dormant process
- *   struct R_call R_begin(thread, what...)          before the real call
- *   void R_end(thread, struct R_call *, result)     after it; must preserve errno
+ *   enum tscope_wake R_wakes                         whether the call may wake a dormant process
+ *   void record_R(thread, start, result, what...)    after the real call; must preserve errno
+ *
+ * A recorder that must look before the real call says so:
+ *
+ *   #define TSCOPE_LOOKS_FIRST_R ~, BEFORE           it has nothing to do after the call:
+ *   void record_R(thread, start, what...)
+ *
+ *   #define TSCOPE_LOOKS_FIRST_R ~, AROUND           it has something to do on both sides:
+ *   struct R_call R_begin(thread, what...)
+ *   void R_end(thread, struct R_call *, result)
  *
  * The wrapper's C name is tscope_hook_<name>; only its assembler name is the API's, so that it
  * cannot clash with the prototype in whatever version of the header is installed. A second one,
@@ -34,30 +42,66 @@
 #define TSCOPE_REAL(name_, way)                                                                    \
   tscope_resolve_copy(&tscope_symbols_##name_[way], __builtin_return_address(0))
 
+/* The real call and its recorder. Declares `result`; `real` and `thread` are there. */
+#define TSCOPE_SECOND(first, second, ...) second
+#define TSCOPE_SHAPE(...) TSCOPE_SECOND(__VA_ARGS__, AFTER, ~)
+#define TSCOPE_JOIN_(a, b) a##b
+#define TSCOPE_JOIN(a, b) TSCOPE_JOIN_(a, b)
+#define TSCOPE_RECORDED(type, as, args, recorder, what)                                            \
+  TSCOPE_JOIN(TSCOPE_RECORDED_, TSCOPE_SHAPE(TSCOPE_LOOKS_FIRST_##recorder))                       \
+  (type, as, args, recorder, what)
+
+#define TSCOPE_RECORDED_AFTER(type, as, args, recorder, what)                                      \
+  const u64 start_ = tscope_ticks();                                                               \
+  type result = real args;                                                                         \
+  record_##recorder(thread, start_, (as)result TSCOPE_MORE what);
+
+#define TSCOPE_RECORDED_BEFORE(type, as, args, recorder, what)                                     \
+  record_##recorder(thread, tscope_ticks() TSCOPE_MORE what);                                      \
+  type result = real args;
+
+#define TSCOPE_RECORDED_AROUND(type, as, args, recorder, what)                                     \
+  struct recorder##_call call_ = recorder##_begin(thread TSCOPE_MORE what);                        \
+  type result = real args;                                                                         \
+  recorder##_end(thread, &call_, (as)result);
+
+/* The whole wrapper. `entered` gives the thread's state, NULL where the call is only passed on;
+ * `first` is done before the recorder; `left` when it is done. */
+#define TSCOPE_WRAPPER_BODY(found, entered, first, left, type, as, params, args, failure,          \
+                            recorder, what)                                                        \
+  {                                                                                                \
+    type(*real) params = found;                                                                    \
+    if (TSCOPE_UNLIKELY(!real))                                                                    \
+      return failure;                                                                              \
+    struct tscope_thread *thread = entered;                                                        \
+    if (TSCOPE_UNLIKELY(!thread))                                                                  \
+      return real args;                                                                            \
+    first;                                                                                         \
+    TSCOPE_RECORDED(type, as, args, recorder, what)                                                \
+    left;                                                                                          \
+    return result;                                                                                 \
+  }
+
+/* Which function a call that is in progress goes on to, for questions about its handles. */
+#define TSCOPE_NOTE_WAY(way_) (thread->way = (way_), thread->real = (const void *)real)
+
+#define TSCOPE_WAY_BODY(way_, name_, type, params, args, failure, recorder, what)                  \
+  TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, way_), tscope_enter((enum tscope_wake)recorder##_wakes),  \
+                      (TSCOPE_NOTE_WAY(way_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
+                      tscope_leave(thread), type, type, params, args, failure, recorder, what)
+
 #define TSCOPE_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)        \
   TSCOPE_WAYS_TO(name_, sonames_)                                                                  \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_WRAPPER_BODY(                               \
+  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_WAY_BODY(                                   \
       TSCOPE_LINKED, name_, type, params, args, failure, recorder, what)                           \
   TSCOPE_HIDDEN type tscope_found_##name_ params;                                                  \
-  type tscope_found_##name_ params TSCOPE_WRAPPER_BODY(TSCOPE_FOUND, name_, type, params, args,    \
-                                                       failure, recorder, what)
+  type tscope_found_##name_ params TSCOPE_WAY_BODY(TSCOPE_FOUND, name_, type, params, args,        \
+                                                   failure, recorder, what)
 
-#define TSCOPE_WRAPPER_BODY(way_, name_, type, params, args, failure, recorder, what)              \
-  {                                                                                                \
-    type(*real) params = TSCOPE_REAL(name_, way_);                                                 \
-    if (TSCOPE_UNLIKELY(!real))                                                                    \
-      return failure;                                                                              \
-    struct tscope_thread *thread = tscope_enter((enum tscope_wake)recorder##_wakes);               \
-    if (TSCOPE_UNLIKELY(!thread))                                                                  \
-      return real args;                                                                            \
-    thread->way = (way_);                                                                          \
-    thread->real = (const void *)real;                                                             \
-    struct recorder##_call call = recorder##_begin(thread TSCOPE_MORE what);                       \
-    type result = real args;                                                                       \
-    recorder##_end(thread, &call, result);                                                         \
-    tscope_leave(thread);                                                                          \
-    return result;                                                                                 \
-  }
+/* What a family does on the way into every hook; it may define another one before its wrappers. */
+#ifndef TSCOPE_BEFORE_CALL
+#define TSCOPE_BEFORE_CALL(wakes) (void)0
+#endif
 
 #endif

@@ -199,14 +199,8 @@ void collective_end(struct tscope_thread *thread, struct collective_call *call,
   thread->launches_inside = false;
 }
 
-struct nccl_group_start_call nccl_group_start_begin(struct tscope_thread *thread) {
-  (void)thread;
-  return (struct nccl_group_start_call){0};
-}
-
-void nccl_group_start_end(struct tscope_thread *thread, struct nccl_group_start_call *call,
-                          ncclResult_t result) {
-  (void)call;
+void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult_t result) {
+  (void)start;
   if (nccl_accepted(result))
     nccl_thread(thread)->depth++;
 }

@@ -149,19 +149,14 @@ void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, nc
   delivered(thread, &call->birth, result);
 }
 
-struct comm_ready_call comm_ready_begin(struct tscope_thread *thread, ncclComm_t comm,
-                                        const ncclResult_t *state) {
-  (void)thread;
-  return (struct comm_ready_call){.comm = comm, .state = state};
-}
-
-void comm_ready_end(struct tscope_thread *thread, struct comm_ready_call *call,
-                    ncclResult_t result) {
-  if (result != ncclSuccess || !call->state || *call->state != ncclSuccess)
+void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
+                       ncclComm_t comm, const ncclResult_t *state) {
+  (void)start;
+  if (result != ncclSuccess || !state || *state != ncclSuccess)
     return;
-  communicator_ready(thread, call->comm);
+  communicator_ready(thread, comm);
   if (TSCOPE_UNLIKELY(nccl_thread(thread)->n_held))
-    nccl_held_end(nccl_thread(thread), communicator_number(call->comm), true);
+    nccl_held_end(nccl_thread(thread), communicator_number(comm), true);
 }
 
 struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,

@@ -85,6 +85,7 @@ struct nccl_span {
 
 /* collective: every collective and point-to-point call. `bytes` is count times element size, with
  * count in the sense that the function itself gives it. */
+#define TSCOPE_LOOKS_FIRST_collective ~, AROUND
 enum { collective_wakes = TSCOPE_WAKES };
 struct collective_call {
   struct nccl_span span;
@@ -99,6 +100,7 @@ void collective_end(struct tscope_thread *thread, struct collective_call *call,
 
 /* one_sided: what a rank does with another's memory. Its order among such calls is not the same on
  * both ranks, so it has no sequence number and is matched with nothing. */
+#define TSCOPE_LOOKS_FIRST_one_sided ~, AROUND
 enum { one_sided_wakes = TSCOPE_WAKES };
 struct one_sided_call {
   struct nccl_span span;
@@ -109,13 +111,9 @@ struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_
 void one_sided_end(struct tscope_thread *thread, struct one_sided_call *call, ncclResult_t result);
 
 enum { nccl_group_start_wakes = TSCOPE_WAKES };
-struct nccl_group_start_call {
-  char none;
-};
-struct nccl_group_start_call nccl_group_start_begin(struct tscope_thread *thread);
-void nccl_group_start_end(struct tscope_thread *thread, struct nccl_group_start_call *call,
-                          ncclResult_t result);
+void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult_t result);
 
+#define TSCOPE_LOOKS_FIRST_nccl_group_end ~, AROUND
 enum { nccl_group_end_wakes = TSCOPE_QUIET };
 struct nccl_group_end_call {
   struct nccl_span span;
@@ -125,6 +123,7 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
                         ncclResult_t result);
 
 /* nccl_group_simulate: ends the group as well, but nothing of it is launched. */
+#define TSCOPE_LOOKS_FIRST_nccl_group_simulate ~, AROUND
 enum { nccl_group_simulate_wakes = TSCOPE_QUIET };
 struct nccl_group_simulate_call {
   struct nccl_span span;
@@ -134,6 +133,7 @@ void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_sim
                              ncclResult_t result);
 
 /* comm_init and its kin: calls that make communicators. */
+#define TSCOPE_LOOKS_FIRST_comm_init ~, AROUND
 enum { comm_init_wakes = TSCOPE_WAKES };
 struct comm_init_call {
   struct birth birth;
@@ -142,6 +142,7 @@ struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *
                                       int rank, const ncclUniqueId *ids, int n_ids);
 void comm_init_end(struct tscope_thread *thread, struct comm_init_call *call, ncclResult_t result);
 
+#define TSCOPE_LOOKS_FIRST_comm_init_all ~, AROUND
 enum { comm_init_all_wakes = TSCOPE_WAKES };
 struct comm_init_all_call {
   ncclComm_t *comms;
@@ -154,6 +155,8 @@ struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, nccl
 void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *call,
                        ncclResult_t result);
 
+#define TSCOPE_LOOKS_FIRST_comm_split ~, AROUND
+#define TSCOPE_LOOKS_FIRST_comm_shrink ~, AROUND
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
 struct comm_split_call {
   struct birth birth;
@@ -172,6 +175,7 @@ void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call
 
 /* comm_grow: a communicator with further ranks. Its old members know who they were, its new ones an
  * id, and nobody but its root both: its identity is not known. */
+#define TSCOPE_LOOKS_FIRST_comm_grow ~, AROUND
 enum { comm_grow_wakes = TSCOPE_WAKES };
 struct comm_grow_call {
   struct birth birth;
@@ -182,15 +186,10 @@ void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, nc
 
 /* comm_ready: the job asks whether what it started on a communicator is done. */
 enum { comm_ready_wakes = TSCOPE_QUIET };
-struct comm_ready_call {
-  ncclComm_t comm;
-  const ncclResult_t *state;
-};
-struct comm_ready_call comm_ready_begin(struct tscope_thread *thread, ncclComm_t comm,
-                                        const ncclResult_t *state);
-void comm_ready_end(struct tscope_thread *thread, struct comm_ready_call *call,
-                    ncclResult_t result);
+void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
+                       ncclComm_t comm, const ncclResult_t *state);
 
+#define TSCOPE_LOOKS_FIRST_comm_end ~, AROUND
 enum { comm_end_wakes = TSCOPE_QUIET };
 struct comm_end_call {
   u64 start;

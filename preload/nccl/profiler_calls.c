@@ -99,22 +99,23 @@ static struct profiler_channel channels[CHANNELS];
 
 /* NCCL calls us from within hooked calls, where tscope_enter() has nobody record a second time, and
  * from threads of its own. No reservation is open while a hook's real function runs. */
-static struct tscope_thread *thread_here(bool *entered) {
+static struct tscope_thread *thread_here(bool *entered, struct tscope_guard *guard) {
   struct tscope_thread *thread = tscope_self;
   *entered = !thread;
   if (thread)
     return tscope_is_live() ? thread : NULL;
-  return tscope_enter(TSCOPE_QUIET);
+  return tscope_enter_for(TSCOPE_QUIET, guard);
 }
 
 struct profiler_span *profiler_call_started(struct profiler_comm *comm, struct profiler_call call,
                                             bool timed) {
   static u32 next;
   bool entered;
+  struct tscope_guard guard;
   join(comm, &call);
   if (call.op >= TSCOPE_OP_SEND && call.seq == TSCOPE_UNKNOWN && !call.captured)
     return NULL;
-  struct tscope_thread *thread = thread_here(&entered);
+  struct tscope_thread *thread = thread_here(&entered, &guard);
   if (!thread)
     return NULL;
   struct profiler_span *span = &spans[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % SPANS];

@@ -90,8 +90,8 @@ static void end(void) {
   bool quiet = tscope_ticker_stop();
   struct tscope_thread *thread = quiet ? tscope_thread_here() : NULL;
   if (thread) {
-    const void *guard = thread->guard;
-    thread->guard = (const void *)UINTPTR_MAX;
+    const struct tscope_guard *guard = thread->guard;
+    thread->guard = TSCOPE_GUARD_ALWAYS;
     for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
       if (tscope_families[i] && tscope_families[i]->end)
         tscope_families[i]->end(thread);
@@ -112,7 +112,7 @@ void tscope_register_end(void) {
 }
 
 static void wake_families(struct tscope_thread *thread) {
-  thread->guard = (const void *)UINTPTR_MAX;
+  thread->guard = TSCOPE_GUARD_ALWAYS;
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
     if (tscope_families[i] && tscope_families[i]->wake)
       tscope_families[i]->wake(thread);
@@ -167,13 +167,14 @@ static bool awake(enum tscope_wake wakes) {
   return now;
 }
 
-struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const void *frame) {
+struct tscope_thread *tscope_enter_slow(enum tscope_wake wakes, const struct tscope_guard *guard,
+                                        const char *frame) {
   int saved = errno;
   struct tscope_thread *thread = awake(wakes) ? tscope_thread_here() : NULL;
-  if (thread && thread->guard && (const char *)frame < (const char *)thread->guard)
+  if (thread && thread->guard && tscope_guard_holds(thread, thread->guard, frame))
     thread = NULL;
   if (thread) {
-    thread->guard = frame;
+    thread->guard = guard;
     thread->launches_inside = false;
   }
   errno = saved;

@@ -14,6 +14,7 @@
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
+#include "record/stack.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
 
@@ -106,11 +107,18 @@ static void work(struct worker *worker, void (*between)(void), void (*every)(u64
 }
 
 /* Anchors come every second at first, so that a short run can be aligned, later every ten. */
-static void write_totals(u64 tick, void *nothing) {
-  (void)nothing;
+static void write_totals(u64 tick) {
   const u64 first = 60 * TICKS_PER_SECOND, later = 10 * TICKS_PER_SECOND;
   if (tick % (tick <= first ? TICKS_PER_SECOND : later) == 0)
     tscope_totals_write();
+}
+
+static void tick_helper(u64 tick, void *nothing) {
+  (void)nothing;
+  tscope_supply_touch();
+  if (tick <= TICKS_PER_SECOND || tick % TICKS_PER_SECOND == 0)
+    tscope_stacks_find();
+  write_totals(tick);
 }
 
 /* Whether the process is awake now, and the thread that waits for it has learned so. */
@@ -136,7 +144,7 @@ static void *run_helper(void *nothing) {
     return NULL;
   tscope_totals_measure_hook();
   tscope_totals_write();
-  work(&helper, tscope_supply_refill, write_totals, NULL);
+  work(&helper, tscope_supply_refill, tick_helper, NULL);
   return NULL;
 }
 
@@ -155,7 +163,7 @@ static void *run_ticker(void *nothing) {
   prctl(PR_SET_NAME, "tscope-ticker");
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
-    thread->guard = (const void *)UINTPTR_MAX;
+    thread->guard = TSCOPE_GUARD_ALWAYS;
   work(&ticker, NULL, tick_families, thread);
   return NULL;
 }

@@ -8,6 +8,7 @@
 #include "process/lock.h"
 #include "process/workers.h"
 #include "record/process_trace.h"
+#include "record/thread.h"
 
 struct tscope_supply tscope_supply;
 
@@ -165,6 +166,45 @@ void tscope_supply_refill(void) {
     more = refill();
     tscope_unlock(&growing);
   } while (more);
+}
+
+/* The chunks that a thread is filling, from where they are filled to. Those that nobody has written
+ * into since the last time are left alone, so that an idle job writes nothing to the disk. Returns
+ * whether there are others. */
+static bool touch_filling(struct tscope_thread *thread) {
+  bool busy = false;
+  for (size_t i = 0; i < sizeof thread->filling / sizeof *thread->filling; i++) {
+    u32 number = __atomic_load_n(&thread->filling[i], __ATOMIC_ACQUIRE);
+    if (!number)
+      continue;
+    u32 bytes = (u32)__atomic_load_n(&tscope_store_chunk(number - 1)->committed, __ATOMIC_RELAXED);
+    if (thread->touched[i].chunk == number && thread->touched[i].bytes == bytes)
+      continue;
+    busy = true;
+    tscope_store_touch(number - 1, bytes, TSCOPE_CHUNK_BYTES);
+    thread->touched[i].chunk = number;
+    thread->touched[i].bytes = bytes;
+  }
+  return busy;
+}
+
+/* The chunks that will be used again before the next time, as far as the last time tells. */
+static void touch_filled(void) {
+  static u32 last;
+  struct tscope_queue *queue = &tscope_supply.filled;
+  u32 head = load(&queue->head), end = head + 2 * (head - last) + 2, number;
+  for (u32 at = head; at != end && tscope_queue_peek(queue, at, &number); at++)
+    tscope_store_touch(number, 0, TSCOPE_CHUNK_BYTES);
+  last = head;
+}
+
+void tscope_supply_touch(void) {
+  bool busy = false;
+  for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before)
+    busy |= touch_filling(thread);
+  if (busy && (load(&tscope_supply.detail_used) == tscope_supply.detail_max ||
+               __atomic_load_n(&tscope_store.full, __ATOMIC_RELAXED)))
+    touch_filled();
 }
 
 /* What is taken out of the queue here is in nobody's hands; what a thread took just before stays in

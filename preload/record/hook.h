@@ -59,8 +59,26 @@ struct tscope_writer {
   u8 shift; /* what makes the clock's readings its units */
 };
 
+/* Lies in the frame of the outermost hook in progress, and can be seen to be overwritten once that
+ * frame is gone. */
+struct tscope_guard {
+  u64 check;
+  const void *const *place; /* of the return address of the hook's function */
+  const void *returns_to;
+};
+
+/* Of a thread none of whose calls is recorded. */
+#define TSCOPE_GUARD_ALWAYS ((const struct tscope_guard *)UINTPTR_MAX)
+
+/* A thread's own stack, as far as it is known: `high` is NULL until it is. */
+struct tscope_stack {
+  const char *low, *high;
+  const char *at;  /* an address in it */
+  const void *top; /* what lies right above it, but for the first thread's */
+};
+
 struct tscope_thread {
-  const void *guard; /* frame of the outermost hook in progress; see tscope_enter() */
+  const struct tscope_guard *guard; /* NULL: no hook is in progress; see tscope_guard_holds() */
   u32 tick_shift;
   u32 number;
   struct tscope_writer detail;
@@ -72,7 +90,13 @@ struct tscope_thread {
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
   u32 chunks[2];   /* chunks begun so far, spine and detail */
   struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
+  u32 filling[4]; /* 1 + number of the chunk that each writer fills, 0 for none */
+  struct {
+    u32 chunk, bytes;
+  } touched[4]; /* what the helper last saw of those */
   void *family[8];               /* per-family memory, made at thread set-up; see families.h */
+  struct tscope_stack stack;
+  struct tscope_thread *before;  /* the one set up before it, whose seat stays */
 } __attribute__((aligned(64)));
 
 /* One page that the kernel wipes in every fork child, however the child was made: `on` reads 0
@@ -109,31 +133,65 @@ static inline bool tscope_is_live(void) {
   return __atomic_load_n(&__atomic_load_n(&tscope_live, __ATOMIC_RELAXED)->on, __ATOMIC_RELAXED);
 }
 
-/* Sets up the process and the thread where that is due. NULL when recording is not possible;
- * errno is preserved. */
-struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const void *frame);
 
 /* Where the caller's stack ended when it called the function that this is written in: the same for
  * all that one function calls, and lower for what those call. (The frame address is not that: it
  * lies a frame's size lower on aarch64.) */
 #define TSCOPE_FRAME() ((const char *)__builtin_dwarf_cfa())
 
-/* The thread's state, or NULL when the caller must only forward the call. The guard holds the
- * frame of the outermost hook, so that a call made by a hooked library from inside a
- * hooked call is not recorded twice, and so that a longjmp or an exception over a hook leaves no
- * stale guard: a frame above the guarded one proves that the guarded one is gone. */
+/* Where the return address lies of the function that this is written in. */
+#if defined(__x86_64__)
+#define TSCOPE_RETURN_PLACE() ((const void *const *)(const void *)TSCOPE_FRAME() - 1)
+#else
+#define TSCOPE_RETURN_PLACE() ((const void *const *)__builtin_frame_address(0) + 1)
+#endif
+
+static inline u64 tscope_guard_check(const struct tscope_guard *guard) {
+  return (u64)(uintptr_t)guard ^ (u64)(uintptr_t)guard->place ^ (u64)(uintptr_t)guard->returns_to ^
+         0x7473636f70650a5eull;
+}
+
+__attribute__((always_inline)) static inline void tscope_guard_set(struct tscope_guard *guard,
+                                                                   const void *const *place) {
+  guard->place = place;
+  guard->returns_to = *place;
+  guard->check = tscope_guard_check(guard);
+}
+
+/* Whether the hook of a guard is still in progress, as seen from a hook at `frame`. */
+bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_guard *guard,
+                        const char *frame);
+
+/* Sets up the process and the thread where that is due. NULL when recording is not possible;
+ * errno is preserved. */
+struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const struct tscope_guard *guard,
+                                        const char *frame);
+
+/* The thread's state, or NULL when the caller must only forward the call; to be left with
+ * tscope_leave() in the same block. The guard says which hook is in progress, so that a call made by a hooked library from inside a hooked call is not recorded
+ * twice, nor one by a signal handler that came in between. Of a hook that was left by a longjmp or an
+ * exception it proves nothing any more: see tscope_guard_holds(). */
+#define tscope_enter(wake)                                                                         \
+  tscope_enter_guarded((wake), &(struct tscope_guard){0}, TSCOPE_RETURN_PLACE(), TSCOPE_FRAME())
+
 __attribute__((always_inline)) static inline struct tscope_thread *
-tscope_enter(enum tscope_wake wake) {
-  const char *frame = TSCOPE_FRAME();
+tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const void *const *place,
+                     const char *frame) {
   struct tscope_thread *thread = tscope_self;
+  tscope_guard_set(guard, place);
   if (TSCOPE_UNLIKELY(!thread || !tscope_is_live()))
-    return tscope_enter_slow(wake, frame);
-  if (TSCOPE_UNLIKELY(thread->guard && frame < (const char *)thread->guard))
+    return tscope_enter_slow(wake, guard, frame);
+  if (TSCOPE_UNLIKELY(thread->guard != NULL) && tscope_guard_holds(thread, thread->guard, frame))
     return NULL;
-  thread->guard = frame;
+  thread->guard = guard;
   thread->launches_inside = false; /* an exception may have left it */
   return thread;
 }
+
+/* The same for a hook that is in progress until the caller of this function's caller leaves it, in
+ * whose frame `guard` lies. */
+#define tscope_enter_for(wake, guard)                                                              \
+  tscope_enter_guarded((wake), (guard), (const void *const *)&(guard)->place, TSCOPE_FRAME())
 
 /* The thread's state for a kernel launched from inside a hooked call that lets them be recorded;
  * else NULL. The guard stays as it is: do not leave. */

@@ -43,7 +43,7 @@ static inline bool tscope_queue_put(struct tscope_queue *queue, u32 value) {
       tail = __atomic_load_n(&queue->tail, __ATOMIC_RELAXED);
     } else if (__atomic_compare_exchange_n(&queue->tail, &tail, tail + 1, true, __ATOMIC_RELAXED,
                                            __ATOMIC_RELAXED)) {
-      cell->value = value;
+      __atomic_store_n(&cell->value, value, __ATOMIC_RELAXED);
       __atomic_store_n(&cell->turn, tail + 1, __ATOMIC_RELEASE);
       return true;
     }
@@ -67,6 +67,13 @@ static inline bool tscope_queue_take(struct tscope_queue *queue, u32 *value) {
       return true;
     }
   }
+}
+
+/* What lies at a position from the head on, without taking it. False when nothing does. */
+static inline bool tscope_queue_peek(const struct tscope_queue *queue, u32 position, u32 *value) {
+  const struct tscope_queue_cell *cell = &queue->cells[position & queue->mask];
+  *value = __atomic_load_n(&cell->value, __ATOMIC_RELAXED);
+  return __atomic_load_n(&cell->turn, __ATOMIC_ACQUIRE) == position + 1;
 }
 
 /* How many are in it, give or take those being put or taken now. */

@@ -13,6 +13,7 @@
 #include "process/lock.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
+#include "record/stack.h"
 
 __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
 
@@ -23,6 +24,7 @@ static pthread_key_t at_thread_end;
 static struct tscope_lock lock;
 static struct tscope_thread *free_seats[TSCOPE_SEATS];
 static u32 seats, seats_free;
+static struct tscope_thread *newest;
 
 bool tscope_thread_busy(void) {
   bool was = busy;
@@ -62,6 +64,8 @@ static struct tscope_thread *new_seat(void) {
     memory += aligned(tscope_families[i]->thread_bytes);
   }
   thread->number = ++seats;
+  thread->before = newest;
+  __atomic_store_n(&newest, thread, __ATOMIC_RELEASE);
   thread->tick_shift = tscope_clock.shift;
   tscope_writer_init(&thread->detail, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS);
   tscope_writer_init(&thread->spine, TSCOPE_SPINE, TSCOPE_CLOCK_TICKS);
@@ -99,6 +103,10 @@ static void leave_seat(void *seat) {
   }
 }
 
+struct tscope_thread *tscope_thread_newest(void) {
+  return __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
+}
+
 int tscope_threads_init(void) {
   return -pthread_key_create(&at_thread_end, leave_seat);
 }
@@ -112,6 +120,7 @@ struct tscope_thread *tscope_thread_here(void) {
   }
   struct tscope_thread *thread = take_seat();
   if (thread) {
+    tscope_stack_begin(&thread->stack);
     char name[17] = "";
     prctl(PR_GET_NAME, name);
     pthread_setspecific(at_thread_end, thread);

@@ -22,6 +22,9 @@ int tscope_threads_init(void);
  * or when no seat is left. */
 struct tscope_thread *tscope_thread_here(void);
 
+/* Of all threads ever set up, with `before` the next; NULL at the end. */
+struct tscope_thread *tscope_thread_newest(void);
+
 /* Marks the calling thread as one that is inside tscope, where no hook records; false if it was. */
 bool tscope_thread_busy(void);
 void tscope_thread_idle(void);

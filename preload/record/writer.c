@@ -18,18 +18,18 @@ static u64 base_for(u64 units) {
   return units > room ? units - room : 0;
 }
 
-/* Remembers a writer that lives in a family's memory, so that its chunk is handed on when the
- * thread ends. */
-static bool know_writer(struct tscope_thread *thread, struct tscope_writer *writer) {
+/* Which of the thread's writers it is, from 0. One that lives in a family's memory is remembered, so
+ * that its chunk is handed on when the thread ends. -1 where there is no place for it. */
+static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) {
   if (writer == &thread->detail || writer == &thread->spine)
-    return true;
-  for (size_t i = 0; i < sizeof thread->more / sizeof *thread->more; i++) {
+    return writer == &thread->spine;
+  for (int i = 0; i < (int)(sizeof thread->more / sizeof *thread->more); i++) {
     if (!thread->more[i])
       thread->more[i] = writer;
     if (thread->more[i] == writer)
-      return true;
+      return 2 + i;
   }
-  return false;
+  return -1;
 }
 
 void tscope_writer_retire(struct tscope_writer *writer) {
@@ -45,7 +45,8 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   enum tscope_loss loss = TSCOPE_LOSS_THREADS;
   struct tscope_chunk_header *chunk = NULL;
   tscope_writer_retire(writer);
-  if (know_writer(thread, writer))
+  int index = index_of(thread, writer);
+  if (index >= 0)
     chunk = tscope_supply_take(writer->home, thread->number ? TSCOPE_EVENTS : TSCOPE_DEFINITIONS,
                                &loss);
   if (!chunk) {
@@ -62,6 +63,7 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   chunk->base = writer->base;
   __atomic_store_n(&chunk->magic, TSCOPE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   writer->chunk = chunk;
+  __atomic_store_n(&thread->filling[index], 1 + tscope_store_number(chunk), __ATOMIC_RELEASE);
   writer->committed = 0;
   writer->cursor = (u8 *)(chunk + 1);
   /* A word less than there is: tscope_commit_long() may need it. */

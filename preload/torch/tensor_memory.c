@@ -95,7 +95,7 @@ void tensor_memory_tell(struct tscope_thread *thread) {
  * is held until the outer one returns, so that the block counts once. */
 static struct tscope_thread *enter(struct torch_scope *scope) {
   torch_scope_push(scope, SCOPE_PLAIN);
-  scope->thread = tscope_enter(TSCOPE_QUIET);
+  scope->thread = tscope_enter_for(TSCOPE_QUIET, &scope->guard);
   return (struct tscope_thread *)scope->thread;
 }
 

@@ -36,19 +36,20 @@ u64 *graph_replay_open(struct tscope_thread *thread, u64 start, u16 stream, u32 
 }
 
 /* The layout is the driver's too. */
-void graph_node_end(struct tscope_thread *thread, const struct graph_node_call *call,
-                    cudaError_t result) {
-  const struct cudaGraphNodeParams *parameters = call->parameters;
+void record_graph_node(struct tscope_thread *thread, u64 start, cudaError_t result,
+                       const cudaGraphNode_t *node, cudaGraph_t graph, const void *made_of) {
+  const struct cudaGraphNodeParams *parameters = made_of;
+  (void)start;
   if (result != cudaSuccess)
     return;
   if (parameters->type == cudaGraphNodeTypeGraph)
-    graph_child_added(thread, call->graph, parameters->graph.graph);
+    graph_child_added(thread, graph, parameters->graph.graph);
   if (parameters->type != cudaGraphNodeTypeConditional)
     return;
   const struct cudaConditionalNodeParams *made = &parameters->conditional;
   for (u32 i = 0; i < made->size; i++)
     graph_made(made->phGraph_out[i]);
-  graph_bodies_made(*call->node, (u32)made->type, made->phGraph_out, made->size);
+  graph_bodies_made(*node, (u32)made->type, made->phGraph_out, made->size);
 }
 
 void graph_replay_close(const struct tscope_thread *thread, u64 *dur, u64 start, i32 result) {

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "record/thread.h"
+
+/* --- on the job's threads --- */
+
+static u32 wanted; /* stacks have begun that are not known */
+
+void tscope_stack_begin(struct tscope_stack *stack) {
+  const char *at = __builtin_frame_address(0);
+  const void *self = (const void *)pthread_self(); /* lies on top of the stack */
+  bool known = stack->high && stack->top == self && at >= stack->low && at < stack->high;
+  if (known)
+    return;
+  __atomic_store_n(&stack->high, NULL, __ATOMIC_RELAXED);
+  stack->top = self;
+  __atomic_store_n(&stack->at, at, __ATOMIC_RELEASE);
+  __atomic_store_n(&wanted, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_in(const struct tscope_stack *stack, const void *address) {
+  const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
+  return high && (const char *)address <= high && (const char *)address > stack->low;
+}
+
+/* Reads memory that may be gone. 0 or an errno. */
+static int peek(void *into, const void *from, size_t bytes) {
+  int saved = errno;
+  struct iovec here = {into, bytes}, there = {(void *)(uintptr_t)from, bytes};
+  long got = syscall(SYS_process_vm_readv, getpid(), &here, 1L, &there, 1L, 0L);
+  int error = got == (long)bytes ? 0 : got < 0 ? errno : EFAULT;
+  errno = saved;
+  return error;
+}
+
+/* Of a guard that is not on the thread's own stack. Where such a look is forbidden, as some
+ * sandboxes do, the hook is taken to be in progress. */
+static bool is_whole_elsewhere(const struct tscope_guard *guard) {
+  struct tscope_guard copy;
+  const void *returns_to;
+  int error = peek(&copy, guard, sizeof copy);
+  if (error)
+    return error != EFAULT;
+  u64 moved = (u64)(uintptr_t)guard ^ (u64)(uintptr_t)&copy;
+  if (copy.check != (tscope_guard_check(&copy) ^ moved))
+    return false;
+  return peek(&returns_to, copy.place, sizeof returns_to) == 0 && returns_to == copy.returns_to;
+}
+
+TSCOPE_NOT_SANITIZED static bool is_whole(const struct tscope_guard *guard) {
+  return guard->check == tscope_guard_check(guard) && *guard->place == guard->returns_to;
+}
+
+/* A frame above a guard on the same stack proves that the guard's hook is gone. A frame below it was
+ * called from inside the hook, or from where the hook was: then what was called has overwritten the
+ * guard, or the place of the hook's return address.
+ *
+ * On another stack, a signal handler or a coroutine may be at work while the hook waits on the
+ * thread's own stack. A hook on another stack that the thread has come back from was left. */
+bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_guard *guard,
+                        const char *frame) {
+  const ptrdiff_t deepest = 32 << 10; /* what a library puts on the stack of a coroutine */
+  if (guard == TSCOPE_GUARD_ALWAYS || !thread)
+    return thread != NULL;
+  const char *at = (const char *)guard;
+  bool here = is_in(&thread->stack, frame);
+  if (is_in(&thread->stack, at))
+    return (!here || frame < at) && is_whole(guard);
+  bool known = __atomic_load_n(&thread->stack.high, __ATOMIC_ACQUIRE) != NULL;
+  if (here || frame >= at || (known && at - frame > deepest))
+    return false;
+  return is_whole_elsewhere(guard);
+}
+
+/* --- on the helper --- */
+
+/* The stack that begins at `low`; of the first thread's, which grows, what it may grow to. */
+static void found_one(struct tscope_stack *stack, uintptr_t low, uintptr_t high, bool grows) {
+  const char *at = stack->at;
+  uintptr_t top = (uintptr_t)stack->top;
+  struct rlimit limit;
+  if (grows && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < high - low + (1u << 30) &&
+      limit.rlim_cur > high - low)
+    low = high - limit.rlim_cur;
+  if (top > low && top < high)
+    high = top;
+  stack->low = (const char *)low;
+  __atomic_store_n(&stack->high, (const char *)high, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&stack->at, __ATOMIC_ACQUIRE) != at) /* another thread's by now */
+    __atomic_store_n(&stack->high, NULL, __ATOMIC_RELEASE);
+}
+
+/* One line of the list of memory: "low-high rw-p ... [stack]". */
+static void look_at_line(const char *line) {
+  char *end;
+  uintptr_t low = (uintptr_t)strtoull(line, &end, 16);
+  if (*end != '-')
+    return;
+  uintptr_t high = (uintptr_t)strtoull(end + 1, &end, 16);
+  if (strncmp(end, " rw", 3) != 0)
+    return;
+  bool grows = strstr(end, "[stack]") != NULL;
+  for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before) {
+    uintptr_t at = (uintptr_t)__atomic_load_n(&thread->stack.at, __ATOMIC_ACQUIRE);
+    if (!thread->stack.high && at >= low && at < high)
+      found_one(&thread->stack, low, high, grows);
+  }
+}
+
+void tscope_stacks_find(void) {
+  static char text[8192];
+  size_t n = 0;
+  ssize_t more;
+  if (!__atomic_exchange_n(&wanted, 0, __ATOMIC_ACQ_REL))
+    return;
+  int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  while ((more = read(fd, text + n, sizeof text - 1 - n)) > 0) {
+    char *line = text, *end;
+    text[n += (size_t)more] = '\0';
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+      *end = '\0';
+      look_at_line(line);
+    }
+    n = strlen(line) < sizeof text / 2 ? strlen(line) : 0;
+    memmove(text, line, n);
+  }
+  close(fd);
+}

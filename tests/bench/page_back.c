@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a hooked call costs once the kernel has written its pages of the trace to the disk: the next
+ * store into each of them takes a page fault. Calls of a stub runtime under the preload, timed one by
+ * one, with the ring of the trace full; at rest, and while another program writes to the same disk.
+ *
+ *   not written back   pages as they are while a job runs
+ *   at once            the file was written to the disk just before the first call
+ *   later              the same, half a second before, in which the helper sees to the pages
+ *
+ * TMPDIR says which disk.
+ */
+#include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "floor.h"
+#include "trace.h"
+
+enum { TIMED = 1 << 14, FILLS_THE_RING = 1 << 18, ROUNDS = 20 };
+
+static const char kernel;
+static char directory[512], *path;
+static double took_ns[TIMED * ROUNDS];
+
+static void launch(void) {
+  cudaLaunchKernel(&kernel, (dim3){128, 1, 1}, (dim3){256, 1, 1}, NULL, 0, (cudaStream_t)0x1000);
+}
+
+static void write_back(void) {
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0 || fdatasync(fd))
+    fail(path);
+  close(fd);
+}
+
+static long faults(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+static void pause_ms(long ms) {
+  nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static void measure(const char *what, bool back, long wait_ms, double ns_per_tick) {
+  long taken = 0;
+  double sum = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    if (back)
+      write_back();
+    launch();
+    pause_ms(wait_ms);
+    long before = faults();
+    for (int i = 0; i < TIMED; i++) {
+      u64 start = counter();
+      launch();
+      double ns = (double)(counter() - start) * ns_per_tick;
+      took_ns[round * TIMED + i] = ns;
+      sum += ns;
+    }
+    taken += faults() - before;
+  }
+  const size_t n = (size_t)TIMED * ROUNDS;
+  median(took_ns, n); /* sorts */
+  printf("  %-17s mean %5.1f ns · median %5.1f · 99.9 %% %7.0f · 99.99 %% %8.0f · most %9.0f · "
+         "%ld page faults in %zu calls\n",
+         what, sum / (double)n, took_ns[n / 2], took_ns[n - n / 1000], took_ns[n - n / 10000],
+         took_ns[n - 1], taken, n);
+  fflush(stdout);
+}
+
+static void measure_all(void) {
+  u64 ns = now_ns(), ticks = counter();
+  pause_ms(100);
+  double ns_per_tick = (double)(now_ns() - ns) / (double)(counter() - ticks);
+  measure("not written back", false, 10, ns_per_tick);
+  measure("at once", true, 0, ns_per_tick);
+  measure("later", true, 500, ns_per_tick);
+}
+
+/* Writes to the disk until it is ended. */
+static pid_t start_load(void) {
+  pid_t child = fork();
+  if (child)
+    return child;
+  static char block[1 << 20];
+  char file[600];
+  snprintf(file, sizeof file, "%s/load", directory);
+  memset(block, 1, sizeof block);
+  int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  for (u32 i = 0; fd >= 0; i++)
+    if (pwrite(fd, block, sizeof block, (off_t)(i % 256) << 20) < 0 || (i % 64 == 63 && fdatasync(fd)))
+      break;
+  _exit(1);
+}
+
+int main(void) {
+  const char *place = getenv("TMPDIR");
+  snprintf(directory, sizeof directory, "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
+  if (!mkdtemp(directory))
+    fail(directory);
+  setenv("TSCOPE_DIR", directory, 1);
+  setenv("TSCOPE_DETAIL_MAX", "4M", 1);
+  for (int i = 0; i < FILLS_THE_RING; i++)
+    launch();
+  if (trace_find(directory, &path, 1) != 1)
+    fail("no trace: is libtscope.so preloaded?");
+  printf("disk at rest\n");
+  measure_all();
+  pid_t load = start_load();
+  printf("disk under load\n");
+  measure_all();
+  kill(load, SIGKILL);
+  waitpid(load, NULL, 0);
+  char command[600];
+  snprintf(command, sizeof command, "rm -rf '%s'", directory);
+  return system(command) != 0;
+}

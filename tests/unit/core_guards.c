@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hooks that are left by a jump, and hooks on other stacks: what is called from inside a hooked call
+ * is not recorded, also by a signal handler wherever its stack is, and after a hook was left all that
+ * follows is, however deep it is called from. Counts are exact. Each scene is played before the
+ * thread's own stack is known, and after.
+ */
+#include "core_child.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "record/stack.h"
+
+enum { OUTER = 1, INNER = 2, DEPTHS = 60 };
+
+static const u32 launches_per_sweep = DEPTHS;
+
+__attribute__((noinline)) static void at_depth(int depth, void (*what)(void)) {
+  volatile char frame[48] = {0};
+  if (depth)
+    at_depth(depth - 1, what);
+  else
+    what();
+  frame[0]++;
+}
+
+static void launch_outer(void) {
+  CHILD_CHECK(hooked_launch(OUTER));
+}
+
+static void launch_inner(void) {
+  CHILD_CHECK(!hooked_launch(INNER));
+}
+
+/* A launch from each depth: all are to be recorded. */
+static void sweep(void) {
+  for (int depth = 0; depth < DEPTHS; depth++)
+    at_depth(depth, launch_outer);
+}
+
+static sigjmp_buf back;
+
+static void jump(void) {
+  siglongjmp(back, 1);
+}
+
+/* A hook in progress, whose real function does what `inside` says. */
+static void (*volatile inside)(void);
+__attribute__((noinline)) static void hook(void) {
+  struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
+  CHILD_CHECK(thread);
+  inside();
+  tscope_leave(thread);
+}
+
+static void hook_around(void (*what)(void)) {
+  inside = what;
+  hook();
+}
+
+/* --- jumps --- */
+
+static void jump_from_depths(void) {
+  static const int depths[] = {0, 1, 7, 30, DEPTHS, 3 * DEPTHS};
+  for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+    inside = jump;
+    if (!sigsetjmp(back, 1))
+      at_depth(depths[i], hook);
+    sweep();
+  }
+}
+
+static void jump_from_inside_nested_calls(void) {
+  inside = jump;
+  if (!sigsetjmp(back, 1))
+    hook_around(launch_inner), hook_around(jump);
+  sweep();
+}
+
+/* --- signal handlers on a stack of their own --- */
+
+static void (*volatile in_handler)(void);
+static void handle(int number) {
+  (void)number;
+  in_handler();
+}
+
+static void raise_here(void) {
+  raise(SIGUSR1);
+}
+
+static void hook_and_jump(void) {
+  inside = jump;
+  hook();
+}
+
+static void handlers(void) {
+  in_handler = launch_inner; /* comes while a hook is in progress */
+  hook_around(raise_here);
+  for (int depth = 0; depth < DEPTHS; depth += 10) {
+    inside = raise_here;
+    at_depth(depth, hook);
+  }
+  in_handler = launch_outer; /* comes while none is */
+  for (int i = 0; i < DEPTHS; i++)
+    raise_here();
+  in_handler = hook_and_jump; /* leaves a hook and the handler's stack */
+  for (int depth = 0; depth <= DEPTHS; depth += DEPTHS / 2) {
+    if (!sigsetjmp(back, 1))
+      at_depth(depth, raise_here);
+    sweep();
+  }
+  in_handler = jump; /* leaves the hook that it came into */
+  if (!sigsetjmp(back, 1))
+    hook_around(raise_here);
+  sweep();
+}
+
+static void handlers_on(void *stack, size_t bytes) {
+  struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+  CHILD_CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+  CHILD_CHECK(sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = bytes}, NULL) == 0);
+  handlers();
+  CHILD_CHECK(sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL) == 0);
+}
+static const u32 launches_of_handlers = DEPTHS + 4 * DEPTHS;
+
+/* --- coroutines --- */
+
+static ucontext_t main_context, coroutine;
+
+static void switch_back(void) {
+  swapcontext(&coroutine, &main_context);
+}
+
+/* A hook in progress on a coroutine's stack that is never gone on with. */
+static void hook_and_switch_back(void) {
+  inside = switch_back;
+  hook();
+}
+
+static void sweep_and_end(void) {
+  hook_around(launch_inner);
+  sweep();
+}
+
+static void run_on(void *stack, size_t bytes, void (*what)(void)) {
+  CHILD_CHECK(getcontext(&coroutine) == 0);
+  coroutine.uc_stack.ss_sp = stack;
+  coroutine.uc_stack.ss_size = bytes;
+  coroutine.uc_link = &main_context;
+  makecontext(&coroutine, what, 0);
+  CHILD_CHECK(swapcontext(&main_context, &coroutine) == 0);
+}
+
+/* --- a thread between two other stacks --- */
+
+enum { STACK_BYTES = 512 << 10, GAP = 64 << 10, PLACES = 3 };
+
+static u8 *place(u8 *region, int number) {
+  return region + (size_t)number * (STACK_BYTES + GAP);
+}
+
+struct play {
+  u8 *region;
+  bool known; /* the thread's own stack, before it begins */
+};
+
+static const int below = 0, own = 1, above = 2;
+
+static void *play_in_thread(void *more) {
+  const struct play *play = more;
+  CHILD_CHECK(hooked_launch(OUTER));
+  if (play->known)
+    tscope_stacks_find();
+  jump_from_depths();
+  jump_from_inside_nested_calls();
+  if (play->known) {
+    handlers_on(place(play->region, below), STACK_BYTES);
+    handlers_on(place(play->region, above), STACK_BYTES);
+    run_on(place(play->region, above), STACK_BYTES, hook_and_switch_back);
+    sweep();
+    run_on(place(play->region, below), STACK_BYTES, hook_and_switch_back);
+    sweep();
+    run_on(place(play->region, above), STACK_BYTES, hook_and_switch_back);
+    run_on(place(play->region, below), STACK_BYTES, sweep_and_end);
+    run_on(place(play->region, above), STACK_BYTES, hook_and_switch_back);
+    munmap(place(play->region, above), STACK_BYTES);
+    run_on(place(play->region, below), STACK_BYTES, sweep_and_end);
+    sweep();
+  }
+  return NULL;
+}
+
+static void play_thread(void *more) {
+  struct play *play = more;
+  size_t bytes = PLACES * (size_t)(STACK_BYTES + GAP);
+  play->region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHILD_CHECK(play->region != MAP_FAILED);
+  for (int i = 0; i < PLACES; i++)
+    CHILD_CHECK(mprotect(place(play->region, i) + STACK_BYTES, GAP, PROT_NONE) == 0);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, place(play->region, own), STACK_BYTES);
+  CHILD_CHECK(pthread_create(&thread, &attributes, play_in_thread, play) == 0);
+  pthread_join(thread, NULL);
+}
+
+static void play_first_thread(void *more) {
+  const struct play *play = more;
+  size_t bytes = 64 << 10;
+  CHILD_CHECK(hooked_launch(OUTER));
+  if (play->known)
+    tscope_stacks_find();
+  jump_from_depths();
+  jump_from_inside_nested_calls();
+  if (play->known) {
+    u8 *stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHILD_CHECK(stack != MAP_FAILED);
+    handlers_on(stack, bytes);
+  }
+}
+
+static void count_launches(const struct trace_record *at, void *more) {
+  u64 *counts = more;
+  const struct tscope_launch_record *launch = (const void *)at->record;
+  if (launch->header.type == TSCOPE_REC_LAUNCH)
+    counts[launch->shape]++;
+}
+
+static void counts_are(void (*play)(void *), bool known, u32 expected) {
+  struct scene scene;
+  struct play how = {.known = known};
+  u64 counts[4] = {0};
+  scene_play(&scene, play, &how);
+  assert_true(trace_walk(&scene.trace, count_launches, counts) > 0);
+  assert_int_equal(counts[OUTER], expected);
+  assert_int_equal(counts[INNER], 0);
+  scene_end(&scene);
+}
+
+static const u32 launches_of_jumps = 1 + 7 * DEPTHS;
+
+static void on_a_stack_not_known_yet(void **state) {
+  (void)state;
+  counts_are(play_first_thread, false, launches_of_jumps);
+  counts_are(play_thread, false, launches_of_jumps);
+}
+
+static void in_the_first_thread(void **state) {
+  (void)state;
+  counts_are(play_first_thread, true, launches_of_jumps + launches_of_handlers);
+}
+
+static void in_a_thread_between_other_stacks(void **state) {
+  (void)state;
+  counts_are(play_thread, true,
+             launches_of_jumps + 2 * launches_of_handlers + 5 * launches_per_sweep);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(on_a_stack_not_known_yet),
+      cmocka_unit_test(in_the_first_thread),
+      cmocka_unit_test(in_a_thread_between_other_stacks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
