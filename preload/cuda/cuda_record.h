@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is recorded of each kind of CUDA runtime call: the recorders that cuda_hooks.def names. They
- * run after the real call, on the job's thread, and are told what the line of the registry says; see
- * core/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for allocations,
- * where failing matters.
+ * run after the real call, on the job's thread, and are told what the line of the registry says;
+ * see core/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for
+ * allocations, where failing matters.
  */
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
@@ -18,7 +18,7 @@
 #include "gpu/gpu_clock.h"
 
 /* A call that only a training process makes gives the GPU work, or soon will. */
-#define TSCOPE_BEFORE_CALL(wakes)                                                           \
+#define TSCOPE_BEFORE_CALL(wakes)                                                                  \
   ((int)(wakes) == (int)TSCOPE_WAKES ? gpu_clock_start_once(thread) : (void)0)
 
 /* Launches are the calls that there are most of: their recorders leave nothing to the compiler. */
@@ -74,8 +74,8 @@ static inline void record_alloc_device(struct tscope_thread *thread, u64 start, 
     gpu_facts_tell_once(thread);
 }
 static inline void record_alloc_async(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                      enum tscope_default_stream default_stream,
-                                      void *const *where, u64 bytes, cudaStream_t stream) {
+                                      enum tscope_default_stream default_stream, void *const *where,
+                                      u64 bytes, cudaStream_t stream) {
   (void)default_stream, (void)stream;
   record_alloc_device(thread, start, result, TSCOPE_MEMORY_DEVICE_ASYNC, where, bytes);
 }
@@ -235,8 +235,7 @@ static inline void record_sync_stream(struct tscope_thread *thread, u64 start, c
 static inline void record_sync_event(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      cudaEvent_t event) {
   (void)result;
-  DETAIL(SYNC, sync, start, elapsed(thread, start), TSCOPE_SYNC_EVENT,
-         .object = event_bits(event));
+  DETAIL(SYNC, sync, start, elapsed(thread, start), TSCOPE_SYNC_EVENT, .object = event_bits(event));
 }
 
 /* event_record, event_wait: the edges between streams. */

@@ -11,9 +11,9 @@
 /* What is open while the call is in progress: a hook of its own, or one that lets kernels inside it
  * be recorded, which is not to be left here. */
 #define ENTERED(wakes, inside)                                                                     \
-  !driver_is_wanted()                          ? NULL                                              \
+  !driver_is_wanted()                                ? NULL                                        \
   : (thread = tscope_enter((enum tscope_wake)wakes)) ? thread                                      \
-                                               : (outermost = false, (inside))
+                                                     : (outermost = false, (inside))
 
 #define WRAPPER(name_, type, params, args, failure, recorder, what, inside)                        \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \

@@ -41,8 +41,8 @@ void tscope_supply_give_back(struct tscope_chunk_header *chunk);
 /* Makes ready what is wanted; on the helper, and at wake. */
 void tscope_supply_refill(void);
 
-/* Keeps what is written next free of page faults: once the kernel has written a page to the disk, the
- * next store into it would take one. Every tick, on the helper. */
+/* Keeps what is written next free of page faults: once the kernel has written a page to the disk,
+ * the next store into it would take one. Every tick, on the helper. */
 void tscope_supply_touch(void);
 
 /* Ends the supply and cuts unused chunks off the file's end. */

@@ -90,13 +90,13 @@ struct tscope_thread {
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
   u32 chunks[2];   /* chunks begun so far, spine and detail */
   struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
-  u32 filling[4]; /* 1 + number of the chunk that each writer fills, 0 for none */
+  u32 filling[4];                /* 1 + number of the chunk that each writer fills, 0 for none */
   struct {
     u32 chunk, bytes;
-  } touched[4]; /* what the helper last saw of those */
-  void *family[8];               /* per-family memory, made at thread set-up; see families.h */
+  } touched[4];    /* what the helper last saw of those */
+  void *family[8]; /* per-family memory, made at thread set-up; see families.h */
   struct tscope_stack stack;
-  struct tscope_thread *before;  /* the one set up before it, whose seat stays */
+  struct tscope_thread *before; /* the one set up before it, whose seat stays */
 } __attribute__((aligned(64)));
 
 /* One page that the kernel wipes in every fork child, however the child was made: `on` reads 0
@@ -133,7 +133,6 @@ static inline bool tscope_is_live(void) {
   return __atomic_load_n(&__atomic_load_n(&tscope_live, __ATOMIC_RELAXED)->on, __ATOMIC_RELAXED);
 }
 
-
 /* Where the caller's stack ended when it called the function that this is written in: the same for
  * all that one function calls, and lower for what those call. (The frame address is not that: it
  * lies a frame's size lower on aarch64.) */
@@ -168,9 +167,10 @@ struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const struct tsco
                                         const char *frame);
 
 /* The thread's state, or NULL when the caller must only forward the call; to be left with
- * tscope_leave() in the same block. The guard says which hook is in progress, so that a call made by a hooked library from inside a hooked call is not recorded
- * twice, nor one by a signal handler that came in between. Of a hook that was left by a longjmp or an
- * exception it proves nothing any more: see tscope_guard_holds(). */
+ * tscope_leave() in the same block. The guard says which hook is in progress, so that a call made
+ * by a hooked library from inside a hooked call is not recorded twice, nor one by a signal handler
+ * that came in between. Of a hook that was left by a longjmp or an exception it proves nothing any
+ * more: see tscope_guard_holds(). */
 #define tscope_enter(wake)                                                                         \
   tscope_enter_guarded((wake), &(struct tscope_guard){0}, TSCOPE_RETURN_PLACE(), TSCOPE_FRAME())
 

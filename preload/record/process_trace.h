@@ -37,8 +37,8 @@ int tscope_store_create(int directory_fd, const char *directory, const char *nam
  * many; the first one's number in *first. */
 u32 tscope_store_grow(u32 wanted, u32 *first);
 
-/* Makes [from, to) of a chunk writable again without a page fault, where the kernel has written it to
- * the disk and so waits for the next store. Changes nothing in it. From any one thread. */
+/* Makes [from, to) of a chunk writable again without a page fault, where the kernel has written it
+ * to the disk and so waits for the next store. Changes nothing in it. From any one thread. */
 void tscope_store_touch(u32 chunk, u32 from, u32 to);
 
 /* Takes chunks from number `chunks` on off the end of the file. They must be in nobody's hands. */

@@ -61,9 +61,9 @@ TSCOPE_NOT_SANITIZED static bool is_whole(const struct tscope_guard *guard) {
   return guard->check == tscope_guard_check(guard) && *guard->place == guard->returns_to;
 }
 
-/* A frame above a guard on the same stack proves that the guard's hook is gone. A frame below it was
- * called from inside the hook, or from where the hook was: then what was called has overwritten the
- * guard, or the place of the hook's return address.
+/* A frame above a guard on the same stack proves that the guard's hook is gone. A frame below it
+ * was called from inside the hook, or from where the hook was: then what was called has overwritten
+ * the guard, or the place of the hook's return address.
  *
  * On another stack, a signal handler or a coroutine may be at work while the hook waits on the
  * thread's own stack. A hook on another stack that the thread has come back from was left. */

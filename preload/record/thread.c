@@ -11,9 +11,9 @@
 
 #include "process/families.h"
 #include "process/lock.h"
+#include "record/stack.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
-#include "record/stack.h"
 
 __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
 

@@ -18,8 +18,8 @@ static u64 base_for(u64 units) {
   return units > room ? units - room : 0;
 }
 
-/* Which of the thread's writers it is, from 0. One that lives in a family's memory is remembered, so
- * that its chunk is handed on when the thread ends. -1 where there is no place for it. */
+/* Which of the thread's writers it is, from 0. One that lives in a family's memory is remembered,
+ * so that its chunk is handed on when the thread ends. -1 where there is no place for it. */
 static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) {
   if (writer == &thread->detail || writer == &thread->spine)
     return writer == &thread->spine;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a hooked call costs once the kernel has written its pages of the trace to the disk: the next
- * store into each of them takes a page fault. Calls of a stub runtime under the preload, timed one by
- * one, with the ring of the trace full; at rest, and while another program writes to the same disk.
+ * store into each of them takes a page fault. Calls of a stub runtime under the preload, timed one
+ * by one, with the ring of the trace full; at rest, and while another program writes to the same
+ * disk.
  *
  *   not written back   pages as they are while a job runs
  *   at once            the file was written to the disk just before the first call
@@ -94,7 +95,8 @@ static pid_t start_load(void) {
   memset(block, 1, sizeof block);
   int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   for (u32 i = 0; fd >= 0; i++)
-    if (pwrite(fd, block, sizeof block, (off_t)(i % 256) << 20) < 0 || (i % 64 == 63 && fdatasync(fd)))
+    if (pwrite(fd, block, sizeof block, (off_t)(i % 256) << 20) < 0 ||
+        (i % 64 == 63 && fdatasync(fd)))
       break;
   _exit(1);
 }

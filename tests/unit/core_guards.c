@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hooks that are left by a jump, and hooks on other stacks: what is called from inside a hooked call
- * is not recorded, also by a signal handler wherever its stack is, and after a hook was left all that
- * follows is, however deep it is called from. Counts are exact. Each scene is played before the
- * thread's own stack is known, and after.
+ * Hooks that are left by a jump, and hooks on other stacks: what is called from inside a hooked
+ * call is not recorded, also by a signal handler wherever its stack is, and after a hook was left
+ * all that follows is, however deep it is called from. Counts are exact. Each scene is played
+ * before the thread's own stack is known, and after.
  */
 #include "core_child.h"
 

@@ -127,9 +127,8 @@ static inline struct graph_launch_call graph_launch_begin(struct tscope_thread *
   if (TSCOPE_UNLIKELY(__atomic_load_n(&captures_open, __ATOMIC_RELAXED)))
     call.capture = graph_capture_id(default_stream, stream);
   if (content && !call.capture)
-    call.replay = graph_replay_open(thread, call.start,
-                                    stream_index(thread, default_stream, stream), call.graph,
-                                    content);
+    call.replay = graph_replay_open(
+        thread, call.start, stream_index(thread, default_stream, stream), call.graph, content);
   return call;
 }
 static inline void graph_launch_end(struct tscope_thread *thread,
