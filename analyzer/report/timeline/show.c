@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "analyses/path/path_labels.h"
@@ -25,7 +26,8 @@ struct walk {
   /* ranks are taken in order, and handed over in order */
   pthread_mutex_t lock;
   pthread_cond_t turned;
-  u32 next, turn;
+  atomic_uint next;
+  u32 turn;
   int error;
 };
 
@@ -72,9 +74,7 @@ static int show_rank(void *user, u32 ignored, unsigned worker) {
   struct walk *w = user;
   (void)ignored;
   (void)worker;
-  pthread_mutex_lock(&w->lock);
-  u32 rank = w->next++;
-  pthread_mutex_unlock(&w->lock);
+  u32 rank = atomic_fetch_add(&w->next, 1);
   struct rank_lanes lanes = {.scope = NULL};
   struct timeline timeline = {.rank = rank};
   bool needed = w->paths || w->shown[rank];
