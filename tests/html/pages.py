@@ -331,6 +331,10 @@ class Shows(Page):
         self.assertNotEqual(self.browser.run(ground), light)
         self.browser.keys("t")
         self.assertEqual(self.browser.run(ground), light)
+        self.browser.keys("t")
+        theme = "window.dispatchEvent(new Event(arguments[0])); return document.documentElement.dataset.theme"
+        self.assertEqual(self.browser.run(theme, "beforeprint"), "light")  # paper is white
+        self.assertEqual(self.browser.run(theme, "afterprint"), "dark")
         pdf = self.browser.command("Page.printToPDF", printBackground=True)["data"]
         self.assertTrue(pdf.startswith("JVBERi0"))  # %PDF-
         self.no_complaints("printing")

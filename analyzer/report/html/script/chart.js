@@ -70,13 +70,25 @@ function barList(rows, most) {
               el('b', {}, row.say), row.note ? el('small', {}, row.note) : el('small'))));
 }
 
+// Powers of ten between two; with their doubles and halves where there are few.
+function logTicks(from, to, wanted) {
+  const list = [];
+  for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); power++)
+    list.push(...[1, 2, 5].map((digit) => digit * 10 ** power));
+  const inside = list.filter((at) => at >= from * 0.999 && at <= to * 1.001);
+  const powers = inside.filter((at) => Math.abs(Math.log10(at) % 1) < 1e-9);
+  const shown = powers.length > 2 ? powers : inside;
+  const every = Math.ceil(shown.length / wanted);
+  return shown.filter((_, i) => i % every === 0);
+}
+
 // As wide as a panel is now: then text in a chart has the size of text.
 const chartWidth = () =>
     Math.max(320, Math.min(1400, document.getElementById('panels').clientWidth - 44));
 
 // A frame with axes in SVG. x and y: {from, to, log, say, name}
 function frame(width, height, x, y) {
-  const left = 58, right = 14, top = 10, bottom = 34;
+  const left = 58, right = 24, top = 10, bottom = 34;
   const scale = (axis, low, high) => {
     const f = axis.log ? Math.log10 : (v) => v;
     const from = f(axis.from), span = f(axis.to) - from || 1;
@@ -84,15 +96,8 @@ function frame(width, height, x, y) {
   };
   const sx = scale(x, left, width - right), sy = scale(y, height - bottom, top);
   const root = svg('svg', {viewBox: `0 0 ${width} ${height}`, width, class: 'chart', role: 'img'});
-  const tickList = (axis, wanted) => {
-    if (!axis.log) return ticks(axis.from, axis.to, wanted);
-    const list = [];
-    for (let power = Math.ceil(Math.log10(axis.from) - 1e-9); power <= Math.log10(axis.to) + 1e-9;
-         power++)
-      list.push(10 ** power);
-    const every = Math.ceil(list.length / wanted);
-    return list.length > 1 ? list.filter((_, i) => i % every === 0) : [axis.from, axis.to];
-  };
+  const tickList = (axis, wanted) =>
+      (axis.log ? logTicks(axis.from, axis.to, wanted) : ticks(axis.from, axis.to, wanted));
   for (const at of tickList(y, 4)) {
     root.append(svg('line', {x1: left, x2: width - right, y1: sy(at), y2: sy(at), class: 'grid'}));
     root.append(svg('text', {x: left - 6, y: sy(at) + 4, class: 'tick end'}, y.say(at)));

@@ -44,6 +44,7 @@ function whoSendsToWhom() {
   const each = (size - left) / drawn.length;
   const root = svg('svg', {
     viewBox: `0 0 ${size} ${size}`,
+    width: Math.min(560, left + drawn.length * 56),
     class: 'chart matrix',
     role: 'img',
     'aria-label': 'bytes sent from rank to rank'

@@ -124,6 +124,21 @@ function canvasOf(parent, height, draw, attributes) {
   return {canvas, redraw: ask};
 }
 
+// Paper is white: pictures are drawn for it, whatever the theme.
+let themeOnScreen = null;
+function drawFor(theme) {
+  const root = document.documentElement;
+  themeOnScreen = root.dataset.theme || null;
+  if (theme)
+    root.dataset.theme = theme;
+  else
+    delete root.dataset.theme;
+  colours = {};
+  for (const redraw of redraws) redraw();
+}
+window.addEventListener('beforeprint', () => drawFor('light'));
+window.addEventListener('afterprint', () => drawFor(themeOnScreen));
+
 window.addEventListener('resize', redrawAll);
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
 
