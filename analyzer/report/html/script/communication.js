@@ -39,12 +39,11 @@ function whoSendsToWhom() {
   }
   const list = [...pairs.values()],
         ranks = [...new Set(list.flatMap((p) => [p.from, p.to]))].sort((a, b) => a - b);
-  const drawn = ranks.slice(0, 128), most = Math.max(...list.map((p) => p.bytes)), size = 560,
-        left = 44;
-  const each = (size - left) / drawn.length;
+  const drawn = ranks.slice(0, 128), most = Math.max(...list.map((p) => p.bytes)), left = 44;
+  const size = Math.min(560, left + drawn.length * 56), each = (size - left) / drawn.length;
   const root = svg('svg', {
     viewBox: `0 0 ${size} ${size}`,
-    width: Math.min(560, left + drawn.length * 56),
+    width: size,
     class: 'chart matrix',
     role: 'img',
     'aria-label': 'bytes sent from rank to rank'
