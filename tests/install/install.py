@@ -38,9 +38,20 @@ def check_umbrella(umbrella, report, library):
         assert output(umbrella, name, "--help", env=env) == direct == output(umbrella, "help", name, env=env)
     shown = output(umbrella, "run", "--print-env", env=env)
     assert f"LD_PRELOAD={library}\n" in shown, shown
+    where = subprocess.run([umbrella, "report"], env={**env, "TSCOPE_DIR": "/nonexistent/traces"},
+                           capture_output=True, text=True)
+    assert where.returncode == 2 and "/nonexistent/traces" in where.stderr, where
     for arguments, status in ((["run", "--", "sh", "-c", "exit 7"], 7), (["nonsense"], 2), ([], 2)):
         done = subprocess.run([umbrella, *arguments], capture_output=True, text=True)
         assert done.returncode == status, (arguments, done)
+
+
+def check_requirements():
+    """What pip builds with are the headers that scripts/setup installs."""
+    with open(os.path.join(SOURCE, "pyproject.toml"), encoding="utf-8") as file:
+        wanted = set(re.findall(r'"(nvidia-\S+) == (\S+)"', file.read()))
+    with open(os.path.join(SOURCE, "scripts", "requirements-headers.txt"), encoding="utf-8") as file:
+        assert wanted == set(re.findall(r"^(nvidia-\S+)==(\S+)$", file.read(), re.M)), wanted
 
 
 def check_closing_line(run, report):
@@ -87,6 +98,7 @@ def main():
         assert f"LD_PRELOAD={library}\n" in shown, shown
 
         check_umbrella(umbrella, report, library)
+        check_requirements()
         check_closing_line(run, report)
         check_prefix(root)
 
