@@ -10,18 +10,7 @@
 
 #include "base/arena.h"
 #include "model/model.h"
-
-/* axis = local + offset + drift x (local - pivot) */
-struct rank_clock {
-  i64 pivot, offset;
-  double drift;
-};
-
-static inline i64 clock_to_axis(const struct rank_clock *clock, i64 local) {
-  if (local == NS_UNKNOWN)
-    return NS_UNKNOWN;
-  return local + clock->offset + (i64)(clock->drift * (double)(local - clock->pivot));
-}
+#include "model/rank_clock.h"
 
 /* What is known of a rank's clock before looking at collectives. */
 struct clock_facts {

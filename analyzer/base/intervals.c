@@ -2,6 +2,7 @@
 #include "base/intervals.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 void intervals_append(struct intervals *set, i64 start, i64 end) {
   if (end <= start)

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Exact arithmetic on sets of intervals: sorted, pairwise disjoint and non-touching (struct
- * intervals of model.h). Everything is one merge, O(n).
+ * Exact arithmetic on sets of intervals. Everything is one merge, O(n).
  */
 #ifndef TSCOPE_INTERVALS_H
 #define TSCOPE_INTERVALS_H
 
 #include "base/arena.h"
-#include "model/model.h"
+#include "format/tscope_format.h"
+
+#define NS_UNKNOWN INT64_MIN
+#define INDEX_NONE 0xffffffffu
+
+struct interval {
+  i64 start, end;
+};
+
+/* Sorted by start, pairwise disjoint and non-touching. */
+struct intervals {
+  struct interval *at;
+  u32 n;
+};
 
 /* Adds [start, end) to a set that is built in order of start; `set` must have room for one more. */
 void intervals_append(struct intervals *set, i64 start, i64 end);

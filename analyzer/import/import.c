@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "import/byte_source.h"
-#include "model/internal.h"
+#include "model/building.h"
 
 #define FOLDERS_DEEP 3u
 
@@ -213,7 +213,7 @@ int import_load(const char *const *paths, u32 n, const struct model_options *opt
   *out = NULL;
   why[0] = 0;
   struct import import = {.model = model,
-                          .arena = model ? &internal_of(model)->arena : NULL,
+                          .arena = model ? model_arena(model) : NULL,
                           .options = options ? options : &defaults,
                           .why = why,
                           .why_bytes = why_bytes};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "kernels/kernel_text.h"
 #include "kernels/patterns.h"
 
@@ -41,16 +42,8 @@ void kernel_names_free(struct kernel_names *names) {
   free(names);
 }
 
-/* FNV-1a */
-static uint64_t hash(const char *text) {
-  uint64_t value = 14695981039346656037u;
-  for (; *text; text++)
-    value = (value ^ (unsigned char)*text) * 1099511628211u;
-  return value;
-}
-
 static struct kernel **find_slot(struct kernel **slots, size_t n, const char *name) {
-  size_t at = hash(name) & (n - 1);
+  size_t at = hash_text(HASH_SEED, name) & (n - 1);
   while (slots[at] && strcmp(slots[at]->raw, name) != 0)
     at = (at + 1) & (n - 1);
   return &slots[at];

@@ -2,7 +2,7 @@
  *
  * Who called which collective of which group, in which order, and how far it got: what is known of
  * a job that hangs. PyTorch's flight-recorder dumps and tscope's own traces both become this; there
- * is one verdict over it (analyse/verdict.h).
+ * is one verdict over it (analyses/hang/verdict.h).
  *
  * Calls are told apart by their group and sequence number, never by their position: recorders keep
  * only the last ones, and each rank's begin somewhere else. What is in no rank's record is unknown.
@@ -11,6 +11,7 @@
 #ifndef TSCOPE_LEDGER_H
 #define TSCOPE_LEDGER_H
 
+#include "base/arena.h"
 #include "model/model.h"
 
 #define SEQ_UNKNOWN (-1ll)
@@ -97,5 +98,9 @@ struct ledger {
   i64 end; /* when the record of the last rank ends, where that tells how long a call has been
               pending; NS_UNKNOWN */
 };
+
+/* The ledger of the run; NULL where the input tells of nothing to ask. A dump's is the model's,
+ * that of traces is made in `arena`. 0, or -ENOMEM. */
+int model_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the analyses see: one run, on one time axis. Built by read/ and align/ and model/, never
+ * What the analyses see: one run, on one time axis. Built by import/ and join/, never
  * changed afterwards. Times are int64 nanoseconds since the run's origin (the earliest aligned
  * instant); NS_UNKNOWN where not known. Everything lives in the model's arena.
  *
@@ -13,20 +13,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/intervals.h"
 #include "format/tscope_format.h"
-
-#define NS_UNKNOWN INT64_MIN
-#define INDEX_NONE 0xffffffffu
-
-struct interval {
-  i64 start, end;
-};
-
-/* Sorted by start, pairwise disjoint and non-touching. */
-struct intervals {
-  struct interval *at;
-  u32 n;
-};
 
 /* How one rank's clock was put on the common axis: aligned = local + offset + drift x time. */
 struct clock_fit {
@@ -156,11 +144,13 @@ struct model_input {
   u32 files;
 };
 
+struct arena;
+struct named_range; /* named_ranges.h */
 struct timeline_source;
 
 /* Facts that some inputs bring and others do not; each importer's own header says what they hold.
  * They name ranks by their global numbers: there may be more or fewer than in model.ranks. */
-struct flight_dumps;  /* import/flight_recorder */
+struct ledger;        /* ledger.h */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
 struct products;      /* products.h */
@@ -189,7 +179,7 @@ struct model {
   u32 n_inputs;
   const char *recorder; /* what the timelines were recorded by, if not by libtscope.so; else NULL */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
-  const struct flight_dumps *flight_dumps; /* NULL where no input brings them; likewise below */
+  const struct ledger *ledger; /* of dumps; NULL where no input brings them; likewise below */
   const struct module_tree *modules;
   const struct memory_origin *memories; /* memory_history.h: where what each device's allocator did
                                            can be read */
@@ -298,6 +288,16 @@ struct timeline_source {
   int (*load)(const struct model *model, u32 rank, struct timeline *timeline);
   void (*release)(struct timeline *timeline);
   const char *(*name)(const struct timeline *timeline, u32 name);
+
+  /* What else the input tells; NULL where it does not. All 0, or negative errno. */
+
+  /* The host's pauses for input in the steps of one rank, where nothing names its phases: fills
+   * data of model.phases, and says whether there was any. */
+  int (*infer_input)(const struct model *model, u32 rank, bool *found);
+  /* See model_named_ranges() and model_ledger(). */
+  int (*named_ranges)(const struct model *model, u32 rank, struct arena *arena,
+                      struct named_range **ranges, u32 *n);
+  int (*ledger)(const struct model *model, struct arena *arena, const struct ledger **ledger);
 };
 
 /* Decodes one rank. Thread-safe for different timelines of one model. 0, or negative errno. */
@@ -314,8 +314,6 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
  * and the other is not known, would seem longer or shorter than it was: nothing is said of it
  * (NS_UNKNOWN). */
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told);
-
-struct arena;
 
 /* The stretches of time from `from` on in which all that ran on the rank's GPU is in the trace, as
  * far as the way in which GPU time was had goes; open at the end where nothing ended it. Lives in
@@ -348,18 +346,5 @@ void model_free(struct model *model);
 
 /* Says something about the input in one sentence that the model keeps. 0, or -ENOMEM. */
 int model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into a model
- * of nothing. 0, or negative errno with a one-line reason and remedy in `why`; the model is then
- * good for model_free() or for the facts of other inputs only. */
-int model_read_runs(struct model *model, const char *const *paths, u32 n,
-                    const struct model_options *options, char *why, size_t why_bytes);
-
-/* model_new() and model_read_runs() of one path. */
-int model_load(const char *path, const struct model_options *options, struct model **model,
-               char *why, size_t why_bytes);
-
-/* Lists the runs under the paths, newest first, one line each. 0, or negative errno as above. */
-int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_t why_bytes);
 
 #endif

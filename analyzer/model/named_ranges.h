@@ -16,9 +16,9 @@ struct named_range {
   i64 sum, longest; /* ns, with the ranges inside it */
 };
 
-/* Those of one rank, in no order, as far as the ring kept them; none for input that is no trace of
- * tscope's. Everything lives in `arena`. 0, or negative errno. */
-int named_ranges_of(const struct model *model, u32 rank, struct arena *arena,
-                    struct named_range **ranges, u32 *n);
+/* Those of one rank, in no order, as far as the ring kept them; none of input that does not tell
+ * them. Everything lives in `arena`. 0, or negative errno. */
+int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
+                       struct named_range **ranges, u32 *n);
 
 #endif

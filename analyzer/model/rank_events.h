@@ -6,14 +6,24 @@
 #ifndef TSCOPE_SPINE_H
 #define TSCOPE_SPINE_H
 
+#include "base/arena.h"
 #include "base/vector.h"
-#include "import/tscope/definitions.h"
+#include "model/model.h"
+
+/* A communicator as this rank knows it. */
+struct comm_definition {
+  u64 identity, parent;
+  u32 comm; /* the number this process's records use */
+  u32 rank, size;
+  const char *name;
+  u8 backend;
+};
 
 struct spine_call {
   i64 start, end; /* end NS_UNKNOWN if it never returned */
   i64 launched;   /* when its work was put on the stream: group end, or the call itself */
   u64 count, bytes;
-  u32 comm; /* index into spine.definitions.comms, INDEX_NONE if not announced */
+  u32 comm; /* index into spine.comms, INDEX_NONE if not announced */
   u32 seq, group;
   i32 peer;
   u32 thread;
@@ -114,10 +124,17 @@ struct spine_gpu_state {
   u8 clock;          /* enum tscope_gpu_clock */
 };
 
-/* All lists are sorted by start. The text of definitions is gone once they are made. */
+struct definitions;
+
+/* All lists are sorted by start. */
 struct spine {
   struct arena arena;
-  struct definitions definitions;
+  const struct comm_definition *comms;
+  u32 n_comms;
+  i64 realtime_minus_monotonic;
+  u64 anchor_error_ns;             /* of that difference */
+  struct definitions *definitions; /* import/tscope: what else a trace of ours defines, its text
+                                      apart; NULL */
   VECTOR(struct spine_call) calls;
   VECTOR(struct spine_run) runs;
   VECTOR(struct spine_inside) insides;
@@ -145,42 +162,21 @@ struct spine {
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
 };
 
-/* Where nothing else tells when collectives ran, takes it from NCCL's own word: adds runs on the
- * host's clock. Sets spine.inside_error_ns. 0, or -ENOMEM. */
-int runs_from_inside(struct spine *spine);
-
-/* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
-int spine_read(struct spine *spine, const struct trace_file *file);
 void spine_release(struct spine *spine);
 
 /* Whether a call puts no collective on the GPU: NCCL copies for a communicator of one rank, and
  * does nothing for no elements (enqueue.cc, "empty collectives can be discarded"). */
 bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call);
 
-/* Index into definitions.comms of a communicator by its number; INDEX_NONE. */
-u32 spine_comm_index(const struct definitions *definitions, u32 number);
-
-/* Which operation a collective kernel's or transport's name tells of: 0 when it can be any. NCCL
- * runs all-to-all, gather and scatter as sends and receives; those say TSCOPE_OP_SEND. */
-u8 op_of_name(const char *name);
-
-/* Whether a GPU kernel's name is that of a collective. */
-bool is_collective_kernel(const char *name);
+/* Index into spine.comms of a communicator by its number; INDEX_NONE. */
+u32 spine_comm_index(const struct spine *spine, u32 number);
 
 /* Which stretch of time with CUPTI open work belongs to, from 0: launched at `time`, or, if `runs`,
  * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
  * not say. */
 u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs);
 
-/* Whether a part of the graph runs as often as the GPU decides. */
-bool spine_graph_is_open(const struct spine *spine, u32 graph);
-
-/* NULL if there is none of that number. */
-const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph);
-
-/* Finds for each call the span in which it really ran, through the communicator and sequence where
- * the trace has them, else through the order of launch units and kernels on each stream. Fills
- * calls.run and the counts of what was left over. 0, or -ENOMEM. */
-int pair_runs(struct spine *spine);
+/* Training phases of one kind, united over threads. `out` lives in the arena. 0, or -ENOMEM. */
+int unite_phases(const struct spine *spine, u8 kind, struct arena *arena, struct intervals *out);
 
 #endif

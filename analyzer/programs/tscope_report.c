@@ -13,6 +13,7 @@
 
 #include "diff/diff.h"
 #include "import/import.h"
+#include "import/tscope/load_traces.h"
 #include "kernels/kernels.h"
 #include "report/export_tables.h"
 #include "report/open_in_browser.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "report/selection.h"
 #include "report/text/pen.h"
-#include "report/text/quantity.h"
 
 enum { LEAST_COLUMN = 36, GAP = 2 };
 

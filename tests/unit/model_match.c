@@ -286,7 +286,7 @@ static i64 ran_at(const struct model *model, u32 comm, u32 seq) {
   i64 first = spine->calls.at[0].start;
   for (u32 i = 0; i < spine->calls.n; i++) {
     const struct spine_call *call = &spine->calls.at[i];
-    if (spine->definitions.comms[call->comm].comm == comm && call->seq == seq)
+    if (spine->comms[call->comm].comm == comm && call->seq == seq)
       return call->run == INDEX_NONE ? 0 : spine->runs.at[call->run].start - first;
   }
   fail_msg("no call %u on communicator %u", seq, comm);

@@ -5,9 +5,8 @@
 #include "model_support.h"
 
 #include "base/arena.h"
-#include "import/tscope/definitions.h"
 #include "import/tscope/files/trace_dir.h"
-#include "model/rank_events.h"
+#include "import/tscope/read_events.h"
 
 /* A small file: 2 spine chunks' worth of nothing but what the tests count. */
 static struct trace_writer *small_file(u32 calls) {
@@ -57,7 +56,7 @@ static void test_cut_at_every_byte(void **state) {
     } else {
       assert_int_equal(spine.calls.n, calls_before(cut, CALLS));
       if (cut >= TSCOPE_HEADER_BYTES + 64 && spine.calls.n < CALLS)
-        assert_non_null(spine.definitions.damage);
+        assert_non_null(spine.definitions->damage);
       spine_release(&spine);
     }
     free(copy);
@@ -76,8 +75,8 @@ static void test_nothing_uncommitted_is_shown(void **state) {
   char why[256];
   assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
   assert_int_equal(spine.calls.n, 7);
-  assert_int_equal(spine.definitions.records, 8);
-  assert_null(spine.definitions.damage);
+  assert_int_equal(spine.definitions->records, 8);
+  assert_null(spine.definitions->damage);
   spine_release(&spine);
   trace_writer_free(writer);
 }
@@ -98,7 +97,7 @@ static void test_unknown_records_are_skipped(void **state) {
   assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
   assert_int_equal(spine.calls.n, 4);
   assert_int_equal(spine.calls.at[3].op, TSCOPE_OP_BROADCAST);
-  assert_null(spine.definitions.damage);
+  assert_null(spine.definitions->damage);
   spine_release(&spine);
   trace_writer_free(writer);
 }
@@ -145,7 +144,7 @@ static void test_damaged_chunks_are_skipped_and_said(void **state) {
   char why[256];
   assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
   assert_in_range(spine.calls.n, 1000, 1999);
-  assert_string_equal(spine.definitions.damage, "1 damaged stretches were skipped");
+  assert_string_equal(spine.definitions->damage, "1 damaged stretches were skipped");
   spine_release(&spine);
   trace_writer_free(writer);
 }

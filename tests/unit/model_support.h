@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/model.h"
+#include "import/tscope/load_traces.h"
 #include "trace_writer.h"
 #include "tracegen.h"
 

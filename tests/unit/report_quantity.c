@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "report/text/quantity.h"
+#include "base/quantity.h"
 
 static void unknown_is_never_a_number(void **state) {
   (void)state;

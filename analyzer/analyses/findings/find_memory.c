@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "report/text/quantity.h"
+#include "base/quantity.h"
 
 /* The rank of the device that is told in full. */
 static u32 list_rank(const struct memory_result *memory, u32 *rank) {

@@ -38,7 +38,7 @@ static const char *calls_undecided(struct analysis *a) {
                         "%.0f ranks are in calls that have not finished, and nothing "
                         "says whom they wait for",
                         check->pending_ranks);
-  if (!a->model->flight_dumps) /* the ends of ranks that were killed need not match */
+  if (!a->model->ledger) /* the ends of ranks that were killed need not match */
     return NULL;
   if (check->mismatches_found > 0)
     return arena_printf(a->arena,
@@ -64,8 +64,8 @@ static const char *nothing_known(const struct analysis *a) {
   const struct model *model = a->model;
   if (was_given(model, "log") && model->n_scalars == 0)
     return "no value such as a loss was found in the log";
-  bool any = model->n_ranks || model->flight_dumps || model->n_memories || model->modules ||
-             model->n_scalars;
+  bool any =
+      model->n_ranks || model->ledger || model->n_memories || model->modules || model->n_scalars;
   return any ? NULL : "nothing in the input says how the job went";
 }
 

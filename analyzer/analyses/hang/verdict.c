@@ -269,9 +269,7 @@ struct collective_check collective_check_unknown(void) {
 int verdict_analyse(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   *check = collective_check_unknown();
-  if (a->model->flight_dumps)
-    return verdict_of_ledger(&a->model->flight_dumps->ledger, a->arena, check);
-  struct ledger *ledger;
-  int error = trace_ledger_make(a->model, a->arena, &ledger);
+  const struct ledger *ledger;
+  int error = model_ledger(a->model, a->arena, &ledger);
   return error || !ledger ? error : verdict_of_ledger(ledger, a->arena, check);
 }

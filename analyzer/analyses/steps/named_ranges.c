@@ -26,7 +26,8 @@ static int collect_rank(void *user, u32 rank, unsigned worker) {
   struct collecting *collecting = user;
   struct rank_ranges *ranges = &collecting->ranks[rank];
   (void)worker;
-  int error = named_ranges_of(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n);
+  int error =
+      model_named_ranges(collecting->a->model, rank, &ranges->arena, &ranges->at, &ranges->n);
   if (error)
     ranges->n = 0;
   return error == -ENOMEM ? error : 0; /* a file that went away is shown as partial elsewhere */

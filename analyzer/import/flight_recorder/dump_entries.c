@@ -144,7 +144,7 @@ static int read_stack(struct draft *draft, const struct value *value,
                                       .line = number_at(frame, "line", 0)};
     const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
                           (u64)frames[i].line};
-    hash = hash_of(hash, parts, sizeof parts);
+    hash = hash_bytes(hash, parts, sizeof parts);
   }
   *out = known_stack(draft, hash, frames, n);
   if (*out)

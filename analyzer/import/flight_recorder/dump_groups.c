@@ -54,7 +54,7 @@ static int read_members(const struct value *value, numbers *members) {
 /* Groups of one name are told apart by their members: groups that were split keep the name. */
 static int group_of(struct draft *draft, const char *name, const char *desc, const u32 *members,
                     u32 n, u32 *group) {
-  u64 hash = hash_of(hash_of(0, name, strlen(name)), members, n * sizeof(u32));
+  u64 hash = hash_bytes(hash_bytes(0, name, strlen(name)), members, n * sizeof(u32));
   u32 at = 0;
   while ((*group = hash_index_next(&draft->group_index, hash, &at)) != INDEX_NONE) {
     const struct group_draft *known = &draft->groups.at[*group];

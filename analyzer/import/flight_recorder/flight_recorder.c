@@ -11,7 +11,6 @@
 #include "import/pickle.h"
 #include "import/value_json.h"
 #include "import/whole_file.h"
-#include "model/internal.h"
 
 /* A recorder keeps some thousands of entries of a few hundred bytes. */
 #define MOST_DUMP_BYTES (1ull << 30)
@@ -359,16 +358,16 @@ static int assemble(struct ledger *ledger, struct draft *draft) {
 
 int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
-  struct flight_dumps *dumps = arena_alloc(import->arena, sizeof *dumps);
-  int error = dumps ? 0 : -ENOMEM;
+  struct ledger *ledger = arena_alloc(import->arena, sizeof *ledger);
+  int error = ledger ? 0 : -ENOMEM;
   for (u32 i = 0; i < n && !error; i++)
     error = read_dump(import, &draft, &inputs[i]);
   if (!error && draft.ranks.n == 0)
     error = -EBADMSG; /* and the last one's reason */
   if (!error)
-    error = assemble(&dumps->ledger, &draft);
+    error = assemble(ledger, &draft);
   if (!error)
-    import->model->flight_dumps = dumps;
+    import->model->ledger = ledger;
   free(draft.groups.at);
   free(draft.stacks.at);
   free(draft.calls.at);

@@ -6,13 +6,10 @@
 #ifndef TSCOPE_FLIGHT_RECORDER_H
 #define TSCOPE_FLIGHT_RECORDER_H
 
+#include "base/hash.h"
 #include "base/vector.h"
 #include "import/value_build.h"
 #include "model/ledger.h"
-
-struct flight_dumps {
-  struct ledger ledger;
-};
 
 /* A list of things told apart by a hash: equal things are found by comparing those of one hash. */
 struct hash_index {
@@ -26,7 +23,6 @@ struct hash_index {
 /* The next index with that hash; start with *at = 0. INDEX_NONE when there is none left. */
 u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at);
 bool hash_index_add(struct hash_index *index, u64 hash, u32 value);
-u64 hash_of(u64 seed, const void *bytes, size_t n);
 
 struct group_draft {
   const char *name, *desc;

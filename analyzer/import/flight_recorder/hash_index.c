@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/flight_recorder/flight_recorder.h"
 
-u64 hash_of(u64 seed, const void *bytes, size_t n) {
-  const u8 *at = bytes;
-  u64 hash = seed ^ 0xcbf29ce484222325u;
-  for (size_t i = 0; i < n; i++)
-    hash = (hash ^ at[i]) * 0x100000001b3u;
-  return hash ^ (hash >> 31);
-}
-
 u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
   while (index->room && *at < index->room) {
     const struct hash_slot *slot = &index->slots[(hash + (*at)++) & (index->room - 1)];

@@ -3,6 +3,7 @@
  * Traces of PyTorch's profiler (Kineto), one file for each rank.
  */
 #include "import/kineto/kineto.h"
+#include "join/join_ranks.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -146,8 +147,9 @@ static struct rank describe(const struct kineto_trace *trace, const struct spine
                       .gpu_kernels = spine->gpu_kernels,
                       .collective_calls = spine->calls.n,
                       .collective_runs = spine->calls.n - spine->unpaired_calls,
-                      .gpu_clock = spine->definitions.gpu_clock,
-                      .gpu_clock_reason = spine->definitions.gpu_clock_reason,
+                      .gpu_clock =
+                          spine->gpu_kernels ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_NONE,
+                      .gpu_clock_reason = spine->gpu_kernels ? NULL : "the trace has no kernels",
                       .file_bytes = trace->file_bytes};
   rank.info[TSCOPE_INFO_GPU_NAME] = trace->gpu_name;
   rank.info[TSCOPE_INFO_GPU_MEMORY] = number_text(arena, trace->gpu_memory);
@@ -157,7 +159,6 @@ static struct rank describe(const struct kineto_trace *trace, const struct spine
 
 static int make_spines(struct import *import, const struct kineto_traces *traces) {
   struct model *model = import->model;
-  struct model_internal *internal = internal_of(model);
   u32 world = 0;
   for (u32 r = 0; r < traces->n; r++)
     world = traces->at[r].world_size > world ? traces->at[r].world_size : world;
@@ -165,11 +166,9 @@ static int make_spines(struct import *import, const struct kineto_traces *traces
   int error = model_make_ranks(model, traces->n);
   for (u32 r = 0; r < traces->n && !error; r++) {
     const struct kineto_trace *trace = &traces->at[r];
-    error = kineto_spine(trace, trace->rank, world ? world : traces->n, &internal->spines[r]);
-    if (error)
-      break;
-    internal->n_spines++;
-    model->ranks[r] = describe(trace, &internal->spines[r], import->arena);
+    error = kineto_spine(trace, trace->rank, world ? world : traces->n, model_events(model, r));
+    if (!error)
+      model->ranks[r] = describe(trace, model_events(model, r), import->arena);
   }
   return error;
 }
@@ -182,8 +181,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   struct kineto_traces *traces = calloc(1, sizeof *traces);
   if (!traces)
     return -ENOMEM;
-  internal_of(model)->imported = traces;
-  internal_of(model)->free_imported = free_traces;
+  model_keep(model, traces, free_traces);
   int error = read_all(import, inputs, n, traces);
   if (!error)
     error = kineto_find_ranks(import, traces);
@@ -195,6 +193,6 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
     return error;
   model->timelines = &kineto_timelines;
   model->recorder = "PyTorch's profiler";
-  internal_of(model)->marks_are = "ProfilerStep annotations";
-  return model_join_ranks(model, import->options);
+  model_name_marks(model, "ProfilerStep annotations");
+  return join_ranks(model, import->options);
 }

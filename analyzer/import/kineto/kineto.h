@@ -6,7 +6,7 @@
 #define TSCOPE_KINETO_H
 
 #include "import/kineto/kineto_trace.h"
-#include "model/internal.h"
+#include "model/building.h"
 
 /* All traces, by rank of the model: what the timelines are made from. */
 struct kineto_traces {

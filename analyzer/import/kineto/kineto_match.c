@@ -49,10 +49,10 @@ static bool is_message(const struct spine_call *call) {
 
 /* A member for each communicator of a rank, and room for its calls. */
 static int add_members(struct matching *m, u32 rank) {
-  const struct spine *spine = &internal_of(m->model)->spines[rank];
-  u32 n = spine->definitions.n_comms, first = m->members.n;
+  const struct spine *spine = model_events(m->model, rank);
+  u32 n = spine->n_comms, first = m->members.n;
   for (u32 c = 0; c < n; c++)
-    if (!VECTOR_PUSH(&m->members, (struct member){.identity = spine->definitions.comms[c].identity,
+    if (!VECTOR_PUSH(&m->members, (struct member){.identity = spine->comms[c].identity,
                                                   .rank = rank,
                                                   .comm = c,
                                                   .numbered = true}))
@@ -114,7 +114,7 @@ static i32 find_shift(const struct member *a, const struct member *reference, u3
 }
 
 static void number(const struct matching *m, const struct member *member, u32 first) {
-  struct spine *spine = &internal_of(m->model)->spines[member->rank];
+  struct spine *spine = model_events(m->model, member->rank);
   for (u32 i = 0; i < member->n; i++)
     spine->calls.at[member->calls[i]].seq = first + i;
 }

@@ -3,7 +3,8 @@
 
 #include <ctype.h>
 
-#include "model/rank_events.h"
+#include "base/hash.h"
+#include "kernels/collective_names.h"
 
 static bool begins(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
@@ -154,22 +155,6 @@ static void describe(struct kineto_name *name) {
   name->recompute = has(text, "CheckpointFunctionBackward") || has(text, "recompute");
 }
 
-static u64 load8(const char *at) {
-  u64 word;
-  memcpy(&word, at, sizeof word);
-  return word;
-}
-
-static u32 hash_of(const char *at, u32 n) {
-  u64 hash = n * 0x9e3779b97f4a7c15ull;
-  for (; n >= 8; at += 8, n -= 8)
-    hash = (hash ^ load8(at)) * 0x9fb21c651e98df25ull, hash ^= hash >> 32;
-  u64 rest = 0;
-  memcpy(&rest, at, n);
-  hash = (hash ^ rest) * 0x9fb21c651e98df25ull;
-  return (u32)(hash ^ hash >> 32) | 1;
-}
-
 static bool grow(struct kineto_names *names) {
   u32 n = names->n_slots ? names->n_slots * 2 : 1024;
   u32 *slots = calloc(n, sizeof *slots);
@@ -211,7 +196,7 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
     return 0;
   if (2 * names->list.n >= names->n_slots && !grow(names))
     return UINT32_MAX;
-  u32 hash = hash_of(text.at, text.n), slot = hash & (names->n_slots - 1);
+  u32 hash = (u32)hash_bytes(0, text.at, text.n) | 1, slot = hash & (names->n_slots - 1);
   for (; names->slots[slot]; slot = (slot + 1) & (names->n_slots - 1)) {
     const struct kineto_name *name = &names->list.at[names->slots[slot]];
     if (name->hash == hash && name->raw_bytes == text.n && memcmp(name->raw, text.at, text.n) == 0)

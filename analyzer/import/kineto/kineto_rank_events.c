@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "base/hash.h"
 #include "import/kineto/kineto.h"
 
 #define BACKWARD_GAP_NS 1000000 /* autograd's functions as close as this are one backward pass */
@@ -126,12 +127,6 @@ static struct around look_around(struct building *b, u16 lane, i64 at) {
       found.op = name_of(trace, item)->op;
   }
   return found;
-}
-
-static u64 hash_text(u64 hash, const char *text) {
-  for (; text && *text; text++)
-    hash = (hash ^ (u8)*text) * 0x100000001b3ull;
-  return (hash ^ 0xff) * 0x100000001b3ull;
 }
 
 /* Communicator number of a named group, or of the stream that unnamed ones run on. The number is
@@ -287,14 +282,14 @@ static bool take_step(struct building *b, const struct kineto_item *item, i64 *e
 
 static int define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
-  struct definitions *definitions = &b->spine->definitions;
   u32 n = trace->groups.n + b->n_streams;
-  definitions->comms = arena_array(&b->spine->arena, n + 1, sizeof *definitions->comms);
-  if (!definitions->comms)
+  struct comm_definition *comms = arena_array(&b->spine->arena, n + 1, sizeof *comms);
+  if (!comms)
     return -ENOMEM;
-  definitions->n_comms = n;
+  b->spine->comms = comms;
+  b->spine->n_comms = n;
   for (u32 i = 0; i < n; i++) {
-    struct comm_definition *comm = &definitions->comms[i];
+    struct comm_definition *comm = &comms[i];
     *comm = (struct comm_definition){
         .comm = i, .rank = rank, .size = b->world_size, .backend = TSCOPE_BACKEND_NCCL};
     if (i >= trace->groups.n) {
@@ -303,7 +298,7 @@ static int define_comms(struct building *b, u32 rank) {
       continue;
     }
     const struct kineto_group *group = &trace->groups.at[i];
-    comm->identity = hash_text(hash_text(0xcbf29ce484222325ull, group->name), group->ranks) | 1;
+    comm->identity = hash_text(hash_text(HASH_SEED, group->name), group->ranks) | 1;
     comm->size = group->size;
     comm->rank = group->size == b->world_size ? rank : TSCOPE_UNKNOWN_RANK;
     for (u32 m = 0; m < group->n_members; m++)
@@ -317,7 +312,7 @@ static int define_comms(struct building *b, u32 rank) {
   }
   if (trace->backend && strstr(trace->backend, "gloo") && !strstr(trace->backend, "nccl"))
     for (u32 i = 0; i < n; i++)
-      definitions->comms[i].backend = TSCOPE_BACKEND_GLOO;
+      comms[i].backend = TSCOPE_BACKEND_GLOO;
   return 0;
 }
 
@@ -387,12 +382,6 @@ int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, str
   if (!error) {
     peers_in_groups(&b);
     count_pairs(spine);
-    spine->definitions.gpu_clock =
-        spine->gpu_kernels ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_NONE;
-    if (!spine->gpu_kernels)
-      spine->definitions.gpu_clock_reason = "the trace has no kernels";
-    spine->definitions.records = trace->events;
-    spine->definitions.damage = trace->damage;
   }
   free(b.calls.at);
   free(b.ranges);

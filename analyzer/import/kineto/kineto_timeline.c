@@ -376,14 +376,14 @@ static void kineto_release(struct timeline *timeline) {
 }
 
 static int kineto_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  const struct kineto_traces *traces = internal_of(model)->imported;
+  const struct kineto_traces *traces = model_kept(model);
   const struct kineto_trace *trace = &traces->at[rank];
   struct arena arena = {0};
   struct timeline_internal *internal = arena_alloc(&arena, sizeof *internal);
   struct making m = {.model = model,
                      .trace = trace,
-                     .spine = &internal_of(model)->spines[rank],
-                     .clock = &internal_of(model)->clocks[rank],
+                     .spine = model_events(model, rank),
+                     .clock = model_clock(model, rank),
                      .arena = internal ? &internal->arena : &arena,
                      .timeline = timeline,
                      .span_of = malloc((trace->items.n + 1u) * sizeof(u32))};

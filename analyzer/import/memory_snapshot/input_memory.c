@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "import/import.h"
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/pickle.h"

@@ -6,23 +6,15 @@
 #ifndef TSCOPE_DEFINITIONS_H
 #define TSCOPE_DEFINITIONS_H
 
-#include "align/tick_map.h"
 #include "import/tscope/files/trace_file.h"
-#include "model/model.h"
+#include "import/tscope/tick_map.h"
+#include "model/rank_events.h"
 
 struct stream_definition {
   u64 handle;
   u32 gpu_stream;
   i32 device;
   bool known;
-};
-
-struct comm_definition {
-  u64 identity, parent;
-  u32 comm; /* the number this process's records use */
-  u32 rank, size;
-  const char *name;
-  u8 backend;
 };
 
 struct thread_definition {

@@ -139,27 +139,27 @@ static struct spine_call call_of(const struct expanding *x, const struct capture
   bool transfer = record->header.tag >= TSCOPE_OP_SEND;
   u32 first = !comm ? TSCOPE_UNKNOWN : transfer ? comm->first_transfer : comm->first_collective;
   bool numbered = first != TSCOPE_UNKNOWN && record->index != TSCOPE_UNKNOWN;
-  return (struct spine_call){
-      .start = replay->start + x->place,
-      .end = replay->end,
-      .launched = replay->start + x->place,
-      .count = record->count,
-      .bytes = record->bytes,
-      .comm = numbered ? spine_comm_index(&x->spine->definitions, record->comm) : INDEX_NONE,
-      .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
-      .group = record->group ? x->groups + record->group : 0,
-      .peer = record->peer,
-      .thread = replay->thread,
-      .run = INDEX_NONE,
-      .collective = INDEX_NONE,
-      .arrival = INDEX_NONE,
-      .part = part,
-      .stream = replay->stream,
-      .op = (u8)record->header.tag,
-      .dtype = record->dtype,
-      .redop = record->redop,
-      .failed = replay->failed,
-      .replayed = true};
+  return (struct spine_call){.start = replay->start + x->place,
+                             .end = replay->end,
+                             .launched = replay->start + x->place,
+                             .count = record->count,
+                             .bytes = record->bytes,
+                             .comm =
+                                 numbered ? spine_comm_index(x->spine, record->comm) : INDEX_NONE,
+                             .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
+                             .group = record->group ? x->groups + record->group : 0,
+                             .peer = record->peer,
+                             .thread = replay->thread,
+                             .run = INDEX_NONE,
+                             .collective = INDEX_NONE,
+                             .arrival = INDEX_NONE,
+                             .part = part,
+                             .stream = replay->stream,
+                             .op = (u8)record->header.tag,
+                             .dtype = record->dtype,
+                             .redop = record->redop,
+                             .failed = replay->failed,
+                             .replayed = true};
 }
 
 /* Where what a captured graph holds begins in the sorted list; n if it holds nothing. */

@@ -48,4 +48,10 @@ int graph_replays_expand(struct graph_replays *graphs, struct spine *spine);
 
 void graph_replays_release(struct graph_replays *graphs);
 
+/* Whether a part of the graph runs as often as the GPU decides. */
+bool spine_graph_is_open(const struct spine *spine, u32 graph);
+
+/* NULL if there is none of that number. */
+const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph);
+
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Traces of libtscope.so: analyzer/read and analyzer/model do the work.
+ * Traces of libtscope.so: how they are recognised.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "import/import.h"
+#include "import/tscope/load_traces.h"
 
 bool probe_trace(const struct input *input) {
   size_t length = strlen(input->name), suffix = strlen(TSCOPE_FILE_SUFFIX);

@@ -7,7 +7,8 @@
 #include <errno.h>
 
 #include "import/tscope/files/chunk_order.h"
-#include "model/internal.h"
+#include "import/tscope/trace_source.h"
+#include "model/building.h"
 #include "model/memory_history.h"
 #include "model/memory_live.h"
 
@@ -302,7 +303,7 @@ static int name_sources(struct collecting *collecting) {
   };
   const u32 n_names = sizeof names / sizeof *names;
   struct memory_history *history = collecting->history;
-  const struct spine *spine = &internal_of(collecting->model)->spines[collecting->device->rank];
+  const struct spine *spine = model_events(collecting->model, collecting->device->rank);
   history->sources = arena_array(collecting->arena, n_names, sizeof *history->sources);
   if (!history->sources)
     return -ENOMEM;
@@ -399,7 +400,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
   const struct rank *rank = &model->ranks[device->rank];
   struct collecting collecting = {.model = model,
                                   .device = device,
-                                  .clock = &internal_of(model)->clocks[device->rank],
+                                  .clock = model_clock(model, device->rank),
                                   .arena = arena,
                                   .history = history,
                                   .detail_begin = INT64_MIN};
@@ -437,18 +438,17 @@ static bool counts(const struct spine *spine, u16 tag) {
 }
 
 int list_memories(struct model *model) {
-  struct model_internal *internal = internal_of(model);
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    n += internal->spines[r].memory_devices.n;
-  struct memory_origin *origins = arena_array(&internal->arena, n + 1u, sizeof *origins);
-  struct recorded_device *devices = arena_array(&internal->arena, n + 1u, sizeof *devices);
+    n += model_events(model, r)->memory_devices.n;
+  struct memory_origin *origins = arena_array(model_arena(model), n + 1u, sizeof *origins);
+  struct recorded_device *devices = arena_array(model_arena(model), n + 1u, sizeof *devices);
   if (!origins || !devices)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
-    for (u32 d = 0; d < internal->spines[r].memory_devices.n; d++) {
-      u16 tag = internal->spines[r].memory_devices.at[d], index = tag >> 8;
-      if (!counts(&internal->spines[r], tag))
+    for (u32 d = 0; d < model_events(model, r)->memory_devices.n; d++) {
+      u16 tag = model_events(model, r)->memory_devices.at[d], index = tag >> 8;
+      if (!counts(model_events(model, r), tag))
         continue;
       struct recorded_device *device = &devices[model->n_memories];
       *device = (struct recorded_device){.rank = r, .tag = tag};

@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 
-#include "model/rank_events.h"
+#include "import/tscope/read_events.h"
 
 #define WINDOW_NS 1000000000ll
 #define LATEST_NS (1ll << 60) /* 36 years; beyond it a file is damaged, and sums might overflow */

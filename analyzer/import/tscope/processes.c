@@ -98,7 +98,7 @@ int processes_number(struct processes *processes) {
   for (u32 i = 0; i < processes->n; i++) {
     struct process *process = &processes->at[i];
     if (process->rank == TSCOPE_UNKNOWN_RANK)
-      process->rank = rank_from_comms(&process->spine.definitions);
+      process->rank = rank_from_comms(process->spine.definitions);
     others |= process->rank != TSCOPE_UNKNOWN_RANK;
   }
   for (u32 i = processes->n; i-- > 0 && result == 0;) {

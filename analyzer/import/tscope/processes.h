@@ -6,7 +6,7 @@
 #define TSCOPE_PROCESSES_H
 
 #include "import/tscope/files/trace_dir.h"
-#include "model/internal.h"
+#include "import/tscope/read_events.h"
 
 struct process {
   const struct trace_entry *entry;

@@ -18,7 +18,7 @@ struct world {
 
 static const struct comm_definition *membership(const struct process *process,
                                                 const struct comm_definition *like) {
-  const struct definitions *definitions = &process->spine.definitions;
+  const struct definitions *definitions = process->spine.definitions;
   const struct comm_definition *widest = NULL;
   for (u32 i = 0; i < definitions->n_comms; i++) {
     const struct comm_definition *comm = &definitions->comms[i];
@@ -55,7 +55,7 @@ static bool at_one_time(const struct tscope_file_header *a, const struct tscope_
 static u64 last_seen(const struct process *process) {
   const u64 between_anchors = 10000000000;
   const struct tscope_file_header *header = &process->entry->header;
-  const struct definitions *definitions = &process->spine.definitions;
+  const struct definitions *definitions = process->spine.definitions;
   i64 anchor = definitions->last_anchor + definitions->realtime_minus_monotonic;
   if (header->closed_realtime_ns)
     return header->closed_realtime_ns;
@@ -71,7 +71,7 @@ static bool lived_together(const struct process *a, const struct process *b) {
 /* The value of MASTER_PORT among the lines of a process's environment; NULL if it does not tell. */
 static const char *meeting_port(const struct process *process, size_t *length) {
   static const char name[] = "MASTER_PORT=";
-  const char *lines = process->spine.definitions.info[TSCOPE_INFO_ENVIRONMENT];
+  const char *lines = process->spine.definitions->info[TSCOPE_INFO_ENVIRONMENT];
   const char *at = lines ? strstr(lines, name) : NULL;
   at = at ? at + sizeof name - 1 : NULL;
   *length = at ? strcspn(at, "\n") : 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/rank_events.h"
+#include "import/tscope/read_events.h"
 
+#include "base/hash.h"
 #include "import/tscope/graph_replays.h"
+#include "kernels/collective_names.h"
 
 #include <errno.h>
 
@@ -21,13 +23,6 @@ struct reading {
   i64 gpu_last;                    /* when the last work seen on the GPU was over; NS_UNKNOWN */
   u32 replay; /* correlation of the graph replay whose kernels were last seen */
 };
-
-u32 spine_comm_index(const struct definitions *definitions, u32 number) {
-  for (u32 i = definitions->n_comms; i-- > 0;)
-    if (definitions->comms[i].comm == number)
-      return i;
-  return INDEX_NONE;
-}
 
 static void seen(struct spine *spine, i64 time) {
   if (time == NS_UNKNOWN)
@@ -60,25 +55,24 @@ static bool take_call(struct reading *reading, const struct tscope_record *recor
   const struct tscope_collective_record *call = (const void *)record;
   struct spine *spine = reading->spine;
   struct interval span = span_of(reading, record, time);
-  return VECTOR_PUSH(&spine->calls,
-                     (struct spine_call){.start = span.start,
-                                         .end = span.end,
-                                         .launched = span.start,
-                                         .count = call->count,
-                                         .bytes = call->bytes,
-                                         .comm = spine_comm_index(&spine->definitions, call->comm),
-                                         .seq = call->seq,
-                                         .group = call->group,
-                                         .peer = call->peer,
-                                         .thread = reading->thread,
-                                         .run = INDEX_NONE,
-                                         .collective = INDEX_NONE,
-                                         .arrival = INDEX_NONE,
-                                         .stream = call->stream,
-                                         .op = (u8)record->tag,
-                                         .dtype = call->dtype,
-                                         .redop = call->redop,
-                                         .failed = is_failure(span, call->result)});
+  return VECTOR_PUSH(&spine->calls, (struct spine_call){.start = span.start,
+                                                        .end = span.end,
+                                                        .launched = span.start,
+                                                        .count = call->count,
+                                                        .bytes = call->bytes,
+                                                        .comm = spine_comm_index(spine, call->comm),
+                                                        .seq = call->seq,
+                                                        .group = call->group,
+                                                        .peer = call->peer,
+                                                        .thread = reading->thread,
+                                                        .run = INDEX_NONE,
+                                                        .collective = INDEX_NONE,
+                                                        .arrival = INDEX_NONE,
+                                                        .stream = call->stream,
+                                                        .op = (u8)record->tag,
+                                                        .dtype = call->dtype,
+                                                        .redop = call->redop,
+                                                        .failed = is_failure(span, call->result)});
 }
 
 static void worked_until(struct reading *reading, i64 end) {
@@ -91,7 +85,7 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
   struct spine *spine = reading->spine;
   struct interval span = span_of(reading, record, time);
   worked_until(reading, span.end);
-  u8 op = run->name < spine->definitions.n_strings ? reading->op_of_string[run->name] : 0;
+  u8 op = run->name < spine->definitions->n_strings ? reading->op_of_string[run->name] : 0;
   struct tscope_graph_node node = {0};
   if (8u * record->words >= sizeof *run + sizeof node)
     memcpy(&node, run + 1, sizeof node);
@@ -111,7 +105,7 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
 
 /* A string that is kept; NULL for none. False when memory ran out. */
 static bool keep_word(struct reading *reading, u32 string, const char **word) {
-  const char *text = definition_string(&reading->spine->definitions, string);
+  const char *text = definition_string(reading->spine->definitions, string);
   *word = NULL;
   if (!text)
     return true;
@@ -137,23 +131,17 @@ static bool take_inside(struct reading *reading, const struct tscope_record *rec
          VECTOR_PUSH(&reading->spine->insides, item);
 }
 
-static u32 hash_of(const char *text) {
-  u32 hash = 2166136261u;
-  for (; text && *text; text++)
-    hash = (hash ^ (u8)*text) * 16777619u;
-  return hash;
-}
-
 static bool take_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_phase_record *phase = (const void *)record;
-  const char *name = definition_string(&reading->spine->definitions, phase->name);
+  const char *name = definition_string(reading->spine->definitions, phase->name);
   struct interval span = span_of(reading, record, time);
-  return VECTOR_PUSH(&reading->spine->phases, (struct spine_phase){.start = span.start,
-                                                                   .end = span.end,
-                                                                   .name = phase->name,
-                                                                   .name_hash = hash_of(name),
-                                                                   .thread = reading->thread,
-                                                                   .kind = (u8)record->tag});
+  return VECTOR_PUSH(&reading->spine->phases,
+                     (struct spine_phase){.start = span.start,
+                                          .end = span.end,
+                                          .name = phase->name,
+                                          .name_hash = (u32)hash_text(HASH_SEED, name),
+                                          .thread = reading->thread,
+                                          .kind = (u8)record->tag});
 }
 
 static bool take_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
@@ -161,7 +149,7 @@ static bool take_scalar(struct reading *reading, const struct tscope_record *rec
   struct spine *spine = reading->spine;
   struct spine_scalar item = {.time = chunk_ns(&reading->clock, time),
                               .step = scalar->step,
-                              .name = definition_string(&spine->definitions, scalar->name)};
+                              .name = definition_string(spine->definitions, scalar->name)};
   memcpy(&item.value, &scalar->bits, sizeof item.value);
   if (item.name && !(item.name = arena_text(&spine->arena, item.name)))
     return false;
@@ -271,7 +259,7 @@ static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *
 
 /* Kernels of collectives are launched inside calls that have records of their own. */
 static bool launches_collective(const struct reading *reading, const struct tscope_record *record) {
-  const struct definitions *definitions = &reading->spine->definitions;
+  const struct definitions *definitions = reading->spine->definitions;
   u32 shape = ((const struct tscope_launch_record *)record)->shape;
   u32 name = shape < definitions->n_shapes ? definitions->shapes[shape].kernel : 0;
   return name < definitions->n_strings && reading->is_collective[name];
@@ -329,7 +317,7 @@ static int read_chunks(struct reading *reading, const struct trace_file *file, u
     if (trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
       continue;
     reading->thread = chunk.header.thread;
-    reading->clock = chunk_clock(&reading->spine->definitions.ticks, &chunk.header);
+    reading->clock = chunk_clock(&reading->spine->definitions->ticks, &chunk.header);
     bool detail = chunk.header.home == TSCOPE_DETAIL;
     if (!(detail ? count_detail_chunk(reading, &chunk) : read_spine_chunk(reading, &chunk)))
       return -ENOMEM;
@@ -374,7 +362,7 @@ static int count_gpu_turns(struct spine *spine) {
       continue;
     turns += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
     state->turns = turns;
-    state->reason = definition_string(&spine->definitions, state->reason_string);
+    state->reason = definition_string(spine->definitions, state->reason_string);
     if (state->reason && !(state->reason = arena_text(&spine->arena, state->reason)))
       return -ENOMEM;
     spine->gpu_states.at[kept++] = *state;
@@ -399,21 +387,18 @@ static int end_gpu_watch(struct reading *reading) {
   return VECTOR_PUSH(&spine->gpu_states, over) ? 0 : -ENOMEM;
 }
 
-u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs) {
-  u32 n = spine->gpu_states.n, low = 0, high = n;
-  if (n == 0 || spine->gpu_states.at[n - 1].turns == 0)
-    return 0;
-  while (low < high) { /* the first state after `time` */
-    u32 middle = low + (high - low) / 2;
-    if (spine->gpu_states.at[middle].time <= time)
-      low = middle + 1;
-    else
-      high = middle;
+static int read_definitions(struct spine *spine, const struct trace_file *file, u8 *buffer) {
+  struct definitions *definitions = arena_alloc(&spine->arena, sizeof *definitions);
+  spine->definitions = definitions;
+  int result =
+      buffer && definitions ? definitions_read(definitions, file, &spine->arena, buffer) : -ENOMEM;
+  if (result == 0) {
+    spine->comms = definitions->comms;
+    spine->n_comms = definitions->n_comms;
+    spine->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
+    spine->anchor_error_ns = definitions->anchor_error_ns;
   }
-  const struct spine_gpu_state *state = &spine->gpu_states.at[low ? low - 1 : 0];
-  if (low && state->clock != TSCOPE_GPU_CLOCK_CUPTI && !runs)
-    return INDEX_NONE;
-  return state->turns ? state->turns - 1 : 0;
+  return result;
 }
 
 int spine_read(struct spine *spine, const struct trace_file *file) {
@@ -421,11 +406,10 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
       .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
   struct reading reading = {.spine = spine, .gpu_last = NS_UNKNOWN};
   u8 *buffer = malloc(file->header.chunk_bytes);
-  int result =
-      buffer ? definitions_read(&spine->definitions, file, &spine->arena, buffer) : -ENOMEM;
-  const struct definitions *definitions = &spine->definitions;
-  spine->end_lost = spine->cut_short || definitions->lost[TSCOPE_LOSS_SPINE] > 0;
+  int result = read_definitions(spine, file, buffer);
+  const struct definitions *definitions = spine->definitions;
   if (result == 0) {
+    spine->end_lost = spine->cut_short || definitions->lost[TSCOPE_LOSS_SPINE] > 0;
     reading.op_of_string = calloc(definitions->n_strings + 1, 1);
     reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);
     reading.is_collective = calloc(definitions->n_strings + 1, sizeof(bool));
@@ -454,7 +438,8 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
     SORT_BY_TIME(&spine->runs);
     result = pair_runs(spine);
   }
-  definitions_forget_text(&spine->definitions);
+  if (spine->definitions)
+    definitions_forget_text(spine->definitions);
   graph_replays_release(&reading.graphs);
   free(reading.op_of_string);
   free(reading.words);
@@ -463,30 +448,4 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   if (result < 0)
     spine_release(spine);
   return result;
-}
-
-bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call) {
-  const struct definitions *definitions = &spine->definitions;
-  if (call->stream == TSCOPE_NO_STREAM || call->comm >= definitions->n_comms)
-    return false;
-  return definitions->comms[call->comm].size == 1 || call->count == 0;
-}
-
-void spine_release(struct spine *spine) {
-  free(spine->calls.at);
-  free(spine->runs.at);
-  free(spine->insides.at);
-  free(spine->groups.at);
-  free(spine->graphs.at);
-  free(spine->graph_bodies.at);
-  free(spine->parts.at);
-  free(spine->waits.at);
-  free(spine->phases.at);
-  free(spine->marks.at);
-  free(spine->step_ranges.at);
-  free(spine->scalars.at);
-  free(spine->memory_devices.at);
-  free(spine->gpu_states.at);
-  arena_release(&spine->arena);
-  *spine = (struct spine){0};
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/trace_ledger.h"
+#include "import/tscope/trace_source.h"
 
 #include <errno.h>
 #include <math.h>
 
-#include "model/internal.h"
+#include "model/building.h"
 
 /* Of each rank, as many as PyTorch's flight recorder keeps; fewer of very many ranks. */
 #define MOST_KEPT 2000u
@@ -23,7 +23,6 @@
 
 struct making {
   const struct model *model;
-  const struct model_internal *internal;
   struct arena *arena;
   struct ledger *ledger;
   u32 *rank_of; /* [model.n_ranks] index into ledger.ranks */
@@ -43,7 +42,7 @@ static bool worth_asking(const struct model *model) {
     ask = !model->ranks[r].closed;
   for (u32 c = 0; c < model->n_collectives && !ask; c++)
     ask = model->collectives[c].mismatched;
-  return ask && model->n_ranks && model->timelines == &trace_timelines;
+  return ask && model->n_ranks;
 }
 
 /* --- Ranks --- */
@@ -59,7 +58,7 @@ static const char *phase_of(struct making *m, u32 rank) {
       TSCOPE_PHASES(X)
 #undef X
   };
-  const struct spine *spine = &m->internal->spines[rank];
+  const struct spine *spine = model_events(m->model, rank);
   const struct spine_phase *open = NULL, *last = NULL;
   for (u32 i = 0; i < spine->phases.n; i++) {
     const struct spine_phase *phase = &spine->phases.at[i];
@@ -93,8 +92,8 @@ static const char *where(struct making *m, u32 rank) {
 static void find_signs_of_life(struct making *m) {
   m->end = INT64_MIN;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
-    i64 anchor = m->internal->spines[r].definitions.last_anchor;
-    i64 at = anchor ? clock_to_axis(&m->internal->clocks[r], anchor) : NS_UNKNOWN;
+    i64 anchor = model_events(m->model, r)->definitions->last_anchor;
+    i64 at = anchor ? clock_to_axis(model_clock(m->model, r), anchor) : NS_UNKNOWN;
     m->alive[r] = at > m->model->ranks[r].end ? at : m->model->ranks[r].end;
     if (m->alive[r] > m->end)
       m->end = m->alive[r];
@@ -203,7 +202,7 @@ static int make_groups(struct making *m) {
  * means little where nothing was. */
 static u8 state_of(const struct making *m, u32 rank, const struct spine_call *call, bool waited_for,
                    bool wait_over) {
-  const struct spine *spine = &m->internal->spines[rank];
+  const struct spine *spine = model_events(m->model, rank);
   if (call->run != INDEX_NONE)
     return spine->runs.at[call->run].end == NS_UNKNOWN ? LEDGER_STARTED : LEDGER_COMPLETED;
   if (call->end == NS_UNKNOWN || waited_for)
@@ -243,11 +242,10 @@ static const char *size_text(struct making *m, u64 count) {
 }
 
 static int add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
-  const struct spine *spine = &m->internal->spines[rank];
+  const struct spine *spine = model_events(m->model, rank);
   const struct spine_call *call = &spine->calls.at[index];
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
-  u32 comm =
-      call->comm < spine->definitions.n_comms ? m->internal->comm_of[rank][call->comm] : INDEX_NONE;
+  u32 comm = model_comm_of(m->model, rank, call->comm);
   if (comm == INDEX_NONE || call->failed)
     return 0;
   bool message = call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
@@ -314,7 +312,7 @@ static void hold_silent(struct making *m, u32 rank) {
 }
 
 static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over, i64 *newest) {
-  const struct spine *spine = &m->internal->spines[rank];
+  const struct spine *spine = model_events(m->model, rank);
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   u32 first = spine->calls.n > m->keep ? spine->calls.n - m->keep : 0;
   to->first_call = m->ledger->n_calls;
@@ -344,7 +342,7 @@ static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_ov
 static int make_calls(struct making *m) {
   u64 total = 0;
   for (u32 r = 0; r < m->model->n_ranks; r++) {
-    u32 n = m->internal->spines[r].calls.n;
+    u32 n = model_events(m->model, r)->calls.n;
     total += n < m->keep ? n : m->keep;
   }
   m->ledger->calls = arena_array(m->arena, total + 1, sizeof(struct ledger_call));
@@ -378,13 +376,12 @@ static void forgive_young(struct making *m) {
       ledger->calls[i].state = LEDGER_CALLED;
 }
 
-int trace_ledger_make(const struct model *model, struct arena *arena, struct ledger **out) {
+int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **out) {
   *out = NULL;
   if (!worth_asking(model))
     return 0;
   struct ledger *ledger = arena_alloc(arena, sizeof *ledger);
   struct making m = {.model = model,
-                     .internal = internal_of(model),
                      .arena = arena,
                      .ledger = ledger,
                      .rank_of = arena_array(arena, model->n_ranks + 1u, sizeof(u32)),

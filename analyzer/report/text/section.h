@@ -6,8 +6,8 @@
 #ifndef TSCOPE_SECTION_H
 #define TSCOPE_SECTION_H
 
+#include "base/quantity.h"
 #include "report/text/pen.h"
-#include "report/text/quantity.h"
 
 enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "report/text/meter.h"
-#include "report/text/quantity.h"
 
 enum { GAP = 2, BAR_MOST = 24, BAR_LEAST = 6 };
 

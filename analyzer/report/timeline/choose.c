@@ -379,7 +379,7 @@ static int choose_of_memories(struct choosing *c) {
 /* What has a clock of its own cannot stand beside timelines. */
 static int say_what_is_beside(struct choosing *c) {
   int error = 0;
-  if (c->model->flight_dumps)
+  if (c->model->ledger)
     error =
         leave_out(c, "The flight recorder's calls are on another clock than the timelines: give "
                      "the dumps alone to see them.");

@@ -6,7 +6,8 @@
  */
 #include <stdio.h>
 
-#include "model/internal.h"
+#include "import/tscope/load_traces.h"
+#include "model/building.h"
 
 static void print_rank(const struct spine *spine, u32 rank) {
   for (u32 i = 0; i < spine->calls.n; i++) {
@@ -14,7 +15,7 @@ static void print_rank(const struct spine *spine, u32 rank) {
     const struct spine_run *run = call->run == INDEX_NONE ? NULL : &spine->runs.at[call->run];
     if (call->comm == INDEX_NONE)
       continue;
-    printf("%u %u%s %u %lld %lld %d\n", rank, spine->definitions.comms[call->comm].comm,
+    printf("%u %u%s %u %lld %lld %d\n", rank, spine->comms[call->comm].comm,
            call->op >= TSCOPE_OP_SEND ? "p" : "", call->seq, run ? (long long)run->start : 0,
            run ? (long long)run->end : 0, call->replayed);
   }
@@ -29,7 +30,7 @@ int main(int argc, char **argv) {
   }
   u64 told = 0, all = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    print_rank(&internal_of(model)->spines[r], model->ranks[r].rank);
+    print_rank(model_events(model, r), model->ranks[r].rank);
     told += model->ranks[r].replayed_told;
     all += model->ranks[r].replayed_runs;
   }

@@ -5,8 +5,9 @@
 #ifndef TSCOPE_TIMELINE_BUILD_H
 #define TSCOPE_TIMELINE_BUILD_H
 
+#include "import/tscope/graph_replays.h"
 #include "import/tscope/timeline/timeline_products.h"
-#include "model/internal.h"
+#include "model/building.h"
 
 /* What kind of work a span is, to pair launches with what ran. */
 enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };

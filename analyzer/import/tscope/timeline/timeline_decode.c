@@ -5,6 +5,7 @@
 #include "import/tscope/files/chunk_order.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "kernels/attention.h"
+#include "kernels/collective_names.h"
 
 struct decoding {
   struct timeline_build *build;

@@ -4,20 +4,16 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 /* --- shapes --- */
 
-static u64 hash_of(const struct product_shape *shape) {
+static u64 shape_hash(const struct product_shape *shape) {
   const u32 words[] = {shape->m, shape->n, shape->k, shape->batch,
                        (u32)shape->a << 24 | (u32)shape->b << 16 | (u32)shape->c << 8 |
                            shape->precision};
-  u64 hash = 0x9e3779b97f4a7c15ull;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    hash = (hash ^ words[i]) * 0xff51afd7ed558ccdull;
-    hash ^= hash >> 32;
-  }
-  return hash;
+  return hash_bytes(0, words, sizeof words);
 }
 
 static bool is_same(const struct product_shape *a, const struct product_shape *b) {
@@ -31,7 +27,7 @@ static bool make_slots(struct products_build *build) {
   if (!slots)
     return false;
   for (u32 i = 0; i < build->shapes.n; i++) {
-    u32 at = (u32)hash_of(&build->shapes.at[i]) & (n - 1);
+    u32 at = (u32)shape_hash(&build->shapes.at[i]) & (n - 1);
     while (slots[at])
       at = (at + 1) & (n - 1);
     slots[at] = i + 1;
@@ -46,7 +42,7 @@ static bool make_slots(struct products_build *build) {
 static u32 shape_index(struct products_build *build, const struct product_shape *shape) {
   if (2 * build->shapes.n >= build->n_slots && !make_slots(build))
     return INDEX_NONE;
-  u32 at = (u32)hash_of(shape) & (build->n_slots - 1);
+  u32 at = (u32)shape_hash(shape) & (build->n_slots - 1);
   for (; build->slots[at]; at = (at + 1) & (build->n_slots - 1))
     if (is_same(&build->shapes.at[build->slots[at] - 1], shape))
       return build->slots[at] - 1;

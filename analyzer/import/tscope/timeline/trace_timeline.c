@@ -3,6 +3,7 @@
 
 #include "base/intervals.h"
 #include "import/tscope/timeline/timeline_build.h"
+#include "import/tscope/trace_source.h"
 
 /* What a timeline owns. */
 struct timeline_internal {
@@ -80,7 +81,7 @@ static int unite(const struct timeline_build *build, struct arena *arena,
     u8 kind = build->spans.at[i].kind;
     gpu_spans = kind == SPAN_KERNEL || kind == SPAN_COPY || kind == SPAN_FILL;
   }
-  timeline->on_gpu = gpu_spans || spine->launches > 0 || spine->definitions.n_streams > 0;
+  timeline->on_gpu = gpu_spans || spine->launches > 0 || spine->definitions->n_streams > 0;
   timeline->has_comm = spine->calls.n == spine->idle_calls || spine->runs.n > 0;
   timeline->has_copy = !timeline->on_gpu || gpu_spans;
   int result = unite_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
@@ -149,14 +150,13 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
 }
 
 static int trace_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  const struct model_internal *internal = internal_of(model);
   struct timeline_build *build = calloc(1, sizeof *build);
   if (!build)
     return -ENOMEM;
   build->model = model;
   build->rank = rank;
-  build->spine = &internal->spines[rank];
-  build->clock = &internal->clocks[rank];
+  build->spine = model_events(model, rank);
+  build->clock = model_clock(model, rank);
   build->detail_begin = model->ranks[rank].begin;
   build->span_of_run = arena_array(&build->arena, build->spine->runs.n + 1, sizeof(u32));
   int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
@@ -190,22 +190,9 @@ static void trace_release(struct timeline *timeline) {
   *timeline = (struct timeline){0};
 }
 
-const struct timeline_source trace_timelines = {trace_load, trace_release, trace_name};
-
-int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  *timeline = (struct timeline){.rank = rank};
-  if (rank >= model->n_ranks || !model->timelines)
-    return -EINVAL;
-  int result = model->timelines->load(model, rank, timeline);
-  timeline->source = result == 0 ? model->timelines : NULL;
-  return result;
-}
-
-void timeline_release(struct timeline *timeline) {
-  if (timeline->source)
-    timeline->source->release(timeline);
-}
-
-const char *timeline_name(const struct timeline *timeline, u32 name) {
-  return timeline->source ? timeline->source->name(timeline, name) : "unknown";
-}
+const struct timeline_source trace_timelines = {.load = trace_load,
+                                                .release = trace_release,
+                                                .name = trace_name,
+                                                .infer_input = trace_infer_input,
+                                                .named_ranges = trace_named_ranges,
+                                                .ledger = trace_ledger};

@@ -16,7 +16,7 @@
 
 static bool applies(const struct results *results) {
   const struct collective_check *check = &results->check;
-  return check->ledger && (results->model->flight_dumps || check->n_suspects || check->cannot_tell);
+  return check->ledger && (results->model->ledger || check->n_suspects || check->cannot_tell);
 }
 
 static bool unjudged(const struct results *results) {

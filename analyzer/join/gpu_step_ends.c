@@ -3,13 +3,12 @@
  * When the GPU is done with what the host had launched by the end of a step, as far as collectives
  * tell: of the whole run they are kept, kernels are not.
  */
-#include "model/find_steps.h"
+#include "join/find_steps.h"
 
 /* A communicator of one rank runs nothing, and gloo no kernel. */
 static bool runs_on_gpu(const struct spine *spine, const struct spine_call *call) {
-  const struct definitions *definitions = &spine->definitions;
   return call->stream != TSCOPE_NO_STREAM && !call->failed &&
-         !(call->comm < definitions->n_comms && definitions->comms[call->comm].size == 1);
+         !(call->comm < spine->n_comms && spine->comms[call->comm].size == 1);
 }
 
 /* Where the last collective launched before a bound was not seen to end, GPU time was not taken

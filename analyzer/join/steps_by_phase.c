@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/period.h"
-#include "model/find_steps.h"
+#include "join/find_steps.h"
 
 static bool push(struct rank_bounds *bounds, i64 time) {
   return VECTOR_PUSH(&bounds->at, time);

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_STEPS_H
 #define TSCOPE_STEPS_H
 
-#include "model/internal.h"
+#include "join/joining.h"
 
 /* Step s of this rank is [at[s], at[s + 1]) on its host; its number in the run is first + s. */
 struct rank_bounds {

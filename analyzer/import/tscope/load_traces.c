@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * model_load(): from a directory to a model, stage by stage.
+ * From a directory to a model, stage by stage.
  */
+#include "import/tscope/load_traces.h"
+
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "base/parallel.h"
 #include "import/tscope/processes.h"
+#include "import/tscope/trace_source.h"
+#include "join/join_ranks.h"
+#include "model/building.h"
 
 struct loading {
   struct model *model;
@@ -49,7 +53,7 @@ static int by_rank(const void *left, const void *right) {
 }
 
 static struct rank describe(const struct process *process, struct arena *arena) {
-  const struct definitions *definitions = &process->spine.definitions;
+  const struct definitions *definitions = process->spine.definitions;
   const struct tscope_file_header *header = &process->entry->header;
   struct rank rank = {.rank = process->rank,
                       .local_rank = header->local_rank,
@@ -80,22 +84,9 @@ static struct rank describe(const struct process *process, struct arena *arena) 
   return rank;
 }
 
-int model_make_ranks(struct model *model, u32 n) {
-  struct model_internal *internal = internal_of(model);
-  model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
-  internal->spines = arena_array(&internal->arena, n + 1, sizeof *internal->spines);
-  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
-  internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
-  if (!model->ranks || !internal->spines || !internal->comm_of || !internal->clocks)
-    return -ENOMEM;
-  model->n_ranks = n;
-  return 0;
-}
-
 /* Moves the processes that are ranks into the model, in order of rank. */
 static int adopt(struct loading *loading) {
   struct model *model = loading->model;
-  struct model_internal *internal = internal_of(model);
   struct processes *processes = &loading->processes;
   if (processes->n)
     qsort(processes->at, processes->n, sizeof *processes->at, by_rank);
@@ -109,12 +100,11 @@ static int adopt(struct loading *loading) {
       return -ENOMEM;
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
-    model->ranks[r] = describe(process, &internal->arena);
+    model->ranks[r] = describe(process, model_arena(model));
     if (!model->ranks[r].host || !model->ranks[r].path)
       return -ENOMEM;
-    internal->spines[r] = process->spine;
+    *model_events(model, r) = process->spine;
     process->spine_read = false; /* the model's now */
-    internal->n_spines++;
     if (process->entry->header.world_size > model->world_size)
       model->world_size = process->entry->header.world_size;
     if (!model->command)
@@ -123,82 +113,11 @@ static int adopt(struct loading *loading) {
   return 0;
 }
 
-static int align(struct model *model) {
-  struct model_internal *internal = internal_of(model);
-  struct clock_facts *facts = calloc(model->n_ranks + 1, sizeof *facts);
-  if (!facts)
-    return -ENOMEM;
-  for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct spine *spine = &internal->spines[r];
-    facts[r] = (struct clock_facts){.realtime_minus_monotonic =
-                                        spine->definitions.realtime_minus_monotonic,
-                                    .anchor_error_ns = spine->definitions.anchor_error_ns,
-                                    .begin = spine->begin == NS_UNKNOWN ? 0 : spine->begin};
-  }
-  int result = align_clocks(model, facts, internal->clocks, &internal->arena);
-  free(facts);
-  return result;
-}
-
-static void find_world_size(struct model *model) {
-  for (u32 c = 0; c < model->n_comms && model->world_size == 0; c++)
-    if (model->comms[c].parent == 0 && model->comms[c].size > model->world_size)
-      model->world_size = model->comms[c].size;
-}
-
-static int list_scalars(struct model *model) {
-  struct model_internal *internal = internal_of(model);
-  u64 total = 0;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    total += internal->spines[r].scalars.n;
-  model->scalars = arena_array(&internal->arena, total + 1, sizeof *model->scalars);
-  if (!model->scalars || total > UINT32_MAX)
-    return -ENOMEM;
-  for (u32 r = 0; r < model->n_ranks; r++)
-    for (u32 i = 0; i < internal->spines[r].scalars.n; i++) {
-      const struct spine_scalar *scalar = &internal->spines[r].scalars.at[i];
-      model->scalars[model->n_scalars++] =
-          (struct scalar){.rank = r,
-                          .step = scalar->step < INDEX_NONE ? (u32)scalar->step : INDEX_NONE,
-                          .name = scalar->name,
-                          .time = scalar->time,
-                          .value = scalar->value};
-    }
-  return 0;
-}
-
-int model_join_ranks(struct model *model, const struct model_options *options) {
-  say(options, "matching collectives", 0);
-  int result = unify_comms(model);
-  if (result == 0)
-    result = match_collectives(model);
-  say(options, "aligning clocks", 0);
-  if (result == 0)
-    result = align(model);
-  if (result == 0)
-    result = place_on_axis(model, options->threads);
-  if (result == 0)
-    result = list_gpu_windows(model);
-  if (result == 0)
-    result = finish_collectives(model);
-  say(options, "finding steps", 0);
-  if (result == 0)
-    result = find_steps(model, options);
-  if (result == 0)
-    result = measure_phases(model, options);
-  if (result == 0)
-    result = list_scalars(model);
-  if (result == 0)
-    result = list_memories(model);
-  find_world_size(model);
-  return result;
-}
-
 /* Where the times of collectives are NCCL's own, how far they may be off. */
 static int note_inside(struct model *model) {
   i64 error = NS_UNKNOWN;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    i64 one = internal_of(model)->spines[r].inside_error_ns;
+    i64 one = model_events(model, r)->inside_error_ns;
     error = one > error ? one : error;
   }
   return error == NS_UNKNOWN
@@ -223,55 +142,26 @@ static int build(struct loading *loading, const struct trace_runs *runs,
   if (result == 0)
     result = note_inside(model);
   model->timelines = &trace_timelines;
-  return result == 0 ? model_join_ranks(model, options) : result;
-}
-
-struct model *model_new(void) {
-  struct model *model = calloc(1, sizeof *model);
-  struct model_internal *internal = calloc(1, sizeof *internal);
-  if (!model || !internal) {
-    free(model);
-    free(internal);
-    return NULL;
-  }
-  model->internal = internal;
-  model->steps.method = "none";
-  model->steps.confidence = NAN;
-  model->clock_residual_us = NAN;
-  model->begin = model->end = NS_UNKNOWN;
-  return model;
-}
-
-int model_note(struct model *model, const char *format, ...) {
-  struct model_internal *internal = internal_of(model);
-  char text[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  const char *note = arena_text(&internal->arena, text);
-  if (!note || !VECTOR_PUSH(&internal->notes, note))
-    return -ENOMEM;
-  model->notes = internal->notes.at;
-  model->n_notes = internal->notes.n;
-  return 0;
+  if (result == 0)
+    result = join_ranks(model, options);
+  return result == 0 ? list_memories(model) : result;
 }
 
 int model_read_runs(struct model *model, const char *const *paths, u32 n,
                     const struct model_options *options, char *why, size_t why_bytes) {
   static const struct model_options defaults;
   struct loading loading = {.model = model, .options = options ? options : &defaults};
-  struct model_internal *internal = internal_of(model);
+  struct arena *arena = model_arena(model);
   struct trace_runs runs;
   why[0] = 0;
-  int result = trace_runs_find(paths, n, &internal->arena, &runs, why, why_bytes);
+  int result = trace_runs_find(paths, n, arena, &runs, why, why_bytes);
   const struct trace_run *run =
       result == 0 ? trace_runs_choose(&runs, loading.options->run, why, why_bytes) : NULL;
   if (result == 0 && !run)
     result = -ENOENT;
   if (result == 0) {
     loading.model->run = run->id;
-    result = processes_list(&loading.processes, run, &internal->arena);
+    result = processes_list(&loading.processes, run, arena);
   }
   if (result == 0)
     result = build(&loading, &runs, run);
@@ -302,20 +192,6 @@ int model_load(const char *path, const struct model_options *options, struct mod
   else
     *out = model;
   return result;
-}
-
-void model_free(struct model *model) {
-  if (!model)
-    return;
-  struct model_internal *internal = internal_of(model);
-  for (u32 r = 0; r < internal->n_spines; r++)
-    spine_release(&internal->spines[r]);
-  if (internal->free_imported)
-    internal->free_imported(internal->imported);
-  free(internal->notes.at);
-  arena_release(&internal->arena);
-  free(internal);
-  free(model);
 }
 
 static u32 count_hosts(const struct trace_run *run) {

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/robust.h"
-#include "model/internal.h"
+#include "join/joining.h"
 
 /* Sequence numbers of one communicator lie close together; the room they get in the table. */
 struct seq_range {
@@ -30,8 +30,7 @@ static bool is_p2p(u8 op) {
 
 static u32 comm_of(const struct matcher *matcher, u32 rank, const struct spine_call *call) {
   const struct spine *spine = &matcher->internal->spines[rank];
-  return call->comm < spine->definitions.n_comms ? matcher->internal->comm_of[rank][call->comm]
-                                                 : INDEX_NONE;
+  return call->comm < spine->n_comms ? matcher->internal->comm_of[rank][call->comm] : INDEX_NONE;
 }
 
 /* Bytes in the sense of bus bandwidth (nccl-tests PERFORMANCE.md): the whole array, of which an
@@ -158,7 +157,7 @@ static int list_transfers(struct matcher *matcher, transfers *all) {
       u32 comm = comm_of(matcher, r, call);
       if (comm == INDEX_NONE || !is_p2p(call->op) || call->failed || call->peer < 0)
         continue;
-      u32 self = spine->definitions.comms[call->comm].rank, peer = (u32)call->peer;
+      u32 self = spine->comms[call->comm].rank, peer = (u32)call->peer;
       if (self == TSCOPE_UNKNOWN_RANK)
         continue;
       bool send = call->op == TSCOPE_OP_SEND;

@@ -6,7 +6,7 @@
  * Some programs call each micro-batch an iteration. Where the optimizer's ranges say that there are
  * clearly fewer steps than ranges, the ranges are not believed.
  */
-#include "model/find_steps.h"
+#include "join/find_steps.h"
 
 /* Ranges that lie in no other, on one thread. */
 struct outer_ranges {

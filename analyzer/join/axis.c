@@ -6,7 +6,7 @@
 
 #include "base/parallel.h"
 #include "base/robust.h"
-#include "model/internal.h"
+#include "join/joining.h"
 
 struct placing {
   struct model *model;

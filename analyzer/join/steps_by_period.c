@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "base/period.h"
 #include "base/robust.h"
-#include "model/find_steps.h"
+#include "join/find_steps.h"
 
 #define OTHER_CUT_FACTOR 1.5 /* how much longer another pause must be than the one at the start */
 #define GAP_RANKS 8u         /* ranks whose pauses are averaged */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/find_steps.h"
+#include "join/find_steps.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/intervals.h"
-#include "model/internal.h"
+#include "join/joining.h"
 
 /* The first collective seen after CUPTI was opened again has waited for all that its stream had
  * before it; a job without collectives is taken to be done with what it had when the next step that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/text/quantity.h"
+#include "base/quantity.h"
 
 #include <math.h>
 #include <stdarg.h>

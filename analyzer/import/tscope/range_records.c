@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/named_ranges.h"
+#include "import/tscope/trace_source.h"
 
 #include <errno.h>
 
-#include "model/internal.h"
+#include "base/hash.h"
+#include "model/building.h"
 
 /* By number of name and domain, open addressing. */
 struct slot {
@@ -20,8 +21,8 @@ struct collecting {
 };
 
 static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 domain) {
-  u64 hash = ((u64)name << 32 | domain) * 0x9e3779b97f4a7c15u;
-  u32 place = (u32)(hash >> 32);
+  const u32 key[] = {name, domain};
+  u32 place = (u32)hash_bytes(0, key, sizeof key);
   for (;; place++) {
     struct slot *slot = &collecting->slots[place & collecting->mask];
     if (!slot->taken || (slot->name == name && slot->domain == domain))
@@ -109,14 +110,14 @@ static int keep_all(const struct collecting *collecting, struct arena *arena,
   return 0;
 }
 
-int named_ranges_of(const struct model *model, u32 rank, struct arena *arena,
-                    struct named_range **ranges, u32 *n) {
+int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
+                       struct named_range **ranges, u32 *n) {
   struct collecting collecting = {0};
   struct trace_file file;
   char why[256];
   *ranges = NULL;
   *n = 0;
-  if (model->timelines != &trace_timelines || !internal_of(model)->spines[rank].named_ranges)
+  if (!model_events(model, rank)->named_ranges)
     return 0;
   int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof why);
   if (error)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hashes. Equal bytes have equal ones, in every run and on every machine.
+ */
+#ifndef TSCOPE_HASH_H
+#define TSCOPE_HASH_H
+
+#include <string.h>
+
+#include "format/tscope_format.h"
+
+#define HASH_SEED 0xcbf29ce484222325ull
+
+/* FNV-1a of a text and its end, so that several texts in a row hash as several; NULL is "". */
+static inline u64 hash_text(u64 seed, const char *text) {
+  for (; text && *text; text++)
+    seed = (seed ^ (u8)*text) * 0x100000001b3ull;
+  return (seed ^ 0xff) * 0x100000001b3ull;
+}
+
+/* For look-ups in memory, where speed counts: eight bytes at a time. */
+static inline u64 hash_bytes(u64 seed, const void *bytes, size_t n) {
+  const char *at = bytes;
+  u64 hash = seed ^ n * 0x9e3779b97f4a7c15ull, word;
+  for (; n >= sizeof word; at += sizeof word, n -= sizeof word) {
+    memcpy(&word, at, sizeof word);
+    hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+    hash ^= hash >> 32;
+  }
+  word = 0;
+  memcpy(&word, at, n);
+  hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+  return hash ^ hash >> 32;
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How long the host loaded input, where no range says so: its pause before each step's first copy
+ * to the GPU.
+ */
+#include <errno.h>
+
+#include "import/tscope/files/chunk_order.h"
+#include "import/tscope/trace_source.h"
+#include "model/building.h"
+
+/* The host calls of one rank, thread by thread. */
+struct pauses {
+  const struct model *model;
+  u32 rank;
+  const struct spine *spine;
+  struct chunk_clock clock;
+  i64 *begin; /* [steps] when the host turned to each step */
+  u32 thread, next_call;
+  i64 idle_since; /* end of the thread's last call */
+  bool found;
+};
+
+/* The host turns to a step when it has made the last collective call of the one before: a loader
+ * may fetch the input before the step is marked. */
+static void find_host_begins(struct pauses *pauses) {
+  const struct model *model = pauses->model;
+  const struct spine *spine = pauses->spine;
+  for (u32 s = 0; s < model->steps.n; s++)
+    pauses->begin[s] = model->steps.host_begin[(size_t)s * model->n_ranks + pauses->rank];
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    i32 step = model->arrivals[spine->calls.at[i].arrival].step;
+    i64 end = spine->calls.at[i].end;
+    if (step >= 0 && (u32)step + 1 < model->steps.n && end != NS_UNKNOWN)
+      pauses->begin[step + 1] = end;
+  }
+}
+
+static i32 host_step_at(const struct pauses *pauses, i64 time) {
+  u32 low = 0, high = pauses->model->steps.n;
+  while (high > 0 && pauses->begin[high - 1] == NS_UNKNOWN)
+    high--;
+  while (low < high) { /* the first step that begins later; unknown ones sort before all */
+    u32 middle = low + (high - low) / 2;
+    if (pauses->begin[middle] <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && pauses->begin[low - 1] != NS_UNKNOWN ? (i32)low - 1 : -1;
+}
+
+/* Collective calls are in the spine: those that were over by `time` ended a pause too. */
+static void catch_up(struct pauses *pauses, i64 time) {
+  while (pauses->next_call < pauses->spine->calls.n &&
+         pauses->spine->calls.at[pauses->next_call].start < time) {
+    const struct spine_call *call = &pauses->spine->calls.at[pauses->next_call++];
+    if (call->thread == pauses->thread && call->end > pauses->idle_since)
+      pauses->idle_since = call->end;
+  }
+}
+
+static void see_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
+  const struct model *model = pauses->model;
+  const struct rank_clock *clock = model_clock(pauses->model, pauses->rank);
+  const struct tscope_copy_record *copy = (const void *)record; /* dur comes first in all of them */
+  bool to_device = record->type == TSCOPE_REC_COPY && (copy->kind & 0xff) == TSCOPE_COPY_H2D;
+  if (to_device) {
+    i64 start = clock_to_axis(clock, chunk_ns(&pauses->clock, time));
+    i32 step = host_step_at(pauses, start);
+    i64 *data = step < 0 ? NULL : &model->phases[(size_t)step * model->n_ranks + pauses->rank].data;
+    if (data && *data == NS_UNKNOWN) {
+      i64 begin = pauses->begin[step];
+      catch_up(pauses, start);
+      i64 since = pauses->idle_since > begin ? pauses->idle_since : begin;
+      *data = start > since ? start - since : 0;
+      pauses->found = true;
+    }
+  }
+  i64 end = clock_to_axis(clock, chunk_ns(&pauses->clock, time + copy->dur));
+  if (end > pauses->idle_since)
+    pauses->idle_since = end;
+}
+
+static void see_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
+  struct trace_cursor cursor = trace_records(chunk);
+  pauses->clock = chunk_clock(&pauses->spine->definitions->ticks, &chunk->header);
+  if (pauses->thread != chunk->header.thread) {
+    pauses->thread = chunk->header.thread;
+    pauses->idle_since = NS_UNKNOWN;
+    pauses->next_call = 0;
+  }
+  for (const struct tscope_record *record; (record = trace_next(&cursor));)
+    if (record->type >= TSCOPE_REC_LAUNCH && record->type <= TSCOPE_REC_EVENT_WAIT)
+      see_call(pauses, record, trace_time(&cursor, record));
+}
+
+int trace_infer_input(const struct model *model, u32 rank, bool *found) {
+  struct trace_file file;
+  char why[256];
+  if (trace_file_open(&file, model->ranks[rank].path, why, sizeof why) < 0)
+    return 0; /* the file went away since: nothing is known */
+  struct pauses pauses = {.model = model,
+                          .rank = rank,
+                          .spine = model_events(model, rank),
+                          .begin = malloc((model->steps.n + 1) * sizeof(i64)),
+                          .thread = TSCOPE_UNKNOWN};
+  u32 n = 0;
+  struct chunk_place *places = detail_chunks(&file, &n);
+  u8 *buffer = malloc(file.header.chunk_bytes);
+  struct trace_chunk chunk;
+  if (pauses.begin)
+    find_host_begins(&pauses);
+  for (u32 i = 0; i < n && places && buffer && pauses.begin; i++)
+    if (places[i].clock == TSCOPE_CLOCK_TICKS &&
+        trace_chunk_read(&file, places[i].index, buffer, &chunk) == TRACE_CHUNK_READ)
+      see_chunk(&pauses, &chunk);
+  *found = pauses.found;
+  bool enough = places && buffer && pauses.begin;
+  free(pauses.begin);
+  free(places);
+  free(buffer);
+  trace_file_close(&file);
+  return enough ? 0 : -ENOMEM;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From directories of traces to a model.
+ */
+#ifndef TSCOPE_LOAD_TRACES_H
+#define TSCOPE_LOAD_TRACES_H
+
+#include "model/model.h"
+
+/* Reads tscope traces, at each path a tscope directory, a run's directory or one file, into a model
+ * of nothing. 0, or negative errno with a one-line reason and remedy in `why`; the model is then
+ * good for model_free() or for the facts of other inputs only. */
+int model_read_runs(struct model *model, const char *const *paths, u32 n,
+                    const struct model_options *options, char *why, size_t why_bytes);
+
+/* model_new() and model_read_runs() of one path. */
+int model_load(const char *path, const struct model_options *options, struct model **model,
+               char *why, size_t why_bytes);
+
+/* Lists the runs under the paths, newest first, one line each. 0, or negative errno as above. */
+int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_t why_bytes);
+
+#endif

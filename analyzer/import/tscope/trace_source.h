@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What our own traces tell of a rank when asked: the members of trace_timelines (struct
+ * timeline_source of model.h), each in a file of its own.
+ */
+#ifndef TSCOPE_TRACE_SOURCE_H
+#define TSCOPE_TRACE_SOURCE_H
+
+#include "import/tscope/definitions.h"
+#include "model/ledger.h"
+#include "model/named_ranges.h"
+
+extern const struct timeline_source trace_timelines;
+
+int trace_infer_input(const struct model *model, u32 rank, bool *found);
+int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
+                       struct named_range **ranges, u32 *n);
+
+/* The ledger of a run that did not end in order, or in which ranks called different things: what
+ * each rank's last calls were, and how far they got. NULL where there is nothing to ask. Calls
+ * count as pending only when one of them has been for longer than the run has ever waited: a run
+ * that is looked at while it goes on has calls in flight. */
+int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
+
+/* Fills model.memories with what the records tell of memory. 0, or -ENOMEM. */
+int list_memories(struct model *model);
+
+#endif

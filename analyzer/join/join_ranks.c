@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "join/join_ranks.h"
+
+#include <errno.h>
+
+#include "align/align.h"
+#include "join/joining.h"
+
+static void report(const struct model_options *options, const char *what, double fraction) {
+  if (options->progress)
+    options->progress(options->user, what, fraction);
+}
+
+static int align(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  struct clock_facts *facts = calloc(model->n_ranks + 1, sizeof *facts);
+  if (!facts)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct spine *spine = &internal->spines[r];
+    facts[r] = (struct clock_facts){.realtime_minus_monotonic = spine->realtime_minus_monotonic,
+                                    .anchor_error_ns = spine->anchor_error_ns,
+                                    .begin = spine->begin == NS_UNKNOWN ? 0 : spine->begin};
+  }
+  int result = align_clocks(model, facts, internal->clocks, &internal->arena);
+  free(facts);
+  return result;
+}
+
+static void find_world_size(struct model *model) {
+  for (u32 c = 0; c < model->n_comms && model->world_size == 0; c++)
+    if (model->comms[c].parent == 0 && model->comms[c].size > model->world_size)
+      model->world_size = model->comms[c].size;
+}
+
+static int list_scalars(struct model *model) {
+  struct model_internal *internal = internal_of(model);
+  u64 total = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    total += internal->spines[r].scalars.n;
+  model->scalars = arena_array(&internal->arena, total + 1, sizeof *model->scalars);
+  if (!model->scalars || total > UINT32_MAX)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 i = 0; i < internal->spines[r].scalars.n; i++) {
+      const struct spine_scalar *scalar = &internal->spines[r].scalars.at[i];
+      model->scalars[model->n_scalars++] =
+          (struct scalar){.rank = r,
+                          .step = scalar->step < INDEX_NONE ? (u32)scalar->step : INDEX_NONE,
+                          .name = scalar->name,
+                          .time = scalar->time,
+                          .value = scalar->value};
+    }
+  return 0;
+}
+
+int join_ranks(struct model *model, const struct model_options *options) {
+  report(options, "matching collectives", 0);
+  int result = unify_comms(model);
+  if (result == 0)
+    result = match_collectives(model);
+  report(options, "aligning clocks", 0);
+  if (result == 0)
+    result = align(model);
+  if (result == 0)
+    result = place_on_axis(model, options->threads);
+  if (result == 0)
+    result = list_gpu_windows(model);
+  if (result == 0)
+    result = finish_collectives(model);
+  report(options, "finding steps", 0);
+  if (result == 0)
+    result = find_steps(model, options);
+  if (result == 0)
+    result = measure_phases(model, options);
+  if (result == 0)
+    result = list_scalars(model);
+  find_world_size(model);
+  return result;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of join_ranks(), in order. All return 0 or -ENOMEM.
+ */
+#ifndef TSCOPE_JOINING_H
+#define TSCOPE_JOINING_H
+
+#include "model/internal.h"
+
+/* Communicators of all ranks by identity: fills model.comms and internal.comm_of. */
+int unify_comms(struct model *model);
+
+/* Collectives of all ranks by (communicator, sequence), sends by their receives: fills
+ * model.collectives and model.arrivals with local times. */
+int match_collectives(struct model *model);
+
+/* After alignment: everything onto the model's axis, then what follows from it. */
+int place_on_axis(struct model *model, unsigned threads);
+/* When each rank's GPU was watched, on the model's axis. */
+int list_gpu_windows(struct model *model);
+int finish_collectives(struct model *model);
+
+int find_steps(struct model *model, const struct model_options *options);
+
+/* Fills model.phases and phase_method from PHASE records, else as the input infers them
+ * (timeline_source.infer_input). */
+int measure_phases(struct model *model, const struct model_options *options);
+
+#endif

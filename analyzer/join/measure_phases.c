@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "base/parallel.h"
+#include "join/joining.h"
+
+struct measuring {
+  struct model *model;
+  bool *found; /* [n_ranks] whether the rank gave any evidence */
+};
+
+static i64 *time_of(struct phase_times *times, u8 kind) {
+  switch (kind) {
+  case TSCOPE_PHASE_DATA:
+    return &times->data;
+  case TSCOPE_PHASE_FORWARD:
+    return &times->forward;
+  case TSCOPE_PHASE_BACKWARD:
+    return &times->backward;
+  default:
+    return &times->optimizer;
+  }
+}
+
+static void add_other(const struct model *model, u32 rank) {
+  for (u32 s = 0; s < model->steps.n; s++) {
+    size_t cell = (size_t)s * model->n_ranks + rank;
+    struct phase_times *times = &model->phases[cell];
+    if (model->steps.host_begin[cell] == NS_UNKNOWN)
+      continue;
+    i64 left = model->steps.host_end[cell] - model->steps.host_begin[cell];
+    bool any = false;
+    for (u8 kind = TSCOPE_PHASE_DATA; kind <= (u8)TSCOPE_PHASE_OPTIMIZER; kind++) {
+      i64 time = *time_of(times, kind);
+      any |= time != NS_UNKNOWN;
+      left -= time == NS_UNKNOWN ? 0 : time;
+    }
+    if (any)
+      times->other = left;
+  }
+}
+
+/* Time of one kind in each step. */
+static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct intervals *set) {
+  u32 cursor = 0;
+  for (u32 s = 0; s < model->steps.n; s++) {
+    size_t cell = (size_t)s * model->n_ranks + rank;
+    if (model->steps.host_begin[cell] != NS_UNKNOWN)
+      *time_of(&model->phases[cell], kind) = intervals_covered(
+          set, &cursor, model->steps.host_begin[cell], model->steps.host_end[cell]);
+  }
+}
+
+/* Takes out of `outer` what lies whole within one of its intervals. */
+static int take_nested_out(struct arena *arena, struct intervals *outer,
+                           const struct intervals *inner) {
+  struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof *nested.at)}, rest;
+  if (!nested.at)
+    return -ENOMEM;
+  for (u32 i = 0, k = 0; i < inner->n; i++) {
+    while (k < outer->n && outer->at[k].end < inner->at[i].end)
+      k++;
+    if (k < outer->n && outer->at[k].start <= inner->at[i].start)
+      intervals_append(&nested, inner->at[i].start, inner->at[i].end);
+  }
+  int result = intervals_subtract(arena, outer, &nested, &rest);
+  if (result == 0)
+    *outer = rest;
+  return result;
+}
+
+/* An optimizer's step that is handed a closure (LBFGS; Lightning always) runs the forward and the
+ * backward in it. */
+static int unite_optimizer(const struct spine *spine, struct arena *arena, struct intervals *out) {
+  static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
+  int result = unite_phases(spine, TSCOPE_PHASE_OPTIMIZER, arena, out);
+  for (u32 i = 0; i < sizeof closure && result == 0; i++) {
+    struct intervals inner;
+    result = unite_phases(spine, closure[i], arena, &inner);
+    if (result == 0)
+      result = take_nested_out(arena, out, &inner);
+  }
+  return result;
+}
+
+/* No instant counts twice: an optimizer run inside backward is optimizer, what an optimizer runs in
+ * its closure is not; a forward recomputed inside backward (activation checkpointing) is backward,
+ * what is left of data loading is data. */
+static int measure_rank(void *user, u32 r, unsigned worker) {
+  static const u8 order[] = {TSCOPE_PHASE_OPTIMIZER, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD,
+                             TSCOPE_PHASE_DATA};
+  struct measuring *measuring = user;
+  const struct model *model = measuring->model;
+  const struct spine *spine = &internal_of(model)->spines[r];
+  struct arena arena = {0};
+  struct intervals taken = {0}, all, own, rest;
+  int result = 0;
+  (void)worker;
+  for (u32 i = 0; i < sizeof order && result == 0; i++, taken = all) {
+    result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(spine, &arena, &own)
+                                                : unite_phases(spine, order[i], &arena, &own);
+    if (result == 0)
+      result = intervals_subtract(&arena, &own, &taken, &rest);
+    if (result == 0)
+      result = intervals_union(&arena, &own, &taken, &all);
+    if (result < 0 || own.n == 0)
+      continue;
+    measuring->found[r] = true;
+    fill_kind(model, r, order[i], &rest);
+  }
+  arena_release(&arena);
+  if (result == 0 && measuring->found[r])
+    add_other(model, r);
+  return result;
+}
+
+static int infer_rank(void *user, u32 r, unsigned worker) {
+  struct measuring *measuring = user;
+  struct model *model = measuring->model;
+  (void)worker;
+  int result = model->timelines->infer_input(model, r, &measuring->found[r]);
+  if (result == 0 && measuring->found[r])
+    add_other(model, r);
+  return result;
+}
+
+static bool any_found(const struct measuring *measuring) {
+  for (u32 r = 0; r < measuring->model->n_ranks; r++)
+    if (measuring->found[r])
+      return true;
+  return false;
+}
+
+int measure_phases(struct model *model, const struct model_options *options) {
+  size_t cells = (size_t)model->steps.n * model->n_ranks;
+  struct measuring measuring = {.model = model, .found = calloc(model->n_ranks + 1, 1)};
+  model->phases = arena_array(&internal_of(model)->arena, cells + 1, sizeof *model->phases);
+  if (!measuring.found || !model->phases) {
+    free(measuring.found);
+    return -ENOMEM;
+  }
+  for (size_t i = 0; i < cells; i++)
+    model->phases[i] =
+        (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
+  u64 launches = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    launches += model->ranks[r].launches;
+  int result = parallel_for(model->n_ranks, options->threads, measure_rank, &measuring);
+  if (result == 0 && any_found(&measuring)) {
+    model->phase_method = "ranges of the framework or the user";
+  } else if (result == 0 && launches && cells && model->timelines &&
+             model->timelines->infer_input) {
+    result = parallel_for(model->n_ranks, options->threads, infer_rank, &measuring);
+    if (any_found(&measuring))
+      model->phase_method =
+          "inferred from the host's pause before each step's first copy to the GPU";
+  }
+  if (!model->phase_method)
+    model->phases = NULL;
+  free(measuring.found);
+  return result;
+}

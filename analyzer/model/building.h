@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an importer needs to bring ranks into a model, and to read more of them later.
+ */
+#ifndef TSCOPE_BUILDING_H
+#define TSCOPE_BUILDING_H
+
+#include "base/arena.h"
+#include "model/model.h"
+#include "model/rank_clock.h"
+#include "model/rank_events.h"
+
+struct arena *model_arena(struct model *model);
+
+/* Room for n ranks and their events. The importer fills model.ranks, in order of their global
+ * number, and events, in the ranks' own clocks; join/join_ranks.h does the rest. 0, or -ENOMEM. */
+int model_make_ranks(struct model *model, u32 n);
+
+/* The events of a rank, which the model releases. */
+struct spine *model_events(const struct model *model, u32 rank);
+
+/* The clock of a rank, once ranks are joined. */
+const struct rank_clock *model_clock(const struct model *model, u32 rank);
+
+/* Index into model.comms of a communicator of a rank's own list; INDEX_NONE. */
+u32 model_comm_of(const struct model *model, u32 rank, u32 comm);
+
+/* Something of the importer's own, for its timelines; freed with the model. */
+void model_keep(struct model *model, void *imported, void (*free_imported)(void *imported));
+const void *model_kept(const struct model *model);
+
+/* What the marks of steps are, where they are no calls of tscope_step(). */
+void model_name_marks(struct model *model, const char *marks_are);
+
+#endif

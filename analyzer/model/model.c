@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "model/internal.h"
+#include "model/ledger.h"
+#include "model/named_ranges.h"
+
+struct model *model_new(void) {
+  struct model *model = calloc(1, sizeof *model);
+  struct model_internal *internal = calloc(1, sizeof *internal);
+  if (!model || !internal) {
+    free(model);
+    free(internal);
+    return NULL;
+  }
+  model->internal = internal;
+  model->steps.method = "none";
+  model->steps.confidence = NAN;
+  model->clock_residual_us = NAN;
+  model->begin = model->end = NS_UNKNOWN;
+  return model;
+}
+
+void model_free(struct model *model) {
+  if (!model)
+    return;
+  struct model_internal *internal = internal_of(model);
+  for (u32 r = 0; r < internal->n_spines; r++)
+    spine_release(&internal->spines[r]);
+  if (internal->free_imported)
+    internal->free_imported(internal->imported);
+  free(internal->notes.at);
+  arena_release(&internal->arena);
+  free(internal);
+  free(model);
+}
+
+int model_note(struct model *model, const char *format, ...) {
+  struct model_internal *internal = internal_of(model);
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const char *note = arena_text(&internal->arena, text);
+  if (!note || !VECTOR_PUSH(&internal->notes, note))
+    return -ENOMEM;
+  model->notes = internal->notes.at;
+  model->n_notes = internal->notes.n;
+  return 0;
+}
+
+struct arena *model_arena(struct model *model) {
+  return &internal_of(model)->arena;
+}
+
+int model_make_ranks(struct model *model, u32 n) {
+  struct model_internal *internal = internal_of(model);
+  for (u32 r = 0; r < internal->n_spines; r++) /* of an input that could not be read to its end */
+    spine_release(&internal->spines[r]);
+  internal->n_spines = 0;
+  model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
+  internal->spines = arena_array(&internal->arena, n + 1, sizeof *internal->spines);
+  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
+  internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
+  if (!model->ranks || !internal->spines || !internal->comm_of || !internal->clocks)
+    return -ENOMEM;
+  model->n_ranks = internal->n_spines = n;
+  return 0;
+}
+
+struct spine *model_events(const struct model *model, u32 rank) {
+  return &internal_of(model)->spines[rank];
+}
+
+const struct rank_clock *model_clock(const struct model *model, u32 rank) {
+  return &internal_of(model)->clocks[rank];
+}
+
+u32 model_comm_of(const struct model *model, u32 rank, u32 comm) {
+  bool known = comm < internal_of(model)->spines[rank].n_comms;
+  return known ? internal_of(model)->comm_of[rank][comm] : INDEX_NONE;
+}
+
+void model_keep(struct model *model, void *imported, void (*free_imported)(void *imported)) {
+  internal_of(model)->imported = imported;
+  internal_of(model)->free_imported = free_imported;
+}
+
+const void *model_kept(const struct model *model) {
+  return internal_of(model)->imported;
+}
+
+void model_name_marks(struct model *model, const char *marks_are) {
+  internal_of(model)->marks_are = marks_are;
+}
+
+int timeline_load(const struct model *model, u32 rank, struct timeline *timeline) {
+  *timeline = (struct timeline){.rank = rank};
+  if (rank >= model->n_ranks || !model->timelines)
+    return -EINVAL;
+  int result = model->timelines->load(model, rank, timeline);
+  timeline->source = result == 0 ? model->timelines : NULL;
+  return result;
+}
+
+void timeline_release(struct timeline *timeline) {
+  if (timeline->source)
+    timeline->source->release(timeline);
+}
+
+const char *timeline_name(const struct timeline *timeline, u32 name) {
+  return timeline->source ? timeline->source->name(timeline, name) : "unknown";
+}
+
+int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
+                       struct named_range **ranges, u32 *n) {
+  *ranges = NULL;
+  *n = 0;
+  if (!model->timelines || !model->timelines->named_ranges)
+    return 0;
+  return model->timelines->named_ranges(model, rank, arena, ranges, n);
+}
+
+int model_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger) {
+  *ledger = model->ledger;
+  if (model->ledger || !model->timelines || !model->timelines->ledger)
+    return 0;
+  return model->timelines->ledger(model, arena, ledger);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a rank's own clock to the axis that all ranks share. align/ finds it.
+ */
+#ifndef TSCOPE_RANK_CLOCK_H
+#define TSCOPE_RANK_CLOCK_H
+
+#include "base/intervals.h"
+
+/* axis = local + offset + drift x (local - pivot) */
+struct rank_clock {
+  i64 pivot, offset;
+  double drift;
+};
+
+static inline i64 clock_to_axis(const struct rank_clock *clock, i64 local) {
+  if (local == NS_UNKNOWN)
+    return NS_UNKNOWN;
+  return local + clock->offset + (i64)(clock->drift * (double)(local - clock->pivot));
+}
+
+#endif
