@@ -9,8 +9,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/hang/verdict.h"
-#include "import/flight_recorder/flight_recorder.h"
-#include "import/tscope/trace_ledger.h"
 
 /* Of one group; once it is out of step there is no end of them. */
 #define MISMATCHES_KEPT 10u

@@ -11,7 +11,6 @@
 #include "import/memory_snapshot/memory_snapshot.h"
 #include "import/pickle.h"
 #include "import/whole_file.h"
-#include "model/internal.h"
 
 bool probe_memory_snapshot(const struct input *input) {
   if (!pickle_looks_like(input->head, input->head_bytes))

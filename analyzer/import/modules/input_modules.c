@@ -10,7 +10,6 @@
 #include "import/modules/modules.h"
 #include "import/value_json.h"
 #include "import/whole_file.h"
-#include "model/internal.h"
 
 bool probe_modules(const struct input *input) {
   return strpbrk((const char *)input->head, "{[") &&

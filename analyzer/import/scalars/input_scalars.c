@@ -9,7 +9,6 @@
 #include "import/import.h"
 #include "import/scalars/scalar_log.h"
 #include "import/whole_file.h"
-#include "model/internal.h"
 
 static bool ends_with(const char *name, const char *end) {
   size_t length = strlen(name), part = strlen(end);
