@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is recorded of each matrix product: the recorders that blas_hooks.def names. See
- * core/wrapper.h for their shape; wrappers.c says how these differ. A call that failed launched
+ * hooks/wrapper.h for their shape; wrappers.c says how these differ. A call that failed launched
  * nothing and is not recorded.
  */
 #ifndef TSCOPE_BLAS_RECORD_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wrappers of blas_hooks.def. They differ from core/wrapper.h in one thing: the kernels that a
+ * The wrappers of blas_hooks.def. They differ from hooks/wrapper.h in one thing: the kernels that a
  * product launches are to be recorded, so that their time on the GPU can be held against its
  * arithmetic. So no hook is in progress while the real function runs; only a product inside a
  * product (cuBLAS calls cuBLASLt through the linker) is left out, by a guard of this family's own.

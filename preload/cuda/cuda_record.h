@@ -2,7 +2,7 @@
  *
  * What is recorded of each kind of CUDA runtime call: the recorders that cuda_hooks.def names. They
  * run after the real call, on the job's thread, and are told what the line of the registry says;
- * see core/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for
+ * see hooks/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for
  * allocations, where failing matters.
  */
 #ifndef TSCOPE_CUDA_RECORD_H

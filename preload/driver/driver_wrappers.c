@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wrappers of the driver's functions: as core/wrapper.h makes them, but for where the real
+ * The wrappers of the driver's functions: as hooks/wrapper.h makes them, but for where the real
  * function is kept, and for kernels launched from inside a hooked call.
  */
 #include "driver/driver_record.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is recorded of each kind of NCCL call: the recorders that nccl_hooks.def names. They run
- * around the real call, on the job's thread; see core/wrapper.h for their shape.
+ * after the real call, on the job's thread, and those that must look first around it; see
+ * hooks/wrapper.h.
  *
  * Calls made inside a group are launched when the outermost group ends. Each still has a record of
  * its own, with the group's number; the time that launching took is in the GROUP record.
