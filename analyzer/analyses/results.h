@@ -13,7 +13,6 @@
 #include "analyses/gpu/product_result.h"
 #include "analyses/memory/memory_result.h"
 #include "analyses/steps/series_result.h"
-#include "diff/diff_result.h"
 #include "model/model.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
@@ -182,6 +181,8 @@ struct named_range_result {
 
 struct analysis;
 
+struct diff_result; /* diff/ */
+
 struct results {
   const struct model *model;
   /* quality */
@@ -299,7 +300,7 @@ struct results {
   double product_flops;          /* per step, all ranks seen together */
   struct memory_result memory;
   struct collective_check check;
-  struct diff_result diff; /* against an earlier run; see diff/ */
+  const struct diff_result *diff; /* against an earlier run, by diff_results(); NULL */
   struct module_result modules;
   struct products_result products;
   struct convergence_result convergence;

@@ -7,18 +7,16 @@
 #define TSCOPE_DIFF_H
 
 #include "analyses/results.h"
+#include "diff/diff_result.h"
 #include "base/arena.h"
 
 /* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for
  * diff.earlier, which outputs that show both runs side by side read. 0, or negative errno. */
 int diff_results(const struct results *before, struct results *after);
 
-/* Nothing compared. */
-struct diff_result diff_result_none(void);
-
 struct diffing {
   const struct results *before, *after;
-  struct diff_result *out; /* after->diff */
+  struct diff_result *out;
   struct arena *arena;     /* of `after` */
 };
 

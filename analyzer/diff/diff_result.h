@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one run differs from another, earlier one: a part of the later run's results. NAN and NULL
- * where not known; all of it where there was nothing to compare with.
+ * How one run differs from another, earlier one. NAN and NULL where not known; all of it where there
+ * was nothing to compare with.
  */
 #ifndef TSCOPE_DIFF_RESULT_H
 #define TSCOPE_DIFF_RESULT_H
@@ -63,5 +63,8 @@ struct diff_result {
   struct finding *findings;
   u32 n_findings;
 };
+
+/* Nothing compared. */
+extern const struct diff_result diff_none;
 
 #endif

@@ -130,7 +130,7 @@ static int write_report(const struct options *options, const struct results *res
   if (status != STATUS_OK)
     return status;
   bool met = options->diff
-                 ? fails(results->diff.findings, results->diff.n_findings, options->fail_on)
+                 ? fails(results->diff->findings, results->diff->n_findings, options->fail_on)
                  : fails(results->findings, results->n_findings, options->fail_on) ||
                        (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
   return met ? STATUS_FINDINGS : STATUS_OK;

@@ -41,7 +41,7 @@ static void pair_free(struct pair *pair) {
 }
 
 static const struct finding *found(const struct pair *pair, const char *id) {
-  const struct diff_result *diff = &pair->new->diff;
+  const struct diff_result *diff = pair->new->diff;
   for (u32 i = 0; i < diff->n_findings; i++)
     if (!strcmp(diff->findings[i].id, id))
       return &diff->findings[i];
@@ -49,7 +49,7 @@ static const struct finding *found(const struct pair *pair, const char *id) {
 }
 
 static const struct diff_row *row(const struct pair *pair, const char *section, const char *name) {
-  const struct diff_result *diff = &pair->new->diff;
+  const struct diff_result *diff = pair->new->diff;
   for (u32 i = 0; i < diff->n_rows; i++)
     if (!strcmp(diff->rows[i].section, section) && !strcmp(diff->rows[i].name, name))
       return &diff->rows[i];
@@ -67,8 +67,8 @@ static void noise_is_no_change(void **state) {
     before.seed = 2 * round + 1;
     after.seed = 7000 + 2 * round;
     struct pair pair = compare_with(before, after, NULL);
-    assert_non_null(pair.new->diff.verdict);
-    called += strcmp(pair.new->diff.verdict, "no change beyond noise") != 0;
+    assert_non_null(pair.new->diff->verdict);
+    called += strcmp(pair.new->diff->verdict, "no change beyond noise") != 0;
     pair_free(&pair);
   }
   assert_true(called <= 5);
@@ -80,8 +80,8 @@ static void a_change_beyond_noise_is_said(void **state) {
   before.noise = after.noise = 0.02;
   after.forward += 20 * MS; /* of 310 */
   struct pair pair = compare_with(before, after, NULL);
-  assert_string_equal(pair.new->diff.verdict, "slower");
-  assert_true(fabs(pair.new->diff.step_after_ms - pair.new->diff.step_before_ms - 20) < 2);
+  assert_string_equal(pair.new->diff->verdict, "slower");
+  assert_true(fabs(pair.new->diff->step_after_ms - pair.new->diff->step_before_ms - 20) < 2);
   const struct finding *finding = found(&pair, "DIFF.SLOWER");
   assert_non_null(finding);
   assert_non_null(strstr(finding->evidence, "compute"));
@@ -89,7 +89,7 @@ static void a_change_beyond_noise_is_said(void **state) {
                    row(&pair, "a step", "compute")->before - 20) < 2);
   pair_free(&pair);
   pair = compare_with(after, before, NULL);
-  assert_string_equal(pair.new->diff.verdict, "faster");
+  assert_string_equal(pair.new->diff->verdict, "faster");
   assert_null(found(&pair, "DIFF.SLOWER"));
   pair_free(&pair);
 }
@@ -100,8 +100,8 @@ static void too_few_steps_cannot_tell(void **state) {
   after.steps = 10;
   after.forward *= 2;
   struct pair pair = compare_with(before, after, NULL);
-  assert_null(pair.new->diff.verdict);
-  assert_non_null(pair.new->diff.reason);
+  assert_null(pair.new->diff->verdict);
+  assert_non_null(pair.new->diff->reason);
   assert_null(found(&pair, "DIFF.SLOWER"));
   pair_free(&pair);
 }
@@ -118,8 +118,8 @@ static void make_them_otherwise(struct pair *pair) {
 }
 
 static const struct diff_fact *fact(const struct pair *pair, const char *what, const char *name) {
-  for (u32 i = 0; i < pair->new->diff.n_facts; i++) {
-    const struct diff_fact *one = &pair->new->diff.facts[i];
+  for (u32 i = 0; i < pair->new->diff->n_facts; i++) {
+    const struct diff_fact *one = &pair->new->diff->facts[i];
     if (!strcmp(one->what, what) && (!name || !strcmp(one->name, name)))
       return one;
   }
@@ -129,7 +129,7 @@ static const struct diff_fact *fact(const struct pair *pair, const char *what, c
 static void how_runs_were_made(void **state) {
   (void)state;
   struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), make_them_otherwise);
-  assert_int_equal(pair.new->diff.n_facts, 4);
+  assert_int_equal(pair.new->diff->n_facts, 4);
   assert_string_equal(fact(&pair, "git_commit", NULL)->after, "bbbb");
   assert_string_equal(fact(&pair, "environment", "OMP_NUM_THREADS")->before, "4");
   assert_null(fact(&pair, "environment", "NCCL_ALGO")->after);
@@ -158,7 +158,7 @@ static void values_part(void **state) {
   (void)state;
   nudge = 0.01;
   struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
-  const struct diff_scalar *loss = &pair.new->diff.scalars[0];
+  const struct diff_scalar *loss = &pair.new->diff->scalars[0];
   assert_int_equal((int)loss->steps, LOSSES);
   assert_int_equal((int)loss->first_step, 5);
   assert_int_equal((int)loss->parted_step, 8);
@@ -166,7 +166,7 @@ static void values_part(void **state) {
   pair_free(&pair);
   nudge = 1e-5; /* sums in another order do that */
   pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
-  assert_true(isnan(pair.new->diff.scalars[0].parted_step));
+  assert_true(isnan(pair.new->diff->scalars[0].parted_step));
   assert_null(found(&pair, "DIFF.RESULTS"));
   pair_free(&pair);
 }

@@ -12,6 +12,7 @@
 #include "analyses/thresholds.h"
 #include "base/robust.h"
 #include "base/statistics.h"
+#include "analyses/analyses.h"
 
 static const char *const role_names[] = {
 #define R(name, text) text,

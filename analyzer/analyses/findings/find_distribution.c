@@ -8,6 +8,7 @@
 
 #include "analyses/findings/findings.h"
 #include "base/statistics.h"
+#include "analyses/questions.h"
 
 /* --- DIST.STRAGGLER --- */
 

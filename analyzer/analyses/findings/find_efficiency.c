@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/questions.h"
 
 int rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;

@@ -7,6 +7,7 @@
 
 #include "analyses/findings/findings.h"
 #include "base/statistics.h"
+#include "analyses/questions.h"
 
 struct onset {
   u32 at; /* in the steps looked at */

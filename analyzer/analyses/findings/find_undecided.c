@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/analyses.h"
 
 static int add(struct results *r, const char *what, const char *why) {
   if (!why)

@@ -16,7 +16,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "base/intervals.h"
 
 /* Less than that of the run stands for nothing. */

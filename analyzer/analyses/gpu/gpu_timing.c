@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/questions.h"
 
 static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
   switch (clock) {

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
-#include "base/vector.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "kernels/kernels.h"
+#include "base/vector.h"
 
 /* All that ran under one name. */
 struct sum {

@@ -5,6 +5,8 @@
  * launch, copies by direction, what fills and recomputation cost.
  */
 #include "analyses/gpu/launches.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 #include <errno.h>
 #include <math.h>

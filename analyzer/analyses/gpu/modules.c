@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
 #include "model/module_tree.h"
 
 struct module_result module_result_unknown(void) {

@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/gpu/arithmetic_calls.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 /* Times of calls, in nanoseconds. */
 struct sample {

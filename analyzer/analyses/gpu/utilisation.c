@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "analyses/gpu/peaks.def"
 
 /* Whether `words` stands in `name` as whole words, whatever the case. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
 #include "analyses/hang/verdict.h"
 
 /* Of one group; once it is out of step there is no end of them. */

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/vector.h"
 #include "model/ledger.h"
+#include "analyses/questions.h"
 
 /* How one member stands to one call of a group. */
 enum standing {

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
 
 struct join {
   struct analysis *a;

@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
-#include "analyses/steps/series.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "base/intervals.h"
+#include "analyses/steps/series.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "analyses/thresholds.h"
 
 bool rank_overlap_known(const struct rank_summary *rank) {

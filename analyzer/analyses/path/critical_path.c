@@ -14,6 +14,8 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/thresholds.h"
 #include "base/parallel.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_COMPUTE] = "compute",  [PATH_COMMUNICATION] = "communication",

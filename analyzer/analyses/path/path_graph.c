@@ -4,6 +4,8 @@
  */
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 #include <errno.h>
 #include <math.h>

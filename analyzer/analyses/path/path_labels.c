@@ -13,6 +13,7 @@
 
 #include "base/vector.h"
 #include "kernels/kernels.h"
+#include "analyses/questions.h"
 
 enum { LABELS_LISTED = 50, SEGMENTS_LISTED = 200 };
 

@@ -8,6 +8,7 @@
 
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_slice.h"
+#include "analyses/questions.h"
 
 static u32 hash_name(const char *text) {
   u32 hash = 2166136261u; /* FNV-1a */

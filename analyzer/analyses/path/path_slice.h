@@ -7,6 +7,7 @@
 #define TSCOPE_SLICE_H
 
 #include "analyses/path/path_graph.h"
+#include "analyses/questions.h"
 
 #define MAX_DEPTH 16
 

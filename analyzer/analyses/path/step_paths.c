@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyses/path/path_labels.h"
+#include "analyses/analyses.h"
 
 struct step_paths {
   struct analysis analysis; /* what was known, with a graph of its own */

@@ -7,6 +7,7 @@
 
 #include "analyses/path/path_graph.h"
 #include "analyses/thresholds.h"
+#include "analyses/questions.h"
 
 #define MAX_RANK_EDITS 3u
 

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 struct arrivals {
   const struct analysis *a;

@@ -17,7 +17,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 enum { MOST_LINKS = 2 };
 

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"

@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
 #include "analyses/thresholds.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 #define MAX_LINES 12
 

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 
 static double mean_phase_ms(const struct analysis *a, size_t member) {
   const struct model *model = a->model;

@@ -9,6 +9,7 @@
 
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
+#include "analyses/questions.h"
 
 /* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
 struct point_sum {

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "base/statistics.h"
 
 static double step_wall_ms(const struct analysis *a, u32 step) {

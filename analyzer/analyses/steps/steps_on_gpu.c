@@ -11,7 +11,7 @@
  */
 #include <errno.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
 #include "base/vector.h"
 
 /* As many launches in a row of which nothing ran: then it was not seen. Single ones have no work,

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyses/analysis.h"
+#include "analyses/analyses.h"
+#include "analyses/questions.h"
 #include "analyses/thresholds.h"
 
 /* Of the steps: the last of a job that was killed or hangs never ran. */

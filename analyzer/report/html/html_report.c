@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "diff/diff_result.h"
 #include "report/html/document.h"
 #include "report/html/page.h"
 #include "report/html/timeline.h"
@@ -39,7 +40,7 @@ static int write_html_diff(const struct results *results, const struct report_vi
   (void)view;
   return write_page(json_pack("{s:o,s:o,s:o}", "tool", tool(), "report",
                               json_report_document(results), "before",
-                              json_report_document(results->diff.earlier)),
+                              json_report_document(results->diff->earlier)),
                     out);
 }
 

@@ -2,6 +2,7 @@
  *
  * diff{} of the JSON report.
  */
+#include "diff/diff_result.h"
 #include "report/json/json_table.h"
 
 static const struct json_field row_fields[] = {
@@ -50,26 +51,26 @@ static const struct json_field scalar_fields[] = {
 };
 
 const struct json_field json_diff_fields[] = {
-    TEXT(results, "before", diff.before, "name of the earlier run; null where none was given"),
-    TEXT(results, "after", diff.after, "name of the later run"),
-    TEXT(results, "verdict", diff.verdict,
+    TEXT(diff_result, "before", before, "name of the earlier run; null where none was given"),
+    TEXT(diff_result, "after", after, "name of the later run"),
+    TEXT(diff_result, "verdict", verdict,
          "\"slower\", \"faster\" or \"no change beyond noise\"; null where it cannot be told"),
-    TEXT(results, "reason", diff.reason, "why it cannot"),
-    NUMBER(results, "step_before_ms", diff.step_before_ms, "ms", "median step"),
-    NUMBER(results, "step_after_ms", diff.step_after_ms, "ms", "median step"),
-    NUMBER(results, "step_change", diff.step_change, "fraction", "of step_before_ms"),
-    NUMBER(results, "step_noise_ms", diff.step_noise_ms, "ms",
+    TEXT(diff_result, "reason", reason, "why it cannot"),
+    NUMBER(diff_result, "step_before_ms", step_before_ms, "ms", "median step"),
+    NUMBER(diff_result, "step_after_ms", step_after_ms, "ms", "median step"),
+    NUMBER(diff_result, "step_change", step_change, "fraction", "of step_before_ms"),
+    NUMBER(diff_result, "step_noise_ms", step_noise_ms, "ms",
            "half the width of the 99 % interval of the change"),
-    NUMBER(results, "step_p_value", diff.step_p_value, "probability",
+    NUMBER(diff_result, "step_p_value", step_p_value, "probability",
            "that the runs' own noise makes such a change"),
-    LIST("rows", diff.rows, diff.n_rows, diff_row, row_fields, "figures of both reports"),
-    LIST("collectives", diff.collectives, diff.n_collectives, diff_collective, collective_fields,
+    LIST_IN(diff_result, "rows", rows, n_rows, diff_row, row_fields, "figures of both reports"),
+    LIST_IN(diff_result, "collectives", collectives, n_collectives, diff_collective, collective_fields,
          "by operation, size and number of ranks"),
-    LIST("provenance", diff.facts, diff.n_facts, diff_fact, fact_fields,
+    LIST_IN(diff_result, "provenance", facts, n_facts, diff_fact, fact_fields,
          "what differs in how the runs were made"),
-    LIST("scalars", diff.scalars, diff.n_scalars, diff_scalar, scalar_fields,
+    LIST_IN(diff_result, "scalars", scalars, n_scalars, diff_scalar, scalar_fields,
          "values that the runs tell of themselves"),
-    LIST("findings", diff.findings, diff.n_findings, finding, json_finding_fields,
+    LIST_IN(diff_result, "findings", findings, n_findings, finding, json_finding_fields,
          "what to make of it"),
     END,
 };

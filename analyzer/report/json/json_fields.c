@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "diff/diff_result.h"
 #include "report/json/json_table.h"
 
 #include <math.h>
@@ -501,7 +502,7 @@ const struct json_field json_report_fields[] = {
     OBJECT("modules", json_modules_fields, "what the modules of the model need"),
     OBJECT("convergence", json_convergence_fields, "what the job's own values tell"),
     OBJECT("series", json_series_fields, "the run step by step and rank by rank, thinned out"),
-    OBJECT("diff", json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
+    PART("diff", diff, &diff_none, json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
     TEXT(results, "verdict", verdict,
          "\"ok\", \"undecided\", \"note\", \"warning\" or \"critical\": the worst finding; \"ok\" "
          "only "

@@ -21,6 +21,7 @@ enum json_kind {
                           significant digits */
   JSON_FIELD_MADE,     /* what `make` returns */
   JSON_FIELD_OBJECT,   /* `fields` of the same row */
+  JSON_FIELD_PART,     /* `fields` of the row that a pointer leads to, of `none` where it is NULL */
   JSON_FIELD_LIST,     /* array of objects: `fields` of each row */
   JSON_FIELD_MAP,      /* object: each row's `key` is a name, `fields` its value; where there is
                           one nameless field, that is the value itself */
@@ -36,6 +37,7 @@ struct json_field {
   size_t row_bytes, key_offset;
   const struct json_field *fields;
   json_t *(*make)(const struct results *results); /* NULL when there is no memory */
+  const void *none;                               /* of PART */
 };
 
 extern const struct json_field json_report_fields[]; /* of struct results */

@@ -131,6 +131,10 @@ static json_t *value_of(const struct results *results, const struct json_field *
     return field->make(results);
   case JSON_FIELD_OBJECT:
     return object_of(results, field->fields, row);
+  case JSON_FIELD_PART: {
+    const void *part = *(const void *const *)member;
+    return object_of(results, field->fields, part ? part : field->none);
+  }
   case JSON_FIELD_LIST:
     return list_of(results, field, row);
   case JSON_FIELD_MAP:

@@ -263,7 +263,7 @@ static int write_one(const struct results *results, const struct report_view *vi
 }
 
 static int write_two(const struct results *results, const struct report_view *view, FILE *out) {
-  const struct results *both[] = {results->diff.earlier, results};
+  const struct results *both[] = {results->diff->earlier, results};
   return write_runs(both, 2, view, out);
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "diff/diff_result.h"
 #include "report/text/section.h"
 
 static const struct section *const sections[] = {
@@ -143,8 +144,8 @@ static int write_diff_text(const struct results *results, const struct report_vi
                            FILE *out) {
   struct pen pen = pen_begin(view, out);
   struct results compared = *results;
-  compared.findings = results->diff.findings;
-  compared.n_findings = results->diff.n_findings;
+  compared.findings = results->diff->findings;
+  compared.n_findings = results->diff->n_findings;
   pen_put(&pen, STYLE_BOLD, "tscope");
   pen_blank(&pen, 1);
   pen_put(&pen, STYLE_PLAIN, "two runs against each other");

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "analyses/analysis.h"
+#include "analyses/questions.h"
 #include "base/vector.h"
 #include "model/ledger.h"
 #include "model/memory_history.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "report/timeline/rank_lanes.h"
+#include "analyses/questions.h"
 
 struct change {
   i64 time;

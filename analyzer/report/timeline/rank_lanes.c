@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "analyses/questions.h"
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 

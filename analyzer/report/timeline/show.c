@@ -14,6 +14,7 @@
 #include "analyses/path/step_paths.h"
 #include "base/parallel.h"
 #include "report/timeline/rank_lanes.h"
+#include "analyses/questions.h"
 
 struct walk {
   const struct shown_scope *scope;

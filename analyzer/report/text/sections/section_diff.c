@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diff/diff_result.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -23,7 +24,7 @@ static void put_run(struct pen *pen, const char *label, const struct model *mode
 
 static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
-  const struct diff_result *diff = &results->diff;
+  const struct diff_result *diff = results->diff;
   (void)view;
   put_run(pen, "before", NULL, diff->before);
   put_run(pen, "after", results->model, diff->after);
@@ -54,7 +55,7 @@ static bool always(const struct results *results) {
 }
 
 static bool steps_unjudged(const struct results *results) {
-  return results->diff.verdict == NULL;
+  return results->diff->verdict == NULL;
 }
 
 const struct section section_diff_steps = {
@@ -87,7 +88,7 @@ static int by_growth(const void *left, const void *right) {
 /* The figures of one unit that changed most. */
 static void put_figures(struct pen *pen, const struct results *results, const char *unit,
                         const struct table *table) {
-  const struct diff_result *diff = &results->diff;
+  const struct diff_result *diff = results->diff;
   struct figure_row *rows = calloc(diff->n_rows + 1, sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; rows && i < diff->n_rows; i++) {
@@ -111,8 +112,8 @@ static void put_figures(struct pen *pen, const struct results *results, const ch
 }
 
 static bool has_unit(const struct results *results, const char *unit) {
-  for (u32 i = 0; i < results->diff.n_rows; i++)
-    if (!strcmp(results->diff.rows[i].unit, unit))
+  for (u32 i = 0; i < results->diff->n_rows; i++)
+    if (!strcmp(results->diff->rows[i].unit, unit))
       return true;
   return false;
 }
@@ -181,7 +182,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_row),
                                      offsetof(struct collective_row, style), false};
-  const struct diff_result *diff = &results->diff;
+  const struct diff_result *diff = results->diff;
   u32 n = diff->n_collectives < ROWS_SHOWN ? diff->n_collectives : ROWS_SHOWN;
   struct collective_row *rows = calloc(n + 1, sizeof(*rows));
   (void)view;
@@ -202,7 +203,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
 }
 
 static bool has_collectives(const struct results *results) {
-  return results->diff.n_collectives > 0;
+  return results->diff->n_collectives > 0;
 }
 
 const struct section section_diff_collectives = {
@@ -213,8 +214,8 @@ const struct section section_diff_collectives = {
 static void scalars_body(struct pen *pen, const struct results *results,
                          const struct report_view *view) {
   (void)view;
-  for (u32 i = 0; i < results->diff.n_scalars; i++) {
-    const struct diff_scalar *one = &results->diff.scalars[i];
+  for (u32 i = 0; i < results->diff->n_scalars; i++) {
+    const struct diff_scalar *one = &results->diff->scalars[i];
     section_label(pen, one->name);
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s compared", plural(one->steps, "step").text);
     if (isnan(one->first_step)) {
@@ -230,7 +231,7 @@ static void scalars_body(struct pen *pen, const struct results *results,
 }
 
 static bool has_scalars(const struct results *results) {
-  return results->diff.n_scalars > 0;
+  return results->diff->n_scalars > 0;
 }
 
 const struct section section_diff_scalars = {.title = "Values of the job's own",
@@ -243,8 +244,8 @@ const struct section section_diff_scalars = {.title = "Values of the job's own",
 static void provenance_body(struct pen *pen, const struct results *results,
                             const struct report_view *view) {
   (void)view;
-  for (u32 i = 0; i < results->diff.n_facts; i++) {
-    const struct diff_fact *fact = &results->diff.facts[i];
+  for (u32 i = 0; i < results->diff->n_facts; i++) {
+    const struct diff_fact *fact = &results->diff->facts[i];
     if (pen->column)
       pen_newline(pen);
     pen_to(pen, TEXT_INDENT);
@@ -259,7 +260,7 @@ static void provenance_body(struct pen *pen, const struct results *results,
     pen_put(pen, STYLE_PLAIN, "+ ");
     pen_words(pen, STYLE_PLAIN, INDENT + 2, fact->after ? fact->after : "(not there)");
   }
-  if (results->diff.n_facts == 0) {
+  if (results->diff->n_facts == 0) {
     pen_to(pen, TEXT_INDENT);
     pen_put(pen, STYLE_PLAIN, "nothing that was recorded differs");
   }

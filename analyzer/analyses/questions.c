@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/questions.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static size_t cell_of(const struct analysis *a, u32 rank, u32 step) {
+  return (size_t)step * a->model->n_ranks + rank;
+}
+
+static i64 host_end(const struct analysis *a, u32 rank, u32 step) {
+  const struct steps *steps = &a->model->steps;
+  return (steps->host_end ? steps->host_end : steps->end)[cell_of(a, rank, step)];
+}
+
+bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window) {
+  i64 begin, end;
+  if (a->whole_run) {
+    begin = a->model->ranks[rank].begin;
+    end = a->model->ranks[rank].end;
+  } else {
+    begin = a->begin[cell_of(a, rank, step)];
+    end = a->end[cell_of(a, rank, step)];
+  }
+  *window = (struct window){begin, end, step};
+  return begin != NS_UNKNOWN && end != NS_UNKNOWN && end > begin;
+}
+
+bool analysis_has_step(const struct analysis *a, u32 rank, u32 step) {
+  return host_end(a, rank, step) != NS_UNKNOWN;
+}
+
+i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time) {
+  u32 low = 0, high = a->model->steps.n;
+  struct window window;
+  while (low < high) { /* the first step that begins later; those not known are few */
+    u32 middle = low + (high - low) / 2, known = middle;
+    while (known < high && !analysis_window(a, rank, known, &window))
+      known++;
+    if (known < high && window.begin <= time)
+      low = known + 1;
+    else
+      high = middle;
+  }
+  while (low > 0 && !analysis_window(a, rank, low - 1, &window))
+    low--;
+  return low > 0 && window.begin <= time && time < window.end ? (i32)low - 1 : -1;
+}
+
+i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later) {
+  size_t cell = cell_of(a, rank, step);
+  i64 host = host_end(a, rank, later);
+  bool known = (a->told[cell] & STEP_END_TOLD) && a->end[cell] != NS_UNKNOWN && host != NS_UNKNOWN;
+  return known ? a->end[cell] - host : NS_UNKNOWN;
+}
+
+bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step) {
+  return !a->whole_run && analysis_host_ahead(a, rank, step, step) > 0;
+}
+
+/* What was launched while the GPU was watched is seen even where it runs on afterwards. */
+bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window) {
+  if (a->whole_run)
+    return true;
+  i64 launched =
+      analysis_ends_on_gpu(a, rank, window->step) ? host_end(a, rank, window->step) : window->end;
+  return model_gpu_seen(&a->model->ranks[rank], window->begin, launched);
+}
+
+bool analysis_looks_at(const struct analysis *a, const struct collective *collective) {
+  return a->whole_run ||
+         (collective->step >= (i32)a->first_step && collective->step < (i32)a->model->steps.n);
+}
+
+const char *op_name(u8 op) {
+  switch (op) {
+#define X(NAME, value, text)                                                                       \
+  case value:                                                                                      \
+    return text;
+    TSCOPE_OPS(X)
+#undef X
+  default:
+    return "unknown";
+  }
+}
+
+bool op_is_barrier_like(u8 op) {
+  return op == TSCOPE_OP_ALLREDUCE || op == TSCOPE_OP_ALLGATHER || op == TSCOPE_OP_REDUCE_SCATTER ||
+         op == TSCOPE_OP_ALLTOALL || op == TSCOPE_OP_BARRIER;
+}
+
+char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n) {
+  enum { SHOWN = 8 };
+  char text[SHOWN * 12 + 32];
+  size_t used = 0;
+  text[0] = 0;
+  for (u32 i = 0; i < n && i < SHOWN; i++)
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", i ? ", " : "", ranks[i]);
+  if (n > SHOWN)
+    snprintf(text + used, sizeof(text) - used, " and %u more", n - SHOWN);
+  return arena_text(arena, text);
+}

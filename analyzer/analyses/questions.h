@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What analyses and outputs ask of an analysis in the making: when a step was, whether it was seen,
+ * how GPU time was had. Each is answered by the analysis it is
+ * about; what belongs to none, in questions.c.
+ */
+#ifndef TSCOPE_QUESTIONS_H
+#define TSCOPE_QUESTIONS_H
+
+#include "analyses/analysis.h"
+
+/* The step on one rank; false where it does not have it. */
+bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
+
+/* Whether a rank's host has the step. */
+bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);
+
+/* The step that is under way on one rank at an instant, on its host or its GPU; -1. */
+i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time);
+
+/* How long before the GPU's end of `step` the host had ended step `later`; NS_UNKNOWN where the
+ * GPU's is not known or the host has none. */
+i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later);
+
+/* Whether the GPU was not done when the host was, at the end of a step. */
+bool analysis_ends_on_gpu(const struct analysis *a, u32 rank, u32 step);
+
+/* untimed.c: whether, of a rank's collectives called in a step, so many have no times that their
+ * sum would be too small. */
+bool analysis_untimed(const struct analysis *a, u32 rank, u32 step);
+
+/* Whether that is so of more than a few steps of a rank. */
+bool rank_lacks_times(const struct rank_summary *rank);
+
+/* Whether all the GPU did in a step of a rank was watched; in all steps from window.begin on up to
+ * window.step. */
+bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *window);
+
+/* "1, 2, 5 and 7 more". NULL when out of memory. */
+char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n);
+
+/* gpu_timing.c: how GPU time was had, and why not for all of the run. NULL when out of memory. */
+const char *gpu_timing_describe(struct analysis *a);
+const char *gpu_timing_why_not_taken(struct analysis *a);
+const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
+
+/* Why a rank's GPU work has no times, where it has none; NULL if nothing tells. */
+const char *gpu_timing_reason(const struct rank *rank);
+
+/* What to do about that reason, which may be NULL. */
+const char *gpu_timing_remedy(const char *reason);
+
+/* Whether a collective lies in the steps looked at. */
+bool analysis_looks_at(const struct analysis *a, const struct collective *collective);
+
+/* Name of an enum tscope_op. */
+const char *op_name(u8 op);
+
+/* Bus bandwidth over algorithm bandwidth for n ranks (nccl-tests, doc/PERFORMANCE.md); NAN where
+ * nothing is moved. */
+double op_bus_factor(u8 op, u32 n);
+
+/* The communicator's name, or a short form of its identity with its size, in the arena. NULL when
+ * out of memory. */
+const char *comm_label(const struct model *model, u32 index, struct arena *arena);
+
+/* Collectives in which no member can finish before all have started. */
+bool op_is_barrier_like(u8 op);
+
+/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if it cannot be told. A
+ * kernel that runs several calls waits for the members of all of them. */
+i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);
+
+static inline double ns_to_ms(i64 ns) {
+  return (double)ns / 1e6;
+}
+
+/* A pause of the host that the model takes for loading of input, before the copy that `span`
+ * launches. */
+struct input_pause {
+  i64 begin, end;
+  u32 span; /* of the timeline */
+};
+
+/* Lists them in order; none where the trace names its data phases. */
+int input_pauses(const struct analysis *a, const struct timeline *timeline, struct arena *arena,
+                 struct input_pause **pauses, u32 *n);
+
+/* Where all steps were left out: why most were. */
+const char *overlap_why_no_steps(struct analysis *a);
+
+/* Whether the identity of overlap.c holds for this rank with nothing missing. */
+bool rank_overlap_known(const struct rank_summary *rank);
+
+/* Whether a job of several ranks on GPUs showed no collective at all: then communication is not
+ * zero but unknown. */
+bool communication_unseen(const struct analysis *a);
+
+/* Dense peak of one device in a precision, by its name (peaks.def); NAN if it is not in the table
+ * or has none. */
+double device_peak_tflops(const char *name, enum precision precision);
+
+/* The same of a rank's device, but what the options say for all precisions, known or not. */
+double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision precision);
+
+/* The call with known arithmetic that a launch was made in: index into timeline.arithmetic, or
+ * INDEX_NONE. */
+u32 arithmetic_around(const struct timeline *timeline, const struct span *launch);
+
+/* Summed over the ranks; only those that were seen to call a matrix product if `only_products`. */
+struct rank_flops flops_all(const struct analysis *a, bool only_products);
+
+#endif
