@@ -7,8 +7,8 @@
 #define TSCOPE_DIFF_H
 
 #include "analyses/results.h"
-#include "diff/diff_result.h"
 #include "base/arena.h"
+#include "diff/diff_result.h"
 
 /* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for
  * diff.earlier, which outputs that show both runs side by side read. 0, or negative errno. */
@@ -17,7 +17,7 @@ int diff_results(const struct results *before, struct results *after);
 struct diffing {
   const struct results *before, *after;
   struct diff_result *out;
-  struct arena *arena;     /* of `after` */
+  struct arena *arena; /* of `after` */
 };
 
 /* Each 0 or negative errno. */

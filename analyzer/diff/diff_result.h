@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one run differs from another, earlier one. NAN and NULL where not known; all of it where there
- * was nothing to compare with.
+ * How one run differs from another, earlier one. NAN and NULL where not known; all of it where
+ * there was nothing to compare with.
  */
 #ifndef TSCOPE_DIFF_RESULT_H
 #define TSCOPE_DIFF_RESULT_H

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/analyses.h"
 #include "analyses/thresholds.h"
 #include "base/robust.h"
 #include "base/statistics.h"
-#include "analyses/analyses.h"
 
 static const char *const role_names[] = {
 #define R(name, text) text,

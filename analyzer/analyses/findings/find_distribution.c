@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "base/statistics.h"
 #include "analyses/questions.h"
+#include "base/statistics.h"
 
 /* --- DIST.STRAGGLER --- */
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "analyses/findings/findings.h"
-#include "base/statistics.h"
 #include "analyses/questions.h"
+#include "base/statistics.h"
 
 struct onset {
   u32 at; /* in the steps looked at */

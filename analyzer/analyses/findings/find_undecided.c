@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/findings/findings.h"
 #include "analyses/analyses.h"
+#include "analyses/findings/findings.h"
 
 static int add(struct results *r, const char *what, const char *why) {
   if (!why)

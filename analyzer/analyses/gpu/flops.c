@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/intervals.h"
-#include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/analyses.h"
+#include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/questions.h"
+#include "base/intervals.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
 

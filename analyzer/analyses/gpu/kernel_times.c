@@ -13,8 +13,8 @@
 
 #include "analyses/analyses.h"
 #include "analyses/questions.h"
-#include "kernels/kernels.h"
 #include "base/vector.h"
+#include "kernels/kernels.h"
 
 /* All that ran under one name. */
 struct sum {

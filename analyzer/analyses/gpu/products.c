@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/analyses.h"
+#include "analyses/gpu/arithmetic_calls.h"
 #include "analyses/questions.h"
 
 /* Times of calls, in nanoseconds. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
 #include "analyses/gpu/peaks.def"
+#include "analyses/questions.h"
 
 /* Whether `words` stands in `name` as whole words, whatever the case. */
 static bool has_words(const char *name, const char *words) {

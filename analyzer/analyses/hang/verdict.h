@@ -13,11 +13,11 @@
 #ifndef TSCOPE_VERDICT_H
 #define TSCOPE_VERDICT_H
 
+#include "analyses/questions.h"
 #include "analyses/results.h"
 #include "base/arena.h"
 #include "base/vector.h"
 #include "model/ledger.h"
-#include "analyses/questions.h"
 
 /* How one member stands to one call of a group. */
 enum standing {

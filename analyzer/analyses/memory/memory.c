@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "base/parallel.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
+#include "base/parallel.h"
 
 #define MOST_NOTES 8u /* that the parts add to the history's own */
 

@@ -16,8 +16,8 @@
 
 #include "analyses/analyses.h"
 #include "analyses/questions.h"
-#include "base/intervals.h"
 #include "analyses/steps/series.h"
+#include "base/intervals.h"
 
 /* Exposed wait of one rank since its current step began, by communicator. */
 struct waits {

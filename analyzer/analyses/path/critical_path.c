@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
+#include "analyses/questions.h"
 #include "analyses/thresholds.h"
 #include "base/parallel.h"
-#include "analyses/analyses.h"
-#include "analyses/questions.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_COMPUTE] = "compute",  [PATH_COMMUNICATION] = "communication",

@@ -3,8 +3,8 @@
  * Which steps are sampled, and how the ranks' slices of one sample become one graph.
  */
 #include "analyses/path/path_graph.h"
-#include "analyses/path/path_labels.h"
 #include "analyses/analyses.h"
+#include "analyses/path/path_labels.h"
 #include "analyses/questions.h"
 
 #include <errno.h>

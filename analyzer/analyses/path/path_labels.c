@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/questions.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
-#include "analyses/questions.h"
 
 enum { LABELS_LISTED = 50, SEGMENTS_LISTED = 200 };
 

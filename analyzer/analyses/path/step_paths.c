@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analyses/path/path_labels.h"
 #include "analyses/analyses.h"
+#include "analyses/path/path_labels.h"
 
 struct step_paths {
   struct analysis analysis; /* what was known, with a graph of its own */

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "analyses/path/path_graph.h"
-#include "analyses/thresholds.h"
 #include "analyses/questions.h"
+#include "analyses/thresholds.h"
 
 #define MAX_RANK_EDITS 3u
 

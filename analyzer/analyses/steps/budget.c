@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/thresholds.h"
 #include "analyses/analyses.h"
 #include "analyses/questions.h"
+#include "analyses/thresholds.h"
 
 #define MAX_LINES 12
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/questions.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
-#include "analyses/questions.h"
 
 /* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
 struct point_sum {

@@ -502,7 +502,8 @@ const struct json_field json_report_fields[] = {
     OBJECT("modules", json_modules_fields, "what the modules of the model need"),
     OBJECT("convergence", json_convergence_fields, "what the job's own values tell"),
     OBJECT("series", json_series_fields, "the run step by step and rank by rank, thinned out"),
-    PART("diff", diff, &diff_none, json_diff_fields, "against an earlier run: tscope-report diff BEFORE AFTER"),
+    PART("diff", diff, &diff_none, json_diff_fields,
+         "against an earlier run: tscope-report diff BEFORE AFTER"),
     TEXT(results, "verdict", verdict,
          "\"ok\", \"undecided\", \"note\", \"warning\" or \"critical\": the worst finding; \"ok\" "
          "only "

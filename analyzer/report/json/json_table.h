@@ -12,13 +12,19 @@
 #define NUMBER(R, name, member, type, meaning)                                                     \
   { name, JSON_FIELD_NUMBER, type, meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL, NULL }
 #define RANK(R, name, member, meaning)                                                             \
-  { name, JSON_FIELD_RANK, "integer", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL, NULL }
+  {                                                                                                \
+    name, JSON_FIELD_RANK, "integer", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL,    \
+        NULL                                                                                       \
+  }
 #define TEXT(R, name, member, meaning)                                                             \
-  { name, JSON_FIELD_TEXT, "string", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL, NULL }
+  {                                                                                                \
+    name, JSON_FIELD_TEXT, "string", meaning, offsetof(struct R, member), 0, 0, 0, NULL, NULL,     \
+        NULL                                                                                       \
+  }
 #define NUMBERS(R, name, member, count, type, meaning)                                             \
   {                                                                                                \
     name, JSON_FIELD_NUMBERS, type, meaning, offsetof(struct R, member),                           \
-        offsetof(struct R, count), 0, 0, NULL, NULL, NULL                                                \
+        offsetof(struct R, count), 0, 0, NULL, NULL, NULL                                          \
   }
 #define MADE(name, function, type, meaning)                                                        \
   { name, JSON_FIELD_MADE, type, meaning, 0, 0, 0, 0, NULL, function, NULL }

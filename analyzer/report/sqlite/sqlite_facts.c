@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <math.h>
 
+#include "analyses/questions.h"
 #include "model/ledger.h"
 #include "report/sqlite/sqlite_run.h"
-#include "analyses/questions.h"
 
 static i64 ns_of_ms(double ms) {
   return isfinite(ms) ? llround(ms * 1e6) : NS_UNKNOWN;

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/timeline/rank_lanes.h"
 #include "analyses/questions.h"
+#include "report/timeline/rank_lanes.h"
 
 struct change {
   i64 time;

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
 #include "analyses/questions.h"
+#include "kernels/kernels.h"
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 

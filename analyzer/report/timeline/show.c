@@ -12,9 +12,9 @@
 
 #include "analyses/path/path_labels.h"
 #include "analyses/path/step_paths.h"
+#include "analyses/questions.h"
 #include "base/parallel.h"
 #include "report/timeline/rank_lanes.h"
-#include "analyses/questions.h"
 
 struct walk {
   const struct shown_scope *scope;
