@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/analysis.h"
+#include "analyses/questions.h"
+#include "diff/diff_result.h"
 #include "base/vector.h"
 #include "report/perfetto/perfetto_trace.h"
 #include "report/report.h"

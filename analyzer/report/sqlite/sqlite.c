@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "diff/diff_result.h"
 #include "report/report.h"
 #include "report/sqlite/sqlite_run.h"
 
