@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "diff/diff.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -27,7 +26,6 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->internal = *arena;
   results->memory = memory_result_unknown();
   results->check = collective_check_unknown();
-  results->diff = diff_result_none();
   results->memory.reason = "nothing says what was allocated";
   results->modules = module_result_unknown();
   results->products = products_result_unknown();
