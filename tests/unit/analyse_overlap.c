@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
+#include "analyses/questions.h"
 #include "base/intervals.h"
 
 #define TICKS 3000
