@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "analyses/questions.h"
-#include "diff/diff_result.h"
 #include "base/vector.h"
+#include "diff/diff_result.h"
 #include "report/perfetto/perfetto_trace.h"
 #include "report/report.h"
 
