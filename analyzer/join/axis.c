@@ -35,6 +35,8 @@ static int place_spine(void *user, u32 r, unsigned worker) {
     spine->calls.at[i].launched = clock_to_axis(clock, spine->calls.at[i].launched);
   for (u32 i = 0; i < spine->marks.n; i++)
     spine->marks.at[i].time = clock_to_axis(clock, spine->marks.at[i].time);
+  for (u32 i = 0; i < spine->cpu_times.n; i++)
+    spine->cpu_times.at[i].time = clock_to_axis(clock, spine->cpu_times.at[i].time);
   for (u32 i = 0; i < spine->scalars.n; i++)
     spine->scalars.at[i].time = clock_to_axis(clock, spine->scalars.at[i].time);
   for (u32 i = 0; i < spine->gpu_states.n; i++)

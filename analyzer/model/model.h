@@ -271,11 +271,14 @@ struct timeline {
   u32 n_arithmetic;
   const struct products *products; /* products.h; NULL where nothing is known */
   /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
-   * job, training phases less the time blocked in them. comm: collectives as they ran. copy: GPU
+   * job, training phases less the time blocked in them, and what its thread's CPU clock says was
+   * spent computing in no phase. comm: collectives as they ran. copy: GPU
    * copies and fills. Any is empty with has_* false when the trace cannot tell. */
   struct intervals compute, comm, copy;
   bool has_compute, has_comm, has_copy;
   bool on_gpu;
+  bool has_cpu_times; /* of a CPU job: what is in no phase and no call is told apart, by the
+                         threads' CPU clocks, into compute and idle */
   u64 graph_launches,
       graph_launches_run,  /* replays of graphs; of which something was seen to run */
       graph_launches_open; /* of all: in which something runs as often as the GPU decides */

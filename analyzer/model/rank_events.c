@@ -44,6 +44,7 @@ void spine_release(struct spine *spine) {
   free(spine->graph_bodies.at);
   free(spine->parts.at);
   free(spine->waits.at);
+  free(spine->cpu_times.at);
   free(spine->phases.at);
   free(spine->marks.at);
   free(spine->step_ranges.at);

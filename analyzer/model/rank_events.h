@@ -88,6 +88,13 @@ struct spine_wait {
   u32 thread;
 };
 
+/* CPU time that a thread had had by then. */
+struct spine_cpu {
+  i64 time;
+  u64 cpu_ns;
+  u32 thread;
+};
+
 struct spine_phase {
   i64 start, end; /* end NS_UNKNOWN while it is open */
   u32 name;       /* string number in the file */
@@ -143,6 +150,7 @@ struct spine {
   VECTOR(u32) graph_bodies; /* numbers of graphs of which a part runs as often as the GPU decides */
   VECTOR(struct spine_part) parts;
   VECTOR(struct spine_wait) waits;
+  VECTOR(struct spine_cpu) cpu_times;
   VECTOR(struct spine_phase) phases;
   VECTOR(struct spine_mark) marks;
   VECTOR(struct spine_step_range) step_ranges;

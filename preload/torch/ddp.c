@@ -8,10 +8,25 @@
  */
 #include "torch/torch_family.h"
 
+/* Between two waits the thread computes, or it sleeps in something that nobody hooks: its CPU clock
+ * tells. A system call, beside a wait that is one itself. */
+static void record_cpu_time(struct tscope_thread *thread, u64 now) {
+  struct timespec cpu;
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) != 0)
+    return;
+  struct tscope_thread_cpu_record *record =
+      tscope_reserve(thread, &thread->spine, now, TSCOPE_REC_THREAD_CPU, 0, sizeof *record);
+  if (!record)
+    return;
+  record->cpu_ns = (u64)cpu.tv_sec * 1000000000ull + (u64)cpu.tv_nsec;
+  tscope_commit(&thread->spine, sizeof *record);
+}
+
 void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq) {
   struct tscope_comm_wait_record record = {.comm = comm, .seq = seq};
   scope->thread = thread;
   scope->start = tscope_ticks();
+  record_cpu_time(thread, scope->start);
   scope->dur =
       tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof record);
 }

@@ -33,6 +33,7 @@ struct rank_file {
   u32 kernel_names[KERNELS], collective_name, phase_names[8];
   u64 next_anchor;
   const u64 *last_start;              /* of this step's collectives */
+  u64 slept;                          /* gloo: by its main thread, so far */
   u64 wait_start;                     /* gloo: where backward stops computing, 0 if nowhere */
   u64 comm_start[256], comm_end[256]; /* of this step, to be met with compute */
   u32 n_comm;
@@ -201,10 +202,19 @@ static void on_sync(void *user, u64 start, u64 end) {
   record->object = 0;
 }
 
+static void on_asleep(void *user, u64 start, u64 end) {
+  struct rank_file *file = user;
+  file->slept += end - start;
+}
+
 static void on_wait(void *user, u32 bucket, u64 start, u64 end) {
   struct rank_file *file = user;
   (void)bucket;
   file->wait_start = start;
+  struct tscope_thread_cpu_record *cpu =
+      add(file, host_spine, start, TSCOPE_REC_THREAD_CPU, 0, sizeof *cpu);
+  cpu->cpu_ns = start - TRACEGEN_START_NS - file->slept;
+  file->slept += end - start;
   struct tscope_comm_wait_record *record =
       add(file, host_spine, start, TSCOPE_REC_COMM_WAIT, 0, sizeof *record);
   record->dur = units_between(file, start, end);
@@ -324,6 +334,7 @@ struct rank_file *rank_file_new(const struct tracegen_options *options, struct t
                                    .order = on_order,
                                    .collective = on_collective,
                                    .sync = on_sync,
+                                   .asleep = on_asleep,
                                    .wait = on_wait};
   define_process(file);
   define_threads(file);

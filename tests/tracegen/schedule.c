@@ -107,7 +107,10 @@ static void walk_nccl(struct walk *walk, u64 *ready, const u64 *ends) {
 static void walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   const struct tracegen_options *options = walk->options;
   u64 begin = walk->host, compute = options->kernels * kernel_time(options, walk->rank);
-  u64 forward = begin + options->data_ns;
+  u64 unmarked = walk->rank == options->unmarked_rank ? options->unmarked_ns : 0;
+  u64 forward = begin + options->data_ns + unmarked;
+  if (unmarked && options->unmarked_asleep)
+    EMIT(walk, asleep, begin + options->data_ns, forward);
   walk->host = forward + options->buckets * compute + jitter(options, walk->rank, walk->step);
   u64 backward = walk->host;
   for (u32 bucket = 0; bucket < options->buckets; bucket++) {
@@ -122,7 +125,7 @@ static void walk_gloo(struct walk *walk, u64 *ready, const u64 *ends) {
   }
   u64 optimizer = walk->host;
   walk->host += options->optimizer_ns;
-  EMIT(walk, phase, TSCOPE_PHASE_DATA, begin, forward);
+  EMIT(walk, phase, TSCOPE_PHASE_DATA, begin, begin + options->data_ns);
   EMIT(walk, phase, TSCOPE_PHASE_FORWARD, forward, backward);
   EMIT(walk, phase, TSCOPE_PHASE_BACKWARD, backward, optimizer);
   EMIT(walk, phase, TSCOPE_PHASE_OPTIMIZER, optimizer, walk->host);

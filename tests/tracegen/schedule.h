@@ -24,6 +24,7 @@ struct emitter {
   void (*order)(void *user, u32 from_stream, u32 to_stream, u64 at);
   void (*collective)(void *user, u32 bucket, u64 call, u64 call_end, u64 start, u64 end);
   void (*sync)(void *user, u64 start, u64 end);
+  void (*asleep)(void *user, u64 start, u64 end);
   void (*wait)(void *user, u32 bucket, u64 start, u64 end);
 };
 

@@ -26,8 +26,11 @@ struct tracegen_options {
   bool step_marks;  /* STEP records */
   u32 slow_rank;    /* TSCOPE_UNKNOWN_RANK for none */
   double slow_factor;
-  bool skew;   /* clocks of ranks are off by up to 3 s and drift by up to 50 ppm */
-  u32 islands; /* communicators with no rank in common; 1 for a sane run */
+  bool skew;            /* clocks of ranks are off by up to 3 s and drift by up to 50 ppm */
+  u32 unmarked_rank;    /* gloo: it does something in no phase, TSCOPE_UNKNOWN_RANK for none: */
+  u64 unmarked_ns;      /* for so long in each step */
+  bool unmarked_asleep; /* and sleeps in it */
+  u32 islands;          /* communicators with no rank in common; 1 for a sane run */
   u32 ranks_per_host;
   u32 lost_ranks; /* so many of the last ranks leave no file */
   u32 cut_rank;   /* its file is cut to cut_bytes; TSCOPE_UNKNOWN_RANK for none */

@@ -310,6 +310,7 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->has_compute = timeline->has_compute;
   sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
   sum->has_copy = timeline->has_copy;
+  sum->has_cpu_times = timeline->has_cpu_times;
   int error = sort_out_spans(&s);
   if (!error)
     error = find_windows(&s);

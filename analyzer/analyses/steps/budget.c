@@ -37,10 +37,19 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
     sum.data_stall += rank->data_stall;
     sum.host_bound += rank->host_bound;
     sum.has_phases |= rank->has_phases;
+    sum.has_cpu_times = (*n == 1 || sum.has_cpu_times) && rank->has_cpu_times;
     sum.has_input |= rank->has_input;
     sum.on_gpu |= rank->on_gpu;
   }
   return sum;
+}
+
+/* What a CPU job does outside its phases is compute as far as CPU clocks say so; the rest of that
+ * time it waits. Without them nobody knows. */
+static const char *outside_phases(const struct rank_summary *sum) {
+  if (sum->on_gpu)
+    return "outside phases";
+  return sum->has_cpu_times ? "asleep outside phases" : "outside phases, busy or not";
 }
 
 /* Where it is known what the model needs: what that takes at the devices' peak, and the rest, of
@@ -75,7 +84,8 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   add_line(r, sum->on_gpu ? "launch and idle" : "idle in phases", (double)launch * to_s,
            sum->on_gpu ? (double)launch * to_s : NAN);
   if (sum->has_phases)
-    add_line(r, "outside phases", (double)other * to_s, sum->on_gpu ? (double)other * to_s : NAN);
+    add_line(r, outside_phases(sum), (double)other * to_s,
+             sum->on_gpu ? (double)other * to_s : NAN);
 }
 
 static int list_lines(struct analysis *a) {

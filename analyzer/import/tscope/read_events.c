@@ -225,6 +225,11 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return VECTOR_PUSH(&spine->waits, (struct spine_wait){span.start, span.end, wait->comm,
                                                           wait->seq, INDEX_NONE, reading->thread});
   }
+  case TSCOPE_REC_THREAD_CPU: {
+    const struct tscope_thread_cpu_record *cpu = (const void *)record;
+    return VECTOR_PUSH(&spine->cpu_times, (struct spine_cpu){chunk_ns(&reading->clock, time),
+                                                             cpu->cpu_ns, reading->thread});
+  }
   case TSCOPE_REC_STEP_RANGE: {
     const struct tscope_step_range_record *range = (const void *)record;
     struct interval span = span_of(reading, record, time);
@@ -346,6 +351,7 @@ static void sort_lists(struct spine *spine) {
   SORT_BY_TIME(&spine->insides);
   SORT_BY_TIME(&spine->groups);
   SORT_BY_TIME(&spine->waits);
+  SORT_BY_TIME(&spine->cpu_times);
   SORT_BY_TIME(&spine->phases);
   SORT_BY_TIME(&spine->marks);
   SORT_BY_TIME(&spine->step_ranges);

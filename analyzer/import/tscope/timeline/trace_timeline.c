@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/intervals.h"
+#include "import/tscope/timeline/cpu_times.h"
 #include "import/tscope/timeline/timeline_build.h"
 #include "import/tscope/trace_source.h"
 
@@ -54,6 +55,28 @@ static int unite_spans(const struct timeline_build *build, u32 kinds, struct are
   return 0;
 }
 
+/* What the thread computed in no phase. */
+static int unite_unmarked(const struct timeline_build *build, struct arena *arena,
+                          struct timeline *timeline) {
+  static const u32 waits = 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC | 1u << SPAN_COLL_CALL;
+  struct intervals input, named, blocked = {0}, busy, all;
+  int result = unite_phases(build->spine, TSCOPE_PHASE_DATA, arena, &input);
+  if (result == 0)
+    result = unite_spans(build, waits, arena, &blocked);
+  if (result == 0)
+    result = intervals_union(arena, &timeline->compute, &input, &named);
+  if (result == 0)
+    result = cpu_times_unite(build->spine, &timeline->compute, &named, &blocked, arena, &busy);
+  if (result == 0)
+    result = intervals_union(arena, &timeline->compute, &busy, &all);
+  if (result < 0)
+    return result;
+  timeline->has_cpu_times = build->spine->cpu_times.n > 1;
+  timeline->has_compute |= timeline->has_cpu_times;
+  timeline->compute = all;
+  return 0;
+}
+
 /* On a CPU job: what is known to be training, less the time the host was blocked in it. */
 static int unite_cpu_compute(const struct timeline_build *build, struct arena *arena,
                              struct timeline *timeline) {
@@ -70,7 +93,7 @@ static int unite_cpu_compute(const struct timeline_build *build, struct arena *a
   if (result == 0)
     result = intervals_subtract(arena, &training, &blocked, &timeline->compute);
   timeline->has_compute = training.n > 0;
-  return result;
+  return result == 0 ? unite_unmarked(build, arena, timeline) : result;
 }
 
 static int unite(const struct timeline_build *build, struct arena *arena,

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a CPU job does in no phase and no call. Two readings of a thread's CPU clock tell how much
+ * it computed between them; less its training phases, which are compute, that was in the rest: the
+ * stretches that nothing names, and the loading of input. Of each such stretch that share is taken
+ * for compute, from its beginning: where in it does not matter to sums over steps.
+ */
+#include <errno.h>
+
+#include "base/intervals.h"
+#include "import/tscope/timeline/cpu_times.h"
+
+#define ALL 0.95 /* a thread that is moved or interrupted now and then computes all the same */
+#define NONE 0.05
+
+struct cpu_reading {
+  /* training: less the time blocked; taken: training, input, waits and calls */
+  const struct intervals *training, *blocked, *taken;
+  struct intervals *busy;
+  u32 at_training, at_blocked, at_taken;
+};
+
+/* The share of what is not taken between two instants. */
+static void add_gaps(struct cpu_reading *r, i64 from, i64 to, double share) {
+  const struct intervals *taken = r->taken;
+  while (r->at_taken < taken->n && taken->at[r->at_taken].end <= from)
+    r->at_taken++;
+  i64 at = from;
+  for (u32 i = r->at_taken; at < to; i++) {
+    bool last = i >= taken->n || taken->at[i].start >= to;
+    i64 end = last ? to : taken->at[i].start;
+    i64 busy = end > at ? (i64)((double)(end - at) * share) : 0;
+    if (busy > 0)
+      intervals_append(r->busy, at, at + busy);
+    if (last)
+      return;
+    at = taken->at[i].end;
+  }
+}
+
+/* From one reading of a thread's CPU clock to the next. */
+static void take_stretch(struct cpu_reading *r, const struct spine_cpu *from,
+                         const struct spine_cpu *to) {
+  i64 training = intervals_covered(r->training, &r->at_training, from->time, to->time);
+  i64 blocked = intervals_covered(r->blocked, &r->at_blocked, from->time, to->time);
+  i64 rest = to->time - from->time - training - blocked;
+  double computed = (double)to->cpu_ns - (double)from->cpu_ns - (double)training;
+  if (rest <= 0 || to->cpu_ns < from->cpu_ns)
+    return;
+  double share = computed / (double)rest;
+  add_gaps(r, from->time, to->time, share > ALL ? 1 : share < NONE ? 0 : share);
+}
+
+int cpu_times_unite(const struct spine *spine, const struct intervals *training,
+                    const struct intervals *named, const struct intervals *blocked,
+                    struct arena *arena, struct intervals *busy) {
+  struct intervals taken;
+  u32 n = spine->cpu_times.n;
+  *busy = (struct intervals){0};
+  if (n < 2)
+    return 0;
+  if (intervals_union(arena, named, blocked, &taken) < 0)
+    return -ENOMEM;
+  busy->at = arena_array(arena, taken.n + 2ul * n + 1u, sizeof(*busy->at));
+  if (!busy->at)
+    return -ENOMEM;
+  struct cpu_reading r = {.training = training, .blocked = blocked, .taken = &taken, .busy = busy};
+  u32 thread = spine->cpu_times.at[0].thread; /* the one that waits first is the one that trains */
+  const struct spine_cpu *last = NULL;
+  for (u32 i = 0; i < n; i++) {
+    const struct spine_cpu *now = &spine->cpu_times.at[i];
+    if (now->thread != thread)
+      continue;
+    if (last)
+      take_stretch(&r, last, now);
+    last = now;
+  }
+  return 0;
+}

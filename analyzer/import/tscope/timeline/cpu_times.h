@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSCOPE_CPU_TIMES_H
+#define TSCOPE_CPU_TIMES_H
+
+#include "model/rank_events.h"
+
+/* Compute of a CPU job that lies in no phase. `training`: phases that compute, less what is
+ * blocked; `named`: these and the loading of input; `blocked`: waits and calls. Sets *busy, in the
+ * arena, empty where no CPU clock was read. 0, or -ENOMEM. */
+int cpu_times_unite(const struct spine *spine, const struct intervals *training,
+                    const struct intervals *named, const struct intervals *blocked,
+                    struct arena *arena, struct intervals *busy);
+
+#endif
