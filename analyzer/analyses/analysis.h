@@ -49,7 +49,7 @@ struct rank_flops {
 struct rank_summary {
   bool loaded;
   bool on_gpu, has_compute, has_comm, has_copy;
-  bool has_cpu_times; /* as in struct timeline */
+  bool has_cpu_times;         /* as in struct timeline */
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
   u32 steps;                  /* looked at on this rank */
   u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
