@@ -27,7 +27,7 @@ typedef int64_t i64;
 
 #define TSCOPE_MAGIC "tscope\r\n"
 #define TSCOPE_VERSION_MAJOR 1 /* a reader refuses a newer major */
-#define TSCOPE_VERSION_MINOR 0 /* a reader skips what a newer minor added */
+#define TSCOPE_VERSION_MINOR 1 /* a reader skips what a newer minor added */
 #define TSCOPE_BYTE_ORDER_MARK 0x01020304u
 #define TSCOPE_HEADER_BYTES 4096u
 #define TSCOPE_CHUNK_BYTES 65536u
@@ -43,6 +43,9 @@ typedef int64_t i64;
 /* `tag` of a GROUP record whose calls were not launched: their time was asked for
  * (ncclGroupSimulateEnd). */
 #define TSCOPE_GROUP_SIMULATED 1
+
+/* Where traces go if TSCOPE_DIR does not say. */
+#define TSCOPE_DEFAULT_DIRECTORY "/tmp/tscope"
 #define TSCOPE_UNKNOWN 0xffffffffu
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu
@@ -110,6 +113,12 @@ enum tscope_condition { TSCOPE_CONDITIONS(X) };
 #undef X
 #define X(n, v, t) TSCOPE_LOSS_##n = v,
 enum tscope_loss { TSCOPE_LOSSES(X) TSCOPE_LOSS_REASONS };
+#undef X
+#define X(n, v, t) TSCOPE_END_##n = v,
+enum tscope_end { TSCOPE_ENDS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_FAILED_##n = v,
+enum tscope_failed_call { TSCOPE_FAILED_CALLS(X) };
 #undef X
 #define X(n, v, t) TSCOPE_INFO_##n = v,
 enum tscope_info { TSCOPE_INFOS(X) };
@@ -206,6 +215,20 @@ struct tscope_file_header {
   u64 detail_cap_chunks;  /* detail chunks before recycling starts */
   u64 closed_realtime_ns; /* 0 until the process ended in order */
   u64 lost[16];           /* by enum tscope_loss */
+  /* How the process ended, as far as anybody saw; 0 where not. A trace of an earlier version has
+   * no `alive_ticks`. */
+  u64 alive_ticks;   /* it was alive then; told about every 100 ms */
+  u64 end_ticks;     /* it began to end */
+  u32 end_kind;      /* enum tscope_end */
+  i32 end_status;    /* as given to exit() or _exit() */
+  u32 reaped_signal; /* that ended it, as its launcher saw; 0 also if it was none */
+  u32 reserved;
+  u64 reaped_realtime_ns;
+  u64 oom_kills_at_start; /* processes killed in its cgroup for want of memory; UINT64_MAX: unknown */
+  u64 oom_kills;          /* ... when last looked */
+  u64 exception_ticks;    /* when Python wrote the exception */
+  char memory_events[256]; /* the file that counts those kills */
+  char exception[512];     /* last one that Python wrote to standard error: "Type: message" */
 };
 _Static_assert(sizeof(struct tscope_file_header) <= TSCOPE_HEADER_BYTES, "one page");
 _Static_assert(TSCOPE_LOSS_REASONS <= 16, "loss counters fit");

@@ -26,6 +26,7 @@
 
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
+#include "process/reaped.h"
 #include "scripts/beside.h"
 #include "scripts/run_options.def"
 
@@ -304,8 +305,11 @@ static int supervise(char **command) {
   }
   for (;;) {
     int status;
-    if (waitpid(child, &status, WNOHANG) == child)
+    if (waitpid(child, &status, WNOHANG) == child) {
+      if (WIFSIGNALED(status))
+        tscope_reaped(child, WTERMSIG(status));
       return status;
+    }
     int number = sigwaitinfo(&watched, NULL);
     if (number > 0 && number != SIGCHLD && !sent_to_group(witness, number))
       kill(child, number);

@@ -52,6 +52,7 @@ int utilisation_analyse(struct analysis *a);
 int budget_analyse(struct analysis *a);
 int memory_analyse(struct analysis *a);
 int verdict_analyse(struct analysis *a);
+int run_end_analyse(struct analysis *a);
 int modules_analyse(struct analysis *a);
 int convergence_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);

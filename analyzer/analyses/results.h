@@ -14,6 +14,7 @@
 #include "analyses/memory/memory_result.h"
 #include "analyses/steps/series_result.h"
 #include "model/model.h"
+#include "analyses/run_end/run_end_result.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
@@ -300,6 +301,7 @@ struct results {
   double product_flops;          /* per step, all ranks seen together */
   struct memory_result memory;
   struct collective_check check;
+  struct run_end run_end;
   const struct diff_result *diff; /* against an earlier run, by diff_results(); NULL */
   struct module_result modules;
   struct products_result products;

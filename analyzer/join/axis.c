@@ -66,6 +66,7 @@ int place_on_axis(struct model *model, unsigned threads) {
     clock->offset -= origin;
     model->ranks[r].begin = clock_to_axis(clock, internal->spines[r].begin);
     model->ranks[r].end = clock_to_axis(clock, internal->spines[r].end);
+    rank_end_place(&model->ranks[r].ending, clock);
     if (model->ranks[r].end > last)
       last = model->ranks[r].end;
   }

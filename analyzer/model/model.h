@@ -15,6 +15,7 @@
 
 #include "base/intervals.h"
 #include "format/tscope_format.h"
+#include "model/rank_end.h"
 
 /* How one rank's clock was put on the common axis: aligned = local + offset + drift x time. */
 struct clock_fit {
@@ -42,6 +43,7 @@ struct rank {
   const char *path;
   const char *info[32]; /* by enum tscope_info; NULL if unknown */
   bool closed;          /* ended in order */
+  struct rank_end ending; /* how the process ended */
   const char *damage;   /* what is wrong with the file, NULL if nothing */
   u64 records;
   u64 lost[TSCOPE_LOSS_REASONS];
@@ -329,6 +331,21 @@ int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
  * the later half, or so much less (the host runs ahead of its device until it has to wait); a
  * quarter of all at most. */
 u32 model_count_warmup(const double *lengths, u32 n);
+
+/* A collective as one rank called it, whatever its peers did. */
+struct own_call {
+  i64 start;
+  u64 bytes;
+  u8 op, dtype;
+};
+
+/* How many collectives a rank called on a communicator (index into comms), those of them that
+ * returned no error; the first so many, in order, are put in `calls`. */
+u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_call *calls,
+                    u32 room);
+
+/* The training phase that a rank was in at an instant, innermost; NULL if none, or not known. */
+const char *model_phase_at(const struct model *model, u32 rank, i64 time);
 
 /* Index into steps, or -1, of an instant on a rank's host. */
 i32 model_step_at(const struct model *model, u32 rank, i64 time);

@@ -158,6 +158,12 @@ struct spine {
   VECTOR(struct spine_gpu_state) gpu_states; /* each unlike the one before */
   VECTOR(u16) memory_devices; /* tags of TENSOR records: what memory is recorded of */
   i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
+  struct {
+    const char *what; /* NULL: none did */
+    i64 time;
+    i32 result;
+    u8 whose; /* enum tscope_failed_call */
+  } failed;   /* the last call that failed */
   u64 launches, gpu_kernels;  /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
   bool cut_short; /* the process did not end in order */

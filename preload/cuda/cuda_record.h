@@ -3,7 +3,7 @@
  * What is recorded of each kind of CUDA runtime call: the recorders that cuda_hooks.def names. They
  * run after the real call, on the job's thread, and are told what the line of the registry says;
  * see hooks/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for
- * allocations, where failing matters.
+ * allocations, where failing matters, and the first failures of all, which may be why the run ends.
  */
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
@@ -16,6 +16,12 @@
 #include "cuda/ring_record.h"
 #include "cuda/stream_numbers.h"
 #include "gpu/gpu_clock.h"
+
+/* Notes a call that failed. That something is not done yet is no failure. */
+static inline void note_failure(struct tscope_thread *thread, const char *what, cudaError_t result) {
+  if (TSCOPE_UNLIKELY(result != cudaSuccess && result != cudaErrorNotReady))
+    tscope_failed_call(thread, TSCOPE_FAILED_CUDA, what, (i32)result);
+}
 
 /* A call that only a training process makes gives the GPU work, or soon will. */
 #define TSCOPE_BEFORE_CALL(wakes)                                                                  \
@@ -31,8 +37,10 @@ HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t resu
                        enum tscope_default_stream default_stream, const void *function, dim3 grid,
                        dim3 block, cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
-  if (TSCOPE_UNLIKELY(result != cudaSuccess))
+  if (TSCOPE_UNLIKELY(result != cudaSuccess)) {
+    note_failure(thread, "a kernel launch", result);
     return;
+  }
   if (graph_captured(default_stream, stream, GRAPH_KERNEL)) {
     captured_kernels_note(thread, function, grid, block);
     return;
@@ -50,6 +58,8 @@ HOT void record_launch_config(struct tscope_thread *thread, u64 start, cudaError
   if (TSCOPE_LIKELY(result == cudaSuccess))
     record_launch(thread, start, result, default_stream, function, config->gridDim,
                   config->blockDim, config->stream);
+  else
+    note_failure(thread, "a kernel launch", result);
 }
 
 /* alloc_device, alloc_async, alloc_host: memory obtained; `where` holds its address by now. */
@@ -132,6 +142,7 @@ static inline void record_any_copy(struct tscope_thread *thread, u64 start, cuda
                                    enum tscope_default_stream default_stream, u32 kind, u64 bytes,
                                    cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
+  note_failure(thread, "a copy", result);
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_COPY))
     return;
   u16 index = stream_index(thread, default_stream, stream);
@@ -221,12 +232,13 @@ static inline u32 event_bits(cudaEvent_t event) {
   return (u32)((uintptr_t)event >> 4);
 }
 static inline void record_sync_device(struct tscope_thread *thread, u64 start, cudaError_t result) {
-  (void)result;
+  note_failure(thread, "waiting for the device", result);
   DETAIL(SYNC, sync, start, elapsed(thread, start), TSCOPE_SYNC_DEVICE, .object = 0);
 }
 static inline void record_sync_stream(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       enum tscope_default_stream default_stream,
                                       cudaStream_t stream) {
+  note_failure(thread, "waiting for a stream", result);
   u64 dur = elapsed(thread, start);
   u16 index =
       result == cudaSuccess ? stream_index(thread, default_stream, stream) : TSCOPE_NO_STREAM;
@@ -234,7 +246,7 @@ static inline void record_sync_stream(struct tscope_thread *thread, u64 start, c
 }
 static inline void record_sync_event(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      cudaEvent_t event) {
-  (void)result;
+  note_failure(thread, "waiting for an event", result);
   DETAIL(SYNC, sync, start, elapsed(thread, start), TSCOPE_SYNC_EVENT, .object = event_bits(event));
 }
 

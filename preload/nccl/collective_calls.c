@@ -196,6 +196,8 @@ void collective_end(struct tscope_thread *thread, struct collective_call *call,
     __atomic_store_n(&record->result, (i32)result, __ATOMIC_RELAXED);
   }
   tscope_span_close(thread, call->span.dur, call->span.start);
+  if (TSCOPE_UNLIKELY(!nccl_accepted(result)))
+    tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a collective", (i32)result);
   thread->launches_inside = false;
 }
 
@@ -248,6 +250,8 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
     end_pair(nccl, nccl->units[i].pair, &nccl->units[i].subject, result);
   nccl->n_units = nccl->n_counted = 0;
   int saved = errno;
+  if (!nccl_accepted(result))
+    tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a group of calls", (i32)result);
   for (u32 i = 0; i < nccl->n_births; i++)
     communicator_born(thread, &nccl->births[i], result);
   nccl->group = nccl->calls = nccl->n_births = 0;

@@ -32,6 +32,8 @@ static void delivered(struct tscope_thread *thread, const struct birth *birth,
                       ncclResult_t result) {
   int saved = errno;
   struct nccl_thread *nccl = nccl_thread(thread);
+  if (!nccl_accepted(result))
+    tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "making a communicator", (i32)result);
   if (!nccl->depth)
     communicator_born(thread, birth, result);
   else if (nccl_accepted(result) && nccl->n_births < MAX_BIRTHS)
@@ -152,6 +154,9 @@ void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, nc
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
                        ncclComm_t comm, const ncclResult_t *state) {
   (void)start;
+  if (result == ncclSuccess && state && !nccl_accepted(*state))
+    tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a communicator, asked for its state",
+                       (i32)*state);
   if (result != ncclSuccess || !state || *state != ncclSuccess)
     return;
   communicator_ready(thread, comm);

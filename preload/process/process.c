@@ -14,6 +14,7 @@
 #include "record/self_cost.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "process/run_end.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -81,8 +82,10 @@ static bool elect(void) {
 }
 
 /* Orderly process end. Runs in whatever thread called exit(), and only in the process that woke. */
-static void end(void) {
+static void end(int status, void *nothing) {
   static bool ended;
+  (void)nothing;
+  tscope_end_note(TSCOPE_END_EXIT, status);
   if (!load(&tscope_live->on) || tscope_locks_held ||
       __atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
     return;
@@ -108,7 +111,7 @@ static void end(void) {
 }
 
 void tscope_register_end(void) {
-  atexit(end);
+  on_exit(end, NULL);
 }
 
 static void wake_families(struct tscope_thread *thread) {
@@ -134,6 +137,7 @@ static bool wake(void) {
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
   tscope_say(1, "trace in %s", tscope_store.path);
   tscope_provenance_write_python();
+  tscope_end_watch();
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     wake_families(thread);

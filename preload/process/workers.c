@@ -17,6 +17,7 @@
 #include "record/stack.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "process/run_end.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -108,6 +109,7 @@ static void work(struct worker *worker, void (*between)(void), void (*every)(u64
 
 /* Anchors come every second at first, so that a short run can be aligned, later every ten. */
 static void write_totals(u64 tick) {
+  tscope_end_look_at_memory();
   const u64 first = 60 * TICKS_PER_SECOND, later = 10 * TICKS_PER_SECOND;
   if (tick % (tick <= first ? TICKS_PER_SECOND : later) == 0)
     tscope_totals_write();
@@ -142,6 +144,7 @@ static void *run_helper(void *nothing) {
   tscope_thread_busy();
   if (!wake_process())
     return NULL;
+  tscope_end_look_at_memory();
   tscope_totals_measure_hook();
   tscope_totals_write();
   work(&helper, tscope_supply_refill, tick_helper, NULL);
@@ -154,6 +157,7 @@ static void tick_families(u64 tick, void *thread) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS && thread; i++)
     if (tscope_families[i] && tscope_families[i]->tick)
       tscope_families[i]->tick(thread);
+  tscope_end_alive();
   if (tick == 2 || tick == 2 * TICKS_PER_SECOND || tick == 20 * TICKS_PER_SECOND)
     tscope_register_end();
 }

@@ -353,6 +353,11 @@ static inline void *tscope_ask(struct tscope_symbol symbols[TSCOPE_WAYS],
 #define TSCOPE_QUESTION(name_, sonames_)                                                           \
   { {.name = (name_), .sonames = (sonames_)}, {.name = (name_), .sonames = (sonames_)}, }
 
+/* Records that a call failed, `what` being what it was called for; the first ones of a process.
+ * errno is preserved. */
+TSCOPE_NOINLINE void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call whose,
+                                        const char *what, i32 result);
+
 /* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
 void tscope_lose(enum tscope_loss reason, u64 records);
 

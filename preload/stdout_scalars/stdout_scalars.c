@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of training in what the job prints, where TSCOPE_SCALARS asks for it. Python prints
+ * Values of training in what the job prints, where TSCOPE_SCALARS asks for it, and the exception
+ * that a rank may end with. Python prints
  * through write(), called from the program or from Python's library: their slots for it are pointed
  * here when the process wakes. Nothing is exported under that name, so that a process that was not
  * asked, or does not train, writes as if tscope were not there.
@@ -18,6 +19,7 @@
 #include "process/families.h"
 #include "resolve/real_dlsym.h"
 #include "stdout_scalars/got_patch.h"
+#include "process/run_end.h"
 
 #define MOST_LOOKED_AT (256u << 10) /* bytes of one call: checkpoints go to files, not here */
 
@@ -77,9 +79,13 @@ static void look_at(struct tscope_thread *thread, struct output_line *line, cons
 
 static ssize_t output_write(int fd, const void *text, size_t n) {
   ssize_t written = write_real(fd, text, n);
-  if (written <= 0 || fd < STDOUT_FILENO || fd > STDERR_FILENO || !looked_at[fd - STDOUT_FILENO])
+  if (written <= 0 || fd < STDOUT_FILENO || fd > STDERR_FILENO)
     return written;
   int saved = errno;
+  if (fd == STDERR_FILENO && tscope_env.exceptions && tscope_is_live())
+    tscope_end_read_stderr(text, (size_t)written);
+  if (!looked_at[fd - STDOUT_FILENO])
+    return written;
   struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
   if (thread) {
     look_at(thread, &lines[fd - STDOUT_FILENO], text, (size_t)written);
@@ -94,11 +100,13 @@ static void output_wake(struct tscope_thread *thread) {
   bool both = strcmp(which, "both") == 0;
   looked_at[0] = both || strcmp(which, "stdout") == 0;
   looked_at[1] = both || strcmp(which, "stderr") == 0;
-  if (!looked_at[0] && !looked_at[1])
+  bool values = looked_at[0] || looked_at[1];
+  if (!values && !tscope_env.exceptions)
     return;
   void *real = tscope_dlsym(RTLD_DEFAULT, "write");
   memcpy(&write_real, &real, sizeof real);
-  if (!real || !tscope_slots_replace("write", (const void *)output_write)) {
+  bool followed = real && tscope_slots_replace("write", (const void *)output_write);
+  if (!followed && values) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, "no calls of write() to follow", "values printed");
     tscope_say(1, "TSCOPE_SCALARS: nothing in this program calls write(); values are not seen");
   }

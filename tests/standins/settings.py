@@ -230,6 +230,14 @@ def tscope_verbose():
 
 
 @setting
+def tscope_exceptions():
+    program = "try: raise ValueError('a'); \nexcept ValueError: import traceback; traceback.print_exc()"
+    for value in ("on", "off"):
+        trace, = python(program, TSCOPE_EXCEPTIONS=value)[1]
+        expect((b"ValueError: a" in trace.data[:4096]) == (value == "on"), value)
+
+
+@setting
 def tscope_command():
     for value in ("on", "off"):
         trace, = train(TSCOPE_COMMAND=value)[1]

@@ -64,11 +64,24 @@ void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event) {
   CUDA(cudaStreamWaitEvent(later, event, 0));
 }
 
-enum fault { FAULT_SLEEP = 1, FAULT_DIE, FAULT_STOP, FAULT_SKIP, FAULT_HALF };
+enum fault {
+  FAULT_SLEEP = 1,
+  FAULT_DIE,
+  FAULT_STOP,
+  FAULT_SKIP,
+  FAULT_HALF,
+  FAULT_EXIT,
+  FAULT_ABORT,
+  FAULT_CRASH,
+  FAULT_EXTRA,
+  FAULT_ERROR,
+  FAULT_MEMORY
+};
 
 static bool at_fault(const struct rank *rank, int bucket) {
   const struct options *options = rank->options;
-  return bucket == 0 && rank->rank == options->fault_rank && rank->step == options->fault_step;
+  bool its_turn = rank->rank == options->fault_rank || rank->rank == options->fault_rank_too;
+  return bucket == 0 && its_turn && rank->step == options->fault_step;
 }
 
 static void suffer(enum fault fault) {
@@ -76,6 +89,17 @@ static void suffer(enum fault fault) {
     pause();
   if (fault == FAULT_DIE || fault == FAULT_STOP)
     raise(fault == FAULT_DIE ? SIGKILL : SIGSTOP);
+  if (fault == FAULT_EXIT)
+    exit(3);
+  if (fault == FAULT_ABORT)
+    abort();
+  if (fault == FAULT_CRASH)
+    raise(SIGSEGV);
+  while (fault == FAULT_MEMORY) {
+    char *memory = malloc(16 << 20);
+    if (memory)
+      memset(memory, 1, 16 << 20);
+  }
 }
 
 /* The bucket's gradients are there: reduce them while backward goes on. */
@@ -88,6 +112,11 @@ void reduce_bucket(struct rank *rank, int bucket) {
       return;
     if (options->fault == FAULT_HALF)
       kb /= 2;
+    if (options->fault == FAULT_EXTRA)
+      all_reduce(rank, (size_t)(kb * 1024), rank->dp_comm, rank->comm_stream);
+    if (options->fault == FAULT_ERROR)
+      NCCL(ncclAllReduce(rank->comm_stream, rank->comm_stream, 1, (ncclDataType_t)99, ncclSum,
+                         rank->dp_comm, rank->comm_stream));
   }
   stream_after(rank->comm_stream, rank->compute, rank->buckets[bucket]);
   all_reduce(rank, (size_t)(kb * 1024), rank->dp_comm, rank->comm_stream);

@@ -34,8 +34,11 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(double, slow_factor, "--slow-factor", 1.3, "how much longer")                                  \
   X(int, slow_from, "--slow-from", 0, "step from which on it is slow")                             \
   X(int, fault, "--fault", 0,                                                                      \
-    "1: sleep for ever, 2: die, 3: stop, 4: skip an all-reduce, 5: one of half the size")          \
+    "1: sleep for ever, 2: die, 3: stop, 4: skip an all-reduce, 5: one of half the size, "         \
+    "6: exit(3), 7: abort, 8: crash, 9: one all-reduce too many, 10: a call that NCCL refuses, "   \
+    "11: take memory without end")                                                                 \
   X(int, fault_rank, "--fault-rank", 1, "rank that does that, before its first bucket")            \
+  X(int, fault_rank_too, "--fault-rank-too", -1, "a second one that does")                         \
   X(int, fault_step, "--fault-step", 10, "of this step")                                           \
   X(int, tensor, "--tensor", 1, "ranks in a tensor-parallel group (ncclCommSplit)")                \
   X(double, tensor_kb, "--tensor-kb", 128, "all-reduce after each layer in such a group")          \

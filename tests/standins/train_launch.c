@@ -164,6 +164,7 @@ static int wait_for_ranks(void) {
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code && !result) {
       result = code;
+      nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* it looks now and then only */
       pass_on(SIGTERM);
     }
   }

@@ -504,8 +504,58 @@ static void document_agrees_with_table(void **state) {
   }
 }
 
+static void ends(struct cluster *c, i32 status_of_2, u32 signal_of_others) {
+  i64 over = 0;
+  for (u32 i = 0; i < c->model.n_ranks; i++)
+    over = c->model.ranks[i].end > over ? c->model.ranks[i].end : over;
+  for (u32 i = 0; i < c->model.n_ranks; i++) {
+    struct rank_end *end = &c->model.ranks[i].ending;
+    *end = (struct rank_end){.told = true,
+                             .alive = over,
+                             .end = over,
+                             .reaped = NS_UNKNOWN,
+                             .exception_at = NS_UNKNOWN,
+                             .failed_at = NS_UNKNOWN,
+                             .kind = TSCOPE_END_EXIT};
+    if (i == 2)
+      end->status = status_of_2;
+    if (i == 2 || !signal_of_others)
+      continue;
+    end->kind = TSCOPE_END_UNSEEN;
+    end->end = NS_UNKNOWN;
+    end->signal = signal_of_others;
+    end->reaped = over + 200 * MS;
+    end->alive = over + 190 * MS;
+  }
+}
+static void end_early(struct cluster *c) {
+  ends(c, 3, 15);
+}
+static void end_in_order(struct cluster *c) {
+  ends(c, 0, 0);
+}
+static void end_alike(struct cluster *c) {
+  ends(c, 0, 0);
+  for (u32 i = 0; i < c->model.n_ranks; i++) { /* nobody saw: it may still be running */
+    c->model.ranks[i].ending.kind = TSCOPE_END_UNSEEN;
+    c->model.ranks[i].ending.end = NS_UNKNOWN;
+  }
+}
+
+static void run_ended_early(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.spoil = end_early;
+  assert_true(fires(&s, "RUN.ENDED_EARLY"));
+  s.spoil = end_in_order;
+  assert_false(fires(&s, "RUN.ENDED_EARLY"));
+  s.spoil = end_alike;
+  assert_false(fires(&s, "RUN.ENDED_EARLY"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(healthy_run_has_none),
+                                     cmocka_unit_test(run_ended_early),
                                      cmocka_unit_test(straggler),
                                      cmocka_unit_test(load_imbalance),
                                      cmocka_unit_test(late_in_few_steps),

@@ -92,6 +92,10 @@ static void each_value(take_row take, void *more) {
   TSCOPE_CONDITIONS(X)
   TITLE("Loss");
   TSCOPE_LOSSES(X)
+  TITLE("End");
+  TSCOPE_ENDS(X)
+  TITLE("Failed call");
+  TSCOPE_FAILED_CALLS(X)
   TITLE("Info");
   TSCOPE_INFOS(X)
 #undef X

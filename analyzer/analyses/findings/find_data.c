@@ -78,6 +78,8 @@ static int damaged_ranks(struct findings *f, u32 *ranks) {
 static int cut_ranks(struct findings *f, u32 *ranks) {
   const struct model *model = f->a->model;
   u32 n = 0, pending = 0;
+  if (f->r->run_end.n_culprits) /* said by RUN.ENDED_EARLY, which knows whose logs to read */
+    return 0;
   for (u32 i = 0; i < model->n_ranks; i++)
     if (!model->ranks[i].closed)
       ranks[n++] = model->ranks[i].rank;

@@ -61,14 +61,18 @@ static double place_of(const struct finding *finding) {
   return finding->severity == SEVERITY_CRITICAL ? INFINITY : -1;
 }
 
-/* What a job that hangs does not do comes before what it did. Then most worth first, then by
+static int comes_first(const struct finding *finding) {
+  return strcmp(finding->id, "RUN.ENDED_EARLY") == 0 ? 2 : strcmp(finding->id, "DIST.HANG") == 0;
+}
+
+/* What ended a job, or what one that hangs does not do comes before what it did. Then most worth first, then by
  * severity; else in order of the alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
   double x = place_of(a), y = place_of(b);
-  bool hang_a = strcmp(a->id, "DIST.HANG") == 0, hang_b = strcmp(b->id, "DIST.HANG") == 0;
-  if (hang_a != hang_b)
-    return hang_b ? 1 : -1;
+  int first = comes_first(b) - comes_first(a);
+  if (first)
+    return first;
   if (x != y)
     return x < y ? 1 : -1;
   return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);

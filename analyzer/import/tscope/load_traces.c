@@ -101,7 +101,9 @@ static int adopt(struct loading *loading) {
   for (u32 r = 0; r < n; r++) {
     struct process *process = &processes->at[r];
     model->ranks[r] = describe(process, model_arena(model));
-    if (!model->ranks[r].host || !model->ranks[r].path)
+    if (!model->ranks[r].host || !model->ranks[r].path ||
+        !rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->spine,
+                       model_arena(model)))
       return -ENOMEM;
     *model_events(model, r) = process->spine;
     process->spine_read = false; /* the model's now */

@@ -219,6 +219,16 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return VECTOR_PUSH(&spine->groups, (struct spine_group){span.start, span.end, group->group,
                                                             reading->thread, failed});
   }
+  case TSCOPE_REC_FAILED_CALL: {
+    const struct tscope_failed_call_record *call = (const void *)record;
+    i64 at = chunk_ns(&reading->clock, time);
+    if (spine->failed.what && at < spine->failed.time)
+      return true;
+    spine->failed.time = at;
+    spine->failed.result = call->result;
+    spine->failed.whose = (u8)record->tag;
+    return keep_word(reading, call->what, &spine->failed.what);
+  }
   case TSCOPE_REC_COMM_WAIT: {
     const struct tscope_comm_wait_record *wait = (const void *)record;
     struct interval span = span_of(reading, record, time);

@@ -496,6 +496,7 @@ const struct json_field json_report_fields[] = {
     OBJECT("products", json_products_fields, "matrix products: how fast they are made"),
     OBJECT("pipeline", pipeline_fields, "pipeline parallelism, found from who sends to whom"),
     OBJECT("budget", budget_fields, "where the wall time went"),
+    OBJECT("run_end", json_run_end_fields, "how the run ended, and who ended it"),
     OBJECT("collective_check", json_check_fields,
            "whether all ranks called the same collectives, and who holds up the job"),
     OBJECT("memory", json_memory_fields, "memory of the device with the highest peak"),

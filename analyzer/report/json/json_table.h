@@ -56,6 +56,7 @@ json_t *json_text_or_null(const char *text);
 
 /* The tables of other files, each the fields of one object. */
 extern const struct json_field json_check_fields[];
+extern const struct json_field json_run_end_fields[];
 extern const struct json_field json_memory_fields[];
 extern const struct json_field json_modules_fields[];
 extern const struct json_field json_products_fields[];

@@ -26,6 +26,7 @@ struct section {
 
 /* In the order of the report. */
 #define REPORT_SECTIONS(S)                                                                         \
+  S(run_end)                                                                                       \
   S(trust)                                                                                         \
   S(hang)                                                                                          \
   S(verdict)                                                                                       \

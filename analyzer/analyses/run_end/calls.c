@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/run_end/run_end.h"
+
+#define X(NAME, value, text) [value] = text,
+static const char *const op_names[OPS] = {TSCOPE_OPS(X)};
+#undef X
+
+/* One rank's collectives on one communicator, in the order in which it called them. */
+struct member {
+  u32 rank; /* index into model.ranks */
+  u32 n;
+  struct own_call *calls;
+};
+
+struct comm_calls {
+  struct member *members;
+  u32 n;
+};
+
+/* False when memory ran out. */
+static bool gather(const struct analysis *a, u32 c, struct comm_calls *calls) {
+  const struct model *model = a->model;
+  const struct comm *comm = &model->comms[c];
+  *calls = (struct comm_calls){arena_array(a->arena, comm->size + 1, sizeof(struct member)), 0};
+  if (!calls->members)
+    return false;
+  for (u32 i = 0; i < comm->size; i++) {
+    if (comm->members[i] == INDEX_NONE)
+      continue;
+    struct member *member = &calls->members[calls->n++];
+    member->rank = comm->members[i];
+    u32 n = model_own_calls(model, member->rank, c, NULL, 0);
+    member->calls = arena_array(a->arena, n + 1, sizeof *member->calls);
+    if (!member->calls)
+      return false;
+    member->n = model_own_calls(model, member->rank, c, member->calls, n);
+  }
+  return true;
+}
+
+static bool alike(const struct own_call *a, const struct own_call *b) {
+  return a->op == b->op && a->bytes == b->bytes && a->dtype == b->dtype;
+}
+
+/* How far two lists agree. */
+static u32 agree(const struct member *a, const struct member *b) {
+  u32 i = 0;
+  while (i < a->n && i < b->n && alike(&a->calls[i], &b->calls[i]))
+    i++;
+  return i;
+}
+
+static bool same_calls(const struct member *a, const struct member *b) {
+  u32 shorter = a->n < b->n ? a->n : b->n;
+  return agree(a, b) == shorter;
+}
+
+/* A member whose calls are those of most, as far as both go, and as many as of most of these; NULL
+ * where there is no majority. */
+static const struct member *typical(const struct comm_calls *calls) {
+  const struct member *best = NULL;
+  u32 most = 0;
+  for (u32 i = 0; i < calls->n; i++) {
+    u32 same = 0, as_many = 0;
+    for (u32 j = 0; j < calls->n; j++) {
+      bool one = same_calls(&calls->members[i], &calls->members[j]);
+      same += one;
+      as_many += one && calls->members[i].n == calls->members[j].n;
+    }
+    if (2 * same > calls->n && same * calls->n + as_many > most) {
+      most = same * calls->n + as_many;
+      best = &calls->members[i];
+    }
+  }
+  return best;
+}
+
+/* Where two lists of calls part, of which `longer` has so many more; the end of the shorter one if
+ * they do not. What they hold at that place decides only if the rest fits with it left out. */
+static bool part_at(const struct member *longer, const struct member *shorter, u32 *at) {
+  enum { ENOUGH = 64 };
+  u32 i = 0, more = longer->n - shorter->n;
+  while (i < shorter->n && alike(&longer->calls[i], &shorter->calls[i]))
+    i++;
+  *at = i;
+  if (i == shorter->n)
+    return false;
+  for (u32 k = i; k < shorter->n && k < i + ENOUGH; k++)
+    if (!alike(&longer->calls[k + more], &shorter->calls[k]))
+      return false;
+  return true;
+}
+
+static u32 calls_in_step(const struct analysis *a, const struct member *member, i32 step,
+                         u32 *first) {
+  u32 n = 0;
+  for (u32 i = 0; i < member->n; i++)
+    if (model_step_at(a->model, member->rank, member->calls[i].start) == step && n++ == 0)
+      *first = i;
+  return n;
+}
+
+/* Where all calls are alike, the step tells: one in which the shorter list has fewer, although it
+ * went on to a later one. */
+static bool part_in_step(const struct analysis *a, const struct member *longer,
+                         const struct member *shorter, u32 *at) {
+  i32 last = -1;
+  for (u32 i = 0; i < shorter->n; i++) {
+    i32 step = model_step_at(a->model, shorter->rank, shorter->calls[i].start);
+    last = step > last ? step : last;
+  }
+  for (i32 step = 0; step < last; step++) {
+    u32 begin = 0, other = 0;
+    u32 n = calls_in_step(a, longer, step, &begin);
+    if (n > calls_in_step(a, shorter, step, &other)) {
+      *at = begin + n - 1;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Steps that a rank had ended by then. */
+static u32 steps_before(const struct analysis *a, u32 rank, i64 time) {
+  const struct steps *steps = &a->model->steps;
+  u32 n = 0;
+  for (u32 s = 0; s < steps->n; s++) {
+    size_t at = (size_t)s * a->model->n_ranks + rank;
+    i64 end = (steps->host_end ? steps->host_end : steps->end)[at];
+    n += end != NS_UNKNOWN && end <= time;
+  }
+  return n;
+}
+
+/* They part, and did not get far enough to tell by what follows: the same call twice in one step is
+ * one too many. */
+static bool repeats(const struct analysis *a, const struct member *member, u32 at) {
+  return at && alike(&member->calls[at - 1], &member->calls[at]) &&
+         steps_before(a, member->rank, member->calls[at - 1].start) ==
+             steps_before(a, member->rank, member->calls[at].start);
+}
+
+struct difference {
+  const struct member *of; /* whose call it is */
+  u32 at;
+  bool left_out; /* by the odd one; else it made it too many */
+};
+
+/* False where the odd one only got less far, or further. */
+static bool differ(const struct analysis *a, const struct member *odd, const struct member *most,
+                   struct difference *difference) {
+  const struct member *longer = odd->n < most->n ? most : odd,
+                      *shorter = odd->n < most->n ? odd : most;
+  *difference = (struct difference){longer, agree(odd, most), odd->n < most->n};
+  if (odd->n != most->n && (part_at(longer, shorter, &difference->at) ||
+                            part_in_step(a, longer, shorter, &difference->at)))
+    return true;
+  difference->at = agree(odd, most);
+  if (difference->at >= shorter->n)
+    return false;
+  difference->left_out = !repeats(a, odd, difference->at);
+  difference->of = difference->left_out ? most : odd;
+  return true;
+}
+
+static char *tell(const struct analysis *a, const struct member *odd, const struct member *most,
+                  const struct difference *difference) {
+  const struct own_call *what = &difference->of->calls[difference->at];
+  const char *op = op_names[what->op] ? op_names[what->op] : "collective";
+  return arena_printf(a->arena,
+                      "rank %u made %u calls where its peers made %u: it %s %s of %llu bytes (call "
+                      "number %u, after %u steps)",
+                      a->model->ranks[odd->rank].rank, odd->n, most->n,
+                      difference->left_out ? "left out" : "made one too many,", op,
+                      (unsigned long long)what->bytes, difference->at,
+                      steps_before(a, difference->of->rank, what->start));
+}
+
+static bool is_in(const u32 *list, u32 n, u32 value) {
+  for (u32 i = 0; i < n; i++)
+    if (list[i] == value)
+      return true;
+  return false;
+}
+
+bool calls_compare(const struct analysis *a, struct call_counts *counts) {
+  const struct model *model = a->model;
+  *counts = (struct call_counts){.odd = arena_array(a->arena, model->n_ranks + 1, sizeof(u32))};
+  if (!counts->odd)
+    return false;
+  for (u32 c = 0; c < model->n_comms; c++) {
+    struct comm_calls calls;
+    if (model->comms[c].size < 2)
+      continue;
+    if (!gather(a, c, &calls))
+      return false;
+    const struct member *most = calls.n == model->comms[c].size ? typical(&calls) : NULL;
+    for (u32 i = 0; most && i < calls.n; i++) {
+      const struct member *odd = &calls.members[i];
+      struct difference difference;
+      if (is_in(counts->odd, counts->n_odd, odd->rank) || !differ(a, odd, most, &difference))
+        continue;
+      char *words = tell(a, odd, most, &difference);
+      counts->odd[counts->n_odd++] = odd->rank;
+      counts->words = words && counts->words
+                          ? arena_printf(a->arena, "%s; %s", counts->words, words)
+                          : words;
+      if (!counts->words)
+        return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <string.h>
+
+#include "analyses/run_end/lost_peer.def"
+#include "analyses/run_end/run_end.h"
+
+/* The shim gives a sign of life every 100 ms; a thread of a busy host may be late. */
+#define LIFE_NS (150 * 1000 * 1000ll)
+/* An exception that Python wrote longer before the end than this was caught. */
+#define EXCEPTION_NS (30 * 1000 * 1000 * 1000ll)
+
+static bool is_lost_peer(const char *exception) {
+  static const char *const words[] = {
+#define X(text, source) text,
+      TSCOPE_LOST_PEER(X)
+#undef X
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strstr(exception, words[i]))
+      return true;
+  return false;
+}
+
+static const char *signal_name(u32 signal) {
+  static const struct {
+    u32 number;
+    const char *name;
+  } names[] = {{SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
+               {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"},
+               {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"},
+               {SIGSEGV, "SIGSEGV"}, {SIGPIPE, "SIGPIPE"}, {SIGTERM, "SIGTERM"},
+               {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"},
+               {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i].number == signal)
+      return names[i].name;
+  return "a signal";
+}
+
+static bool asks_to_end(u32 signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
+
+/* "CUDA error 700 in a kernel launch", where a call failed shortly before the end. */
+static char *failed_words(const struct analysis *a, const struct rank_end *end) {
+  return arena_printf(a->arena, "%s error %d from %s",
+                      end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA",
+                      end->failed_result, end->failed);
+}
+
+static i64 later(i64 one, i64 other) {
+  return one > other ? one : other;
+}
+
+static void by_signal(const struct analysis *a, const struct rank_end *end,
+                      struct ending *ending) {
+  const char *name = signal_name(end->signal);
+  ending->what = asks_to_end(end->signal) ? ENDING_STOPPED : ENDING_OWN;
+  ending->cause = "signal";
+  if (end->signal == SIGKILL && end->out_of_memory_kills) {
+    ending->cause = "out of memory";
+    ending->why = arena_printf(a->arena,
+                               "killed by the kernel because its cgroup's memory was used up "
+                               "(SIGKILL; %u such kill%s since it began)",
+                               end->out_of_memory_kills, end->out_of_memory_kills > 1 ? "s" : "");
+  } else {
+    ending->why = arena_printf(a->arena, "ended by %s (signal %u)", name, end->signal);
+  }
+}
+
+static void by_itself(const struct analysis *a, const struct rank_end *end,
+                      struct ending *ending) {
+  bool exception = end->exception && ending->at - end->exception_at < EXCEPTION_NS;
+  const char *how = end->kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
+  if (end->status == 0) {
+    ending->what = ENDING_IN_ORDER;
+    ending->cause = "exit";
+    ending->why = arena_printf(a->arena, "ended in order (%s status 0)", how);
+    return;
+  }
+  ending->what = ENDING_OWN;
+  ending->cause = "exit status";
+  ending->why = arena_printf(a->arena, "%s status %d", how, end->status);
+  if (!exception)
+    return;
+  ending->from = end->exception_at;
+  ending->cause = strstr(end->exception, "OutOfMemoryError") ? "out of memory" : "exception";
+  ending->why = arena_printf(a->arena, "%s (%s status %d)", end->exception, how, end->status);
+  if (is_lost_peer(end->exception)) {
+    ending->what = ENDING_LOST_PEER;
+    ending->cause = "lost peer";
+  }
+}
+
+/* A call that failed shortly before the end is why, if nothing says more. */
+static void by_failed_call(const struct analysis *a, const struct rank_end *end,
+                           struct ending *ending) {
+  enum { NCCL_REMOTE_ERROR = 6 };
+  const i64 shortly_ns = 30 * 1000 * 1000 * 1000ll;
+  bool said = ending->cause && strcmp(ending->cause, "exception") != 0 &&
+              strcmp(ending->cause, "exit status") != 0 && strcmp(ending->cause, "signal") != 0;
+  if (!end->failed || ending->what != ENDING_OWN || said ||
+      ending->at - end->failed_at > shortly_ns)
+    return;
+  bool nccl = end->failed_whose == TSCOPE_FAILED_NCCL;
+  char *words = failed_words(a, end);
+  if (nccl && end->failed_result == NCCL_REMOTE_ERROR) {
+    ending->what = ENDING_LOST_PEER;
+    ending->cause = "lost peer";
+  } else {
+    ending->cause = nccl ? "NCCL error" : "CUDA error";
+  }
+  if (end->failed_at < ending->from)
+    ending->from = end->failed_at;
+  if (words && ending->why)
+    ending->why = arena_printf(a->arena, "%s; %s", words, ending->why);
+}
+
+static void find_last_call(const struct analysis *a, struct ending *ending) {
+  const struct model *model = a->model;
+  for (u32 i = 0; i < model->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[i];
+    if (arrival->rank != ending->rank)
+      continue;
+    bool pending = arrival->call_end == NS_UNKNOWN;
+    if (!ending->last || (pending && !ending->pending) ||
+        (pending == ending->pending && arrival->call_start > ending->last->call_start)) {
+      ending->last = arrival;
+      ending->pending = pending;
+    }
+  }
+}
+
+bool ending_of_rank(const struct analysis *a, u32 r, struct ending *ending) {
+  const struct rank *rank = &a->model->ranks[r];
+  const struct rank_end *end = &rank->ending;
+  i64 alive = later(end->alive, rank->end);
+  *ending = (struct ending){.rank = r, .global = rank->rank, .from = alive, .at = alive + LIFE_NS};
+  find_last_call(a, ending);
+  if (end->signal) {
+    if (end->reaped != NS_UNKNOWN)
+      ending->at = later(end->reaped, alive);
+    by_signal(a, end, ending);
+  } else if (end->kind != TSCOPE_END_UNSEEN) {
+    ending->from = ending->at = end->end;
+    by_itself(a, end, ending);
+  } else {
+    ending->what = ENDING_SILENT;
+    ending->cause = "silent";
+    ending->why = arena_text(a->arena, "its trace stops and nobody saw why: killed, its host lost, "
+                                       "or still running");
+  }
+  by_failed_call(a, end, ending);
+  return ending->why != NULL;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/run_end/run_end.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranks that end for reasons of their own within this time of the first did so too; later ones only
+ * by a signal that the job raises itself. */
+#define TOGETHER_NS (1000 * 1000 * 1000ll)
+/* Traces without a word that stop within this time of each other stopped together. */
+#define AT_ONCE_NS (200 * 1000 * 1000ll)
+
+#define X(NAME, value, text) [value] = text,
+static const char *const op_names[OPS] = {TSCOPE_OPS(X)};
+#undef X
+
+struct judging {
+  struct analysis *a;
+  struct ending *endings; /* in the order in which they ended */
+  u32 n;
+  struct call_counts counts;
+  bool *culprit; /* by ending */
+};
+
+static int by_time(const void *left, const void *right) {
+  const struct ending *a = left, *b = right;
+  i64 x = a->what == ENDING_SILENT ? a->at : a->from, y = b->what == ENDING_SILENT ? b->at : b->from;
+  return x != y ? (x < y ? -1 : 1) : a->global < b->global ? -1 : a->global > b->global;
+}
+
+static bool told(const struct model *model) {
+  bool all = model->n_ranks > 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    all = all && model->ranks[r].ending.told;
+  return all;
+}
+
+static u32 count(const struct judging *j, enum ending_class what) {
+  u32 n = 0;
+  for (u32 i = 0; i < j->n; i++)
+    n += j->endings[i].what == what;
+  return n;
+}
+
+static bool is_odd(const struct judging *j, u32 rank) {
+  for (u32 i = 0; i < j->counts.n_odd; i++)
+    if (j->counts.odd[i] == rank)
+      return true;
+  return false;
+}
+
+/* --- who ended the run --- */
+
+/* Whether one that ended for a reason of its own did so because of `first`: it waited for others,
+ * and what ended it is what waiting for others that are gone comes to. */
+static bool followed(const struct ending *ending, const struct ending *first) {
+  bool exception = strcmp(ending->cause, "exception") == 0;
+  if (ending->from - first->at > TOGETHER_NS)
+    return true;
+  return ending->from > first->at && ending->pending && !exception;
+}
+
+static u32 mark_own(struct judging *j) {
+  const struct ending *first = NULL;
+  u32 marked = 0;
+  for (u32 i = 0; i < j->n; i++) {
+    const struct ending *ending = &j->endings[i];
+    if (ending->what != ENDING_OWN || (first && followed(ending, first)))
+      continue;
+    first = first ? first : ending;
+    j->culprit[i] = true;
+    marked++;
+  }
+  return marked;
+}
+
+/* Of those that fell silent, the first, where others lived on or told that they lost a peer. */
+static u32 mark_silent(struct judging *j, i64 before) {
+  i64 first = INT64_MAX, last = INT64_MIN;
+  u32 marked = 0, silent = 0;
+  for (u32 i = 0; i < j->n; i++) {
+    const struct ending *ending = &j->endings[i];
+    last = ending->at > last && ending->what != ENDING_NONE ? ending->at : last;
+    if (ending->what != ENDING_SILENT)
+      continue;
+    silent++;
+    first = ending->at < first ? ending->at : first;
+  }
+  bool lost = count(j, ENDING_LOST_PEER) > 0;
+  if (!silent || first >= before || (!lost && last - first < AT_ONCE_NS))
+    return 0;
+  for (u32 i = 0; i < j->n; i++) {
+    const struct ending *ending = &j->endings[i];
+    if (ending->what != ENDING_SILENT || ending->at - first > AT_ONCE_NS)
+      continue;
+    j->culprit[i] = true;
+    marked++;
+  }
+  return marked;
+}
+
+/* Nobody ended for a reason of its own, and some lost a peer or were stopped: who called fewer
+ * collectives than most, or more. */
+static u32 mark_odd(struct judging *j) {
+  u32 marked = 0;
+  for (u32 i = 0; i < j->n; i++)
+    if (j->endings[i].rank != INDEX_NONE && is_odd(j, j->endings[i].rank)) {
+      j->culprit[i] = true;
+      marked++;
+    }
+  if (2 * marked < j->n)
+    return marked;
+  memset(j->culprit, 0, j->n);
+  return 0;
+}
+
+/* The job hung until somebody stopped it: the verdict over its calls says who held it up. */
+static u32 mark_suspects(struct judging *j) {
+  const struct collective_check *check = &j->a->results->check;
+  u32 marked = 0;
+  for (u32 i = 0; i < j->n; i++)
+    for (u32 s = 0; s < check->n_suspects; s++)
+      if (check->suspects[s].rank == j->endings[i].global && !j->culprit[i]) {
+        j->culprit[i] = true;
+        marked++;
+      }
+  return marked;
+}
+
+/* Those that ended in order while the others still waited for them. */
+static u32 mark_early_leavers(struct judging *j) {
+  u32 marked = 0;
+  for (u32 i = 0; i < j->n; i++)
+    if (j->endings[i].what == ENDING_IN_ORDER) {
+      j->culprit[i] = true;
+      marked++;
+    }
+  return marked;
+}
+
+/* --- the words for it --- */
+
+static char *names(const struct judging *j, bool culprits, u32 *n) {
+  u32 *ranks = arena_array(j->a->arena, j->n + 1, sizeof *ranks);
+  *n = 0;
+  for (u32 i = 0; ranks && i < j->n; i++)
+    if (j->culprit[i] == culprits)
+      ranks[(*n)++] = j->endings[i].global;
+  return ranks ? ranks_in_words(j->a->arena, ranks, *n) : NULL;
+}
+
+/* All ranks of one host, and nobody else, fell silent. */
+static const char *lost_host(const struct judging *j) {
+  const struct model *model = j->a->model;
+  const char *host = NULL;
+  for (u32 i = 0; i < j->n; i++) {
+    const struct ending *ending = &j->endings[i];
+    if (!j->culprit[i])
+      continue;
+    const char *own = ending->rank == INDEX_NONE ? NULL : model->ranks[ending->rank].host;
+    if (ending->what != ENDING_SILENT || !own || (host && strcmp(own, host) != 0))
+      return NULL;
+    host = own;
+  }
+  bool others = false;
+  for (u32 i = 0; i < j->n && host; i++) {
+    if (j->endings[i].rank == INDEX_NONE || j->culprit[i])
+      continue;
+    if (strcmp(model->ranks[j->endings[i].rank].host, host) == 0)
+      return NULL;
+    others = true;
+  }
+  return others ? host : NULL;
+}
+
+static const struct ending *first_culprit(const struct judging *j) {
+  for (u32 i = 0; i < j->n; i++)
+    if (j->culprit[i])
+      return &j->endings[i];
+  return NULL;
+}
+
+/* How long before the next of those that followed; NAN. */
+static double ahead(const struct judging *j) {
+  const struct ending *first = first_culprit(j);
+  for (u32 i = 0; first && i < j->n; i++)
+    if (!j->culprit[i] && j->endings[i].what != ENDING_NONE && j->endings[i].at >= first->at)
+      return (double)(j->endings[i].at - first->at) / 1e9;
+  return NAN;
+}
+
+static char *call_words(const struct analysis *a, const struct ending *ending) {
+  const struct arrival *last = ending->last;
+  const struct model *model = a->model;
+  const char *op = op_names[last->op] ? op_names[last->op] : "collective";
+  if (last->collective == INDEX_NONE)
+    return arena_text(a->arena, op);
+  const struct collective *collective = &model->collectives[last->collective];
+  const struct comm *comm = &model->comms[collective->comm];
+  return arena_printf(a->arena, "%s %u%s%s", op, collective->seq, comm->name ? " of " : "",
+                      comm->name ? comm->name : "");
+}
+
+/* The step that a rank was in; the one after the last that it ended is no step of the model. */
+static double step_in_progress(const struct model *model, u32 rank, i64 time) {
+  const struct steps *steps = &model->steps;
+  i32 step = model_step_at(model, rank, time);
+  if (step >= 0)
+    return (double)(steps->first + (u32)step);
+  for (u32 s = steps->n; s-- > 0;) {
+    size_t at = (size_t)s * model->n_ranks + rank;
+    i64 end = (steps->host_end ? steps->host_end : steps->end)[at];
+    if (end != NS_UNKNOWN && end <= time)
+      return (double)(steps->first + s + 1);
+  }
+  return NAN;
+}
+
+static bool describe(const struct judging *j, const struct ending *ending, bool culprit,
+                     struct rank_ending *out) {
+  static const char *const hows[] = {
+      [ENDING_IN_ORDER] = "exit", [ENDING_OWN] = "exit",      [ENDING_LOST_PEER] = "exit",
+      [ENDING_STOPPED] = "signal", [ENDING_SILENT] = "silent", [ENDING_NONE] = "no record"};
+  const struct model *model = j->a->model;
+  const struct rank *rank = ending->rank == INDEX_NONE ? NULL : &model->ranks[ending->rank];
+  *out = (struct rank_ending){.rank = ending->global,
+                              .host = rank ? rank->host : NULL,
+                              .how = hows[ending->what],
+                              .status = NAN,
+                              .signal = NAN,
+                              .at_s = NAN,
+                              .why = ending->why,
+                              .step = NAN};
+  out->part = culprit                              ? "culprit"
+              : ending->what == ENDING_IN_ORDER    ? "in order"
+              : ending->what == ENDING_SILENT      ? "silent"
+              : ending->what == ENDING_NONE        ? "no record"
+                                                   : "followed";
+  if (!rank)
+    return true;
+  out->exception = rank->ending.exception;
+  out->at_s = (double)ending->from / 1e9;
+  if (rank->ending.signal) {
+    out->how = "signal";
+    out->signal = rank->ending.signal;
+  } else if (rank->ending.kind != TSCOPE_END_UNSEEN) {
+    out->how = rank->ending.kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
+    out->status = rank->ending.status;
+  }
+  out->step = step_in_progress(model, ending->rank, ending->from);
+  out->phase = model_phase_at(model, ending->rank, ending->from);
+  if (!ending->last)
+    return true;
+  out->pending = ending->pending ? "yes" : "no";
+  return (out->call = call_words(j->a, ending)) != NULL;
+}
+
+static char *where_words(const struct analysis *a, const struct rank_ending *row) {
+  char *step = isnan(row->step) ? arena_text(a->arena, "")
+                                : arena_printf(a->arena, " in step %.0f", row->step);
+  return step && row->call
+             ? arena_printf(a->arena, "%s, %s %s", step,
+                            strcmp(row->pending, "yes") == 0 ? "waiting in" : "after", row->call)
+             : step;
+}
+
+static char *summarise(const struct judging *j, struct run_end *end) {
+  struct arena *arena = j->a->arena;
+  u32 n, others;
+  char *who = names(j, true, &n), *rest = names(j, false, &others);
+  const struct ending *first = first_culprit(j);
+  if (!who || !rest || !first)
+    return NULL;
+  const struct rank_ending *row = NULL;
+  for (u32 i = 0; i < end->n_ranks; i++)
+    if (end->ranks[i].rank == first->global)
+      row = &end->ranks[i];
+  char *where = where_words(j->a, row);
+  char *when = isnan(end->ahead_s) || others == 0
+                   ? arena_text(arena, "")
+                   : arena_printf(arena, ", %.3g s before the next", end->ahead_s);
+  const char *host = lost_host(j);
+  char *why = host ? arena_printf(arena, "all ranks of host %s fell silent", host)
+                   : arena_text(arena, first->why);
+  return where && when && why
+             ? arena_printf(arena, "Rank%s %s ended first%s%s: %s.%s%s%s", n > 1 ? "s" : "", who,
+                            where, when, why, others ? " Rank" : "",
+                            others > 1 ? "s " : others ? " " : "",
+                            others ? arena_printf(arena, "%s only followed.", rest) : "")
+             : NULL;
+}
+
+/* Whether those that the pending calls speak against did end the run. */
+static bool names_only_culprits(const struct judging *j) {
+  const struct collective_check *check = &j->a->results->check;
+  u32 named = 0;
+  for (u32 i = 0; i < j->n; i++)
+    for (u32 s = 0; s < check->n_suspects; s++)
+      named += j->culprit[i] && check->suspects[s].rank == j->endings[i].global;
+  return named == check->n_suspects;
+}
+
+static bool fill(struct judging *j, struct run_end *end) {
+  struct arena *arena = j->a->arena;
+  end->ranks = arena_array(arena, j->n + 1, sizeof *end->ranks);
+  end->culprits = arena_array(arena, j->n + 1, sizeof *end->culprits);
+  if (!end->ranks || !end->culprits)
+    return false;
+  for (u32 i = 0; i < j->n; i++) {
+    if (!describe(j, &j->endings[i], j->culprit[i], &end->ranks[end->n_ranks++]))
+      return false;
+    if (j->culprit[i])
+      end->culprits[end->n_culprits++] = j->endings[i].global;
+  }
+  if (end->n_culprits && !names_only_culprits(j)) {
+    struct collective_check *check = &j->a->results->check;
+    check->n_suspects = check->n_hang_ranks = 0;
+    check->cannot_tell = "how the run ended tells more";
+  }
+  end->followed = (double)(j->n - end->n_culprits);
+  end->ahead_s = ahead(j);
+  end->calls = j->counts.words;
+  return true;
+}
+
+static bool gather(struct judging *j) {
+  const struct model *model = j->a->model;
+  u32 world = model->world_size < 1u << 20 ? model->world_size : 0;
+  j->endings = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof *j->endings);
+  j->culprit = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof *j->culprit);
+  if (!j->endings || !j->culprit)
+    return false;
+  u32 next = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    for (; next < model->ranks[r].rank && next < world; next++)
+      j->endings[j->n++] = (struct ending){.rank = INDEX_NONE,
+                                           .global = next,
+                                           .what = ENDING_NONE,
+                                           .from = INT64_MAX,
+                                           .at = INT64_MAX,
+                                           .cause = "no record",
+                                           .why = "it left no record"};
+    next = model->ranks[r].rank + 1;
+    if (!ending_of_rank(j->a, r, &j->endings[j->n++]))
+      return false;
+  }
+  qsort(j->endings, j->n, sizeof *j->endings, by_time);
+  return calls_compare(j->a, &j->counts);
+}
+
+/* A library that is sent something else than it waits for may end the process, whichever rank it
+ * happens on. */
+static bool only_aborts(const struct judging *j) {
+  u32 aborts = 0;
+  for (u32 i = 0; i < j->n; i++) {
+    bool own = j->endings[i].what == ENDING_OWN;
+    bool aborted = own && j->a->model->ranks[j->endings[i].rank].ending.signal == SIGABRT;
+    if (own && !aborted)
+      return false;
+    aborts += aborted;
+  }
+  return aborts > 0;
+}
+
+/* The first that fell silent before all who ended for a reason of their own ended the run; else
+ * those did. */
+static u32 judge(struct judging *j) {
+  i64 own = INT64_MAX;
+  for (u32 i = 0; i < j->n && own == INT64_MAX; i++)
+    if (j->endings[i].what == ENDING_OWN)
+      own = j->endings[i].from;
+  u32 marked = mark_silent(j, own);
+  if (!marked && only_aborts(j))
+    marked = mark_odd(j);
+  if (!marked)
+    marked = mark_own(j);
+  if (!marked && (count(j, ENDING_LOST_PEER) || count(j, ENDING_STOPPED))) {
+    marked = mark_odd(j);
+    if (!marked)
+      marked = mark_suspects(j);
+    if (!marked && count(j, ENDING_LOST_PEER))
+      marked = mark_early_leavers(j);
+  }
+  return marked;
+}
+
+int run_end_analyse(struct analysis *a) {
+  struct run_end *end = &a->results->run_end;
+  *end = (struct run_end){.ahead_s = NAN, .followed = NAN};
+  if (!told(a->model))
+    return 0;
+  struct judging j = {.a = a};
+  if (!gather(&j))
+    return -ENOMEM;
+  bool orderly = count(&j, ENDING_IN_ORDER) == j.n;
+  u32 marked = orderly ? 0 : judge(&j);
+  if (!fill(&j, end))
+    return -ENOMEM;
+  bool unseen = count(&j, ENDING_SILENT) + count(&j, ENDING_NONE) == j.n;
+  if (unseen && !marked)
+    return 0; /* it may still be running */
+  end->how = orderly ? "in order" : marked ? "early" : "cannot tell";
+  if (marked) {
+    const struct ending *first = first_culprit(&j);
+    bool by_calls = first->what == ENDING_IN_ORDER || first->what == ENDING_LOST_PEER ||
+                    first->what == ENDING_STOPPED || only_aborts(&j);
+    end->cause = lost_host(&j)                                ? "host lost"
+                 : by_calls && is_odd(&j, first->rank)        ? "calls differ"
+                 : by_calls && first->what == ENDING_STOPPED  ? "held up"
+                 : by_calls && first->what == ENDING_IN_ORDER ? "left early"
+                                                              : first->cause;
+    end->summary = summarise(&j, end);
+    return end->summary ? 0 : -ENOMEM;
+  }
+  return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the run ended:
+ *
+ *   causes.c   how each rank ended, when, and whether by itself or because of another
+ *   calls.c    who called fewer collectives than its peers, or more, and which
+ *   run_end.c  who ended the run, and the words for it
+ */
+#ifndef TSCOPE_RUN_END_H
+#define TSCOPE_RUN_END_H
+
+#include "analyses/analysis.h"
+
+enum ending_class {
+  ENDING_IN_ORDER, /* status 0 */
+  ENDING_OWN,      /* for a reason of its own: an exception, an exit status, a signal */
+  ENDING_LOST_PEER, /* because it lost another rank */
+  ENDING_STOPPED,   /* by its launcher, or whoever sent it the signal to end */
+  ENDING_SILENT,    /* its trace stops, and nobody saw why */
+  ENDING_NONE,      /* no record at all */
+};
+
+struct ending {
+  u32 rank;   /* index into model.ranks; INDEX_NONE: no record */
+  u32 global;
+  enum ending_class what;
+  i64 from;   /* the reason for its end came then, or the last that is known of it before */
+  i64 at;     /* it had ended by then, as far as that is known */
+  const char *cause, *why; /* a word, and words; NULL */
+  const struct arrival *last; /* collective; NULL */
+  bool pending;               /* that had not returned */
+};
+
+/* Fills in everything for a rank that left a record. False when memory ran out. */
+bool ending_of_rank(const struct analysis *a, u32 rank, struct ending *ending);
+
+struct call_counts {
+  u32 *odd; /* [n_odd] indices into model.ranks: not as many calls as most members */
+  u32 n_odd;
+  char *words; /* who left out which, or made one too many; NULL where all made as many */
+};
+
+/* Compares how many collectives the members of each communicator called. False when memory ran
+ * out. */
+bool calls_compare(const struct analysis *a, struct call_counts *counts);
+
+#endif

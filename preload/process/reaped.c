@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs where the caller waits for its children, perhaps in a signal handler: system calls and the
+ * stack alone.
+ */
+#include "process/reaped.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "process/out_of_memory_kills.h"
+#include "format/tscope_format.h"
+
+/* As the kernel has it. */
+struct entry {
+  u64 inode;
+  i64 offset;
+  u16 bytes;
+  u8 type;
+  char name[];
+};
+
+/* Calls `each` with the names in a folder until it returns true. */
+static bool any_name(int folder, bool (*each)(int folder, const char *name, void *more),
+                     void *more) {
+  char room[1024] __attribute__((aligned(8)));
+  long got;
+  while ((got = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
+    for (long at = 0; at < got;) {
+      const struct entry *entry = (const void *)(room + at);
+      if (entry->name[0] != '.' && each(folder, entry->name, more))
+        return true;
+      at += entry->bytes;
+    }
+  return false;
+}
+
+struct death {
+  u32 pid;
+  int signal;
+  char pid_in_name[24]; /* "-123-" */
+  char mine[24];
+};
+
+#define FIELD(file, header, field)                                                                 \
+  (pwrite(file, &(header)->field, sizeof(header)->field,                                           \
+          (off_t)offsetof(struct tscope_file_header, field)) == (ssize_t)sizeof(header)->field)
+
+/* True when it was this process's trace. */
+static bool write_death(int folder, const char *name, void *more) {
+  const struct death *death = more;
+  struct tscope_file_header header;
+  const char *suffix = strrchr(name, '.');
+  if (!suffix || strcmp(suffix, TSCOPE_FILE_SUFFIX) != 0 || !strstr(name, death->pid_in_name))
+    return false;
+  int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    return false;
+  char host[sizeof header.host] = "";
+  gethostname(host, sizeof host - 1);
+  bool is_it = pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+               memcmp(header.magic, TSCOPE_MAGIC, sizeof header.magic) == 0 &&
+               header.pid == death->pid && strncmp(header.host, host, sizeof host - 1) == 0 &&
+               !header.closed_realtime_ns && !header.reaped_signal;
+  if (is_it) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    header.memory_events[sizeof header.memory_events - 1] = '\0';
+    header.reaped_signal = (u32)death->signal;
+    header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
+    header.oom_kills = tscope_oom_kills(header.memory_events);
+    (void)(FIELD(file, &header, reaped_signal) && FIELD(file, &header, reaped_realtime_ns) &&
+           FIELD(file, &header, oom_kills));
+  }
+  close(file);
+  return is_it;
+}
+
+/* A run that has no name of its own is called after the process that started it. */
+static bool look_in_run(int folder, const char *name, void *more) {
+  struct death *death = more;
+  if (!strstr(name, death->mine) && !strstr(name, death->pid_in_name))
+    return false;
+  int run = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  bool found = run >= 0 && any_name(run, write_death, death);
+  if (run >= 0)
+    close(run);
+  return found;
+}
+
+void tscope_reaped(pid_t child, int signal) {
+  int saved = errno;
+  const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
+  struct death death = {.pid = (u32)child, .signal = signal};
+  snprintf(death.pid_in_name, sizeof death.pid_in_name, "-%d-", (int)child);
+  snprintf(death.mine, sizeof death.mine, "-%d-", (int)getpid());
+  char path[1100];
+  bool named = run && *run && *run != '.' && !strchr(run, '/');
+  int length = snprintf(path, sizeof path, "%s%s%s",
+                        directory && *directory ? directory : TSCOPE_DEFAULT_DIRECTORY,
+                        named ? "/" : "", named ? run : "");
+  int folder = length < (int)sizeof path
+                   ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)
+                   : -1;
+  if (folder >= 0) {
+    any_name(folder, named ? write_death : look_in_run, &death);
+    close(folder);
+  }
+  errno = saved;
+}

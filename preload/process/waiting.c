@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * waitpid() and wait(), by which launchers such as torchrun learn that a rank has died: what they
+ * return is the C library's own. They are reached as wait4(), the same system call, so that nothing
+ * is looked up in processes that do not train.
+ */
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "record/hook.h"
+#include "process/reaped.h"
+
+static pid_t wait_for(pid_t which, int *status, int options) {
+  int own;
+  int *told = status ? status : &own;
+  pid_t child = wait4(which, told, options, NULL);
+  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*told)))
+    tscope_reaped(child, WTERMSIG(*told));
+  return child;
+}
+
+pid_t tscope_hook_waitpid(pid_t which, int *status, int options) __asm__("waitpid");
+TSCOPE_EXPORT pid_t tscope_hook_waitpid(pid_t which, int *status, int options) {
+  return wait_for(which, status, options);
+}
+
+pid_t tscope_hook_wait(int *status) __asm__("wait");
+TSCOPE_EXPORT pid_t tscope_hook_wait(int *status) {
+  return wait_for(-1, status, 0);
+}

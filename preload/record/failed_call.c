@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "record/hook.h"
+
+void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call whose,
+                        const char *what, i32 result) {
+  enum { MOST = 64 };
+  static u32 told;
+  if (__atomic_fetch_add(&told, 1, __ATOMIC_RELAXED) >= MOST)
+    return;
+  int saved = errno;
+  struct tscope_failed_call_record record = {.what = tscope_string(thread, what), .result = result};
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_FAILED_CALL, (u16)whose, &record, sizeof record);
+  errno = saved;
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs on the stand-in cluster that end early, each for a known reason: whom the report names.
+
+    endings.py --build BUILD [--repeat N] [SCENARIO...]
+    endings.py --list
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+FAULTS = {"sleep": 1, "die": 2, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
+MEMORY_LIMIT = 1 << 30
+
+# what happens to rank 1 in step 10; whom the report must name, and as what
+SCENARIOS = {
+    "exit": {"fault": "exit", "cause": "exit status", "says": "exit status 3"},
+    "kill": {"fault": "die", "cause": "signal", "says": "SIGKILL"},
+    "crash": {"fault": "crash", "cause": "signal", "says": "SIGSEGV"},
+    "abort": {"fault": "abort", "cause": "signal", "says": "SIGABRT"},
+    "nccl-error": {"fault": "error", "cause": "NCCL error", "says": "NCCL error 4"},
+    "out-of-memory": {"fault": "memory", "cause": "out of memory", "says": "memory was used up", "cgroup": True},
+    "two-culprits": {"fault": "exit", "options": ["--fault-rank-too", "3"], "culprits": [1, 3],
+                     "cause": "exit status", "says": "exit status 3"},
+    "launchers-timeout": {"fault": "sleep", "timeout": True, "cause": "held up", "says": "rank 1"},
+    "one-call-left-out": {"fault": "skip", "options": ["--steps", "16"], "timeout": True,
+                          "cause": "calls differ", "says": "left out all_reduce of 65536 bytes (call number 40"},
+    "one-call-too-many": {"fault": "extra", "options": ["--steps", "16"], "timeout": True,
+                          "cause": "calls differ", "says": "one too many, all_reduce of 65536 bytes (call number 41"},
+    "host-lost": {"fault": "die", "alone": True, "cause": "host lost", "says": "fell silent"},
+}
+
+
+class Skip(Exception):
+    """The ending cannot be made on this machine."""
+
+
+def environment(build, folder, preload=()):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK", "LD_PRELOAD"))}
+    libraries = [*preload, os.path.join(build, "preload", "libtscope.so")]
+    env.update({"LD_PRELOAD": " ".join(libraries), "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "end"})
+    return env
+
+
+def cgroup(name):
+    """A cgroup with little memory, or the reason why there is none."""
+    path = os.path.join("/sys/fs/cgroup", name)
+    try:
+        with open("/sys/fs/cgroup/cgroup.controllers", encoding="utf-8") as file:
+            if "memory" not in file.read().split():
+                raise Skip("cgroups here have no memory controller")
+        os.mkdir(path)
+        with open(os.path.join(path, "memory.max"), "w", encoding="utf-8") as file:
+            file.write(str(MEMORY_LIMIT))
+    except OSError as error:
+        shutil.rmtree(path, ignore_errors=True)
+        raise Skip(f"no cgroup with a limit can be made: {error}") from error
+    return path
+
+
+def run_with_launcher(build, folder, command, scenario):
+    """The training program starts its ranks, waits for them and ends those that are left."""
+    prefix = ["timeout", "-s", "TERM", "8"] if scenario.get("timeout") else []
+    where = cgroup(f"tscope-endings-{os.getpid()}") if scenario.get("cgroup") else None
+
+    def join():
+        if where:
+            with open(os.path.join(where, "cgroup.procs"), "w", encoding="utf-8") as file:
+                file.write(str(os.getpid()))
+    try:
+        subprocess.run([*prefix, *command], env=environment(build, folder), check=False, timeout=100,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=join)
+    finally:
+        if where:
+            os.rmdir(where)
+
+
+def run_ranks_alone(build, folder, command):
+    """Each rank on a host of its own, with no launcher that sees how it ends."""
+    env = environment(build, folder, [os.path.join(build, "tests", "standins", "libskewclock.so")])
+    env.update({"STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": "4", "SKEW_HOSTS": "1",
+                "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20"})
+    ranks = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env={**env, "RANK": str(rank), "LOCAL_RANK": "0"}) for rank in range(4)]
+    ranks[1].wait(timeout=60)
+    try:
+        ranks[0].wait(timeout=1)  # the patience of whoever watches the job
+    except subprocess.TimeoutExpired:
+        pass
+    for rank in ranks:
+        rank.send_signal(signal.SIGKILL)
+        rank.wait()
+
+
+def check(name, build, folder):
+    scenario = SCENARIOS[name]
+    command = [os.path.join(build, "tests", "standins", "train"), "--steps", "40", "--fault",
+               str(FAULTS[scenario["fault"]]), *scenario.get("options", [])]
+    if scenario.get("alone"):
+        run_ranks_alone(build, folder, command)
+    else:
+        run_with_launcher(build, folder, command, scenario)
+    reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
+    text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
+    done = subprocess.run([*reported, "--format", "json"], capture_output=True, check=True, text=True)
+    judge(scenario, json.loads(done.stdout), text)
+
+
+def judge(scenario, document, text):
+    """Who is named is who did it, and nobody else."""
+    end, wanted = document["run_end"], scenario.get("culprits", [1])
+    assert (end["how"], sorted(end["culprits"])) == ("early", wanted), (end, text)
+    assert end["cause"] == scenario["cause"], end
+    findings = [finding for finding in document["findings"] if finding["id"] == "RUN.ENDED_EARLY"]
+    assert [sorted(finding["ranks"]) for finding in findings] == [wanted], findings
+    assert document["findings"][0]["id"] == "RUN.ENDED_EARLY", document["findings"][0]
+    said = findings[0]["title"].replace("Rank", "rank") + findings[0]["evidence"]
+    assert scenario["says"] in said, (scenario["says"], said)
+    for finding in document["findings"]:
+        if finding["id"].startswith("DIST.HANG"):
+            assert set(finding["ranks"]) <= set(wanted), finding
+        assert not (finding["id"] == "DATA.PARTIAL" and "did not end in order" in finding["title"]), finding
+    assert "How the run ended" in text[:400], text[:400]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("scenarios", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(SCENARIOS))
+        return
+    failed = 0
+    for name in arguments.scenarios or SCENARIOS:
+        right = 0
+        for _ in range(arguments.repeat):
+            folder = tempfile.mkdtemp(prefix="standin-end-")
+            try:
+                check(name, os.path.realpath(arguments.build), folder)
+                right += 1
+            except Skip as skip:
+                print(f"{name}: {skip}")
+                sys.exit(77)
+            except AssertionError as wrong:
+                print(f"{name}: {wrong}")
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
+        failed += right < arguments.repeat
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

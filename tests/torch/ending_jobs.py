@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch jobs over gloo, started by torchrun, that end early, each for a known reason: whom the
+report names.
+
+    ending_jobs.py --build BUILD [--repeat N] [SCENARIO...]
+    ending_jobs.py --list
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "standins"))
+from endings import environment, judge  # pylint: disable=import-error,no-name-in-module
+
+# what happens to ranks 1 or others in step 25 of 40; whom the report must name, and as what
+SCENARIOS = {
+    "exception": {"cause": "exception", "says": "ValueError: sample 1234 has no label"},
+    "exit": {"cause": "exit status", "says": "exit status 3"},
+    "exit-at-once": {"cause": "exit status", "says": "_exit status 4"},
+    "kill": {"cause": "signal", "says": "SIGKILL"},
+    "crash": {"cause": "signal", "says": "SIGSEGV"},
+    "abort": {"cause": "signal", "says": "SIGABRT"},
+    "two-culprits": {"ending": "exception", "culprits": [1, 3], "cause": "exception", "says": "ValueError"},
+    "launchers-timeout": {"ending": "sleep", "timeout": True, "cause": "held up", "says": "rank 1"},
+    "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes", "timeout": True},
+    "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes", "timeout": True},
+    "early": {"cause": "left early", "says": "ended in order"},
+}
+
+
+def check(name, build, folder):
+    scenario = SCENARIOS[name]
+    prefix = ["timeout", "-s", "TERM", "45"] if scenario.get("timeout") else []
+    ranks = ",".join(str(rank) for rank in scenario.get("culprits", [1]))
+    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    subprocess.run([*prefix, sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
+                    os.path.join(HERE, "ending_rank.py"), scenario.get("ending", name), ranks, "25", "40"],
+                   env=env, check=False, timeout=100, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
+    text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
+    done = subprocess.run([*reported, "--format", "json"], capture_output=True, check=True, text=True)
+    document = json.loads(done.stdout)
+    judge(scenario, document, text)
+    return document
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("scenarios", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(SCENARIOS))
+        return
+    failed = 0
+    for name in arguments.scenarios or SCENARIOS:
+        right = 0
+        for _ in range(arguments.repeat):
+            folder = tempfile.mkdtemp(prefix="torch-end-")
+            try:
+                check(name, os.path.realpath(arguments.build), folder)
+                right += 1
+            except AssertionError as wrong:
+                print(f"{name}: {wrong}")
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
+        failed += right < arguments.repeat
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""One rank of a job that trains with DDP over gloo until something happens to some ranks in one step:
+ending_rank.py ENDING RANK[,RANK] STEP STEPS"""
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def end(ending):
+    if ending == "exception":
+        raise ValueError("sample 1234 has no label")
+    if ending == "exit":
+        sys.exit(3)
+    if ending == "exit-at-once":
+        os._exit(4)
+    if ending == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if ending == "crash":
+        ctypes.string_at(8)
+    if ending == "abort":
+        os.abort()
+    if ending == "sleep":
+        time.sleep(3600)
+
+
+def main():
+    ending, ranks, step_of_it, steps = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4])
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    named = str(dist.get_rank()) in ranks
+    model = DistributedDataParallel(torch.nn.Linear(32, 16))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(steps):
+        its_turn = named and step == step_of_it
+        if its_turn and ending == "early":
+            return
+        time.sleep(0.01)
+        optimizer.zero_grad()
+        loss = model(torch.randn(8, 32)).square().mean()
+        if its_turn:
+            end(ending)
+        loss.backward()
+        optimizer.step()
+        total = loss.detach().clone()
+        if not (its_turn and ending == "left-out"):
+            dist.all_reduce(total)
+        if its_turn and ending == "too-many":
+            dist.all_reduce(total)
+    dist.destroy_process_group()
+
+
+main()
