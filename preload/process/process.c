@@ -137,7 +137,6 @@ static bool wake(void) {
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
   tscope_say(1, "trace in %s", tscope_store.path);
   tscope_provenance_write_python();
-  tscope_end_watch();
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     wake_families(thread);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/run_end.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "process/out_of_memory_kills.h"
-#include "stdout_scalars/got_patch.h"
 #include "process/process.h"
-#include "resolve/real_dlsym.h"
 #include "record/process_trace.h"
-
-static void (*exit_at_once)(int) __attribute__((noreturn));
 
 /* A child made by vfork() shares this memory, and must not speak for its parent. */
 static bool is_our_process(void) {
@@ -29,20 +24,6 @@ void tscope_end_note(enum tscope_end how, i32 status) {
     return;
   header->end_status = status;
   __atomic_store_n(&header->end_kind, (u32)how, __ATOMIC_RELEASE);
-}
-
-/* What the slots of _exit() point at: a process that ends by it runs no exit handlers. */
-static void __attribute__((noreturn)) end_at_once(int status) {
-  tscope_end_note(TSCOPE_END_AT_ONCE, status);
-  exit_at_once(status);
-}
-
-void tscope_end_watch(void) {
-  void *real = tscope_dlsym(RTLD_DEFAULT, "_exit");
-  if (!real)
-    return;
-  memcpy(&exit_at_once, &real, sizeof exit_at_once);
-  tscope_slots_replace("_exit", (const void *)end_at_once);
 }
 
 void tscope_end_alive(void) {

@@ -11,9 +11,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Begins to watch, in the process that woke, on the thread that woke it. */
-void tscope_end_watch(void);
-
 /* The process is about to end in this way. The first word counts. Nothing in fork children, also
  * those that still share memory. Safe in signal handlers. */
 void tscope_end_note(enum tscope_end how, i32 status);

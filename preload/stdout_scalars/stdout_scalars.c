@@ -18,6 +18,7 @@
 #include "process/env.h"
 #include "process/families.h"
 #include "resolve/real_dlsym.h"
+#include "stdout_scalars/exit_slot.h"
 #include "stdout_scalars/got_patch.h"
 #include "process/run_end.h"
 
@@ -97,6 +98,7 @@ static ssize_t output_write(int fd, const void *text, size_t n) {
 
 static void output_wake(struct tscope_thread *thread) {
   const char *which = tscope_env.scalars;
+  exit_slot_follow();
   bool both = strcmp(which, "both") == 0;
   looked_at[0] = both || strcmp(which, "stdout") == 0;
   looked_at[1] = both || strcmp(which, "stderr") == 0;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#include "stdout_scalars/exit_slot.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "process/run_end.h"
+#include "resolve/real_dlsym.h"
+#include "stdout_scalars/got_patch.h"
+
+static void (*exit_real)(int) __attribute__((noreturn));
+
+static void __attribute__((noreturn)) exit_at_once(int status) {
+  tscope_end_note(TSCOPE_END_AT_ONCE, status);
+  exit_real(status);
+}
+
+void exit_slot_follow(void) {
+  void *real = tscope_dlsym(RTLD_DEFAULT, "_exit");
+  if (!real)
+    return;
+  memcpy(&exit_real, &real, sizeof exit_real);
+  tscope_slots_replace("_exit", (const void *)exit_at_once);
+}
