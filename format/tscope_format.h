@@ -43,9 +43,6 @@ typedef int64_t i64;
 /* `tag` of a GROUP record whose calls were not launched: their time was asked for
  * (ncclGroupSimulateEnd). */
 #define TSCOPE_GROUP_SIMULATED 1
-
-/* Where traces go if TSCOPE_DIR does not say. */
-#define TSCOPE_DEFAULT_DIRECTORY "/tmp/tscope"
 #define TSCOPE_UNKNOWN 0xffffffffu
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "process/out_of_memory_kills.h"
+#include "format/default_directory.h"
 #include "format/tscope_format.h"
 
 /* As the kernel has it. */
