@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/building.h"
+
+void rank_end_place(struct rank_end *end, const struct rank_clock *clock) {
+  i64 *const instants[] = {&end->end, &end->alive, &end->reaped, &end->exception_at,
+                           &end->failed_at};
+  for (size_t i = 0; i < sizeof instants / sizeof *instants; i++)
+    *instants[i] = clock_to_axis(clock, *instants[i]);
+}
+
+const char *model_phase_at(const struct model *model, u32 rank, i64 time) {
+  static const char *const names[] = {
+#define X(NAME, value, text) [value] = text,
+      TSCOPE_PHASES(X)
+#undef X
+  };
+  const char *name = NULL;
+  if (!model->timelines) /* made by hand */
+    return NULL;
+  const struct spine *spine = model_events(model, rank);
+  for (u32 i = 0; i < spine->phases.n && spine->phases.at[i].start <= time; i++) {
+    const struct spine_phase *phase = &spine->phases.at[i];
+    if ((phase->end == NS_UNKNOWN || phase->end >= time) &&
+        phase->kind < sizeof names / sizeof *names)
+      name = names[phase->kind];
+  }
+  return name;
+}
+
+u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_call *calls,
+                    u32 room) {
+  u32 n = 0;
+  if (!model->timelines) /* made by hand */
+    return 0;
+  const struct spine *spine = model_events(model, rank);
+  for (u32 i = 0; i < spine->calls.n; i++) {
+    const struct spine_call *call = &spine->calls.at[i];
+    if (call->failed || call->op >= TSCOPE_OP_SEND || model_comm_of(model, rank, call->comm) != comm)
+      continue;
+    if (n < room)
+      calls[n] = (struct own_call){call->start, call->bytes, call->op, call->dtype};
+    n++;
+  }
+  return n;
+}
