@@ -9,7 +9,9 @@
 #ifndef TSCOPE_RUN_END_H
 #define TSCOPE_RUN_END_H
 
+#include "analyses/analyses.h"
 #include "analyses/analysis.h"
+#include "analyses/questions.h"
 
 enum ending_class {
   ENDING_IN_ORDER, /* status 0 */
