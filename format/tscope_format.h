@@ -221,9 +221,10 @@ struct tscope_file_header {
   u32 reaped_signal; /* that ended it, as its launcher saw; 0 also if it was none */
   u32 reserved;
   u64 reaped_realtime_ns;
-  u64 oom_kills_at_start; /* processes killed in its cgroup for want of memory; UINT64_MAX: unknown */
-  u64 oom_kills;          /* ... when last looked */
-  u64 exception_ticks;    /* when Python wrote the exception */
+  u64 oom_kills_at_start;  /* processes killed in its cgroup for want of memory; UINT64_MAX: unknown
+                            */
+  u64 oom_kills;           /* ... when last looked */
+  u64 exception_ticks;     /* when Python wrote the exception */
   char memory_events[256]; /* the file that counts those kills */
   char exception[512];     /* last one that Python wrote to standard error: "Type: message" */
 };

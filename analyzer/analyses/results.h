@@ -12,9 +12,9 @@
 #include "analyses/gpu/module_result.h"
 #include "analyses/gpu/product_result.h"
 #include "analyses/memory/memory_result.h"
+#include "analyses/run_end/run_end_result.h"
 #include "analyses/steps/series_result.h"
 #include "model/model.h"
-#include "analyses/run_end/run_end_result.h"
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 

@@ -41,10 +41,10 @@ struct rank {
   u32 pid;
   const char *host;
   const char *path;
-  const char *info[32]; /* by enum tscope_info; NULL if unknown */
-  bool closed;          /* ended in order */
+  const char *info[32];   /* by enum tscope_info; NULL if unknown */
+  bool closed;            /* ended in order */
   struct rank_end ending; /* how the process ended */
-  const char *damage;   /* what is wrong with the file, NULL if nothing */
+  const char *damage;     /* what is wrong with the file, NULL if nothing */
   u64 records;
   u64 lost[TSCOPE_LOSS_REASONS];
   u64 launches;    /* kernel and graph launch calls seen on the host */

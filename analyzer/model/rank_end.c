@@ -35,7 +35,8 @@ u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_ca
   const struct spine *spine = model_events(model, rank);
   for (u32 i = 0; i < spine->calls.n; i++) {
     const struct spine_call *call = &spine->calls.at[i];
-    if (call->failed || call->op >= TSCOPE_OP_SEND || model_comm_of(model, rank, call->comm) != comm)
+    if (call->failed || call->op >= TSCOPE_OP_SEND ||
+        model_comm_of(model, rank, call->comm) != comm)
       continue;
     if (n < room)
       calls[n] = (struct own_call){call->start, call->bytes, call->op, call->dtype};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a rank's process ended, as far as its trace tells: what it said itself, what its launcher saw,
- * and when it was last alive.
+ * How a rank's process ended, as far as its trace tells: what it said itself, what its launcher
+ * saw, and when it was last alive.
  */
 #ifndef TSCOPE_RANK_END_H
 #define TSCOPE_RANK_END_H
@@ -12,14 +12,14 @@
 
 /* All instants are on the model's axis, NS_UNKNOWN where not known. */
 struct rank_end {
-  bool told;  /* the trace is of a version that tells of this at all */
-  u8 kind;    /* enum tscope_end */
-  u8 failed_whose; /* enum tscope_failed_call of `failed` */
-  i32 status; /* as given to exit() or _exit() */
-  u32 signal; /* that ended it; 0: none, or nobody saw */
-  i64 end;    /* it began to end */
-  i64 alive;  /* last sign of life */
-  i64 reaped; /* its launcher was told of its end */
+  bool told;               /* the trace is of a version that tells of this at all */
+  u8 kind;                 /* enum tscope_end */
+  u8 failed_whose;         /* enum tscope_failed_call of `failed` */
+  i32 status;              /* as given to exit() or _exit() */
+  u32 signal;              /* that ended it; 0: none, or nobody saw */
+  i64 end;                 /* it began to end */
+  i64 alive;               /* last sign of life */
+  i64 reaped;              /* its launcher was told of its end */
   u32 out_of_memory_kills; /* in its cgroup, since it woke */
   const char *exception;   /* last that Python wrote, "Type: message"; NULL */
   i64 exception_at;

@@ -162,9 +162,9 @@ struct spine {
     const char *what; /* NULL: none did */
     i64 time;
     i32 result;
-    u8 whose; /* enum tscope_failed_call */
-  } failed;   /* the last call that failed */
-  u64 launches, gpu_kernels;  /* calls, and their runs: a replay of a graph is one of each */
+    u8 whose;                /* enum tscope_failed_call */
+  } failed;                  /* the last call that failed */
+  u64 launches, gpu_kernels; /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
   bool cut_short; /* the process did not end in order */
   bool end_lost;  /* so, or the spine was full: of calls and runs, the last are not all here */

@@ -18,7 +18,8 @@
 #include "gpu/gpu_clock.h"
 
 /* Notes a call that failed. That something is not done yet is no failure. */
-static inline void note_failure(struct tscope_thread *thread, const char *what, cudaError_t result) {
+static inline void note_failure(struct tscope_thread *thread, const char *what,
+                                cudaError_t result) {
   if (TSCOPE_UNLIKELY(result != cudaSuccess && result != cudaErrorNotReady))
     tscope_failed_call(thread, TSCOPE_FAILED_CUDA, what, (i32)result);
 }

@@ -8,13 +8,13 @@
 #include "facts/identity.h"
 #include "process/families.h"
 #include "process/lock.h"
+#include "process/run_end.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
-#include "process/run_end.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "process/out_of_memory_kills.h"
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
+#include "process/out_of_memory_kills.h"
 
 /* As the kernel has it. */
 struct entry {
@@ -108,9 +108,8 @@ void tscope_reaped(pid_t child, int signal) {
   int length = snprintf(path, sizeof path, "%s%s%s",
                         directory && *directory ? directory : TSCOPE_DEFAULT_DIRECTORY,
                         named ? "/" : "", named ? run : "");
-  int folder = length < (int)sizeof path
-                   ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)
-                   : -1;
+  int folder =
+      length < (int)sizeof path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) : -1;
   if (folder >= 0) {
     any_name(folder, named ? write_death : look_in_run, &death);
     close(folder);

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "record/hook.h"
 #include "process/reaped.h"
+#include "record/hook.h"
 
 static pid_t wait_for(pid_t which, int *status, int options) {
   int own;

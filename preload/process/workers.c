@@ -11,13 +11,13 @@
 
 #include "process/families.h"
 #include "process/process.h"
+#include "process/run_end.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
-#include "process/run_end.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436

@@ -17,10 +17,10 @@
 #include "format/scalar_line.h"
 #include "process/env.h"
 #include "process/families.h"
+#include "process/run_end.h"
 #include "resolve/real_dlsym.h"
 #include "stdout_scalars/exit_slot.h"
 #include "stdout_scalars/got_patch.h"
-#include "process/run_end.h"
 
 #define MOST_LOOKED_AT (256u << 10) /* bytes of one call: checkpoints go to files, not here */
 

@@ -14,8 +14,9 @@ static const char *action_for(const struct run_end *end) {
   } actions[] = {
       {"out of memory", "Give the job more memory, or use less: fewer or smaller data loader "
                         "workers, smaller batches, no copies of the data set in each rank."},
-      {"exception", "Read that rank's traceback in its log, and fix what it names; the other ranks' "
-                    "errors are consequences."},
+      {"exception",
+       "Read that rank's traceback in its log, and fix what it names; the other ranks' "
+       "errors are consequences."},
       {"exit status", "Look for what makes that rank leave with that status: sys.exit(), a check "
                       "of its own, a library that ends the process."},
       {"_exit", "Look for os._exit() and for libraries that end the process."},
@@ -29,8 +30,9 @@ static const char *action_for(const struct run_end *end) {
                        "or rank, a batch less or more, a parameter without gradient."},
       {"left early", "Find why that rank was done before the others: fewer batches than its peers, "
                      "an early return. Join or a sampler that pads makes them alike."},
-      {"held up", "Look at what that rank did instead: a stack of the live process, its data "
-                  "loader, a lock, a checkpoint. The others waited for it until they were stopped."},
+      {"held up",
+       "Look at what that rank did instead: a stack of the live process, its data "
+       "loader, a lock, a checkpoint. The others waited for it until they were stopped."},
       {"host lost", "Look at that host: its kernel log, the scheduler's events, its power and its "
                     "network."},
   };

@@ -65,8 +65,8 @@ static int comes_first(const struct finding *finding) {
   return strcmp(finding->id, "RUN.ENDED_EARLY") == 0 ? 2 : strcmp(finding->id, "DIST.HANG") == 0;
 }
 
-/* What ended a job, or what one that hangs does not do comes before what it did. Then most worth first, then by
- * severity; else in order of the alphabet. */
+/* What ended a job, or what one that hangs does not do comes before what it did. Then most worth
+ * first, then by severity; else in order of the alphabet. */
 static int by_worth(const void *left, const void *right) {
   const struct finding *a = left, *b = right;
   double x = place_of(a), y = place_of(b);

@@ -205,9 +205,8 @@ bool calls_compare(const struct analysis *a, struct call_counts *counts) {
         continue;
       char *words = tell(a, odd, most, &difference);
       counts->odd[counts->n_odd++] = odd->rank;
-      counts->words = words && counts->words
-                          ? arena_printf(a->arena, "%s; %s", counts->words, words)
-                          : words;
+      counts->words =
+          words && counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;
       if (!counts->words)
         return false;
     }

@@ -45,16 +45,15 @@ static bool asks_to_end(u32 signal) {
 /* "CUDA error 700 in a kernel launch", where a call failed shortly before the end. */
 static char *failed_words(const struct analysis *a, const struct rank_end *end) {
   return arena_printf(a->arena, "%s error %d from %s",
-                      end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA",
-                      end->failed_result, end->failed);
+                      end->failed_whose == TSCOPE_FAILED_NCCL ? "NCCL" : "CUDA", end->failed_result,
+                      end->failed);
 }
 
 static i64 later(i64 one, i64 other) {
   return one > other ? one : other;
 }
 
-static void by_signal(const struct analysis *a, const struct rank_end *end,
-                      struct ending *ending) {
+static void by_signal(const struct analysis *a, const struct rank_end *end, struct ending *ending) {
   const char *name = signal_name(end->signal);
   ending->what = asks_to_end(end->signal) ? ENDING_STOPPED : ENDING_OWN;
   ending->cause = "signal";
@@ -69,8 +68,7 @@ static void by_signal(const struct analysis *a, const struct rank_end *end,
   }
 }
 
-static void by_itself(const struct analysis *a, const struct rank_end *end,
-                      struct ending *ending) {
+static void by_itself(const struct analysis *a, const struct rank_end *end, struct ending *ending) {
   bool exception = end->exception && ending->at - end->exception_at < EXCEPTION_NS;
   const char *how = end->kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
   if (end->status == 0) {

@@ -27,7 +27,8 @@ struct judging {
 
 static int by_time(const void *left, const void *right) {
   const struct ending *a = left, *b = right;
-  i64 x = a->what == ENDING_SILENT ? a->at : a->from, y = b->what == ENDING_SILENT ? b->at : b->from;
+  i64 x = a->what == ENDING_SILENT ? a->at : a->from,
+      y = b->what == ENDING_SILENT ? b->at : b->from;
   return x != y ? (x < y ? -1 : 1) : a->global < b->global ? -1 : a->global > b->global;
 }
 
@@ -222,7 +223,7 @@ static double step_in_progress(const struct model *model, u32 rank, i64 time) {
 static bool describe(const struct judging *j, const struct ending *ending, bool culprit,
                      struct rank_ending *out) {
   static const char *const hows[] = {
-      [ENDING_IN_ORDER] = "exit", [ENDING_OWN] = "exit",      [ENDING_LOST_PEER] = "exit",
+      [ENDING_IN_ORDER] = "exit",  [ENDING_OWN] = "exit",      [ENDING_LOST_PEER] = "exit",
       [ENDING_STOPPED] = "signal", [ENDING_SILENT] = "silent", [ENDING_NONE] = "no record"};
   const struct model *model = j->a->model;
   const struct rank *rank = ending->rank == INDEX_NONE ? NULL : &model->ranks[ending->rank];
@@ -234,11 +235,11 @@ static bool describe(const struct judging *j, const struct ending *ending, bool 
                               .at_s = NAN,
                               .why = ending->why,
                               .step = NAN};
-  out->part = culprit                              ? "culprit"
-              : ending->what == ENDING_IN_ORDER    ? "in order"
-              : ending->what == ENDING_SILENT      ? "silent"
-              : ending->what == ENDING_NONE        ? "no record"
-                                                   : "followed";
+  out->part = culprit                           ? "culprit"
+              : ending->what == ENDING_IN_ORDER ? "in order"
+              : ending->what == ENDING_SILENT   ? "silent"
+              : ending->what == ENDING_NONE     ? "no record"
+                                                : "followed";
   if (!rank)
     return true;
   out->exception = rank->ending.exception;
@@ -288,7 +289,9 @@ static char *summarise(const struct judging *j, struct run_end *end) {
   return where && when && why
              ? arena_printf(arena, "Rank%s %s ended first%s%s: %s.%s%s%s", n > 1 ? "s" : "", who,
                             where, when, why, others ? " Rank" : "",
-                            others > 1 ? "s " : others ? " " : "",
+                            others > 1 ? "s "
+                            : others   ? " "
+                                       : "",
                             others ? arena_printf(arena, "%s only followed.", rest) : "")
              : NULL;
 }

@@ -14,8 +14,8 @@
 #include "analyses/questions.h"
 
 enum ending_class {
-  ENDING_IN_ORDER, /* status 0 */
-  ENDING_OWN,      /* for a reason of its own: an exception, an exit status, a signal */
+  ENDING_IN_ORDER,  /* status 0 */
+  ENDING_OWN,       /* for a reason of its own: an exception, an exit status, a signal */
   ENDING_LOST_PEER, /* because it lost another rank */
   ENDING_STOPPED,   /* by its launcher, or whoever sent it the signal to end */
   ENDING_SILENT,    /* its trace stops, and nobody saw why */
@@ -23,12 +23,12 @@ enum ending_class {
 };
 
 struct ending {
-  u32 rank;   /* index into model.ranks; INDEX_NONE: no record */
+  u32 rank; /* index into model.ranks; INDEX_NONE: no record */
   u32 global;
   enum ending_class what;
-  i64 from;   /* the reason for its end came then, or the last that is known of it before */
-  i64 at;     /* it had ended by then, as far as that is known */
-  const char *cause, *why; /* a word, and words; NULL */
+  i64 from; /* the reason for its end came then, or the last that is known of it before */
+  i64 at;   /* it had ended by then, as far as that is known */
+  const char *cause, *why;    /* a word, and words; NULL */
   const struct arrival *last; /* collective; NULL */
   bool pending;               /* that had not returned */
 };

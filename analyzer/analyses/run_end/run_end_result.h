@@ -29,8 +29,8 @@ struct run_end {
   char *calls;       /* which collective a culprit left out, or made too many; NULL */
   u32 *culprits;     /* global */
   u32 n_culprits;
-  double ahead_s; /* so long before the next rank that followed; NAN */
-  double followed; /* ranks that only followed */
+  double ahead_s;            /* so long before the next rank that followed; NAN */
+  double followed;           /* ranks that only followed */
   struct rank_ending *ranks; /* in the order in which they ended */
   u32 n_ranks;
 };

@@ -26,8 +26,7 @@ bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header
                            .failed_whose = spine->failed.whose,
                            .failed_at = spine->failed.what ? spine->failed.time : NS_UNKNOWN};
   if (header->reaped_realtime_ns)
-    end->reaped =
-        (i64)header->reaped_realtime_ns - spine->realtime_minus_monotonic;
+    end->reaped = (i64)header->reaped_realtime_ns - spine->realtime_minus_monotonic;
   if (header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
       header->oom_kills > header->oom_kills_at_start)
     end->out_of_memory_kills = (u32)(header->oom_kills - header->oom_kills_at_start);

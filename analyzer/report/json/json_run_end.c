@@ -26,10 +26,11 @@ static const struct json_field rank_fields[] = {
 
 const struct json_field json_run_end_fields[] = {
     TEXT(results, "how", run_end.how, "\"in order\", \"early\" or \"cannot tell\""),
-    TEXT(results, "cause", run_end.cause,
-         "of the first culprit: \"exception\", \"exit status\", \"signal\", \"out of memory\", "
-         "\"CUDA error\", \"NCCL error\", \"calls differ\", \"left early\", \"held up\", \"silent\" "
-         "or \"host lost\""),
+    TEXT(
+        results, "cause", run_end.cause,
+        "of the first culprit: \"exception\", \"exit status\", \"signal\", \"out of memory\", "
+        "\"CUDA error\", \"NCCL error\", \"calls differ\", \"left early\", \"held up\", \"silent\" "
+        "or \"host lost\""),
     TEXT(results, "summary", run_end.summary, "who ended first, where, why, and who only followed"),
     TEXT(results, "calls", run_end.calls,
          "which collective a rank left out, or made too many, against its peers"),
