@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 REPORT, TRACEGEN = sys.argv[1:3]
 ENV = {key: value for key, value in os.environ.items()
@@ -157,7 +158,8 @@ class Cli(unittest.TestCase):
         self.assertIn("LD_PRELOAD", self.refused(self.path("empty")))
         self.assertIn("No such file", self.refused(self.path("missing")))
         self.assertIn("No such file", self.refused(self.path("mis\033[31msing")).replace("?", ""))
-        self.assertIn("tscope-report /tmp/tscope", self.refused())
+        with mock.patch.dict(os.environ, TSCOPE_DIR=self.path("missing")):
+            self.assertIn(self.path("missing"), self.refused())
         self.assertIn("--help", self.refused("--nonsense", self.traces))
         garbage = self.path("garbage.tscope")
         with open(garbage, "wb") as file:
