@@ -158,7 +158,7 @@ class Cli(unittest.TestCase):
         self.assertIn("LD_PRELOAD", self.refused(self.path("empty")))
         self.assertIn("No such file", self.refused(self.path("missing")))
         self.assertIn("No such file", self.refused(self.path("mis\033[31msing")).replace("?", ""))
-        with mock.patch.dict(os.environ, TSCOPE_DIR=self.path("missing")):
+        with mock.patch.dict(ENV, TSCOPE_DIR=self.path("missing")):
             self.assertIn(self.path("missing"), self.refused())
         self.assertIn("--help", self.refused("--nonsense", self.traces))
         garbage = self.path("garbage.tscope")
