@@ -9,6 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
