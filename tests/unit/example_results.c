@@ -32,6 +32,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->products.reason = "no matrix product was seen";
   results->convergence = convergence_result_unknown();
   results->series = series_result_unknown();
+  results->run_end.ahead_s = results->run_end.followed = NAN;
   results->model = *model;
   results->gpu_timeline =
       (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
