@@ -161,7 +161,9 @@ static bool awake(enum tscope_wake wakes) {
   if (live == &dormant && elect())
     return wake();
   live = __atomic_load_n(&tscope_live, __ATOMIC_ACQUIRE);
-  if (!load(&live->waking) || !tscope_thread_busy())
+  if (!load(&live->waking)) /* it may have ended since the first look */
+    return load(&live->on);
+  if (!tscope_thread_busy())
     return false;
   bool now = wait_until_awake();
   if (!now && load(&live->waking))

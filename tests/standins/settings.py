@@ -113,6 +113,26 @@ def tscope_run():
 
 
 @setting
+def tscope_run_job():
+    """The name that tscope-run gave outside of any job: each task of an array has its own end to it."""
+    job = {"SLURM_JOB_ID": "71", "SLURM_ARRAY_JOB_ID": "70", "SLURM_ARRAY_TASK_ID": "3"}
+    for given, name in {"none": "night-task3", "71": "night"}.items():
+        trace, = train(TSCOPE_RUN="night", TSCOPE_RUN_JOB=given, **job)[1]
+        expect(os.path.basename(os.path.dirname(trace.path)) == name, given, trace.path)
+
+
+@setting
+def tscope_access():
+    for value, modes in {"owner": (0o700, 0o600), "group": (0o2750, 0o640)}.items():
+        with tempfile.TemporaryDirectory(prefix="tscope-settings-") as parent:
+            folder = os.path.join(parent, "made by tscope")
+            trace, = run([os.path.join(BUILD, "tests", "standins", "train"), "--ranks", "1", "--steps", "2"],
+                         directory=folder, TSCOPE_ACCESS=value)[1]
+            seen = tuple(os.stat(path).st_mode & 0o7777 for path in (folder, trace.path))
+        expect(seen == modes, value, [oct(mode) for mode in seen])
+
+
+@setting
 def tscope_gpu():
     for value, clock in {"auto": "CUPTI", "cupti": "CUPTI", "events": "EVENTS", "host": "HOST", "off": "HOST"}.items():
         made = train(TSCOPE_GPU=value)
