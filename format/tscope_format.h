@@ -47,6 +47,10 @@ typedef int64_t i64;
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu
 #define TSCOPE_COPY_ASYNC 0x100u
+/* In the tag of a CALL_SITE: its low bits are the binary logarithm of how many calls it stands for.
+ */
+#define TSCOPE_CALL_SITE_OF_BACKWARD 0x8000u /* the thread had no frames: those of backward() */
+#define TSCOPE_CALL_SITE_WEIGHT 0x1fu
 #define TSCOPE_MAX_RECORD_WORDS 255u
 
 enum tscope_home { TSCOPE_SPINE = 1, TSCOPE_DETAIL = 2 };

@@ -14,6 +14,8 @@ extern const struct tscope_family tscope_nvtx_family __attribute__((weak, visibi
 extern const struct tscope_family tscope_output_family __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_look_ups_family
     __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_call_sites_family
+    __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_api_family __attribute__((weak, visibility("hidden")));
 
 const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
@@ -25,4 +27,5 @@ const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
     [TSCOPE_FAMILY_NVTX] = &tscope_nvtx_family,
     [TSCOPE_FAMILY_OUTPUT] = &tscope_output_family,
     [TSCOPE_FAMILY_LOOK_UPS] = &tscope_look_ups_family,
+    [TSCOPE_FAMILY_CALL_SITES] = &tscope_call_sites_family,
 };

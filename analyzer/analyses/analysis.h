@@ -71,6 +71,7 @@ struct rank_summary {
 struct graph;
 struct kernel_sums;
 struct launch_sums;
+struct line_sums;
 struct product_sums;
 struct series_gathering;
 
@@ -98,6 +99,7 @@ struct analysis {
   struct kernel_names *kernel_names;
   struct kernel_sums *kernel_sums;
   struct launch_sums *launch_sums;   /* [n_ranks] */
+  struct line_sums *line_sums;       /* [n_ranks] */
   struct product_sums *product_sums; /* [n_ranks] */
   struct series_gathering *series;   /* series.h; NULL without steps */
 };

@@ -9,6 +9,7 @@
 
 #include "analyses/analyses.def"
 #include "analyses/analyses.h"
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/steps/series.h"
 #include "base/parallel.h"

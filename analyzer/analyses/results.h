@@ -11,6 +11,7 @@
 #include "analyses/convergence/convergence_result.h"
 #include "analyses/gpu/module_result.h"
 #include "analyses/gpu/product_result.h"
+#include "analyses/lines/line_result.h"
 #include "analyses/memory/memory_result.h"
 #include "analyses/run_end/run_end_result.h"
 #include "analyses/steps/series_result.h"
@@ -107,7 +108,8 @@ enum what_if_kind {
   WHAT_IF_EVERY_RANK,    /* every rank as fast as that */
   WHAT_IF_COMMUNICATION, /* transfers take no time; ranks still wait for each other */
   WHAT_IF_LAUNCHES,      /* the host takes no time but for input */
-  WHAT_IF_INPUT          /* the data phase takes no time */
+  WHAT_IF_INPUT,         /* the data phase takes no time */
+  WHAT_IF_LINE           /* the host does not wait at one line of the program */
 };
 
 struct what_if {
@@ -299,6 +301,7 @@ struct results {
   double hfu_attention;   /* what attention adds to hfu, an estimate by its grids; not part of it */
   double hfu_attention_coverage; /* share of GPU compute time that this is */
   double product_flops;          /* per step, all ranks seen together */
+  struct lines_result lines;
   struct memory_result memory;
   struct collective_check check;
   struct run_end run_end;

@@ -28,6 +28,7 @@ static int place_spine(void *user, u32 r, unsigned worker) {
   PLACE(groups)
   PLACE(waits)
   PLACE(phases)
+  PLACE(sites)
   PLACE(step_ranges)
   PLACE(insides)
 #undef PLACE

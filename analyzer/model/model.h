@@ -156,6 +156,7 @@ struct ledger;        /* ledger.h */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
 struct products;      /* products.h */
+struct call_sites;    /* call_sites.h */
 
 struct model {
   const char *run; /* identity */
@@ -271,7 +272,8 @@ struct timeline {
   u32 n_lanes;
   struct arithmetic *arithmetic; /* sorted by (lane, start); those of a lane do not overlap */
   u32 n_arithmetic;
-  const struct products *products; /* products.h; NULL where nothing is known */
+  const struct products *products;     /* products.h; NULL where nothing is known */
+  const struct call_sites *call_sites; /* call_sites.h; NULL where the trace has none */
   /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
    * job, training phases less the time blocked in them, and what its thread's CPU clock says was
    * spent computing in no phase. comm: collectives as they ran. copy: GPU

@@ -46,6 +46,7 @@ void spine_release(struct spine *spine) {
   free(spine->waits.at);
   free(spine->cpu_times.at);
   free(spine->phases.at);
+  free(spine->sites.at);
   free(spine->marks.at);
   free(spine->step_ranges.at);
   free(spine->scalars.at);

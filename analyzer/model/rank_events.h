@@ -103,6 +103,14 @@ struct spine_phase {
   u8 kind; /* enum tscope_phase */
 };
 
+/* Whence the call came that this thread made at this time. */
+struct spine_site {
+  i64 start, end; /* the same */
+  u64 stack;
+  u32 thread;
+  u16 tag;
+};
+
 struct spine_mark {
   i64 time;
   u64 step;
@@ -152,6 +160,7 @@ struct spine {
   VECTOR(struct spine_wait) waits;
   VECTOR(struct spine_cpu) cpu_times;
   VECTOR(struct spine_phase) phases;
+  VECTOR(struct spine_site) sites;
   VECTOR(struct spine_mark) marks;
   VECTOR(struct spine_step_range) step_ranges;
   VECTOR(struct spine_scalar) scalars;

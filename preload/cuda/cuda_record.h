@@ -8,6 +8,7 @@
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
 
+#include "callsites/call_sites.h"
 #include "cuda/gpu_facts.h"
 #include "cuda/graphs/captured_kernels.h"
 #include "cuda/graphs/graph_record.h"
@@ -48,6 +49,7 @@ HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t resu
   }
   u32 shape = shape_number(thread, function, grid, block);
   u16 index = stream_index(thread, default_stream, stream);
+  call_site(thread, &thread->detail, start, CALL_SITE_SAMPLED);
   DETAIL(LAUNCH, launch, start, dur, index, .shape = shape);
 }
 
@@ -73,6 +75,7 @@ static inline void record_alloc_host(struct tscope_thread *thread, u64 start, cu
                                      enum tscope_memory memory, void *const *where, u64 bytes) {
   u64 dur = elapsed(thread, start);
   u64 address = result == cudaSuccess ? (u64)(uintptr_t)*where : 0;
+  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
   DETAIL(ALLOC, alloc, start, dur, (u16)memory, .result = (u32)result, .address = address,
          .bytes = bytes);
   if (TSCOPE_UNLIKELY(result == cudaErrorMemoryAllocation))
@@ -147,6 +150,8 @@ static inline void record_any_copy(struct tscope_thread *thread, u64 start, cuda
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_COPY))
     return;
   u16 index = stream_index(thread, default_stream, stream);
+  if (!(kind & TSCOPE_COPY_ASYNC))
+    call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
   DETAIL(COPY, copy, start, dur, index, .kind = kind, .bytes = bytes);
 }
 static inline void record_copy(struct tscope_thread *thread, u64 start, cudaError_t result,
@@ -233,8 +238,10 @@ static inline u32 event_bits(cudaEvent_t event) {
   return (u32)((uintptr_t)event >> 4);
 }
 static inline void record_sync_device(struct tscope_thread *thread, u64 start, cudaError_t result) {
+  u64 dur = elapsed(thread, start);
   note_failure(thread, "waiting for the device", result);
-  DETAIL(SYNC, sync, start, elapsed(thread, start), TSCOPE_SYNC_DEVICE, .object = 0);
+  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
+  DETAIL(SYNC, sync, start, dur, TSCOPE_SYNC_DEVICE, .object = 0);
 }
 static inline void record_sync_stream(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       enum tscope_default_stream default_stream,
@@ -243,12 +250,15 @@ static inline void record_sync_stream(struct tscope_thread *thread, u64 start, c
   u64 dur = elapsed(thread, start);
   u16 index =
       result == cudaSuccess ? stream_index(thread, default_stream, stream) : TSCOPE_NO_STREAM;
+  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
   DETAIL(SYNC, sync, start, dur, TSCOPE_SYNC_STREAM, .object = index);
 }
 static inline void record_sync_event(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      cudaEvent_t event) {
+  u64 dur = elapsed(thread, start);
   note_failure(thread, "waiting for an event", result);
-  DETAIL(SYNC, sync, start, elapsed(thread, start), TSCOPE_SYNC_EVENT, .object = event_bits(event));
+  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
+  DETAIL(SYNC, sync, start, dur, TSCOPE_SYNC_EVENT, .object = event_bits(event));
 }
 
 /* event_record, event_wait: the edges between streams. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "callsites/call_sites.h"
 #include "cuda/graphs/cuda_graphs.h"
 #include "nccl/nccl_record.h"
 #include "nccl/profiler_calls.h"
@@ -170,6 +171,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   }
   if (TSCOPE_UNLIKELY(nccl->n_held))
     nccl_held_end(nccl, record.comm, false);
+  call_site(thread, &thread->spine, call.span.start, CALL_SITE_ALWAYS);
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                    sizeof record);
   if (TSCOPE_UNLIKELY(__atomic_load_n(&profiler_attached, __ATOMIC_RELAXED)) && communicator &&
@@ -213,6 +215,7 @@ static void open_group_span(struct tscope_thread *thread, struct nccl_span *span
   if (nccl->depth != 1 || (!nccl->calls && !nccl->n_births))
     return;
   struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
+  call_site(thread, &thread->spine, span->start, CALL_SITE_ALWAYS);
   span->dur = tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof record);
 }
 

@@ -94,7 +94,7 @@ struct tscope_thread {
   struct {
     u32 chunk, bytes;
   } touched[4];    /* what the helper last saw of those */
-  void *family[8]; /* per-family memory, made at thread set-up; see families.h */
+  void *family[12]; /* per-family memory, made at thread set-up; see families.h */
   struct tscope_stack stack;
   struct tscope_thread *before; /* the one set up before it, whose seat stays */
 } __attribute__((aligned(64)));

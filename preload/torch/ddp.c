@@ -6,6 +6,7 @@
  * it does nothing but wait for that bucket's collective. Buckets come in the order they were
  * queued.
  */
+#include "callsites/call_sites.h"
 #include "torch/torch_family.h"
 
 /* Between two waits the thread computes, or it sleeps in something that nobody hooks: its CPU clock
@@ -27,6 +28,7 @@ void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u3
   scope->thread = thread;
   scope->start = tscope_ticks();
   record_cpu_time(thread, scope->start);
+  call_site(thread, &thread->spine, scope->start, CALL_SITE_ALWAYS);
   scope->dur =
       tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof record);
 }

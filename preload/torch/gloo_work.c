@@ -4,6 +4,7 @@
  * a worker thread of the group runs it; someone waits for it, or for its future. One table finds
  * the collective again by the work's address on all three.
  */
+#include "callsites/call_sites.h"
 #include "torch/gloo_comm.h"
 #include "torch/torch_family.h"
 #include "torch/torch_record.h"
@@ -140,6 +141,7 @@ static void record_enqueue(struct tscope_thread *thread, struct torch_scope *sco
   }
   remember(work, record.comm, record.seq);
   spanning->thread = thread;
+  call_site(thread, &thread->spine, spanning->start, CALL_SITE_ALWAYS);
   spanning->dur = tscope_span_open(thread, spanning->start, TSCOPE_REC_COLLECTIVE, (u16)op_of(type),
                                    &record, sizeof record);
   struct torch_scope *bucket = torch_scope_find(SCOPE_BUCKET);
@@ -183,6 +185,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
     scope->comm = comm->number;
     scope->result = result;
     scope->start = tscope_ticks();
+    call_site(thread, &thread->spine, scope->start, CALL_SITE_ALWAYS);
     scope->dur = tscope_span_open(thread, scope->start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                   sizeof record);
   }

@@ -9,6 +9,7 @@
  */
 #include "torch/tensor_memory.h"
 
+#include "callsites/call_sites.h"
 #include "torch/torch_family.h"
 
 #define DEVICES 32u /* a power of two; devices that one process has tensors on */
@@ -106,12 +107,20 @@ static void leave(struct torch_scope *scope) {
     tscope_leave(thread);
 }
 
+static void note_site(struct tscope_thread *thread, u64 now, i64 bytes) {
+  const i64 large = 1 << 20;
+  if (bytes > 0)
+    call_site(thread, &thread->detail, now, bytes < large ? CALL_SITE_SAMPLED : CALL_SITE_LARGE);
+}
+
 void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes) {
   struct tscope_thread *thread = enter(scope);
   if (!thread)
     return;
-  struct tscope_tensor_record *record = tscope_reserve(thread, &thread->detail, tscope_ticks(),
-                                                       TSCOPE_REC_TENSOR, device, sizeof *record);
+  u64 now = tscope_ticks();
+  note_site(thread, now, bytes);
+  struct tscope_tensor_record *record =
+      tscope_reserve(thread, &thread->detail, now, TSCOPE_REC_TENSOR, device, sizeof *record);
   if (!record)
     return;
   record->bytes = bytes;
@@ -129,8 +138,10 @@ void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *addr
   if (!thread)
     return;
   count(device, bytes, allocated, reserved);
+  u64 now = tscope_ticks();
+  note_site(thread, now, bytes);
   struct tscope_tensor_totals_record *record = tscope_reserve(
-      thread, &thread->detail, tscope_ticks(), TSCOPE_REC_TENSOR_TOTALS, device, sizeof *record);
+      thread, &thread->detail, now, TSCOPE_REC_TENSOR_TOTALS, device, sizeof *record);
   if (!record)
     return;
   record->bytes = bytes;
@@ -157,7 +168,9 @@ void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 
       .device_total = UINT64_MAX,
       .device = device,
   };
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
+  u64 now = tscope_ticks();
+  call_site(thread, &thread->spine, now, CALL_SITE_ALWAYS);
+  tscope_spine(thread, now, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
                sizeof record);
 }
 

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "callsites/call_sites.h"
 #include "gpu/gpu_steps.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
@@ -33,6 +34,7 @@ void backward_begin(struct torch_scope *scope) {
   torch_ready(thread);
   scope->thread = thread;
   scope->start = tscope_ticks();
+  call_site_backward_begins(thread, scope->start);
   scope->dur = phase_open(thread, scope->start, TSCOPE_PHASE_BACKWARD, torch_family.backward);
   torch_thread_of(thread)->forward.dur = NULL;
   tscope_leave(thread);
@@ -87,6 +89,8 @@ static void range_open(struct tscope_thread *thread, const void *range, u32 phas
     return;
   struct torch_range open = {.range = range, .start = tscope_ticks(), .phase = (u8)phase};
   open.ends_forward = !phase;
+  if (phase)
+    call_site(thread, &thread->spine, open.start, CALL_SITE_ALWAYS);
   if (phase)
     open.dur = phase_open(thread, open.start, phase, tscope_string(thread, name));
   mine->ranges[mine->n_ranges++] = open;

@@ -8,6 +8,7 @@
 #ifndef TSCOPE_TORCH_SCOPE_H
 #define TSCOPE_TORCH_SCOPE_H
 
+#include "callsites/call_sites.h"
 #include "record/hook.h"
 
 enum torch_scope_kind {
@@ -48,6 +49,10 @@ static inline void torch_scope_push(struct torch_scope *scope, enum torch_scope_
 static inline void torch_scope_close(struct torch_scope *scope) {
   if (scope->dur && tscope_live->on)
     tscope_span_close(scope->thread, scope->dur, scope->start);
+  if (scope->kind == SCOPE_BACKWARD && scope->thread) {
+    call_site_backward_ends();
+    scope->thread = NULL;
+  }
   scope->dur = NULL;
 }
 

@@ -258,6 +258,21 @@ def tscope_exceptions():
 
 
 @setting
+def tscope_lines():
+    """Two calls from Python that carry their line: none where it is off."""
+    program = """
+cudart = ctypes.CDLL("libcudart.so.13")
+cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1024))
+cudart.cudaDeviceSynchronize()
+"""
+    folder = os.path.join(BUILD, "tests", "standins", "lib")
+    for value, sites in {"sampled": 2, "collectives": 2, "off": 0}.items():
+        made = python(program, TSCOPE_LINES=value, LD_LIBRARY_PATH=folder)
+        expect(count(made, "CallSiteRing") == sites and count(made, "Sync") == 1, value)
+        expect((count(made, "Frame") > 0) == (sites > 0), value)
+
+
+@setting
 def tscope_command():
     for value in ("on", "off"):
         trace, = train(TSCOPE_COMMAND=value)[1]

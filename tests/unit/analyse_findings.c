@@ -414,6 +414,24 @@ static void launch_bound(void **state) {
   assert_false(fires_on(rule_launch_bound, &r));
 }
 
+static void host_sync(void **state) {
+  (void)state;
+  struct line_result line = {.place = "train.py:88",
+                             .file = "/job/train.py",
+                             .function = "main",
+                             .line = 88,
+                             .waits = 1,
+                             .wait_ms = 4,
+                             .idle_ms = 6,
+                             .without_ms = NAN};
+  struct results r = {.step_mean_ms = 100, .lines = {.at = &line, .n = 1, .sites = 10}};
+  assert_true(fires_on(rule_host_sync, &r));
+  line.idle_ms = 4; /* the GPU has enough to do: the wait costs little */
+  assert_false(fires_on(rule_host_sync, &r));
+  line.idle_ms = NAN; /* what the GPU did is not known */
+  assert_false(fires_on(rule_host_sync, &r));
+}
+
 static void fills(void **state) {
   (void)state;
   struct kernel_category_result categories[] = {
@@ -572,6 +590,7 @@ int main(void) {
                                      cmocka_unit_test(precision),
                                      cmocka_unit_test(recoverable),
                                      cmocka_unit_test(launch_bound),
+                                     cmocka_unit_test(host_sync),
                                      cmocka_unit_test(fills),
                                      cmocka_unit_test(dtype_conversion),
                                      cmocka_unit_test(drift),

@@ -32,6 +32,7 @@ struct node {
   u32 key;        /* what work it is, alike on all ranks */
   u32 label;      /* its name: see path_labels.h */
   u32 launch;     /* node that launched it, INDEX_NONE */
+  u32 line;       /* NODE_BLOCKED: line_key() of where the program waits; 0 if not known */
   u32 arrival;   /* NODE_COLLECTIVE: one of its calls, in model.arrivals; INDEX_NONE if not known */
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node's begin */
@@ -115,8 +116,10 @@ struct path_segment {
 struct edit {
   i64 rank; /* brought to the median of its peers */
   bool free_communication, free_launches, free_input;
+  u32 free_line; /* line_key() at which the host does not wait; 0 for none */
+  u32 line;      /* index into results.lines.at */
 };
-#define MAX_EDITS 8
+#define MAX_EDITS 12
 
 /* Steps in a row. */
 struct sample {

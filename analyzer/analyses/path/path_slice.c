@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_slice.h"
 #include "analyses/questions.h"
@@ -144,6 +145,7 @@ static u32 take_host_span(struct cutter *c, struct lane_state *lane, const struc
                          .key = key_of(c, span),
                          .label = label_of(c, span),
                          .phase = ends_input_pause(c, span) ? TSCOPE_PHASE_DATA : top_phase(lane),
+                         .line = line_of_span(c->t, span),
                          .launch = INDEX_NONE,
                          .arrival = INDEX_NONE});
   lane->covered = end;

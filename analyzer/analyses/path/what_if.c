@@ -235,13 +235,18 @@ static i64 edited_gap(const struct replay *r, const struct edit *edit, u32 n) {
   return scaled(gap_before(r->g, n), scale(r, edit, node->phase, node->rank));
 }
 
+/* A wait of the host that the edit takes away. */
+static bool is_free(const struct edit *edit, const struct node *node) {
+  return edit->free_line && node->line == edit->free_line;
+}
+
 static i64 edited_duration(const struct replay *r, const struct edit *edit, u32 n) {
   const struct node *node = &r->g->nodes[n];
   bool host = node->kind == NODE_HOST || node->kind == NODE_LAUNCH;
   bool input = node->kind == NODE_HOST && node->phase == TSCOPE_PHASE_DATA;
   if ((edit->free_input && input) ||
       (edit->free_launches && host && !input && r->g->slices[node->rank].on_gpu) ||
-      (edit->free_communication && node->kind == NODE_COLLECTIVE))
+      (edit->free_communication && node->kind == NODE_COLLECTIVE) || is_free(edit, node))
     return 0;
   if (node->kind == NODE_BLOCKED || node->kind == NODE_COLLECTIVE)
     return node->end - node->start;
@@ -307,9 +312,11 @@ static void replay_start(struct replay *r, const struct edit *edit, u32 n) {
     r->end[n] = r->start[n] + edited_duration(r, edit, n);
 }
 
-static i64 blocked_end(const struct replay *r, u32 n) {
+static i64 blocked_end(const struct replay *r, const struct edit *edit, u32 n) {
   const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
+  if (is_free(edit, node))
+    return r->start[n];
   i64 was = INT64_MIN, now = INT64_MIN;
   for (u32 i = node->first_dep; i < node[1].first_dep; i++) {
     u32 from = g->deps[i];
@@ -381,8 +388,8 @@ static i64 replay(struct replay *r, const struct edit *edit) {
       r->met[event - 2 * g->n] = last;
     } else if (event >= g->n) {
       u32 n = event - g->n;
-      r->end[n] =
-          g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(r, edit, n) : blocked_end(r, n);
+      r->end[n] = g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(r, edit, n)
+                                                      : blocked_end(r, edit, n);
     } else {
       replay_start(r, edit, event);
     }

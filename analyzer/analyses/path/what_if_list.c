@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <math.h>
 
+#include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/questions.h"
 #include "analyses/thresholds.h"
 
 #define MAX_RANK_EDITS 3u
+#define MAX_LINE_EDITS 3u
 
 /* The rank that costs its peers most and has no edit yet, INDEX_NONE if none does. */
 static u32 costliest_rank(const struct analysis *a, bool stragglers_only) {
@@ -27,6 +29,29 @@ static u32 costliest_rank(const struct analysis *a, bool stragglers_only) {
     most = r->ranks[i].imposed_wait_ms;
   }
   return worst;
+}
+
+/* The lines at which the host waits longest for the GPU. */
+static void choose_lines(struct analysis *a) {
+  const struct lines_result *lines = &a->results->lines;
+  struct graph *graph = a->graph;
+  for (u32 chosen = 0; chosen < MAX_LINE_EDITS && graph->n_edits < MAX_EDITS; chosen++) {
+    u32 best = INDEX_NONE;
+    for (u32 i = 0; i < lines->n; i++) {
+      bool taken = false;
+      for (u32 k = 0; k < graph->n_edits; k++)
+        taken |= graph->edits[k].free_line && graph->edits[k].line == i;
+      if (!taken && lines->at[i].idle_ms > 0 &&
+          (best == INDEX_NONE || lines->at[i].idle_ms > lines->at[best].idle_ms))
+        best = i;
+    }
+    if (best == INDEX_NONE)
+      return;
+    graph->edits[graph->n_edits++] =
+        (struct edit){.rank = NO_RANK,
+                      .free_line = line_key(lines->at[best].file, (u32)lines->at[best].line),
+                      .line = best};
+  }
 }
 
 int what_if_choose(struct analysis *a) {
@@ -50,6 +75,7 @@ int what_if_choose(struct analysis *a) {
     graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_launches = true};
   if (any_phases)
     graph->edits[graph->n_edits++] = (struct edit){.rank = NO_RANK, .free_input = true};
+  choose_lines(a);
   return 0;
 }
 
@@ -58,6 +84,7 @@ static enum what_if_kind kind_of(const struct edit *edit) {
          : edit->rank == EVERY_RANK ? WHAT_IF_EVERY_RANK
          : edit->free_communication ? WHAT_IF_COMMUNICATION
          : edit->free_launches      ? WHAT_IF_LAUNCHES
+         : edit->free_line          ? WHAT_IF_LINE
                                     : WHAT_IF_INPUT;
 }
 
@@ -71,6 +98,8 @@ static char *describe(struct analysis *a, const struct edit *edit) {
     return arena_text(a->arena, "communication takes no time");
   case WHAT_IF_LAUNCHES:
     return arena_text(a->arena, "no launch gaps");
+  case WHAT_IF_LINE:
+    return arena_printf(a->arena, "no wait at %s", a->results->lines.at[edit->line].place);
   default:
     return arena_text(a->arena, "input always ready");
   }
@@ -138,6 +167,8 @@ int what_if_report(struct analysis *a) {
     what_if->rank = -1;
     if (graph->edits[e].rank >= 0)
       what_if->rank = a->model->ranks[graph->edits[e].rank].rank;
+    if (graph->edits[e].free_line && !r->what_if_reason)
+      r->lines.at[graph->edits[e].line].without_ms = what_if->step_ms;
     if (!what_if->change)
       return -ENOMEM;
   }

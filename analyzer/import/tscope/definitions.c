@@ -27,6 +27,9 @@ struct collector {
   VECTOR(struct graph_child) graph_children;
   VECTOR(struct captured_product) captured_products;
   VECTOR(u32) captured_kernels;
+  VECTOR(struct frame_definition) frames;
+  VECTOR(struct stack_definition) stacks;
+  VECTOR(u64) stack_frames;
   u32 gpu_clock_reason;
   u64 error_ticks;
   u32 damaged, cut, missing;
@@ -107,6 +110,20 @@ static bool take_captured_product(struct collector *into, const struct tscope_re
   return VECTOR_PUSH(&into->captured_products, product);
 }
 
+static bool take_stack(struct collector *into, const struct tscope_record *record) {
+  const struct tscope_stack_record *stack = (const void *)record;
+  const u8 *ids = (const u8 *)(stack + 1);
+  u32 room = (u32)(8u * record->words - sizeof *stack) / (u32)sizeof(u64);
+  struct stack_definition definition = {stack->stack, into->stack_frames.n, 0, stack->cut != 0};
+  for (u32 i = 0; i < stack->frames && i < room; i++, definition.n++) {
+    u64 id;
+    memcpy(&id, ids + i * sizeof id, sizeof id);
+    if (!VECTOR_PUSH(&into->stack_frames, id))
+      return false;
+  }
+  return VECTOR_PUSH(&into->stacks, definition);
+}
+
 static void take_running_totals(struct collector *into, const struct tscope_record *record) {
   struct definitions *out = into->out;
   if (record->type == TSCOPE_REC_LOSS && record->tag < TSCOPE_LOSS_REASONS) {
@@ -159,6 +176,14 @@ static bool take(struct collector *into, const struct tscope_record *record) {
   }
   case TSCOPE_REC_GRAPH_PRODUCT:
     return take_captured_product(into, record);
+  case TSCOPE_REC_FRAME: {
+    const struct tscope_frame_record *frame = (const void *)record;
+    struct frame_definition definition = {frame->frame, frame->file, frame->function, frame->line,
+                                          frame->first_line};
+    return VECTOR_PUSH(&into->frames, definition);
+  }
+  case TSCOPE_REC_STACK:
+    return take_stack(into, record);
   default:
     take_running_totals(into, record);
     return true;
@@ -276,6 +301,22 @@ static const char *damage_of(const struct collector *into, const struct trace_fi
   return NULL;
 }
 
+static int by_id(const void *left, const void *right) {
+  u64 a = *(const u64 *)left, b = *(const u64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+static int settle_stacks(struct collector *into) {
+  struct definitions *out = into->out;
+  if (!SETTLE(into, &out->text, &into->frames, frames, n_frames) ||
+      !SETTLE(into, &out->text, &into->stacks, stacks, n_stacks) ||
+      !SETTLE(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames))
+    return -ENOMEM;
+  qsort(out->frames, out->n_frames, sizeof *out->frames, by_id);
+  qsort(out->stacks, out->n_stacks, sizeof *out->stacks, by_id);
+  return 0;
+}
+
 static int settle(struct collector *into, const struct trace_file *file) {
   struct definitions *out = into->out;
   if (!SETTLE(into, &out->text, &into->strings, strings, n_strings) ||
@@ -301,6 +342,8 @@ static int settle(struct collector *into, const struct trace_file *file) {
   int result = settle_infos(into);
   if (result == 0)
     result = settle_graphs(into);
+  if (result == 0)
+    result = settle_stacks(into);
   if (result == 0)
     result =
         tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
@@ -330,6 +373,9 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   free(into.graph_children.at);
   free(into.captured_products.at);
   free(into.captured_kernels.at);
+  free(into.frames.at);
+  free(into.stacks.at);
+  free(into.stack_frames.at);
   return result;
 }
 
@@ -350,6 +396,10 @@ void definitions_forget_text(struct definitions *definitions) {
   definitions->graph_children = NULL;
   definitions->captured_products = NULL;
   definitions->captured_kernels = NULL;
+  definitions->frames = NULL;
+  definitions->stacks = NULL;
+  definitions->stack_frames = NULL;
+  definitions->n_frames = definitions->n_stacks = definitions->n_stack_frames = 0;
   definitions->n_strings = definitions->n_shapes = 0;
   definitions->n_graphs = definitions->n_graph_children = 0;
   definitions->n_captured_products = definitions->n_captured_kernels = 0;

@@ -44,19 +44,35 @@ struct captured_product {
   u32 first_kernel, n_kernels; /* in definitions.captured_kernels */
 };
 
+/* A place in the program, and frames that were open at once; known by their hashes. */
+struct frame_definition {
+  u64 id;
+  u32 file, function; /* string numbers */
+  u32 line, first_line;
+};
+struct stack_definition {
+  u64 id;
+  u32 first, n; /* in definitions.stack_frames */
+  bool cut;
+};
+
 struct definitions {
-  struct arena text;    /* holds the next six, which are many: see definitions_forget_text() */
+  struct arena text;    /* holds the next nine, which are many: see definitions_forget_text() */
   const char **strings; /* [n_strings], NULL where not announced */
   struct shape_definition *shapes;            /* [n_shapes] */
   struct graph_definition *graphs;            /* sorted by graph */
   struct graph_child *graph_children;         /* sorted by the graph that they are in */
   struct captured_product *captured_products; /* sorted by captured graph, then as read */
   u32 *captured_kernels;                      /* SHAPE numbers */
+  struct frame_definition *frames;            /* sorted by id */
+  struct stack_definition *stacks;            /* likewise */
+  u64 *stack_frames;                          /* ids */
   struct stream_definition *streams;
   struct comm_definition *comms;
   struct thread_definition *threads;
   u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
   u32 n_graphs, n_graph_children, n_captured_products, n_captured_kernels;
+  u32 n_frames, n_stacks, n_stack_frames;
   const char *info[32]; /* by enum tscope_info */
   u8 gpu_clock;         /* enum tscope_gpu_clock of the last GPU_CLOCK record */
   const char *gpu_clock_reason;

@@ -201,6 +201,12 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     return take_phase(reading, record, time);
   case TSCOPE_REC_SCALAR:
     return take_scalar(reading, record, time);
+  case TSCOPE_REC_CALL_SITE: {
+    i64 start = chunk_ns(&reading->clock, time);
+    u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
+    struct spine_site site = {start, start, stack, reading->thread, record->tag};
+    return VECTOR_PUSH(&spine->sites, site);
+  }
   case TSCOPE_REC_GPU_CLOCK:
     return take_gpu_clock(reading, record, time);
   case TSCOPE_REC_GPU_ANCHOR: {
@@ -363,6 +369,7 @@ static void sort_lists(struct spine *spine) {
   SORT_BY_TIME(&spine->waits);
   SORT_BY_TIME(&spine->cpu_times);
   SORT_BY_TIME(&spine->phases);
+  SORT_BY_TIME(&spine->sites);
   SORT_BY_TIME(&spine->marks);
   SORT_BY_TIME(&spine->step_ranges);
   SORT_BY_TIME(&spine->scalars);

@@ -331,6 +331,37 @@ static const struct json_field named_range_fields[] = {
     END,
 };
 
+static const struct json_field line_fields[] = {
+    TEXT(line_result, "place", place, "file and line, short"),
+    TEXT(line_result, "file", file, "as the program says it"),
+    TEXT(line_result, "function", function, "qualified"),
+    NUMBER(line_result, "line", line, "integer", "in that file"),
+    NUMBER(line_result, "waits", waits, "number",
+           "of the host for the GPU or a collective, per step, mean over ranks, like what follows"),
+    NUMBER(line_result, "wait_ms", wait_ms, "ms", "in those"),
+    NUMBER(line_result, "idle_ms", idle_ms, "ms",
+           "after them, in which the GPU had nothing to do until it was given work"),
+    NUMBER(line_result, "without_ms", without_ms, "ms", "a step, did the host not wait there"),
+    NUMBER(line_result, "input_ms", input_ms, "ms", "in the data phase"),
+    NUMBER(line_result, "collectives", collectives, "number", "calls, and groups of them"),
+    NUMBER(line_result, "comm_ms", comm_ms, "ms", "that they ran"),
+    NUMBER(line_result, "exposed_ms", exposed_ms, "ms", "of which nothing was computed meanwhile"),
+    NUMBER(line_result, "launches", launches, "number", "of work on the GPU, from samples"),
+    NUMBER(line_result, "gpu_ms", gpu_ms, "ms", "that it ran, likewise"),
+    NUMBER(line_result, "samples", samples, "integer", "launches that these rest on, in all"),
+    NUMBER(line_result, "backward", backward, "fraction",
+           "of its calls that autograd made on threads without Python"),
+    END,
+};
+
+static const struct json_field lines_fields[] = {
+    LIST("lines", lines.at, lines.n, line_result, line_fields, "most time first, 100 at most"),
+    NUMBER(results, "known", lines.known, "integer", "how many there are"),
+    NUMBER(results, "call_sites", lines.sites, "integer", "calls in the trace that say their line"),
+    TEXT(results, "reason", lines.reason, "why there are none; null where there are, or no Python"),
+    END,
+};
+
 static const struct json_field category_value[] = {
     NUMBER(share, "", ms, "ms", "on the path in that category, per step"),
     END,
@@ -486,6 +517,7 @@ const struct json_field json_report_fields[] = {
          "by communicator, operation and size"),
     LIST("ranges", named_ranges, n_named_ranges, named_range_result, named_range_fields,
          "that the program named through NVTX, most time first, 100 at most"),
+    OBJECT("lines", lines_fields, "of the program: what each costs"),
     OBJECT("critical_path", path_fields, "what the step's wall time is made of, across ranks"),
     OBJECT("gpu_timeline", json_gpu_timeline_fields,
            "what the GPUs did, over the whole input, mean over ranks"),

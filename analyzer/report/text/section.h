@@ -33,6 +33,7 @@ struct section {
   S(steps)                                                                                         \
   S(phases)                                                                                        \
   S(ranges)                                                                                        \
+  S(lines)                                                                                         \
   S(distributed)                                                                                   \
   S(overlap)                                                                                       \
   S(collectives)                                                                                   \

@@ -6,6 +6,7 @@
 #ifndef TSCOPE_GRAPH_RECORD_H
 #define TSCOPE_GRAPH_RECORD_H
 
+#include "callsites/call_sites.h"
 #include "cuda/graphs/cuda_graphs.h"
 #include "cuda/ring_record.h"
 #include "gpu/gpu_clock.h"
@@ -141,6 +142,7 @@ static inline void graph_launch_end(struct tscope_thread *thread,
   if (result != cudaSuccess || call->capture)
     return;
   u16 stream = stream_index(thread, call->default_stream, call->stream);
+  call_site(thread, &thread->detail, call->start, CALL_SITE_ALWAYS);
   DETAIL(GRAPH_LAUNCH, graph_launch, call->start, dur, stream, .graph = call->graph);
 }
 

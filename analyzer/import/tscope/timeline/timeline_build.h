@@ -8,6 +8,7 @@
 #include "import/tscope/graph_replays.h"
 #include "import/tscope/timeline/timeline_products.h"
 #include "model/building.h"
+#include "model/call_sites.h"
 
 /* What kind of work a span is, to pair launches with what ran. */
 enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
@@ -62,6 +63,7 @@ struct timeline_build {
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
   VECTOR(struct arithmetic) arithmetic;
+  VECTOR(struct call_site) sites;
   struct products_build products_build;
   struct products *products;           /* the timeline's, once decoded */
   VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
@@ -94,6 +96,14 @@ int timeline_link_events(struct timeline_build *build);
 /* Further edges from what the GPU clock source tells, which sees waits of libraries that carry
  * their own CUDA runtime too. Before the edges are sorted. */
 int timeline_link_gpu_waits(struct timeline_build *build);
+
+/* A call site as recorded; left out where its stack is not in the trace. False when out of memory.
+ */
+bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane);
+
+/* Call sites to the spans of the calls; `*out` is NULL where there are none. 0, or -ENOMEM. */
+int timeline_link_sites(struct timeline_build *build, struct arena *arena,
+                        const struct call_sites **out);
 
 /* Names beyond the file's own strings: operations, phases, kinds of sync. */
 enum timeline_vocabulary {

@@ -239,6 +239,18 @@ static int decode_waits_and_phases(struct timeline_build *build) {
   return 0;
 }
 
+static int decode_sites(struct timeline_build *build) {
+  const struct spine *spine = build->spine;
+  for (u32 i = 0; i < spine->sites.n; i++) {
+    const struct spine_site *site = &spine->sites.at[i];
+    u16 lane;
+    if (!thread_lane(build, site->thread, false, &lane) ||
+        !timeline_site(build, site->stack, site->tag, site->start, lane))
+      return -ENOMEM;
+  }
+  return 0;
+}
+
 /* A blocking copy or fill is a launch and then a wait for what it launched. */
 static bool add_launch(struct decoding *decoding, struct span *span, struct span_facts *facts,
                        bool blocking) {
@@ -448,6 +460,10 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
     return decode_gpu_wait(decoding, record, start, time);
   case TSCOPE_REC_GPU_EVENT:
     return decode_gpu_event(decoding, record);
+  case TSCOPE_REC_CALL_SITE_RING:
+    return timeline_site(decoding->build,
+                         ((const struct tscope_call_site_ring_record *)(const void *)record)->stack,
+                         record->tag, start, decoding->host_lane);
   case TSCOPE_REC_EVENT_RECORD:
   case TSCOPE_REC_EVENT_WAIT: {
     const struct tscope_event_record_record *use = (const void *)record;
@@ -517,6 +533,8 @@ int timeline_decode(struct timeline_build *build) {
     result = decode_runs(build) ? decode_calls(build) : -ENOMEM;
   if (result == 0)
     result = decode_waits_and_phases(build);
+  if (result == 0)
+    result = decode_sites(build);
   if (result == 0)
     result = timeline_products_begin(build);
   if (result == 0)

@@ -125,6 +125,7 @@ static void discard(struct timeline_build *build) {
   free(build->lane_of_stream.at);
   free(build->edges.at);
   free(build->lanes.at);
+  free(build->sites.at);
   free(build->arithmetic.at);
   products_build_release(&build->products_build);
   definitions_forget_text(&build->definitions);
@@ -153,6 +154,8 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
       made.graph_launches_open += spine_graph_is_open(build->spine, build->facts.at[i].what);
     }
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
+  if (result == 0)
+    result = timeline_link_sites(build, &build->arena, &made.call_sites);
   made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof *made.bytes);
   if (!made.bytes)
     result = -ENOMEM;
@@ -167,6 +170,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   free(build->gpu_waits.at);
   free(build->replays.at);
   free(build->lane_of_stream.at);
+  free(build->sites.at);
   products_build_release(&build->products_build);
   *timeline = made;
   return 0;

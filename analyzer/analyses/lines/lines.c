@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time by the line of the program that it comes from: where the host waits and the GPU runs dry
+ * after it, what is launched, what communication is not hidden. A call belongs to the innermost
+ * frame of the user's own code. A sampled call counts as often as it stands for.
+ */
+#include "analyses/lines/lines.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intervals.h"
+#include "model/call_sites.h"
+
+struct line_sum {
+  const char *file, *function;
+  u32 line;
+  u64 waits, collectives, samples, calls, of_backward;
+  i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
+  double launches, gpu_ns;
+};
+
+/* Of one rank, in an arena of its own; ranks are looked at in parallel. */
+struct line_sums {
+  struct arena arena;
+  struct line_sum *at;
+  u32 n;
+  u64 sites;
+};
+
+struct counting {
+  struct analysis *a;
+  const struct timeline *t;
+  const struct call_sites *sites;
+  struct line_sum *sums; /* [n_frames] */
+  u32 *line_of_stack;    /* [n_stacks] frame, INDEX_NONE */
+  struct intervals busy; /* the GPU, with whatever */
+};
+
+int lines_prepare(struct analysis *a) {
+  a->line_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->line_sums));
+  return a->line_sums ? 0 : -ENOMEM;
+}
+
+void lines_free(struct analysis *a) {
+  for (u32 r = 0; a->line_sums && r < a->model->n_ranks; r++)
+    arena_release(&a->line_sums[r].arena);
+  free(a->line_sums);
+}
+
+static bool is_looked_at(const struct analysis *a, u32 rank, i64 time) {
+  return a->whole_run || analysis_step_at(a, rank, time) >= (i32)a->first_step;
+}
+
+/* The sum of the line that a host span comes from; NULL if it is not known or not looked at. */
+static struct line_sum *sum_of(struct counting *c, u32 span, const struct call_site **site) {
+  u32 index = c->sites->of_span[span];
+  if (index == INDEX_NONE)
+    return NULL;
+  *site = &c->sites->sites[index];
+  u32 frame = c->line_of_stack[(*site)->stack];
+  if (frame == INDEX_NONE || !is_looked_at(c->a, c->t->rank, c->t->spans[span].start))
+    return NULL;
+  return &c->sums[frame];
+}
+
+/* From `time` on until the GPU has something to do again; 0 where it has, or never has again. */
+static i64 idle_after(const struct intervals *busy, i64 time) {
+  u32 low = 0, high = busy->n;
+  while (low < high) { /* the first that ends later */
+    u32 middle = low + (high - low) / 2;
+    if (busy->at[middle].end <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < busy->n && busy->at[low].start > time ? busy->at[low].start - time : 0;
+}
+
+static void take_host(struct counting *c, u32 i) {
+  const struct span *span = &c->t->spans[i];
+  const struct call_site *site;
+  struct line_sum *sum = sum_of(c, i, &site);
+  if (!sum)
+    return;
+  sum->calls++;
+  sum->of_backward += site->of_backward;
+  if (span->kind == SPAN_SYNC || span->kind == SPAN_COMM_WAIT) {
+    sum->waits += site->weight;
+    sum->wait_ns += (span->end - span->start) * site->weight;
+    if (span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute)
+      sum->idle_ns += idle_after(&c->busy, span->end) * site->weight;
+  } else if (span->kind == SPAN_COLL_CALL) {
+    sum->collectives += site->weight;
+  } else if (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_DATA) {
+    sum->input_ns += span->end - span->start;
+  } else if (span->kind == SPAN_LAUNCH) {
+    sum->launches += site->weight;
+    sum->samples++;
+  }
+}
+
+static void take_device(struct counting *c, u32 i, u32 *cursor) {
+  const struct span *span = &c->t->spans[i];
+  const struct call_site *site;
+  struct line_sum *sum = span->launch == INDEX_NONE ? NULL : sum_of(c, span->launch, &site);
+  i64 took = span->end - span->start;
+  if (span->kind == SPAN_COLLECTIVE) {
+    i64 hidden = intervals_covered(&c->t->compute, cursor, span->start, span->end);
+    if (sum) {
+      sum->comm_ns += took * site->weight;
+      sum->exposed_ns += (took - hidden) * site->weight;
+    }
+  } else if (sum) {
+    sum->gpu_ns += (double)took * site->weight;
+  }
+}
+
+static int unite_busy(struct counting *c, struct arena *arena) {
+  struct intervals some;
+  int error = intervals_union(arena, &c->t->compute, &c->t->comm, &some);
+  return error ? error : intervals_union(arena, &some, &c->t->copy, &c->busy);
+}
+
+/* The lines that something came from, their texts copied: the timeline will be gone. */
+static int keep(struct counting *c, struct line_sums *out) {
+  out->at = arena_array(&out->arena, c->sites->n_frames + 1u, sizeof(*out->at));
+  if (!out->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < c->sites->n_frames; i++) {
+    if (!c->sums[i].calls)
+      continue;
+    const struct call_frame *frame = &c->sites->frames[i];
+    struct line_sum *sum = &out->at[out->n++];
+    *sum = c->sums[i];
+    sum->file = arena_text(&out->arena, frame->file);
+    sum->function = arena_text(&out->arena, frame->function ? frame->function : "");
+    sum->line = frame->line;
+    if (!sum->file || !sum->function)
+      return -ENOMEM;
+  }
+  return 0;
+}
+
+int lines_rank(struct analysis *a, const struct timeline *timeline) {
+  const struct call_sites *sites = timeline->call_sites;
+  if (!sites)
+    return 0;
+  struct arena scratch = {0};
+  struct counting c = {.a = a, .t = timeline, .sites = sites};
+  c.sums = arena_array(&scratch, sites->n_frames + 1u, sizeof(*c.sums));
+  c.line_of_stack = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.line_of_stack));
+  int error = c.sums && c.line_of_stack ? unite_busy(&c, &scratch) : -ENOMEM;
+  if (!error) {
+    u32 cursor = 0;
+    for (u32 i = 0; i < sites->n_stacks; i++)
+      c.line_of_stack[i] = call_stack_line(sites, &sites->stacks[i]);
+    for (u32 i = 0; i < timeline->n_spans; i++) {
+      if (SPAN_ON_DEVICE(timeline->spans[i].kind))
+        take_device(&c, i, &cursor);
+      else
+        take_host(&c, i);
+    }
+    a->line_sums[timeline->rank].sites = sites->n_sites;
+    error = keep(&c, &a->line_sums[timeline->rank]);
+  }
+  arena_release(&scratch);
+  return error;
+}
+
+u32 line_key(const char *file, u32 line) {
+  u32 hash = 2166136261u ^ line; /* FNV-1a */
+  for (; *file; file++)
+    hash = (hash ^ (u8)*file) * 16777619u;
+  return hash ? hash : 1;
+}
+
+u32 line_of_span(const struct timeline *timeline, const struct span *span) {
+  const struct call_sites *sites = timeline->call_sites;
+  if (!sites || span->kind != SPAN_SYNC)
+    return 0;
+  u32 site = sites->of_span[span - timeline->spans];
+  u32 frame = site == INDEX_NONE ? INDEX_NONE
+                                 : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
+  return frame == INDEX_NONE ? 0 : line_key(sites->frames[frame].file, sites->frames[frame].line);
+}
+
+static int by_line(const void *left, const void *right) {
+  const struct line_sum *a = left, *b = right;
+  int order = strcmp(a->file, b->file);
+  if (!order)
+    order = a->line < b->line ? -1 : a->line > b->line;
+  return order ? order : strcmp(a->function, b->function);
+}
+
+static double cost_of(const struct line_sum *sum) {
+  return (double)(sum->wait_ns + sum->idle_ns + sum->input_ns + sum->exposed_ns) + sum->gpu_ns;
+}
+
+static int by_cost(const void *left, const void *right) {
+  double a = cost_of(left), b = cost_of(right);
+  return a < b ? 1 : a > b ? -1 : by_line(left, right);
+}
+
+static u32 add_up(struct line_sum *all, u32 n) {
+  u32 lines = 0;
+  qsort(all, n, sizeof(*all), by_line);
+  for (u32 i = 0; i < n; i++) {
+    if (lines == 0 || by_line(&all[lines - 1], &all[i]) != 0) {
+      all[lines++] = all[i];
+      continue;
+    }
+    struct line_sum *sum = &all[lines - 1], *more = &all[i];
+    sum->waits += more->waits;
+    sum->collectives += more->collectives;
+    sum->samples += more->samples;
+    sum->calls += more->calls;
+    sum->of_backward += more->of_backward;
+    sum->wait_ns += more->wait_ns;
+    sum->idle_ns += more->idle_ns;
+    sum->input_ns += more->input_ns;
+    sum->comm_ns += more->comm_ns;
+    sum->exposed_ns += more->exposed_ns;
+    sum->launches += more->launches;
+    sum->gpu_ns += more->gpu_ns;
+  }
+  qsort(all, lines, sizeof(*all), by_cost);
+  return lines;
+}
+
+/* Steps of ranks that have call sites: what sums are divided by. */
+static double rank_steps(const struct analysis *a) {
+  double sum = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    if (!a->line_sums[r].sites)
+      continue;
+    for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
+      sum += analysis_has_step(a, r, s);
+    sum += a->whole_run;
+  }
+  return sum;
+}
+
+/* A file by what tells it from others: from the folder that the job was started in, else its last
+ * two names. */
+static char *place_of(struct analysis *a, const struct line_sum *sum) {
+  const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
+  const char *file = sum->file, *slash = strrchr(file, '/');
+  size_t length = folder ? strlen(folder) : 0;
+  if (length && strncmp(file, folder, length) == 0 && file[length] == '/')
+    file += length + 1;
+  else if (slash && slash > file)
+    for (file = slash; file > sum->file && file[-1] != '/';)
+      file--;
+  return arena_printf(a->arena, "%s:%u", file, sum->line);
+}
+
+static int list(struct analysis *a, const struct line_sum *all, u32 n) {
+  struct lines_result *lines = &a->results->lines;
+  double steps = rank_steps(a);
+  bool on_gpu = false, busy_known = false;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    on_gpu |= a->ranks[r].on_gpu;
+    busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
+  }
+  lines->at = arena_array(a->arena, n + 1u, sizeof(*lines->at));
+  if (!lines->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    const struct line_sum *sum = &all[i];
+    struct line_result *out = &lines->at[i];
+    *out = (struct line_result){
+        .place = place_of(a, sum),
+        .file = arena_text(a->arena, sum->file),
+        .function = arena_text(a->arena, sum->function),
+        .line = sum->line,
+        .waits = (double)sum->waits / steps,
+        .wait_ms = ns_to_ms(sum->wait_ns) / steps,
+        .idle_ms = busy_known ? ns_to_ms(sum->idle_ns) / steps : NAN,
+        .input_ms = ns_to_ms(sum->input_ns) / steps,
+        .collectives = (double)sum->collectives / steps,
+        .comm_ms = ns_to_ms(sum->comm_ns) / steps,
+        .exposed_ms = ns_to_ms(sum->exposed_ns) / steps,
+        .launches = on_gpu ? sum->launches / steps : NAN,
+        .gpu_ms = busy_known ? sum->gpu_ns / 1e6 / steps : NAN,
+        .samples = on_gpu ? (double)sum->samples : NAN,
+        .without_ms = NAN,
+        .backward = (double)sum->of_backward / (double)sum->calls,
+    };
+    if (!out->place || !out->file || !out->function)
+      return -ENOMEM;
+    lines->n++;
+  }
+  return 0;
+}
+
+/* What the trace says of why lines are not known: "lines=..." among its features. */
+static const char *find_reason(struct analysis *a) {
+  static const char key[] = "lines=";
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const char *text = a->model->ranks[r].info[TSCOPE_INFO_FEATURE];
+    for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+      if (strncmp(text, key, sizeof(key) - 1) == 0)
+        return arena_printf(a->arena, "%.*s", (int)strcspn(text + sizeof(key) - 1, "\n"),
+                            text + sizeof(key) - 1);
+  }
+  return NULL;
+}
+
+int lines_summarise(struct analysis *a) {
+  struct lines_result *lines = &a->results->lines;
+  u32 n = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    n += a->line_sums[r].n;
+    lines->sites += (double)a->line_sums[r].sites;
+  }
+  if (!lines->sites) {
+    lines->reason = find_reason(a);
+    return 0;
+  }
+  struct line_sum *all = malloc((n + 1u) * sizeof(*all));
+  if (!all)
+    return -ENOMEM;
+  n = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    for (u32 i = 0; i < a->line_sums[r].n; i++)
+      all[n++] = a->line_sums[r].at[i];
+  u32 known = add_up(all, n);
+  lines->known = known;
+  int error = list(a, all, known < LINES_LISTED ? known : LINES_LISTED);
+  free(all);
+  return error;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * lines.c: what each line of the program cost.
+ */
+#ifndef TSCOPE_LINES_H
+#define TSCOPE_LINES_H
+
+#include "analyses/analysis.h"
+
+/* Each 0, or negative errno. */
+int lines_prepare(struct analysis *a);
+int lines_rank(struct analysis *a, const struct timeline *timeline);
+int lines_summarise(struct analysis *a);
+void lines_free(struct analysis *a);
+
+/* Tells a line from others, the same on all ranks; never 0. */
+u32 line_key(const char *file, u32 line);
+
+/* line_key() of where the program waits in a span of a timeline; 0 if it does not or is not known.
+ */
+u32 line_of_span(const struct timeline *timeline, const struct span *span);
+
+#endif

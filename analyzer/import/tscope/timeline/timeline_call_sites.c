@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The call sites of a trace to the spans of the calls.
+ */
+#include "model/call_sites.h"
+
+#include <errno.h>
+
+#include "import/tscope/timeline/timeline_build.h"
+
+/* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
+#define FIND(list, n, hash)                                                                        \
+  ({                                                                                               \
+    u32 low_ = 0, high_ = (n);                                                                     \
+    while (low_ < high_) {                                                                         \
+      u32 middle_ = low_ + (high_ - low_) / 2;                                                     \
+      if ((list)[middle_].id < (hash))                                                             \
+        low_ = middle_ + 1;                                                                        \
+      else                                                                                         \
+        high_ = middle_;                                                                           \
+    }                                                                                              \
+    low_ < (n) && (list)[low_].id == (hash) ? low_ : INDEX_NONE;                                   \
+  })
+
+static int copy_frames(const struct timeline_build *build, struct arena *arena,
+                       struct call_sites *sites) {
+  const struct definitions *definitions = &build->definitions;
+  sites->n_frames = definitions->n_frames;
+  sites->frames = arena_array(arena, sites->n_frames + 1u, sizeof *sites->frames);
+  if (!sites->frames)
+    return -ENOMEM;
+  for (u32 i = 0; i < sites->n_frames; i++) {
+    const struct frame_definition *frame = &definitions->frames[i];
+    sites->frames[i] =
+        (struct call_frame){.file = definition_string(definitions, frame->file),
+                            .function = definition_string(definitions, frame->function),
+                            .line = frame->line,
+                            .first_line = frame->first_line};
+  }
+  return 0;
+}
+
+/* Frames that are not announced, as in a trace that was cut, are left out. */
+static int copy_stacks(const struct timeline_build *build, struct arena *arena,
+                       struct call_sites *sites) {
+  const struct definitions *definitions = &build->definitions;
+  u32 *frames = arena_array(arena, definitions->n_stack_frames + 1u, sizeof *frames);
+  sites->n_stacks = definitions->n_stacks;
+  sites->stacks = arena_array(arena, sites->n_stacks + 1u, sizeof *sites->stacks);
+  if (!frames || !sites->stacks)
+    return -ENOMEM;
+  for (u32 i = 0; i < sites->n_stacks; i++) {
+    const struct stack_definition *stack = &definitions->stacks[i];
+    u32 n = 0;
+    sites->stacks[i] = (struct call_stack){.frames = frames, .cut = stack->cut};
+    for (u32 k = 0; k < stack->n; k++) {
+      u64 hash = definitions->stack_frames[stack->first + k];
+      u32 frame = FIND(definitions->frames, definitions->n_frames, hash);
+      if (frame != INDEX_NONE)
+        frames[n++] = frame;
+    }
+    sites->stacks[i].n = n;
+    frames += n;
+  }
+  return 0;
+}
+
+bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane) {
+  const struct definitions *definitions = &build->definitions;
+  u32 index = FIND(definitions->stacks, definitions->n_stacks, stack);
+  struct call_site site = {.time = time,
+                           .stack = index,
+                           .weight = 1u << (tag & TSCOPE_CALL_SITE_WEIGHT),
+                           .lane = lane,
+                           .of_backward = tag & TSCOPE_CALL_SITE_OF_BACKWARD};
+  return index == INDEX_NONE || VECTOR_PUSH(&build->sites, site);
+}
+
+static int by_place(const void *left, const void *right) {
+  const struct call_site *a = left, *b = right;
+  if (a->lane != b->lane)
+    return a->lane < b->lane ? -1 : 1;
+  return a->time < b->time ? -1 : a->time > b->time;
+}
+
+static u32 find_site(const struct call_sites *sites, u16 lane, i64 time) {
+  const struct call_site wanted = {.time = time, .lane = lane};
+  const struct call_site *found =
+      bsearch(&wanted, sites->sites, sites->n_sites, sizeof wanted, by_place);
+  return found ? (u32)(found - sites->sites) : INDEX_NONE;
+}
+
+/* The wait of a blocking copy begins a nanosecond after its launch: see add_launch(). */
+static u32 site_of(const struct call_sites *sites, const struct span *span) {
+  if (SPAN_ON_DEVICE(span->kind))
+    return INDEX_NONE;
+  u32 site = find_site(sites, span->lane, span->start);
+  return site == INDEX_NONE && span->kind == SPAN_SYNC
+             ? find_site(sites, span->lane, span->start - 1)
+             : site;
+}
+
+int timeline_link_sites(struct timeline_build *build, struct arena *arena,
+                        const struct call_sites **out) {
+  *out = NULL;
+  if (!build->sites.n)
+    return 0;
+  struct call_sites *sites = arena_alloc(arena, sizeof *sites);
+  if (!sites)
+    return -ENOMEM;
+  *sites = (struct call_sites){.n_sites = build->sites.n};
+  sites->sites = arena_array(arena, build->sites.n, sizeof *sites->sites);
+  sites->of_span = arena_array(arena, build->spans.n + 1u, sizeof *sites->of_span);
+  if (!sites->sites || !sites->of_span || copy_frames(build, arena, sites) < 0 ||
+      copy_stacks(build, arena, sites) < 0)
+    return -ENOMEM;
+  memcpy(sites->sites, build->sites.at, build->sites.n * sizeof *sites->sites);
+  qsort(sites->sites, sites->n_sites, sizeof *sites->sites, by_place);
+  for (u32 i = 0; i < build->spans.n; i++)
+    sites->of_span[i] = site_of(sites, &build->spans.at[i]);
+  *out = sites;
+  return 0;
+}

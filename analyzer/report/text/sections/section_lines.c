@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lines of the program that cost most.
+ */
+#include <math.h>
+
+#include "report/text/section.h"
+#include "report/text/table.h"
+
+enum { LINES_SHOWN = 10 };
+
+static bool applies(const struct results *results) {
+  return results->lines.sites > 0 || results->lines.reason;
+}
+
+static const char *unknown(const struct results *results) {
+  return results->lines.reason;
+}
+
+/* Others only say where memory came from. */
+static bool costs(const struct line_result *line) {
+  return line->wait_ms > 0 || line->idle_ms > 0 || line->input_ms > 0 || line->exposed_ms > 0 ||
+         line->gpu_ms > 0;
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  static const struct column columns[] = {
+      {"line", COLUMN_TEXT, offsetof(struct line_result, place), 0, 24},
+      {"in", COLUMN_TEXT, offsetof(struct line_result, function), 4, 12},
+      {"waits", COLUMN_DECIMAL, offsetof(struct line_result, waits), 3, 0},
+      {"host waits", COLUMN_MS, offsetof(struct line_result, wait_ms), 0, 0},
+      {"GPU idle after", COLUMN_MS, offsetof(struct line_result, idle_ms), 2, 0},
+      {"input", COLUMN_MS, offsetof(struct line_result, input_ms), 5, 0},
+      {"exposed comm", COLUMN_MS, offsetof(struct line_result, exposed_ms), 1, 0},
+      {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct line_result),
+                                     TABLE_PLAIN, false};
+  const struct lines_result *lines = &results->lines;
+  u32 shown = 0;
+  while (shown < lines->n && shown < LINES_SHOWN && costs(&lines->at[shown]))
+    shown++;
+  (void)view;
+  if (shown == 0) {
+    pen_to(pen, TEXT_INDENT);
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "no call of the steps looked at came from Python code");
+    return;
+  }
+  table_print(pen, &table, lines->at, shown, TEXT_INDENT);
+  pen_to(pen, TEXT_INDENT);
+  if (lines->known > shown)
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more",
+                    count_of(lines->known - shown).text);
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT,
+                  "%s, mean over ranks; the innermost line of your own code; time on the GPU from "
+                  "samples of its launches",
+                  results->whole_run ? "in all" : "per step");
+}
+
+const struct section section_lines = {"Lines", applies, {"HOST."}, unknown, NULL, body};

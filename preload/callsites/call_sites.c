@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Taking a call's stack: a walk over the frames makes a hash of code addresses, instructions and
+ * tags, by which the stack is known. A stack that is met first is written to the trace with those
+ * of its frames that are new. Two threads that meet it at once both write it, which does no harm.
+ *
+ * What it costs is held by a bucket of time: three thousandths of what passes flow in, what is
+ * spent flows out. While it is empty, fewer calls are looked at; how many stand for one is in each
+ * record.
+ */
+#include "callsites/call_sites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "callsites/python_code.h"
+#include "callsites/python_here.h"
+#include "process/env.h"
+#include "record/tick_clock.h"
+#include "record/trace_definitions.h"
+
+enum {
+  FRAMES_MOST = 128, /* of one stack; what is further out is cut off */
+  SET_BITS = 15,
+  SET_SLOTS = 1 << SET_BITS,
+  SET_FULL = SET_SLOTS / 4 * 3,
+  LEAST_ONE_IN = 16,
+  FIRST_ONE_IN = 64,
+  MOST_ONE_IN = 1 << 16,
+};
+
+/* Hashes that are written to the trace. Slots only ever fill up. */
+struct known {
+  u64 *slots;
+  u32 count;
+};
+
+struct call_site_thread {
+  struct call_site_countdown countdown;
+  u64 random;
+  bool walked; /* once, through the kernel, which makes wrong addresses an error */
+  u64 keys[FRAMES_MOST];
+  struct python_frame frames[FRAMES_MOST];
+  struct python_place place;
+  struct {
+    struct tscope_stack_record record;
+    u64 keys[FRAMES_MOST];
+  } stack;
+};
+
+u8 call_sites_wanted;
+
+static struct known frames, stacks;
+static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN};
+
+/* Of this process, in ticks and calls. */
+static struct {
+  u64 ticks[CALL_SITE_CLASSES], first_ticks;
+  u64 taken, without_python, lost;
+} spent;
+
+/* Backward passes in progress, and the stack of the only one; 0 where there are several. */
+static struct {
+  u32 passes;
+  u64 stack;
+} backward;
+
+static void add(u64 *count, u64 n) {
+  __atomic_fetch_add(count, n, __ATOMIC_RELAXED);
+}
+
+static u64 load(const u64 *word) {
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static bool is_known(const struct known *set, u64 hash) {
+  for (u64 i = hash >> (64 - SET_BITS);; i++) {
+    u64 found = __atomic_load_n(&set->slots[i & (SET_SLOTS - 1)], __ATOMIC_ACQUIRE);
+    if (found == hash)
+      return true;
+    if (!found)
+      return false;
+  }
+}
+
+static void make_known(struct known *set, u64 hash) {
+  for (u64 i = hash >> (64 - SET_BITS);; i++) {
+    u64 found = 0;
+    if (__atomic_compare_exchange_n(&set->slots[i & (SET_SLOTS - 1)], &found, hash, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+      __atomic_fetch_add(&set->count, 1, __ATOMIC_RELAXED);
+      return;
+    }
+    if (found == hash)
+      return;
+  }
+}
+
+static bool is_full(const struct known *set) {
+  return __atomic_load_n(&set->count, __ATOMIC_RELAXED) >= SET_FULL;
+}
+
+static void give_up(const char *why) {
+  if (__atomic_exchange_n(&call_sites_wanted, 0, __ATOMIC_RELAXED))
+    tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "lines");
+}
+
+static u64 never_zero(u64 hash) {
+  return hash | (u64)!hash;
+}
+
+/* The thread's frames, innermost first; their number, or negative where they cannot be read. `more`
+ * says that there are further ones. */
+__attribute__((always_inline)) static inline int
+walk(struct call_site_thread *mine, python_read *read, const void *context, u64 state, bool *more) {
+  u64 at;
+  int n = 0;
+  if (!python_first_frame(&python_here, read, context, state, &at))
+    return -1;
+  for (;;) {
+    struct python_frame frame;
+    enum python_walk next = python_next_frame(&python_here, read, context, &at, &frame);
+    if (next == PYTHON_UNREADABLE)
+      return -1;
+    *more = next == PYTHON_FRAME;
+    if (next == PYTHON_END || n == FRAMES_MOST)
+      return n;
+    mine->frames[n] = frame;
+    mine->keys[n] =
+        never_zero(python_mix(python_mix(frame.tag, frame.code), (u64)(u32)frame.instruction));
+    n++;
+  }
+}
+
+/* Whether the state is one of this thread, in an interpreter of this process. */
+static bool is_this_thread(python_read *read, const void *context, u64 state) {
+  u64 id;
+  return read(context, state + python_here.layout.thread_id, &id, 8) && id == (u64)pthread_self();
+}
+
+static TSCOPE_NOINLINE int walk_carefully(struct call_site_thread *mine, u64 state, bool *more) {
+  const struct python_process self = {.pid = getpid()};
+  int n = is_this_thread(python_read_process, &self, state)
+              ? walk(mine, python_read_process, &self, state, more)
+              : -1;
+  mine->walked = n > 0;
+  return n;
+}
+
+static bool write_frame(struct call_site_thread *mine, int i) {
+  const struct python_process self = {.pid = getpid()};
+  struct python_place *place = &mine->place;
+  struct tscope_frame_record record = {.frame = mine->keys[i]};
+  if (python_place_of(&python_here, python_read_process, &self, &mine->frames[i], place)) {
+    record.file = tscope_string(NULL, place->file);
+    record.function = tscope_string(NULL, place->function);
+    record.line = place->line;
+    record.first_line = place->first_line;
+  }
+  return tscope_registry_write(TSCOPE_REC_FRAME, 0, &record, sizeof record);
+}
+
+/* Writes what is new of a stack that is met first. False when there is no room for it. */
+static TSCOPE_NOINLINE bool define(struct call_site_thread *mine, u64 hash, int n, bool more) {
+  if (is_full(&stacks) || is_full(&frames))
+    return false;
+  for (int i = 0; i < n; i++)
+    if (!is_known(&frames, mine->keys[i])) {
+      if (!write_frame(mine, i))
+        return false;
+      make_known(&frames, mine->keys[i]);
+    }
+  mine->stack.record = (struct tscope_stack_record){.stack = hash, .frames = (u32)n, .cut = more};
+  memcpy(mine->stack.keys, mine->keys, (size_t)n * sizeof *mine->keys);
+  if (!tscope_registry_write(TSCOPE_REC_STACK, 0, &mine->stack,
+                             (u32)(sizeof mine->stack.record + (size_t)n * sizeof *mine->keys)))
+    return false;
+  make_known(&stacks, hash);
+  return true;
+}
+
+/* The thread's stack by its hash; 0 where it has no Python frames, or they cannot be kept. */
+static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
+  u64 state = python_here_thread();
+  bool more = false;
+  if (!state)
+    return 0;
+  int n = TSCOPE_LIKELY(mine->walked) ? walk(mine, python_read_directly, NULL, state, &more)
+                                      : walk_carefully(mine, state, &more);
+  if (n < 0)
+    give_up("Python's frames are not where its version has them");
+  if (n <= 0)
+    return 0;
+  u64 hash = (u64)n;
+  for (int i = 0; i < n; i++)
+    hash = python_mix(hash, mine->keys[i]);
+  hash = never_zero(hash);
+  if (TSCOPE_LIKELY(is_known(&stacks, hash)))
+    return hash;
+  u64 start = tscope_ticks();
+  int saved = errno;
+  bool kept = define(mine, hash, n, more);
+  errno = saved;
+  *first_ticks = tscope_ticks() - start;
+  add(&spent.first_ticks, *first_ticks);
+  if (!kept)
+    add(&spent.lost, 1);
+  return kept ? hash : 0;
+}
+
+/* Calls until the next one that is looked at: from 1 to 2n - 1, n on average. */
+static u32 draw(struct call_site_thread *mine, u32 n) {
+  if (!mine->random)
+    mine->random = never_zero(tscope_ticks() ^ (u64)(uintptr_t)mine);
+  mine->random ^= mine->random << 13;
+  mine->random ^= mine->random >> 7;
+  mine->random ^= mine->random << 17;
+  return 1 + (u32)((mine->random >> 32) * (2 * n - 1) >> 32);
+}
+
+/* How many calls this one stands for, the rate at which it was drawn; 0: it is not looked at. */
+static u32 weight(struct call_site_thread *mine, enum call_site_class class) {
+  struct call_site_countdown *countdown = &mine->countdown;
+  u32 n = __atomic_load_n(&one_in[class], __ATOMIC_RELAXED), drawn = countdown->drawn[class];
+  if (class == CALL_SITE_ALWAYS) {
+    if (TSCOPE_LIKELY(n == 1 && drawn <= 1))
+      return 1;
+    if (drawn > 1 && --countdown->left[class])
+      return 0;
+  }
+  countdown->drawn[class] = n;
+  countdown->left[class] = n > 1 ? draw(mine, n) : 1;
+  return drawn || n == 1 ? drawn + !drawn : 0;
+}
+
+static u16 log2_of(u32 power) {
+  return (u16)__builtin_ctz(power);
+}
+
+void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
+                    enum call_site_class class) {
+  struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  u32 calls = weight(mine, class);
+  if (!calls)
+    return;
+  u64 began = tscope_ticks(), first_ticks = 0;
+  u64 stack = stack_here(mine, &first_ticks);
+  u16 tag = log2_of(calls);
+  if (!stack) {
+    add(&spent.without_python, 1);
+    stack = load(&backward.stack);
+    tag |= TSCOPE_CALL_SITE_OF_BACKWARD;
+  }
+  if (stack) {
+    u8 type = writer->home == TSCOPE_DETAIL ? TSCOPE_REC_CALL_SITE_RING : TSCOPE_REC_CALL_SITE;
+    struct tscope_call_site_record *record =
+        tscope_reserve(thread, writer, start, type, tag, sizeof *record);
+    if (record) {
+      record->stack = stack;
+      tscope_commit(writer, sizeof *record);
+    }
+    add(&spent.taken, 1);
+  }
+  add(&spent.ticks[class], tscope_ticks() - began - first_ticks);
+}
+
+void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
+  if (!__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED))
+    return;
+  struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  u64 began = tscope_ticks(), first_ticks = 0;
+  u64 stack = stack_here(mine, &first_ticks);
+  bool only = __atomic_fetch_add(&backward.passes, 1, __ATOMIC_RELAXED) == 0;
+  __atomic_store_n(&backward.stack, only ? stack : 0, __ATOMIC_RELAXED);
+  if (stack) {
+    struct tscope_call_site_record record = {.stack = stack};
+    tscope_spine(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof record);
+    add(&spent.taken, 1);
+  }
+  add(&spent.ticks[CALL_SITE_ALWAYS], tscope_ticks() - began - first_ticks);
+}
+
+void call_site_backward_ends(void) {
+  u32 passes = __atomic_load_n(&backward.passes, __ATOMIC_RELAXED);
+  while (passes && !__atomic_compare_exchange_n(&backward.passes, &passes, passes - 1, false,
+                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ;
+  __atomic_store_n(&backward.stack, 0, __ATOMIC_RELAXED);
+}
+
+static u64 *new_set(void) {
+  void *slots = mmap(NULL, SET_SLOTS * sizeof(u64), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return slots == MAP_FAILED ? NULL : slots;
+}
+
+static u8 classes_of_environment(void) {
+  if (strcmp(tscope_env.lines, "off") == 0)
+    return 0;
+  bool only = strcmp(tscope_env.lines, "collectives") == 0;
+  return only ? 1 << CALL_SITE_ALWAYS : (1 << CALL_SITE_CLASSES) - 1;
+}
+
+void call_sites_ready(struct tscope_thread *thread) {
+  static u8 taken;
+  u8 classes = classes_of_environment();
+  if (!classes || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
+    return;
+  const char *why = python_here_find();
+  if (!why) {
+    frames.slots = new_set();
+    stacks.slots = new_set();
+    if (!frames.slots || !stacks.slots)
+      why = "no memory";
+  }
+  if (!why)
+    __atomic_store_n(&call_sites_wanted, classes, __ATOMIC_RELEASE);
+  else if (*why)
+    tscope_info(thread, TSCOPE_INFO_FEATURE, why, "lines");
+}
+
+/* Spent by all classes and on what was met first. */
+static u64 all_ticks(void) {
+  u64 all = load(&spent.first_ticks);
+  for (int class = 0; class < CALL_SITE_CLASSES; class ++)
+    all += load(&spent.ticks[class]);
+  return all;
+}
+
+static void tell(struct tscope_thread *thread) {
+  static u64 told;
+  u64 taken = load(&spent.taken) + load(&spent.without_python);
+  if (taken == told)
+    return;
+  told = taken;
+  u64 first = load(&spent.first_ticks), all = all_ticks() - first;
+  struct tscope_call_sites_record record = {
+      .taken = load(&spent.taken),
+      .without_python = load(&spent.without_python),
+      .lost = load(&spent.lost),
+      .ns = (u64)((double)all * 1e9 / (double)tscope_clock.hz),
+      .first_ns = (u64)((double)first * 1e9 / (double)tscope_clock.hz),
+      .frames = __atomic_load_n(&frames.count, __ATOMIC_RELAXED),
+      .stacks = __atomic_load_n(&stacks.count, __ATOMIC_RELAXED),
+      .one_in_always = __atomic_load_n(&one_in[CALL_SITE_ALWAYS], __ATOMIC_RELAXED),
+      .one_in_large = __atomic_load_n(&one_in[CALL_SITE_LARGE], __ATOMIC_RELAXED),
+      .one_in_sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED),
+  };
+  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_CALL_SITES, 0, &record, sizeof record);
+}
+
+static void look_at_less(enum call_site_class class) {
+  if (one_in[class] < MOST_ONE_IN)
+    __atomic_store_n(&one_in[class], one_in[class] * 2, __ATOMIC_RELAXED);
+}
+
+/* False where that is not to be had. */
+static bool look_at_more(enum call_site_class class, u32 least) {
+  if (one_in[class] <= least)
+    return false;
+  __atomic_store_n(&one_in[class], one_in[class] / 2, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* Keeps the cost within three thousandths of the time that passes, and 50 ms to begin with. */
+static void hold_budget(void) {
+  static i64 bucket;
+  static u64 last, spent_before, always_before;
+  const i64 most = (i64)tscope_clock.hz / 20;
+  u64 now = tscope_ticks(), always = load(&spent.ticks[CALL_SITE_ALWAYS]);
+  u64 all = all_ticks();
+  if (!last) {
+    last = now;
+    bucket = most;
+  }
+  i64 income = (i64)(now - last) * 3 / 1000;
+  bucket += income - (i64)(all - spent_before);
+  bucket = bucket > most ? most : bucket < -most ? -most : bucket;
+  if (bucket < 0) {
+    look_at_less(CALL_SITE_SAMPLED);
+    look_at_less(CALL_SITE_LARGE);
+    if ((i64)(always - always_before) > income)
+      look_at_less(CALL_SITE_ALWAYS);
+  } else if (bucket > most / 2 && !look_at_more(CALL_SITE_ALWAYS, 1)) {
+    look_at_more(CALL_SITE_LARGE, 1);
+    look_at_more(CALL_SITE_SAMPLED, LEAST_ONE_IN);
+  }
+  last = now;
+  spent_before = all;
+  always_before = always;
+}
+
+static void tick(struct tscope_thread *thread) {
+  static u32 ticks;
+  const u32 every = 50;
+  if (!__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED))
+    return;
+  hold_budget();
+  if (++ticks % every == 0)
+    tell(thread);
+}
+
+const struct tscope_family tscope_call_sites_family = {
+    .name = "call_sites",
+    .thread_bytes = sizeof(struct call_site_thread),
+    .wake = call_sites_ready,
+    .tick = tick,
+    .end = tell,
+};

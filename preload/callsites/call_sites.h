@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From which line of the program a call came. The stack of Python frames at that moment is written
+ * once per process, and a record that names it goes beside the record of the call, with the same
+ * start: that is how the two are known to belong together.
+ *
+ * The hot path takes no lock, allocates nothing and makes no system call; what a stack and a frame
+ * mean is found out and written when they are met first.
+ */
+#ifndef TSCOPE_CALL_SITES_H
+#define TSCOPE_CALL_SITES_H
+
+#include "process/families.h"
+
+#pragma GCC visibility push(hidden)
+
+enum call_site_class {
+  CALL_SITE_ALWAYS,  /* collectives, synchronisation, waits, device memory */
+  CALL_SITE_LARGE,   /* tensors of a MiB and more: all of them while the budget allows it */
+  CALL_SITE_SAMPLED, /* launches, other tensors: one of so many, picked at random */
+  CALL_SITE_CLASSES
+};
+
+/* Bit 1 << class: whether that class is looked at. 0 while the process has no Python. */
+extern u8 call_sites_wanted;
+
+/* At the front of the thread's family memory: calls until the next one that is looked at. */
+struct call_site_countdown {
+  u32 left[CALL_SITE_CLASSES];
+  u32 drawn[CALL_SITE_CLASSES]; /* one of so many, when `left` was drawn; 0: never yet */
+};
+
+void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
+                    enum call_site_class class);
+
+/* Notes where the call came from whose record goes to `writer` with the start `start` (raw ticks).
+ * No reservation may be open on `writer`. Preserves errno. */
+__attribute__((always_inline)) static inline void call_site(struct tscope_thread *thread,
+                                                            struct tscope_writer *writer, u64 start,
+                                                            enum call_site_class class) {
+  if (TSCOPE_LIKELY(!(__atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED) & 1 << class)))
+    return;
+  struct call_site_countdown *countdown = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  if (class != CALL_SITE_ALWAYS && TSCOPE_LIKELY(countdown->left[class]-- > 1))
+    return;
+  call_site_take(thread, writer, start, class);
+}
+
+/* A backward pass has begun, or ended, on this thread: autograd's own threads run the operators of
+ * it without Python frames, and what they call came from where the pass was asked for. */
+void call_site_backward_begins(struct tscope_thread *thread, u64 start);
+void call_site_backward_ends(void);
+
+/* Looks for Python, unless it was found before; for hooks that may run before the family could. */
+void call_sites_ready(struct tscope_thread *thread);
+
+#pragma GCC visibility pop
+
+#endif

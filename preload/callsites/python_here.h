@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The CPython interpreter of this process.
+ */
+#ifndef TSCOPE_PYTHON_HERE_H
+#define TSCOPE_PYTHON_HERE_H
+
+#include "callsites/python_frames.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Filled by python_here_find(); its layout's minor is 0 until then. Never changes afterwards. */
+extern struct python python_here;
+
+/* Finds the interpreter and checks what is known of it against its own type objects. NULL, or why
+ * frames cannot be read: "" where the process has no Python at all. Not for two threads at once. */
+const char *python_here_find(void);
+
+/* Address of the state of the calling thread's interpreter, 0 where it has none, where Python is
+ * being torn down, or where several interpreters leave open which one the thread is in. Takes no
+ * lock. */
+u64 python_here_thread(void);
+
+#pragma GCC visibility pop
+
+#endif

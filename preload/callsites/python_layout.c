@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "callsites/python_layout.h"
+
+#include <stdlib.h>
+
+#define X(minor, lines, ...) {minor, lines, __VA_ARGS__, 2},
+static const struct python_layout older[] = {PYTHON_OLDER(X)};
+#undef X
+
+enum { DEBUG_WORDS = 81, FIRST_WITH_DEBUG_OFFSETS = 13, NEWEST = 14 };
+
+static const char unknown[] = "this version of Python is not known";
+
+/* _Py_DebugOffsets of 3.13 and 3.14. */
+static const char *read_debug_offsets(struct python_layout *layout, u32 minor, python_read *read,
+                                      const void *context, u64 runtime) {
+  u64 words[DEBUG_WORDS];
+  if (!runtime || !read(context, runtime, words, sizeof words) || memcmp(words, "xdebugpy", 8) != 0)
+    return "Python does not say where its frames are";
+  if (words[1] >> 16 != (3u << 8 | minor))
+    return unknown;
+  if (words[2])
+    return "Python without a GIL is not read";
+  *layout = (struct python_layout){.minor = minor, .lines = PYTHON_LOCATIONS, .text_kind_bit = 2};
+  bool sane = true;
+#define X(member, word_13, word_14)                                                                \
+  layout->member = (u32)words[minor == FIRST_WITH_DEBUG_OFFSETS ? (word_13) : (word_14)];          \
+  sane = sane && words[minor == FIRST_WITH_DEBUG_OFFSETS ? (word_13) : (word_14)] < 1u << 20;
+  PYTHON_DEBUG_WORDS(X)
+#undef X
+  layout->cframe_frame = PYTHON_NONE;
+  layout->code_version -= sizeof(u32);                    /* right before co_localsplusnames */
+  layout->code_first_traceable = layout->code_start - 16; /* an int, then a pointer */
+  layout->text_compact = layout->text_ascii + 16;         /* a length and a pointer */
+  return sane ? NULL : unknown;
+}
+
+const char *python_layout_find(struct python_layout *layout, const char *version, python_read *read,
+                               const void *context, u64 runtime) {
+  layout->minor = 0;
+  if (sizeof(void *) != 8 || strncmp(version, "3.", 2) != 0)
+    return unknown;
+  u32 minor = (u32)strtoul(version + 2, NULL, 10);
+  for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+    if (older[i].minor == minor) {
+      *layout = older[i];
+      return NULL;
+    }
+  if (minor < FIRST_WITH_DEBUG_OFFSETS || minor > NEWEST)
+    return unknown;
+  return read_debug_offsets(layout, minor, read, context, runtime);
+}

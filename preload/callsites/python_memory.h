@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading an interpreter's memory. Whoever reads says how:
+ *
+ *   directly        one's own memory, for a thread's own frames while it stands still in a call
+ *   from a process  its memory through the kernel, one's own among them: a bad address is then an
+ *                   error and no fault. For what may change while it is read.
+ */
+#ifndef TSCOPE_PYTHON_MEMORY_H
+#define TSCOPE_PYTHON_MEMORY_H
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Copies `bytes` from `address`; false when they cannot be read. */
+typedef bool python_read(const void *context, u64 address, void *to, size_t bytes);
+
+__attribute__((always_inline)) static inline bool
+python_read_directly(const void *context, u64 address, void *to, size_t bytes) {
+  (void)context;
+  if (address < 4096)
+    return false;
+  memcpy(to, (const void *)(uintptr_t)address, bytes);
+  return true;
+}
+
+/* A process to read from; zero-initialised but for `pid`, which may be one's own. */
+struct python_process {
+  pid_t pid;
+};
+
+/* `context` is a struct python_process. Preserves errno. */
+bool python_read_process(const void *context, u64 address, void *to, size_t bytes);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""What tscope reads of this interpreter's frames against what Python itself says of them.
+
+usage: frames.py LIBRARY [SECONDS]    run by each Python there is, see each_python.py
+"""
+import ctypes
+import functools
+import random
+import sys
+import tempfile
+import threading
+import time
+
+LIBRARY, SECONDS = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 2.0
+ROOM = 1 << 18
+checked = 0
+failures = []
+
+keeps_gil, drops_gil = ctypes.PyDLL(LIBRARY), ctypes.CDLL(LIBRARY)
+for library in keeps_gil, drops_gil:
+    library.walker_find.restype = ctypes.c_char_p
+    library.walker_stack.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+keeps_gil.walker_ns.restype = ctypes.c_double
+WALKS = [functools.partial(library.walker_stack) for library in (keeps_gil, drops_gil)]
+local = threading.local()
+
+
+def room():
+    if not hasattr(local, "room"):
+        local.room = ctypes.create_string_buffer(ROOM)
+    return local.room
+
+
+def truth(frame):
+    lines = []
+    while frame:
+        code = frame.f_code
+        name = getattr(code, "co_qualname", code.co_name)
+        lines.append("%s:%d:%s" % (code.co_filename, frame.f_lineno or 0, name))
+        frame = frame.f_back
+    return lines
+
+
+def check(what):
+    """Compares the frames from the caller of this function outwards."""
+    global checked
+    for walk in WALKS:
+        for through_the_kernel in 0, 1:
+            text = room()
+            frames, expected = walk(text, ROOM, through_the_kernel), truth(sys._getframe())
+            got = text.value.decode("utf-8", "surrogateescape").splitlines()
+            checked += 1
+            if frames != len(expected) or got != expected:
+                failures.append((what, expected, frames, got))
+    return True
+
+
+def test_plain():
+    check("plain")
+    (check
+     ("over several lines")
+     )
+    (lambda: check("lambda"))()
+    [check("comprehension") for _ in range(2)]
+
+    class Body:
+        done = check("class body")
+
+        def method(self):
+            return check("method")
+
+        @property
+        def value(self):
+            return check("property")
+    Body().method(), Body().value
+
+
+def test_generators():
+    def inner(n):
+        check("generator")
+        yield n
+        check("generator, later")
+
+    def outer():
+        check("outer generator")
+        yield from inner(1)
+        yield from (check("generator expression") for _ in range(2))
+    list(outer())
+    half = outer()
+    next(half)
+    half.close()
+
+
+def test_coroutines():
+    import asyncio
+
+    async def leaf():
+        check("coroutine")
+        await asyncio.sleep(0)
+        check("coroutine, later")
+
+    async def stream():
+        for i in range(2):
+            check("async generator")
+            yield i
+
+    async def main():
+        await asyncio.gather(leaf(), leaf())
+        async for _ in stream():
+            check("async for")
+    asyncio.run(main())
+
+
+def test_callbacks():
+    sorted([2, 1], key=lambda n: check("key of sorted") and n)
+    list(map(lambda n: check("map"), [1]))
+    functools.reduce(lambda a, b: check("reduce"), [1, 2])
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    libc = ctypes.CDLL(None)
+    array = (ctypes.c_int * 2)(2, 1)
+    libc.qsort(array, 2, 4, compare(lambda a, b: check("callback of C") and 1))
+
+    class Dies:
+        def __del__(self):
+            check("destructor")
+
+    def leaves():
+        dies = Dies()
+        return dies is None
+    leaves()
+
+
+def test_exceptions():
+    def raises():
+        try:
+            raise ValueError
+        except ValueError:
+            check("except")
+            raise
+        finally:
+            check("finally")
+
+    class Context:
+        def __enter__(self):
+            check("enter")
+
+        def __exit__(self, *_):
+            return check("exit")
+    with Context():
+        raises()
+
+
+def test_recursion():
+    def down(n):
+        return check("recursion") if n == 0 else down(n - 1)
+    down(400)
+
+
+def test_tracing():
+    sys.settrace(lambda *_: lambda *_: None)
+    try:
+        def traced():
+            check("traced")
+        traced()
+    finally:
+        sys.settrace(None)
+
+
+def test_names():
+    folder = tempfile.mkdtemp()
+    for name in "ascii", "caf\u00e9", "\u8bad\u7ec3", "\U0001f680", "x" * 200:
+        source = "def %s():\n\n  check('name')\n" % ("f" if "\U0001f680" == name else name)
+        space = {"check": check}
+        exec(compile(source, "%s/%s.py" % (folder, name), "exec"), space)
+        space["f" if "\U0001f680" == name else name]()
+
+
+def test_long_code():
+    """Lines far apart, long instructions, and lines that go back."""
+    body = ["def long(x):"]
+    for i in range(400):
+        body.append("  x = [x, %s]" % ", ".join("x" for _ in range(i % 40)))
+        body.extend([""] * (300 if i % 100 == 7 else 0))
+        if i % 50 == 3:
+            body.append("  check('long')")
+        if i % 60 == 5:
+            body.append("  (check\n   (\n 'back'\n))")
+        body.append("  x = 1")
+    space = {"check": check}
+    exec(compile("\n".join(body), "<long>", "exec"), space)
+    space["long"](1)
+
+
+def fresh_code(rng, space):
+    """A new code object with the name, file and size of the last one, and another line."""
+    before = rng.randrange(1, 9)
+    source = "\n" * before + "def again():\n" + "\n" * (9 - before) + "  check('again')\n"
+    exec(compile(source, "<again>", "exec"), space)
+    space["again"]()
+
+
+def churn(seed, until):
+    rng = random.Random(seed)
+    space = {"check": check}
+
+    def numbers(n):
+        for i in range(n):
+            if rng.random() < 0.2:
+                check("churn: generator")
+            yield i
+
+    def fails(depth):
+        if depth:
+            return fails(depth - 1)
+        check("churn: deep")
+        raise KeyError
+
+    while time.monotonic() < until and len(failures) < 3:
+        fresh_code(rng, space)
+        sum(numbers(rng.randrange(6)))
+        try:
+            fails(rng.randrange(20))
+        except KeyError:
+            check("churn: handler")
+
+
+def test_churn():
+    until = time.monotonic() + SECONDS
+    sys.setswitchinterval(1e-5)
+
+    def waves(seed):
+        while time.monotonic() < until and len(failures) < 3:
+            thread = threading.Thread(target=churn, args=(seed, time.monotonic() + 0.05))
+            thread.start()
+            thread.join()
+    threads = [threading.Thread(target=churn, args=(i, until)) for i in range(4)]
+    threads += [threading.Thread(target=waves, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(0.005)
+
+
+def test_sub_interpreters():
+    """The truth or nothing: never frames of another interpreter."""
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            return print("no module for sub-interpreters")
+    source = '''if True:
+    import sys
+    try:
+        import ctypes
+    except ImportError: # a module that only the first interpreter may have
+        ctypes = None
+    if ctypes:
+        for library in ctypes.PyDLL(%r), ctypes.CDLL(%r):
+            text = ctypes.create_string_buffer(1 << 16)
+            library.walker_stack.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+            frames = library.walker_stack(text, 1 << 16, 0)
+            f, expected = sys._getframe(), []
+            while f:
+                expected.append(f.f_code.co_filename)
+                f = f.f_back
+            got = [line.split(":")[0] for line in text.value.decode().splitlines()]
+            if frames > 0 and got != expected:
+                raise SystemError((got, expected))
+    ''' % (LIBRARY, LIBRARY)
+    interpreter = interpreters.create()
+    try:
+        run = getattr(interpreters, "run_string", None) or interpreters.exec
+        error = run(interpreter, source)
+        if error is not None:
+            failures.append(("sub-interpreter", error))
+        text = room()
+        frames = drops_gil.walker_stack(text, ROOM, 0)
+        if frames not in (0, len(truth(sys._getframe()))):
+            failures.append(("beside a sub-interpreter", frames))
+    finally:
+        interpreters.destroy(interpreter)
+    check("after a sub-interpreter")
+
+
+def main():
+    why = keeps_gil.walker_find()
+    if why is not None:
+        print("not read: %s" % (why.decode() or "no Python"))
+        return 1
+    tests = [value for name, value in sorted(globals().items()) if name.startswith("test_")]
+    for test in tests:
+        test()
+        if failures:
+            break
+    for failure in failures[:3]:
+        print("WRONG", *failure, sep="\n  ")
+    cost = keeps_gil.walker_ns(100000)
+    print("%s: %d stacks compared, %d wrong; a walk of %d frames takes %.0f ns"
+          % (sys.version.split()[0], checked, len(failures), len(truth(sys._getframe())), cost))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Lines of a program whose lines are known: lines.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
+
+PyTorch's CUDA wheel on the stand-ins runs lines_job.py, which waits for the GPU with .item() once a
+step; the report has to say so, with file and line, as often as it happened.
+"""
+import os
+import shutil
+import sys
+import tempfile
+
+import standin_wheel
+from on_standins import CudaJob
+from training import SKIPPED, expect, python_with_torch, report
+
+STEPS = 40
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def marked_lines(path):
+    """{name: number} of the lines that carry a name."""
+    with open(path, encoding="utf-8") as file:
+        return {text.split("# LINE ")[1].strip(): number
+                for number, text in enumerate(file, 1) if "# LINE " in text}
+
+
+def check(document):
+    found = {row["line"]: row for row in document["lines"]["lines"]
+             if row["file"].endswith("lines_job.py")}
+    others = [row["place"] for row in document["lines"]["lines"]
+              if not row["file"].endswith("lines_job.py")]
+    expect(found and not others, f"only the program's own lines: {others}, {list(found)}")
+    line = {name: found.get(number) for name, number in
+            marked_lines(os.path.join(HERE, "lines_job.py")).items()}
+    expect(all(line.values()), f"missing: {[name for name, row in line.items() if not row]}")
+    expect(line["item"]["function"] == "log", f"{line['item']}")
+    for name in ("item", "upload"):
+        expect(abs(line[name]["waits"] - 1) < 0.1 and line[name]["wait_ms"] > 0,
+               f"{name}: once a step, {line[name]}")
+    for name in ("forward", "backward"):
+        expect(line[name]["waits"] == 0, f"{name} waits for nothing: {line[name]}")
+    expect(line["input"]["input_ms"] > 4 * 0.5, f"4 samples of 0.5 ms: {line['input']}")
+    expect(line["forward"]["backward"] == 0, f"{line['forward']}")
+    # The backward pass runs on autograd's thread, the forward pass on the program's own.
+    if line["backward"]["samples"]:
+        expect(line["backward"]["backward"] > 0, f"{line['backward']}")
+    if document["quality"]["coverage"].get("kernel times", {}).get("share") == 1:
+        expect(line["item"]["idle_ms"] >= 0, f"{line['item']}")
+    return line
+
+
+def main():
+    library, tool, standins = sys.argv[1:4]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    wheel, why_not = standin_wheel.site_packages(python)
+    if not wheel:
+        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-lines-")
+    try:
+        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
+        bare = CudaJob(python, site, None, scratch, "bare")
+        bare.environment["RANK"] = "0"
+        printed = bare.run(str(STEPS), script="lines_job.py", ranks=0)
+        for name, environment in (("all", {}), ("some", {"TSCOPE_LINES": "collectives"}),
+                                  ("none", {"TSCOPE_LINES": "off"})):
+            job = CudaJob(python, site, library, scratch, name)
+            job.environment.update(environment, RANK="0")
+            expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed, "its output")
+            document = report(job, tool)
+            if name == "all":
+                check(document)
+            elif name == "some":
+                rows = document["lines"]["lines"]
+                expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")
+            else:
+                expect(document["lines"]["call_sites"] == 0, f"{document['lines']}")
+        return 0
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

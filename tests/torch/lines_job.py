@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Training on one GPU that waits for it in every step: what tests/torch/lines.py looks at. Lines that
+it asks for carry a name behind "LINE"."""
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Samples(Dataset):
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        time.sleep(0.0005)
+        return torch.full((256,), float(index % 7))
+
+
+def train_step(model, optimizer, batch):
+    loss = model(batch).square().mean()  # LINE forward
+    loss.backward()  # LINE backward
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+
+def log(loss):
+    return loss.item()  # LINE item
+
+
+def main():
+    steps, size = int(sys.argv[1]), 4
+    torch.manual_seed(0)
+    layers = [nn.Linear(256, 256) for _ in range(8)]
+    model = nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    total = 0.0
+    for batch in DataLoader(Samples(steps * size), batch_size=size):  # LINE input
+        batch = batch.to("cuda")  # LINE upload
+        total += log(train_step(model, optimizer, batch))
+    print("steps=%d" % steps)
+
+
+main()
