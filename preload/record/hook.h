@@ -93,7 +93,7 @@ struct tscope_thread {
   u32 filling[4];                /* 1 + number of the chunk that each writer fills, 0 for none */
   struct {
     u32 chunk, bytes;
-  } touched[4];    /* what the helper last saw of those */
+  } touched[4];     /* what the helper last saw of those */
   void *family[12]; /* per-family memory, made at thread set-up; see families.h */
   struct tscope_stack stack;
   struct tscope_thread *before; /* the one set up before it, whose seat stays */

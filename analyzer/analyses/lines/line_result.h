@@ -28,7 +28,7 @@ struct line_result {
 struct lines_result {
   struct line_result *at; /* most time first */
   unsigned n;             /* LINES_LISTED at most */
-  double known;           /* how many lines there are */
+  double known;           /* how many lines there are; NAN without call sites, likewise the next */
   double sites;           /* call sites in the trace */
   const char *reason;     /* why there are none, NULL where there are, or no Python */
 };

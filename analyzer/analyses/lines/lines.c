@@ -318,6 +318,7 @@ int lines_summarise(struct analysis *a) {
     lines->sites += (double)a->line_sums[r].sites;
   }
   if (!lines->sites) {
+    lines->sites = lines->known = NAN;
     lines->reason = find_reason(a);
     return 0;
   }
