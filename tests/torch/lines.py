@@ -66,7 +66,7 @@ def main():
         bare = CudaJob(python, site, None, scratch, "bare")
         bare.environment["RANK"] = "0"
         printed = bare.run(str(STEPS), script="lines_job.py", ranks=0)
-        for name, environment in (("all", {}), ("some", {"TSCOPE_LINES": "collectives"}),
+        for name, environment in (("all", {"TSCOPE_LINES": "sampled"}), ("some", {"TSCOPE_LINES": "collectives"}),
                                   ("none", {"TSCOPE_LINES": "off"})):
             job = CudaJob(python, site, library, scratch, name)
             job.environment.update(environment, RANK="0")
