@@ -41,8 +41,8 @@ void tscope_end_look_at_memory(void) {
   __atomic_store_n(&header->oom_kills, tscope_oom_kills(header->memory_events), __ATOMIC_RELAXED);
 }
 
-/* The last exception that Python wrote, read one line at a time. Never waits: what two threads write
- * at once is mixed up anyway. */
+/* The last exception that Python wrote, read one line at a time. Never waits: what two threads
+ * write at once is mixed up anyway. */
 static struct {
   bool busy;
   bool in_traceback;
