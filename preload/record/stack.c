@@ -19,18 +19,21 @@ static u32 wanted; /* stacks have begun that are not known */
 void tscope_stack_begin(struct tscope_stack *stack) {
   const char *at = __builtin_frame_address(0);
   const void *self = (const void *)pthread_self(); /* lies on top of the stack */
-  bool known = stack->high && stack->top == self && at >= stack->low && at < stack->high;
+  const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
+  bool known = high && __atomic_load_n(&stack->top, __ATOMIC_RELAXED) == self &&
+               at >= __atomic_load_n(&stack->low, __ATOMIC_RELAXED) && at < high;
   if (known)
     return;
   __atomic_store_n(&stack->high, NULL, __ATOMIC_RELAXED);
-  stack->top = self;
+  __atomic_store_n(&stack->top, self, __ATOMIC_RELAXED);
   __atomic_store_n(&stack->at, at, __ATOMIC_RELEASE);
   __atomic_store_n(&wanted, 1, __ATOMIC_RELEASE);
 }
 
 static bool is_in(const struct tscope_stack *stack, const void *address) {
   const char *high = __atomic_load_n(&stack->high, __ATOMIC_ACQUIRE);
-  return high && (const char *)address <= high && (const char *)address > stack->low;
+  return high && (const char *)address <= high &&
+         (const char *)address > __atomic_load_n(&stack->low, __ATOMIC_RELAXED);
 }
 
 /* Reads memory that may be gone. 0 or an errno. */
@@ -86,15 +89,15 @@ bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_
 
 /* The stack that begins at `low`; of the first thread's, which grows, what it may grow to. */
 static void found_one(struct tscope_stack *stack, uintptr_t low, uintptr_t high, bool grows) {
-  const char *at = stack->at;
-  uintptr_t top = (uintptr_t)stack->top;
+  const char *at = __atomic_load_n(&stack->at, __ATOMIC_RELAXED);
+  uintptr_t top = (uintptr_t)__atomic_load_n(&stack->top, __ATOMIC_RELAXED);
   struct rlimit limit;
   if (grows && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < high - low + (1u << 30) &&
       limit.rlim_cur > high - low)
     low = high - limit.rlim_cur;
   if (top > low && top < high)
     high = top;
-  stack->low = (const char *)low;
+  __atomic_store_n(&stack->low, (const char *)low, __ATOMIC_RELAXED);
   __atomic_store_n(&stack->high, (const char *)high, __ATOMIC_RELEASE);
   if (__atomic_load_n(&stack->at, __ATOMIC_ACQUIRE) != at) /* another thread's by now */
     __atomic_store_n(&stack->high, NULL, __ATOMIC_RELEASE);
@@ -112,7 +115,7 @@ static void look_at_line(const char *line) {
   bool grows = strstr(end, "[stack]") != NULL;
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before) {
     uintptr_t at = (uintptr_t)__atomic_load_n(&thread->stack.at, __ATOMIC_ACQUIRE);
-    if (!thread->stack.high && at >= low && at < high)
+    if (!__atomic_load_n(&thread->stack.high, __ATOMIC_RELAXED) && at >= low && at < high)
       found_one(&thread->stack, low, high, grows);
   }
 }
