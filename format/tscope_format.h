@@ -5,8 +5,8 @@
  *
  *   file header (one page) | chunk 0 | chunk 1 | ...
  *
- * A chunk belongs to one thread and one home (spine or detail) at a time and is a sequence of
- * records. Spine chunks are written once; detail chunks are recycled, oldest first, once the cap
+ * A chunk belongs to one thread and one retention (retained or ring) at a time and is a sequence of
+ * records. Retained chunks are written once; ring chunks are recycled, oldest first, once the cap
  * is reached. All integers are little-endian.
  */
 #ifndef TSCOPE_FORMAT_H
@@ -53,7 +53,7 @@ typedef int64_t i64;
 #define TSCOPE_CALL_SITE_WEIGHT 0x1fu
 #define TSCOPE_MAX_RECORD_WORDS 255u
 
-enum tscope_home { TSCOPE_SPINE = 1, TSCOPE_DETAIL = 2 };
+enum tscope_retention { TSCOPE_RETAINED = 1, TSCOPE_RING = 2 };
 
 /* Clock of a chunk's times. TICKS: the file header's tick clock >> tick_shift. MONOTONIC:
  * nanoseconds of CLOCK_MONOTONIC, used for spans that come from a GPU clock source. */
@@ -125,7 +125,7 @@ enum tscope_failed_call { TSCOPE_FAILED_CALLS(X) };
 enum tscope_info { TSCOPE_INFOS(X) };
 #undef X
 
-#define X(NAME, name, id, home, doc) TSCOPE_REC_##NAME = id,
+#define X(NAME, name, id, retention, doc) TSCOPE_REC_##NAME = id,
 enum tscope_record_type { TSCOPE_RECORDS(X) };
 #undef X
 
@@ -138,7 +138,7 @@ struct tscope_record {
 };
 
 #define TSCOPE_FIELD_MEMBER(type, field, doc) type field;
-#define X(NAME, name, id, home, doc)                                                               \
+#define X(NAME, name, id, retention, doc)                                                          \
   struct tscope_##name##_record {                                                                  \
     struct tscope_record header;                                                                   \
     TSCOPE_FIELDS_##NAME(TSCOPE_FIELD_MEMBER)                                                      \
@@ -175,14 +175,14 @@ _Static_assert(sizeof(struct tscope_collective_record) == 56, "collective");
 /* `committed` is the one word by which records become visible: high 32 bits the number of records,
  * low 32 bits the bytes after this header that hold them. The writer stores it with release order
  * after the record's bytes; a reader takes nothing beyond it. A chunk with magic but committed 0
- * is empty. When a detail chunk is recycled, committed is set to 0 before anything else. */
+ * is empty. When a ring chunk is recycled, committed is set to 0 before anything else. */
 struct tscope_chunk_header {
   u32 magic;
-  u8 home;  /* enum tscope_home */
-  u8 clock; /* enum tscope_chunk_clock */
+  u8 retention; /* enum tscope_retention */
+  u8 clock;     /* enum tscope_chunk_clock */
   u16 header_bytes;
   u32 thread;   /* dense thread number */
-  u32 sequence; /* order among this thread's chunks of this home, from 0 */
+  u32 sequence; /* order among this thread's chunks of this retention, from 0 */
   u64 base;     /* absolute time that records' `time` is relative to, in chunk clock units */
   u64 committed;
   u64 generation; /* how often this chunk has been recycled */
@@ -213,7 +213,7 @@ struct tscope_file_header {
   char host[64];          /* NUL-terminated, cut if longer */
   char run[128];          /* run identity: equal for all processes of one run */
   u64 chunks;             /* chunks that exist in the file */
-  u64 detail_cap_chunks;  /* detail chunks before recycling starts */
+  u64 ring_cap_chunks;    /* ring chunks before recycling starts */
   u64 closed_realtime_ns; /* 0 until the process ended in order */
   u64 lost[16];           /* by enum tscope_loss */
   /* How the process ended, as far as anybody saw; 0 where not. A trace of an earlier version has

@@ -64,8 +64,8 @@ struct rank_summary {
   u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
   u64 collective_kernels_called;
   u64 graph_launches, graph_launches_run, graph_launches_open; /* as in struct timeline */
-  i64 detail_begin; /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
-  i64 gpu_known;    /* of its run, the time of which all that ran on its GPU is in the trace */
+  i64 ring_begin; /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
+  i64 gpu_known;  /* of its run, the time of which all that ran on its GPU is in the trace */
 };
 
 struct graph;

@@ -13,15 +13,15 @@ struct placing {
   i64 *starts; /* scratch for sorting collectives */
 };
 
-static int place_spine(void *user, u32 r, unsigned worker) {
+static int place_events(void *user, u32 r, unsigned worker) {
   struct model *model = ((struct placing *)user)->model;
-  struct spine *spine = &internal_of(model)->spines[r];
+  struct rank_events *events = &internal_of(model)->events[r];
   const struct rank_clock *clock = &internal_of(model)->clocks[r];
   (void)worker;
 #define PLACE(list)                                                                                \
-  for (u32 i = 0; i < spine->list.n; i++) {                                                        \
-    spine->list.at[i].start = clock_to_axis(clock, spine->list.at[i].start);                       \
-    spine->list.at[i].end = clock_to_axis(clock, spine->list.at[i].end);                           \
+  for (u32 i = 0; i < events->list.n; i++) {                                                       \
+    events->list.at[i].start = clock_to_axis(clock, events->list.at[i].start);                     \
+    events->list.at[i].end = clock_to_axis(clock, events->list.at[i].end);                         \
   }
   PLACE(calls)
   PLACE(runs)
@@ -32,20 +32,20 @@ static int place_spine(void *user, u32 r, unsigned worker) {
   PLACE(step_ranges)
   PLACE(insides)
 #undef PLACE
-  for (u32 i = 0; i < spine->calls.n; i++)
-    spine->calls.at[i].launched = clock_to_axis(clock, spine->calls.at[i].launched);
-  for (u32 i = 0; i < spine->marks.n; i++)
-    spine->marks.at[i].time = clock_to_axis(clock, spine->marks.at[i].time);
-  for (u32 i = 0; i < spine->cpu_times.n; i++)
-    spine->cpu_times.at[i].time = clock_to_axis(clock, spine->cpu_times.at[i].time);
-  for (u32 i = 0; i < spine->scalars.n; i++)
-    spine->scalars.at[i].time = clock_to_axis(clock, spine->scalars.at[i].time);
-  for (u32 i = 0; i < spine->gpu_states.n; i++)
-    spine->gpu_states.at[i].time = clock_to_axis(clock, spine->gpu_states.at[i].time);
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    struct arrival *arrival = &model->arrivals[spine->calls.at[i].arrival];
-    arrival->call_start = spine->calls.at[i].start;
-    arrival->call_end = spine->calls.at[i].end;
+  for (u32 i = 0; i < events->calls.n; i++)
+    events->calls.at[i].launched = clock_to_axis(clock, events->calls.at[i].launched);
+  for (u32 i = 0; i < events->marks.n; i++)
+    events->marks.at[i].time = clock_to_axis(clock, events->marks.at[i].time);
+  for (u32 i = 0; i < events->cpu_times.n; i++)
+    events->cpu_times.at[i].time = clock_to_axis(clock, events->cpu_times.at[i].time);
+  for (u32 i = 0; i < events->scalars.n; i++)
+    events->scalars.at[i].time = clock_to_axis(clock, events->scalars.at[i].time);
+  for (u32 i = 0; i < events->gpu_states.n; i++)
+    events->gpu_states.at[i].time = clock_to_axis(clock, events->gpu_states.at[i].time);
+  for (u32 i = 0; i < events->calls.n; i++) {
+    struct arrival *arrival = &model->arrivals[events->calls.at[i].arrival];
+    arrival->call_start = events->calls.at[i].start;
+    arrival->call_end = events->calls.at[i].end;
     arrival->start = clock_to_axis(clock, arrival->start);
     arrival->end = clock_to_axis(clock, arrival->end);
   }
@@ -56,7 +56,7 @@ int place_on_axis(struct model *model, unsigned threads) {
   struct model_internal *internal = internal_of(model);
   i64 origin = INT64_MAX, last = INT64_MIN;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    i64 begin = clock_to_axis(&internal->clocks[r], internal->spines[r].begin);
+    i64 begin = clock_to_axis(&internal->clocks[r], internal->events[r].begin);
     if (begin != NS_UNKNOWN && begin < origin)
       origin = begin;
   }
@@ -65,8 +65,8 @@ int place_on_axis(struct model *model, unsigned threads) {
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct rank_clock *clock = &internal->clocks[r];
     clock->offset -= origin;
-    model->ranks[r].begin = clock_to_axis(clock, internal->spines[r].begin);
-    model->ranks[r].end = clock_to_axis(clock, internal->spines[r].end);
+    model->ranks[r].begin = clock_to_axis(clock, internal->events[r].begin);
+    model->ranks[r].end = clock_to_axis(clock, internal->events[r].end);
     rank_end_place(&model->ranks[r].ending, clock);
     if (model->ranks[r].end > last)
       last = model->ranks[r].end;
@@ -74,7 +74,7 @@ int place_on_axis(struct model *model, unsigned threads) {
   model->begin = 0;
   model->end = last == INT64_MIN ? 0 : last;
   struct placing placing = {.model = model};
-  return parallel_for(model->n_ranks, threads, place_spine, &placing);
+  return parallel_for(model->n_ranks, threads, place_events, &placing);
 }
 
 /* wait and transfer: with clocks on one axis everything after the last arrival is transfer, the

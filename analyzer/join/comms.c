@@ -22,7 +22,7 @@ static int by_identity(const void *left, const void *right) {
 
 static const struct comm_definition *definition_of(const struct model *model,
                                                    const struct sighting *sighting) {
-  return &internal_of(model)->spines[sighting->rank].comms[sighting->definition];
+  return &internal_of(model)->events[sighting->rank].comms[sighting->definition];
 }
 
 /* One communicator from all that its members said about it. */
@@ -58,13 +58,13 @@ int unify_comms(struct model *model) {
   VECTOR(struct sighting) all = {0};
   int result = 0;
   for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
-    const struct spine *spine = &internal->spines[r];
+    const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
-        arena_array(&internal->arena, spine->n_comms + 1, sizeof **internal->comm_of);
+        arena_array(&internal->arena, events->n_comms + 1, sizeof **internal->comm_of);
     if (!internal->comm_of[r])
       result = -ENOMEM;
-    for (u32 i = 0; i < spine->n_comms && result == 0; i++) {
-      struct sighting sighting = {spine->comms[i].identity, spine->comms[i].backend, r, i};
+    for (u32 i = 0; i < events->n_comms && result == 0; i++) {
+      struct sighting sighting = {events->comms[i].identity, events->comms[i].backend, r, i};
       if (!VECTOR_PUSH(&all, sighting))
         result = -ENOMEM;
     }

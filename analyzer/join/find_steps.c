@@ -186,7 +186,7 @@ int find_steps(struct model *model, const struct model_options *options) {
   }
   bool room = true;
   for (u32 r = 0; r < model->n_ranks && room && !model->steps.by_collectives; r++)
-    room = bounds_on_gpu(&internal_of(model)->spines[r], &bounds[r]);
+    room = bounds_on_gpu(&internal_of(model)->events[r], &bounds[r]);
   int result = room ? assemble(model, bounds) : -ENOMEM;
   if (result == 0) {
     if (options->steps)

@@ -22,8 +22,8 @@ bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, dou
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds, double *confidence);
 
 /* The optimizer ranges of a rank that are over and lie in no other, in order of time: indices into
- * spine.phases, for which `phases` has room. Returns how many. */
-u32 list_optimizer_phases(const struct spine *spine, u32 *phases);
+ * events.phases, for which `phases` has room. Returns how many. */
+u32 list_optimizer_phases(const struct rank_events *events, u32 *phases);
 
 /* By the period of the collective sequence: a step ends with a collective, on the GPU where that
  * ran. Sets arrival.step relative to the bounds, since work that the host enqueued ahead of time
@@ -33,6 +33,6 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
 
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
  * are that were launched before. False when out of memory. */
-bool bounds_on_gpu(const struct spine *spine, struct rank_bounds *bounds);
+bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);
 
 #endif

@@ -6,25 +6,25 @@
 #include "join/find_steps.h"
 
 /* A communicator of one rank runs nothing, and gloo no kernel. */
-static bool runs_on_gpu(const struct spine *spine, const struct spine_call *call) {
+static bool runs_on_gpu(const struct rank_events *events, const struct rank_call *call) {
   return call->stream != TSCOPE_NO_STREAM && !call->failed &&
-         !(call->comm < spine->n_comms && spine->comms[call->comm].size == 1);
+         !(call->comm < events->n_comms && events->comms[call->comm].size == 1);
 }
 
 /* Where the last collective launched before a bound was not seen to end, GPU time was not taken
  * just then, and work launched earlier may have been the last to end. Before the first one there is
  * nothing to wait for. */
-bool bounds_on_gpu(const struct spine *spine, struct rank_bounds *bounds) {
+bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds) {
   u32 next = 0;
   i64 end = NS_UNKNOWN;
-  bool known = spine->runs.n > 0;
+  bool known = events->runs.n > 0;
   for (u32 i = 0; i < bounds->at.n; i++) {
     i64 host = bounds->at.at[i];
-    for (; next < spine->calls.n && spine->calls.at[next].launched < host; next++) {
-      const struct spine_call *call = &spine->calls.at[next];
-      if (!runs_on_gpu(spine, call))
+    for (; next < events->calls.n && events->calls.at[next].launched < host; next++) {
+      const struct rank_call *call = &events->calls.at[next];
+      if (!runs_on_gpu(events, call))
         continue;
-      i64 ran = call->run == INDEX_NONE ? NS_UNKNOWN : spine->runs.at[call->run].end;
+      i64 ran = call->run == INDEX_NONE ? NS_UNKNOWN : events->runs.at[call->run].end;
       known = ran != NS_UNKNOWN;
       end = ran > end ? ran : end;
     }

@@ -11,30 +11,30 @@
 /* The first collective seen after CUPTI was opened again has waited for all that its stream had
  * before it; a job without collectives is taken to be done with what it had when the next step that
  * began in the window is over, see model_gpu_seen(). */
-static i64 settled(const struct spine *spine, i64 start) {
-  for (u32 i = 0; i < spine->runs.n; i++)
-    if (spine->runs.at[i].start >= start)
-      return spine->runs.at[i].start;
-  return spine->runs.n ? INT64_MAX : start;
+static i64 settled(const struct rank_events *events, i64 start) {
+  for (u32 i = 0; i < events->runs.n; i++)
+    if (events->runs.at[i].start >= start)
+      return events->runs.at[i].start;
+  return events->runs.n ? INT64_MAX : start;
 }
 
 static int list(struct model *model, u32 r) {
   struct model_internal *internal = internal_of(model);
-  const struct spine *spine = &internal->spines[r];
+  const struct rank_events *events = &internal->events[r];
   struct rank *rank = &model->ranks[r];
-  u32 n = spine->gpu_states.n;
-  rank->gpu_overhead_ns = spine->gpu_overhead_ns;
-  rank->gpu_event_error_ns = spine->gpu_event_error_ns;
+  u32 n = events->gpu_states.n;
+  rank->gpu_overhead_ns = events->gpu_overhead_ns;
+  rank->gpu_event_error_ns = events->gpu_event_error_ns;
   rank->gpu_windows = arena_array(&internal->arena, n + 1, sizeof *rank->gpu_windows);
   if (!rank->gpu_windows)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
-    const struct spine_gpu_state *state = &spine->gpu_states.at[i];
+    const struct rank_gpu_state *state = &events->gpu_states.at[i];
     i64 end = i + 1 < n ? state[1].time : INT64_MAX;
     rank->gpu_windows[i] =
         (struct gpu_window){.start = i ? state->time : INT64_MIN + 1,
                             .end = end,
-                            .settled = i ? settled(spine, state->time) : INT64_MIN + 1,
+                            .settled = i ? settled(events, state->time) : INT64_MIN + 1,
                             .reason = state->reason,
                             .clock = state->clock};
   }

@@ -17,10 +17,10 @@ static int align(struct model *model) {
   if (!facts)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct spine *spine = &internal->spines[r];
-    facts[r] = (struct clock_facts){.realtime_minus_monotonic = spine->realtime_minus_monotonic,
-                                    .anchor_error_ns = spine->anchor_error_ns,
-                                    .begin = spine->begin == NS_UNKNOWN ? 0 : spine->begin};
+    const struct rank_events *events = &internal->events[r];
+    facts[r] = (struct clock_facts){.realtime_minus_monotonic = events->realtime_minus_monotonic,
+                                    .anchor_error_ns = events->anchor_error_ns,
+                                    .begin = events->begin == NS_UNKNOWN ? 0 : events->begin};
   }
   int result = align_clocks(model, facts, internal->clocks, &internal->arena);
   free(facts);
@@ -37,13 +37,13 @@ static int list_scalars(struct model *model) {
   struct model_internal *internal = internal_of(model);
   u64 total = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    total += internal->spines[r].scalars.n;
+    total += internal->events[r].scalars.n;
   model->scalars = arena_array(&internal->arena, total + 1, sizeof *model->scalars);
   if (!model->scalars || total > UINT32_MAX)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
-    for (u32 i = 0; i < internal->spines[r].scalars.n; i++) {
-      const struct spine_scalar *scalar = &internal->spines[r].scalars.at[i];
+    for (u32 i = 0; i < internal->events[r].scalars.n; i++) {
+      const struct rank_scalar *scalar = &internal->events[r].scalars.at[i];
       model->scalars[model->n_scalars++] =
           (struct scalar){.rank = r,
                           .step = scalar->step < INDEX_NONE ? (u32)scalar->step : INDEX_NONE,

@@ -28,14 +28,14 @@ static bool is_p2p(u8 op) {
   return op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV;
 }
 
-static u32 comm_of(const struct matcher *matcher, u32 rank, const struct spine_call *call) {
-  const struct spine *spine = &matcher->internal->spines[rank];
-  return call->comm < spine->n_comms ? matcher->internal->comm_of[rank][call->comm] : INDEX_NONE;
+static u32 comm_of(const struct matcher *matcher, u32 rank, const struct rank_call *call) {
+  const struct rank_events *events = &matcher->internal->events[rank];
+  return call->comm < events->n_comms ? matcher->internal->comm_of[rank][call->comm] : INDEX_NONE;
 }
 
 /* Bytes in the sense of bus bandwidth (nccl-tests PERFORMANCE.md): the whole array, of which an
  * all-gather's or reduce-scatter's count is one rank's part. */
-static u64 full_bytes(const struct spine_call *call, u32 size) {
+static u64 full_bytes(const struct rank_call *call, u32 size) {
   static const u8 element_bytes[] = {
 #define X(n, v, t, bytes) [v] = bytes,
       TSCOPE_DTYPES(X)
@@ -56,7 +56,7 @@ static u64 full_bytes(const struct spine_call *call, u32 size) {
 }
 
 static struct collective collective_of(const struct model *model, u32 comm, u32 seq,
-                                       const struct spine_call *call) {
+                                       const struct rank_call *call) {
   return (struct collective){.comm = comm,
                              .seq = seq,
                              .count = call->count,
@@ -75,9 +75,9 @@ static int plan_slots(struct matcher *matcher) {
   if (!matcher->ranges)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct spine *spine = &matcher->internal->spines[r];
-    for (u32 i = 0; i < spine->calls.n; i++) {
-      const struct spine_call *call = &spine->calls.at[i];
+    const struct rank_events *events = &matcher->internal->events[r];
+    for (u32 i = 0; i < events->calls.n; i++) {
+      const struct rank_call *call = &events->calls.at[i];
       u32 comm = comm_of(matcher, r, call);
       if (comm == INDEX_NONE || is_p2p(call->op))
         continue;
@@ -103,7 +103,7 @@ static int plan_slots(struct matcher *matcher) {
 }
 
 /* A second call of one rank with the same number (a restarted communicator) stays unmatched. */
-static int match_call(struct matcher *matcher, u32 rank, struct spine_call *call) {
+static int match_call(struct matcher *matcher, u32 rank, struct rank_call *call) {
   u32 comm = comm_of(matcher, rank, call);
   if (comm == INDEX_NONE || is_p2p(call->op) || call->failed)
     return 0;
@@ -151,13 +151,13 @@ typedef VECTOR(struct transfer) transfers;
 
 static int list_transfers(struct matcher *matcher, transfers *all) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
-    const struct spine *spine = &matcher->internal->spines[r];
-    for (u32 i = 0; i < spine->calls.n; i++) {
-      const struct spine_call *call = &spine->calls.at[i];
+    const struct rank_events *events = &matcher->internal->events[r];
+    for (u32 i = 0; i < events->calls.n; i++) {
+      const struct rank_call *call = &events->calls.at[i];
       u32 comm = comm_of(matcher, r, call);
       if (comm == INDEX_NONE || !is_p2p(call->op) || call->failed || call->peer < 0)
         continue;
-      u32 self = spine->comms[call->comm].rank, peer = (u32)call->peer;
+      u32 self = events->comms[call->comm].rank, peer = (u32)call->peer;
       if (self == TSCOPE_UNKNOWN_RANK)
         continue;
       bool send = call->op == TSCOPE_OP_SEND;
@@ -169,16 +169,16 @@ static int list_transfers(struct matcher *matcher, transfers *all) {
   return 0;
 }
 
-static struct spine_call *call_at(const struct matcher *matcher, const struct transfer *transfer) {
-  return &matcher->internal->spines[transfer->rank].calls.at[transfer->call];
+static struct rank_call *call_at(const struct matcher *matcher, const struct transfer *transfer) {
+  return &matcher->internal->events[transfer->rank].calls.at[transfer->call];
 }
 
 /* Sends [0, n_sends) and receives [n_sends, n) of one source, target and communicator. */
 static int match_pair(struct matcher *matcher, const struct transfer *at, u32 n_sends, u32 n) {
   u32 n_receives = n - n_sends, most = n_sends > n_receives ? n_sends : n_receives;
   for (u32 i = 0; i < most; i++) {
-    struct spine_call *send = i < n_sends ? call_at(matcher, &at[i]) : NULL;
-    struct spine_call *receive = i < n_receives ? call_at(matcher, &at[n_sends + i]) : NULL;
+    struct rank_call *send = i < n_sends ? call_at(matcher, &at[i]) : NULL;
+    struct rank_call *receive = i < n_receives ? call_at(matcher, &at[n_sends + i]) : NULL;
     struct collective collective =
         collective_of(matcher->model, at[0].comm, i, send ? send : receive);
     collective.op = TSCOPE_OP_SEND;
@@ -213,9 +213,9 @@ static int match_transfers(struct matcher *matcher) {
   return result;
 }
 
-static struct arrival arrival_of(const struct spine *spine, u32 rank,
-                                 const struct spine_call *call) {
-  const struct spine_run *run = call->run == INDEX_NONE ? NULL : &spine->runs.at[call->run];
+static struct arrival arrival_of(const struct rank_events *events, u32 rank,
+                                 const struct rank_call *call) {
+  const struct rank_run *run = call->run == INDEX_NONE ? NULL : &events->runs.at[call->run];
   return (struct arrival){.call_start = call->start,
                           .call_end = call->end,
                           .start = run ? run->start : NS_UNKNOWN,
@@ -234,7 +234,7 @@ static int lay_out_arrivals(struct matcher *matcher) {
   struct model *model = matcher->model;
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    total += matcher->internal->spines[r].calls.n;
+    total += matcher->internal->events[r].calls.n;
   model->arrivals = arena_array(&matcher->internal->arena, total + 1, sizeof *model->arrivals);
   u32 *filled = calloc(model->n_collectives + 1, sizeof *filled);
   if (!model->arrivals || !filled || total >= INDEX_NONE) {
@@ -246,9 +246,9 @@ static int lay_out_arrivals(struct matcher *matcher) {
     matched += model->collectives[c].n_arrivals;
   }
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct spine *spine = &matcher->internal->spines[r];
-    for (u32 i = 0; i < spine->calls.n; i++) {
-      struct spine_call *call = &spine->calls.at[i];
+    const struct rank_events *events = &matcher->internal->events[r];
+    for (u32 i = 0; i < events->calls.n; i++) {
+      struct rank_call *call = &events->calls.at[i];
       u32 c = call->collective;
       if (c == INDEX_NONE) {
         call->arrival = (u32)matched++;
@@ -258,7 +258,7 @@ static int lay_out_arrivals(struct matcher *matcher) {
         u32 place = both ? call->op == TSCOPE_OP_RECV : filled[c]++;
         call->arrival = collective->first_arrival + place;
       }
-      model->arrivals[call->arrival] = arrival_of(spine, r, call);
+      model->arrivals[call->arrival] = arrival_of(events, r, call);
     }
   }
   model->n_arrivals = (u32)total;
@@ -269,10 +269,10 @@ static int lay_out_arrivals(struct matcher *matcher) {
 /* All members run a collective in the same way: the word of one is enough. */
 static void take_choices(struct matcher *matcher) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
-    const struct spine *spine = &matcher->internal->spines[r];
-    for (u32 i = 0; i < spine->insides.n; i++) {
-      const struct spine_inside *inside = &spine->insides.at[i];
-      u32 c = inside->call == INDEX_NONE ? INDEX_NONE : spine->calls.at[inside->call].collective;
+    const struct rank_events *events = &matcher->internal->events[r];
+    for (u32 i = 0; i < events->insides.n; i++) {
+      const struct rank_inside *inside = &events->insides.at[i];
+      u32 c = inside->call == INDEX_NONE ? INDEX_NONE : events->calls.at[inside->call].collective;
       if (c == INDEX_NONE)
         continue;
       struct collective *collective = &matcher->model->collectives[c];
@@ -293,9 +293,9 @@ int match_collectives(struct model *model) {
   struct matcher matcher = {.model = model, .internal = internal_of(model)};
   int result = plan_slots(&matcher);
   for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
-    struct spine *spine = &matcher.internal->spines[r];
-    for (u32 i = 0; i < spine->calls.n && result == 0; i++)
-      result = match_call(&matcher, r, &spine->calls.at[i]);
+    struct rank_events *events = &matcher.internal->events[r];
+    for (u32 i = 0; i < events->calls.n && result == 0; i++)
+      result = match_call(&matcher, r, &events->calls.at[i]);
   }
   if (result == 0)
     result = match_transfers(&matcher);

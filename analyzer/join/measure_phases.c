@@ -71,12 +71,13 @@ static int take_nested_out(struct arena *arena, struct intervals *outer,
 
 /* An optimizer's step that is handed a closure (LBFGS; Lightning always) runs the forward and the
  * backward in it. */
-static int unite_optimizer(const struct spine *spine, struct arena *arena, struct intervals *out) {
+static int unite_optimizer(const struct rank_events *events, struct arena *arena,
+                           struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
-  int result = unite_phases(spine, TSCOPE_PHASE_OPTIMIZER, arena, out);
+  int result = unite_phases(events, TSCOPE_PHASE_OPTIMIZER, arena, out);
   for (u32 i = 0; i < sizeof closure && result == 0; i++) {
     struct intervals inner;
-    result = unite_phases(spine, closure[i], arena, &inner);
+    result = unite_phases(events, closure[i], arena, &inner);
     if (result == 0)
       result = take_nested_out(arena, out, &inner);
   }
@@ -91,14 +92,14 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
                              TSCOPE_PHASE_DATA};
   struct measuring *measuring = user;
   const struct model *model = measuring->model;
-  const struct spine *spine = &internal_of(model)->spines[r];
+  const struct rank_events *events = &internal_of(model)->events[r];
   struct arena arena = {0};
   struct intervals taken = {0}, all, own, rest;
   int result = 0;
   (void)worker;
   for (u32 i = 0; i < sizeof order && result == 0; i++, taken = all) {
-    result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(spine, &arena, &own)
-                                                : unite_phases(spine, order[i], &arena, &own);
+    result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(events, &arena, &own)
+                                                : unite_phases(events, order[i], &arena, &own);
     if (result == 0)
       result = intervals_subtract(&arena, &own, &taken, &rest);
     if (result == 0)

@@ -39,16 +39,16 @@ static u32 mix(u32 hash, u64 value) {
 static int read_sequence(void *user, u32 r, unsigned worker) {
   struct sequences *sequences = user;
   const struct model_internal *internal = internal_of(sequences->model);
-  const struct spine *spine = &internal->spines[r];
+  const struct rank_events *events = &internal->events[r];
   struct sequence *sequence = &sequences->at[r];
   (void)worker;
-  sequence->n = spine->calls.n;
+  sequence->n = events->calls.n;
   if (!sequence->tokens)
-    sequence->tokens = malloc((spine->calls.n + 1) * sizeof *sequence->tokens);
+    sequence->tokens = malloc((events->calls.n + 1) * sizeof *sequence->tokens);
   if (!sequence->tokens)
     return -1;
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
     u32 comm = call->comm == INDEX_NONE ? INDEX_NONE : internal->comm_of[r][call->comm];
     u32 token = mix(mix(mix(mix(1, comm), call->op), call->dtype), (u32)call->peer);
     sequence->tokens[i] = sequences->with_counts ? mix(token, call->count) : token;
@@ -95,21 +95,21 @@ static u32 choose_reference(const struct sequences *sequences) {
 }
 
 /* The host's pause before a call; a microsecond stands for none. */
-static double pause_before(const struct spine *spine, u32 call) {
-  if (call == 0 || call >= spine->calls.n)
+static double pause_before(const struct rank_events *events, u32 call) {
+  if (call == 0 || call >= events->calls.n)
     return 1e3;
-  const struct spine_call *before = &spine->calls.at[call - 1];
+  const struct rank_call *before = &events->calls.at[call - 1];
   i64 end = before->end == NS_UNKNOWN ? before->start : before->end;
-  return fmax((double)(spine->calls.at[call].start - end), 1e3);
+  return fmax((double)(events->calls.at[call].start - end), 1e3);
 }
 
 /* Mean log pause at each place of the period, over ranks like the reference. */
-static void add_pauses(const struct spine *spine, const struct sequence *sequence, double *logs,
-                       u32 *counts) {
+static void add_pauses(const struct rank_events *events, const struct sequence *sequence,
+                       double *logs, u32 *counts) {
   for (u32 i = sequence->period.first ? sequence->period.first : 1; i < sequence->period.last;
        i++) {
     u32 place = (i - sequence->period.first) % sequence->period.length;
-    logs[place] += log(pause_before(spine, i));
+    logs[place] += log(pause_before(events, i));
     counts[place]++;
   }
 }
@@ -123,7 +123,7 @@ static u32 choose_cut(const struct sequences *sequences, u32 reference) {
   u32 *counts = calloc(length, sizeof *counts);
   for (u32 r = reference; r < sequences->model->n_ranks && used < GAP_RANKS && logs && counts; r++)
     if (sequences->at[r].kind == sequences->at[reference].kind) {
-      add_pauses(&internal_of(sequences->model)->spines[r], &sequences->at[r], logs, counts);
+      add_pauses(&internal_of(sequences->model)->events[r], &sequences->at[r], logs, counts);
       used++;
     }
   for (u32 place = 0; place < length && logs && counts; place++) {
@@ -151,7 +151,7 @@ static void widen_by_pauses(const struct sequences *sequences, u32 reference, u3
       continue;
     for (u32 k = 0; k < n; k++)
       pauses[k] += log(
-          pause_before(&internal_of(sequences->model)->spines[r], from + k * first->period.length));
+          pause_before(&internal_of(sequences->model)->events[r], from + k * first->period.length));
     used++;
   }
   for (u32 k = 0; k < n && pauses && used; k++)
@@ -193,25 +193,25 @@ struct bound {
   i64 host, gpu; /* gpu: NS_UNKNOWN if it did not run there, or that is not known */
 };
 
-static struct bound bound_at(const struct spine *spine, u32 cut) {
-  const struct spine_call *before = &spine->calls.at[cut - 1];
-  i64 end = before->run == INDEX_NONE ? NS_UNKNOWN : spine->runs.at[before->run].end;
+static struct bound bound_at(const struct rank_events *events, u32 cut) {
+  const struct rank_call *before = &events->calls.at[cut - 1];
+  i64 end = before->run == INDEX_NONE ? NS_UNKNOWN : events->runs.at[before->run].end;
   i64 called = before->end == NS_UNKNOWN ? before->start : before->end;
-  if (before->run == INDEX_NONE || spine->runs.at[before->run].stream != TSCOPE_NO_STREAM)
+  if (before->run == INDEX_NONE || events->runs.at[before->run].stream != TSCOPE_NO_STREAM)
     return (struct bound){called, end};
   return (struct bound){end == NS_UNKNOWN ? called : end, NS_UNKNOWN};
 }
 
 /* The first step begins as long before its first collective as others do, but after what came
  * before. */
-static struct bound first_bound(const struct spine *spine, const struct sequence *sequence,
+static struct bound first_bound(const struct rank_events *events, const struct sequence *sequence,
                                 u32 cut) {
   double pause = 0;
   u32 next = cut + sequence->steps_length;
-  if (next < spine->calls.n)
-    pause = pause_before(spine, next);
-  i64 call = spine->calls.at[cut].start, bound = call - (i64)pause;
-  struct bound least = cut > 0 ? bound_at(spine, cut) : (struct bound){spine->begin, NS_UNKNOWN};
+  if (next < events->calls.n)
+    pause = pause_before(events, next);
+  i64 call = events->calls.at[cut].start, bound = call - (i64)pause;
+  struct bound least = cut > 0 ? bound_at(events, cut) : (struct bound){events->begin, NS_UNKNOWN};
   i64 host = bound > least.host ? bound : least.host < call ? least.host : call;
   return (struct bound){host, least.gpu > host ? least.gpu : host};
 }
@@ -228,23 +228,23 @@ static bool push_bound(struct rank_bounds *bounds, struct bound bound) {
 /* Cuts one rank's sequence into steps; arrival.step becomes the number of the step from 0. */
 static bool cut_steps(const struct model *model, u32 r, const struct sequence *sequence,
                       struct rank_bounds *bounds) {
-  const struct spine *spine = &internal_of(model)->spines[r];
+  const struct rank_events *events = &internal_of(model)->events[r];
   u32 cut = sequence->period.first + sequence->cut, template = cut;
   bounds->at.n = bounds->gpu.n = 0;
-  for (u32 i = 0; i < spine->calls.n; i++)
-    model->arrivals[spine->calls.at[i].arrival].step = -1;
+  for (u32 i = 0; i < events->calls.n; i++)
+    model->arrivals[events->calls.at[i].arrival].step = -1;
   if (cut + sequence->steps_length > sequence->period.last)
     return true;
-  if (!push_bound(bounds, first_bound(spine, sequence, cut)))
+  if (!push_bound(bounds, first_bound(events, sequence, cut)))
     return false;
   for (u32 step = 0; cut + sequence->steps_length <= sequence->period.last; step++) {
     u32 next = next_cut(sequence, template, cut);
     if (next > sequence->period.last || next <= cut)
       break;
-    if (!push_bound(bounds, bound_at(spine, next)))
+    if (!push_bound(bounds, bound_at(events, next)))
       return false;
     for (u32 i = cut; i < next; i++)
-      model->arrivals[spine->calls.at[i].arrival].step = (i32)step;
+      model->arrivals[events->calls.at[i].arrival].step = (i32)step;
     cut = next;
   }
   return true;

@@ -14,17 +14,17 @@ static bool push(struct rank_bounds *bounds, i64 time) {
 
 /* End of the last thing a rank's host did for training after an instant: its last step ends there.
  * Where it did nothing that is known, of what its GPU did. */
-static i64 last_activity(const struct spine *spine, i64 after) {
+static i64 last_activity(const struct rank_events *events, i64 after) {
   i64 host = NS_UNKNOWN, gpu = NS_UNKNOWN;
 #define LATEST(list)                                                                               \
-  for (u32 i = 0; i < spine->list.n; i++)                                                          \
-    host = spine->list.at[i].end > host ? spine->list.at[i].end : host;
+  for (u32 i = 0; i < events->list.n; i++)                                                         \
+    host = events->list.at[i].end > host ? events->list.at[i].end : host;
   LATEST(calls)
   LATEST(phases)
   LATEST(waits)
 #undef LATEST
-  for (u32 i = 0; i < spine->runs.n; i++) {
-    const struct spine_run *run = &spine->runs.at[i];
+  for (u32 i = 0; i < events->runs.n; i++) {
+    const struct rank_run *run = &events->runs.at[i];
     i64 *last = run->stream == TSCOPE_NO_STREAM ? &host : &gpu;
     *last = run->end > *last ? run->end : *last;
   }
@@ -32,33 +32,33 @@ static i64 last_activity(const struct spine *spine, i64 after) {
 }
 
 bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence) {
-  const struct spine *spines = internal_of(model)->spines;
+  const struct rank_events *all = internal_of(model)->events;
   u32 most = 0, agreeing = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    most = spines[r].marks.n > most ? spines[r].marks.n : most;
+    most = all[r].marks.n > most ? all[r].marks.n : most;
   if (most == 0)
     return false;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct spine *spine = &spines[r];
-    for (u32 i = 0; i < spine->marks.n; i++)
-      if (!push(&bounds[r], spine->marks.at[i].time))
+    const struct rank_events *events = &all[r];
+    for (u32 i = 0; i < events->marks.n; i++)
+      if (!push(&bounds[r], events->marks.at[i].time))
         return false;
-    const struct spine_mark *mark = spine->marks.n ? &spine->marks.at[spine->marks.n - 1] : NULL;
-    i64 last = mark ? last_activity(spine, mark->time) : NS_UNKNOWN;
+    const struct rank_mark *mark = events->marks.n ? &events->marks.at[events->marks.n - 1] : NULL;
+    i64 last = mark ? last_activity(events, mark->time) : NS_UNKNOWN;
     bounds[r].open = mark && !mark->ends && last > mark->time;
     if (bounds[r].open && !push(&bounds[r], last))
       return false;
-    agreeing += spine->marks.n == most;
+    agreeing += events->marks.n == most;
   }
   *confidence = (double)agreeing / model->n_ranks;
   return true;
 }
 
-u32 list_optimizer_phases(const struct spine *spine, u32 *phases) {
+u32 list_optimizer_phases(const struct rank_events *events, u32 *phases) {
   u32 n = 0;
   i64 covered = INT64_MIN;
-  for (u32 i = 0; i < spine->phases.n; i++) {
-    const struct spine_phase *phase = &spine->phases.at[i];
+  for (u32 i = 0; i < events->phases.n; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
     if (phase->kind != TSCOPE_PHASE_OPTIMIZER || phase->end == NS_UNKNOWN || phase->start < covered)
       continue;
     covered = phase->end;
@@ -69,12 +69,12 @@ u32 list_optimizer_phases(const struct spine *spine, u32 *phases) {
 
 /* How many optimizer ranges make a step: the period of their names. A model with several
  * optimizers steps them in a fixed order. */
-static u32 ranges_per_step(const struct spine *spine, const u32 *phases, u32 n) {
+static u32 ranges_per_step(const struct rank_events *events, const u32 *phases, u32 n) {
   u32 *tokens = malloc((n + 1) * sizeof *tokens);
   struct period period = {.length = 1};
   bool several = false;
   for (u32 i = 0; i < n && tokens; i++) {
-    tokens[i] = spine->phases.at[phases[i]].name_hash;
+    tokens[i] = events->phases.at[phases[i]].name_hash;
     several |= tokens[i] != tokens[0];
   }
   if (several && !find_period(tokens, n, &period))
@@ -84,30 +84,30 @@ static u32 ranges_per_step(const struct spine *spine, const u32 *phases, u32 n) 
 }
 
 /* The first step has no step before it: it begins with its first training phase. */
-static i64 first_begin(const struct spine *spine, u32 first_optimizer) {
+static i64 first_begin(const struct rank_events *events, u32 first_optimizer) {
   for (u32 i = 0; i < first_optimizer; i++) {
-    u8 kind = spine->phases.at[i].kind;
+    u8 kind = events->phases.at[i].kind;
     if (kind == TSCOPE_PHASE_DATA || kind == TSCOPE_PHASE_FORWARD || kind == TSCOPE_PHASE_BACKWARD)
-      return spine->phases.at[i].start;
+      return events->phases.at[i].start;
   }
-  return spine->phases.at[first_optimizer].start;
+  return events->phases.at[first_optimizer].start;
 }
 
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds,
                          double *confidence) {
-  const struct spine *spines = internal_of(model)->spines;
+  const struct rank_events *all = internal_of(model)->events;
   u32 with = 0, most = 0, agreeing = 0;
   bool room = true;
   for (u32 r = 0; r < model->n_ranks && room; r++) {
-    const struct spine *spine = &spines[r];
-    u32 *phases = malloc((spine->phases.n + 1) * sizeof *phases);
+    const struct rank_events *events = &all[r];
+    u32 *phases = malloc((events->phases.n + 1) * sizeof *phases);
     room = phases != NULL;
-    u32 n = room ? list_optimizer_phases(spine, phases) : 0;
-    u32 per_step = n ? ranges_per_step(spine, phases, n) : 1;
+    u32 n = room ? list_optimizer_phases(events, phases) : 0;
+    u32 per_step = n ? ranges_per_step(events, phases, n) : 1;
     if (n >= per_step && n > 0)
-      room = push(&bounds[r], first_begin(spine, phases[0]));
+      room = push(&bounds[r], first_begin(events, phases[0]));
     for (u32 i = per_step; i <= n && room; i += per_step)
-      room = push(&bounds[r], spine->phases.at[phases[i - 1]].end);
+      room = push(&bounds[r], events->phases.at[phases[i - 1]].end);
     free(phases);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;

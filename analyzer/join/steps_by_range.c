@@ -10,33 +10,33 @@
 
 /* Ranges that lie in no other, on one thread. */
 struct outer_ranges {
-  VECTOR(struct spine_step_range) at;
+  VECTOR(struct rank_step_range) at;
 };
 
 /* The thread with most step ranges is the one that trains: another may prefetch or evaluate. */
-static u32 busiest_thread(const struct spine *spine) {
+static u32 busiest_thread(const struct rank_events *events) {
   u32 best = INDEX_NONE, most = 0;
-  for (u32 i = 0; i < spine->step_ranges.n; i++) {
-    u32 thread = spine->step_ranges.at[i].thread, n = 0;
+  for (u32 i = 0; i < events->step_ranges.n; i++) {
+    u32 thread = events->step_ranges.at[i].thread, n = 0;
     if (thread == best)
       continue;
-    for (u32 j = i; j < spine->step_ranges.n; j++)
-      n += spine->step_ranges.at[j].thread == thread;
+    for (u32 j = i; j < events->step_ranges.n; j++)
+      n += events->step_ranges.at[j].thread == thread;
     if (n > most) {
       most = n;
       best = thread;
     }
-    if (most >= spine->step_ranges.n - i)
+    if (most >= events->step_ranges.n - i)
       break;
   }
   return best;
 }
 
-static bool find_outer(const struct spine *spine, struct outer_ranges *outer) {
-  u32 thread = busiest_thread(spine);
+static bool find_outer(const struct rank_events *events, struct outer_ranges *outer) {
+  u32 thread = busiest_thread(events);
   i64 covered = INT64_MIN;
-  for (u32 i = 0; i < spine->step_ranges.n; i++) {
-    const struct spine_step_range *range = &spine->step_ranges.at[i];
+  for (u32 i = 0; i < events->step_ranges.n; i++) {
+    const struct rank_step_range *range = &events->step_ranges.at[i];
     if (range->thread != thread || range->start < covered)
       continue;
     if (range->end != NS_UNKNOWN)
@@ -49,9 +49,9 @@ static bool find_outer(const struct spine *spine, struct outer_ranges *outer) {
 
 /* False where the rank's optimizer ran at least once for every one and a half ranges or not at all.
  */
-static bool are_micro_batches(const struct spine *spine, u32 ranges) {
-  u32 *phases = malloc((spine->phases.n + 1) * sizeof *phases);
-  u32 optimizer = phases ? list_optimizer_phases(spine, phases) : 0;
+static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
+  u32 *phases = malloc((events->phases.n + 1) * sizeof *phases);
+  u32 optimizer = phases ? list_optimizer_phases(events, phases) : 0;
   free(phases);
   return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
 }
@@ -65,14 +65,14 @@ static u32 first_number(const struct outer_ranges *outer) {
   return outer->at.n ? outer->at.at[0].number : TSCOPE_UNKNOWN;
 }
 
-static bool add_bounds(const struct spine *spine, const struct outer_ranges *outer,
+static bool add_bounds(const struct rank_events *events, const struct outer_ranges *outer,
                        struct rank_bounds *bounds) {
   for (u32 i = 0; i < outer->at.n; i++)
     if (!VECTOR_PUSH(&bounds->at, outer->at.at[i].start))
       return false;
   i64 last = outer->at.at[outer->at.n - 1].end;
   if (last == NS_UNKNOWN) /* killed in it: it ends with the last that is known of the rank */
-    last = spine->end;
+    last = events->end;
   return VECTOR_PUSH(&bounds->at, last);
 }
 
@@ -89,16 +89,16 @@ static void number_ranks(struct rank_bounds *bounds, const u32 *numbers, u32 n_r
 }
 
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence) {
-  const struct spine *spines = internal_of(model)->spines;
+  const struct rank_events *events = internal_of(model)->events;
   u32 *numbers = malloc((model->n_ranks + 1) * sizeof *numbers);
   u32 with = 0, most = 0, agreeing = 0;
   bool believed = numbers != NULL;
   for (u32 r = 0; r < model->n_ranks && believed; r++) {
     struct outer_ranges outer = {0};
-    believed = find_outer(&spines[r], &outer) && !are_micro_batches(&spines[r], outer.at.n);
+    believed = find_outer(&events[r], &outer) && !are_micro_batches(&events[r], outer.at.n);
     numbers[r] = first_number(&outer);
     if (believed && outer.at.n)
-      believed = add_bounds(&spines[r], &outer, &bounds[r]);
+      believed = add_bounds(&events[r], &outer, &bounds[r]);
     free(outer.at.at);
     with += bounds[r].at.n > 1;
     most = bounds[r].at.n > most ? bounds[r].at.n : most;

@@ -17,7 +17,7 @@ struct arena *model_arena(struct model *model);
 int model_make_ranks(struct model *model, u32 n);
 
 /* The events of a rank, which the model releases. */
-struct spine *model_events(const struct model *model, u32 rank);
+struct rank_events *model_events(const struct model *model, u32 rank);
 
 /* The clock of a rank, once ranks are joined. */
 const struct rank_clock *model_clock(const struct model *model, u32 rank);

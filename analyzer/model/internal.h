@@ -9,10 +9,10 @@
 
 struct model_internal {
   struct arena arena;
-  struct spine *spines;      /* [n_ranks] */
-  u32 **comm_of;             /* [n_ranks][spine.n_comms] index into model.comms */
-  struct rank_clock *clocks; /* [n_ranks] local CLOCK_MONOTONIC -> the model's axis */
-  u32 n_spines;              /* for clean-up */
+  struct rank_events *events; /* [n_ranks] */
+  u32 **comm_of;              /* [n_ranks][events.n_comms] index into model.comms */
+  struct rank_clock *clocks;  /* [n_ranks] local CLOCK_MONOTONIC -> the model's axis */
+  u32 n_events;               /* for clean-up */
   const char *marks_are; /* what the marks of steps are, where they are no calls of tscope_step() */
   VECTOR(const char *) notes;
   void *imported; /* an importer's own, freed by free_imported(); NULL */

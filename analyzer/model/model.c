@@ -28,8 +28,8 @@ void model_free(struct model *model) {
   if (!model)
     return;
   struct model_internal *internal = internal_of(model);
-  for (u32 r = 0; r < internal->n_spines; r++)
-    spine_release(&internal->spines[r]);
+  for (u32 r = 0; r < internal->n_events; r++)
+    rank_events_release(&internal->events[r]);
   if (internal->free_imported)
     internal->free_imported(internal->imported);
   free(internal->notes.at);
@@ -59,21 +59,21 @@ struct arena *model_arena(struct model *model) {
 
 int model_make_ranks(struct model *model, u32 n) {
   struct model_internal *internal = internal_of(model);
-  for (u32 r = 0; r < internal->n_spines; r++) /* of an input that could not be read to its end */
-    spine_release(&internal->spines[r]);
-  internal->n_spines = 0;
+  for (u32 r = 0; r < internal->n_events; r++) /* of an input that could not be read to its end */
+    rank_events_release(&internal->events[r]);
+  internal->n_events = 0;
   model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
-  internal->spines = arena_array(&internal->arena, n + 1, sizeof *internal->spines);
+  internal->events = arena_array(&internal->arena, n + 1, sizeof *internal->events);
   internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
   internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
-  if (!model->ranks || !internal->spines || !internal->comm_of || !internal->clocks)
+  if (!model->ranks || !internal->events || !internal->comm_of || !internal->clocks)
     return -ENOMEM;
-  model->n_ranks = internal->n_spines = n;
+  model->n_ranks = internal->n_events = n;
   return 0;
 }
 
-struct spine *model_events(const struct model *model, u32 rank) {
-  return &internal_of(model)->spines[rank];
+struct rank_events *model_events(const struct model *model, u32 rank) {
+  return &internal_of(model)->events[rank];
 }
 
 const struct rank_clock *model_clock(const struct model *model, u32 rank) {
@@ -81,7 +81,7 @@ const struct rank_clock *model_clock(const struct model *model, u32 rank) {
 }
 
 u32 model_comm_of(const struct model *model, u32 rank, u32 comm) {
-  bool known = comm < internal_of(model)->spines[rank].n_comms;
+  bool known = comm < internal_of(model)->events[rank].n_comms;
   return known ? internal_of(model)->comm_of[rank][comm] : INDEX_NONE;
 }
 

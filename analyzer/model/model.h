@@ -4,8 +4,8 @@
  * changed afterwards. Times are int64 nanoseconds since the run's origin (the earliest aligned
  * instant); NS_UNKNOWN where not known. Everything lives in the model's arena.
  *
- * The model keeps spines whole (collectives, steps, phases). Detail (launches, GPU spans) is not
- * kept: timeline_load() decodes one rank at a time, so a run of any size fits in memory.
+ * The model keeps retained records whole (collectives, steps, phases). Detail (launches, GPU spans)
+ * is not kept: timeline_load() decodes one rank at a time, so a run of any size fits in memory.
  */
 #ifndef TSCOPE_MODEL_H
 #define TSCOPE_MODEL_H
@@ -112,7 +112,7 @@ enum step_told { STEP_BEGIN_TOLD = 1, STEP_END_TOLD = 2 };
 
 /* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). A step is
  * over when its host is, and its GPU has done what the host had launched by then: here as far as
- * the spine tells of that, by collectives; analyses also know kernels. */
+ * the retained records tell of that, by collectives; analyses also know kernels. */
 struct steps {
   u32 n;
   u32 first;               /* number in the run of the first one here: 0, or a of --steps a:b */
@@ -121,9 +121,9 @@ struct steps {
   const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
                               "none": the first for which there is evidence */
   double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
-  bool open;           /* nothing says where the last step ends: with what the spine tells last */
-  bool by_collectives; /* a step ends with its last collective: kernels do not matter */
-  i64 *begin, *end;    /* NS_UNKNOWN where a rank does not have the step */
+  bool open; /* nothing says where the last step ends: with what the retained records tell last */
+  bool by_collectives;        /* a step ends with its last collective: kernels do not matter */
+  i64 *begin, *end;           /* NS_UNKNOWN where a rank does not have the step */
   i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
   u8 *told;                   /* enum step_told, or'ed; NULL: none is */
 };
@@ -187,7 +187,7 @@ struct model {
   const struct memory_origin *memories; /* memory_history.h: where what each device's allocator did
                                            can be read */
   u32 n_memories;
-  void *internal; /* arena and spines */
+  void *internal; /* arena and events */
 };
 
 enum span_kind {
@@ -286,7 +286,7 @@ struct timeline {
   u64 graph_launches,
       graph_launches_run,  /* replays of graphs; of which something was seen to run */
       graph_launches_open; /* of all: in which something runs as often as the GPU decides */
-  i64 detail_begin;        /* detail before this was overwritten in the ring */
+  i64 ring_begin;          /* ring records before this were overwritten in the ring */
   void *internal;
 };
 

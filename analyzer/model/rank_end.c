@@ -17,9 +17,9 @@ const char *model_phase_at(const struct model *model, u32 rank, i64 time) {
   const char *name = NULL;
   if (!model->timelines) /* made by hand */
     return NULL;
-  const struct spine *spine = model_events(model, rank);
-  for (u32 i = 0; i < spine->phases.n && spine->phases.at[i].start <= time; i++) {
-    const struct spine_phase *phase = &spine->phases.at[i];
+  const struct rank_events *events = model_events(model, rank);
+  for (u32 i = 0; i < events->phases.n && events->phases.at[i].start <= time; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
     if ((phase->end == NS_UNKNOWN || phase->end >= time) &&
         phase->kind < sizeof names / sizeof *names)
       name = names[phase->kind];
@@ -32,9 +32,9 @@ u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_ca
   u32 n = 0;
   if (!model->timelines) /* made by hand */
     return 0;
-  const struct spine *spine = model_events(model, rank);
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
+  const struct rank_events *events = model_events(model, rank);
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
     if (call->failed || call->op >= TSCOPE_OP_SEND ||
         model_comm_of(model, rank, call->comm) != comm)
       continue;

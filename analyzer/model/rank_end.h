@@ -28,14 +28,14 @@ struct rank_end {
   i64 failed_at;
 };
 
-struct spine;
+struct rank_events;
 struct rank_clock;
 struct arena;
 
-/* What the header and the spine tell, with instants on the process's own clock. False when memory
- * ran out. */
+/* What the header and the retained records tell, with instants on the process's own clock. False
+ * when memory ran out. */
 bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
-                   const struct spine *spine, struct arena *arena);
+                   const struct rank_events *events, struct arena *arena);
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * One rank's spine, decoded: everything that is kept for the whole of the analysis. Times are
+ * One rank's events, decoded: everything that is kept for the whole of the analysis. Times are
  * nanoseconds of the rank's own CLOCK_MONOTONIC until align/ has put all ranks on one axis.
  */
-#ifndef TSCOPE_SPINE_H
-#define TSCOPE_SPINE_H
+#ifndef TSCOPE_RANK_EVENTS_H
+#define TSCOPE_RANK_EVENTS_H
 
 #include "base/arena.h"
 #include "base/vector.h"
@@ -19,83 +19,83 @@ struct comm_definition {
   u8 backend;
 };
 
-struct spine_call {
+struct rank_call {
   i64 start, end; /* end NS_UNKNOWN if it never returned */
   i64 launched;   /* when its work was put on the stream: group end, or the call itself */
   u64 count, bytes;
-  u32 comm; /* index into spine.comms, INDEX_NONE if not announced */
+  u32 comm; /* index into events.comms, INDEX_NONE if not announced */
   u32 seq, group;
   i32 peer;
   u32 thread;
-  u32 run;        /* index into spine.runs: where it really ran; INDEX_NONE */
+  u32 run;        /* index into events.runs: where it really ran; INDEX_NONE */
   u32 collective; /* see matching; INDEX_NONE */
   u32 arrival;    /* index into model.arrivals */
-  u32 part;       /* of a replayed call: index into spine.parts */
+  u32 part;       /* of a replayed call: index into events.parts */
   u16 stream;
   u8 op, dtype, redop;
   bool failed;   /* the call returned an error */
   bool replayed; /* made by the launch of a graph, which is its start and end */
 };
 
-struct spine_run {
+struct rank_run {
   i64 start, end;
   u64 node;      /* in the replay of a graph: which of its nodes, as the source tells; else 0 */
   u32 graph;     /* the source's id of the graph in whose replay it was, 0 if in none */
   u32 comm, seq; /* as recorded: the process's own communicator number; TSCOPE_UNKNOWN */
   u32 name;      /* string number in the file */
   u32 correlation;
-  u32 first_call; /* index into spine.calls of the first that ran in it; INDEX_NONE */
+  u32 first_call; /* index into events.calls of the first that ran in it; INDEX_NONE */
   u32 thread;
   u16 stream;
   u8 op; /* read from the name: an enum tscope_op, 0 for any */
 };
 
 /* A graph that was made ready for launching. */
-struct spine_graph {
+struct rank_graph {
   u32 graph;
   u32 captured;  /* number of the captured graph that it was made of, 0 if that was not seen */
   u32 gpu_graph; /* the GPU clock source's id for it, TSCOPE_UNKNOWN; 0 in old traces */
 };
 
 /* The calls of one captured graph in one replay: of the graph itself, or of one within it. */
-struct spine_part {
+struct rank_part {
   i64 start;  /* of the launch */
   u32 replay; /* number of the replay */
   u32 gpu_graph;
 };
 
 /* A collective as NCCL itself told of it. */
-struct spine_inside {
+struct rank_inside {
   i64 start, end;          /* put on its stream; seen done by the host, NS_UNKNOWN */
   u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
   u32 comm, seq;           /* as recorded */
-  u32 call;                /* index into spine.calls; INDEX_NONE */
+  u32 call;                /* index into events.calls; INDEX_NONE */
   u16 channels;            /* 0 if not told */
   u8 op;
   const char *algorithm, *protocol; /* NULL if not told */
 };
 
-struct spine_group {
+struct rank_group {
   i64 start, end;
   u32 group, thread;
   bool failed; /* its calls were not launched: an error, or it was only simulated */
 };
 
-struct spine_wait {
+struct rank_wait {
   i64 start, end;
   u32 comm, seq; /* as recorded */
-  u32 call;      /* index into spine.calls of what is waited for; INDEX_NONE */
+  u32 call;      /* index into events.calls of what is waited for; INDEX_NONE */
   u32 thread;
 };
 
 /* CPU time that a thread had had by then. */
-struct spine_cpu {
+struct rank_cpu {
   i64 time;
   u64 cpu_ns;
   u32 thread;
 };
 
-struct spine_phase {
+struct rank_phase {
   i64 start, end; /* end NS_UNKNOWN while it is open */
   u32 name;       /* string number in the file */
   u32 name_hash;  /* of its text */
@@ -104,26 +104,26 @@ struct spine_phase {
 };
 
 /* Whence the call came that this thread made at this time. */
-struct spine_site {
+struct rank_site {
   i64 start, end; /* the same */
   u64 stack;
   u32 thread;
   u16 tag;
 };
 
-struct spine_mark {
+struct rank_mark {
   i64 time;
   u64 step;
   bool ends; /* the last step ends here and no other begins */
 };
 
-struct spine_step_range {
+struct rank_step_range {
   i64 start, end; /* end NS_UNKNOWN while it is open */
   u32 number;     /* the program's own; TSCOPE_UNKNOWN */
   u32 thread;
 };
 
-struct spine_scalar {
+struct rank_scalar {
   i64 time;
   double value;
   u64 step;
@@ -131,7 +131,7 @@ struct spine_scalar {
 };
 
 /* How GPU time was had from here on. */
-struct spine_gpu_state {
+struct rank_gpu_state {
   i64 time;
   const char *reason;
   u32 reason_string; /* its number in the file */
@@ -142,7 +142,7 @@ struct spine_gpu_state {
 struct definitions;
 
 /* All lists are sorted by start. */
-struct spine {
+struct rank_events {
   struct arena arena;
   const struct comm_definition *comms;
   u32 n_comms;
@@ -150,23 +150,23 @@ struct spine {
   u64 anchor_error_ns;             /* of that difference */
   struct definitions *definitions; /* import/tscope: what else a trace of ours defines, its text
                                       apart; NULL */
-  VECTOR(struct spine_call) calls;
-  VECTOR(struct spine_run) runs;
-  VECTOR(struct spine_inside) insides;
-  VECTOR(struct spine_group) groups;
-  VECTOR(struct spine_graph) graphs; /* by number */
+  VECTOR(struct rank_call) calls;
+  VECTOR(struct rank_run) runs;
+  VECTOR(struct rank_inside) insides;
+  VECTOR(struct rank_group) groups;
+  VECTOR(struct rank_graph) graphs; /* by number */
   VECTOR(u32) graph_bodies; /* numbers of graphs of which a part runs as often as the GPU decides */
-  VECTOR(struct spine_part) parts;
-  VECTOR(struct spine_wait) waits;
-  VECTOR(struct spine_cpu) cpu_times;
-  VECTOR(struct spine_phase) phases;
-  VECTOR(struct spine_site) sites;
-  VECTOR(struct spine_mark) marks;
-  VECTOR(struct spine_step_range) step_ranges;
-  VECTOR(struct spine_scalar) scalars;
-  VECTOR(struct spine_gpu_state) gpu_states; /* each unlike the one before */
-  VECTOR(u16) memory_devices; /* tags of TENSOR records: what memory is recorded of */
-  i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
+  VECTOR(struct rank_part) parts;
+  VECTOR(struct rank_wait) waits;
+  VECTOR(struct rank_cpu) cpu_times;
+  VECTOR(struct rank_phase) phases;
+  VECTOR(struct rank_site) sites;
+  VECTOR(struct rank_mark) marks;
+  VECTOR(struct rank_step_range) step_ranges;
+  VECTOR(struct rank_scalar) scalars;
+  VECTOR(struct rank_gpu_state) gpu_states; /* each unlike the one before */
+  VECTOR(u16) memory_devices;               /* tags of TENSOR records: what memory is recorded of */
+  i64 begin, end; /* first and last instant in the file; NS_UNKNOWN if it has none */
   struct {
     const char *what; /* NULL: none did */
     i64 time;
@@ -176,30 +176,32 @@ struct spine {
   u64 launches, gpu_kernels; /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
   bool cut_short; /* the process did not end in order */
-  bool end_lost;  /* so, or the spine was full: of calls and runs, the last are not all here */
+  bool end_lost;  /* so, or the room for retained records was full: of calls and runs, the last are
+                     not all here */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
-  u32 idle_calls;                    /* see spine_call_is_idle() */
+  u32 idle_calls;                    /* see rank_call_is_idle() */
   u32 replayed_runs, replayed_told; /* calls in graphs with their run; of those, told by its node */
   bool tells_graphs;                /* which runs were in graphs is in the trace */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
 };
 
-void spine_release(struct spine *spine);
+void rank_events_release(struct rank_events *events);
 
 /* Whether a call puts no collective on the GPU: NCCL copies for a communicator of one rank, and
  * does nothing for no elements (enqueue.cc, "empty collectives can be discarded"). */
-bool spine_call_is_idle(const struct spine *spine, const struct spine_call *call);
+bool rank_call_is_idle(const struct rank_events *events, const struct rank_call *call);
 
-/* Index into spine.comms of a communicator by its number; INDEX_NONE. */
-u32 spine_comm_index(const struct spine *spine, u32 number);
+/* Index into events.comms of a communicator by its number; INDEX_NONE. */
+u32 rank_comm_index(const struct rank_events *events, u32 number);
 
 /* Which stretch of time with CUPTI open work belongs to, from 0: launched at `time`, or, if `runs`,
  * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
  * not say. */
-u32 spine_gpu_turn(const struct spine *spine, i64 time, bool runs);
+u32 rank_gpu_turn(const struct rank_events *events, i64 time, bool runs);
 
 /* Training phases of one kind, united over threads. `out` lives in the arena. 0, or -ENOMEM. */
-int unite_phases(const struct spine *spine, u8 kind, struct arena *arena, struct intervals *out);
+int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
+                 struct intervals *out);
 
 #endif

@@ -40,7 +40,7 @@ TSCOPE_EXPORT void tscope_step(uint64_t step) {
   if (!thread)
     return;
   struct tscope_step_record record = {.step = step};
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof record);
   if (gpu_step_ended)
     gpu_step_ended(thread, true);
   tscope_leave(thread);
@@ -52,7 +52,7 @@ TSCOPE_EXPORT void tscope_scalar(const char *name, double value, uint64_t step) 
     return;
   struct tscope_scalar_record record = {.step = step, .name = tscope_string(thread, name)};
   memcpy(&record.bits, &value, sizeof record.bits);
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &record, sizeof record);
   tscope_leave(thread);
 }
 

@@ -39,9 +39,9 @@ u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
 }
 
 cudaStream_t product_stream(cublasHandle_t handle) {
-  static struct tscope_symbol symbols[] =
-      TSCOPE_QUESTION("cublasGetStream_v2", tscope_cublas_sonames);
-  cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) = tscope_ask(symbols, tscope_self);
+  static struct tscope_symbol symbols[] = TSCOPE_QUERY("cublasGetStream_v2", tscope_cublas_sonames);
+  cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) =
+      tscope_query_function(symbols, tscope_self);
   cudaStream_t stream = NULL;
   return get && get(handle, &stream) == CUBLAS_STATUS_SUCCESS ? stream : NULL;
 }
@@ -87,8 +87,8 @@ static void write_captured(struct tscope_thread *thread, const struct gemm_facts
   record.product.shapes = captured_kernels_seen(record.shapes, &record.product.kernels);
   u32 words = (record.product.shapes + 1) / 2;
   if (record.product.captured)
-    tscope_spine(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
-                 (u32)sizeof record.product + 8 * words);
+    tscope_retain(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
+                  (u32)sizeof record.product + 8 * words);
 }
 
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
@@ -101,7 +101,7 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
   if (TSCOPE_UNLIKELY(captured))
     write_captured(thread, facts, stream, index);
   struct tscope_gemm_record *record =
-      tscope_reserve(thread, &thread->detail, facts->start, TSCOPE_REC_GEMM, index, sizeof *record);
+      tscope_reserve(thread, &thread->ring, facts->start, TSCOPE_REC_GEMM, index, sizeof *record);
   if (record) {
     *record = (struct tscope_gemm_record){.header = record->header,
                                           .m = dimension(facts->m),
@@ -115,7 +115,7 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
                                           .c = facts->c,
                                           .compute = facts->compute,
                                           .timed = product_now.timed};
-    tscope_commit_dur(thread, &thread->detail, sizeof *record, facts->start);
+    tscope_commit_dur(thread, &thread->ring, sizeof *record, facts->start);
   }
   errno = saved;
 }

@@ -16,9 +16,9 @@ typedef cublasStatus_t get_attribute(const void *what, int attribute, void *valu
                                      size_t *written);
 
 /* An attribute of at most eight bytes; `otherwise` if there is none to be had. */
-static i64 ask(struct tscope_symbol symbols[TSCOPE_WAYS], const void *what, int attribute,
+static i64 ask(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int attribute,
                size_t bytes, i64 otherwise) {
-  get_attribute *get = tscope_ask(symbols, tscope_self);
+  get_attribute *get = tscope_query_function(symbols, tscope_self);
   i64 value = 0;
   size_t written = 0;
   if (!get || !what || get(what, attribute, &value, bytes, &written) != CUBLAS_STATUS_SUCCESS ||
@@ -29,13 +29,13 @@ static i64 ask(struct tscope_symbol symbols[TSCOPE_WAYS], const void *what, int 
 
 static i64 layout(cublasLtMatrixLayout_t of, int attribute, size_t bytes, i64 otherwise) {
   static struct tscope_symbol symbols[] =
-      TSCOPE_QUESTION("cublasLtMatrixLayoutGetAttribute", tscope_cublaslt_sonames);
+      TSCOPE_QUERY("cublasLtMatrixLayoutGetAttribute", tscope_cublaslt_sonames);
   return ask(symbols, of, attribute, bytes, otherwise);
 }
 
 static i64 descriptor(cublasLtMatmulDesc_t of, int attribute, i64 otherwise) {
   static struct tscope_symbol symbols[] =
-      TSCOPE_QUESTION("cublasLtMatmulDescGetAttribute", tscope_cublaslt_sonames);
+      TSCOPE_QUERY("cublasLtMatmulDescGetAttribute", tscope_cublaslt_sonames);
   return ask(symbols, of, attribute, sizeof(i32), otherwise);
 }
 

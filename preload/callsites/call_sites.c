@@ -254,7 +254,7 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
     tag |= TSCOPE_CALL_SITE_OF_BACKWARD;
   }
   if (stack) {
-    u8 type = writer->home == TSCOPE_DETAIL ? TSCOPE_REC_CALL_SITE_RING : TSCOPE_REC_CALL_SITE;
+    u8 type = writer->retention == TSCOPE_RING ? TSCOPE_REC_CALL_SITE_RING : TSCOPE_REC_CALL_SITE;
     struct tscope_call_site_record *record =
         tscope_reserve(thread, writer, start, type, tag, sizeof *record);
     if (record) {
@@ -276,7 +276,7 @@ void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
   __atomic_store_n(&backward.stack, only ? stack : 0, __ATOMIC_RELAXED);
   if (stack) {
     struct tscope_call_site_record record = {.stack = stack};
-    tscope_spine(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof record);
+    tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof record);
     add(&spent.taken, 1);
   }
   add(&spent.ticks[CALL_SITE_ALWAYS], tscope_ticks() - began - first_ticks);
@@ -348,7 +348,7 @@ static void tell(struct tscope_thread *thread) {
       .one_in_large = __atomic_load_n(&one_in[CALL_SITE_LARGE], __ATOMIC_RELAXED),
       .one_in_sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED),
   };
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_CALL_SITES, 0, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_CALL_SITES, 0, &record, sizeof record);
 }
 
 static void look_at_less(enum call_site_class class) {

@@ -49,8 +49,8 @@ HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t resu
   }
   u32 shape = shape_number(thread, function, grid, block);
   u16 index = stream_index(thread, default_stream, stream);
-  call_site(thread, &thread->detail, start, CALL_SITE_SAMPLED);
-  DETAIL(LAUNCH, launch, start, dur, index, .shape = shape);
+  call_site(thread, &thread->ring, start, CALL_SITE_SAMPLED);
+  RING(LAUNCH, launch, start, dur, index, .shape = shape);
 }
 
 /* launch_config: the same, said in a struct that is only read once the real function took it. */
@@ -75,9 +75,9 @@ static inline void record_alloc_host(struct tscope_thread *thread, u64 start, cu
                                      enum tscope_memory memory, void *const *where, u64 bytes) {
   u64 dur = elapsed(thread, start);
   u64 address = result == cudaSuccess ? (u64)(uintptr_t)*where : 0;
-  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
-  DETAIL(ALLOC, alloc, start, dur, (u16)memory, .result = (u32)result, .address = address,
-         .bytes = bytes);
+  call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
+  RING(ALLOC, alloc, start, dur, (u16)memory, .result = (u32)result, .address = address,
+       .bytes = bytes);
   if (TSCOPE_UNLIKELY(result == cudaErrorMemoryAllocation))
     out_of_memory(thread, start, memory, bytes);
 }
@@ -122,8 +122,8 @@ static inline void record_release(struct tscope_thread *thread, u64 start, cudaE
                                   enum tscope_memory memory, const void *address) {
   u64 dur = elapsed(thread, start);
   if (address)
-    DETAIL(FREE, free, start, dur, (u16)memory, .result = (u32)result,
-           .address = (u64)(uintptr_t)address);
+    RING(FREE, free, start, dur, (u16)memory, .result = (u32)result,
+         .address = (u64)(uintptr_t)address);
 }
 static inline void record_release_async(struct tscope_thread *thread, u64 start, cudaError_t result,
                                         enum tscope_default_stream default_stream,
@@ -151,8 +151,8 @@ static inline void record_any_copy(struct tscope_thread *thread, u64 start, cuda
     return;
   u16 index = stream_index(thread, default_stream, stream);
   if (!(kind & TSCOPE_COPY_ASYNC))
-    call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
-  DETAIL(COPY, copy, start, dur, index, .kind = kind, .bytes = bytes);
+    call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
+  RING(COPY, copy, start, dur, index, .kind = kind, .bytes = bytes);
 }
 static inline void record_copy(struct tscope_thread *thread, u64 start, cudaError_t result,
                                enum tscope_default_stream default_stream, enum cudaMemcpyKind kind,
@@ -172,7 +172,7 @@ static inline void record_fill(struct tscope_thread *thread, u64 start, cudaErro
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_FILL))
     return;
   u16 index = stream_index(thread, default_stream, stream);
-  DETAIL(FILL, fill, start, dur, index, .kind = async, .bytes = bytes);
+  RING(FILL, fill, start, dur, index, .kind = async, .bytes = bytes);
 }
 
 /* copy_3d, copy_3d_peer: said in a struct that is only read once the real function took it. Beside
@@ -227,7 +227,7 @@ static inline void record_host_function(struct tscope_thread *thread, u64 start,
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);
-  DETAIL(HOST_FUNCTION, host_function, start, dur, index, .function = (u64)(uintptr_t)function);
+  RING(HOST_FUNCTION, host_function, start, dur, index, .function = (u64)(uintptr_t)function);
 }
 
 /* sync_device, sync_stream, sync_event: the host waited for the GPU. Recorded even if the wait
@@ -240,8 +240,8 @@ static inline u32 event_bits(cudaEvent_t event) {
 static inline void record_sync_device(struct tscope_thread *thread, u64 start, cudaError_t result) {
   u64 dur = elapsed(thread, start);
   note_failure(thread, "waiting for the device", result);
-  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
-  DETAIL(SYNC, sync, start, dur, TSCOPE_SYNC_DEVICE, .object = 0);
+  call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
+  RING(SYNC, sync, start, dur, TSCOPE_SYNC_DEVICE, .object = 0);
 }
 static inline void record_sync_stream(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       enum tscope_default_stream default_stream,
@@ -250,15 +250,15 @@ static inline void record_sync_stream(struct tscope_thread *thread, u64 start, c
   u64 dur = elapsed(thread, start);
   u16 index =
       result == cudaSuccess ? stream_index(thread, default_stream, stream) : TSCOPE_NO_STREAM;
-  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
-  DETAIL(SYNC, sync, start, dur, TSCOPE_SYNC_STREAM, .object = index);
+  call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
+  RING(SYNC, sync, start, dur, TSCOPE_SYNC_STREAM, .object = index);
 }
 static inline void record_sync_event(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      cudaEvent_t event) {
   u64 dur = elapsed(thread, start);
   note_failure(thread, "waiting for an event", result);
-  call_site(thread, &thread->detail, start, CALL_SITE_ALWAYS);
-  DETAIL(SYNC, sync, start, dur, TSCOPE_SYNC_EVENT, .object = event_bits(event));
+  call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
+  RING(SYNC, sync, start, dur, TSCOPE_SYNC_EVENT, .object = event_bits(event));
 }
 
 /* event_record, event_wait: the edges between streams. */
@@ -270,7 +270,7 @@ static inline void record_event_record(struct tscope_thread *thread, u64 start, 
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);
-  DETAIL(EVENT_RECORD, event_record, start, dur, index, .event = event_bits(event));
+  RING(EVENT_RECORD, event_record, start, dur, index, .event = event_bits(event));
 }
 static inline void record_event_wait(struct tscope_thread *thread, u64 start, cudaError_t result,
                                      enum tscope_default_stream default_stream, cudaEvent_t event,
@@ -279,7 +279,7 @@ static inline void record_event_wait(struct tscope_thread *thread, u64 start, cu
   if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MARK))
     return;
   u16 index = stream_index(thread, default_stream, stream);
-  DETAIL(EVENT_WAIT, event_wait, start, dur, index, .event = event_bits(event));
+  RING(EVENT_WAIT, event_wait, start, dur, index, .event = event_bits(event));
 }
 
 #endif

@@ -108,8 +108,8 @@ void gpu_facts_tell_once(struct tscope_thread *thread) {
 
 int gpu_facts_runtime_version(const struct tscope_thread *thread) {
   static struct tscope_symbol symbols[] =
-      TSCOPE_QUESTION("cudaRuntimeGetVersion", tscope_cuda_sonames);
-  cudaError_t (*get_version)(int *) = tscope_ask(symbols, thread);
+      TSCOPE_QUERY("cudaRuntimeGetVersion", tscope_cuda_sonames);
+  cudaError_t (*get_version)(int *) = tscope_query_function(symbols, thread);
   int version, saved = errno;
   bool known = get_version && get_version(&version) == cudaSuccess;
   errno = saved;

@@ -45,7 +45,7 @@ void kernel_name_of_driver(const void *handle, const char *name) {
 
 /* The driver's functions leave the job's last error alone. A kernel handle may be launched in place
  * of a function's. */
-static const char *ask_driver(const void *handle) {
+static const char *query_driver(const void *handle) {
   static struct tscope_symbol of_function = {.name = "cuFuncGetName",
                                              .sonames = tscope_driver_sonames};
   static struct tscope_symbol of_kernel = {.name = "cuKernelGetName",
@@ -65,7 +65,7 @@ const char *kernel_name(const void *function) {
   if (handle_map_get(&names, (u64)(uintptr_t)function, &known))
     return (const char *)(uintptr_t)known;
   if ((u64)(uintptr_t)function & KERNEL_OF_DRIVER)
-    return ask_driver((const void *)((uintptr_t)function & ~(uintptr_t)KERNEL_OF_DRIVER));
+    return query_driver((const void *)((uintptr_t)function & ~(uintptr_t)KERNEL_OF_DRIVER));
   static struct tscope_symbol symbol = {.name = "cudaFuncGetName", .sonames = tscope_cuda_sonames};
   cudaError_t (*get_name)(const char **, const void *) = tscope_resolve(&symbol, NULL);
   const char *name = NULL;

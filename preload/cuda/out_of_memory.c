@@ -36,6 +36,7 @@ void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory m
       record.device_total = total_bytes;
     }
   }
-  tscope_spine(thread, start, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_API, &record, sizeof record);
+  tscope_retain(thread, start, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_API, &record,
+                sizeof record);
   errno = saved;
 }

@@ -53,7 +53,7 @@ static u16 intern(struct tscope_thread *thread, const u64 keys[2],
   u16 index = number_of(keys, &announce);
   struct tscope_stream_record record = *stream;
   if (announce)
-    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof record);
   return index;
 }
 

@@ -55,8 +55,8 @@ static inline void record_mapping(struct tscope_thread *thread, u64 start, cudaE
                                   size_t bytes, u64 memory) {
   u64 dur = elapsed(thread, start);
   u64 at = result == cudaSuccess || what != TSCOPE_MAPPING_RESERVE ? *address : 0;
-  DETAIL(MAPPING, mapping, start, dur, (u16)what, .result = (u32)result, .address = at,
-         .bytes = bytes, .memory = memory);
+  RING(MAPPING, mapping, start, dur, (u16)what, .result = (u32)result, .address = at,
+       .bytes = bytes, .memory = memory);
 }
 
 #endif

@@ -263,7 +263,7 @@ static void tell_overhead(struct tscope_thread *thread) {
     struct tscope_gpu_overhead_record record = {
         .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};
     if (__atomic_exchange_n(&told[i], times, __ATOMIC_RELAXED) != times)
-      tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record);
+      tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record);
   }
 }
 

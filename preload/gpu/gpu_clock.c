@@ -68,7 +68,7 @@ static void tell(struct tscope_thread *thread, enum tscope_gpu_clock id, const c
                                            .dropped = at_most_u32(said.dropped),
                                            .invalid = at_most_u32(said.invalid),
                                            .seen = at_most_u32(said.seen)};
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof record);
 }
 
 /* --- closing --- */

@@ -18,19 +18,20 @@ bool gpu_kernel_is_collective(const char *name) {
   return false;
 }
 
-static struct tscope_writer *writer(struct tscope_writer *writer, enum tscope_home home) {
-  if (TSCOPE_UNLIKELY(!writer->home))
-    tscope_writer_init(writer, home, TSCOPE_CLOCK_MONOTONIC);
+static struct tscope_writer *writer(struct tscope_writer *writer, enum tscope_retention retention) {
+  if (TSCOPE_UNLIKELY(!writer->retention))
+    tscope_writer_init(writer, retention, TSCOPE_CLOCK_MONOTONIC);
   return writer;
 }
 
 void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *from) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
-  struct tscope_writer *spine = writer(&gpu->spine, TSCOPE_SPINE);
+  struct tscope_writer *retained = writer(&gpu->retained, TSCOPE_RETAINED);
   struct tscope_collective_run_record *run;
   struct tscope_graph_node node = {.node = from->node, .graph = from->graph};
   u32 bytes = (u32)(sizeof *run + (node.graph ? sizeof node : 0));
-  run = tscope_reserve(thread, spine, from->start, TSCOPE_REC_COLLECTIVE_RUN, from->stream, bytes);
+  run =
+      tscope_reserve(thread, retained, from->start, TSCOPE_REC_COLLECTIVE_RUN, from->stream, bytes);
   if (!run)
     return;
   if (node.graph)
@@ -40,32 +41,32 @@ void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *from) {
   run->seq = from->seq;
   run->name = from->name;
   run->correlation = from->correlation;
-  tscope_commit(spine, bytes);
+  tscope_commit(retained, bytes);
 }
 
-/* A detail record in nanoseconds whose u32 duration follows its header. `fields` is the whole
+/* A ring record in nanoseconds whose u32 duration follows its header. `fields` is the whole
  * record, with its header and duration to be filled in. */
-static void record_detail(struct tscope_thread *thread, u64 start, u64 dur, u8 type, u16 tag,
-                          const void *fields, u32 bytes) {
+static void record_ring(struct tscope_thread *thread, u64 start, u64 dur, u8 type, u16 tag,
+                        const void *fields, u32 bytes) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
-  struct tscope_writer *detail = writer(&gpu->detail, TSCOPE_DETAIL);
-  struct tscope_record *record = tscope_reserve(thread, detail, start, type, tag, bytes);
+  struct tscope_writer *ring = writer(&gpu->ring, TSCOPE_RING);
+  struct tscope_record *record = tscope_reserve(thread, ring, start, type, tag, bytes);
   if (!record)
     return;
   u32 *short_dur = (u32 *)(void *)(record + 1);
   memcpy(record + 1, (const struct tscope_record *)fields + 1, bytes - sizeof *record);
   *short_dur = dur < TSCOPE_DUR_LONG ? (u32)dur : TSCOPE_DUR_LONG;
   if (dur < TSCOPE_DUR_LONG)
-    tscope_commit(detail, bytes);
+    tscope_commit(ring, bytes);
   else
-    tscope_commit_long(detail, bytes, dur);
+    tscope_commit_long(ring, bytes, dur);
 }
 
 void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work) {
   struct tscope_gpu_work_record record = {
       .name = work->name, .one_in = work->one_in, .number = work->number};
-  record_detail(thread, work->start, work->end - work->start, TSCOPE_REC_GPU_WORK, work->stream,
-                &record, sizeof record);
+  record_ring(thread, work->start, work->end - work->start, TSCOPE_REC_GPU_WORK, work->stream,
+              &record, sizeof record);
 }
 
 void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wait) {
@@ -73,17 +74,17 @@ void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wa
                                           .gpu_event = wait->event,
                                           .gpu_stream = wait->stream,
                                           .record_id = (u32)wait->record_id};
-  record_detail(thread, wait->span.start, wait->span.end - wait->span.start, TSCOPE_REC_GPU_SYNC,
-                (u16)wait->type, &record, sizeof record);
+  record_ring(thread, wait->span.start, wait->span.end - wait->span.start, TSCOPE_REC_GPU_SYNC,
+              (u16)wait->type, &record, sizeof record);
 }
 
 void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event) {
   struct gpu_thread *gpu = thread->family[TSCOPE_FAMILY_GPU];
-  struct tscope_writer *detail = writer(&gpu->detail, TSCOPE_DETAIL);
+  struct tscope_writer *ring = writer(&gpu->ring, TSCOPE_RING);
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   struct tscope_gpu_event_record *record =
-      tscope_reserve(thread, detail, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec,
+      tscope_reserve(thread, ring, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec,
                      TSCOPE_REC_GPU_EVENT, 0, sizeof *record);
   if (!record)
     return;
@@ -92,7 +93,7 @@ void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *e
                                              .correlation = event->correlation,
                                              .gpu_stream = event->stream,
                                              .record_id = (u32)event->record_id};
-  tscope_commit(detail, sizeof *record);
+  tscope_commit(ring, sizeof *record);
 }
 
 static void record_collective(struct tscope_thread *thread, const struct gpu_span *span,
@@ -120,7 +121,7 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) 
     struct tscope_gpu_kernel_record kernel = {.name = tscope_string(thread, span->name),
                                               .correlation = span->correlation,
                                               .graph = span->graph};
-    record_detail(thread, span->start, dur, TSCOPE_REC_GPU_KERNEL, stream, &kernel, sizeof kernel);
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_KERNEL, stream, &kernel, sizeof kernel);
     return;
   }
   case GPU_SPAN_COPY: {
@@ -128,12 +129,12 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) 
                                           .bytes = span->bytes,
                                           .correlation = span->correlation,
                                           .graph = span->graph};
-    record_detail(thread, span->start, dur, TSCOPE_REC_GPU_COPY, stream, &copy, sizeof copy);
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_COPY, stream, &copy, sizeof copy);
     return;
   }
   case GPU_SPAN_FILL: {
     struct tscope_gpu_fill_record fill = {.correlation = span->correlation, .bytes = span->bytes};
-    record_detail(thread, span->start, dur, TSCOPE_REC_GPU_FILL, stream, &fill, sizeof fill);
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_FILL, stream, &fill, sizeof fill);
     return;
   }
   }

@@ -6,8 +6,8 @@
 
 /* Spans are in nanoseconds, so the threads that deliver them have writers beside their own two. */
 struct gpu_thread {
-  struct tscope_writer spine;
-  struct tscope_writer detail;
+  struct tscope_writer retained;
+  struct tscope_writer ring;
 };
 
 /* Records what was waited for, and event records: what streams wait for. */

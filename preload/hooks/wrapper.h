@@ -35,8 +35,8 @@
 
 /* What is behind both ways to a function. */
 #define TSCOPE_WAYS_TO(name_, sonames_)                                                            \
-  TSCOPE_HIDDEN extern struct tscope_symbol tscope_symbols_##name_[TSCOPE_WAYS];                   \
-  struct tscope_symbol tscope_symbols_##name_[TSCOPE_WAYS] = TSCOPE_QUESTION(#name_, (sonames_));
+  TSCOPE_HIDDEN extern struct tscope_symbol tscope_symbols_##name_[TSCOPE_VIAS];                   \
+  struct tscope_symbol tscope_symbols_##name_[TSCOPE_VIAS] = TSCOPE_QUERY(#name_, (sonames_));
 
 /* The real function, in a wrapper for one of the ways. */
 #define TSCOPE_REAL(name_, way)                                                                    \
@@ -85,7 +85,7 @@
 /* Which function a call that is in progress goes on to, for questions about its handles. */
 #define TSCOPE_NOTE_WAY(way_) (thread->way = (way_), thread->real = (const void *)real)
 
-#define TSCOPE_WAY_BODY(way_, name_, type, params, args, failure, recorder, what)                  \
+#define TSCOPE_VIA_BODY(way_, name_, type, params, args, failure, recorder, what)                  \
   TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, way_), tscope_enter((enum tscope_wake)recorder##_wakes),  \
                       (TSCOPE_NOTE_WAY(way_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
                       tscope_leave(thread), type, type, params, args, failure, recorder, what)
@@ -93,10 +93,10 @@
 #define TSCOPE_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)        \
   TSCOPE_WAYS_TO(name_, sonames_)                                                                  \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_WAY_BODY(                                   \
+  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_VIA_BODY(                                   \
       TSCOPE_LINKED, name_, type, params, args, failure, recorder, what)                           \
   TSCOPE_HIDDEN type tscope_found_##name_ params;                                                  \
-  type tscope_found_##name_ params TSCOPE_WAY_BODY(TSCOPE_FOUND, name_, type, params, args,        \
+  type tscope_found_##name_ params TSCOPE_VIA_BODY(TSCOPE_FOUND, name_, type, params, args,        \
                                                    failure, recorder, what)
 
 /* What a family does on the way into every hook; it may define another one before its wrappers. */

@@ -146,8 +146,8 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
         .redop = nccl_redop(redop),
         .group = nccl_group_open(nccl),
     };
-    tscope_spine(thread, call.span.start, TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, &record,
-                 sizeof record);
+    tscope_retain(thread, call.span.start, TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, &record,
+                  sizeof record);
     return call;
   }
   u32 *next = !communicator          ? NULL
@@ -171,7 +171,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
   }
   if (TSCOPE_UNLIKELY(nccl->n_held))
     nccl_held_end(nccl, record.comm, false);
-  call_site(thread, &thread->spine, call.span.start, CALL_SITE_ALWAYS);
+  call_site(thread, &thread->retained, call.span.start, CALL_SITE_ALWAYS);
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                    sizeof record);
   if (TSCOPE_UNLIKELY(__atomic_load_n(&profiler_attached, __ATOMIC_RELAXED)) && communicator &&
@@ -212,10 +212,10 @@ void record_nccl_group_start(struct tscope_thread *thread, u64 start, ncclResult
 /* The record of the outermost group's end, if there is anything in the group. */
 static void open_group_span(struct tscope_thread *thread, struct nccl_span *span, u16 tag) {
   struct nccl_thread *nccl = nccl_thread(thread);
-  if (nccl->depth != 1 || (!nccl->calls && !nccl->n_births))
+  if (nccl->depth != 1 || (!nccl->calls && !nccl->n_pending))
     return;
   struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
-  call_site(thread, &thread->spine, span->start, CALL_SITE_ALWAYS);
+  call_site(thread, &thread->retained, span->start, CALL_SITE_ALWAYS);
   span->dur = tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof record);
 }
 
@@ -255,9 +255,9 @@ void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call
   int saved = errno;
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a group of calls", (i32)result);
-  for (u32 i = 0; i < nccl->n_births; i++)
-    communicator_born(thread, &nccl->births[i], result);
-  nccl->group = nccl->calls = nccl->n_births = 0;
+  for (u32 i = 0; i < nccl->n_pending; i++)
+    communicator_made(thread, &nccl->pending[i], result);
+  nccl->group = nccl->calls = nccl->n_pending = 0;
   errno = saved;
 }
 
@@ -279,5 +279,5 @@ void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_sim
     __atomic_fetch_sub(&counted->communicator->collectives, counted->collectives, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&counted->communicator->transfers, counted->transfers, __ATOMIC_RELAXED);
   }
-  nccl->group = nccl->calls = nccl->n_births = nccl->n_units = nccl->n_counted = 0;
+  nccl->group = nccl->calls = nccl->n_pending = nccl->n_units = nccl->n_counted = 0;
 }

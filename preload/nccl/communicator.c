@@ -17,7 +17,7 @@ HANDLE_MAP(by_handle, 4 * MAX_COMMUNICATORS);
 static struct communicator communicators[MAX_COMMUNICATORS];
 static u32 free_places[MAX_COMMUNICATORS];
 static u32 n_free, n_places, n_numbers;
-static struct birth waiting[MAX_WAITING];
+static struct pending_communicator waiting[MAX_WAITING];
 static u32 n_waiting;
 
 static u64 mix(u64 hash, const void *bytes, size_t n) {
@@ -55,13 +55,11 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
 /* Asks the real library for what the creating call did not say. NCCL complains in the job's log
  * when a communicator is asked before it is ready, so that is looked at first. */
 static bool ask(const struct tscope_thread *thread, ncclComm_t handle, struct communicator *comm) {
-  static struct tscope_symbol state[] =
-      TSCOPE_QUESTION("ncclCommGetAsyncError", tscope_nccl_sonames);
-  static struct tscope_symbol count[] = TSCOPE_QUESTION("ncclCommCount", tscope_nccl_sonames);
-  static struct tscope_symbol user_rank[] =
-      TSCOPE_QUESTION("ncclCommUserRank", tscope_nccl_sonames);
-  static struct tscope_symbol device[] = TSCOPE_QUESTION("ncclCommCuDevice", tscope_nccl_sonames);
-  ncclResult_t (*get_state)(ncclComm_t, ncclResult_t *) = tscope_ask(state, thread);
+  static struct tscope_symbol state[] = TSCOPE_QUERY("ncclCommGetAsyncError", tscope_nccl_sonames);
+  static struct tscope_symbol count[] = TSCOPE_QUERY("ncclCommCount", tscope_nccl_sonames);
+  static struct tscope_symbol user_rank[] = TSCOPE_QUERY("ncclCommUserRank", tscope_nccl_sonames);
+  static struct tscope_symbol device[] = TSCOPE_QUERY("ncclCommCuDevice", tscope_nccl_sonames);
+  ncclResult_t (*get_state)(ncclComm_t, ncclResult_t *) = tscope_query_function(state, thread);
   ncclResult_t now = ncclSuccess;
   if (get_state && (get_state(handle, &now) != ncclSuccess || now != ncclSuccess))
     return false;
@@ -73,7 +71,7 @@ static bool ask(const struct tscope_thread *thread, ncclComm_t handle, struct co
                    {user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
                    {device, &comm->device, comm->device >= 0}};
   for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
-    ncclResult_t (*get)(ncclComm_t, int *) = tscope_ask(questions[i].symbols, thread);
+    ncclResult_t (*get)(ncclComm_t, int *) = tscope_query_function(questions[i].symbols, thread);
     int answer;
     if (!questions[i].known && get && get(handle, &answer) == ncclSuccess)
       memcpy(questions[i].into, &answer, sizeof answer);
@@ -95,8 +93,8 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
       .name = comm->name,
       .dur = comm->create_dur,
   };
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_COMM, TSCOPE_BACKEND_NCCL, &record,
-               sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_COMM, TSCOPE_BACKEND_NCCL, &record,
+                sizeof record);
 }
 
 /* Enters a communicator under its handle. A handle that is still there was given back in a way
@@ -142,51 +140,51 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
   return comm;
 }
 
-static void wait_for(const struct birth *birth) {
+static void wait_for(const struct pending_communicator *pending) {
   if (!tscope_lock(&by_handle.lock))
     return;
   if (n_waiting < MAX_WAITING)
-    waiting[n_waiting++] = *birth;
+    waiting[n_waiting++] = *pending;
   tscope_unlock(&by_handle.lock);
 }
 
-void communicator_born(struct tscope_thread *thread, const struct birth *birth,
+void communicator_made(struct tscope_thread *thread, const struct pending_communicator *pending,
                        ncclResult_t result) {
-  if ((result != ncclSuccess && result != ncclInProgress) || !birth->handle)
+  if ((result != ncclSuccess && result != ncclInProgress) || !pending->handle)
     return;
-  ncclComm_t handle = __atomic_load_n(birth->handle, __ATOMIC_ACQUIRE);
+  ncclComm_t handle = __atomic_load_n(pending->handle, __ATOMIC_ACQUIRE);
   if (!handle) {
-    if (result == ncclInProgress && birth->parent_handle)
-      wait_for(birth);
+    if (result == ncclInProgress && pending->parent_handle)
+      wait_for(pending);
     return;
   }
   struct communicator *comm =
       enter(handle, &(struct communicator){
-                        .identity = birth->identity,
-                        .parent = birth->parent,
-                        .create_dur = (tscope_ticks() - birth->start) >> thread->tick_shift,
-                        .rank = birth->rank,
-                        .size = birth->size,
-                        .device = birth->device,
-                        .color = birth->color,
-                        .name = birth->name,
+                        .identity = pending->identity,
+                        .parent = pending->parent,
+                        .create_dur = (tscope_ticks() - pending->start) >> thread->tick_shift,
+                        .rank = pending->rank,
+                        .size = pending->size,
+                        .device = pending->device,
+                        .color = pending->color,
+                        .name = pending->name,
                     });
   if (!comm)
     return;
   /* One that is not ready is announced at its first use, when the job knows that it is. */
-  if (ask(thread, handle, comm) || birth->rank != TSCOPE_UNKNOWN_RANK)
+  if (ask(thread, handle, comm) || pending->rank != TSCOPE_UNKNOWN_RANK)
     announce(thread, comm);
 }
 
-/* Takes one birth that waits for `handle` out of the list. */
-static bool take_waiting(ncclComm_t handle, struct birth *birth) {
+/* Takes one pending that waits for `handle` out of the list. */
+static bool take_waiting(ncclComm_t handle, struct pending_communicator *pending) {
   bool found = false;
   if (!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED) || !tscope_lock(&by_handle.lock))
     return false;
   for (u32 i = 0; i < n_waiting && !found; i++) {
     found = waiting[i].parent_handle == handle;
     if (found) {
-      *birth = waiting[i];
+      *pending = waiting[i];
       waiting[i] = waiting[--n_waiting];
     }
   }
@@ -197,9 +195,9 @@ static bool take_waiting(ncclComm_t handle, struct birth *birth) {
 void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
   if (TSCOPE_LIKELY(!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED)))
     return;
-  struct birth birth;
-  while (take_waiting(handle, &birth))
-    communicator_born(thread, &birth, ncclSuccess);
+  struct pending_communicator pending;
+  while (take_waiting(handle, &pending))
+    communicator_made(thread, &pending, ncclSuccess);
 }
 
 u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
@@ -214,9 +212,9 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
       free_places[n_free++] = (u32)place;
     tscope_unlock(&by_handle.lock);
   }
-  /* A birth that waits for this handle would read a variable that may be gone by then. */
-  struct birth birth;
-  while (take_waiting(handle, &birth))
+  /* A pending that waits for this handle would read a variable that may be gone by then. */
+  struct pending_communicator pending;
+  while (take_waiting(handle, &pending))
     ;
   return number;
 }

@@ -33,7 +33,7 @@ struct communicator {
 /* A communicator that is being made. The handle appears at `handle`, which is the job's variable:
  * at once, at the end of the group, or, where calls do not block, once ncclCommGetAsyncError() on
  * the parent says that it is done. It is only read at those moments. */
-struct birth {
+struct pending_communicator {
   ncclComm_t *handle;
   ncclComm_t parent_handle; /* whose completion a non-blocking split waits for */
   u64 identity;
@@ -61,8 +61,8 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
  * is full or the handle is NULL. Its COMM record is written if it is not yet. */
 struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t handle);
 
-/* The call that makes `birth` returned `result`: enters it, or waits for its handle. */
-void communicator_born(struct tscope_thread *thread, const struct birth *birth,
+/* The call that makes `pending` returned `result`: enters it, or waits for its handle. */
+void communicator_made(struct tscope_thread *thread, const struct pending_communicator *pending,
                        ncclResult_t result);
 
 /* The job was told that nothing is in progress on `handle` any more. */

@@ -14,8 +14,8 @@ static void tell_version(struct tscope_thread *thread) {
   static bool told;
   if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
     return;
-  static struct tscope_symbol symbols[] = TSCOPE_QUESTION("ncclGetVersion", tscope_nccl_sonames);
-  ncclResult_t (*get_version)(int *) = tscope_ask(symbols, thread);
+  static struct tscope_symbol symbols[] = TSCOPE_QUERY("ncclGetVersion", tscope_nccl_sonames);
+  ncclResult_t (*get_version)(int *) = tscope_query_function(symbols, thread);
   int code;
   if (!get_version || get_version(&code) != ncclSuccess)
     return;
@@ -28,16 +28,16 @@ static void tell_version(struct tscope_thread *thread) {
 
 /* The creating call returned: outside a group the communicator is there, inside one its handle
  * comes with the group's end. */
-static void delivered(struct tscope_thread *thread, const struct birth *birth,
+static void delivered(struct tscope_thread *thread, const struct pending_communicator *pending,
                       ncclResult_t result) {
   int saved = errno;
   struct nccl_thread *nccl = nccl_thread(thread);
   if (!nccl_accepted(result))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "making a communicator", (i32)result);
   if (!nccl->depth)
-    communicator_born(thread, birth, result);
-  else if (nccl_accepted(result) && nccl->n_births < MAX_BIRTHS)
-    nccl->births[nccl->n_births++] = *birth;
+    communicator_made(thread, pending, result);
+  else if (nccl_accepted(result) && nccl->n_pending < MAX_PENDING_COMMS)
+    nccl->pending[nccl->n_pending++] = *pending;
   tell_version(thread);
   if (result == ncclSuccess && !nccl->depth) /* there is a context by now, whoever made it */
     gpu_facts_tell_once(thread);
@@ -53,7 +53,7 @@ static u32 name_of_maker(struct tscope_thread *thread) {
 struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
                                       int rank, const ncclUniqueId *ids, int n_ids) {
   gpu_clock_start_once(thread);
-  return (struct comm_init_call){.birth = {
+  return (struct comm_init_call){.pending = {
                                      .handle = comm,
                                      .identity = communicator_identity(ids, n_ids),
                                      .start = tscope_ticks(),
@@ -66,7 +66,7 @@ struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *
 }
 
 void comm_init_end(struct tscope_thread *thread, struct comm_init_call *call, ncclResult_t result) {
-  delivered(thread, &call->birth, result);
+  delivered(thread, &call->pending, result);
 }
 
 struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, ncclComm_t *comms,
@@ -78,77 +78,77 @@ struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, nccl
 
 void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *call,
                        ncclResult_t result) {
-  struct birth birth = {.identity = communicator_identity_private(),
-                        .start = call->start,
-                        .size = (u32)call->n,
-                        .color = -1};
+  struct pending_communicator pending = {.identity = communicator_identity_private(),
+                                         .start = call->start,
+                                         .size = (u32)call->n,
+                                         .color = -1};
   for (int i = 0; call->comms && i < call->n; i++) {
-    birth.handle = &call->comms[i];
-    birth.rank = (u32)i;
-    birth.device = call->devices ? call->devices[i] : i;
-    delivered(thread, &birth, result);
+    pending.handle = &call->comms[i];
+    pending.rank = (u32)i;
+    pending.device = call->devices ? call->devices[i] : i;
+    delivered(thread, &pending, result);
   }
 }
 
-static struct birth child_of(struct tscope_thread *thread, ncclComm_t parent, ncclComm_t *child,
-                             i32 color, bool split) {
+static struct pending_communicator child_of(struct tscope_thread *thread, ncclComm_t parent,
+                                            ncclComm_t *child, i32 color, bool split) {
   gpu_clock_start_once(thread);
-  struct birth birth = {.handle = child,
-                        .parent_handle = parent,
-                        .start = tscope_ticks(),
-                        .rank = TSCOPE_UNKNOWN_RANK,
-                        .device = -1,
-                        .color = color,
-                        .name = name_of_maker(thread)};
+  struct pending_communicator pending = {.handle = child,
+                                         .parent_handle = parent,
+                                         .start = tscope_ticks(),
+                                         .rank = TSCOPE_UNKNOWN_RANK,
+                                         .device = -1,
+                                         .color = color,
+                                         .name = name_of_maker(thread)};
   struct communicator *comm = communicator_get(thread, parent);
   if (comm) {
     u32 *ordinal = split ? &comm->splits : &comm->shrinks;
-    birth.parent = comm->identity;
-    birth.identity = communicator_identity_child(comm->identity,
-                                                 __atomic_fetch_add(ordinal, 1, __ATOMIC_RELAXED),
-                                                 color, split ? "split" : "shrink");
+    pending.parent = comm->identity;
+    pending.identity = communicator_identity_child(comm->identity,
+                                                   __atomic_fetch_add(ordinal, 1, __ATOMIC_RELAXED),
+                                                   color, split ? "split" : "shrink");
   }
-  return birth;
+  return pending;
 }
 
 struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
                                         ncclComm_t *child) {
-  return (struct comm_split_call){.birth = child_of(thread, parent, child, color, true)};
+  return (struct comm_split_call){.pending = child_of(thread, parent, child, color, true)};
 }
 
 void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
                     ncclResult_t result) {
-  if (call->birth.color != NCCL_SPLIT_NOCOLOR) /* this rank is in no child */
-    delivered(thread, &call->birth, result);
+  if (call->pending.color != NCCL_SPLIT_NOCOLOR) /* this rank is in no child */
+    delivered(thread, &call->pending, result);
 }
 
 struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
                                           ncclComm_t *child) {
-  return (struct comm_shrink_call){.birth = child_of(thread, parent, child, -1, false)};
+  return (struct comm_shrink_call){.pending = child_of(thread, parent, child, -1, false)};
 }
 
 void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
                      ncclResult_t result) {
-  delivered(thread, &call->birth, result);
+  delivered(thread, &call->pending, result);
 }
 
 struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
                                       int rank, ncclComm_t *grown) {
   gpu_clock_start_once(thread);
   struct communicator *parent = communicator_get(thread, from);
-  return (struct comm_grow_call){.birth = {.handle = grown,
-                                           .parent_handle = from,
-                                           .parent = parent ? parent->identity : 0,
-                                           .start = tscope_ticks(),
-                                           .rank = rank >= 0 ? (u32)rank : TSCOPE_UNKNOWN_RANK,
-                                           .size = (u32)nranks,
-                                           .device = -1,
-                                           .color = -1,
-                                           .name = name_of_maker(thread)}};
+  return (struct comm_grow_call){.pending = {.handle = grown,
+                                             .parent_handle = from,
+                                             .parent = parent ? parent->identity : 0,
+                                             .start = tscope_ticks(),
+                                             .rank = rank >= 0 ? (u32)rank : TSCOPE_UNKNOWN_RANK,
+                                             .size = (u32)nranks,
+                                             .device = -1,
+                                             .color = -1,
+                                             .name = name_of_maker(thread)}};
 }
 
 void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result) {
-  delivered(thread, &call->birth, result);
+  delivered(thread, &call->pending, result);
 }
 
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
@@ -179,7 +179,7 @@ void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, nccl
     return;
   int saved = errno;
   struct tscope_comm_end_record record = {.comm = call->number, .result = (u32)result};
-  tscope_spine(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof record);
+  tscope_retain(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof record);
   errno = saved;
 }
 

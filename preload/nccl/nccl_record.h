@@ -20,8 +20,9 @@
 enum {
   TSCOPE_NO_PEER = -1,
   TSCOPE_NO_REDOP = -1,
-  MAX_BIRTHS = 32, /* communicators made in one group; further ones are found at their first use */
-  MAX_UNITS = 32,  /* communicators and streams of one group that are timed; further ones are not */
+  MAX_PENDING_COMMS =
+      32,         /* communicators made in one group; further ones are found at their first use */
+  MAX_UNITS = 32, /* communicators and streams of one group that are timed; further ones are not */
   MAX_COUNTED = 32, /* communicators of one group whose calls can be taken back */
 };
 
@@ -50,14 +51,14 @@ struct nccl_thread {
   u32 depth; /* group starts without their end */
   u32 group; /* number of the open group, 0 while it has no calls */
   u32 calls;
-  u32 n_births;
+  u32 n_pending;
   u32 n_units;
   u32 n_counted;
   u32 n_held;
   struct nccl_unit units[MAX_UNITS];
   struct nccl_counted counted[MAX_COUNTED];
   struct nccl_held held[MAX_UNITS];
-  struct birth births[MAX_BIRTHS];
+  struct pending_communicator pending[MAX_PENDING_COMMS];
 };
 
 static inline struct nccl_thread *nccl_thread(struct tscope_thread *thread) {
@@ -137,7 +138,7 @@ void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_sim
 #define TSCOPE_LOOKS_FIRST_comm_init ~, AROUND
 enum { comm_init_wakes = TSCOPE_WAKES };
 struct comm_init_call {
-  struct birth birth;
+  struct pending_communicator pending;
 };
 struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
                                       int rank, const ncclUniqueId *ids, int n_ids);
@@ -160,14 +161,14 @@ void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *
 #define TSCOPE_LOOKS_FIRST_comm_shrink ~, AROUND
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
 struct comm_split_call {
-  struct birth birth;
+  struct pending_communicator pending;
 };
 struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
                                         ncclComm_t *child);
 void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
                     ncclResult_t result);
 struct comm_shrink_call {
-  struct birth birth;
+  struct pending_communicator pending;
 };
 struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
                                           ncclComm_t *child);
@@ -179,7 +180,7 @@ void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call
 #define TSCOPE_LOOKS_FIRST_comm_grow ~, AROUND
 enum { comm_grow_wakes = TSCOPE_WAKES };
 struct comm_grow_call {
-  struct birth birth;
+  struct pending_communicator pending;
 };
 struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
                                       int rank, ncclComm_t *grown);

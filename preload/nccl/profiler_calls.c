@@ -84,7 +84,8 @@ static void join(struct profiler_comm *comm, struct profiler_call *call) {
 }
 
 struct profiler_span {
-  struct tscope_collective_inside_record *record; /* in the spine, which is kept for good */
+  struct tscope_collective_inside_record
+      *record; /* among the retained records, which is kept for good */
   u64 start;
 };
 

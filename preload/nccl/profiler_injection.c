@@ -39,8 +39,8 @@ static bool net_plugin_is_profiler(void) {
          (plugin && (is_profiler(plugin, RTLD_NOLOAD) || is_profiler(name, RTLD_NOLOAD)));
 }
 
-const char *nccl_profiler_seat(const void *caller);
-__attribute__((visibility("hidden"))) const char *nccl_profiler_seat(const void *caller) {
+const char *nccl_profiler_injection(const void *caller);
+__attribute__((visibility("hidden"))) const char *nccl_profiler_injection(const void *caller) {
   (void)caller;
   if (!is_wanted() || is_profiler("libnccl-profiler.so", 0) || net_plugin_is_profiler())
     return NULL;

@@ -25,8 +25,8 @@ static bool is_left_alone(const void *caller) {
   return false;
 }
 
-const char *nvtx_seat(const void *caller);
-__attribute__((visibility("hidden"))) const char *nvtx_seat(const void *caller) {
+const char *nvtx_injection(const void *caller);
+__attribute__((visibility("hidden"))) const char *nvtx_injection(const void *caller) {
   return tscope_env_flag("TSCOPE_NVTX", true) && !is_left_alone(caller) ? "libtscope.so" : NULL;
 }
 

@@ -9,7 +9,7 @@ enum { NESTED_MAX = 64, FREE_MAX = 1024 };
 struct range {
   struct nvtx_domain *domain;
   u64 start;
-  u64 *dur; /* in the spine, of a step or phase */
+  u64 *dur; /* among the retained records, of a step or phase */
   struct nvtx_name name;
 };
 
@@ -49,7 +49,7 @@ static bool is_inside_its_like(const struct nvtx_thread *mine, u8 meaning) {
   return false;
 }
 
-static u64 *open_on_spine(struct tscope_thread *thread, const struct range *range) {
+static u64 *open_on_retained(struct tscope_thread *thread, const struct range *range) {
   if (range->name.meaning == NVTX_PLAIN ||
       is_inside_its_like(thread_of(thread), range->name.meaning))
     return NULL;
@@ -66,7 +66,7 @@ static struct range range_of(struct tscope_thread *thread, struct nvtx_domain *d
 static void record(struct tscope_thread *thread, const struct range *range, enum tscope_range kind,
                    u32 depth) {
   u32 domain = nvtx_domain_string(thread, range->domain);
-  struct tscope_range_record *record = tscope_reserve(thread, &thread->detail, range->start,
+  struct tscope_range_record *record = tscope_reserve(thread, &thread->ring, range->start,
                                                       TSCOPE_REC_RANGE, (u16)kind, sizeof *record);
   if (!record)
     return;
@@ -77,9 +77,9 @@ static void record(struct tscope_thread *thread, const struct range *range, enum
   record->reserved = 0;
   if (kind == TSCOPE_RANGE_MARK) {
     record->dur = 0;
-    tscope_commit(&thread->detail, sizeof *record);
+    tscope_commit(&thread->ring, sizeof *record);
   } else {
-    tscope_commit_dur(thread, &thread->detail, sizeof *record, range->start);
+    tscope_commit_dur(thread, &thread->ring, sizeof *record, range->start);
   }
 }
 
@@ -90,7 +90,7 @@ void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
   struct nvtx_thread *mine = thread_of(thread);
   if (mine->open < NESTED_MAX) {
     struct range range = range_of(thread, domain, text);
-    range.dur = open_on_spine(thread, &range);
+    range.dur = open_on_retained(thread, &range);
     thread->phase_depth += range.dur && range.name.meaning != NVTX_STEP;
     mine->ranges[mine->open] = range;
   }
@@ -167,7 +167,7 @@ u64 nvtx_start(struct nvtx_domain *domain, struct nvtx_text text) {
   u64 number = 0;
   if (place) {
     place->range = range_of(thread, domain, text);
-    place->range.dur = open_on_spine(thread, &place->range);
+    place->range.dur = open_on_retained(thread, &place->range);
     number = (u64)turn << 32 | (u64)(place - free_ranges + 1);
     __atomic_store_n(&place->ready, true, __ATOMIC_RELEASE);
   }

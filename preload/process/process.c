@@ -103,7 +103,7 @@ static void end(int status, void *nothing) {
   __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
   if (tscope_helper_stop()) {
     tscope_totals_write();
-    tscope_supply_close();
+    tscope_chunk_pool_close();
   }
   __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);

@@ -25,7 +25,7 @@
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
 static void fill_header(struct tscope_file_header *header, const struct tscope_identity *identity,
-                        u32 detail_max) {
+                        u32 ring_max) {
   struct tscope_anchor_record now = {0};
   tscope_clock_anchor(&now);
   *header = (struct tscope_file_header){
@@ -44,7 +44,7 @@ static void fill_header(struct tscope_file_header *header, const struct tscope_i
       .start_ticks = now.ticks,
       .start_monotonic_ns = now.monotonic_ns,
       .start_realtime_ns = now.realtime_ns,
-      .detail_cap_chunks = detail_max,
+      .ring_cap_chunks = ring_max,
   };
   memcpy(header->magic, TSCOPE_MAGIC, sizeof header->magic);
   snprintf(header->host, sizeof header->host, "%s", identity->host);
@@ -67,10 +67,10 @@ static u32 chunks_of(u64 bytes, u32 least) {
 }
 
 static bool open_trace(const struct tscope_identity *identity, char *why, size_t bytes) {
-  u32 detail_max = chunks_of(tscope_env.detail_max, 0);
-  u32 spine_max = chunks_of(tscope_env.spine_max, 4);
+  u32 ring_max = chunks_of(tscope_env.ring_max, 0);
+  u32 retained_max = chunks_of(tscope_env.retained_max, 4);
   struct tscope_file_header header;
-  fill_header(&header, identity, detail_max);
+  fill_header(&header, identity, ring_max);
   char directory[PATH_MAX], path[PATH_MAX + 256], name[200];
   if (!absolute(directory, sizeof directory, tscope_env.dir)) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", tscope_env.dir);
@@ -84,9 +84,9 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   snprintf(name, sizeof name, "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
   tscope_store.disk_free = tscope_env.disk_free;
-  int error = tscope_supply_init(detail_max, spine_max);
+  int error = tscope_chunk_pool_init(ring_max, retained_max);
   if (!error)
-    error = tscope_store_create(fd, path, name, &header, detail_max + spine_max);
+    error = tscope_store_create(fd, path, name, &header, ring_max + retained_max);
   if (!error && for_group)
     fchmodat(fd, name, 0640, 0);
   close(fd);
@@ -94,8 +94,8 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
     snprintf(why, bytes, "cannot write a trace in %.300s (%s)", path, strerror(-error));
     return false;
   }
-  tscope_supply_refill();
-  if (!tscope_queue_length(&tscope_supply.ready)) {
+  tscope_chunk_pool_refill();
+  if (!tscope_queue_length(&tscope_chunk_pool.ready)) {
     snprintf(why, bytes, "no room for a trace in %.300s; free some, or set TSCOPE_DIR", path);
     unlink(tscope_store.path);
     return false;

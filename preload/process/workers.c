@@ -117,7 +117,7 @@ static void write_totals(u64 tick) {
 
 static void tick_helper(u64 tick, void *nothing) {
   (void)nothing;
-  tscope_supply_touch();
+  tscope_chunk_pool_touch();
   if (tick <= TICKS_PER_SECOND || tick % TICKS_PER_SECOND == 0)
     tscope_stacks_find();
   write_totals(tick);
@@ -147,7 +147,7 @@ static void *run_helper(void *nothing) {
   tscope_end_look_at_memory();
   tscope_totals_measure_hook();
   tscope_totals_write();
-  work(&helper, tscope_supply_refill, tick_helper, NULL);
+  work(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
   return NULL;
 }
 

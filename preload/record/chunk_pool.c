@@ -10,7 +10,7 @@
 #include "record/process_trace.h"
 #include "record/thread.h"
 
-struct tscope_supply tscope_supply;
+struct tscope_chunk_pool tscope_chunk_pool;
 
 static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 
@@ -20,20 +20,20 @@ enum { GROWING_NS = 100000000 };
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
 static struct tscope_lock growing;
 
-int tscope_supply_init(u32 detail_max, u32 spine_max) {
+int tscope_chunk_pool_init(u32 ring_max, u32 retained_max) {
   u32 capacity = 2;
-  while (capacity < detail_max)
+  while (capacity < ring_max)
     capacity *= 2;
   struct tscope_queue_cell *cells = mmap(NULL, capacity * sizeof *cells, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (cells == MAP_FAILED)
     return -errno;
-  tscope_queue_init(&tscope_supply.ready, ready_cells, TSCOPE_READY_MAX);
-  tscope_queue_init(&tscope_supply.filled, cells, capacity);
-  tscope_supply.detail_max = detail_max;
-  tscope_supply.spine_max = spine_max;
-  tscope_supply.spine_kept = spine_max / 8 + 1;
-  tscope_supply.ready_wanted = TSCOPE_READY_MIN;
+  tscope_queue_init(&tscope_chunk_pool.ready, ready_cells, TSCOPE_READY_MAX);
+  tscope_queue_init(&tscope_chunk_pool.filled, cells, capacity);
+  tscope_chunk_pool.ring_max = ring_max;
+  tscope_chunk_pool.retained_max = retained_max;
+  tscope_chunk_pool.retained_kept = retained_max / 8 + 1;
+  tscope_chunk_pool.ready_wanted = TSCOPE_READY_MIN;
   return 0;
 }
 
@@ -52,22 +52,22 @@ static bool claim(u32 *used, u32 max) {
 
 /* Takes a ready chunk if more than `kept` are there, and calls the helper in time for the next. */
 static struct tscope_chunk_header *take_ready(u32 kept) {
-  u32 number, there = tscope_queue_length(&tscope_supply.ready);
+  u32 number, there = tscope_queue_length(&tscope_chunk_pool.ready);
   struct tscope_chunk_header *chunk = NULL;
-  if (there > kept && tscope_queue_take(&tscope_supply.ready, &number))
+  if (there > kept && tscope_queue_take(&tscope_chunk_pool.ready, &number))
     chunk = tscope_store_chunk(number);
-  u32 wanted = load(&tscope_supply.ready_wanted);
+  u32 wanted = load(&tscope_chunk_pool.ready_wanted);
   if (there <= wanted / 4 && wanted < TSCOPE_READY_MAX)
-    __atomic_store_n(&tscope_supply.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
+    __atomic_store_n(&tscope_chunk_pool.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
   if (there <= wanted / 2 + 1)
     tscope_helper_call();
   return chunk;
 }
 
-/* The oldest filled detail chunk, emptied: its records are lost from here on, and counted. */
+/* The oldest filled ring chunk, emptied: its records are lost from here on, and counted. */
 static struct tscope_chunk_header *recycle(void) {
   u32 number;
-  if (!tscope_queue_take(&tscope_supply.filled, &number))
+  if (!tscope_queue_take(&tscope_chunk_pool.filled, &number))
     return NULL;
   struct tscope_chunk_header *chunk = tscope_store_chunk(number);
   u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
@@ -79,14 +79,14 @@ static struct tscope_chunk_header *recycle(void) {
   return chunk;
 }
 
-static struct tscope_chunk_header *take_detail(enum tscope_loss *loss) {
+static struct tscope_chunk_header *take_ring(enum tscope_loss *loss) {
   struct tscope_chunk_header *chunk = NULL;
   *loss = TSCOPE_LOSS_RING;
-  if (claim(&tscope_supply.detail_used, tscope_supply.detail_max)) {
-    chunk = take_ready(TSCOPE_READY_FOR_SPINE);
+  if (claim(&tscope_chunk_pool.ring_used, tscope_chunk_pool.ring_max)) {
+    chunk = take_ready(TSCOPE_READY_FOR_RETAINED);
     if (chunk)
       return chunk;
-    __atomic_fetch_sub(&tscope_supply.detail_used, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&tscope_store.full, __ATOMIC_RELAXED)) {
       *loss = TSCOPE_LOSS_BEHIND;
       return NULL;
@@ -109,56 +109,56 @@ static struct tscope_chunk_header *make_ready(void) {
   return chunk;
 }
 
-static struct tscope_chunk_header *take_spine(enum tscope_need need, enum tscope_loss *loss) {
-  u32 kept = need == TSCOPE_DEFINITIONS ? 0 : tscope_supply.spine_kept;
-  *loss = TSCOPE_LOSS_SPINE;
-  if (!claim(&tscope_supply.spine_used, tscope_supply.spine_max - kept))
+static struct tscope_chunk_header *take_retained(enum tscope_need need, enum tscope_loss *loss) {
+  u32 kept = need == TSCOPE_DEFINITIONS ? 0 : tscope_chunk_pool.retained_kept;
+  *loss = TSCOPE_LOSS_RETAINED;
+  if (!claim(&tscope_chunk_pool.retained_used, tscope_chunk_pool.retained_max - kept))
     return NULL;
   struct tscope_chunk_header *chunk = take_ready(0);
   if (!chunk)
     chunk = make_ready();
   if (!chunk) {
     *loss = TSCOPE_LOSS_DISK;
-    __atomic_fetch_sub(&tscope_supply.spine_used, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&tscope_chunk_pool.retained_used, 1, __ATOMIC_RELAXED);
   }
   return chunk;
 }
 
-struct tscope_chunk_header *tscope_supply_take(enum tscope_home home, enum tscope_need need,
-                                               enum tscope_loss *loss) {
+struct tscope_chunk_header *tscope_chunk_pool_take(enum tscope_retention retention,
+                                                   enum tscope_need need, enum tscope_loss *loss) {
   *loss = TSCOPE_LOSS_REENTRY;
-  if (__atomic_load_n(&tscope_supply.closed, __ATOMIC_ACQUIRE))
+  if (__atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return NULL;
-  return home == TSCOPE_SPINE ? take_spine(need, loss) : take_detail(loss);
+  return retention == TSCOPE_RETAINED ? take_retained(need, loss) : take_ring(loss);
 }
 
-void tscope_supply_give_back(struct tscope_chunk_header *chunk) {
-  /* Never full: it has a cell for every detail chunk there may be. */
-  tscope_queue_put(&tscope_supply.filled, tscope_store_number(chunk));
+void tscope_chunk_pool_give_back(struct tscope_chunk_header *chunk) {
+  /* Never full: it has a cell for every ring chunk there may be. */
+  tscope_queue_put(&tscope_chunk_pool.filled, tscope_store_number(chunk));
 }
 
 /* Chunks that may still be asked for; no use in making more ready than that. */
 static u32 still_to_come(void) {
-  return tscope_supply.detail_max - load(&tscope_supply.detail_used) + tscope_supply.spine_max -
-         load(&tscope_supply.spine_used);
+  return tscope_chunk_pool.ring_max - load(&tscope_chunk_pool.ring_used) +
+         tscope_chunk_pool.retained_max - load(&tscope_chunk_pool.retained_used);
 }
 
 /* Adds a batch of ready chunks; false when enough are ready or no more are to be had. */
 static bool refill(void) {
   const u32 batch = 16;
-  u32 there = tscope_queue_length(&tscope_supply.ready);
-  u32 wanted = load(&tscope_supply.ready_wanted), most = still_to_come(), first;
+  u32 there = tscope_queue_length(&tscope_chunk_pool.ready);
+  u32 wanted = load(&tscope_chunk_pool.ready_wanted), most = still_to_come(), first;
   if (wanted > most)
     wanted = most;
-  if (there >= wanted || __atomic_load_n(&tscope_supply.closed, __ATOMIC_ACQUIRE))
+  if (there >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return false;
   u32 got = tscope_store_grow(wanted - there < batch ? wanted - there : batch, &first);
   for (u32 i = 0; i < got; i++)
-    tscope_queue_put(&tscope_supply.ready, first + i);
+    tscope_queue_put(&tscope_chunk_pool.ready, first + i);
   return got > 0;
 }
 
-void tscope_supply_refill(void) {
+void tscope_chunk_pool_refill(void) {
   bool more;
   do {
     if (!tscope_lock_within(&growing, GROWING_NS))
@@ -191,32 +191,32 @@ static bool touch_filling(struct tscope_thread *thread) {
 /* The chunks that will be used again before the next time, as far as the last time tells. */
 static void touch_filled(void) {
   static u32 last;
-  struct tscope_queue *queue = &tscope_supply.filled;
+  struct tscope_queue *queue = &tscope_chunk_pool.filled;
   u32 head = load(&queue->head), end = head + 2 * (head - last) + 2, number;
   for (u32 at = head; at != end && tscope_queue_peek(queue, at, &number); at++)
     tscope_store_touch(number, 0, TSCOPE_CHUNK_BYTES);
   last = head;
 }
 
-void tscope_supply_touch(void) {
+void tscope_chunk_pool_touch(void) {
   bool busy = false;
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before)
     busy |= touch_filling(thread);
-  if (busy && (load(&tscope_supply.detail_used) == tscope_supply.detail_max ||
+  if (busy && (load(&tscope_chunk_pool.ring_used) == tscope_chunk_pool.ring_max ||
                __atomic_load_n(&tscope_store.full, __ATOMIC_RELAXED)))
     touch_filled();
 }
 
 /* What is taken out of the queue here is in nobody's hands; what a thread took just before stays in
  * the file. So the end of the file is cut as far back as our own chunks reach without a gap. */
-void tscope_supply_close(void) {
+void tscope_chunk_pool_close(void) {
   if (!tscope_lock_within(&growing, GROWING_NS))
     return;
-  __atomic_store_n(&tscope_supply.closed, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&tscope_chunk_pool.closed, true, __ATOMIC_RELEASE);
   bool ours[TSCOPE_READY_MAX * 2] = {false};
   u32 end = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE), number;
   const u32 window = TSCOPE_READY_MAX * 2;
-  while (tscope_queue_take(&tscope_supply.ready, &number))
+  while (tscope_queue_take(&tscope_chunk_pool.ready, &number))
     if (number < end && end - number <= window)
       ours[end - number - 1] = true;
   u32 unused = 0;

@@ -8,11 +8,11 @@
  *   u64 start = tscope_ticks();
  *   result = real(...);
  *   struct tscope_launch_record *launch =
- *       tscope_reserve(thread, &thread->detail, start, TSCOPE_REC_LAUNCH, stream, sizeof *launch);
+ *       tscope_reserve(thread, &thread->ring, start, TSCOPE_REC_LAUNCH, stream, sizeof *launch);
  *   if (launch) {
  *     launch->dur = tscope_dur(thread, start);
  *     launch->shape = shape;
- *     tscope_commit(&thread->detail, sizeof *launch);
+ *     tscope_commit(&thread->ring, sizeof *launch);
  *   }
  *   tscope_leave(thread);
  *
@@ -54,9 +54,9 @@ struct tscope_writer {
   u64 committed;
   struct tscope_chunk_header *chunk;
   u32 sequence;
-  u8 home;  /* enum tscope_home */
-  u8 clock; /* enum tscope_chunk_clock */
-  u8 shift; /* what makes the clock's readings its units */
+  u8 retention; /* enum tscope_retention */
+  u8 clock;     /* enum tscope_chunk_clock */
+  u8 shift;     /* what makes the clock's readings its units */
 };
 
 /* Lies in the frame of the outermost hook in progress, and can be seen to be overwritten once that
@@ -81,14 +81,14 @@ struct tscope_thread {
   const struct tscope_guard *guard; /* NULL: no hook is in progress; see tscope_guard_holds() */
   u32 tick_shift;
   u32 number;
-  struct tscope_writer detail;
-  struct tscope_writer spine;
+  struct tscope_writer ring;
+  struct tscope_writer retained;
   bool launches_inside; /* in a hooked call of a library that launches kernels past every other
                            hook: those are recorded although the guard is set */
   u8 way;               /* enum tscope_way by which the hooked call in progress came */
   const void *real;     /* ... and the function that it goes on to */
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
-  u32 chunks[2];   /* chunks begun so far, spine and detail */
+  u32 chunks[2];   /* chunks begun so far, retained and ring */
   struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
   u32 filling[4];                /* 1 + number of the chunk that each writer fills, 0 for none */
   struct {
@@ -233,14 +233,14 @@ __attribute__((always_inline)) static inline void tscope_commit(struct tscope_wr
   __atomic_store_n(&writer->chunk->committed, writer->committed, __ATOMIC_RELEASE);
 }
 
-/* Readies a further writer of this thread, for records of a home on another clock than the thread's
- * own two, such as GPU spans in nanoseconds. It lives in the thread's family memory, gets its first
- * chunk when it is first reserved from, and shares the thread's chunk numbering for its home. Spans
- * of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC leaves room on both
- * sides of the record it is made for. */
-static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_home home,
+/* Readies a further writer of this thread, for records of a retention on another clock than the
+ * thread's own two, such as GPU spans in nanoseconds. It lives in the thread's family memory, gets
+ * its first chunk when it is first reserved from, and shares the thread's chunk numbering for its
+ * home. Spans of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC leaves
+ * room on both sides of the record it is made for. */
+static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_retention retention,
                                       enum tscope_chunk_clock clock) {
-  *writer = (struct tscope_writer){.home = (u8)home,
+  *writer = (struct tscope_writer){.retention = (u8)retention,
                                    .clock = (u8)clock,
                                    .shift = clock == TSCOPE_CLOCK_TICKS ? tscope_tick_shift : 0};
 }
@@ -277,10 +277,10 @@ tscope_commit_dur(const struct tscope_thread *thread, struct tscope_writer *writ
   }
 }
 
-/* Opens a spine span whose u64 `dur` says TSCOPE_DUR_PENDING until tscope_span_close(). The record
- * is committed before this returns, so a killed process shows what it was in. `record` is the
- * whole struct with everything but its header and dur filled in; dur must be the first field
- * after the header. Returns where dur lives, or NULL. Spine chunks are never recycled, so the
+/* Opens a retained span whose u64 `dur` says TSCOPE_DUR_PENDING until tscope_span_close(). The
+ * record is committed before this returns, so a killed process shows what it was in. `record` is
+ * the whole struct with everything but its header and dur filled in; dur must be the first field
+ * after the header. Returns where dur lives, or NULL. Retained chunks are never recycled, so the
  * pointer stays good until the process ends. */
 u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
                       u32 bytes);
@@ -290,9 +290,9 @@ static inline void tscope_span_close(const struct tscope_thread *thread, u64 *du
     __atomic_store_n(dur, (tscope_ticks() - start) >> thread->tick_shift, __ATOMIC_RELEASE);
 }
 
-/* Commits a whole record to the spine in one go; for rare records. False when lost. */
-bool tscope_spine(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
-                  u32 bytes);
+/* Commits a whole record to the retained records in one go; for rare records. False when lost. */
+bool tscope_retain(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
+                   u32 bytes);
 
 /* Number of an interned string; 0 for NULL, or when the table is full. Writes a STRING record the
  * first time. Takes a lock only threads interning at the same time contend for: never call it
@@ -302,7 +302,7 @@ u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes
 
 /* Writes one fact about the process; `value` NULL is ignored. */
 void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char *value,
-                 const char *detail);
+                 const char *ring);
 
 /* A function to be found at run time; zero-initialised but for its names. */
 struct tscope_symbol {
@@ -326,7 +326,7 @@ static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *ret
  * linker, which binds to tscope's exported wrapper; or by a look-up of its name in a library's
  * handle, which is answered with a second wrapper. Each has its own function behind it, so that a
  * call goes on to the copy that its caller meant. */
-enum tscope_way { TSCOPE_LINKED, TSCOPE_FOUND, TSCOPE_WAYS };
+enum tscope_way { TSCOPE_LINKED, TSCOPE_FOUND, TSCOPE_VIAS };
 
 /* tscope_resolve() for these: where a library is there several times, what the linker would have
  * bound this caller to. */
@@ -341,16 +341,16 @@ static inline void *tscope_resolve_copy(struct tscope_symbol *symbol, const void
 /* A function of the same copy of the library as the one that the hooked call in progress goes on
  * to, for questions about its handles: `symbols` has one for each way. `thread` may be NULL: then
  * no hooked call is in progress. NULL if there is no such function. */
-void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread);
+void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread);
 
-static inline void *tscope_ask(struct tscope_symbol symbols[TSCOPE_WAYS],
-                               const struct tscope_thread *thread) {
+static inline void *tscope_query_function(struct tscope_symbol symbols[TSCOPE_VIAS],
+                                          const struct tscope_thread *thread) {
   struct tscope_symbol *symbol = &symbols[thread ? thread->way : TSCOPE_LINKED];
   void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
-  return TSCOPE_LIKELY(address != NULL) ? address : tscope_ask_slow(symbol, thread);
+  return TSCOPE_LIKELY(address != NULL) ? address : tscope_query_function_slow(symbol, thread);
 }
 
-#define TSCOPE_QUESTION(name_, sonames_)                                                           \
+#define TSCOPE_QUERY(name_, sonames_)                                                              \
   { {.name = (name_), .sonames = (sonames_)}, {.name = (name_), .sonames = (sonames_)}, }
 
 /* Records that a call failed, `what` being what it was called for; the first ones of a process.

@@ -19,21 +19,21 @@ static u64 measure_hook(void) {
     u8 records[32 * ROUNDS];
   } chunk __attribute__((aligned(64)));
   struct tscope_thread thread = {.tick_shift = tscope_clock.shift, .number = TSCOPE_UNKNOWN};
-  tscope_writer_init(&thread.detail, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS);
-  thread.detail.chunk = &chunk.header;
-  thread.detail.limit = chunk.records + sizeof chunk.records;
-  thread.detail.base = tscope_ticks() >> thread.detail.shift;
+  tscope_writer_init(&thread.ring, TSCOPE_RING, TSCOPE_CLOCK_TICKS);
+  thread.ring.chunk = &chunk.header;
+  thread.ring.limit = chunk.records + sizeof chunk.records;
+  thread.ring.base = tscope_ticks() >> thread.ring.shift;
   u64 best = UINT64_MAX;
   for (int attempt = 0; attempt < 4; attempt++) {
-    thread.detail.cursor = chunk.records;
+    thread.ring.cursor = chunk.records;
     u64 begun = tscope_ticks();
     for (int i = 0; i < ROUNDS; i++) {
       u64 start = tscope_ticks();
       struct tscope_launch_record *launch =
-          tscope_reserve(&thread, &thread.detail, start, TSCOPE_REC_LAUNCH, 0, sizeof *launch);
+          tscope_reserve(&thread, &thread.ring, start, TSCOPE_REC_LAUNCH, 0, sizeof *launch);
       if (launch) {
         launch->shape = (u32)i;
-        tscope_commit_dur(&thread, &thread.detail, sizeof *launch, start);
+        tscope_commit_dur(&thread, &thread.ring, sizeof *launch, start);
       }
     }
     u64 taken = tscope_ticks() - begun;

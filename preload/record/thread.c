@@ -22,8 +22,8 @@ static __thread bool busy __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t at_thread_end;
 static struct tscope_lock lock;
-static struct tscope_thread *free_seats[TSCOPE_SEATS];
-static u32 seats, seats_free;
+static struct tscope_thread *free_slots[TSCOPE_THREAD_SLOTS];
+static u32 seats, slots_free;
 static struct tscope_thread *newest;
 
 bool tscope_thread_busy(void) {
@@ -48,8 +48,8 @@ static size_t family_bytes(void) {
   return bytes;
 }
 
-static struct tscope_thread *new_seat(void) {
-  if (seats == TSCOPE_SEATS)
+static struct tscope_thread *new_slot(void) {
+  if (seats == TSCOPE_THREAD_SLOTS)
     return NULL;
   u8 *memory = mmap(NULL, sizeof(struct tscope_thread) + family_bytes(), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -67,21 +67,21 @@ static struct tscope_thread *new_seat(void) {
   thread->before = newest;
   __atomic_store_n(&newest, thread, __ATOMIC_RELEASE);
   thread->tick_shift = tscope_clock.shift;
-  tscope_writer_init(&thread->detail, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS);
-  tscope_writer_init(&thread->spine, TSCOPE_SPINE, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&thread->ring, TSCOPE_RING, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&thread->retained, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS);
   return thread;
 }
 
-static struct tscope_thread *take_seat(void) {
+static struct tscope_thread *take_slot(void) {
   if (!tscope_lock(&lock))
     return NULL;
-  struct tscope_thread *thread = seats_free ? free_seats[--seats_free] : new_seat();
+  struct tscope_thread *thread = slots_free ? free_slots[--slots_free] : new_slot();
   tscope_unlock(&lock);
   return thread;
 }
 
 /* The thread's own chunks stay with the seat; families start afresh with the next thread. */
-static void leave_seat(void *seat) {
+static void leave_slot(void *seat) {
   struct tscope_thread *thread = seat;
   busy = true;
   tscope_self = NULL;
@@ -98,7 +98,7 @@ static void leave_seat(void *seat) {
     if (thread->family[i])
       memset(thread->family[i], 0, tscope_families[i]->thread_bytes);
   if (tscope_lock(&lock)) {
-    free_seats[seats_free++] = thread;
+    free_slots[slots_free++] = thread;
     tscope_unlock(&lock);
   }
 }
@@ -108,7 +108,7 @@ struct tscope_thread *tscope_thread_newest(void) {
 }
 
 int tscope_threads_init(void) {
-  return -pthread_key_create(&at_thread_end, leave_seat);
+  return -pthread_key_create(&at_thread_end, leave_slot);
 }
 
 struct tscope_thread *tscope_thread_here(void) {
@@ -118,7 +118,7 @@ struct tscope_thread *tscope_thread_here(void) {
     tscope_lose(TSCOPE_LOSS_REENTRY, 1);
     return NULL;
   }
-  struct tscope_thread *thread = take_seat();
+  struct tscope_thread *thread = take_slot();
   if (thread) {
     tscope_stack_begin(&thread->stack);
     char name[17] = "";

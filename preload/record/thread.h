@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Most threads that record at one time; further ones are counted as TSCOPE_LOSS_THREADS. */
-enum { TSCOPE_SEATS = 4096 };
+enum { TSCOPE_THREAD_SLOTS = 4096 };
 
 /* 0 or a negative errno. */
 int tscope_threads_init(void);

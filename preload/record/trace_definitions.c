@@ -28,14 +28,14 @@ int tscope_registry_init(void) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (strings == MAP_FAILED)
     return -errno;
-  tscope_writer_init(&lane.spine, TSCOPE_SPINE, TSCOPE_CLOCK_TICKS);
-  tscope_writer_init(&lane.detail, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&lane.retained, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&lane.ring, TSCOPE_RING, TSCOPE_CLOCK_TICKS);
   lane.tick_shift = tscope_clock.shift;
   return 0;
 }
 
 static bool write_locked(u8 type, u16 tag, void *record, u32 bytes) {
-  return tscope_spine(&lane, tscope_ticks(), type, tag, record, bytes);
+  return tscope_retain(&lane, tscope_ticks(), type, tag, record, bytes);
 }
 
 bool tscope_registry_write(u8 type, u16 tag, void *record, u32 bytes) {
@@ -147,18 +147,18 @@ void tscope_registry_write_thread(u32 number, u32 tid, const char *name) {
   tscope_registry_write(TSCOPE_REC_THREAD, 0, &record, sizeof record);
 }
 
-static void write_schema(u8 type, u32 home, const char *fields) {
+static void write_schema(u8 type, u32 retention, const char *fields) {
   static struct with_text record; /* written once, while the process wakes */
   u32 length = set_text(&record, fields + 1, strlen(fields + 1));
   record.schema.bytes = length;
-  record.schema.home = home;
+  record.schema.retention = retention;
   tscope_registry_write(TSCOPE_REC_SCHEMA, type, &record, whole_bytes(length));
 }
 
 void tscope_registry_write_schema(void) {
 #define FIELD(type, field, doc) "," #field ":" #type
-#define X(NAME, name, id, home, doc)                                                               \
-  write_schema(id, TSCOPE_##home, "" TSCOPE_FIELDS_##NAME(FIELD));
+#define X(NAME, name, id, retention, doc)                                                          \
+  write_schema(id, TSCOPE_##retention, "" TSCOPE_FIELDS_##NAME(FIELD));
   TSCOPE_RECORDS(X)
 #undef X
 #undef FIELD

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Records about the whole process (definitions, facts, anchors, totals) and the table of interned
- * strings. They are written as thread 0, to a part of the spine that events cannot use up, under a
- * lock that no event ever takes.
+ * strings. They are written as thread 0, to a part of the retained records that events cannot use
+ * up, under a lock that no event ever takes.
  */
 #ifndef TSCOPE_REGISTRY_H
 #define TSCOPE_REGISTRY_H

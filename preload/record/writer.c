@@ -21,8 +21,8 @@ static u64 base_for(u64 units) {
 /* Which of the thread's writers it is, from 0. One that lives in a family's memory is remembered,
  * so that its chunk is handed on when the thread ends. -1 where there is no place for it. */
 static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) {
-  if (writer == &thread->detail || writer == &thread->spine)
-    return writer == &thread->spine;
+  if (writer == &thread->ring || writer == &thread->retained)
+    return writer == &thread->retained;
   for (int i = 0; i < (int)(sizeof thread->more / sizeof *thread->more); i++) {
     if (!thread->more[i])
       thread->more[i] = writer;
@@ -33,8 +33,8 @@ static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) 
 }
 
 void tscope_writer_retire(struct tscope_writer *writer) {
-  if (writer->chunk && writer->home == TSCOPE_DETAIL)
-    tscope_supply_give_back(writer->chunk);
+  if (writer->chunk && writer->retention == TSCOPE_RING)
+    tscope_chunk_pool_give_back(writer->chunk);
   writer->chunk = NULL;
   writer->cursor = writer->limit = NULL;
 }
@@ -47,15 +47,15 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   tscope_writer_retire(writer);
   int index = index_of(thread, writer);
   if (index >= 0)
-    chunk = tscope_supply_take(writer->home, thread->number ? TSCOPE_EVENTS : TSCOPE_DEFINITIONS,
-                               &loss);
+    chunk = tscope_chunk_pool_take(writer->retention,
+                                   thread->number ? TSCOPE_EVENTS : TSCOPE_DEFINITIONS, &loss);
   if (!chunk) {
     tscope_lose(loss, 1);
     return false;
   }
   writer->base = base_for(units);
-  writer->sequence = thread->chunks[writer->home == TSCOPE_DETAIL]++;
-  chunk->home = writer->home;
+  writer->sequence = thread->chunks[writer->retention == TSCOPE_RING]++;
+  chunk->retention = writer->retention;
   chunk->clock = writer->clock;
   chunk->header_bytes = sizeof *chunk;
   chunk->thread = thread->number;
@@ -106,17 +106,17 @@ void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *wr
 
 static void *put(struct tscope_thread *thread, u64 start, u8 type, u16 tag, const void *record,
                  u32 bytes) {
-  struct tscope_record *place = tscope_reserve(thread, &thread->spine, start, type, tag, bytes);
+  struct tscope_record *place = tscope_reserve(thread, &thread->retained, start, type, tag, bytes);
   if (place)
     memcpy(place + 1, (const struct tscope_record *)record + 1, bytes - sizeof *place);
   return place;
 }
 
-bool tscope_spine(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
-                  u32 bytes) {
+bool tscope_retain(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
+                   u32 bytes) {
   if (!put(thread, start, type, tag, record, bytes))
     return false;
-  tscope_commit(&thread->spine, bytes);
+  tscope_commit(&thread->retained, bytes);
   return true;
 }
 
@@ -127,6 +127,6 @@ u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag,
     return NULL;
   u64 *dur = (u64 *)(place + 1);
   *dur = TSCOPE_DUR_PENDING;
-  tscope_commit(&thread->spine, bytes);
+  tscope_commit(&thread->retained, bytes);
   return dur;
 }

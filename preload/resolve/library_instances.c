@@ -227,7 +227,7 @@ static const void *caller_of(const void *return_address) {
   return thread && thread->real ? thread->real : return_address;
 }
 
-static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_question) {
+static void *resolve(struct tscope_symbol *symbol, const void *return_address, bool is_query) {
   return_address = caller_of(return_address);
   void *address = routed(symbol, return_address);
   if (address || !resolve_can())
@@ -239,11 +239,11 @@ static void *resolve(struct tscope_symbol *symbol, const void *return_address, b
     address = find_for(symbol, &caller, next, return_address);
   else
     address = next ? next : resolve_beside(symbol, NULL);
-  if (!address && !is_question) /* else the call fails, which it would not do without tscope */
+  if (!address && !is_query) /* else the call fails, which it would not do without tscope */
     address = resolve_alone(symbol->name);
   if (address) {
     resolve_pin(address);
-    keep(symbol, &caller, address, address == next || is_question);
+    keep(symbol, &caller, address, address == next || is_query);
   }
   if (dlerror)
     dlerror();
@@ -257,7 +257,7 @@ void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_
 
 /* Before a call goes on to a second copy, that one is noted: until then, all questions go to the
  * first. */
-void *tscope_ask_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread) {
+void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread) {
   if (!thread || thread->way == TSCOPE_LINKED)
     return resolve(symbol, thread ? thread->real : NULL, true);
   struct object *copy = copy_of(library_of(symbol), thread->real);

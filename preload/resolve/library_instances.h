@@ -5,8 +5,8 @@
  * other, so no call and no question may reach a copy that its caller did not mean. A library is
  * known by its list of sonames.
  */
-#ifndef TSCOPE_COPIES_H
-#define TSCOPE_COPIES_H
+#ifndef TSCOPE_LIBRARY_INSTANCES_H
+#define TSCOPE_LIBRARY_INSTANCES_H
 
 #include "record/hook.h"
 

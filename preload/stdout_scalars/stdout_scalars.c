@@ -42,7 +42,7 @@ static void record(struct tscope_thread *thread, const struct scalar_line *line)
     struct tscope_scalar_record scalar = {.step = line->step,
                                           .name = tscope_string(thread, line->values[i].name)};
     memcpy(&scalar.bits, &line->values[i].value, sizeof scalar.bits);
-    tscope_spine(thread, now, TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar);
+    tscope_retain(thread, now, TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar);
   }
 }
 

@@ -11,13 +11,13 @@
 
 #pragma GCC visibility push(hidden)
 #define SEAT(variable, answer, exported) const char *answer(const void *caller);
-TSCOPE_SEATS(SEAT)
+TSCOPE_THREAD_SLOTS(SEAT)
 #undef SEAT
 #pragma GCC visibility pop
 
 /* Weak, so that a program may link the core with only some of the families. */
 #define SEAT(variable, answer, exported) extern __typeof__(answer) answer __attribute__((weak));
-TSCOPE_SEATS(SEAT)
+TSCOPE_THREAD_SLOTS(SEAT)
 #undef SEAT
 
 static const struct seat {
@@ -25,7 +25,7 @@ static const struct seat {
   const char *(*answer)(const void *caller);
 } seats[] = {
 #define SEAT(variable, answer, exported) {#variable, answer},
-    TSCOPE_SEATS(SEAT)
+    TSCOPE_THREAD_SLOTS(SEAT)
 #undef SEAT
 };
 

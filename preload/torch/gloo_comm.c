@@ -85,7 +85,7 @@ static void announce(struct tscope_thread *thread, struct gloo_comm *comm) {
       .name = name[0] ? tscope_string(thread, name) : 0,
       .dur = comm->dur,
   };
-  tscope_spine(thread, comm->start, TSCOPE_REC_COMM, TSCOPE_BACKEND_GLOO, &record, sizeof record);
+  tscope_retain(thread, comm->start, TSCOPE_REC_COMM, TSCOPE_BACKEND_GLOO, &record, sizeof record);
 }
 
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) {
@@ -178,8 +178,8 @@ void group_end_begin(struct torch_scope *scope, const void *group) {
   }
   if (number) {
     struct tscope_comm_end_record record = {.comm = number};
-    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_COMM_END, TSCOPE_COMM_END_DESTROY, &record,
-                 sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_COMM_END, TSCOPE_COMM_END_DESTROY, &record,
+                  sizeof record);
   }
   tscope_leave(thread);
 }

@@ -141,7 +141,7 @@ static void record_enqueue(struct tscope_thread *thread, struct torch_scope *sco
   }
   remember(work, record.comm, record.seq);
   spanning->thread = thread;
-  call_site(thread, &thread->spine, spanning->start, CALL_SITE_ALWAYS);
+  call_site(thread, &thread->retained, spanning->start, CALL_SITE_ALWAYS);
   spanning->dur = tscope_span_open(thread, spanning->start, TSCOPE_REC_COLLECTIVE, (u16)op_of(type),
                                    &record, sizeof record);
   struct torch_scope *bucket = torch_scope_find(SCOPE_BUCKET);
@@ -185,7 +185,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
     scope->comm = comm->number;
     scope->result = result;
     scope->start = tscope_ticks();
-    call_site(thread, &thread->spine, scope->start, CALL_SITE_ALWAYS);
+    call_site(thread, &thread->retained, scope->start, CALL_SITE_ALWAYS);
     scope->dur = tscope_span_open(thread, scope->start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
                                   sizeof record);
   }

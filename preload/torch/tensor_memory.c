@@ -4,8 +4,8 @@
  * that were not to be had, whether or not a profiler listens. These hooks run under the allocator's
  * own locks, as often as there are operators: they never wake the process and never wait.
  *
- * Events are detail, and a long job overwrites them; how much was allocated and reserved is also
- * kept in the spine, ten times a second while it changes, with the peaks between.
+ * Events are ring, and a long job overwrites them; how much was allocated and reserved is also
+ * kept among the retained records, ten times a second while it changes, with the peaks between.
  */
 #include "torch/tensor_memory.h"
 
@@ -81,7 +81,7 @@ static void tell(struct tscope_thread *thread, u16 device, struct device_totals 
       __atomic_exchange_n(&totals->peak_allocated, record.allocated, __ATOMIC_RELAXED);
   record.peak_reserved =
       __atomic_exchange_n(&totals->peak_reserved, record.reserved, __ATOMIC_RELAXED);
-  tscope_spine(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof record);
 }
 
 void tensor_memory_tell(struct tscope_thread *thread) {
@@ -110,7 +110,7 @@ static void leave(struct torch_scope *scope) {
 static void note_site(struct tscope_thread *thread, u64 now, i64 bytes) {
   const i64 large = 1 << 20;
   if (bytes > 0)
-    call_site(thread, &thread->detail, now, bytes < large ? CALL_SITE_SAMPLED : CALL_SITE_LARGE);
+    call_site(thread, &thread->ring, now, bytes < large ? CALL_SITE_SAMPLED : CALL_SITE_LARGE);
 }
 
 void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes) {
@@ -120,12 +120,12 @@ void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i6
   u64 now = tscope_ticks();
   note_site(thread, now, bytes);
   struct tscope_tensor_record *record =
-      tscope_reserve(thread, &thread->detail, now, TSCOPE_REC_TENSOR, device, sizeof *record);
+      tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR, device, sizeof *record);
   if (!record)
     return;
   record->bytes = bytes;
   record->address = (u64)(uintptr_t)address;
-  tscope_commit(&thread->detail, sizeof *record);
+  tscope_commit(&thread->ring, sizeof *record);
 }
 
 void tensor_end(struct torch_scope *scope) {
@@ -140,15 +140,15 @@ void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *addr
   count(device, bytes, allocated, reserved);
   u64 now = tscope_ticks();
   note_site(thread, now, bytes);
-  struct tscope_tensor_totals_record *record = tscope_reserve(
-      thread, &thread->detail, now, TSCOPE_REC_TENSOR_TOTALS, device, sizeof *record);
+  struct tscope_tensor_totals_record *record =
+      tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR_TOTALS, device, sizeof *record);
   if (!record)
     return;
   record->bytes = bytes;
   record->address = (u64)(uintptr_t)address;
   record->allocated = allocated;
   record->reserved = reserved;
-  tscope_commit(&thread->detail, sizeof *record);
+  tscope_commit(&thread->ring, sizeof *record);
 }
 
 void tensor_totals_end(struct torch_scope *scope) {
@@ -169,9 +169,9 @@ void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 
       .device = device,
   };
   u64 now = tscope_ticks();
-  call_site(thread, &thread->spine, now, CALL_SITE_ALWAYS);
-  tscope_spine(thread, now, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
-               sizeof record);
+  call_site(thread, &thread->retained, now, CALL_SITE_ALWAYS);
+  tscope_retain(thread, now, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
+                sizeof record);
 }
 
 void tensor_refused_end(struct torch_scope *scope) {

@@ -90,7 +90,7 @@ static void range_open(struct tscope_thread *thread, const void *range, u32 phas
   struct torch_range open = {.range = range, .start = tscope_ticks(), .phase = (u8)phase};
   open.ends_forward = !phase;
   if (phase)
-    call_site(thread, &thread->spine, open.start, CALL_SITE_ALWAYS);
+    call_site(thread, &thread->retained, open.start, CALL_SITE_ALWAYS);
   if (phase)
     open.dur = phase_open(thread, open.start, phase, tscope_string(thread, name));
   mine->ranges[mine->n_ranges++] = open;

@@ -126,7 +126,7 @@ static void clean(const char *directory) {
 }
 
 /* Each part in a process of its own, so that each is woken under its own settings. */
-static void in_child(void (*part)(const char *directory), const char *detail_max) {
+static void in_child(void (*part)(const char *directory), const char *ring_max) {
   const char *place = getenv("TMPDIR");
   char directory[512];
   snprintf(directory, sizeof directory, "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
@@ -136,8 +136,8 @@ static void in_child(void (*part)(const char *directory), const char *detail_max
   pid_t child = fork();
   if (child == 0) {
     setenv("TSCOPE_DIR", directory, 1);
-    if (detail_max)
-      setenv("TSCOPE_DETAIL_MAX", detail_max, 1);
+    if (ring_max)
+      setenv("TSCOPE_RING_MAX", ring_max, 1);
     part(directory);
     exit(0);
   }

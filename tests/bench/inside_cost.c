@@ -61,7 +61,7 @@ int main(void) {
   if (!mkdtemp(directory))
     fail(directory);
   setenv("TSCOPE_DIR", directory, 1);
-  setenv("TSCOPE_DETAIL_MAX", "1M", 1);
+  setenv("TSCOPE_RING_MAX", "1M", 1);
   struct entry *page = shared_pages(directory);
   cudaLaunchKernel(page, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL); /* wakes */
   for (size_t s = 0; s < sizeof subjects / sizeof *subjects; s++) {

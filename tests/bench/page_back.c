@@ -107,7 +107,7 @@ int main(void) {
   if (!mkdtemp(directory))
     fail(directory);
   setenv("TSCOPE_DIR", directory, 1);
-  setenv("TSCOPE_DETAIL_MAX", "4M", 1);
+  setenv("TSCOPE_RING_MAX", "4M", 1);
   for (int i = 0; i < FILLS_THE_RING; i++)
     launch();
   if (trace_find(directory, &path, 1) != 1)

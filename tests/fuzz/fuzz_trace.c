@@ -16,12 +16,12 @@ static char directory[64];
 
 static void read_from_memory(const u8 *data, size_t bytes) {
   struct trace_file file;
-  struct spine spine;
+  struct rank_events events;
   char why[256];
   if (trace_file_open_memory(&file, data, bytes, why, sizeof why) < 0)
     return;
-  if (spine_read(&spine, &file) == 0)
-    spine_release(&spine);
+  if (rank_events_read(&events, &file) == 0)
+    rank_events_release(&events);
   trace_file_close(&file);
 }
 

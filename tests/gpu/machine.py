@@ -69,7 +69,7 @@ def output(*command, seconds=60):
         return ""
 
 
-ASK_DRIVER = """
+QUERY_DRIVER = """
 import ctypes, json
 driver = ctypes.CDLL("libcuda.so.1")
 count, version, text = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(256)
@@ -86,11 +86,11 @@ print(json.dumps({"names": names, "cuda": version.value}))
 """
 
 
-def ask_driver(scratch):
+def query_driver(scratch):
     """The GPUs that a program here may use, as CUDA_VISIBLE_DEVICES and MIG leave them: names and
     the driver's CUDA version; or why there is none. In a process of its own, so that this one never
     holds a context."""
-    status, said, errors = finish([sys.executable, "-c", ASK_DRIVER], None, 120, scratch)
+    status, said, errors = finish([sys.executable, "-c", QUERY_DRIVER], None, 120, scratch)
     if status != 0:
         why = errors.strip().splitlines()[-1:] or [f"status {status}"]
         return [], 0, f"no GPU: {why[0]}"
@@ -160,7 +160,7 @@ class Machine:
         self.tool = os.path.join(build, "analyzer", "tscope-report")
         self.gpus, self.cuda, self.why_no_gpu = [], 0, "asked for the stand-ins"
         if not standins:
-            self.gpus, self.cuda, self.why_no_gpu = ask_driver(scratch)
+            self.gpus, self.cuda, self.why_no_gpu = query_driver(scratch)
         self.real = bool(self.gpus)
         self.driver_facts = driver_facts() if self.real else []
         self.python = python

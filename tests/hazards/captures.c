@@ -168,7 +168,7 @@ static void capture_among_others(void) {
 static cudaEvent_t pending;
 static cudaStream_t blocking;
 
-static int ask_event(void) {
+static int query_event(void) {
   return cudaEventQuery(pending);
 }
 static int wait_event(void) {
@@ -184,7 +184,7 @@ static int allocate(void) {
 static int wait_device(void) {
   return cudaDeviceSynchronize();
 }
-static int ask_stream(void) {
+static int query_stream(void) {
   return cudaStreamQuery(blocking);
 }
 static int wait_stream(void) {
@@ -215,11 +215,11 @@ static const struct mistake {
   const char *name;
   int (*make)(void);
 } mistakes[] = {{"no mistake", nothing},
-                {"asks for an event", ask_event},
+                {"asks for an event", query_event},
                 {"waits for an event", wait_event},
                 {"allocates", allocate},
                 {"waits for the device", wait_device},
-                {"asks for the captured stream", ask_stream},
+                {"asks for the captured stream", query_stream},
                 {"waits for the captured stream", wait_stream},
                 {"uses the default stream", use_default_stream},
                 {"records on the default stream", record_on_default_stream},

@@ -41,7 +41,7 @@ NOT_EMULATED = {
     "nvtx-in-a-program-that-does-not-train": "the program is this machine's own",
     "vfork-spawn-system": STARTS_OTHERS,
     "exec-of-another-program": STARTS_OTHERS,
-    "nvtx-seat-free": STARTS_OTHERS, "nvtx-seat-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
+    "nvtx-injection-free": STARTS_OTHERS, "nvtx-injection-taken": STARTS_OTHERS, "nvtx-off": STARTS_OTHERS,
     "setuid-program": "a setuid program has to be started without the emulator",
     "signal-handlers-and-mask-kept": "the emulator has signals of its own",
     "directory-read-only": "the emulated machine's libraries may be closed to other users",
@@ -672,7 +672,7 @@ def nvtx(directory, **env):
     return bare.stdout, trace.records["Range"], trace.records["StepRange"]
 
 
-def nvtx_seat_free(scratch):
+def nvtx_injection_free(scratch):
     """Ranges are recorded, and neither the program nor its child sees that there is a tool."""
     output, ranges, steps = nvtx(scratch)
     assert output.count(b"push -2\n") == 1001, output[:100]
@@ -680,7 +680,7 @@ def nvtx_seat_free(scratch):
     assert len(ranges) == 1000, len(ranges)
 
 
-def nvtx_seat_taken(scratch):
+def nvtx_injection_taken(scratch):
     """The user's own tool has the seat; we see nothing of it."""
     output, ranges, steps = nvtx(scratch, NVTX_INJECTION64_PATH=program("libnvtx_tool.so"))
     assert output.count(b"push 100\n") == 1001 and output.count(b"pop 101\n") == 1001, output[:100]

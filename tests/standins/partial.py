@@ -178,7 +178,7 @@ def alone(report, truth):
 
 
 def last_words(report, truth):
-    """The spine was full: later collectives are not known, and that is counted."""
+    """The retained was full: later collectives are not known, and that is counted."""
     assert report["quality"]["lost"] > 0 and of(report, "DATA.PARTIAL")
     clock = report["quality"]["clock"] # as calls and their runs still belong together
     assert clock["aligned"] and clock["residual_us"] < 100, clock
@@ -207,8 +207,8 @@ CASES = {
                        host_only("CUDA_DEVICE_MAX_CONNECTIONS", "CUPTI")),
     "other-tool": ([], {"CUDA_INJECTION64_PATH": "/opt/tool/libtool.so"}, {}, None,
                    host_only("CUDA_INJECTION64_PATH", "CUDA_INJECTION64_PATH")),
-    "ring": (["--steps", "120"], {"TSCOPE_DETAIL_MAX": "192K"}, {}, None, overwritten),
-    "spine-full": (["--steps", "200"], {"TSCOPE_SPINE_MAX": "128K"}, {}, None, last_words),
+    "ring": (["--steps", "120"], {"TSCOPE_RING_MAX": "192K"}, {}, None, overwritten),
+    "retained-full": (["--steps", "200"], {"TSCOPE_RETAINED_MAX": "128K"}, {}, None, last_words),
     "duty": (["--steps", "64", "--marks", "1", "--warmup", "0", "--ahead", "1"],
              {"TSCOPE_GPU_STEPS": "8/16"}, {}, None, half_of_the_steps),
     "duty-too-short": (["--steps", "48", "--marks", "1", "--warmup", "0", "--ahead", "1"],

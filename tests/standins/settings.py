@@ -199,17 +199,17 @@ def tscope_nccl_inside():
 
 
 @setting
-def tscope_detail_max():
-    little, much = (hazard("hazard", "busy", TSCOPE_DETAIL_MAX=value) for value in ("1M", "256M"))
+def tscope_ring_max():
+    little, much = (hazard("hazard", "busy", TSCOPE_RING_MAX=value) for value in ("1M", "256M"))
     expect(lost(little, "RING") > 0 and lost(much, "RING") == 0)
     expect(len(little[1][0].data) < 3 * MIB + 2 * MIB < len(much[1][0].data), len(little[1][0].data))
 
 
 @setting
-def tscope_spine_max():
+def tscope_retained_max():
     program = "for i in range(100000): step(ctypes.c_uint64(i))"
-    little, much = (python(program, TSCOPE_SPINE_MAX=value) for value in ("512K", "1G"))
-    expect(lost(little, "SPINE") > 0 and lost(much, "SPINE") == 0)
+    little, much = (python(program, TSCOPE_RETAINED_MAX=value) for value in ("512K", "1G"))
+    expect(lost(little, "RETAINED") > 0 and lost(much, "RETAINED") == 0)
     expect(0 < count(little, "Step") < count(much, "Step") == 100001)
 
 

@@ -84,7 +84,7 @@ def check(trace, told, stats):
 
     totals = trace.records["Memory"]
     expect(totals and totals[-1].allocated == stats["allocated_bytes.all.current"],
-           "in the spine: allocated at the end")
+           "among the retained records: allocated at the end")
     expect(max(total.peak_allocated for total in totals) == stats["allocated_bytes.all.peak"],
            "peak of allocated")
     expect(max(total.peak_reserved for total in totals) == stats["reserved_bytes.all.peak"],

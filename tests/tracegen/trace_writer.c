@@ -86,7 +86,7 @@ static void start_chunk(struct trace_writer *writer, struct lane *lane, u64 time
   trace_writer_header(writer)->chunks++;
   *chunk_of(writer, lane) =
       (struct tscope_chunk_header){.magic = TSCOPE_CHUNK_MAGIC,
-                                   .home = lane->place.home,
+                                   .retention = lane->place.retention,
                                    .clock = lane->place.clock,
                                    .header_bytes = sizeof(struct tscope_chunk_header),
                                    .thread = lane->place.thread,
@@ -97,7 +97,7 @@ static void start_chunk(struct trace_writer *writer, struct lane *lane, u64 time
 static struct lane *find_lane(struct trace_writer *writer, struct trace_place place, u64 time) {
   for (u32 i = 0; i < writer->n_lanes; i++) {
     struct lane *lane = &writer->lanes[i];
-    if (lane->place.thread == place.thread && lane->place.home == place.home &&
+    if (lane->place.thread == place.thread && lane->place.retention == place.retention &&
         lane->place.clock == place.clock)
       return lane;
   }
@@ -161,9 +161,10 @@ u32 trace_string(struct trace_writer *writer, const char *text) {
   writer->strings[writer->n_strings++] = must(strdup(text));
   size_t length = strlen(text);
   size_t bytes = (sizeof(struct tscope_string_record) + length + 7) & ~(size_t)7;
-  struct trace_place spine = {.thread = 0, .home = TSCOPE_SPINE, .clock = TSCOPE_CLOCK_TICKS};
+  struct trace_place retained = {
+      .thread = 0, .retention = TSCOPE_RETAINED, .clock = TSCOPE_CLOCK_TICKS};
   struct tscope_string_record *record =
-      trace_add(writer, spine,
+      trace_add(writer, retained,
                 trace_writer_header(writer)->start_ticks >> trace_writer_header(writer)->tick_shift,
                 TSCOPE_REC_STRING, 0, bytes);
   record->string = writer->n_strings;
@@ -176,10 +177,11 @@ void trace_info(struct trace_writer *writer, enum tscope_info key, const char *v
                 const char *detail) {
   u32 value_number = trace_string(writer, value), detail_number = trace_string(writer, detail);
   const struct tscope_file_header *header = trace_writer_header(writer);
-  struct trace_place spine = {.thread = 0, .home = TSCOPE_SPINE, .clock = TSCOPE_CLOCK_TICKS};
+  struct trace_place retained = {
+      .thread = 0, .retention = TSCOPE_RETAINED, .clock = TSCOPE_CLOCK_TICKS};
   struct tscope_info_record *record =
-      trace_add(writer, spine, header->start_ticks >> header->tick_shift, TSCOPE_REC_INFO, (u16)key,
-                sizeof *record);
+      trace_add(writer, retained, header->start_ticks >> header->tick_shift, TSCOPE_REC_INFO,
+                (u16)key, sizeof *record);
   record->value = value_number;
   record->detail = detail_number;
 }

@@ -10,11 +10,11 @@
 
 struct trace_writer;
 
-/* Where a record goes: the chunks of one thread, home and clock. */
+/* Where a record goes: the chunks of one thread, retention and clock. */
 struct trace_place {
   u32 thread;
-  u8 home;  /* enum tscope_home */
-  u8 clock; /* enum tscope_chunk_clock */
+  u8 retention; /* enum tscope_retention */
+  u8 clock;     /* enum tscope_chunk_clock */
 };
 
 /* `facts` gives what the caller wants in the header; magic, versions and, where they are 0, the
@@ -29,7 +29,7 @@ void trace_writer_free(struct trace_writer *writer);
 void *trace_add(struct trace_writer *writer, struct trace_place place, u64 time, u8 type, u16 tag,
                 size_t bytes);
 
-/* Number of an interned string, written to thread 0's spine the first time. 0 for NULL. */
+/* Number of an interned string, written to thread 0's retained the first time. 0 for NULL. */
 u32 trace_string(struct trace_writer *writer, const char *text);
 
 /* One fact about the process. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 static double line_s(const struct results *r, const char *name) {
   for (u32 i = 0; i < r->n_budget; i++)

@@ -319,7 +319,7 @@ static void lay_out_timelines(struct cluster *c, struct actor *actors) {
         .has_compute = true,
         .has_comm = true,
         .has_copy = true,
-        .detail_begin = NS_UNKNOWN};
+        .ring_begin = NS_UNKNOWN};
     t->compute.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));
     t->comm.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));
     t->copy.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "analyse_cluster.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/intervals.h"
 
 #define TICKS 3000
@@ -127,7 +127,7 @@ static struct random_rank *random_rank_new(void) {
                                   .has_comm = true,
                                   .has_copy = true,
                                   .on_gpu = true,
-                                  .detail_begin = NS_UNKNOWN};
+                                  .ring_begin = NS_UNKNOWN};
   random_intervals(&x->timeline.compute, x->compute);
   random_intervals(&x->timeline.copy, x->copy);
   random_collectives(x);

@@ -123,7 +123,7 @@ static void a_thread_that_waits_for_another(void **state) {
                               .on_gpu = true,
                               .has_compute = true,
                               .has_comm = true,
-                              .detail_begin = NS_UNKNOWN};
+                              .ring_begin = NS_UNKNOWN};
   c.timelines = &timeline;
   c.model = (struct model){.world_size = 1,
                            .n_ranks = 1,
@@ -172,7 +172,7 @@ static void without_launch_gaps_the_streams_still_have_their_work(void **state) 
                               .on_gpu = true,
                               .has_compute = true,
                               .has_comm = true,
-                              .detail_begin = NS_UNKNOWN};
+                              .ring_begin = NS_UNKNOWN};
   c.timelines = &timeline;
   c.model = (struct model){.world_size = 1, .n_ranks = 1, .ranks = &rank, .end = 105 * MS};
   struct results *r = cluster_analyse(&c, NULL);

@@ -148,7 +148,7 @@ static void victims_are_not_named(void **state) {
                                      .has_compute = true,
                                      .has_comm = true,
                                      .on_gpu = true,
-                                     .detail_begin = NS_UNKNOWN};
+                                     .ring_begin = NS_UNKNOWN};
   }
   u32 noise = 1;
   for (u32 s = 0; s < STEPS; s++) {

@@ -39,8 +39,9 @@ static void each_record(take_row take, void *more) {
 #define FIELD(type, field, doc)                                                                    \
   ROW("| `%s` | %s | %s |\n", #field, #type, doc);                                                 \
   take(row, more);
-#define X(NAME, name, id, home, doc)                                                               \
-  ROW("### `%s` 0x%02x, %s\n", #NAME, id, TSCOPE_##home == TSCOPE_SPINE ? "spine" : "detail");     \
+#define X(NAME, name, id, retention, doc)                                                          \
+  ROW("### `%s` 0x%02x, %s\n", #NAME, id,                                                          \
+      TSCOPE_##retention == TSCOPE_RETAINED ? "retained" : "ring");                                \
   take(row, more);                                                                                 \
   ROW("%zu bytes: %s.\n", sizeof(struct tscope_##name##_record), doc);                             \
   take(row, more);                                                                                 \

@@ -118,10 +118,10 @@ static void run_can_be_named(void **state) {
 
 static void sizes_and_words(void **state) {
   (void)state;
-  IDENTIFY("TSCOPE_DETAIL_MAX", "64M", "TSCOPE_SPINE_MAX", "2g", "TSCOPE_DISK_FREE", "1048576",
+  IDENTIFY("TSCOPE_RING_MAX", "64M", "TSCOPE_RETAINED_MAX", "2g", "TSCOPE_DISK_FREE", "1048576",
            "TSCOPE", "on", "TSCOPE_GPU", "off");
-  assert_int_equal(tscope_env.detail_max, 64u << 20);
-  assert_int_equal(tscope_env.spine_max, 2ull << 30);
+  assert_int_equal(tscope_env.ring_max, 64u << 20);
+  assert_int_equal(tscope_env.retained_max, 2ull << 30);
   assert_int_equal(tscope_env.disk_free, 1u << 20);
   assert_string_equal(tscope_env.gpu, "off");
   assert_true(tscope_env.enabled);
@@ -132,12 +132,12 @@ static void nonsense_leaves_the_default(void **state) {
   int saved = dup(STDERR_FILENO);
   FILE *said = tmpfile();
   dup2(fileno(said), STDERR_FILENO);
-  IDENTIFY("TSCOPE_DETAIL_MAX", "lots", "TSCOPE_SPINE_MAX", "-1", "TSCOPE_GPU", "cuda", "TSCOPE",
+  IDENTIFY("TSCOPE_RING_MAX", "lots", "TSCOPE_RETAINED_MAX", "-1", "TSCOPE_GPU", "cuda", "TSCOPE",
            "maybe", "TSCOPE_VERBOSE", "");
   dup2(saved, STDERR_FILENO);
   close(saved);
-  assert_int_equal(tscope_env.detail_max, 256u << 20);
-  assert_int_equal(tscope_env.spine_max, 1u << 30);
+  assert_int_equal(tscope_env.ring_max, 256u << 20);
+  assert_int_equal(tscope_env.retained_max, 1u << 30);
   assert_string_equal(tscope_env.gpu, "auto");
   assert_true(tscope_env.enabled);
   char line[256];

@@ -28,7 +28,7 @@ static void *launch_for_ever(void *which) {
 static void play_until_killed(void *nothing) {
   (void)nothing;
   pthread_t thread;
-  setenv("TSCOPE_DETAIL_MAX", "512K", 1); /* the ring goes round many times before the kill */
+  setenv("TSCOPE_RING_MAX", "512K", 1); /* the ring goes round many times before the kill */
   hooked_launch(WRITERS);
   for (int i = 1; i < WRITERS; i++)
     CHILD_CHECK(pthread_create(&thread, NULL, launch_for_ever, &said->launches[i]) == 0);

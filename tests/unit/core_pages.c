@@ -41,7 +41,7 @@ static void launch(u32 n) {
 static void write_back_and_touch(void) {
   write_back(tscope_store.path);
   launch(1);
-  tscope_supply_touch();
+  tscope_chunk_pool_touch();
 }
 
 /* The kernel may write pages back on its own at any moment: one round in which it did not is
@@ -99,7 +99,7 @@ static void play_filling(void *nothing) {
 static void play_used_again(void *nothing) {
   (void)nothing;
   launch(1);
-  launch(3 * tscope_supply.detail_max * LAUNCHES_OF_A_CHUNK);
+  launch(3 * tscope_chunk_pool.ring_max * LAUNCHES_OF_A_CHUNK);
   some_round_takes_no_faults(LAUNCHES_OF_A_CHUNK / 4 * 3); /* in two chunks at most */
 }
 
@@ -120,7 +120,7 @@ static void the_chunk_being_filled_takes_no_faults(void **state) {
 
 static void chunks_used_again_take_no_faults(void **state) {
   (void)state;
-  setenv("TSCOPE_DETAIL_MAX", "1M", 1);
+  setenv("TSCOPE_RING_MAX", "1M", 1);
   no_faults(play_used_again);
 }
 

@@ -40,12 +40,12 @@ static u8 filler(u8 type, size_t byte) {
   return (u8)(type * 7 + byte);
 }
 
-#define X(NAME, name, id, home, doc)                                                               \
+#define X(NAME, name, id, retention, doc)                                                          \
   static void write_##name(struct tscope_thread *thread) {                                         \
     struct tscope_##name##_record record;                                                          \
     for (size_t i = sizeof record.header; i < sizeof record; i++)                                  \
       ((u8 *)&record)[i] = filler(id, i);                                                          \
-    CHILD_CHECK(tscope_spine(thread, tscope_ticks(), id, 0xabcd, &record, sizeof record));         \
+    CHILD_CHECK(tscope_retain(thread, tscope_ticks(), id, 0xabcd, &record, sizeof record));        \
   }
 TSCOPE_RECORDS(X)
 #undef X
@@ -54,7 +54,7 @@ static void play_one_of_each(void *nothing) {
   (void)nothing;
   struct tscope_thread *thread = enter();
   /* TIME is the one type that changes how what follows is read. */
-#define X(NAME, name, id, home, doc)                                                               \
+#define X(NAME, name, id, retention, doc)                                                          \
   if (id != TSCOPE_REC_TIME)                                                                       \
     write_##name(thread);
   TSCOPE_RECORDS(X)
@@ -67,7 +67,7 @@ static void one_of_each_type(void **state) {
   struct scene scene;
   scene_play(&scene, play_one_of_each, NULL);
   static const size_t sizes[256] = {
-#define X(NAME, name, id, home, doc) [id] = sizeof(struct tscope_##name##_record),
+#define X(NAME, name, id, retention, doc) [id] = sizeof(struct tscope_##name##_record),
       TSCOPE_RECORDS(X)
 #undef X
   };
@@ -82,7 +82,7 @@ static void one_of_each_type(void **state) {
         continue;
       ours++;
       assert_int_equal(record->words * 8u, sizes[type]);
-      assert_int_equal(found.at[i].chunk->home, TSCOPE_SPINE);
+      assert_int_equal(found.at[i].chunk->retention, TSCOPE_RETAINED);
       for (size_t byte = sizeof *record; byte < sizes[type]; byte++)
         assert_int_equal(((const u8 *)record)[byte], filler((u8)type, byte));
     }
@@ -105,11 +105,11 @@ static void play_jumps(void *more) {
   struct tscope_thread *thread = enter();
   for (u32 i = 0; i < JUMPS; i++) {
     struct tscope_launch_record *launch = tscope_reserve(
-        thread, &thread->detail, ticks_at(origin, jumps[i]), TSCOPE_REC_LAUNCH, 0, sizeof *launch);
+        thread, &thread->ring, ticks_at(origin, jumps[i]), TSCOPE_REC_LAUNCH, 0, sizeof *launch);
     CHILD_CHECK(launch);
     launch->dur = 1;
     launch->shape = i;
-    tscope_commit(&thread->detail, sizeof *launch);
+    tscope_commit(&thread->ring, sizeof *launch);
   }
   tscope_leave(thread);
 }
@@ -132,7 +132,7 @@ static void play_other_clock(void *nothing) {
   (void)nothing;
   struct tscope_thread *thread = enter();
   static struct tscope_writer writer;
-  tscope_writer_init(&writer, TSCOPE_DETAIL, TSCOPE_CLOCK_MONOTONIC);
+  tscope_writer_init(&writer, TSCOPE_RING, TSCOPE_CLOCK_MONOTONIC);
   for (u64 i = 0; i < 3; i++) {
     struct tscope_gpu_kernel_record *kernel =
         tscope_reserve(thread, &writer, 5000000000u + i, TSCOPE_REC_GPU_KERNEL, 0, sizeof *kernel);
@@ -165,11 +165,11 @@ static void play_durations(void *nothing) {
   u64 now = tscope_ticks(), hour = 3600ull * 3000000000u;
   for (u32 i = 0; i < 10000; i++) { /* enough that a long one falls on a chunk's very end */
     struct tscope_copy_record *copy =
-        tscope_reserve(thread, &thread->detail, now - hour, TSCOPE_REC_COPY, 0, sizeof *copy);
+        tscope_reserve(thread, &thread->ring, now - hour, TSCOPE_REC_COPY, 0, sizeof *copy);
     CHILD_CHECK(copy);
     copy->kind = TSCOPE_COPY_D2H;
     copy->bytes = i;
-    tscope_commit_dur(thread, &thread->detail, sizeof *copy, now - hour);
+    tscope_commit_dur(thread, &thread->ring, sizeof *copy, now - hour);
   }
   tscope_leave(thread);
 }
@@ -248,7 +248,7 @@ static void play_strings(void *nothing) {
   long_text[4000] = 'y';
   CHILD_CHECK(cut && tscope_string(thread, long_text) != cut);
   struct tscope_scalar_record scalar = {.name = same, .step = cut};
-  CHILD_CHECK(tscope_spine(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar));
+  CHILD_CHECK(tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar));
   tscope_info(thread, TSCOPE_INFO_FEATURE, "absent", "gloo");
   tscope_info(thread, TSCOPE_INFO_FEATURE, NULL, "nothing");
   tscope_leave(thread);
@@ -291,12 +291,12 @@ static void schema_of_every_type(void **state) {
   struct found schemas = find(&scene.trace, TSCOPE_REC_SCHEMA);
   long types = 0;
 #define FIELD(type, field, doc) "," #field ":" #type
-#define X(NAME, name, id, home_, doc)                                                              \
+#define X(NAME, name, id, retention_, doc)                                                         \
   {                                                                                                \
     const struct tscope_schema_record *schema = (const void *)schemas.at[types++].record;          \
     const char *text = "" TSCOPE_FIELDS_##NAME(FIELD);                                             \
     assert_int_equal(schema->header.tag, id);                                                      \
-    assert_int_equal(schema->home, TSCOPE_##home_);                                                \
+    assert_int_equal(schema->retention, TSCOPE_##retention_);                                      \
     assert_int_equal(schema->bytes, strlen(text + 1));                                             \
     assert_memory_equal(schema + 1, text + 1, schema->bytes);                                      \
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bounds: detail is a ring whose losses are counted to the record, the spine stops at its cap, and
+ * Bounds: the ring counts what it overwrites to the record, retained records stop at their cap, and
  * what is not used does not stay on the disk.
  */
 #include "core_child.h"
@@ -10,7 +10,7 @@
 enum { CHUNK_RECORDS = (TSCOPE_CHUNK_BYTES - sizeof(struct tscope_chunk_header) - 8) / 16 };
 
 struct play {
-  const char *detail_max, *spine_max;
+  const char *ring_max, *retained_max;
   u32 launches, threads;
 };
 
@@ -24,7 +24,7 @@ static void *launch_all(void *more) {
 static void play_threads(void *more) {
   const struct play *play = more;
   pthread_t threads[16];
-  setenv("TSCOPE_DETAIL_MAX", play->detail_max, 1);
+  setenv("TSCOPE_RING_MAX", play->ring_max, 1);
   for (u32 i = 0; i < play->threads; i++)
     CHILD_CHECK(pthread_create(&threads[i], NULL, launch_all, more) == 0);
   for (u32 i = 0; i < play->threads; i++)
@@ -67,17 +67,17 @@ static u64 all_lost(const struct scene *scene) {
   return sum;
 }
 
-static u32 detail_chunks(const struct trace *trace) {
+static u32 ring_chunks(const struct trace *trace) {
   u32 chunks = 0;
   for (u32 i = 0; i < trace->chunks; i++)
-    chunks += trace_chunk(trace, i)->home == TSCOPE_DETAIL;
+    chunks += trace_chunk(trace, i)->retention == TSCOPE_RING;
   return chunks;
 }
 
 static void nothing_is_lost_below_the_cap(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.detail_max = "1M", .launches = 5 * CHUNK_RECORDS, .threads = 1};
+  struct play play = {.ring_max = "1M", .launches = 5 * CHUNK_RECORDS, .threads = 1};
   scene_play(&scene, play_threads, &play);
   read_kept(&scene);
   assert_int_equal(kept.count, play.launches);
@@ -90,10 +90,10 @@ static void nothing_is_lost_below_the_cap(void **state) {
 static void oldest_detail_goes_first_and_is_counted(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.detail_max = "256K", .launches = 20 * CHUNK_RECORDS + 100, .threads = 1};
+  struct play play = {.ring_max = "256K", .launches = 20 * CHUNK_RECORDS + 100, .threads = 1};
   scene_play(&scene, play_threads, &play);
   read_kept(&scene);
-  assert_int_equal(detail_chunks(&scene.trace), 4);
+  assert_int_equal(ring_chunks(&scene.trace), 4);
   assert_int_equal(kept.count + lost(&scene, TSCOPE_LOSS_RING), play.launches);
   assert_int_equal(all_lost(&scene), lost(&scene, TSCOPE_LOSS_RING));
   /* What is left is the end of the story without a gap: three full chunks and the last. */
@@ -107,18 +107,18 @@ static void oldest_detail_goes_first_and_is_counted(void **state) {
 static void every_thread_s_losses_are_counted(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.detail_max = "1M", .launches = 30000, .threads = 8};
+  struct play play = {.ring_max = "1M", .launches = 30000, .threads = 8};
   scene_play(&scene, play_threads, &play);
   read_kept(&scene);
   assert_int_equal(kept.count + all_lost(&scene), play.launches * play.threads);
-  assert_true(detail_chunks(&scene.trace) <= 16);
+  assert_true(ring_chunks(&scene.trace) <= 16);
   scene_end(&scene);
 }
 
-static void no_detail_at_all(void **state) {
+static void no_ring_at_all(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.detail_max = "0", .launches = 1000, .threads = 1};
+  struct play play = {.ring_max = "0", .launches = 1000, .threads = 1};
   scene_play(&scene, play_threads, &play);
   read_kept(&scene);
   assert_int_equal(kept.count, 0);
@@ -126,45 +126,45 @@ static void no_detail_at_all(void **state) {
   scene_end(&scene);
 }
 
-static void play_spine(void *more) {
+static void play_retained(void *more) {
   const struct play *play = more;
-  setenv("TSCOPE_SPINE_MAX", play->spine_max, 1);
-  setenv("TSCOPE_DETAIL_MAX", play->detail_max, 1);
+  setenv("TSCOPE_RETAINED_MAX", play->retained_max, 1);
+  setenv("TSCOPE_RING_MAX", play->ring_max, 1);
   for (u64 i = 0; i < play->launches; i++) {
     struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
     CHILD_CHECK(thread);
     struct tscope_step_record step = {.step = i};
-    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &step, sizeof step);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &step, sizeof step);
     if (i + 1 == play->launches)
       tscope_info(thread, TSCOPE_INFO_FEATURE, "last words", NULL);
     tscope_leave(thread);
   }
 }
 
-struct spine {
+struct retained {
   u64 steps, facts;
 };
 
-static void count_spine(const struct trace_record *at, void *more) {
-  struct spine *spine = more;
+static void count_retained(const struct trace_record *at, void *more) {
+  struct retained *retained = more;
   const struct tscope_step_record *step = (const void *)at->record;
   if (at->record->type == TSCOPE_REC_STEP) {
-    assert_int_equal(step->step, spine->steps);
-    spine->steps++;
+    assert_int_equal(step->step, retained->steps);
+    retained->steps++;
   }
-  spine->facts += at->record->type == TSCOPE_REC_INFO && at->record->tag == TSCOPE_INFO_FEATURE;
+  retained->facts += at->record->type == TSCOPE_REC_INFO && at->record->tag == TSCOPE_INFO_FEATURE;
 }
 
-static void spine_stops_at_its_cap_but_for_definitions(void **state) {
+static void retained_records_stop_at_its_cap_but_for_definitions(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.detail_max = "0", .spine_max = "1M", .launches = 200000};
-  scene_play(&scene, play_spine, &play);
-  struct spine spine = {0};
-  assert_true(trace_walk(&scene.trace, count_spine, &spine) > 0);
-  assert_true(spine.steps > 0 && lost(&scene, TSCOPE_LOSS_SPINE) > 0);
-  assert_int_equal(spine.steps + lost(&scene, TSCOPE_LOSS_SPINE), play.launches);
-  assert_int_equal(spine.facts, 1);
+  struct play play = {.ring_max = "0", .retained_max = "1M", .launches = 200000};
+  scene_play(&scene, play_retained, &play);
+  struct retained retained = {0};
+  assert_true(trace_walk(&scene.trace, count_retained, &retained) > 0);
+  assert_true(retained.steps > 0 && lost(&scene, TSCOPE_LOSS_RETAINED) > 0);
+  assert_int_equal(retained.steps + lost(&scene, TSCOPE_LOSS_RETAINED), play.launches);
+  assert_int_equal(retained.facts, 1);
   assert_true(scene.trace.size <= TSCOPE_HEADER_BYTES + (1u << 20));
   scene_end(&scene);
 }
@@ -172,7 +172,7 @@ static void spine_stops_at_its_cap_but_for_definitions(void **state) {
 static void unused_chunks_are_cut_off_at_the_end(void **state) {
   (void)state;
   struct scene scene;
-  struct play play = {.detail_max = "256M", .launches = 10, .threads = 1};
+  struct play play = {.ring_max = "256M", .launches = 10, .threads = 1};
   scene_play(&scene, play_threads, &play);
   assert_int_equal(scene.trace.size,
                    TSCOPE_HEADER_BYTES + (size_t)scene.trace.header->chunks * TSCOPE_CHUNK_BYTES);
@@ -187,8 +187,8 @@ int main(void) {
       cmocka_unit_test(nothing_is_lost_below_the_cap),
       cmocka_unit_test(oldest_detail_goes_first_and_is_counted),
       cmocka_unit_test(every_thread_s_losses_are_counted),
-      cmocka_unit_test(no_detail_at_all),
-      cmocka_unit_test(spine_stops_at_its_cap_but_for_definitions),
+      cmocka_unit_test(no_ring_at_all),
+      cmocka_unit_test(retained_records_stop_at_its_cap_but_for_definitions),
       cmocka_unit_test(unused_chunks_are_cut_off_at_the_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void look(const struct trace_record *at, void *more) {
     seats->highest = at->chunk->thread;
 }
 
-static void churn_takes_over_seats(void **state) {
+static void churn_takes_over_slots(void **state) {
   (void)state;
   struct scene scene;
   struct seats seats = {0};
@@ -197,7 +197,7 @@ static void queue_is_first_in_first_out_and_bounded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(churn_takes_over_seats),
+      cmocka_unit_test(churn_takes_over_slots),
       cmocka_unit_test(strings_are_the_same_for_all_threads),
       cmocka_unit_test(end_while_threads_record),
       cmocka_unit_test(queue_hands_on_each_value_once),

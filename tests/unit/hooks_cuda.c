@@ -26,7 +26,7 @@ static struct {
   cudaError_t result; /* of the calls under test */
   cudaError_t last;   /* the job's last error */
   const char *name;   /* of any kernel, NULL: it does not know */
-  int name_questions;
+  int name_queries;
   int version; /* 0: a recent one */
 } runtime;
 
@@ -40,7 +40,7 @@ static int behave(const struct fake_call *call) {
     return last;
   }
   if (!strcmp(name, "cudaFuncGetName")) {
-    runtime.name_questions++;
+    runtime.name_queries++;
     if (!runtime.name)
       return runtime.last = cudaErrorInvalidDeviceFunction;
     *FAKE_ARG(call, 0, const char **) = runtime.name;
@@ -90,7 +90,7 @@ static void a_launch_names_its_kernel_and_geometry_once(void **state) {
   assert_int_equal(shape.block_z, 5);
   assert_true(shape.function == (u64)(uintptr_t)&a_kernel);
   assert_string(shape.kernel, "_Z8a_kernelPf");
-  assert_int_equal(runtime.name_questions, 0);
+  assert_int_equal(runtime.name_queries, 0);
   u32 shapes = count(TSCOPE_REC_SHAPE), launches = count(TSCOPE_REC_LAUNCH);
   launch(&a_kernel, 7, a_stream);
   assert_int_equal(count(TSCOPE_REC_SHAPE), shapes);
@@ -118,15 +118,15 @@ static void the_runtime_is_asked_for_names_that_were_not_registered(void **state
   assert_string(LAST(SHAPE, shape).kernel, "_Z8c_kernelv");
 }
 
-static void questions_leave_the_last_error_as_it_was(void **state) {
+static void queries_leave_the_last_error_as_it_was(void **state) {
   (void)state;
   launch(&d_kernel, 1, a_stream); /* the question fails, and sets the last error */
-  assert_int_equal(runtime.name_questions, 1);
+  assert_int_equal(runtime.name_queries, 1);
   assert_int_equal(runtime.last, cudaSuccess);
   assert_int_equal(LAST(SHAPE, shape).kernel, 0);
   runtime.last = cudaErrorInvalidValue; /* the job's own: nothing is asked */
   launch(&d_kernel, 2, a_stream);
-  assert_int_equal(runtime.name_questions, 1);
+  assert_int_equal(runtime.name_queries, 1);
   assert_int_equal(runtime.last, cudaErrorInvalidValue);
 }
 
@@ -399,7 +399,7 @@ int main(void) {
       TEST(a_launch_names_its_kernel_and_geometry_once),
       TEST(a_kernel_handle_has_its_functions_name),
       TEST(the_runtime_is_asked_for_names_that_were_not_registered),
-      TEST(questions_leave_the_last_error_as_it_was),
+      TEST(queries_leave_the_last_error_as_it_was),
       TEST(a_failed_launch_is_no_launch),
       TEST(a_launch_by_config_is_the_same_launch),
       TEST(default_streams_are_told_apart),

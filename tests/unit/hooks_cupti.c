@@ -190,7 +190,7 @@ static void waits_of_every_version(void **state) {
 }
 
 /* Asking whether something is done is no wait when it is not. */
-static void questions_are_no_waits(void **state) {
+static void queries_are_no_waits(void **state) {
   (void)state;
 #if CUPTI_API_VERSION >= 26
   CUpti_ActivitySynchronization2 record = {
@@ -291,7 +291,7 @@ int main(void) {
       cmocka_unit_test(fills_of_every_version),
       cmocka_unit_test(a_graph_replay_is_one_piece_of_work),
       cmocka_unit_test(waits_of_every_version),
-      cmocka_unit_test(questions_are_no_waits),
+      cmocka_unit_test(queries_are_no_waits),
       cmocka_unit_test(events_of_every_version),
       cmocka_unit_test(only_cuptis_own_overhead_is_its_cost),
       cmocka_unit_test(other_records_are_passed_over),

@@ -81,4 +81,4 @@ PAGE_HOOKS(HOOK)
     struct fake_call call = {.name = #name_};                                                      \
     NOTE_ALL args return (type)(fake_behaviour ? fake_behaviour(&call) : 0);                       \
   }
-FAKE_QUESTIONS(HOOK)
+FAKE_QUERIES(HOOK)

@@ -31,7 +31,7 @@ extern int (*fake_behaviour)(const struct fake_call *call);
 extern __thread struct fake_call fake_last; /* of this thread, questions left out */
 
 /* Functions that are asked but not hooked, in the form of the registries. */
-#define FAKE_QUESTIONS(HOOK)                                                                       \
+#define FAKE_QUERIES(HOOK)                                                                         \
   HOOK(ncclCommCount, 0, ncclResult_t, (ncclComm_t comm, int *count), (comm, count), 0, 0, ())     \
   HOOK(ncclCommUserRank, 0, ncclResult_t, (ncclComm_t comm, int *rank), (comm, rank), 0, 0, ())    \
   HOOK(ncclCommCuDevice, 0, ncclResult_t, (ncclComm_t comm, int *device), (comm, device), 0, 0,    \

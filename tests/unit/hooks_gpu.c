@@ -80,7 +80,7 @@ static void spans_are_in_nanoseconds_of_clock_monotonic(void **state) {
   trace_free(&trace);
 }
 
-static void collective_kernels_are_runs_on_the_spine(void **state) {
+static void collective_kernels_are_runs_on_the_retained(void **state) {
   (void)state;
   u32 kernels = count(TSCOPE_REC_GPU_KERNEL);
   launch(&collective, 2000000);
@@ -137,7 +137,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_copies_and_fills_are_timed),
       cmocka_unit_test(spans_are_in_nanoseconds_of_clock_monotonic),
-      cmocka_unit_test(collective_kernels_are_runs_on_the_spine),
+      cmocka_unit_test(collective_kernels_are_runs_on_the_retained),
       cmocka_unit_test(long_spans_keep_their_length),
       cmocka_unit_test(a_capture_comes_out_as_it_would),
   };

@@ -21,7 +21,7 @@ static u64 timer(u64 host) {
 static void write_inside(struct trace_writer *writer, u32 i, u32 algorithm, u32 protocol) {
   u64 launched = start_of(i) - 1000000;
   struct tscope_collective_inside_record *inside =
-      trace_add(writer, on_spine, launched, TSCOPE_REC_COLLECTIVE_INSIDE, TSCOPE_OP_ALLREDUCE,
+      trace_add(writer, retained, launched, TSCOPE_REC_COLLECTIVE_INSIDE, TSCOPE_OP_ALLREDUCE,
                 sizeof *inside);
   inside->dur = 1000000 + LASTS_NS + (i % 10 == 3 ? 1000 : SEEN_LATE_NS - i % 7 * 1000);
   inside->gpu_start = timer(start_of(i));

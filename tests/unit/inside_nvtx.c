@@ -153,7 +153,7 @@ static void more_open_ranges_than_the_table_are_let_go(void **state) {
   assert_int_equal(count(TSCOPE_REC_RANGE), before + kept);
 }
 
-static void names_that_mean_a_phase_or_a_step_are_on_the_spine(void **state) {
+static void names_that_mean_a_phase_or_a_step_are_are_retained(void **state) {
   (void)state;
   u32 ranges = count(TSCOPE_REC_RANGE), phases = count(TSCOPE_REC_PHASE);
   nvtxRangePushA("iteration 41");
@@ -232,7 +232,7 @@ int main(void) {
       cmocka_unit_test(domains_nest_apart),
       cmocka_unit_test(a_range_may_end_on_another_thread),
       cmocka_unit_test(more_open_ranges_than_the_table_are_let_go),
-      cmocka_unit_test(names_that_mean_a_phase_or_a_step_are_on_the_spine),
+      cmocka_unit_test(names_that_mean_a_phase_or_a_step_are_are_retained),
       cmocka_unit_test(deep_nesting_keeps_its_balance),
       cmocka_unit_test(numbers_are_told_from_names),
       cmocka_unit_test(meanings_are_those_of_the_table),

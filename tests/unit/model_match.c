@@ -170,7 +170,7 @@ static void test_group_members_share_their_kernel(void **state) {
   for (u32 i = 0; i < 3; i++)
     write_call(writer, 1000 * i, TSCOPE_OP_ALLREDUCE, i == 2 ? 2 : 1, i % 2)->group = 9;
   struct tscope_group_record *group =
-      trace_add(writer, on_spine, AT(10000), TSCOPE_REC_GROUP, 0, sizeof *group);
+      trace_add(writer, retained, AT(10000), TSCOPE_REC_GROUP, 0, sizeof *group);
   group->dur = 5000;
   group->group = 9;
   group->calls = 3;
@@ -180,13 +180,13 @@ static void test_group_members_share_their_kernel(void **state) {
   write_run(writer, 50000, 3000, "ncclDevKernel_AllGather_RING_LL");
   save_rank(fixture, writer);
   struct model *model = load(fixture->directory, NULL);
-  const struct spine *spine = &internal_of(model)->spines[0];
-  assert_int_equal(spine->calls.n, 4);
-  assert_int_equal(spine->calls.at[0].run, 0);
-  assert_int_equal(spine->calls.at[1].run, 0);
-  assert_int_equal(spine->calls.at[2].run, 1);
-  assert_int_equal(spine->calls.at[3].run, 2);
-  assert_int_equal(spine->unpaired_calls, 0);
+  const struct rank_events *events = &internal_of(model)->events[0];
+  assert_int_equal(events->calls.n, 4);
+  assert_int_equal(events->calls.at[0].run, 0);
+  assert_int_equal(events->calls.at[1].run, 0);
+  assert_int_equal(events->calls.at[2].run, 1);
+  assert_int_equal(events->calls.at[3].run, 2);
+  assert_int_equal(events->unpaired_calls, 0);
   assert_int_equal(model->ranks[0].collective_runs, 4);
   struct timeline timeline;
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
@@ -210,7 +210,7 @@ static void test_group_members_share_their_kernel(void **state) {
 
 static void write_graph(struct trace_writer *writer, u32 gpu_graph) {
   struct tscope_graph_record *graph =
-      trace_add(writer, on_spine, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
   graph->graph = graph->captured = 1;
   graph->gpu_graph = gpu_graph;
 }
@@ -218,7 +218,7 @@ static void write_graph(struct trace_writer *writer, u32 gpu_graph) {
 static void write_captured(struct trace_writer *writer, u64 at, enum tscope_op op, u32 comm,
                            u32 index) {
   struct tscope_graph_collective_record *call =
-      trace_add(writer, on_spine, AT(at), TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, sizeof *call);
+      trace_add(writer, retained, AT(at), TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, sizeof *call);
   call->captured = 1;
   call->count = 16;
   call->comm = comm;
@@ -231,7 +231,7 @@ static void write_replay(struct trace_writer *writer, u64 at, u32 first) {
   struct {
     struct tscope_graph_replay_record record;
     struct tscope_graph_comm comms[2];
-  } *replay = trace_add(writer, on_spine, AT(at), TSCOPE_REC_GRAPH_REPLAY, 1, sizeof *replay);
+  } *replay = trace_add(writer, retained, AT(at), TSCOPE_REC_GRAPH_REPLAY, 1, sizeof *replay);
   replay->record.dur = 500;
   replay->record.graph = 1;
   replay->record.comms = 2;
@@ -245,7 +245,7 @@ static void write_graph_run(struct trace_writer *writer, u64 at, u16 stream, u32
   struct {
     struct tscope_collective_run_record record;
     struct tscope_graph_node node;
-  } *run = trace_add(writer, on_gpu_spine, AT(at), TSCOPE_REC_COLLECTIVE_RUN, stream, sizeof *run);
+  } *run = trace_add(writer, gpu_retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, stream, sizeof *run);
   run->record.dur = 1000;
   run->record.comm = run->record.seq = TSCOPE_UNKNOWN;
   run->record.name = string;
@@ -282,12 +282,12 @@ static struct model *replayed_twice(struct fixture *fixture, u64 high_half, bool
 
 /* When the call of this number on a communicator ran; 0 if that is not known. */
 static i64 ran_at(const struct model *model, u32 comm, u32 seq) {
-  const struct spine *spine = &internal_of(model)->spines[0];
-  i64 first = spine->calls.at[0].start;
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
-    if (spine->comms[call->comm].comm == comm && call->seq == seq)
-      return call->run == INDEX_NONE ? 0 : spine->runs.at[call->run].start - first;
+  const struct rank_events *events = &internal_of(model)->events[0];
+  i64 first = events->calls.at[0].start;
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    if (events->comms[call->comm].comm == comm && call->seq == seq)
+      return call->run == INDEX_NONE ? 0 : events->runs.at[call->run].start - first;
   }
   fail_msg("no call %u on communicator %u", seq, comm);
   return 0;

@@ -8,7 +8,7 @@
 #include "import/tscope/files/trace_dir.h"
 #include "import/tscope/read_events.h"
 
-/* A small file: 2 spine chunks' worth of nothing but what the tests count. */
+/* A small file: 2 retained chunks' worth of nothing but what the tests count. */
 static struct trace_writer *small_file(u32 calls) {
   struct trace_writer *writer = new_rank(0, 1);
   write_comm(writer, 1, 77, 0, 1, TSCOPE_BACKEND_NCCL);
@@ -17,12 +17,12 @@ static struct trace_writer *small_file(u32 calls) {
   return writer;
 }
 
-static int read_bytes(const u8 *data, size_t bytes, struct spine *spine, char *why) {
+static int read_bytes(const u8 *data, size_t bytes, struct rank_events *events, char *why) {
   struct trace_file file;
   int result = trace_file_open_memory(&file, data, bytes, why, 256);
   if (result < 0)
     return result;
-  result = spine_read(spine, &file);
+  result = rank_events_read(events, &file);
   trace_file_close(&file);
   return result;
 }
@@ -45,19 +45,19 @@ static void test_cut_at_every_byte(void **state) {
   size_t end = TSCOPE_HEADER_BYTES + 64 + sizeof(struct tscope_comm_record) +
                CALLS * sizeof(struct tscope_collective_record);
   for (size_t cut = 0; cut <= end + 16; cut++) {
-    struct spine spine;
+    struct rank_events events;
     char why[256] = "";
     u8 *copy = malloc(cut ? cut : 1); /* exactly so long: a sanitizer sees any read beyond */
     memcpy(copy, data, cut);
-    int result = read_bytes(copy, cut, &spine, why);
+    int result = read_bytes(copy, cut, &events, why);
     if (result < 0) {
       assert_true(cut < sizeof(struct tscope_file_header));
       assert_string_not_equal(why, "");
     } else {
-      assert_int_equal(spine.calls.n, calls_before(cut, CALLS));
-      if (cut >= TSCOPE_HEADER_BYTES + 64 && spine.calls.n < CALLS)
-        assert_non_null(spine.definitions->damage);
-      spine_release(&spine);
+      assert_int_equal(events.calls.n, calls_before(cut, CALLS));
+      if (cut >= TSCOPE_HEADER_BYTES + 64 && events.calls.n < CALLS)
+        assert_non_null(events.definitions->damage);
+      rank_events_release(&events);
     }
     free(copy);
   }
@@ -71,34 +71,34 @@ static void test_nothing_uncommitted_is_shown(void **state) {
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
   struct tscope_chunk_header *chunk = (void *)(data + TSCOPE_HEADER_BYTES);
   chunk->committed -= (3ull << 32) + 3 * sizeof(struct tscope_collective_record);
-  struct spine spine;
+  struct rank_events events;
   char why[256];
-  assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
-  assert_int_equal(spine.calls.n, 7);
-  assert_int_equal(spine.definitions->records, 8);
-  assert_null(spine.definitions->damage);
-  spine_release(&spine);
+  assert_int_equal(read_bytes(data, bytes, &events, why), 0);
+  assert_int_equal(events.calls.n, 7);
+  assert_int_equal(events.definitions->records, 8);
+  assert_null(events.definitions->damage);
+  rank_events_release(&events);
   trace_writer_free(writer);
 }
 
 static void test_unknown_records_are_skipped(void **state) {
   (void)state;
   struct trace_writer *writer = small_file(3);
-  memset((u8 *)trace_add(writer, on_spine, AT(5000), 0xee, 1, 48) + 8, 0xff, 40);
+  memset((u8 *)trace_add(writer, retained, AT(5000), 0xee, 1, 48) + 8, 0xff, 40);
   /* a newer minor version may make known records longer */
   struct tscope_collective_record *longer = trace_add(
-      writer, on_spine, AT(6000), TSCOPE_REC_COLLECTIVE, TSCOPE_OP_BROADCAST, sizeof *longer + 16);
+      writer, retained, AT(6000), TSCOPE_REC_COLLECTIVE, TSCOPE_OP_BROADCAST, sizeof *longer + 16);
   longer->comm = 1;
   longer->seq = 3;
   size_t bytes;
   const u8 *data = trace_writer_data(writer, &bytes);
-  struct spine spine;
+  struct rank_events events;
   char why[256];
-  assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
-  assert_int_equal(spine.calls.n, 4);
-  assert_int_equal(spine.calls.at[3].op, TSCOPE_OP_BROADCAST);
-  assert_null(spine.definitions->damage);
-  spine_release(&spine);
+  assert_int_equal(read_bytes(data, bytes, &events, why), 0);
+  assert_int_equal(events.calls.n, 4);
+  assert_int_equal(events.calls.at[3].op, TSCOPE_OP_BROADCAST);
+  assert_null(events.definitions->damage);
+  rank_events_release(&events);
   trace_writer_free(writer);
 }
 
@@ -121,11 +121,11 @@ static void test_damaged_headers_are_refused(void **state) {
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
   for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
-    struct spine spine;
+    struct rank_events events;
     char why[256] = "";
     u8 before = data[damages[i].offset];
     data[damages[i].offset] = damages[i].value;
-    assert_true(read_bytes(data, bytes, &spine, why) < 0);
+    assert_true(read_bytes(data, bytes, &events, why) < 0);
     if (!strstr(why, damages[i].word))
       fail_msg("\"%s\" says nothing of \"%s\"", why, damages[i].word);
     data[damages[i].offset] = before;
@@ -140,12 +140,12 @@ static void test_damaged_chunks_are_skipped_and_said(void **state) {
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
   assert_int_equal(bytes, TSCOPE_HEADER_BYTES + 2 * TSCOPE_CHUNK_BYTES);
   data[TSCOPE_HEADER_BYTES + TSCOPE_CHUNK_BYTES] ^= 0xff; /* the second one's magic */
-  struct spine spine;
+  struct rank_events events;
   char why[256];
-  assert_int_equal(read_bytes(data, bytes, &spine, why), 0);
-  assert_in_range(spine.calls.n, 1000, 1999);
-  assert_string_equal(spine.definitions->damage, "1 damaged stretches were skipped");
-  spine_release(&spine);
+  assert_int_equal(read_bytes(data, bytes, &events, why), 0);
+  assert_in_range(events.calls.n, 1000, 1999);
+  assert_string_equal(events.definitions->damage, "1 damaged stretches were skipped");
+  rank_events_release(&events);
   trace_writer_free(writer);
 }
 

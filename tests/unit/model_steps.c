@@ -157,21 +157,21 @@ static struct model *model_of_ranges(struct fixture *fixture, u32 ranges, bool o
     for (u32 i = r == 0 ? 0 : 2 * ranges; i < STEPS * ranges; i++) {
       u64 dur = STEP_NS / ranges, at = AT(5000000 + i * dur);
       struct tscope_step_range_record *range =
-          trace_add(writer, on_spine, at, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
+          trace_add(writer, retained, at, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
       range->dur = dur * 3 / 4; /* then data is loaded */
       range->name = name;
       range->number = 100 + i;
-      range = trace_add(writer, on_spine, at + 10, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
+      range = trace_add(writer, retained, at + 10, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
       range->dur = dur / 2; /* "train_step" inside "iteration" */
       range->number = TSCOPE_UNKNOWN;
       if (marks) {
         struct tscope_step_record *mark =
-            trace_add(writer, on_spine, at + 20, TSCOPE_REC_STEP, 0, sizeof *mark);
+            trace_add(writer, retained, at + 20, TSCOPE_REC_STEP, 0, sizeof *mark);
         mark->step = i;
       }
       if (optimizer && i % ranges == ranges - 1) {
         struct tscope_phase_record *phase =
-            trace_add(writer, on_spine, at + dur / 2, TSCOPE_REC_PHASE, TSCOPE_PHASE_OPTIMIZER,
+            trace_add(writer, retained, at + dur / 2, TSCOPE_REC_PHASE, TSCOPE_PHASE_OPTIMIZER,
                       sizeof *phase);
         phase->dur = dur / 8;
       }
@@ -240,7 +240,7 @@ static void test_several_optimizers_are_one_step(void **state) {
   for (u32 i = 0; i < 20; i++) {
     static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
     for (u32 k = 0; k < 3; k++) {
-      struct tscope_phase_record *phase = trace_add(writer, on_spine, AT(i * 3000000 + k * 1000000),
+      struct tscope_phase_record *phase = trace_add(writer, retained, AT(i * 3000000 + k * 1000000),
                                                     TSCOPE_REC_PHASE, kinds[k], sizeof *phase);
       phase->dur = 900000;
       phase->name = k == 2 ? names[i % 2] : 0;
@@ -265,7 +265,7 @@ static struct model *steps_of_ranges(struct fixture *fixture, const struct range
   for (u32 step = 0; step < 4; step++)
     for (u32 i = 0; i < n; i++) {
       struct tscope_phase_record *phase =
-          trace_add(writer, on_spine, AT(step * 1000000 + ranges[i].from * 1000), TSCOPE_REC_PHASE,
+          trace_add(writer, retained, AT(step * 1000000 + ranges[i].from * 1000), TSCOPE_REC_PHASE,
                     ranges[i].kind, sizeof *phase);
       phase->dur = (ranges[i].to - ranges[i].from) * 1000;
     }

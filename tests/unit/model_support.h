@@ -89,17 +89,17 @@ static inline void save_rank(const struct fixture *fixture, struct trace_writer 
   trace_writer_free(writer);
 }
 
-static const struct trace_place on_spine = {0, TSCOPE_SPINE, TSCOPE_CLOCK_TICKS};
-static const struct trace_place on_detail = {0, TSCOPE_DETAIL, TSCOPE_CLOCK_TICKS};
-static const struct trace_place on_gpu_spine = {1, TSCOPE_SPINE, TSCOPE_CLOCK_MONOTONIC};
-static const struct trace_place on_gpu = {1, TSCOPE_DETAIL, TSCOPE_CLOCK_MONOTONIC};
+static const struct trace_place retained = {0, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS};
+static const struct trace_place in_ring = {0, TSCOPE_RING, TSCOPE_CLOCK_TICKS};
+static const struct trace_place gpu_retained = {1, TSCOPE_RETAINED, TSCOPE_CLOCK_MONOTONIC};
+static const struct trace_place on_gpu = {1, TSCOPE_RING, TSCOPE_CLOCK_MONOTONIC};
 
 #define AT(ns) (1000000000ull + (ns)) /* instants count from the process's start */
 
 static inline void write_comm(struct trace_writer *writer, u32 comm, u64 identity, u32 rank,
                               u32 size, enum tscope_backend backend) {
   struct tscope_comm_record *record =
-      trace_add(writer, on_spine, AT(0), TSCOPE_REC_COMM, (u16)backend, sizeof *record);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_COMM, (u16)backend, sizeof *record);
   record->identity = identity;
   record->comm = comm;
   record->rank = rank;
@@ -109,7 +109,7 @@ static inline void write_comm(struct trace_writer *writer, u32 comm, u64 identit
 static inline struct tscope_collective_record *write_call(struct trace_writer *writer, u64 at,
                                                           enum tscope_op op, u32 comm, u32 seq) {
   struct tscope_collective_record *record =
-      trace_add(writer, on_spine, AT(at), TSCOPE_REC_COLLECTIVE, (u16)op, sizeof *record);
+      trace_add(writer, retained, AT(at), TSCOPE_REC_COLLECTIVE, (u16)op, sizeof *record);
   record->dur = 1000;
   record->count = 256;
   record->comm = comm;
@@ -124,7 +124,7 @@ static inline struct tscope_collective_run_record *write_run(struct trace_writer
                                                              u64 dur, const char *name) {
   u32 string = trace_string(writer, name);
   struct tscope_collective_run_record *record =
-      trace_add(writer, on_gpu_spine, AT(at), TSCOPE_REC_COLLECTIVE_RUN, 1, sizeof *record);
+      trace_add(writer, gpu_retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, 1, sizeof *record);
   record->dur = dur;
   record->comm = record->seq = TSCOPE_UNKNOWN;
   record->name = string;

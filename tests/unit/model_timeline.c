@@ -145,7 +145,7 @@ static void test_blocking_copy_waits_for_itself(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
   struct tscope_copy_record *copy =
-      trace_add(writer, on_detail, AT(1000), TSCOPE_REC_COPY, 3, sizeof *copy);
+      trace_add(writer, in_ring, AT(1000), TSCOPE_REC_COPY, 3, sizeof *copy);
   copy->dur = 50000;
   copy->kind = TSCOPE_COPY_D2H;
   copy->bytes = 64;
@@ -172,7 +172,7 @@ static void test_blocking_copy_waits_for_itself(void **state) {
 
 static void add_stream(struct trace_writer *writer, u16 stream, u32 gpu_stream) {
   struct tscope_stream_record *record =
-      trace_add(writer, on_spine, AT(0), TSCOPE_REC_STREAM, stream, sizeof *record);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, stream, sizeof *record);
   record->gpu_stream = gpu_stream;
 }
 
@@ -233,7 +233,7 @@ static void edges_of_unseen_calls_come_from_the_source(bool with_ids, struct fix
   add_gpu_wait(writer, 600, TSCOPE_GPU_WAIT_STREAM_EVENT, 13, 9, 17, with_ids ? 2 : 0);
   add_gpu_wait(writer, 700, TSCOPE_GPU_WAIT_STREAM, 7, TSCOPE_UNKNOWN, 18, 0);
   struct tscope_sync_record *sync =
-      trace_add(writer, on_detail, AT(690), TSCOPE_REC_SYNC, TSCOPE_SYNC_EVENT, sizeof *sync);
+      trace_add(writer, in_ring, AT(690), TSCOPE_REC_SYNC, TSCOPE_SYNC_EVENT, sizeof *sync);
   sync->dur = 19500;
   sync->object = 12345; /* an event whose record the hooks did not see */
   save_rank(fixture, writer);
@@ -259,11 +259,11 @@ static void test_waits_without_record_ids(void **state) {
 }
 
 /* The ring dropped the first chunks: the timeline says since when it is whole. */
-static void test_recycled_detail_is_said(void **state) {
+static void test_overwritten_ring_records_are_said(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
   for (u32 i = 0; i < 10000; i++)
-    trace_add(writer, on_detail, AT(1000 * i), TSCOPE_REC_LAUNCH, 0,
+    trace_add(writer, in_ring, AT(1000 * i), TSCOPE_REC_LAUNCH, 0,
               sizeof(struct tscope_launch_record));
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
@@ -277,7 +277,7 @@ static void test_recycled_detail_is_said(void **state) {
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
   assert_int_equal(model->ranks[0].lost[TSCOPE_LOSS_RING], lost);
   assert_int_equal(timeline.n_spans, 10000 - lost);
-  assert_int_equal(timeline.detail_begin, timeline.spans[0].start);
+  assert_int_equal(timeline.ring_begin, timeline.spans[0].start);
   timeline_release(&timeline);
   model_free(model);
 }
@@ -315,7 +315,7 @@ int main(void) {
       ON_DISK(test_blocking_copy_waits_for_itself),
       ON_DISK(test_waits_that_only_the_source_saw),
       ON_DISK(test_waits_without_record_ids),
-      ON_DISK(test_recycled_detail_is_said),
+      ON_DISK(test_overwritten_ring_records_are_said),
       ON_DISK(test_timelines_load_in_parallel),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,11 +70,11 @@ static struct trace_writer *begin_run(const char *gpu) {
   trace_info(writer, TSCOPE_INFO_TSCOPE, "test", NULL);
   trace_info(writer, TSCOPE_INFO_GPU_NAME, gpu, NULL);
   struct tscope_stream_record *stream =
-      trace_add(writer, on_spine, AT(0), TSCOPE_REC_STREAM, 1, sizeof *stream);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof *stream);
   stream->handle = 0x1000;
   for (u32 step = 0; step <= STEPS; step++) {
     struct tscope_step_record *mark =
-        trace_add(writer, on_spine, AT((u64)step * STEP_NS), TSCOPE_REC_STEP, 0, sizeof *mark);
+        trace_add(writer, retained, AT((u64)step * STEP_NS), TSCOPE_REC_STEP, 0, sizeof *mark);
     mark->step = step;
   }
   return writer;
@@ -82,7 +82,7 @@ static struct trace_writer *begin_run(const char *gpu) {
 
 static void call(struct trace_writer *writer, u64 at, const struct product *of, u32 timed) {
   struct tscope_gemm_record *gemm =
-      trace_add(writer, on_detail, AT(at), TSCOPE_REC_GEMM, 1, sizeof *gemm);
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof *gemm);
   gemm->dur = 500;
   gemm->flops = (u64)operations(of);
   gemm->m = of->m;
@@ -276,11 +276,11 @@ static void a_sample_stands_for_calls_of_its_shape(void **state) {
 static void write_graph(struct trace_writer *writer, u32 captured) {
   u32 name = trace_string(writer, product_kernel);
   struct tscope_shape_record *shape =
-      trace_add(writer, on_spine, AT(0), TSCOPE_REC_SHAPE, 0, sizeof *shape);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof *shape);
   *shape = (struct tscope_shape_record){.header = shape->header, .shape = 1, .kernel = name};
   for (u32 i = 0; i < 2; i++) {
     struct tscope_graph_product_record *product =
-        trace_add(writer, on_spine, AT(0), TSCOPE_REC_GRAPH_PRODUCT, 1, sizeof *product + 8);
+        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_PRODUCT, 1, sizeof *product + 8);
     *product = (struct tscope_graph_product_record){.header = product->header,
                                                     .flops = (u64)operations(&half),
                                                     .m = half.m,
@@ -297,14 +297,14 @@ static void write_graph(struct trace_writer *writer, u32 captured) {
     *(u32 *)(void *)(product + 1) = 1;
   }
   struct tscope_graph_record *graph =
-      trace_add(writer, on_spine, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
   *graph = (struct tscope_graph_record){
       .header = graph->header, .graph = 9, .captured = captured, .nodes = 3, .kernels = 3};
 }
 
 static void launch_graph(struct trace_writer *writer, u64 at) {
   struct tscope_graph_launch_record *launch =
-      trace_add(writer, on_detail, AT(at), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof *launch);
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof *launch);
   launch->dur = 100;
   launch->graph = 9;
 }
@@ -347,7 +347,7 @@ static void graphs_within_graphs_bring_their_products(void **state) {
   write_graph(writer, 5);
   for (u32 i = 0; i < 3; i++) {
     struct tscope_graph_child_record *child =
-        trace_add(writer, on_spine, AT(0), TSCOPE_REC_GRAPH_CHILD, 0, sizeof *child);
+        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_CHILD, 0, sizeof *child);
     child->child = puts[i][0];
     child->captured = puts[i][1];
   }
@@ -391,7 +391,7 @@ enum { LAYERS = 6, TOKENS = 2048, HIDDEN = 512 };
 
 static void phase(struct trace_writer *writer, u64 from, u64 to, enum tscope_phase kind) {
   struct tscope_phase_record *record =
-      trace_add(writer, on_spine, AT(from), TSCOPE_REC_PHASE, (u16)kind, sizeof *record);
+      trace_add(writer, retained, AT(from), TSCOPE_REC_PHASE, (u16)kind, sizeof *record);
   record->dur = to - from;
 }
 

@@ -283,7 +283,7 @@ struct by_hand {
   struct arena arena;
   struct span spans[MOST_SPANS];
   u32 n;
-  i64 detail_begin;
+  i64 ring_begin;
 };
 
 static u32 add_span(struct by_hand *h, u8 kind, u16 lane, i64 start, i64 end) {
@@ -327,7 +327,7 @@ static struct by_hand *one_ahead(void) {
                             .internal = h};
   h->model.steps = (struct steps){
       .n = STEPS, .method = "step marks", .confidence = 1, .begin = begin, .end = end};
-  h->detail_begin = NS_UNKNOWN;
+  h->ring_begin = NS_UNKNOWN;
   return h;
 }
 
@@ -359,7 +359,7 @@ static int give_timeline(const struct model *model, u32 rank, struct timeline *t
                                 .has_compute = true,
                                 .has_comm = true,
                                 .has_copy = true,
-                                .detail_begin = h->detail_begin};
+                                .ring_begin = h->ring_begin};
   timeline->compute.at = compute;
   for (u32 i = 0; i < h->n; i++) {
     spans[i] = h->spans[order[i]];
@@ -495,7 +495,7 @@ static void work_seen_again_is_of_no_step_before(void **state) {
 static void overwritten_work_is_not_known(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
-  h->detail_begin = 6 * STEP - 1000;
+  h->ring_begin = 6 * STEP - 1000;
   struct results *r = analyse_by_hand(h);
   for (u32 s = 0; s < 5; s++)
     assert_near(r->step_ms[s], 1, 1e-9); /* of the host */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
 static char *ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/statistics.h"
 
 /* --- DIST.STRAGGLER --- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 int rule_low_mfu(struct findings *f) {
   const struct results *r = f->r;

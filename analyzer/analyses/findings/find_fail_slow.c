@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/statistics.h"
 
 struct onset {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 static const char *action_for(const struct run_end *end) {
   static const struct {

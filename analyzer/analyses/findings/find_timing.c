@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
 static double stall_ms(const struct findings *f, u32 rank) {

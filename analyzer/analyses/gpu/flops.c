@@ -11,7 +11,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/gpu/arithmetic_calls.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/intervals.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
@@ -47,7 +47,7 @@ static bool step_counts(const struct counting *c, i32 step, struct window *windo
   *window = (struct window){0};
   if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window))
     return false;
-  return a->whole_run || t->detail_begin == NS_UNKNOWN || window->begin >= t->detail_begin;
+  return a->whole_run || t->ring_begin == NS_UNKNOWN || window->begin >= t->ring_begin;
 }
 
 /* Whether an instant lies in the steps looked at. Instants mostly come in order, so the step of one

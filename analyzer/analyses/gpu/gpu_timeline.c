@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What each GPU did from its first work to its last, over the whole input, or over each stretch of
- * it of which all GPU work is known (what ran before detail was overwritten, or while CUPTI rested,
- * is not idle time but unknown):
+ * it of which all GPU work is known (what ran before ring records were overwritten, or while CUPTI
+ * rested, is not idle time but unknown):
  *
  *   total = compute + (comm \ compute) + (copy \ compute \ comm) + idle
  *
@@ -17,7 +17,7 @@
 #include <math.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/intervals.h"
 
 /* Less than that of the run stands for nothing. */
@@ -135,7 +135,7 @@ int gpu_timeline_rank(struct analysis *a, const struct timeline *t) {
   struct intervals known;
   int error = unite_work(&scratch, t, &work);
   if (!error)
-    error = model_gpu_known(rank, t->detail_begin, &scratch, &known);
+    error = model_gpu_known(rank, t->ring_begin, &scratch, &known);
   if (!error)
     error = sum_known(&scratch, t, &work, &known, &a->results->gpu_timelines[t->rank]);
   if (!error)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
   switch (clock) {

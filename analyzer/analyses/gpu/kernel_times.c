@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
 
@@ -116,9 +116,9 @@ static bool any_kernels(const struct model *model) {
 int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   VECTOR(struct sum) by_name = {0};
   bool counts = timeline->has_compute || !any_kernels(a->model);
-  i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->detail_begin : NS_UNKNOWN;
+  i64 begin = timeline->on_gpu && timeline->has_compute ? timeline->ring_begin : NS_UNKNOWN;
   int error = 0;
-  a->ranks[timeline->rank].detail_begin = begin;
+  a->ranks[timeline->rank].ring_begin = begin;
   for (u32 i = 0; i < timeline->n_spans && !error; i++) {
     const struct span *span = &timeline->spans[i];
     if (!is_gpu_work(a, timeline, span))
@@ -252,7 +252,7 @@ static double share_seen(const struct analysis *a, u32 *ranks) {
     if (!sum->has_compute)
       continue;
     ++*ranks;
-    i64 from = sum->detail_begin > rank->begin ? sum->detail_begin : rank->begin;
+    i64 from = sum->ring_begin > rank->begin ? sum->ring_begin : rank->begin;
     for (u32 k = 0; k < rank->n_gpu_windows; k++) {
       const struct gpu_window *window = &rank->gpu_windows[k];
       i64 begin = window->start > from ? window->start : from;

@@ -6,7 +6,7 @@
  */
 #include "analyses/gpu/launches.h"
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 #include <errno.h>
 #include <math.h>
@@ -176,7 +176,7 @@ static void sweep_queue(struct launch_sums *sums, i64 *called, i64 *begun, u32 n
 /* Whether a device span is one of those in the queues: its launch is known, and what was beside it
  * is not overwritten. */
 static bool is_queued(const struct timeline *t, const struct span *span) {
-  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->detail_begin;
+  return SPAN_ON_DEVICE(span->kind) && span->launch != INDEX_NONE && span->start >= t->ring_begin;
 }
 
 /* The device spans of each lane side by side. `first` counts them by lane, and says afterwards
@@ -220,7 +220,7 @@ static int take_all(struct counting *c) {
   int error = by_lane ? 0 : -ENOMEM;
   for (u32 i = 0; !error && i < t->n_spans; i++) {
     const struct span *span = &t->spans[i];
-    if (span->start < t->detail_begin)
+    if (span->start < t->ring_begin)
       continue; /* what was beside it is overwritten */
     if (!SPAN_ON_DEVICE(span->kind)) {
       error = take_host(c, i);

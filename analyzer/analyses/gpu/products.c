@@ -17,7 +17,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/gpu/arithmetic_calls.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 /* Times of calls, in nanoseconds. */
 struct sample {

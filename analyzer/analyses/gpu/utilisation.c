@@ -9,7 +9,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/gpu/peaks.def"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 /* Whether `words` stands in `name` as whole words, whatever the case. */
 static bool has_words(const char *name, const char *words) {

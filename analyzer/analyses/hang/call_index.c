@@ -7,14 +7,14 @@
 #include <string.h>
 
 static int by_place(const void *left, const void *right) {
-  const struct place *a = left, *b = right;
+  const struct member_progress *a = left, *b = right;
   if (a->group != b->group)
     return a->group > b->group ? 1 : -1;
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static int by_cell(const void *left, const void *right) {
-  const struct cell *a = left, *b = right;
+static int by_entry(const void *left, const void *right) {
+  const struct call_entry *a = left, *b = right;
   if (a->group != b->group)
     return a->group > b->group ? 1 : -1;
   if (a->seq != b->seq)
@@ -24,19 +24,19 @@ static int by_cell(const void *left, const void *right) {
   return (a->call > b->call) - (a->call < b->call);
 }
 
-struct place *book_place(const struct book *book, u32 group, u32 rank) {
-  struct place key = {.group = group, .rank = rank};
-  u32 first = book->first_place[group], n = book->first_place[group + 1] - first;
-  return n ? bsearch(&key, book->places + first, n, sizeof key, by_place) : NULL;
+struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank) {
+  struct member_progress key = {.group = group, .rank = rank};
+  u32 first = index->first_place[group], n = index->first_place[group + 1] - first;
+  return n ? bsearch(&key, index->members + first, n, sizeof key, by_place) : NULL;
 }
 
-/* The first cell not before (group, seq, rank). */
-static u32 lower_cell(const struct book *book, u32 group, i64 seq, u32 rank) {
-  struct cell key = {.group = group, .seq = seq, .rank = rank};
-  u32 low = 0, high = book->n_cells;
+/* The first entry not before (group, seq, rank). */
+static u32 lower_entry(const struct call_index *index, u32 group, i64 seq, u32 rank) {
+  struct call_entry key = {.group = group, .seq = seq, .rank = rank};
+  u32 low = 0, high = index->n_entries;
   while (low < high) {
     u32 middle = low + (high - low) / 2;
-    if (by_cell(&book->cells[middle], &key) < 0)
+    if (by_entry(&index->entries[middle], &key) < 0)
       low = middle + 1;
     else
       high = middle;
@@ -44,75 +44,76 @@ static u32 lower_cell(const struct book *book, u32 group, i64 seq, u32 rank) {
   return low;
 }
 
-const struct cell *book_cell(const struct book *book, u32 group, i64 seq, u32 rank) {
-  u32 at = lower_cell(book, group, seq, rank);
-  const struct cell *cell = &book->cells[at];
-  return at < book->n_cells && cell->group == group && cell->seq == seq && cell->rank == rank
-             ? cell
+const struct call_entry *call_entry_of(const struct call_index *index, u32 group, i64 seq,
+                                       u32 rank) {
+  u32 at = lower_entry(index, group, seq, rank);
+  const struct call_entry *entry = &index->entries[at];
+  return at < index->n_entries && entry->group == group && entry->seq == seq && entry->rank == rank
+             ? entry
              : NULL;
 }
 
-const struct cell *book_cells(const struct book *book, u32 group, i64 seq, u32 *n) {
-  u32 at = lower_cell(book, group, seq, 0);
+const struct call_entry *call_entries(const struct call_index *index, u32 group, i64 seq, u32 *n) {
+  u32 at = lower_entry(index, group, seq, 0);
   *n = 0;
-  while (at + *n < book->n_cells && book->cells[at + *n].group == group &&
-         book->cells[at + *n].seq == seq)
+  while (at + *n < index->n_entries && index->entries[at + *n].group == group &&
+         index->entries[at + *n].seq == seq)
     ++*n;
-  return *n ? &book->cells[at] : NULL;
+  return *n ? &index->entries[at] : NULL;
 }
 
-static int open_places(struct book *book) {
-  const struct ledger *ledger = book->ledger;
+static int open_members(struct call_index *index) {
+  const struct ledger *ledger = index->ledger;
   u32 n = 0;
-  book->first_place = arena_array(book->arena, ledger->n_groups + 1u, sizeof(u32));
-  if (!book->first_place)
+  index->first_place = arena_array(index->arena, ledger->n_groups + 1u, sizeof(u32));
+  if (!index->first_place)
     return -ENOMEM;
   for (u32 g = 0; g < ledger->n_groups; g++) {
-    book->first_place[g] = n;
+    index->first_place[g] = n;
     n += ledger->groups[g].n_members;
   }
-  book->first_place[ledger->n_groups] = n;
-  book->places = arena_array(book->arena, n + 1u, sizeof *book->places);
-  if (!book->places)
+  index->first_place[ledger->n_groups] = n;
+  index->members = arena_array(index->arena, n + 1u, sizeof *index->members);
+  if (!index->members)
     return -ENOMEM;
   for (u32 g = 0; g < ledger->n_groups; g++) {
-    struct place *places = book->places + book->first_place[g];
+    struct member_progress *members = index->members + index->first_place[g];
     for (u32 m = 0; m < ledger->groups[g].n_members; m++)
-      places[m] = (struct place){.group = g,
-                                 .rank = ledger->groups[g].members[m],
-                                 .called = SEQ_UNKNOWN,
-                                 .completed = SEQ_UNKNOWN,
-                                 .front = SEQ_UNKNOWN,
-                                 .front_call = INDEX_NONE};
+      members[m] = (struct member_progress){.group = g,
+                                            .rank = ledger->groups[g].members[m],
+                                            .called = SEQ_UNKNOWN,
+                                            .completed = SEQ_UNKNOWN,
+                                            .front = SEQ_UNKNOWN,
+                                            .front_call = INDEX_NONE};
     if (ledger->groups[g].n_members)
-      qsort(places, ledger->groups[g].n_members, sizeof *places, by_place);
+      qsort(members, ledger->groups[g].n_members, sizeof *members, by_place);
   }
   return 0;
 }
 
-static void account(struct book *book, u32 index) {
-  const struct ledger_call *call = &book->ledger->calls[index];
-  struct place *place = book_place(book, call->group, call->rank);
-  if (!place)
+static void account(struct call_index *index, u32 number) {
+  const struct ledger_call *call = &index->ledger->calls[number];
+  struct member_progress *member = member_progress_of(index, call->group, call->rank);
+  if (!member)
     return;
-  book->cells[book->n_cells++] =
-      (struct cell){.group = call->group, .rank = call->rank, .seq = call->seq, .call = index};
-  if (call->seq > place->called)
-    place->called = call->seq;
-  if (call->state == LEDGER_COMPLETED && call->seq > place->completed)
-    place->completed = call->seq;
-  if (is_pending(call) && (place->front == SEQ_UNKNOWN || call->seq < place->front)) {
-    place->front = call->seq;
-    place->front_call = index;
+  index->entries[index->n_entries++] = (struct call_entry){
+      .group = call->group, .rank = call->rank, .seq = call->seq, .call = number};
+  if (call->seq > member->called)
+    member->called = call->seq;
+  if (call->state == LEDGER_COMPLETED && call->seq > member->completed)
+    member->completed = call->seq;
+  if (is_pending(call) && (member->front == SEQ_UNKNOWN || call->seq < member->front)) {
+    member->front = call->seq;
+    member->front_call = number;
   }
 }
 
 /* PyTorch counts a group's collectives and messages apart but has one progress for both. That of a
  * group in which messages were sent, or whose numbers do not agree with the calls, tells nothing.
  */
-static int find_reliable(const struct book *book, bool **reliable) {
-  const struct ledger *ledger = book->ledger;
-  *reliable = arena_array(book->arena, ledger->n_groups + 1u, sizeof(bool));
+static int find_reliable(const struct call_index *index, bool **reliable) {
+  const struct ledger *ledger = index->ledger;
+  *reliable = arena_array(index->arena, ledger->n_groups + 1u, sizeof(bool));
   if (!*reliable)
     return -ENOMEM;
   memset(*reliable, true, ledger->n_groups);
@@ -121,63 +122,64 @@ static int find_reliable(const struct book *book, bool **reliable) {
       (*reliable)[ledger->calls[i].group] = false;
   for (u32 i = 0; i < ledger->n_progress; i++) {
     const struct ledger_progress *progress = &ledger->progress[i];
-    const struct place *place = book_place(book, progress->group, progress->rank);
-    if (!place || (place->called != SEQ_UNKNOWN && progress->called != place->called))
+    const struct member_progress *member =
+        member_progress_of(index, progress->group, progress->rank);
+    if (!member || (member->called != SEQ_UNKNOWN && progress->called != member->called))
       (*reliable)[progress->group] = false;
   }
   return 0;
 }
 
-static int take_progress(struct book *book) {
+static int take_progress(struct call_index *index) {
   bool *reliable;
-  int error = find_reliable(book, &reliable);
-  for (u32 i = 0; i < book->ledger->n_progress && !error; i++) {
-    const struct ledger_progress *progress = &book->ledger->progress[i];
-    struct place *place = book_place(book, progress->group, progress->rank);
-    if (!place || !reliable[progress->group])
+  int error = find_reliable(index, &reliable);
+  for (u32 i = 0; i < index->ledger->n_progress && !error; i++) {
+    const struct ledger_progress *progress = &index->ledger->progress[i];
+    struct member_progress *member = member_progress_of(index, progress->group, progress->rank);
+    if (!member || !reliable[progress->group])
       continue;
-    if (progress->called > place->called)
-      place->called = progress->called;
-    if (progress->completed > place->completed)
-      place->completed = progress->completed;
+    if (progress->called > member->called)
+      member->called = progress->called;
+    if (progress->completed > member->completed)
+      member->completed = progress->completed;
   }
   return error;
 }
 
-int book_open(struct book *book, const struct ledger *ledger, struct arena *arena) {
-  *book = (struct book){.ledger = ledger, .arena = arena};
-  int error = open_places(book);
+int call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena) {
+  *index = (struct call_index){.ledger = ledger, .arena = arena};
+  int error = open_members(index);
   if (error)
     return error;
-  book->cells = arena_array(arena, ledger->n_calls + 1u, sizeof *book->cells);
-  if (!book->cells)
+  index->entries = arena_array(arena, ledger->n_calls + 1u, sizeof *index->entries);
+  if (!index->entries)
     return -ENOMEM;
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
     if (!call->message && !call->inside && call->seq != SEQ_UNKNOWN)
-      account(book, i);
+      account(index, i);
   }
-  if (book->n_cells)
-    qsort(book->cells, book->n_cells, sizeof *book->cells, by_cell);
-  return take_progress(book);
+  if (index->n_entries)
+    qsort(index->entries, index->n_entries, sizeof *index->entries, by_entry);
+  return take_progress(index);
 }
 
-enum standing book_standing(const struct book *book, const struct place *place, i64 seq,
-                            i64 created) {
-  const struct ledger_rank *rank = &book->ledger->ranks[place->rank];
+enum call_state call_entry_state(const struct call_index *index,
+                                 const struct member_progress *member, i64 seq, i64 created) {
+  const struct ledger_rank *rank = &index->ledger->ranks[member->rank];
   if (!rank->seen)
     return STANDS_UNRECORDED;
-  const struct cell *cell = book_cell(book, place->group, seq, place->rank);
-  if (cell) {
-    const struct ledger_call *call = &book->ledger->calls[cell->call];
+  const struct call_entry *entry = call_entry_of(index, member->group, seq, member->rank);
+  if (entry) {
+    const struct ledger_call *call = &index->ledger->calls[entry->call];
     return is_pending(call)                  ? STANDS_PENDING
            : call->state == LEDGER_COMPLETED ? STANDS_DONE
-           : place->completed >= seq         ? STANDS_DONE
+           : member->completed >= seq        ? STANDS_DONE
                                              : STANDS_CALLED;
   }
-  if (place->called != SEQ_UNKNOWN && seq > place->called)
+  if (member->called != SEQ_UNKNOWN && seq > member->called)
     return STANDS_ABSENT;
-  if (place->called != SEQ_UNKNOWN)
+  if (member->called != SEQ_UNKNOWN)
     return STANDS_DONE; /* called, and no longer kept */
   /* Nothing is kept of this group: it would be if the record goes back beyond the peers' call. */
   if (rank->kept_all || rank->n_calls == 0)
@@ -198,14 +200,14 @@ bool verdict_joins_all(const char *op) {
   return strcmp(op, "coalesced") != 0;
 }
 
-char *verdict_call_name(const struct book *book, const struct ledger_call *call) {
-  const struct ledger_group *group = &book->ledger->groups[call->group];
+char *verdict_call_name(const struct call_index *index, const struct ledger_call *call) {
+  const struct ledger_group *group = &index->ledger->groups[call->group];
   char seq[32] = "";
   if (call->seq != SEQ_UNKNOWN && !call->message)
     snprintf(seq, sizeof seq, " %lld", (long long)call->seq);
   if (!group->desc || strcmp(group->desc, group->name) == 0)
-    return arena_printf(book->arena, "%s%s of group %s", call->op, seq, group->name);
-  return arena_printf(book->arena, "%s%s of %s (group %s)", call->op, seq, group->desc,
+    return arena_printf(index->arena, "%s%s of group %s", call->op, seq, group->name);
+  return arena_printf(index->arena, "%s%s of %s (group %s)", call->op, seq, group->desc,
                       group->name);
 }
 
@@ -217,14 +219,14 @@ static int by_u32(const void *left, const void *right) {
 /* Ranges longer than this many are cut: the JSON has them all. */
 #define MOST_RANGES 8u
 
-char *verdict_rank_list(const struct book *book, const u32 *ranks, u32 n) {
-  u32 *sorted = arena_array(book->arena, n + 1u, sizeof(u32));
+char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n) {
+  u32 *sorted = arena_array(index->arena, n + 1u, sizeof(u32));
   char text[400];
   size_t used = 0;
   if (!sorted)
     return NULL;
   for (u32 i = 0; i < n; i++)
-    sorted[i] = book->ledger->ranks[ranks[i]].rank;
+    sorted[i] = index->ledger->ranks[ranks[i]].rank;
   if (n)
     qsort(sorted, n, sizeof(u32), by_u32);
   used += (size_t)snprintf(text, sizeof text, n == 1 ? "rank " : "ranks ");
@@ -243,5 +245,5 @@ char *verdict_rank_list(const struct book *book, const u32 *ranks, u32 n) {
                                           sorted[last]));
     i = last + 1;
   }
-  return arena_text(book->arena, text);
+  return arena_text(index->arena, text);
 }

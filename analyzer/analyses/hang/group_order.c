@@ -65,8 +65,8 @@ static int list_orders(const struct judging *j, u32 rank, order_list *out) {
 /* The ranks of one pair of calls: first those that made b first, then those that made a first. */
 static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_first, u32 n) {
   u32 a_first = n - b_first;
-  char *a = verdict_call_name(j->book, call_of(j, pairs->a));
-  char *b = verdict_call_name(j->book, call_of(j, pairs->b));
+  char *a = verdict_call_name(j->index, call_of(j, pairs->a));
+  char *b = verdict_call_name(j->index, call_of(j, pairs->b));
   if (!a || !b)
     return -ENOMEM;
   int error = 0;
@@ -75,7 +75,7 @@ static int accuse_order(struct judging *j, const struct in_order *pairs, u32 b_f
     if (odd)
       error =
           accuse(j, pairs[i].rank, "calls in another order than its peers",
-                 arena_printf(j->book->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
+                 arena_printf(j->index->arena, "Rank %u calls %s before %s; %u of %u ranks do so.",
                               global(j, pairs[i].rank), pairs[i].a_first ? a : b,
                               pairs[i].a_first ? b : a, pairs[i].a_first ? a_first : b_first, n));
   }
@@ -125,7 +125,7 @@ static u32 find_root(const struct judging *j) {
 }
 
 int judge_root(struct judging *j) {
-  struct arena *arena = j->book->arena;
+  struct arena *arena = j->index->arena;
   u32 root = find_root(j), started = 0;
   if (root == INDEX_NONE) {
     j->waits->cannot_tell = arena_printf(
@@ -134,17 +134,17 @@ int judge_root(struct judging *j) {
     return j->waits->cannot_tell ? 0 : -ENOMEM;
   }
   u32 n, *holders = graph_holders(j->g, root, &n);
-  char *name = verdict_call_name(j->book, call_of(j, root));
+  char *name = verdict_call_name(j->index, call_of(j, root));
   if (!holders || !name)
     return -ENOMEM;
   u32 group = j->g->fronts.at[root].group;
   for (u32 i = 0; i < n; i++)
-    started += j->book->ledger->calls[book_place(j->book, group, holders[i])->front_call].state ==
-               LEDGER_STARTED;
+    started += j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
+                   .state == LEDGER_STARTED;
   int error = 0;
   for (u32 i = 0; i < n && started < n && 2 * started >= n && !error; i++)
-    if (j->book->ledger->calls[book_place(j->book, group, holders[i])->front_call].state !=
-        LEDGER_STARTED)
+    if (j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
+            .state != LEDGER_STARTED)
       error = accuse(j, holders[i], "has not begun it on its device",
                      arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
                                   started, n, global(j, holders[i])));

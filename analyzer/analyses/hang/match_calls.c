@@ -59,14 +59,14 @@ static bool same_dtype(const struct ledger_call *a, const struct ledger_call *b)
 /* --- Among the members of one call --- */
 
 struct instance {
-  struct book *book;
+  struct call_index *index;
   struct matching *matching;
-  const struct cell *cells;
+  const struct call_entry *entries;
   u32 n;
 };
 
-static const struct ledger_call *call_of(const struct instance *i, u32 cell) {
-  return &i->book->ledger->calls[i->cells[cell].call];
+static const struct ledger_call *call_of(const struct instance *i, u32 entry) {
+  return &i->index->ledger->calls[i->entries[entry].call];
 }
 
 static int add(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
@@ -103,13 +103,13 @@ static u32 majority(const struct instance *i, agreeing *agree, u32 *votes) {
   return best;
 }
 
-static char *as_called(const struct book *book, const struct ledger_call *call,
+static char *as_called(const struct call_index *index, const struct ledger_call *call,
                        enum match_state state) {
   const char *in = state == MATCH_DTYPE ? call->in_type : call->in;
   const char *out = state == MATCH_DTYPE ? call->out_type : call->out;
   if (state == MATCH_TYPE)
-    return arena_text(book->arena, call->op);
-  return arena_printf(book->arena, "%s to %s", in ? in : "?", out ? out : "?");
+    return arena_text(index->arena, call->op);
+  return arena_printf(index->arena, "%s to %s", in ? in : "?", out ? out : "?");
 }
 
 static bool all_agree(const struct instance *i, agreeing *agree) {
@@ -123,28 +123,28 @@ static bool all_agree(const struct instance *i, agreeing *agree) {
 static int check_agreement(const struct instance *i, agreeing *agree, enum match_state state) {
   if (all_agree(i, agree))
     return 0;
-  struct book *book = i->book;
+  struct call_index *index = i->index;
   u32 votes, best = majority(i, agree, &votes), n = 0, odd = INDEX_NONE;
   bool decided = 2 * votes > i->n;
-  u32 *ranks = arena_array(book->arena, i->n, sizeof(u32));
+  u32 *ranks = arena_array(index->arena, i->n, sizeof(u32));
   for (u32 c = 0; ranks && c < i->n; c++) {
     bool agrees = agree(call_of(i, best), call_of(i, c));
     if (!agrees && odd == INDEX_NONE)
       odd = c;
     if (!agrees || !decided)
-      ranks[n++] = i->cells[c].rank;
+      ranks[n++] = i->entries[c].rank;
   }
   if (!ranks)
     return -ENOMEM;
   if (odd == INDEX_NONE) /* what is agreed on with one member is not with another */
     return 0;
-  char *most = as_called(book, call_of(i, best), state),
-       *one = as_called(book, call_of(i, odd), state);
-  char *list = verdict_rank_list(book, ranks, n);
-  char *detail = !most || !one || !list ? NULL
-                 : decided
-                     ? arena_printf(book->arena, "%s: %s; the other %u: %s", list, one, votes, most)
-                     : arena_printf(book->arena, "%s disagree: %s and %s", list, most, one);
+  char *most = as_called(index, call_of(i, best), state),
+       *one = as_called(index, call_of(i, odd), state);
+  char *list = verdict_rank_list(index, ranks, n);
+  char *detail =
+      !most || !one || !list ? NULL
+      : decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
+                : arena_printf(index->arena, "%s disagree: %s and %s", list, most, one);
   int error = add(i, state, ranks, n, decided, detail);
   return error ? error : 1;
 }
@@ -164,8 +164,8 @@ static bool fits_group(const struct ledger_call *call, u32 n) {
 }
 
 static int check_own_sizes(const struct instance *i) {
-  struct book *book = i->book;
-  u32 members = book->ledger->groups[i->cells[0].group].n_members, n = 0;
+  struct call_index *index = i->index;
+  u32 members = index->ledger->groups[i->entries[0].group].n_members, n = 0;
   const struct ledger_call *odd = NULL;
   for (u32 c = 0; c < i->n; c++)
     if (!fits_group(call_of(i, c), members)) {
@@ -174,16 +174,16 @@ static int check_own_sizes(const struct instance *i) {
     }
   if (n == 0)
     return 0;
-  u32 *ranks = arena_array(book->arena, n, sizeof(u32));
+  u32 *ranks = arena_array(index->arena, n, sizeof(u32));
   if (!ranks)
     return -ENOMEM;
   n = 0;
   for (u32 c = 0; c < i->n; c++)
     if (!fits_group(call_of(i, c), members))
-      ranks[n++] = i->cells[c].rank;
-  char *list = verdict_rank_list(book, ranks, n);
+      ranks[n++] = i->entries[c].rank;
+  char *list = verdict_rank_list(index, ranks, n);
   int error = add(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
-                  list ? arena_printf(book->arena, "%s: %s to %s do not fit a group of %u", list,
+                  list ? arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list,
                                       odd->in, odd->out, members)
                        : NULL);
   return error ? error : 1;
@@ -191,10 +191,10 @@ static int check_own_sizes(const struct instance *i) {
 
 /* All that is sent must be received: known only once every member's part is. */
 static int check_all_to_all(const struct instance *i) {
-  const struct ledger *ledger = i->book->ledger;
+  const struct ledger *ledger = i->index->ledger;
   u64 in = 0, out = 0;
   if (!in_is_free(call_of(i, 0)->op) || !out_is_free(call_of(i, 0)->op) ||
-      i->n < ledger->groups[i->cells[0].group].n_members)
+      i->n < ledger->groups[i->entries[0].group].n_members)
     return 0;
   for (u32 c = 0; c < i->n; c++) {
     const struct ledger_call *call = call_of(i, c);
@@ -205,11 +205,11 @@ static int check_all_to_all(const struct instance *i) {
   }
   if (in == out)
     return 0;
-  u32 *ranks = arena_array(i->book->arena, i->n, sizeof(u32));
+  u32 *ranks = arena_array(i->index->arena, i->n, sizeof(u32));
   for (u32 c = 0; ranks && c < i->n; c++)
-    ranks[c] = i->cells[c].rank;
+    ranks[c] = i->entries[c].rank;
   int error = add(i, MATCH_SIZE, ranks, i->n, false,
-                  arena_printf(i->book->arena,
+                  arena_printf(i->index->arena,
                                "members send %llu elements and expect %llu; which one is wrong "
                                "cannot be told",
                                (unsigned long long)in, (unsigned long long)out));
@@ -220,38 +220,40 @@ struct progress {
   u32 absent, holding, done, unknown;
 };
 
-static enum standing standing_of(const struct instance *i, u32 place) {
-  return book_standing(i->book, &i->book->places[place], i->cells[0].seq, call_of(i, 0)->created);
+static enum call_state state_of(const struct instance *i, u32 member) {
+  return call_entry_state(i->index, &i->index->members[member], i->entries[0].seq,
+                          call_of(i, 0)->created);
 }
 
-static struct progress count_standings(const struct instance *i) {
+static struct progress count_states(const struct instance *i) {
   struct progress p = {0};
-  const u32 *first = &i->book->first_place[i->cells[0].group];
-  for (u32 place = first[0]; place < first[1]; place++) {
-    enum standing standing = standing_of(i, place);
-    p.absent += standing == STANDS_ABSENT;
-    p.holding += standing == STANDS_PENDING;
-    p.done += standing == STANDS_DONE;
-    p.unknown += standing == STANDS_UNKNOWN || standing == STANDS_UNRECORDED;
+  const u32 *first = &i->index->first_place[i->entries[0].group];
+  for (u32 member = first[0]; member < first[1]; member++) {
+    enum call_state state = state_of(i, member);
+    p.absent += state == STANDS_ABSENT;
+    p.holding += state == STANDS_PENDING;
+    p.done += state == STANDS_DONE;
+    p.unknown += state == STANDS_UNKNOWN || state == STANDS_UNRECORDED;
   }
   return p;
 }
 
 /* The members that stand so. */
-static int add_standing(const struct instance *i, enum match_state state, enum standing which,
-                        u32 n, const char *says, u32 others) {
-  struct book *book = i->book;
-  const u32 *first = &book->first_place[i->cells[0].group];
-  u32 *ranks = arena_array(book->arena, n, sizeof(u32)), found = 0;
-  for (u32 place = first[0]; ranks && place < first[1]; place++)
-    if (standing_of(i, place) == which)
-      ranks[found++] = book->places[place].rank;
-  char *list = ranks ? verdict_rank_list(book, ranks, found) : NULL;
-  char *detail = list ? arena_printf(book->arena, "%s: %s; %u of the others %s", list, says, others,
-                                     state == MATCH_STATE       ? "have finished it"
-                                     : state == MATCH_UNDECIDED ? "left no record of it"
-                                                                : "are in it")
-                      : NULL;
+static int add_state(const struct instance *i, enum match_state state, enum call_state which, u32 n,
+                     const char *says, u32 others) {
+  struct call_index *index = i->index;
+  const u32 *first = &index->first_place[i->entries[0].group];
+  u32 *ranks = arena_array(index->arena, n, sizeof(u32)), found = 0;
+  for (u32 member = first[0]; ranks && member < first[1]; member++)
+    if (state_of(i, member) == which)
+      ranks[found++] = index->members[member].rank;
+  char *list = ranks ? verdict_rank_list(index, ranks, found) : NULL;
+  char *detail = list
+                     ? arena_printf(index->arena, "%s: %s; %u of the others %s", list, says, others,
+                                    state == MATCH_STATE       ? "have finished it"
+                                    : state == MATCH_UNDECIDED ? "left no record of it"
+                                                               : "are in it")
+                     : NULL;
   int error = add(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
   return error ? error : 1;
 }
@@ -259,13 +261,13 @@ static int add_standing(const struct instance *i, enum match_state state, enum s
 /* Who has not called it, and who is still in it though others are done. Where one is done and all
  * must come, a member that has not called it has only an older record. */
 static int check_progress(const struct instance *i) {
-  struct progress p = count_standings(i);
+  struct progress p = count_states(i);
   if (p.absent && (p.holding || !p.done))
-    return add_standing(i, MATCH_MISSING, STANDS_ABSENT, p.absent, "not called", p.holding);
+    return add_state(i, MATCH_MISSING, STANDS_ABSENT, p.absent, "not called", p.holding);
   if (p.holding && p.done)
-    return add_standing(i, MATCH_STATE, STANDS_PENDING, p.holding, "still in it", p.done);
+    return add_state(i, MATCH_STATE, STANDS_PENDING, p.holding, "still in it", p.done);
   if (p.holding && p.unknown)
-    return add_standing(i, MATCH_UNDECIDED, STANDS_PENDING, p.holding, "in it", p.unknown);
+    return add_state(i, MATCH_UNDECIDED, STANDS_PENDING, p.holding, "in it", p.unknown);
   return 0;
 }
 
@@ -283,9 +285,9 @@ static int check_agreements(const struct instance *i) {
 }
 
 /* The k-th entry inside the group that a closing entry stands for. INDEX_NONE if there is none. */
-static u32 inside_of(const struct book *book, u32 closing, u32 k) {
-  const struct ledger_call *calls = book->ledger->calls, *close = &calls[closing];
-  u32 first = book->ledger->ranks[close->rank].first_call, begin = closing;
+static u32 inside_of(const struct call_index *index, u32 closing, u32 k) {
+  const struct ledger_call *calls = index->ledger->calls, *close = &calls[closing];
+  u32 first = index->ledger->ranks[close->rank].first_call, begin = closing;
   while (begin > first && calls[begin - 1].inside && calls[begin - 1].group == close->group &&
          calls[begin - 1].seq == close->seq)
     begin--;
@@ -296,21 +298,22 @@ static u32 inside_of(const struct book *book, u32 closing, u32 k) {
 static int check_inside(const struct instance *i) {
   if (!call_of(i, 0)->closes)
     return 0;
-  struct cell *cells = arena_array(i->book->arena, i->n, sizeof *cells);
-  if (!cells)
+  struct call_entry *entries = arena_array(i->index->arena, i->n, sizeof *entries);
+  if (!entries)
     return -ENOMEM;
   int found = 0;
   for (u32 k = 0; found == 0; k++) {
     u32 n = 0;
     for (u32 c = 0; c < i->n; c++) {
-      u32 call = inside_of(i->book, i->cells[c].call, k);
-      cells[n] = i->cells[c];
-      cells[n].call = call;
+      u32 call = inside_of(i->index, i->entries[c].call, k);
+      entries[n] = i->entries[c];
+      entries[n].call = call;
       n += call != INDEX_NONE;
     }
     if (n < i->n) /* how many there are differs only where the ring cut one */
       break;
-    struct instance inside = {.book = i->book, .matching = i->matching, .cells = cells, .n = n};
+    struct instance inside = {
+        .index = i->index, .matching = i->matching, .entries = entries, .n = n};
     found = check_agreements(&inside);
   }
   return found;
@@ -326,10 +329,10 @@ static int check(const struct instance *i) {
     return found;
   struct matching *m = i->matching;
   m->calls++;
-  u32 group = i->cells[0].group;
+  u32 group = i->entries[0].group;
   if (found)
     m->mismatched_of[group]++;
-  else if (i->n == i->book->ledger->groups[group].n_members) {
+  else if (i->n == i->index->ledger->groups[group].n_members) {
     m->matched++;
     m->matched_of[group]++;
   }
@@ -337,33 +340,34 @@ static int check(const struct instance *i) {
 }
 
 /* One entry for each member: of several under one number the last stands. */
-static u32 each_member_once(struct cell *cells, u32 n) {
+static u32 each_member_once(struct call_entry *entries, u32 n) {
   u32 kept = 0;
   for (u32 c = 0; c < n; c++) {
-    if (kept && cells[kept - 1].rank == cells[c].rank)
+    if (kept && entries[kept - 1].rank == entries[c].rank)
       kept--;
-    cells[kept++] = cells[c];
+    entries[kept++] = entries[c];
   }
   return kept;
 }
 
-int matching_make(struct book *book, struct matching *matching) {
-  u32 groups = book->ledger->n_groups + 1u, most = 1;
-  matching->matched_of = arena_array(book->arena, groups, sizeof(u64));
-  matching->mismatched_of = arena_array(book->arena, groups, sizeof(u64));
-  for (u32 at = 0, n; at < book->n_cells; at += n) {
-    book_cells(book, book->cells[at].group, book->cells[at].seq, &n);
+int matching_make(struct call_index *index, struct matching *matching) {
+  u32 groups = index->ledger->n_groups + 1u, most = 1;
+  matching->matched_of = arena_array(index->arena, groups, sizeof(u64));
+  matching->mismatched_of = arena_array(index->arena, groups, sizeof(u64));
+  for (u32 at = 0, n; at < index->n_entries; at += n) {
+    call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
     most = n > most ? n : most;
   }
-  struct cell *each = arena_array(book->arena, most, sizeof *each);
+  struct call_entry *each = arena_array(index->arena, most, sizeof *each);
   if (!matching->matched_of || !matching->mismatched_of || !each)
     return -ENOMEM;
   int error = 0;
-  for (u32 at = 0, n; at < book->n_cells && !error; at += n) {
-    const struct cell *cells = book_cells(book, book->cells[at].group, book->cells[at].seq, &n);
-    memcpy(each, cells, n * sizeof *each);
+  for (u32 at = 0, n; at < index->n_entries && !error; at += n) {
+    const struct call_entry *entries =
+        call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
+    memcpy(each, entries, n * sizeof *each);
     struct instance instance = {
-        .book = book, .matching = matching, .cells = each, .n = each_member_once(each, n)};
+        .index = index, .matching = matching, .entries = each, .n = each_member_once(each, n)};
     error = check(&instance);
   }
   return error;

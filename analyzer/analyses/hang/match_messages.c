@@ -34,8 +34,8 @@ static int by_channel(const void *left, const void *right) {
 
 typedef VECTOR(struct side) side_list;
 
-static int collect(const struct book *book, side_list *all) {
-  const struct ledger *ledger = book->ledger;
+static int collect(const struct call_index *index, side_list *all) {
+  const struct ledger *ledger = index->ledger;
   for (u32 i = 0; i < ledger->n_calls; i++) {
     const struct ledger_call *call = &ledger->calls[i];
     if (!call->message || call->peer == INDEX_NONE)
@@ -55,9 +55,9 @@ static int collect(const struct book *book, side_list *all) {
   return 0;
 }
 
-static int add(struct book *book, struct matching *matching, enum match_state state,
+static int add(struct call_index *index, struct matching *matching, enum match_state state,
                const struct side *side, u32 *ranks, u32 n, char *detail) {
-  const struct ledger_call *call = &book->ledger->calls[side->call];
+  const struct ledger_call *call = &index->ledger->calls[side->call];
   struct mismatch mismatch = {.state = state,
                               .group = side->group,
                               .seq = call->seq,
@@ -73,16 +73,17 @@ static int add(struct book *book, struct matching *matching, enum match_state st
   return VECTOR_PUSH(&matching->mismatches, mismatch) ? 0 : -ENOMEM;
 }
 
-static int add_missing(struct book *book, struct matching *matching, const struct side *side) {
-  u32 *ranks = arena_array(book->arena, 1, sizeof(u32));
+static int add_missing(struct call_index *index, struct matching *matching,
+                       const struct side *side) {
+  u32 *ranks = arena_array(index->arena, 1, sizeof(u32));
   u32 here = side->recv ? side->to : side->from, there = side->recv ? side->from : side->to;
   if (ranks)
     ranks[0] = there;
   char *detail =
-      arena_printf(book->arena, "rank %u %s rank %u, which does not %s",
-                   book->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
-                   book->ledger->ranks[there].rank, side->recv ? "send" : "receive");
-  return add(book, matching, MATCH_MISSING, side, ranks, 1, detail);
+      arena_printf(index->arena, "rank %u %s rank %u, which does not %s",
+                   index->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
+                   index->ledger->ranks[there].rank, side->recv ? "send" : "receive");
+  return add(index, matching, MATCH_MISSING, side, ranks, 1, detail);
 }
 
 static bool differ(const char *a, const char *b) {
@@ -90,22 +91,22 @@ static bool differ(const char *a, const char *b) {
 }
 
 /* What is sent must be what is received. */
-static int check_pair(struct book *book, struct matching *matching, const struct side *send,
+static int check_pair(struct call_index *index, struct matching *matching, const struct side *send,
                       const struct side *recv) {
-  const struct ledger_call *out = &book->ledger->calls[send->call];
-  const struct ledger_call *in = &book->ledger->calls[recv->call];
+  const struct ledger_call *out = &index->ledger->calls[send->call];
+  const struct ledger_call *in = &index->ledger->calls[recv->call];
   bool sizes = differ(out->in, in->out), types = differ(out->in_type, in->out_type);
   if (!sizes && !types)
     return 0;
-  u32 *ranks = arena_array(book->arena, 2, sizeof(u32));
+  u32 *ranks = arena_array(index->arena, 2, sizeof(u32));
   if (ranks) {
     ranks[0] = send->from;
     ranks[1] = send->to;
   }
-  char *detail = arena_printf(book->arena, "rank %u sends %s to rank %u, which receives %s",
-                              book->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
-                              book->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
-  return add(book, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
+  char *detail = arena_printf(index->arena, "rank %u sends %s to rank %u, which receives %s",
+                              index->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
+                              index->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
+  return add(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
 }
 
 static u32 first_pending(const struct side *sides, u32 n) {
@@ -116,11 +117,12 @@ static u32 first_pending(const struct side *sides, u32 n) {
 }
 
 /* One channel: its sends, then its receives. */
-static int match_channel(struct book *book, struct matching *matching, const struct side *sends,
-                         u32 n_sends, const struct side *recvs, u32 n_recvs, channel_list *out) {
+static int match_channel(struct call_index *index, struct matching *matching,
+                         const struct side *sends, u32 n_sends, const struct side *recvs,
+                         u32 n_recvs, channel_list *out) {
   const struct side *any = n_sends ? sends : recvs;
-  const struct ledger_rank *from = &book->ledger->ranks[any->from],
-                           *to = &book->ledger->ranks[any->to];
+  const struct ledger_rank *from = &index->ledger->ranks[any->from],
+                           *to = &index->ledger->ranks[any->to];
   bool whole = from->seen && to->seen && from->kept_all && to->kept_all;
   u32 s = first_pending(sends, n_sends), r = first_pending(recvs, n_recvs);
   struct channel channel = {.group = any->group,
@@ -132,16 +134,16 @@ static int match_channel(struct book *book, struct matching *matching, const str
   u32 pairs = 0;
   u32 a = whole ? 0 : s, b = whole ? 0 : r;
   for (; a < n_sends && b < n_recvs && !error; a++, b++, pairs++)
-    error = check_pair(book, matching, &sends[a], &recvs[b]);
+    error = check_pair(index, matching, &sends[a], &recvs[b]);
   matching->matched += pairs;
   matching->calls += pairs;
   /* With both records whole, a pending call whose mate is there and done waits for nobody. */
   bool send_alone = s < n_sends && (whole ? s >= n_recvs : r >= n_recvs);
   bool recv_alone = r < n_recvs && (whole ? r >= n_sends : s >= n_sends);
   if (!error && send_alone && to->seen)
-    error = add_missing(book, matching, &sends[s]);
+    error = add_missing(index, matching, &sends[s]);
   if (!error && recv_alone && from->seen)
-    error = add_missing(book, matching, &recvs[r]);
+    error = add_missing(index, matching, &recvs[r]);
   if (error || (channel.send == INDEX_NONE && channel.recv == INDEX_NONE))
     return error;
   channel.send_alone = send_alone;
@@ -149,16 +151,16 @@ static int match_channel(struct book *book, struct matching *matching, const str
   return VECTOR_PUSH(out, channel) ? 0 : -ENOMEM;
 }
 
-int messages_match(struct book *book, struct matching *matching, channel_list *out) {
+int messages_match(struct call_index *index, struct matching *matching, channel_list *out) {
   side_list all = {0};
-  int error = collect(book, &all);
+  int error = collect(index, &all);
   for (u32 i = 0; i < all.n && !error;) {
     const struct side *first = &all.at[i];
     u32 n = 0, sends = 0;
     while (i + n < all.n && first[n].group == first->group && first[n].from == first->from &&
            first[n].to == first->to)
       sends += !first[n++].recv;
-    error = match_channel(book, matching, first, sends, first + sends, n - sends, out);
+    error = match_channel(index, matching, first, sends, first + sends, n - sends, out);
     i += n;
   }
   free(all.at);

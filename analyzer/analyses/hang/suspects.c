@@ -20,13 +20,13 @@ int accuse(struct judging *j, u32 rank, const char *reason, char *evidence) {
 }
 
 static char *where(const struct judging *j, u32 rank) {
-  const char *at = j->book->ledger->ranks[rank].where;
-  return at ? arena_printf(j->book->arena, " %s", at) : arena_text(j->book->arena, "");
+  const char *at = j->index->ledger->ranks[rank].where;
+  return at ? arena_printf(j->index->arena, " %s", at) : arena_text(j->index->arena, "");
 }
 
 static char *holders_of(const struct judging *j, u32 front) {
   u32 n, *ranks = graph_holders(j->g, front, &n);
-  return ranks ? verdict_rank_list(j->book, ranks, n) : NULL;
+  return ranks ? verdict_rank_list(j->index, ranks, n) : NULL;
 }
 
 /* --- In no call at all --- */
@@ -40,7 +40,7 @@ static bool says_more(const struct judging *j, u32 front, u32 than) {
 /* Of the calls that wait for each rank, the one with most ranks in it. INDEX_NONE if none waits. */
 static int find_waiting(const struct judging *j, u32 **out) {
   const struct graph *g = j->g;
-  u32 *waiting = arena_array(j->book->arena, g->ranks + 1u, sizeof(u32));
+  u32 *waiting = arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
   if (!waiting)
     return -ENOMEM;
   memset(waiting, 0xff, g->ranks * sizeof(u32));
@@ -57,33 +57,34 @@ static int find_waiting(const struct judging *j, u32 **out) {
 }
 
 static int accuse_silent(struct judging *j, u32 rank, u32 front) {
-  char *name = verdict_call_name(j->book, call_of(j, front)), *in = holders_of(j, front);
+  char *name = verdict_call_name(j->index, call_of(j, front)), *in = holders_of(j, front);
   char *at = where(j, rank);
   if (!name || !in || !at)
     return -ENOMEM;
   return accuse(j, rank, "silent since the pending collective",
-                arena_printf(j->book->arena,
+                arena_printf(j->index->arena,
                              "Rank %u called %s and was not seen to finish it; %s %s in it.%s",
                              global(j, rank), name, in,
                              j->g->fronts.at[front].holders == 1 ? "waits" : "wait", at));
 }
 
 static int accuse_absent(struct judging *j, u32 rank, u32 front) {
-  const struct ledger_rank *absent = &j->book->ledger->ranks[rank];
-  const struct place *place = book_place(j->book, j->g->fronts.at[front].group, rank);
-  if (absent->silent && place && place->called != SEQ_UNKNOWN &&
-      place->called >= j->g->fronts.at[front].seq)
+  const struct ledger_rank *absent = &j->index->ledger->ranks[rank];
+  const struct member_progress *member =
+      member_progress_of(j->index, j->g->fronts.at[front].group, rank);
+  if (absent->silent && member && member->called != SEQ_UNKNOWN &&
+      member->called >= j->g->fronts.at[front].seq)
     return accuse_silent(j, rank, front);
-  char *name = verdict_call_name(j->book, call_of(j, front)), *in = holders_of(j, front);
-  char *last = arena_text(j->book->arena, "");
-  if (place && place->called != SEQ_UNKNOWN && !call_of(j, front)->message)
-    last = arena_printf(j->book->arena, " The last it called there is %lld.",
-                        (long long)place->called);
+  char *name = verdict_call_name(j->index, call_of(j, front)), *in = holders_of(j, front);
+  char *last = arena_text(j->index->arena, "");
+  if (member && member->called != SEQ_UNKNOWN && !call_of(j, front)->message)
+    last = arena_printf(j->index->arena, " The last it called there is %lld.",
+                        (long long)member->called);
   char *at = where(j, rank);
   if (!name || !in || !last || !at)
     return -ENOMEM;
   char *evidence = arena_printf(
-      j->book->arena,
+      j->index->arena,
       "Rank %u has not called %s, in which %s %s; it is in no other call either.%s%s", absent->rank,
       name, in, j->g->fronts.at[front].holders == 1 ? "waits" : "wait", last, at);
   return accuse(j, rank,
@@ -97,16 +98,16 @@ static int accuse_unrecorded(struct judging *j, const u32 *waiting) {
   struct waits *w = j->waits;
   u32 seen = 0;
   for (u32 r = 0; r < j->g->ranks; r++)
-    seen += j->book->ledger->ranks[r].seen;
+    seen += j->index->ledger->ranks[r].seen;
   bool few = w->n_unrecorded == 1 || 2 * w->n_unrecorded < seen;
   for (u32 i = 0; i < w->n_unrecorded && few; i++) {
     u32 rank = w->unrecorded[i], front = waiting[rank];
-    char *name = verdict_call_name(j->book, call_of(j, front)), *in = holders_of(j, front);
+    char *name = verdict_call_name(j->index, call_of(j, front)), *in = holders_of(j, front);
     if (!name || !in)
       return -ENOMEM;
     int error = accuse(
         j, rank, "left no record",
-        arena_printf(j->book->arena, "Rank %u left no record, and %s wait%s for it in %s.",
+        arena_printf(j->index->arena, "Rank %u left no record, and %s wait%s for it in %s.",
                      global(j, rank), in, j->g->fronts.at[front].holders == 1 ? "s" : "", name));
     if (error)
       return error;
@@ -118,13 +119,13 @@ static int judge_absent(struct judging *j) {
   struct graph *g = j->g;
   u32 *waiting;
   int error = find_waiting(j, &waiting);
-  j->waits->unrecorded = error ? NULL : arena_array(j->book->arena, g->ranks + 1u, sizeof(u32));
+  j->waits->unrecorded = error ? NULL : arena_array(j->index->arena, g->ranks + 1u, sizeof(u32));
   if (!error && !j->waits->unrecorded)
     error = -ENOMEM;
   for (u32 r = 0; r < g->ranks && !error; r++) {
     if (waiting[r] == INDEX_NONE || g->first_edge[r] != g->first_edge[r + 1])
       continue;
-    if (j->book->ledger->ranks[r].seen)
+    if (j->index->ledger->ranks[r].seen)
       error = accuse_absent(j, r, waiting[r]);
     else
       j->waits->unrecorded[j->waits->n_unrecorded++] = r;
@@ -158,12 +159,12 @@ static int judge_left_behind(struct judging *j) {
     if (oldest == INDEX_NONE)
       continue;
     const struct front *front = &g->fronts.at[oldest];
-    char *name = verdict_call_name(j->book, call_of(j, oldest)), *at = where(j, r);
+    char *name = verdict_call_name(j->index, call_of(j, oldest)), *at = where(j, r);
     if (!name || !at)
       return -ENOMEM;
     int error =
         accuse(j, r, "alone with older pending calls",
-               arena_printf(j->book->arena,
+               arena_printf(j->index->arena,
                             "Rank %u is still in %s, which %u of the %u members whose "
                             "record tells have finished.%s",
                             global(j, r), name, front->done, front->done + front->holders, at));
@@ -182,17 +183,17 @@ static char *circle_evidence(const struct judging *j, u32 rank) {
     if (g->first_edge[node] == g->first_edge[node + 1])
       continue;
     u32 n = g->first_edge[node + 1] - g->first_edge[node];
-    u32 *ranks = arena_array(j->book->arena, n, sizeof(u32));
+    u32 *ranks = arena_array(j->index->arena, n, sizeof(u32));
     for (u32 i = 0; ranks && i < n; i++)
       ranks[i] = g->edges.at[g->first_edge[node] + i].to;
-    char *list = ranks ? verdict_rank_list(j->book, ranks, n) : NULL;
-    char *name = verdict_call_name(j->book, call_of(j, node - g->ranks));
-    return list && name ? arena_printf(j->book->arena,
+    char *list = ranks ? verdict_rank_list(j->index, ranks, n) : NULL;
+    char *name = verdict_call_name(j->index, call_of(j, node - g->ranks));
+    return list && name ? arena_printf(j->index->arena,
                                        "Rank %u waits in %s for %s, which in turn wait%s for it.",
                                        global(j, rank), name, list, n == 1 ? "s" : "")
                         : NULL;
   }
-  return arena_printf(j->book->arena, "Rank %u is in a circle of ranks that wait for each other.",
+  return arena_printf(j->index->arena, "Rank %u is in a circle of ranks that wait for each other.",
                       global(j, rank));
 }
 
@@ -250,11 +251,11 @@ static const char *odd_reason(enum match_state state) {
 }
 
 static int accuse_odd(struct judging *j, const struct mismatch *m) {
-  const struct ledger_group *group = &j->book->ledger->groups[m->group];
+  const struct ledger_group *group = &j->index->ledger->groups[m->group];
   int error = 0;
   for (u32 i = 0; i < m->n_ranks && !error; i++)
     error = accuse(j, m->ranks[i], odd_reason(m->state),
-                   arena_printf(j->book->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
+                   arena_printf(j->index->arena, "%s %lld of %s: %s.", m->op, (long long)m->seq,
                                 group->desc ? group->desc : group->name, m->detail));
   return error;
 }
@@ -304,9 +305,9 @@ static void count_waits(struct judging *j) {
 
 static int unrecorded_cannot_tell(struct judging *j) {
   struct waits *w = j->waits;
-  char *list = verdict_rank_list(j->book, w->unrecorded, w->n_unrecorded);
+  char *list = verdict_rank_list(j->index, w->unrecorded, w->n_unrecorded);
   w->cannot_tell =
-      list ? arena_printf(j->book->arena,
+      list ? arena_printf(j->index->arena,
                           "%s left no record and others wait for them: they ended without one, or "
                           "it was not collected",
                           list)
@@ -338,13 +339,13 @@ static int by_rank(const void *left, const void *right) {
   return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-int waits_judge(struct book *book, const struct matching *matching, const channel_list *channels,
-                struct waits *waits) {
+int waits_judge(struct call_index *index, const struct matching *matching,
+                const channel_list *channels, struct waits *waits) {
   struct graph g;
   *waits = (struct waits){.since = NS_UNKNOWN};
-  struct judging j = {.g = &g, .book = book, .matching = matching, .waits = waits};
-  int error = graph_make(&g, book, channels);
-  j.named = error ? NULL : arena_array(book->arena, g.ranks + 1u, sizeof(bool));
+  struct judging j = {.g = &g, .index = index, .matching = matching, .waits = waits};
+  int error = graph_make(&g, index, channels);
+  j.named = error ? NULL : arena_array(index->arena, g.ranks + 1u, sizeof(bool));
   if (!error)
     error = j.named ? judge(&j) : -ENOMEM;
   if (!error)

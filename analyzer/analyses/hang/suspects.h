@@ -10,7 +10,7 @@
 
 struct judging {
   struct graph *g;
-  struct book *book;
+  struct call_index *index;
   const struct matching *matching;
   struct waits *waits;
   bool *named; /* [ranks] */
@@ -20,18 +20,20 @@ struct judging {
 int accuse(struct judging *j, u32 rank, const char *reason, char *evidence);
 
 static inline const struct ledger_call *call_of(const struct judging *j, u32 front) {
-  return &j->book->ledger->calls[j->g->fronts.at[front].call];
+  return &j->index->ledger->calls[j->g->fronts.at[front].call];
 }
 
 static inline u32 global(const struct judging *j, u32 rank) {
-  return j->book->ledger->ranks[rank].rank;
+  return j->index->ledger->ranks[rank].rank;
 }
 
 /* Where in the order of a rank's calls the one that holds it stands. */
 static inline u64 order_on(const struct judging *j, u32 rank, u32 front) {
-  const struct place *place = book_place(j->book, j->g->fronts.at[front].group, rank);
-  return place && place->front_call != INDEX_NONE ? j->book->ledger->calls[place->front_call].order
-                                                  : 0;
+  const struct member_progress *member =
+      member_progress_of(j->index, j->g->fronts.at[front].group, rank);
+  return member && member->front_call != INDEX_NONE
+             ? j->index->ledger->calls[member->front_call].order
+             : 0;
 }
 
 /* Ranks that make two calls, which all are in, in another order than the others. 0, or -ENOMEM. */

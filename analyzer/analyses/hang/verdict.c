@@ -16,7 +16,7 @@
 #define FRAMES_SHOWN 12u
 
 struct making {
-  struct book book;
+  struct call_index index;
   struct matching matching;
   channel_list channels;
   struct waits waits;
@@ -25,7 +25,7 @@ struct making {
 };
 
 static struct arena *arena_of(const struct making *m) {
-  return m->book.arena;
+  return m->index.arena;
 }
 
 static const char *group_label(const struct ledger_group *group) {
@@ -35,12 +35,12 @@ static const char *group_label(const struct ledger_group *group) {
 static u32 *globals(const struct making *m, const u32 *ranks, u32 n) {
   u32 *out = arena_array(arena_of(m), n + 1u, sizeof(u32));
   for (u32 i = 0; out && i < n; i++)
-    out[i] = m->book.ledger->ranks[ranks[i]].rank;
+    out[i] = m->index.ledger->ranks[ranks[i]].rank;
   return out;
 }
 
 static int put_groups(struct making *m) {
-  const struct ledger *ledger = m->book.ledger;
+  const struct ledger *ledger = m->index.ledger;
   struct check_group *groups = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof *groups);
   if (!groups)
     return -ENOMEM;
@@ -51,9 +51,9 @@ static int put_groups(struct making *m) {
                                      .size = from->members_known ? from->n_members : (double)NAN,
                                      .matched = (double)m->matching.matched_of[g],
                                      .mismatched = (double)m->matching.mismatched_of[g]};
-    for (u32 p = m->book.first_place[g]; p < m->book.first_place[g + 1]; p++) {
-      groups[g].recorded += ledger->ranks[m->book.places[p].rank].seen;
-      groups[g].pending += m->book.places[p].front != SEQ_UNKNOWN;
+    for (u32 p = m->index.first_place[g]; p < m->index.first_place[g + 1]; p++) {
+      groups[g].recorded += ledger->ranks[m->index.members[p].rank].seen;
+      groups[g].pending += m->index.members[p].front != SEQ_UNKNOWN;
     }
   }
   for (u32 c = 0; c < m->channels.n; c++) {
@@ -66,7 +66,7 @@ static int put_groups(struct making *m) {
 }
 
 static int put_mismatches(struct making *m) {
-  const struct ledger *ledger = m->book.ledger;
+  const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
   check->every_mismatch = arena_array(arena_of(m), n + 1u, sizeof *check->every_mismatch);
@@ -124,7 +124,7 @@ static const char *stack_text(const struct making *m, const struct ledger_call *
 }
 
 static int put_suspect(struct making *m, u32 rank, const char *reason, const char *evidence) {
-  const struct ledger *ledger = m->book.ledger;
+  const struct ledger *ledger = m->index.ledger;
   struct check_suspect *out = &m->check->suspects[m->check->n_suspects++];
   *out = (struct check_suspect){.rank = ledger->ranks[rank].rank,
                                 .host = ledger->ranks[rank].host,
@@ -136,7 +136,7 @@ static int put_suspect(struct making *m, u32 rank, const char *reason, const cha
 
 /* The first disagreement of each group; what comes after it follows from it. */
 static int find_desync(struct making *m) {
-  const struct ledger *ledger = m->book.ledger;
+  const struct ledger *ledger = m->index.ledger;
   struct arena *arena = arena_of(m);
   bool *seen = arena_array(arena, ledger->n_groups + 1u, sizeof(bool));
   m->desync = arena_array(arena, ledger->n_ranks + 1u, sizeof(bool));
@@ -173,7 +173,7 @@ static int find_desync(struct making *m) {
 }
 
 static int put_suspects(struct making *m) {
-  const struct ledger *ledger = m->book.ledger;
+  const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->waits.suspects.n;
   check->suspects = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof *check->suspects);
@@ -200,7 +200,7 @@ static const char *verdict_word(const struct collective_check *check) {
 }
 
 static int put_totals(struct making *m) {
-  const struct ledger *ledger = m->book.ledger;
+  const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   check->matched = (double)m->matching.matched;
   check->checked = (double)m->matching.calls;
@@ -224,13 +224,13 @@ static int put_totals(struct making *m) {
 }
 
 static int make(struct making *m, const struct ledger *ledger, struct arena *arena) {
-  int error = book_open(&m->book, ledger, arena);
+  int error = call_index_make(&m->index, ledger, arena);
   if (!error)
-    error = matching_make(&m->book, &m->matching);
+    error = matching_make(&m->index, &m->matching);
   if (!error)
-    error = messages_match(&m->book, &m->matching, &m->channels);
+    error = messages_match(&m->index, &m->matching, &m->channels);
   if (!error)
-    error = waits_judge(&m->book, &m->matching, &m->channels, &m->waits);
+    error = waits_judge(&m->index, &m->matching, &m->channels, &m->waits);
   if (!error)
     error = put_groups(m);
   if (!error)

@@ -2,25 +2,23 @@
  *
  * What a ledger of calls says about a job that hangs or whose ranks went different ways:
  *
- *   book.c      every call found by (group, sequence); how far each member got; what it is stuck in
- *   matching.c  do the members of each call agree on what it is
- *   messages.c  sends and receives find their mates
- *   waits.c     who waits for whom
- *   suspects.c  at the end of every chain are those to look at first
- *   order.c     where there is no such end: calls that all members are in
- *   verdict.c   the above in order, into results.collective_check
+ *   call_index.c every call found by (group, sequence); how far each member got; what it is stuck
+ * in matching.c  do the members of each call agree on what it is messages.c  sends and receives
+ * find their mates waits.c     who waits for whom suspects.c  at the end of every chain are those
+ * to look at first order.c     where there is no such end: calls that all members are in verdict.c
+ * the above in order, into results.collective_check
  */
 #ifndef TSCOPE_VERDICT_H
 #define TSCOPE_VERDICT_H
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/results.h"
 #include "base/arena.h"
 #include "base/vector.h"
 #include "model/ledger.h"
 
 /* How one member stands to one call of a group. */
-enum standing {
+enum call_state {
   STANDS_ABSENT,    /* has not made it */
   STANDS_PENDING,   /* is in it */
   STANDS_DONE,      /* has completed it, or gone past it */
@@ -30,7 +28,7 @@ enum standing {
 };
 
 /* One member of one group. */
-struct place {
+struct member_progress {
   u32 group, rank;
   i64 called;     /* newest sequence number known to have been called; SEQ_UNKNOWN */
   i64 completed;  /* newest known to have completed; SEQ_UNKNOWN */
@@ -39,34 +37,35 @@ struct place {
 };
 
 /* One call as one member made it: the closing entry of a coalesced group stands for the group. */
-struct cell {
+struct call_entry {
   u32 group, rank;
   i64 seq;
   u32 call; /* index into ledger.calls */
 };
 
-struct book {
+struct call_index {
   const struct ledger *ledger;
   struct arena *arena;
-  struct place *places; /* by (group, rank) */
-  u32 *first_place;     /* [n_groups + 1] */
-  struct cell *cells;   /* collectives only, by (group, seq, rank) */
-  u32 n_cells;
+  struct member_progress *members; /* by (group, rank) */
+  u32 *first_place;                /* [n_groups + 1] */
+  struct call_entry *entries;      /* collectives only, by (group, seq, rank) */
+  u32 n_entries;
 };
 
-int book_open(struct book *book, const struct ledger *ledger, struct arena *arena);
+int call_index_make(struct call_index *index, const struct ledger *ledger, struct arena *arena);
 
 /* NULL where that rank is no member. */
-struct place *book_place(const struct book *book, u32 group, u32 rank);
+struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank);
 
-/* The cell of a rank in a group at a number; NULL. */
-const struct cell *book_cell(const struct book *book, u32 group, i64 seq, u32 rank);
+/* The entry of a rank in a group at a number; NULL. */
+const struct call_entry *call_entry_of(const struct call_index *index, u32 group, i64 seq,
+                                       u32 rank);
 
-/* First cell at a number, and how many there are. */
-const struct cell *book_cells(const struct book *book, u32 group, i64 seq, u32 *n);
+/* First entry at a number, and how many there are. */
+const struct call_entry *call_entries(const struct call_index *index, u32 group, i64 seq, u32 *n);
 
-enum standing book_standing(const struct book *book, const struct place *place, i64 seq,
-                            i64 created);
+enum call_state call_entry_state(const struct call_index *index,
+                                 const struct member_progress *member, i64 seq, i64 created);
 
 static inline bool is_pending(const struct ledger_call *call) {
   return call->state == LEDGER_SCHEDULED || call->state == LEDGER_STARTED;
@@ -108,7 +107,7 @@ struct matching {
   u64 *mismatched_of;
 };
 
-int matching_make(struct book *book, struct matching *matching);
+int matching_make(struct call_index *index, struct matching *matching);
 
 /* --- messages.c --- */
 
@@ -121,7 +120,7 @@ struct channel {
 
 typedef VECTOR(struct channel) channel_list;
 
-int messages_match(struct book *book, struct matching *matching, channel_list *channels);
+int messages_match(struct call_index *index, struct matching *matching, channel_list *channels);
 
 /* --- waits.c --- */
 
@@ -144,17 +143,17 @@ struct waits {
   u32 n_list, n_fronts;
 };
 
-int waits_judge(struct book *book, const struct matching *matching, const channel_list *channels,
-                struct waits *waits);
+int waits_judge(struct call_index *index, const struct matching *matching,
+                const channel_list *channels, struct waits *waits);
 
 /* The whole of it, into results in `arena`. 0, or -ENOMEM. */
 int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
                       struct collective_check *check);
 
 /* "all_to_all 20537 of EXPERT_MODEL_PARALLEL_GROUP (74)" */
-char *verdict_call_name(const struct book *book, const struct ledger_call *call);
+char *verdict_call_name(const struct call_index *index, const struct ledger_call *call);
 
 /* "ranks 1-3, 7 and 2 more" of indices into ledger.ranks */
-char *verdict_rank_list(const struct book *book, const u32 *ranks, u32 n);
+char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n);
 
 #endif

@@ -24,11 +24,11 @@ static u32 *to_global(const struct ledger *ledger, u32 *ranks, u32 n) {
 }
 
 static int fill(const struct graph *g, u32 front, struct check_wait *wait) {
-  const struct ledger *ledger = g->book->ledger;
+  const struct ledger *ledger = g->index->ledger;
   const struct front *f = &g->fronts.at[front];
   u32 node = g->ranks + front;
   u32 *holders = graph_holders(g, front, &wait->n_ranks);
-  wait->waits_for = arena_array(g->book->arena, f->waited + 1u, sizeof(u32));
+  wait->waits_for = arena_array(g->index->arena, f->waited + 1u, sizeof(u32));
   if (!holders || !wait->waits_for)
     return -ENOMEM;
   for (u32 e = g->first_edge[node]; e < g->first_edge[node + 1]; e++)
@@ -45,7 +45,7 @@ static int fill(const struct graph *g, u32 front, struct check_wait *wait) {
 
 int waits_list(const struct graph *g, struct waits *waits) {
   u32 n = (u32)g->fronts.n;
-  struct check_wait *list = arena_array(g->book->arena, n + 1ul, sizeof(*list));
+  struct check_wait *list = arena_array(g->index->arena, n + 1ul, sizeof(*list));
   int error = list ? 0 : -ENOMEM;
   for (u32 front = 0; front < n && !error; front++)
     error = fill(g, front, &list[front]);

@@ -36,15 +36,15 @@ static int add_edge(struct graph *g, u32 from, u32 to) {
 
 /* Each (group, sequence) at which any member is stuck, once. */
 static int find_fronts(struct graph *g) {
-  struct book *book = g->book;
-  u32 n = book->first_place[book->ledger->n_groups];
+  struct call_index *index = g->index;
+  u32 n = index->first_place[index->ledger->n_groups];
   for (u32 p = 0; p < n; p++) {
-    const struct place *place = &book->places[p];
-    struct front front = {.group = place->group,
-                          .seq = place->front,
-                          .call = place->front_call,
+    const struct member_progress *member = &index->members[p];
+    struct front front = {.group = member->group,
+                          .seq = member->front,
+                          .call = member->front_call,
                           .channel = INDEX_NONE};
-    if (place->front != SEQ_UNKNOWN && !VECTOR_PUSH(&g->fronts, front))
+    if (member->front != SEQ_UNKNOWN && !VECTOR_PUSH(&g->fronts, front))
       return -ENOMEM;
   }
   if (g->fronts.n)
@@ -54,8 +54,8 @@ static int find_fronts(struct graph *g) {
     struct front *last = kept ? &g->fronts.at[kept - 1] : NULL;
     if (!last || by_front(last, &g->fronts.at[i]) != 0)
       g->fronts.at[kept++] = g->fronts.at[i];
-    else if (book->ledger->calls[g->fronts.at[i].call].created <
-             book->ledger->calls[last->call].created)
+    else if (index->ledger->calls[g->fronts.at[i].call].created <
+             index->ledger->calls[last->call].created)
       last->call = g->fronts.at[i].call;
   }
   g->fronts.n = kept;
@@ -63,28 +63,28 @@ static int find_fronts(struct graph *g) {
 }
 
 /* Edges of one collective: its holders to it, and it to those it waits for. */
-static int connect_front(struct graph *g, u32 index) {
-  struct book *book = g->book;
-  struct front *front = &g->fronts.at[index];
-  u32 node = g->ranks + index;
-  i64 created = book->ledger->calls[front->call].created;
+static int connect_front(struct graph *g, u32 number) {
+  struct call_index *index = g->index;
+  struct front *front = &g->fronts.at[number];
+  u32 node = g->ranks + number;
+  i64 created = index->ledger->calls[front->call].created;
   int error = 0;
-  for (u32 p = book->first_place[front->group]; p < book->first_place[front->group + 1] && !error;
+  for (u32 p = index->first_place[front->group]; p < index->first_place[front->group + 1] && !error;
        p++) {
-    const struct place *place = &book->places[p];
-    enum standing standing = book_standing(book, place, front->seq, created);
-    bool behind = place->front != SEQ_UNKNOWN && place->front < front->seq;
-    if (place->front == front->seq) {
+    const struct member_progress *member = &index->members[p];
+    enum call_state state = call_entry_state(index, member, front->seq, created);
+    bool behind = member->front != SEQ_UNKNOWN && member->front < front->seq;
+    if (member->front == front->seq) {
       front->holders++;
-      error = add_edge(g, place->rank, node);
-    } else if (standing == STANDS_ABSENT || standing == STANDS_UNRECORDED || behind ||
-               (standing == STANDS_CALLED && book->ledger->ranks[place->rank].silent)) {
+      error = add_edge(g, member->rank, node);
+    } else if (state == STANDS_ABSENT || state == STANDS_UNRECORDED || behind ||
+               (state == STANDS_CALLED && index->ledger->ranks[member->rank].silent)) {
       front->waited++;
-      front->absent += standing == STANDS_ABSENT;
-      error = add_edge(g, node, place->rank);
+      front->absent += state == STANDS_ABSENT;
+      error = add_edge(g, node, member->rank);
     } else {
-      front->done += standing == STANDS_DONE;
-      front->unknown += standing == STANDS_UNKNOWN;
+      front->done += state == STANDS_DONE;
+      front->unknown += state == STANDS_UNKNOWN;
     }
   }
   return error;
@@ -93,7 +93,7 @@ static int connect_front(struct graph *g, u32 index) {
 static int connect_channel(struct graph *g, const struct channel *channel, u32 index) {
   u32 call = channel->send != INDEX_NONE ? channel->send : channel->recv;
   struct front front = {.group = channel->group,
-                        .seq = g->book->ledger->calls[call].seq,
+                        .seq = g->index->ledger->calls[call].seq,
                         .call = call,
                         .channel = index,
                         .holders = (channel->send != INDEX_NONE) + (channel->recv != INDEX_NONE),
@@ -132,7 +132,7 @@ static int connect(struct graph *g, const channel_list *channels) {
   if (g->edges.n)
     qsort(g->edges.at, g->edges.n, sizeof *g->edges.at, by_from);
   g->nodes = g->ranks + g->fronts.n;
-  g->first_edge = arena_array(g->book->arena, g->nodes + 1u, sizeof(u32));
+  g->first_edge = arena_array(g->index->arena, g->nodes + 1u, sizeof(u32));
   if (!g->first_edge)
     return -ENOMEM;
   u32 e = 0;
@@ -194,7 +194,7 @@ static void walk_from(struct graph *g, struct walk *w, u32 start) {
 /* Numbers the circle of each node, which for most is itself alone, and finds those that wait for
  * nothing outside. */
 static int find_circles(struct graph *g) {
-  struct arena *arena = g->book->arena;
+  struct arena *arena = g->index->arena;
   u32 n = g->nodes + 1u;
   struct walk w = {.number = arena_array(arena, n, sizeof(u32)),
                    .low = arena_array(arena, n, sizeof(u32)),
@@ -221,14 +221,14 @@ static int find_circles(struct graph *g) {
   return 0;
 }
 
-int graph_make(struct graph *g, struct book *book, const channel_list *channels) {
-  *g = (struct graph){.book = book, .ranks = book->ledger->n_ranks};
+int graph_make(struct graph *g, struct call_index *index, const channel_list *channels) {
+  *g = (struct graph){.index = index, .ranks = index->ledger->n_ranks};
   int error = connect(g, channels);
   if (!error)
     error = find_circles(g);
   if (error)
     return error;
-  g->waited = arena_array(book->arena, g->ranks + 1u, sizeof(u32));
+  g->waited = arena_array(index->arena, g->ranks + 1u, sizeof(u32));
   if (!g->waited)
     return -ENOMEM;
   for (u32 e = 0; e < g->edges.n; e++)
@@ -250,7 +250,7 @@ bool graph_waits_for_others(const struct graph *g, u32 rank) {
 }
 
 u32 *graph_holders(const struct graph *g, u32 front, u32 *n) {
-  u32 *ranks = arena_array(g->book->arena, g->fronts.at[front].holders + 1u, sizeof(u32));
+  u32 *ranks = arena_array(g->index->arena, g->fronts.at[front].holders + 1u, sizeof(u32));
   *n = 0;
   for (u32 e = 0; ranks && e < g->edges.n; e++)
     if (g->edges.at[e].to == g->ranks + front)

@@ -25,7 +25,7 @@ struct wait_edge {
 };
 
 struct graph {
-  struct book *book;
+  struct call_index *index;
   u32 ranks, nodes;
   VECTOR(struct front) fronts;
   VECTOR(struct wait_edge) edges; /* by (from, to) */
@@ -37,7 +37,7 @@ struct graph {
   u32 *waited;    /* [ranks]: calls that wait for it */
 };
 
-int graph_make(struct graph *g, struct book *book, const channel_list *channels);
+int graph_make(struct graph *g, struct call_index *index, const channel_list *channels);
 void graph_release(struct graph *g);
 
 /* Whether any call that a rank is in waits for another rank. */

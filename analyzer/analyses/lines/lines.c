@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/intervals.h"
 #include "model/call_sites.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/parallel.h"
 #include "base/statistics.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/steps/series.h"
 #include "base/intervals.h"
 
@@ -72,7 +72,7 @@ static int keep_what_is_known(struct sweep *s) {
     s->sum->steps_untimed++;
     return 0;
   }
-  if (model_gpu_known(&s->a->model->ranks[t->rank], t->detail_begin, &s->scratch, &known) < 0)
+  if (model_gpu_known(&s->a->model->ranks[t->rank], t->ring_begin, &s->scratch, &known) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < known.n; i++) {
     i64 begin = known.at[i].start > run.begin ? known.at[i].start : run.begin;
@@ -84,7 +84,7 @@ static int keep_what_is_known(struct sweep *s) {
   return 0;
 }
 
-/* Kernels before detail_begin were overwritten, and none were seen while CUPTI rested: such steps
+/* Kernels before ring_begin were overwritten, and none were seen while CUPTI rested: such steps
  * would look idle. Phases of a CPU job are never overwritten. Steps in which collectives ran,
  * nobody knows when, would show too little communication. */
 static int find_windows(struct sweep *s) {
@@ -101,7 +101,7 @@ static int find_windows(struct sweep *s) {
     struct window window;
     if (!analysis_window(a, t->rank, a->first_step + i, &window))
       continue;
-    bool bare = t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin;
+    bool bare = t->on_gpu && t->ring_begin != NS_UNKNOWN && window.begin < t->ring_begin;
     if (bare)
       s->sum->steps_bare++;
     else if (t->on_gpu && !analysis_gpu_seen(a, t->rank, &window))

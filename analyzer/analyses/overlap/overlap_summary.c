@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
 bool rank_overlap_known(const struct rank_summary *rank) {

@@ -13,7 +13,7 @@
 #include "analyses/analyses.h"
 #include "analyses/path/path_graph.h"
 #include "analyses/path/path_labels.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/parallel.h"
 

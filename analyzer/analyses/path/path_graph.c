@@ -5,7 +5,7 @@
 #include "analyses/path/path_graph.h"
 #include "analyses/analyses.h"
 #include "analyses/path/path_labels.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 #include <errno.h>
 #include <math.h>
@@ -247,8 +247,8 @@ static void number_meetings(const struct model *model, struct sample_graph *g,
   for (size_t i = 0; i < n; i++) {
     u32 collective = met[i].collective;
     if (i == 0 || collective != met[i - 1].collective)
-      g->meetings[g->n_meetings++] =
-          (struct meeting){(u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
+      g->meetings[g->n_meetings++] = (struct collective_join){
+          (u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
     g->members[i] = met[i].node;
     g->meetings[g->n_meetings - 1].n++;
     g->first_attended[met[i].node]++;
@@ -348,7 +348,7 @@ void sample_graph_free(struct sample_graph *g) {
 i64 meeting_start(const struct sample_graph *g, u32 node, u32 *last) {
   i64 end = g->nodes[node].end, latest = INT64_MIN;
   for (u32 i = g->first_attended[node]; i < g->first_attended[node + 1]; i++) {
-    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    const struct collective_join *meeting = &g->meetings[g->attended[i]];
     const u32 *members = &g->members[meeting->first];
     u32 k = meeting->n - 1;
     /* A root that need not wait can end before others start. */

@@ -56,7 +56,7 @@ struct slice {
 };
 
 /* Members in order of start. */
-struct meeting {
+struct collective_join {
   u32 first, n; /* in members */
   bool barrier; /* nobody ends before all have started */
 };
@@ -69,7 +69,7 @@ struct sample_graph {
   u32 *base; /* [n_ranks + 1] first node of each rank */
   struct slice *slices;
   u32 n_ranks;
-  struct meeting *meetings;
+  struct collective_join *meetings;
   u32 *members;  /* nodes */
   u32 *attended; /* meetings, of node i from first_attended[i] on; several in a group's kernel */
   u32 *first_attended; /* [n + 1] */

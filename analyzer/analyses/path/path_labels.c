@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/vector.h"
 #include "kernels/kernels.h"
 

@@ -9,7 +9,7 @@
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_slice.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 static u32 hash_name(const char *text) {
   u32 hash = 2166136261u; /* FNV-1a */
@@ -286,7 +286,7 @@ static int cut_sample(struct cutter *c, u32 sample) {
   c->slice = &graph->slices[(size_t)sample * c->a->model->n_ranks + t->rank];
   if (!sample_window(c->a, t->rank, &graph->samples[sample], &window))
     return 0;
-  if (t->on_gpu && t->detail_begin != NS_UNKNOWN && window.begin < t->detail_begin)
+  if (t->on_gpu && t->ring_begin != NS_UNKNOWN && window.begin < t->ring_begin)
     return 0;
   if (t->on_gpu && !analysis_gpu_seen(c->a, t->rank, &window))
     return 0;

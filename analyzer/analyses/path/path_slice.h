@@ -7,7 +7,7 @@
 #define TSCOPE_SLICE_H
 
 #include "analyses/path/path_graph.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 #define MAX_DEPTH 16
 

@@ -41,7 +41,7 @@ static u32 end_event(const struct sample_graph *g, u32 n) {
  * where members need not all have started, every member. */
 static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
   for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
-    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    const struct collective_join *meeting = &g->meetings[g->attended[i]];
     u32 events = meeting->barrier ? 1 : meeting->n;
     if (k >= events) {
       k -= events;
@@ -61,7 +61,7 @@ static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) 
 static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *skip) {
   *skip = false;
   if (event >= 2 * g->n) {
-    const struct meeting *meeting = &g->meetings[event - 2 * g->n];
+    const struct collective_join *meeting = &g->meetings[event - 2 * g->n];
     return k < meeting->n ? g->members[meeting->first + k] : INDEX_NONE;
   }
   u32 n = event < g->n ? event : event - g->n;
@@ -337,7 +337,7 @@ static i64 collective_end(const struct replay *r, const struct edit *edit, u32 n
   u32 last;
   i64 was = meeting_start(g, n, &last), now = r->start[n];
   for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
-    const struct meeting *meeting = &g->meetings[g->attended[i]];
+    const struct collective_join *meeting = &g->meetings[g->attended[i]];
     if (meeting->barrier && r->met[g->attended[i]] > now)
       now = r->met[g->attended[i]];
     for (u32 k = 0; !meeting->barrier && k < meeting->n; k++) {
@@ -379,7 +379,7 @@ static i64 replay(struct replay *r, const struct edit *edit) {
   for (u32 i = 0; i < r->n_order; i++) {
     u32 event = r->order[i];
     if (event >= 2 * g->n) {
-      const struct meeting *meeting = &g->meetings[event - 2 * g->n];
+      const struct collective_join *meeting = &g->meetings[event - 2 * g->n];
       i64 last = INT64_MIN;
       for (u32 k = 0; k < meeting->n; k++) {
         i64 start = r->start[g->members[meeting->first + k]];

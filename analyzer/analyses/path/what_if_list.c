@@ -7,7 +7,7 @@
 
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_graph.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
 #define MAX_RANK_EDITS 3u

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 struct arrivals {
   const struct analysis *a;

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 enum { MOST_LINKS = 2 };
 

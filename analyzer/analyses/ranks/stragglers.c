@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/steps/series.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"

@@ -11,7 +11,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/analysis.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 enum ending_class {
   ENDING_IN_ORDER,  /* status 0 */

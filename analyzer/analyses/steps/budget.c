@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
 #define MAX_LINES 12

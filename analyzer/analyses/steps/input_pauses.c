@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 /* A copy that follows its predecessor at once is no sign of loading. */
 #define SHORTEST_PAUSE 100000 /* ns */

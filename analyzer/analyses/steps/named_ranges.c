@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/parallel.h"
 
 struct rank_ranges {

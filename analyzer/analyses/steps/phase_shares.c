@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 static double mean_phase_ms(const struct analysis *a, size_t member) {
   const struct model *model = a->model;

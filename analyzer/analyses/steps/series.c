@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 

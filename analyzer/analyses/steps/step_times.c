@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/statistics.h"
 
 static double step_wall_ms(const struct analysis *a, u32 step) {

@@ -218,7 +218,7 @@ static void end_of_work(struct bounding *b, u32 computing) {
 
 /* A bound on the GPU; where its work was overwritten or not seen, as collectives tell it. */
 static i64 bound_on_gpu(const struct bounding *b, u32 bound, i64 of_collectives) {
-  i64 host = b->host[bound], detail = b->t->detail_begin;
+  i64 host = b->host[bound], detail = b->t->ring_begin;
   if (b->unseen[bound] >= LAUNCHES_UNSEEN || (detail != NS_UNKNOWN && host < detail))
     return of_collectives;
   return b->gpu[bound] > host ? b->gpu[bound] : host;

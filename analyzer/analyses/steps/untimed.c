@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "analyses/analyses.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "analyses/thresholds.h"
 
 /* Of the steps: the last of a job that was killed or hangs never ran. */

@@ -135,7 +135,7 @@ static const char *number_text(struct arena *arena, u64 number) {
   return number ? arena_printf(arena, "%llu", (unsigned long long)number) : NULL;
 }
 
-static struct rank describe(const struct kineto_trace *trace, const struct spine *spine,
+static struct rank describe(const struct kineto_trace *trace, const struct rank_events *events,
                             struct arena *arena) {
   struct rank rank = {.rank = trace->rank,
                       .local_rank = INDEX_NONE,
@@ -143,13 +143,13 @@ static struct rank describe(const struct kineto_trace *trace, const struct spine
                       .closed = trace->damage == NULL,
                       .damage = trace->damage,
                       .records = trace->events,
-                      .launches = spine->launches,
-                      .gpu_kernels = spine->gpu_kernels,
-                      .collective_calls = spine->calls.n,
-                      .collective_runs = spine->calls.n - spine->unpaired_calls,
+                      .launches = events->launches,
+                      .gpu_kernels = events->gpu_kernels,
+                      .collective_calls = events->calls.n,
+                      .collective_runs = events->calls.n - events->unpaired_calls,
                       .gpu_clock =
-                          spine->gpu_kernels ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_NONE,
-                      .gpu_clock_reason = spine->gpu_kernels ? NULL : "the trace has no kernels",
+                          events->gpu_kernels ? TSCOPE_GPU_CLOCK_CUPTI : TSCOPE_GPU_CLOCK_NONE,
+                      .gpu_clock_reason = events->gpu_kernels ? NULL : "the trace has no kernels",
                       .file_bytes = trace->file_bytes};
   rank.info[TSCOPE_INFO_GPU_NAME] = trace->gpu_name;
   rank.info[TSCOPE_INFO_GPU_MEMORY] = number_text(arena, trace->gpu_memory);
@@ -157,7 +157,7 @@ static struct rank describe(const struct kineto_trace *trace, const struct spine
   return rank;
 }
 
-static int make_spines(struct import *import, const struct kineto_traces *traces) {
+static int make_events(struct import *import, const struct kineto_traces *traces) {
   struct model *model = import->model;
   u32 world = 0;
   for (u32 r = 0; r < traces->n; r++)
@@ -166,7 +166,7 @@ static int make_spines(struct import *import, const struct kineto_traces *traces
   int error = model_make_ranks(model, traces->n);
   for (u32 r = 0; r < traces->n && !error; r++) {
     const struct kineto_trace *trace = &traces->at[r];
-    error = kineto_spine(trace, trace->rank, world ? world : traces->n, model_events(model, r));
+    error = kineto_events(trace, trace->rank, world ? world : traces->n, model_events(model, r));
     if (!error)
       model->ranks[r] = describe(trace, model_events(model, r), import->arena);
   }
@@ -186,7 +186,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   if (!error)
     error = kineto_find_ranks(import, traces);
   if (!error)
-    error = make_spines(import, traces);
+    error = make_events(import, traces);
   if (!error)
     error = kineto_number_collectives(model);
   if (error)

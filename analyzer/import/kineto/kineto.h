@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the traces of all ranks to a model: spines, collectives matched by order, timelines.
+ * From the traces of all ranks to a model: events, collectives matched by order, timelines.
  */
 #ifndef TSCOPE_KINETO_H
 #define TSCOPE_KINETO_H
@@ -27,7 +27,7 @@ struct kineto_calls {
 int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *calls);
 u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation);
 
-/* Whether an item is a collective as it ran; the k-th of them is spine.runs.at[k]. */
+/* Whether an item is a collective as it ran; the k-th of them is events.runs.at[k]. */
 bool kineto_is_run(const struct kineto_trace *trace, const struct kineto_item *item);
 
 /* Whether an item is the host calling a collective. */
@@ -37,8 +37,9 @@ bool kineto_is_comm_call(const struct kineto_trace *trace, const struct kineto_i
  * their collectives run on. They are taken to be of all ranks. */
 #define KINETO_UNNAMED 0x756e6e616d656400ull
 
-/* Makes the spine of one rank. 0, or -ENOMEM. */
-int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, struct spine *spine);
+/* Makes the retained records of one rank. 0, or -ENOMEM. */
+int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
+                  struct rank_events *events);
 
 /* Numbers the collectives of all ranks where the traces do not, so that the same one has the same
  * number in each process group. Says how well they agree. 0, or -ENOMEM. */

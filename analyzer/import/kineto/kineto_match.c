@@ -16,7 +16,7 @@
 struct member {
   u64 identity;
   u32 rank, comm; /* comm: of this rank's definitions */
-  u32 *calls;     /* index into spine.calls, in order */
+  u32 *calls;     /* index into events.calls, in order */
   u32 *tokens;
   u32 n;
   bool numbered; /* by the trace itself */
@@ -37,22 +37,22 @@ static int by_identity(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static u32 token_of(const struct spine_call *call) {
+static u32 token_of(const struct rank_call *call) {
   u64 size = call->op == TSCOPE_OP_ALLTOALL ? 0 : call->count;
   u64 token = (size * 0x9e3779b97f4a7c15ull) ^ (u64)call->op << 8 ^ call->dtype;
   return (u32)(token ^ token >> 32);
 }
 
-static bool is_message(const struct spine_call *call) {
+static bool is_message(const struct rank_call *call) {
   return call->op == TSCOPE_OP_SEND || call->op == TSCOPE_OP_RECV;
 }
 
 /* A member for each communicator of a rank, and room for its calls. */
 static int add_members(struct matching *m, u32 rank) {
-  const struct spine *spine = model_events(m->model, rank);
-  u32 n = spine->n_comms, first = m->members.n;
+  const struct rank_events *events = model_events(m->model, rank);
+  u32 n = events->n_comms, first = m->members.n;
   for (u32 c = 0; c < n; c++)
-    if (!VECTOR_PUSH(&m->members, (struct member){.identity = spine->comms[c].identity,
+    if (!VECTOR_PUSH(&m->members, (struct member){.identity = events->comms[c].identity,
                                                   .rank = rank,
                                                   .comm = c,
                                                   .numbered = true}))
@@ -60,9 +60,9 @@ static int add_members(struct matching *m, u32 rank) {
   if (n == 0)
     return 0;
   struct member *members = m->members.at + first;
-  for (u32 i = 0; i < spine->calls.n; i++)
-    if (!is_message(&spine->calls.at[i]))
-      members[spine->calls.at[i].comm].n++;
+  for (u32 i = 0; i < events->calls.n; i++)
+    if (!is_message(&events->calls.at[i]))
+      members[events->calls.at[i].comm].n++;
   for (u32 c = 0; c < n; c++) {
     members[c].calls = malloc((members[c].n + 1u) * sizeof(u32));
     members[c].tokens = malloc((members[c].n + 1u) * sizeof(u32));
@@ -70,8 +70,8 @@ static int add_members(struct matching *m, u32 rank) {
       return -ENOMEM;
     members[c].n = 0;
   }
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
     struct member *member = &members[call->comm];
     if (is_message(call))
       continue;
@@ -114,9 +114,9 @@ static i32 find_shift(const struct member *a, const struct member *reference, u3
 }
 
 static void number(const struct matching *m, const struct member *member, u32 first) {
-  struct spine *spine = model_events(m->model, member->rank);
+  struct rank_events *events = model_events(m->model, member->rank);
   for (u32 i = 0; i < member->n; i++)
-    spine->calls.at[member->calls[i]].seq = first + i;
+    events->calls.at[member->calls[i]].seq = first + i;
 }
 
 /* One process group on all its ranks. */

@@ -53,7 +53,7 @@ u32 kineto_call_of(const struct kineto_calls *calls, u32 correlation) {
 
 struct building {
   const struct kineto_trace *trace;
-  struct spine *spine;
+  struct rank_events *events;
   struct kineto_calls calls;
   u32 *ranges;     /* items that say which collective is called, in order of start */
   bool *explained; /* [n_ranges] a kernel came of it */
@@ -152,7 +152,7 @@ static u64 element_bytes(u8 dtype) {
 
 /* The count in the sense of NCCL's own calls: one rank's part of a gathered or scattered array.
  * Splits of an all-to-all may differ from rank to rank, so it has only its mean size. */
-static void fill_size(struct spine_call *call, const struct kineto_comm_facts *facts, u32 size) {
+static void fill_size(struct rank_call *call, const struct kineto_comm_facts *facts, u32 size) {
   i64 count = facts->in_count;
   if (call->op == TSCOPE_OP_REDUCE_SCATTER || call->op == TSCOPE_OP_SCATTER ||
       call->op == TSCOPE_OP_RECV)
@@ -177,7 +177,7 @@ static u32 size_of_group(const struct building *b, const struct kineto_comm_fact
 
 static bool add_call(struct building *b, const struct kineto_comm_facts *facts, u8 op, u32 comm,
                      const struct kineto_item *host, u32 run, u16 stream) {
-  struct spine_call call = {
+  struct rank_call call = {
       .start = host->start,
       .end = host->end,
       .launched = host->start,
@@ -197,7 +197,7 @@ static bool add_call(struct building *b, const struct kineto_comm_facts *facts, 
     call.peer = (i32)facts->target;
   if (op == TSCOPE_OP_RECV && facts && facts->source >= 0)
     call.peer = (i32)facts->source;
-  return VECTOR_PUSH(&b->spine->calls, call);
+  return VECTOR_PUSH(&b->events->calls, call);
 }
 
 /* A collective as it ran: its run, and the call it is the effect of. */
@@ -213,19 +213,19 @@ static bool take_run(struct building *b, const struct kineto_item *item) {
   facts = facts ? facts : around.facts;
   u8 op = facts ? facts->op : around.op ? around.op : name_of(trace, item)->op;
   bool device = item->kind == KINETO_ITEM_COLLECTIVE;
-  struct spine_run run = {.start = item->start,
-                          .end = item->end,
-                          .comm = TSCOPE_UNKNOWN,
-                          .seq = TSCOPE_UNKNOWN,
-                          .name = item->name,
-                          .correlation = item->correlation,
-                          .first_call = INDEX_NONE,
-                          .thread = item->lane,
-                          .stream = device ? item->lane : TSCOPE_NO_STREAM,
-                          .op = op};
-  return VECTOR_PUSH(&b->spine->runs, run) &&
+  struct rank_run run = {.start = item->start,
+                         .end = item->end,
+                         .comm = TSCOPE_UNKNOWN,
+                         .seq = TSCOPE_UNKNOWN,
+                         .name = item->name,
+                         .correlation = item->correlation,
+                         .first_call = INDEX_NONE,
+                         .thread = item->lane,
+                         .stream = device ? item->lane : TSCOPE_NO_STREAM,
+                         .op = op};
+  return VECTOR_PUSH(&b->events->runs, run) &&
          add_call(b, facts, op, comm_of(b, facts, device ? item->lane : 0),
-                  around.outer ? around.outer : host, b->spine->runs.n - 1, run.stream);
+                  around.outer ? around.outer : host, b->events->runs.n - 1, run.stream);
 }
 
 /* Calls of which nothing was seen to run: their kernels lie outside the trace, or it has none. A
@@ -250,11 +250,11 @@ static bool take_unexplained(struct building *b) {
 
 static bool take_phase(struct building *b, const struct kineto_item *item, u8 kind) {
   const struct kineto_name *name = name_of(b->trace, item);
-  struct spine *spine = b->spine;
-  if (name->backward && spine->phases.n) {
+  struct rank_events *events = b->events;
+  if (name->backward && events->phases.n) {
     /* one after the other, and as nested as they come */
-    for (u32 back = 1; back <= 4 && back <= spine->phases.n; back++) {
-      struct spine_phase *last = &spine->phases.at[spine->phases.n - back];
+    for (u32 back = 1; back <= 4 && back <= events->phases.n; back++) {
+      struct rank_phase *last = &events->phases.at[events->phases.n - back];
       if (last->thread != item->lane || last->kind != kind ||
           item->start > last->end + BACKWARD_GAP_NS)
         continue;
@@ -262,7 +262,7 @@ static bool take_phase(struct building *b, const struct kineto_item *item, u8 ki
       return true;
     }
   }
-  return VECTOR_PUSH(&spine->phases, (struct spine_phase){.start = item->start,
+  return VECTOR_PUSH(&events->phases, (struct rank_phase){.start = item->start,
                                                           .end = item->end,
                                                           .name = item->name,
                                                           .name_hash = name->hash,
@@ -272,22 +272,22 @@ static bool take_phase(struct building *b, const struct kineto_item *item, u8 ki
 
 /* ProfilerStep#: each begins a step, the last one also ends. */
 static bool take_step(struct building *b, const struct kineto_item *item, i64 *end) {
-  struct spine *spine = b->spine;
+  struct rank_events *events = b->events;
   if (item->start < *end)
     return true; /* the same one on another thread */
   *end = item->end;
-  return VECTOR_PUSH(&spine->marks,
-                     (struct spine_mark){item->start, name_of(b->trace, item)->step, false});
+  return VECTOR_PUSH(&events->marks,
+                     (struct rank_mark){item->start, name_of(b->trace, item)->step, false});
 }
 
 static int define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->n_streams;
-  struct comm_definition *comms = arena_array(&b->spine->arena, n + 1, sizeof *comms);
+  struct comm_definition *comms = arena_array(&b->events->arena, n + 1, sizeof *comms);
   if (!comms)
     return -ENOMEM;
-  b->spine->comms = comms;
-  b->spine->n_comms = n;
+  b->events->comms = comms;
+  b->events->n_comms = n;
   for (u32 i = 0; i < n; i++) {
     struct comm_definition *comm = &comms[i];
     *comm = (struct comm_definition){
@@ -305,7 +305,7 @@ static int define_comms(struct building *b, u32 rank) {
       if (group->members[m] == rank)
         comm->rank = m;
     comm->name =
-        *group->what ? group->what : arena_printf(&b->spine->arena, "group %s", group->name);
+        *group->what ? group->what : arena_printf(&b->events->arena, "group %s", group->name);
     if (!comm->name)
       return -ENOMEM;
     comm->parent = group->size == b->world_size ? 0 : 1;
@@ -323,8 +323,8 @@ static int by_time(const void *left, const void *right) {
 
 /* Group ranks of the other end of messages are numbers in the group, not of the job. */
 static void peers_in_groups(struct building *b) {
-  for (u32 i = 0; i < b->spine->calls.n; i++) {
-    struct spine_call *call = &b->spine->calls.at[i];
+  for (u32 i = 0; i < b->events->calls.n; i++) {
+    struct rank_call *call = &b->events->calls.at[i];
     if (call->peer < 0 || call->comm >= b->trace->groups.n)
       continue;
     const struct kineto_group *group = &b->trace->groups.at[call->comm];
@@ -349,29 +349,30 @@ static bool take_items(struct building *b) {
       room = take_step(b, item, &step_end);
     else if ((item->kind == KINETO_ITEM_RANGE || item->kind == KINETO_ITEM_OP) && name->phase)
       room = take_phase(b, item, name->phase);
-    b->spine->launches += item->kind == KINETO_ITEM_CALL && name->call == KINETO_CALL_LAUNCH;
-    b->spine->gpu_kernels +=
+    b->events->launches += item->kind == KINETO_ITEM_CALL && name->call == KINETO_CALL_LAUNCH;
+    b->events->gpu_kernels +=
         item->kind == KINETO_ITEM_KERNEL || item->kind == KINETO_ITEM_COLLECTIVE;
   }
-  if (room && b->spine->marks.n)
-    room = VECTOR_PUSH(&b->spine->marks, (struct spine_mark){step_end, 0, true});
+  if (room && b->events->marks.n)
+    room = VECTOR_PUSH(&b->events->marks, (struct rank_mark){step_end, 0, true});
   return room && take_unexplained(b);
 }
 
-static void count_pairs(struct spine *spine) {
-  if (spine->calls.n)
-    qsort(spine->calls.at, spine->calls.n, sizeof *spine->calls.at, by_time);
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    u32 run = spine->calls.at[i].run;
-    spine->unpaired_calls += run == INDEX_NONE;
+static void count_pairs(struct rank_events *events) {
+  if (events->calls.n)
+    qsort(events->calls.at, events->calls.n, sizeof *events->calls.at, by_time);
+  for (u32 i = 0; i < events->calls.n; i++) {
+    u32 run = events->calls.at[i].run;
+    events->unpaired_calls += run == INDEX_NONE;
     if (run != INDEX_NONE)
-      spine->runs.at[run].first_call = i;
+      events->runs.at[run].first_call = i;
   }
 }
 
-int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, struct spine *spine) {
-  *spine = (struct spine){.begin = trace->begin, .end = trace->end};
-  struct building b = {.trace = trace, .spine = spine, .world_size = world_size};
+int kineto_events(const struct kineto_trace *trace, u32 rank, u32 world_size,
+                  struct rank_events *events) {
+  *events = (struct rank_events){.begin = trace->begin, .end = trace->end};
+  struct building b = {.trace = trace, .events = events, .world_size = world_size};
   int error = kineto_calls_index(trace, &b.calls);
   if (!error)
     error = list_ranges(&b);
@@ -381,13 +382,13 @@ int kineto_spine(const struct kineto_trace *trace, u32 rank, u32 world_size, str
     error = define_comms(&b, rank);
   if (!error) {
     peers_in_groups(&b);
-    count_pairs(spine);
+    count_pairs(events);
   }
   free(b.calls.at);
   free(b.ranges);
   free(b.explained);
   free(b.streams);
   if (error)
-    spine_release(spine);
+    rank_events_release(events);
   return error;
 }

@@ -18,7 +18,7 @@ struct ending {
 struct making {
   const struct model *model;
   const struct kineto_trace *trace;
-  const struct spine *spine;
+  const struct rank_events *events;
   const struct rank_clock *clock;
   struct arena *arena;
   struct timeline *timeline;
@@ -84,8 +84,8 @@ static struct span describe(const struct making *m, const struct kineto_item *it
 }
 
 static u32 arrival_of_run(const struct making *m, u32 run) {
-  u32 call = run < m->spine->runs.n ? m->spine->runs.at[run].first_call : INDEX_NONE;
-  return call == INDEX_NONE ? INDEX_NONE : m->spine->calls.at[call].arrival;
+  u32 call = run < m->events->runs.n ? m->events->runs.at[run].first_call : INDEX_NONE;
+  return call == INDEX_NONE ? INDEX_NONE : m->events->calls.at[call].arrival;
 }
 
 /* Items are sorted as spans are, and a clock keeps order, but for rounding. */
@@ -328,15 +328,15 @@ static int unite(const struct making *m, u32 kinds, struct intervals *out) {
 /* On a job without GPU the operators are the compute, but for those that wait or communicate. */
 static int unite_all(struct making *m) {
   struct timeline *t = m->timeline;
-  bool gpu = m->spine->gpu_kernels > 0;
+  bool gpu = m->events->gpu_kernels > 0;
   for (u32 i = 0; i < t->n_spans && !gpu; i++)
     gpu = t->spans[i].kind == SPAN_KERNEL || t->spans[i].kind == SPAN_COPY ||
           t->spans[i].kind == SPAN_FILL || t->spans[i].kind == SPAN_LAUNCH;
   t->on_gpu = gpu;
-  bool kernels = m->spine->gpu_kernels > 0;
+  bool kernels = m->events->gpu_kernels > 0;
   t->has_compute = !gpu || kernels;
   t->has_copy = !gpu || kernels;
-  t->has_comm = m->spine->calls.n == 0 || m->spine->runs.n > 0;
+  t->has_comm = m->events->calls.n == 0 || m->events->runs.n > 0;
   int error = unite(m, 1u << SPAN_COLLECTIVE, &t->comm);
   if (!error)
     error = unite(m, 1u << SPAN_COPY | 1u << SPAN_FILL, &t->copy);
@@ -382,7 +382,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   struct timeline_internal *internal = arena_alloc(&arena, sizeof *internal);
   struct making m = {.model = model,
                      .trace = trace,
-                     .spine = model_events(model, rank),
+                     .events = model_events(model, rank),
                      .clock = model_clock(model, rank),
                      .arena = internal ? &internal->arena : &arena,
                      .timeline = timeline,
@@ -393,7 +393,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   *timeline = (struct timeline){.rank = rank,
                                 .spans = malloc((trace->items.n + 1u) * sizeof(struct span)),
                                 .bytes = malloc((trace->items.n + 1u) * sizeof(float)),
-                                .detail_begin = model->ranks[rank].begin,
+                                .ring_begin = model->ranks[rank].begin,
                                 .internal = internal};
   int error = internal && m.span_of && timeline->spans && timeline->bytes ? 0 : -ENOMEM;
   if (!error)

@@ -198,7 +198,7 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
     if (state != TRACE_CHUNK_READ)
       continue;
     into->out->records += chunk.count;
-    if (chunk.header.home != TSCOPE_SPINE ||
+    if (chunk.header.retention != TSCOPE_RETAINED ||
         trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
       continue;
     into->cut += chunk.cut;

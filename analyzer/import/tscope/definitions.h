@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a trace file defines before it is used: strings, streams, shapes, threads, communicators,
- * clock anchors, facts. Collected in a first pass over the spine, since chunks interleave.
+ * clock anchors, facts. Collected in a first pass over the retained records, since chunks
+ * interleave.
  */
 #ifndef TSCOPE_DEFINITIONS_H
 #define TSCOPE_DEFINITIONS_H

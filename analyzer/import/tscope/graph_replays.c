@@ -23,7 +23,7 @@ static bool take_comms(struct arena *arena, const struct tscope_record *record, 
   return true;
 }
 
-static bool take_replay(struct graph_replays *graphs, struct spine *spine,
+static bool take_replay(struct graph_replays *graphs, struct rank_events *events,
                         const struct tscope_record *record, struct interval span, u32 thread) {
   const struct tscope_graph_replay_record *launch = (const void *)record;
   struct replay replay = {.start = span.start,
@@ -32,11 +32,11 @@ static bool take_replay(struct graph_replays *graphs, struct spine *spine,
                           .thread = thread,
                           .stream = record->tag,
                           .failed = span.end != NS_UNKNOWN && launch->result != 0};
-  return take_comms(&spine->arena, record, sizeof *launch, launch->comms, &replay.comms) &&
+  return take_comms(&events->arena, record, sizeof *launch, launch->comms, &replay.comms) &&
          VECTOR_PUSH(&graphs->replays, replay);
 }
 
-static bool take_child(struct graph_replays *graphs, struct spine *spine,
+static bool take_child(struct graph_replays *graphs, struct rank_events *events,
                        const struct tscope_record *record, struct interval span) {
   const struct tscope_graph_child_record *child = (const void *)record;
   struct captured_item item = {.time = span.start,
@@ -44,29 +44,29 @@ static bool take_child(struct graph_replays *graphs, struct spine *spine,
                                .order = graphs->items.n,
                                .child = child->child};
   return child->child == 0 ||
-         (take_comms(&spine->arena, record, sizeof *child, child->comms, &item.comms) &&
+         (take_comms(&events->arena, record, sizeof *child, child->comms, &item.comms) &&
           VECTOR_PUSH(&graphs->items, item));
 }
 
-static bool take_graph(struct spine *spine, const struct tscope_record *record) {
+static bool take_graph(struct rank_events *events, const struct tscope_record *record) {
   const struct tscope_graph_record *graph = (const void *)record;
-  spine->tells_graphs |= graph->gpu_graph != 0;
-  return VECTOR_PUSH(&spine->graphs, (struct spine_graph){.graph = graph->graph,
+  events->tells_graphs |= graph->gpu_graph != 0;
+  return VECTOR_PUSH(&events->graphs, (struct rank_graph){.graph = graph->graph,
                                                           .captured = graph->captured,
                                                           .gpu_graph = graph->gpu_graph});
 }
 
-bool graph_replays_take(struct graph_replays *graphs, struct spine *spine,
+bool graph_replays_take(struct graph_replays *graphs, struct rank_events *events,
                         const struct tscope_record *record, struct interval span, u32 thread) {
   switch (record->type) {
   case TSCOPE_REC_GRAPH:
-    return take_graph(spine, record);
+    return take_graph(events, record);
   case TSCOPE_REC_GRAPH_BODY: {
     const struct tscope_graph_body_record *body = (const void *)record;
-    return VECTOR_PUSH(&spine->graph_bodies, body->graph);
+    return VECTOR_PUSH(&events->graph_bodies, body->graph);
   }
   case TSCOPE_REC_GRAPH_CHILD:
-    return take_child(graphs, spine, record, span);
+    return take_child(graphs, events, record, span);
   case TSCOPE_REC_GRAPH_COLLECTIVE: {
     const struct tscope_graph_collective_record *call = (const void *)record;
     struct captured_item item = {
@@ -74,7 +74,7 @@ bool graph_replays_take(struct graph_replays *graphs, struct spine *spine,
     return VECTOR_PUSH(&graphs->items, item);
   }
   default:
-    return take_replay(graphs, spine, record, span, thread);
+    return take_replay(graphs, events, record, span, thread);
   }
 }
 
@@ -91,7 +91,7 @@ static int by_capture(const void *left, const void *right) {
 }
 
 static int by_graph(const void *left, const void *right) {
-  const struct spine_graph *a = left, *b = right;
+  const struct rank_graph *a = left, *b = right;
   return a->graph < b->graph ? -1 : a->graph > b->graph;
 }
 
@@ -100,16 +100,16 @@ static int by_number(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph) {
-  struct spine_graph wanted = {.graph = graph};
-  return spine->graphs.n
-             ? bsearch(&wanted, spine->graphs.at, spine->graphs.n, sizeof wanted, by_graph)
+const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph) {
+  struct rank_graph wanted = {.graph = graph};
+  return events->graphs.n
+             ? bsearch(&wanted, events->graphs.at, events->graphs.n, sizeof wanted, by_graph)
              : NULL;
 }
 
-bool spine_graph_is_open(const struct spine *spine, u32 graph) {
-  return spine->graph_bodies.n &&
-         bsearch(&graph, spine->graph_bodies.at, spine->graph_bodies.n, sizeof graph, by_number);
+bool rank_graph_is_open(const struct rank_events *events, u32 graph) {
+  return events->graph_bodies.n &&
+         bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof graph, by_number);
 }
 
 static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {
@@ -121,7 +121,7 @@ static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, 
 
 struct expanding {
   struct graph_replays *graphs;
-  struct spine *spine;
+  struct rank_events *events;
   const struct replay *replay;
   u32 number; /* of the replay */
   u32 groups; /* groups of a replay have numbers of their own, beyond all recorded */
@@ -131,35 +131,35 @@ struct expanding {
 };
 
 /* The captured call as this replay made it. */
-static struct spine_call call_of(const struct expanding *x, const struct captured_item *item,
-                                 const struct graph_comms *comms, u32 part) {
+static struct rank_call call_of(const struct expanding *x, const struct captured_item *item,
+                                const struct graph_comms *comms, u32 part) {
   const struct tscope_graph_collective_record *record = &item->call;
   const struct tscope_graph_comm *comm = comm_of(comms, record->comm);
   const struct replay *replay = x->replay;
   bool transfer = record->header.tag >= TSCOPE_OP_SEND;
   u32 first = !comm ? TSCOPE_UNKNOWN : transfer ? comm->first_transfer : comm->first_collective;
   bool numbered = first != TSCOPE_UNKNOWN && record->index != TSCOPE_UNKNOWN;
-  return (struct spine_call){.start = replay->start + x->place,
-                             .end = replay->end,
-                             .launched = replay->start + x->place,
-                             .count = record->count,
-                             .bytes = record->bytes,
-                             .comm =
-                                 numbered ? spine_comm_index(x->spine, record->comm) : INDEX_NONE,
-                             .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
-                             .group = record->group ? x->groups + record->group : 0,
-                             .peer = record->peer,
-                             .thread = replay->thread,
-                             .run = INDEX_NONE,
-                             .collective = INDEX_NONE,
-                             .arrival = INDEX_NONE,
-                             .part = part,
-                             .stream = replay->stream,
-                             .op = (u8)record->header.tag,
-                             .dtype = record->dtype,
-                             .redop = record->redop,
-                             .failed = replay->failed,
-                             .replayed = true};
+  return (struct rank_call){.start = replay->start + x->place,
+                            .end = replay->end,
+                            .launched = replay->start + x->place,
+                            .count = record->count,
+                            .bytes = record->bytes,
+                            .comm =
+                                numbered ? rank_comm_index(x->events, record->comm) : INDEX_NONE,
+                            .seq = numbered ? first + record->index : TSCOPE_UNKNOWN,
+                            .group = record->group ? x->groups + record->group : 0,
+                            .peer = record->peer,
+                            .thread = replay->thread,
+                            .run = INDEX_NONE,
+                            .collective = INDEX_NONE,
+                            .arrival = INDEX_NONE,
+                            .part = part,
+                            .stream = replay->stream,
+                            .op = (u8)record->header.tag,
+                            .dtype = record->dtype,
+                            .redop = record->redop,
+                            .failed = replay->failed,
+                            .replayed = true};
 }
 
 /* Where what a captured graph holds begins in the sorted list; n if it holds nothing. */
@@ -194,8 +194,8 @@ static struct graph_comms within(const struct graph_comms *outer, const struct g
 
 static bool expand(struct expanding *x, u32 captured, const struct graph_comms *comms, u32 depth) {
   const struct graph_replays *graphs = x->graphs;
-  u32 part = x->spine->parts.n;
-  if (!VECTOR_PUSH(&x->spine->parts, (struct spine_part){.start = x->replay->start,
+  u32 part = x->events->parts.n;
+  if (!VECTOR_PUSH(&x->events->parts, (struct rank_part){.start = x->replay->start,
                                                          .replay = x->number,
                                                          .gpu_graph = x->gpu_graph}))
     return false;
@@ -211,7 +211,7 @@ static bool expand(struct expanding *x, u32 captured, const struct graph_comms *
         return false;
       continue;
     }
-    if (!VECTOR_PUSH(&x->spine->calls, call_of(x, item, comms, part)))
+    if (!VECTOR_PUSH(&x->events->calls, call_of(x, item, comms, part)))
       return false;
     x->place++;
     x->added++;
@@ -219,26 +219,26 @@ static bool expand(struct expanding *x, u32 captured, const struct graph_comms *
   return true;
 }
 
-static u32 groups_recorded(const struct graph_replays *graphs, const struct spine *spine) {
+static u32 groups_recorded(const struct graph_replays *graphs, const struct rank_events *events) {
   u32 most = 0;
-  for (u32 i = 0; i < spine->calls.n; i++)
-    most = spine->calls.at[i].group > most ? spine->calls.at[i].group : most;
+  for (u32 i = 0; i < events->calls.n; i++)
+    most = events->calls.at[i].group > most ? events->calls.at[i].group : most;
   for (u32 i = 0; i < graphs->items.n; i++)
     most = graphs->items.at[i].call.group > most ? graphs->items.at[i].call.group : most;
   return most;
 }
 
-int graph_replays_expand(struct graph_replays *graphs, struct spine *spine) {
-  u32 span = groups_recorded(graphs, spine);
-  struct expanding x = {.graphs = graphs, .spine = spine, .groups = span};
+int graph_replays_expand(struct graph_replays *graphs, struct rank_events *events) {
+  u32 span = groups_recorded(graphs, events);
+  struct expanding x = {.graphs = graphs, .events = events, .groups = span};
   if (graphs->items.n)
     qsort(graphs->items.at, graphs->items.n, sizeof *graphs->items.at, by_capture);
-  if (spine->graphs.n)
-    qsort(spine->graphs.at, spine->graphs.n, sizeof *spine->graphs.at, by_graph);
-  if (spine->graph_bodies.n)
-    qsort(spine->graph_bodies.at, spine->graph_bodies.n, sizeof(u32), by_number);
+  if (events->graphs.n)
+    qsort(events->graphs.at, events->graphs.n, sizeof *events->graphs.at, by_graph);
+  if (events->graph_bodies.n)
+    qsort(events->graph_bodies.at, events->graph_bodies.n, sizeof(u32), by_number);
   for (u32 i = 0; i < graphs->replays.n; i++, x.groups += span) {
-    const struct spine_graph *graph = spine_find_graph(spine, graphs->replays.at[i].graph);
+    const struct rank_graph *graph = rank_find_graph(events, graphs->replays.at[i].graph);
     if (!graph || !graph->captured)
       continue;
     x.replay = &graphs->replays.at[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Collectives inside CUDA graphs: captured once, called again by each replay. What is captured is
- * collected while the spine is read and becomes calls like any other when all of it is known.
+ * collected while the retained records are read and becomes calls like any other when all of it is
+ * known.
  */
 #ifndef TSCOPE_GRAPH_REPLAYS_H
 #define TSCOPE_GRAPH_REPLAYS_H
@@ -10,7 +11,7 @@
 
 /* From which number on the calls of a graph count on each of its communicators. */
 struct graph_comms {
-  const struct tscope_graph_comm *at; /* in the spine's arena */
+  const struct tscope_graph_comm *at; /* in the arena of the rank's events */
   u32 n;
 };
 
@@ -39,19 +40,19 @@ struct graph_replays {
 
 /* One record of a graph; `span` is when it began and, of a replay, ended. False when memory ran
  * out. */
-bool graph_replays_take(struct graph_replays *graphs, struct spine *spine,
+bool graph_replays_take(struct graph_replays *graphs, struct rank_events *events,
                         const struct tscope_record *record, struct interval span, u32 thread);
 
-/* Adds the calls of all replays to the spine, unsorted; those of one replay a nanosecond apart, in
- * the order of capture. 0, or -ENOMEM. */
-int graph_replays_expand(struct graph_replays *graphs, struct spine *spine);
+/* Adds the calls of all replays to the retained records, unsorted; those of one replay a nanosecond
+ * apart, in the order of capture. 0, or -ENOMEM. */
+int graph_replays_expand(struct graph_replays *graphs, struct rank_events *events);
 
 void graph_replays_release(struct graph_replays *graphs);
 
 /* Whether a part of the graph runs as often as the GPU decides. */
-bool spine_graph_is_open(const struct spine *spine, u32 graph);
+bool rank_graph_is_open(const struct rank_events *events, u32 graph);
 
 /* NULL if there is none of that number. */
-const struct spine_graph *spine_find_graph(const struct spine *spine, u32 graph);
+const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph);
 
 #endif

@@ -13,7 +13,7 @@
 struct pauses {
   const struct model *model;
   u32 rank;
-  const struct spine *spine;
+  const struct rank_events *events;
   struct chunk_clock clock;
   i64 *begin; /* [steps] when the host turned to each step */
   u32 thread, next_call;
@@ -25,12 +25,12 @@ struct pauses {
  * may fetch the input before the step is marked. */
 static void find_host_begins(struct pauses *pauses) {
   const struct model *model = pauses->model;
-  const struct spine *spine = pauses->spine;
+  const struct rank_events *events = pauses->events;
   for (u32 s = 0; s < model->steps.n; s++)
     pauses->begin[s] = model->steps.host_begin[(size_t)s * model->n_ranks + pauses->rank];
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    i32 step = model->arrivals[spine->calls.at[i].arrival].step;
-    i64 end = spine->calls.at[i].end;
+  for (u32 i = 0; i < events->calls.n; i++) {
+    i32 step = model->arrivals[events->calls.at[i].arrival].step;
+    i64 end = events->calls.at[i].end;
     if (step >= 0 && (u32)step + 1 < model->steps.n && end != NS_UNKNOWN)
       pauses->begin[step + 1] = end;
   }
@@ -50,11 +50,12 @@ static i32 host_step_at(const struct pauses *pauses, i64 time) {
   return low > 0 && pauses->begin[low - 1] != NS_UNKNOWN ? (i32)low - 1 : -1;
 }
 
-/* Collective calls are in the spine: those that were over by `time` ended a pause too. */
+/* Collective calls are among the retained records: those that were over by `time` ended a pause
+ * too. */
 static void catch_up(struct pauses *pauses, i64 time) {
-  while (pauses->next_call < pauses->spine->calls.n &&
-         pauses->spine->calls.at[pauses->next_call].start < time) {
-    const struct spine_call *call = &pauses->spine->calls.at[pauses->next_call++];
+  while (pauses->next_call < pauses->events->calls.n &&
+         pauses->events->calls.at[pauses->next_call].start < time) {
+    const struct rank_call *call = &pauses->events->calls.at[pauses->next_call++];
     if (call->thread == pauses->thread && call->end > pauses->idle_since)
       pauses->idle_since = call->end;
   }
@@ -84,7 +85,7 @@ static void see_call(struct pauses *pauses, const struct tscope_record *record, 
 
 static void see_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
-  pauses->clock = chunk_clock(&pauses->spine->definitions->ticks, &chunk->header);
+  pauses->clock = chunk_clock(&pauses->events->definitions->ticks, &chunk->header);
   if (pauses->thread != chunk->header.thread) {
     pauses->thread = chunk->header.thread;
     pauses->idle_since = NS_UNKNOWN;
@@ -102,11 +103,11 @@ int trace_infer_input(const struct model *model, u32 rank, bool *found) {
     return 0; /* the file went away since: nothing is known */
   struct pauses pauses = {.model = model,
                           .rank = rank,
-                          .spine = model_events(model, rank),
+                          .events = model_events(model, rank),
                           .begin = malloc((model->steps.n + 1) * sizeof(i64)),
                           .thread = TSCOPE_UNKNOWN};
   u32 n = 0;
-  struct chunk_place *places = detail_chunks(&file, &n);
+  struct chunk_place *places = ring_chunks(&file, &n);
   u8 *buffer = malloc(file.header.chunk_bytes);
   struct trace_chunk chunk;
   if (pauses.begin)

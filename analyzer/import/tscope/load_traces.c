@@ -36,8 +36,8 @@ static int read_process(void *user, u32 index, unsigned worker) {
     process->left_out = true; /* it was readable a moment ago */
     return 0;
   }
-  int result = spine_read(&process->spine, &file);
-  process->spine_read = result == 0;
+  int result = rank_events_read(&process->events, &file);
+  process->rank_events_read = result == 0;
   trace_file_close(&file);
   u32 done = atomic_fetch_add(&loading->done, 1) + 1;
   if (worker == 0)
@@ -53,7 +53,7 @@ static int by_rank(const void *left, const void *right) {
 }
 
 static struct rank describe(const struct process *process, struct arena *arena) {
-  const struct definitions *definitions = process->spine.definitions;
+  const struct definitions *definitions = process->events.definitions;
   const struct tscope_file_header *header = &process->entry->header;
   struct rank rank = {.rank = process->rank,
                       .local_rank = header->local_rank,
@@ -63,13 +63,13 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .closed = header->closed_realtime_ns != 0,
                       .damage = definitions->damage,
                       .records = definitions->records,
-                      .launches = process->spine.launches,
-                      .gpu_kernels = process->spine.gpu_kernels,
-                      .collective_calls = process->spine.calls.n - process->spine.idle_calls,
-                      .collective_runs = process->spine.calls.n - process->spine.idle_calls -
-                                         process->spine.unpaired_calls,
-                      .replayed_runs = process->spine.replayed_runs,
-                      .replayed_told = process->spine.replayed_told,
+                      .launches = process->events.launches,
+                      .gpu_kernels = process->events.gpu_kernels,
+                      .collective_calls = process->events.calls.n - process->events.idle_calls,
+                      .collective_runs = process->events.calls.n - process->events.idle_calls -
+                                         process->events.unpaired_calls,
+                      .replayed_runs = process->events.replayed_runs,
+                      .replayed_told = process->events.replayed_told,
                       .gpu_clock = definitions->gpu_clock,
                       .gpu_clock_reason = definitions->gpu_clock_reason,
                       .gpu_dropped = definitions->gpu_dropped,
@@ -102,11 +102,11 @@ static int adopt(struct loading *loading) {
     struct process *process = &processes->at[r];
     model->ranks[r] = describe(process, model_arena(model));
     if (!model->ranks[r].host || !model->ranks[r].path ||
-        !rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->spine,
+        !rank_end_read(&model->ranks[r].ending, &process->entry->header, &process->events,
                        model_arena(model)))
       return -ENOMEM;
-    *model_events(model, r) = process->spine;
-    process->spine_read = false; /* the model's now */
+    *model_events(model, r) = process->events;
+    process->rank_events_read = false; /* the model's now */
     if (process->entry->header.world_size > model->world_size)
       model->world_size = process->entry->header.world_size;
     if (!model->command)

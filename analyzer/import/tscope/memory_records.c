@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory histories from tscope's own records: events of tensors from the detail, and where those
- * were overwritten, totals and peaks from the spine, ten times a second. Where an allocation comes
- * from is the training phase that it was made in.
+ * Memory histories from tscope's own records: events of tensors from the ring, and where those
+ * were overwritten, totals and peaks from the retained records, ten times a second. Where an
+ * allocation comes from is the training phase that it was made in.
  */
 #include <errno.h>
 
@@ -43,8 +43,8 @@ struct collecting {
   VECTOR(struct found) events;
   VECTOR(struct tscope_memory_record) totals;
   VECTOR(i64) totals_times;
-  i64 detail_begin; /* detail before this was overwritten */
-  u64 refused;      /* by CUDA, to whoever asked */
+  i64 ring_begin; /* ring records before this were overwritten */
+  u64 refused;    /* by CUDA, to whoever asked */
   u64 refused_bytes;
 };
 
@@ -162,8 +162,8 @@ static int take_chunk(struct collecting *collecting, const struct trace_chunk *c
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     i64 time =
         clock_to_axis(collecting->clock, chunk_ns(&collecting->chunk, trace_time(&cursor, record)));
-    if (after_gap && time > collecting->detail_begin)
-      collecting->detail_begin = time;
+    if (after_gap && time > collecting->ring_begin)
+      collecting->ring_begin = time;
     after_gap = false;
     if (!take(collecting, record, time))
       return -ENOMEM;
@@ -177,10 +177,10 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
   int error = definitions_read(&collecting->definitions, file, &collecting->scratch, buffer);
   for (u32 i = 0; i < file->n_chunks && !error; i++)
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
-        chunk.header.home == TSCOPE_SPINE &&
+        chunk.header.retention == TSCOPE_RETAINED &&
         trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
       error = take_chunk(collecting, &chunk, false);
-  struct chunk_place *places = error ? NULL : detail_chunks(file, &n);
+  struct chunk_place *places = error ? NULL : ring_chunks(file, &n);
   if (!error && !places)
     error = -ENOMEM;
   for (u32 i = 0; !error && i < n; i++)
@@ -190,10 +190,10 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
   return error;
 }
 
-/* Before the detail begins, each MEMORY record says what was most since the one before it, and what
+/* Before the ring begins, each MEMORY record says what was most since the one before it, and what
  * there is now. */
 static bool add_totals(struct collecting *collecting) {
-  i64 begin = collecting->detail_begin;
+  i64 begin = collecting->ring_begin;
   u32 n_events = collecting->events.n;
   for (u32 i = 0; i < collecting->totals.n; i++) {
     const struct tscope_memory_record *record = &collecting->totals.at[i];
@@ -231,7 +231,7 @@ static int put_in_order(struct collecting *collecting) {
   for (u32 i = 0; i < n; i++) {
     const struct memory_event *event = &collecting->events.at[i].event;
     bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
-    if (!detail || event->time >= collecting->detail_begin)
+    if (!detail || event->time >= collecting->ring_begin)
       history->events[history->n_events++] = *event;
   }
   return 0;
@@ -303,21 +303,21 @@ static int name_sources(struct collecting *collecting) {
   };
   const u32 n_names = sizeof names / sizeof *names;
   struct memory_history *history = collecting->history;
-  const struct spine *spine = model_events(collecting->model, collecting->device->rank);
+  const struct rank_events *events = model_events(collecting->model, collecting->device->rank);
   history->sources = arena_array(collecting->arena, n_names, sizeof *history->sources);
   if (!history->sources)
     return -ENOMEM;
   history->n_sources = n_names;
   for (u32 p = 1; p < n_names; p++)
     history->sources[p] = (struct memory_source){.place = NULL, .category = names[p]};
-  const struct spine_phase *open[MOST_OPEN_PHASES];
+  const struct rank_phase *open[MOST_OPEN_PHASES];
   u32 n_open = 0, next = 0;
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
-    while (next < spine->phases.n && spine->phases.at[next].start <= event->time) {
+    while (next < events->phases.n && events->phases.at[next].start <= event->time) {
       if (n_open == MOST_OPEN_PHASES)
         n_open--;
-      open[n_open++] = &spine->phases.at[next++];
+      open[n_open++] = &events->phases.at[next++];
     }
     u32 kept = 0;
     for (u32 p = 0; p < n_open; p++)
@@ -354,11 +354,11 @@ static int add_notes(struct collecting *collecting, bool counted) {
   if (counted)
     notes[n++] = arena_text(collecting->arena, "what was there before recording began is not told: "
                                                "totals count from then on");
-  if (collecting->detail_begin != INT64_MIN)
+  if (collecting->ring_begin != INT64_MIN)
     notes[n++] = arena_printf(collecting->arena,
                               "events before %.1f s were overwritten under the disk cap; until "
                               "then there are totals and peaks only",
-                              (double)(collecting->detail_begin -
+                              (double)(collecting->ring_begin -
                                        collecting->model->ranks[collecting->device->rank].begin) /
                                   1e9);
   if (collecting->refused)
@@ -403,7 +403,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
                                   .clock = model_clock(model, device->rank),
                                   .arena = arena,
                                   .history = history,
-                                  .detail_begin = INT64_MIN};
+                                  .ring_begin = INT64_MIN};
   struct trace_file file;
   char why[256];
   *history = (struct memory_history){.rank = origin->rank,
@@ -430,10 +430,10 @@ static int read_records(const struct model *model, const struct memory_origin *o
 }
 
 /* Where a GPU's memory is told of, nobody asks for that of tensors on the CPU. */
-static bool counts(const struct spine *spine, u16 tag) {
+static bool counts(const struct rank_events *events, u16 tag) {
   bool gpu = false;
-  for (u32 d = 0; d < spine->memory_devices.n; d++)
-    gpu = gpu || !is_cpu(spine->memory_devices.at[d]);
+  for (u32 d = 0; d < events->memory_devices.n; d++)
+    gpu = gpu || !is_cpu(events->memory_devices.at[d]);
   return !gpu || !is_cpu(tag);
 }
 

@@ -27,7 +27,7 @@ struct offsets {
   i64 error; /* largest over the windows */
 };
 
-static bool has_times(const struct spine_inside *inside) {
+static bool has_times(const struct rank_inside *inside) {
   return inside->gpu_start && inside->gpu_stop > inside->gpu_start && inside->end != NS_UNKNOWN &&
          inside->gpu_stop < LATEST_NS && inside->end < LATEST_NS && inside->start > -LATEST_NS;
 }
@@ -38,13 +38,13 @@ static int by_gpu(const void *left, const void *right) {
 }
 
 /* Insides are in the order of the host's time. */
-static int find_offsets(const struct spine *spine, struct offsets *offsets) {
-  for (u32 i = 0, next; i < spine->insides.n; i = next) {
-    i64 begin = spine->insides.at[i].start, lower = INT64_MIN;
+static int find_offsets(const struct rank_events *events, struct offsets *offsets) {
+  for (u32 i = 0, next; i < events->insides.n; i = next) {
+    i64 begin = events->insides.at[i].start, lower = INT64_MIN;
     struct offset best = {.upper = INT64_MAX};
-    for (next = i; next < spine->insides.n && spine->insides.at[next].start - begin < WINDOW_NS;
+    for (next = i; next < events->insides.n && events->insides.at[next].start - begin < WINDOW_NS;
          next++) {
-      const struct spine_inside *inside = &spine->insides.at[next];
+      const struct rank_inside *inside = &events->insides.at[next];
       if (!has_times(inside))
         continue;
       i64 upper = inside->end - (i64)inside->gpu_stop;
@@ -84,28 +84,28 @@ static i64 to_host(const struct offsets *offsets, u64 gpu) {
 }
 
 /* It ran between being put on its stream and being seen done. */
-static i64 within(const struct spine_inside *inside, i64 instant) {
+static i64 within(const struct rank_inside *inside, i64 instant) {
   return instant < inside->start ? inside->start : instant > inside->end ? inside->end : instant;
 }
 
-int runs_from_inside(struct spine *spine) {
+int runs_from_inside(struct rank_events *events) {
   struct offsets offsets = {0};
-  spine->inside_error_ns = NS_UNKNOWN;
-  int result = spine->runs.n == 0 ? find_offsets(spine, &offsets) : 0;
-  for (u32 i = 0; i < spine->insides.n && result == 0 && offsets.at.n; i++) {
-    const struct spine_inside *inside = &spine->insides.at[i];
+  events->inside_error_ns = NS_UNKNOWN;
+  int result = events->runs.n == 0 ? find_offsets(events, &offsets) : 0;
+  for (u32 i = 0; i < events->insides.n && result == 0 && offsets.at.n; i++) {
+    const struct rank_inside *inside = &events->insides.at[i];
     if (!has_times(inside))
       continue;
-    struct spine_run run = {.start = within(inside, to_host(&offsets, inside->gpu_start)),
-                            .end = within(inside, to_host(&offsets, inside->gpu_stop)),
-                            .comm = inside->comm,
-                            .seq = inside->seq,
-                            .first_call = INDEX_NONE,
-                            .stream = TSCOPE_NO_STREAM,
-                            .op = inside->op == TSCOPE_OP_RECV ? TSCOPE_OP_SEND : inside->op};
-    if (!VECTOR_PUSH(&spine->runs, run))
+    struct rank_run run = {.start = within(inside, to_host(&offsets, inside->gpu_start)),
+                           .end = within(inside, to_host(&offsets, inside->gpu_stop)),
+                           .comm = inside->comm,
+                           .seq = inside->seq,
+                           .first_call = INDEX_NONE,
+                           .stream = TSCOPE_NO_STREAM,
+                           .op = inside->op == TSCOPE_OP_RECV ? TSCOPE_OP_SEND : inside->op};
+    if (!VECTOR_PUSH(&events->runs, run))
       result = -ENOMEM;
-    spine->inside_error_ns = offsets.error;
+    events->inside_error_ns = offsets.error;
   }
   free(offsets.at.at);
   return result;

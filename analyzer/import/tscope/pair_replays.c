@@ -23,7 +23,7 @@ struct replay_side {
 };
 
 struct replays {
-  struct spine *spine;
+  struct rank_events *events;
   bool *run_taken;
   u32 *calls; /* replayed ones, by replay, captured graph and order */
   u32 *runs;  /* of graphs, by replay and start */
@@ -36,11 +36,11 @@ struct replays {
 
 /* qsort() takes no context: it is set while a list is sorted, and analyses load one file at a time
  * in each thread. */
-static __thread const struct spine *sorting;
+static __thread const struct rank_events *sorting;
 
 static int by_replay_and_part(const void *left, const void *right) {
-  const struct spine_call *a = &sorting->calls.at[*(const u32 *)left];
-  const struct spine_call *b = &sorting->calls.at[*(const u32 *)right];
+  const struct rank_call *a = &sorting->calls.at[*(const u32 *)left];
+  const struct rank_call *b = &sorting->calls.at[*(const u32 *)right];
   u32 a_replay = sorting->parts.at[a->part].replay, b_replay = sorting->parts.at[b->part].replay;
   if (a_replay != b_replay)
     return a_replay < b_replay ? -1 : 1;
@@ -50,14 +50,14 @@ static int by_replay_and_part(const void *left, const void *right) {
 }
 
 static bool list_units(struct replays *r) {
-  const struct spine *spine = r->spine;
+  const struct rank_events *events = r->events;
   for (u32 i = 0; i < r->n_calls; i++) {
-    const struct spine_call *call = &spine->calls.at[r->calls[i]];
-    const struct spine_part *part = &spine->parts.at[call->part];
+    const struct rank_call *call = &events->calls.at[r->calls[i]];
+    const struct rank_part *part = &events->parts.at[call->part];
     u8 op = kernel_op(call->op);
     struct replay_unit *last = r->units.n ? &r->units.at[r->units.n - 1] : NULL;
     bool fresh =
-        i == 0 || spine->parts.at[spine->calls.at[r->calls[i - 1]].part].replay != part->replay;
+        i == 0 || events->parts.at[events->calls.at[r->calls[i - 1]].part].replay != part->replay;
     if (!fresh && last->part == call->part && call->group && last->group == call->group &&
         last->comm == call->comm) {
       last->n++;
@@ -70,7 +70,7 @@ static bool list_units(struct replays *r) {
                          .start = part->start,
                          .first = r->units.n,
                          .gpu_graph = part->gpu_graph == TSCOPE_UNKNOWN ? 0 : part->gpu_graph,
-                         .turn = spine_gpu_turn(spine, part->start, false)}))
+                         .turn = rank_gpu_turn(events, part->start, false)}))
       return false;
     if (!VECTOR_PUSH(&r->units, (struct replay_unit){.first = i,
                                                      .n = 1,
@@ -88,8 +88,8 @@ static bool list_units(struct replays *r) {
 /* --- what ran --- */
 
 static int by_replay_and_start(const void *left, const void *right) {
-  const struct spine_run *a = &sorting->runs.at[*(const u32 *)left];
-  const struct spine_run *b = &sorting->runs.at[*(const u32 *)right];
+  const struct rank_run *a = &sorting->runs.at[*(const u32 *)left];
+  const struct rank_run *b = &sorting->runs.at[*(const u32 *)right];
   if (a->correlation != b->correlation)
     return a->correlation < b->correlation ? -1 : 1;
   return a->start < b->start ? -1 : a->start > b->start;
@@ -101,9 +101,9 @@ static int by_node(const void *left, const void *right) {
 }
 
 static bool list_ran(struct replays *r) {
-  const struct spine *spine = r->spine;
+  const struct rank_events *events = r->events;
   for (u32 i = 0; i < r->n_runs; i++) {
-    const struct spine_run *run = &spine->runs.at[r->runs[i]];
+    const struct rank_run *run = &events->runs.at[r->runs[i]];
     struct replay_side *last = r->ran.n ? &r->ran.at[r->ran.n - 1] : NULL;
     if (last && last->correlation == run->correlation)
       last->n++;
@@ -113,7 +113,7 @@ static bool list_ran(struct replays *r) {
                                                .n = 1,
                                                .gpu_graph = run->graph,
                                                .correlation = run->correlation,
-                                               .turn = spine_gpu_turn(spine, run->start, true)}))
+                                               .turn = rank_gpu_turn(events, run->start, true)}))
       return false;
   }
   return true;
@@ -123,8 +123,8 @@ static bool list_ran(struct replays *r) {
 
 static void settle(struct replays *r, struct replay_unit *unit, u32 run, bool told) {
   for (u32 i = unit->first; i < unit->first + unit->n; i++)
-    r->spine->calls.at[r->calls[i]].run = run;
-  r->spine->replayed_told += told ? unit->n : 0;
+    r->events->calls.at[r->calls[i]].run = run;
+  r->events->replayed_told += told ? unit->n : 0;
   r->run_taken[run] = true;
   unit->run = run;
 }
@@ -138,8 +138,8 @@ static bool fits(const struct replays *r, const struct replay_unit *units, u32 n
                  const u32 *runs, u32 n_runs) {
   bool fit = n_units == n_runs;
   for (u32 i = 0; i < n_units && fit; i++)
-    fit = goes_with(units[i].op, r->spine->runs.at[runs[i]].op) &&
-          (i == 0 || r->spine->runs.at[runs[i - 1]].node != r->spine->runs.at[runs[i]].node);
+    fit = goes_with(units[i].op, r->events->runs.at[runs[i]].op) &&
+          (i == 0 || r->events->runs.at[runs[i - 1]].node != r->events->runs.at[runs[i]].node);
   return fit;
 }
 
@@ -153,7 +153,7 @@ static u32 units_of_part(const struct replay_unit *units, u32 n) {
 static u32 runs_of_graph(const struct replays *r, const u32 *runs, u32 n) {
   u32 same = 1;
   while (same < n &&
-         r->spine->runs.at[runs[same]].node >> 32 == r->spine->runs.at[runs[0]].node >> 32)
+         r->events->runs.at[runs[same]].node >> 32 == r->events->runs.at[runs[0]].node >> 32)
     same++;
   return same;
 }
@@ -187,9 +187,9 @@ static bool is_alone(const struct replays *r, const struct replay_unit *units, u
 /* By nodes, where the source told them. `runs` is sorted by that. */
 static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
-  sorting = r->spine;
+  sorting = r->events;
   qsort(runs, n_runs, sizeof *runs, by_node);
-  if (r->spine->runs.at[runs[0]].node == 0)
+  if (r->events->runs.at[runs[0]].node == 0)
     return;
   for (u32 first = 0, n; first < n_units; first += n) {
     n = units_of_part(units + first, n_units - first);
@@ -202,7 +202,7 @@ static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_un
 
 /* The next run that is not taken, of a kind or, with 0, of any. */
 static u32 next_run(const struct replays *r, const u32 *runs, u32 n, u8 op, u32 at) {
-  while (at < n && (r->run_taken[runs[at]] || (op && r->spine->runs.at[runs[at]].op != op)))
+  while (at < n && (r->run_taken[runs[at]] || (op && r->events->runs.at[runs[at]].op != op)))
     at++;
   return at;
 }
@@ -212,14 +212,14 @@ static u32 next_run(const struct replays *r, const u32 *runs, u32 n, u8 op, u32 
 static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
   u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;
-  sorting = r->spine;
+  sorting = r->events;
   qsort(runs, n_runs, sizeof *runs, by_replay_and_start);
   for (u32 i = 0; i < n_units; i++)
     if (units[i].run == INDEX_NONE)
       called[units[i].op]++, left++;
   for (u32 i = 0; i < n_runs; i++)
     if (!r->run_taken[runs[i]])
-      ran[r->spine->runs.at[runs[i]].op]++, left_ran++;
+      ran[r->events->runs.at[runs[i]].op]++, left_ran++;
   bool mixed = called[0] || ran[0];
   if (!left || (mixed && left != left_ran))
     return;
@@ -300,7 +300,7 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
     u32 launch = take_turn(r->launched.at, n_launched, turn, &next_launch);
     u32 run = take_turn(r->ran.at, n_ran, turn, &next_run);
     pair_in_order(causes + launch, next_launch - launch, effects + run, next_run - run,
-                  r->spine->end_lost, effect_of);
+                  r->events->end_lost, effect_of);
     for (u32 i = launch; i < next_launch; i++) {
       if (effect_of[i - launch] == INDEX_NONE)
         continue;
@@ -314,27 +314,27 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
 }
 
 static bool list_all(struct replays *r) {
-  const struct spine *spine = r->spine;
-  r->calls = malloc((spine->calls.n + 1) * sizeof(u32));
-  r->runs = malloc((spine->runs.n + 1) * sizeof(u32));
+  const struct rank_events *events = r->events;
+  r->calls = malloc((events->calls.n + 1) * sizeof(u32));
+  r->runs = malloc((events->runs.n + 1) * sizeof(u32));
   if (!r->calls || !r->runs)
     return false;
-  for (u32 i = 0; i < spine->calls.n; i++)
-    if (spine->calls.at[i].replayed && launches_kernel(spine, &spine->calls.at[i]))
+  for (u32 i = 0; i < events->calls.n; i++)
+    if (events->calls.at[i].replayed && launches_kernel(events, &events->calls.at[i]))
       r->calls[r->n_calls++] = i;
-  for (u32 i = 0; i < spine->runs.n; i++)
-    if (spine->runs.at[i].graph && !r->run_taken[i])
+  for (u32 i = 0; i < events->runs.n; i++)
+    if (events->runs.at[i].graph && !r->run_taken[i])
       r->runs[r->n_runs++] = i;
   if (r->n_calls == 0 || r->n_runs == 0)
     return true;
-  sorting = spine;
+  sorting = events;
   qsort(r->calls, r->n_calls, sizeof(u32), by_replay_and_part);
   qsort(r->runs, r->n_runs, sizeof(u32), by_replay_and_start);
   return list_units(r) && list_ran(r);
 }
 
-int pair_replays(struct spine *spine, bool *run_taken) {
-  struct replays r = {.spine = spine, .run_taken = run_taken};
+int pair_replays(struct rank_events *events, bool *run_taken) {
+  struct replays r = {.events = events, .run_taken = run_taken};
   struct ordered *causes = NULL, *effects = NULL;
   u32 *effect_of = NULL;
   bool room = list_all(&r);

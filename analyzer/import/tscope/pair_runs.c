@@ -46,14 +46,14 @@ struct call_index {
   u32 n;
 };
 
-static int index_calls(const struct spine *spine, struct call_index *index) {
-  u32 named = 0, n = spine->calls.n;
-  for (u32 i = 0; i < spine->runs.n; i++)
-    named += is_named(spine->runs.at[i].comm, spine->runs.at[i].seq);
-  for (u32 i = 0; i < spine->waits.n; i++)
-    named += is_named(spine->waits.at[i].comm, spine->waits.at[i].seq);
-  for (u32 i = 0; i < spine->insides.n; i++)
-    named += is_named(spine->insides.at[i].comm, spine->insides.at[i].seq);
+static int index_calls(const struct rank_events *events, struct call_index *index) {
+  u32 named = 0, n = events->calls.n;
+  for (u32 i = 0; i < events->runs.n; i++)
+    named += is_named(events->runs.at[i].comm, events->runs.at[i].seq);
+  for (u32 i = 0; i < events->waits.n; i++)
+    named += is_named(events->waits.at[i].comm, events->waits.at[i].seq);
+  for (u32 i = 0; i < events->insides.n; i++)
+    named += is_named(events->insides.at[i].comm, events->insides.at[i].seq);
   if (named == 0 || n == 0)
     return 0;
   index->at = malloc(n * sizeof *index->at);
@@ -61,8 +61,8 @@ static int index_calls(const struct spine *spine, struct call_index *index) {
     return -ENOMEM;
   index->n = n;
   for (u32 i = 0; i < n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
-    u32 comm = call->comm < spine->n_comms ? spine->comms[call->comm].comm : TSCOPE_UNKNOWN;
+    const struct rank_call *call = &events->calls.at[i];
+    u32 comm = call->comm < events->n_comms ? events->comms[call->comm].comm : TSCOPE_UNKNOWN;
     index->at[i] = (struct keyed){key_of(comm, call->seq, is_p2p(call->op)), i};
   }
   qsort(index->at, n, sizeof *index->at, by_key);
@@ -81,11 +81,11 @@ static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p
 
 /* A run named after a call of a group is that of all the group's calls on its communicator and
  * stream, which lie close to each other. */
-static void settle_with_group(struct spine *spine, u32 call, u32 run) {
-  const struct spine_call *named = &spine->calls.at[call];
-  spine->calls.at[call].run = run;
-  for (u32 i = call + 1; named->group && i < spine->calls.n; i++) {
-    struct spine_call *other = &spine->calls.at[i];
+static void settle_with_group(struct rank_events *events, u32 call, u32 run) {
+  const struct rank_call *named = &events->calls.at[call];
+  events->calls.at[call].run = run;
+  for (u32 i = call + 1; named->group && i < events->calls.n; i++) {
+    struct rank_call *other = &events->calls.at[i];
     if (other->thread == named->thread && other->group != named->group)
       return;
     if (other->group == named->group && other->comm == named->comm &&
@@ -95,26 +95,26 @@ static void settle_with_group(struct spine *spine, u32 call, u32 run) {
 }
 
 /* Runs and waits that say themselves which collective they are of. */
-static int pair_named(struct spine *spine, bool *run_taken) {
+static int pair_named(struct rank_events *events, bool *run_taken) {
   struct call_index index = {0};
-  int result = index_calls(spine, &index);
-  for (u32 i = 0; i < spine->runs.n && result == 0; i++) {
-    const struct spine_run *run = &spine->runs.at[i];
+  int result = index_calls(events, &index);
+  for (u32 i = 0; i < events->runs.n && result == 0; i++) {
+    const struct rank_run *run = &events->runs.at[i];
     u32 call = find_call(&index, run->comm, run->seq, run->op == TSCOPE_OP_SEND);
     run_taken[i] = call != INDEX_NONE;
     if (call == INDEX_NONE)
       continue;
-    settle_with_group(spine, call, i);
-    if (spine->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own word does not say */
-      spine->runs.at[i].stream = spine->calls.at[call].stream;
+    settle_with_group(events, call, i);
+    if (events->runs.at[i].stream == TSCOPE_NO_STREAM) /* NCCL's own word does not say */
+      events->runs.at[i].stream = events->calls.at[call].stream;
   }
-  for (u32 i = 0; i < spine->insides.n && result == 0; i++) {
-    struct spine_inside *inside = &spine->insides.at[i];
+  for (u32 i = 0; i < events->insides.n && result == 0; i++) {
+    struct rank_inside *inside = &events->insides.at[i];
     inside->call = find_call(&index, inside->comm, inside->seq, is_p2p(inside->op));
   }
-  for (u32 i = 0; i < spine->waits.n && result == 0; i++)
-    spine->waits.at[i].call =
-        find_call(&index, spine->waits.at[i].comm, spine->waits.at[i].seq, false);
+  for (u32 i = 0; i < events->waits.n && result == 0; i++)
+    events->waits.at[i].call =
+        find_call(&index, events->waits.at[i].comm, events->waits.at[i].seq, false);
   free(index.at);
   return result;
 }
@@ -135,24 +135,24 @@ struct units {
 };
 
 static int by_group(const void *left, const void *right) {
-  const struct spine_group *a = left, *b = right;
+  const struct rank_group *a = left, *b = right;
   return a->group < b->group ? -1 : a->group > b->group;
 }
 
 /* Sets calls.launched to the end of their group, and calls.failed where that launched nothing. */
-static int find_launches(struct spine *spine) {
-  u32 n = spine->groups.n;
+static int find_launches(struct rank_events *events) {
+  u32 n = events->groups.n;
   if (n == 0)
     return 0;
-  struct spine_group *groups = malloc(n * sizeof *groups);
+  struct rank_group *groups = malloc(n * sizeof *groups);
   if (!groups)
     return -ENOMEM;
-  memcpy(groups, spine->groups.at, n * sizeof *groups);
+  memcpy(groups, events->groups.at, n * sizeof *groups);
   qsort(groups, n, sizeof *groups, by_group);
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    struct spine_call *call = &spine->calls.at[i];
-    struct spine_group wanted = {.group = call->group};
-    struct spine_group *group =
+  for (u32 i = 0; i < events->calls.n; i++) {
+    struct rank_call *call = &events->calls.at[i];
+    struct rank_group wanted = {.group = call->group};
+    struct rank_group *group =
         call->group ? bsearch(&wanted, groups, n, sizeof *groups, by_group) : NULL;
     if (group && group->start > call->launched)
       call->launched = group->start;
@@ -163,14 +163,14 @@ static int find_launches(struct spine *spine) {
   return 0;
 }
 
-bool launches_kernel(const struct spine *spine, const struct spine_call *call) {
+bool launches_kernel(const struct rank_events *events, const struct rank_call *call) {
   return call->stream != TSCOPE_NO_STREAM && !call->failed && call->run == INDEX_NONE &&
-         !spine_call_is_idle(spine, call);
+         !rank_call_is_idle(events, call);
 }
 
 #define GROUP_REACH 64u /* units of one group lie close to each other */
 
-static struct unit *unit_of(struct units *units, const struct spine_call *call) {
+static struct unit *unit_of(struct units *units, const struct rank_call *call) {
   if (call->group == 0)
     return NULL;
   for (u32 back = 1; back <= units->list.n && back <= GROUP_REACH; back++) {
@@ -181,11 +181,11 @@ static struct unit *unit_of(struct units *units, const struct spine_call *call) 
   return NULL;
 }
 
-static int make_units(struct spine *spine, struct units *units) {
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
-    bool here = launches_kernel(spine, call) && !(call->replayed && spine->tells_graphs);
-    u32 turn = here ? spine_gpu_turn(spine, call->launched, false) : INDEX_NONE;
+static int make_units(struct rank_events *events, struct units *units) {
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    bool here = launches_kernel(events, call) && !(call->replayed && events->tells_graphs);
+    u32 turn = here ? rank_gpu_turn(events, call->launched, false) : INDEX_NONE;
     if (turn == INDEX_NONE)
       continue;
     struct unit *unit = unit_of(units, call);
@@ -206,11 +206,11 @@ static int make_units(struct spine *spine, struct units *units) {
   return 0;
 }
 
-static void settle_unit(struct spine *spine, const struct unit *unit, u32 run) {
+static void settle_unit(struct rank_events *events, const struct unit *unit, u32 run) {
   for (u32 i = unit->first_call; i <= unit->last_call; i++) {
-    struct spine_call *call = &spine->calls.at[i];
+    struct rank_call *call = &events->calls.at[i];
     if (call->group == unit->group && call->comm == unit->comm && call->stream == unit->stream &&
-        launches_kernel(spine, call))
+        launches_kernel(events, call))
       call->run = run;
   }
 }
@@ -218,7 +218,7 @@ static void settle_unit(struct spine *spine, const struct unit *unit, u32 run) {
 struct stream_lists {
   struct ordered *causes, *effects;
   u32 *cause_units, *effect_runs, *effect_of;
-  u32 *turns; /* [runs] of spine.runs */
+  u32 *turns; /* [runs] of events.runs */
 };
 
 static int by_ordered_time(const void *left, const void *right) {
@@ -227,22 +227,23 @@ static int by_ordered_time(const void *left, const void *right) {
 }
 
 /* Pairs what was launched and what ran while the source was open once. */
-static void pair_turn(struct spine *spine, const struct units *units, u32 n_causes, u32 n_effects,
-                      struct stream_lists *from, bool *run_taken) {
-  pair_in_order(from->causes, n_causes, from->effects, n_effects, spine->end_lost, from->effect_of);
+static void pair_turn(struct rank_events *events, const struct units *units, u32 n_causes,
+                      u32 n_effects, struct stream_lists *from, bool *run_taken) {
+  pair_in_order(from->causes, n_causes, from->effects, n_effects, events->end_lost,
+                from->effect_of);
   for (u32 i = 0; i < n_causes; i++) {
     if (from->effect_of[i] == INDEX_NONE)
       continue;
     u32 run = from->effect_runs[from->effect_of[i]];
-    settle_unit(spine, &units->list.at[from->cause_units[i]], run);
+    settle_unit(events, &units->list.at[from->cause_units[i]], run);
     run_taken[run] = true;
   }
 }
 
 /* Pairs the launch units of one stream with the runs seen on it. Both lists are in order of time,
  * so those of one turn are adjacent. */
-static void pair_stream(struct spine *spine, const struct units *units, u16 stream, bool *run_taken,
-                        struct stream_lists *lists) {
+static void pair_stream(struct rank_events *events, const struct units *units, u16 stream,
+                        bool *run_taken, struct stream_lists *lists) {
   u32 n_causes = 0, n_effects = 0;
   for (u32 i = 0; i < units->list.n; i++) {
     const struct unit *unit = &units->list.at[i];
@@ -251,8 +252,8 @@ static void pair_stream(struct spine *spine, const struct units *units, u16 stre
     lists->cause_units[n_causes] = i;
     lists->causes[n_causes++] = (struct ordered){unit->launched, unit->op};
   }
-  for (u32 i = 0; i < spine->runs.n; i++) {
-    const struct spine_run *run = &spine->runs.at[i];
+  for (u32 i = 0; i < events->runs.n; i++) {
+    const struct rank_run *run = &events->runs.at[i];
     if (run->stream != stream || run->graph || run_taken[i])
       continue;
     lists->effect_runs[n_effects] = i;
@@ -273,14 +274,14 @@ static void pair_stream(struct spine *spine, const struct units *units, u16 stre
                                 .cause_units = lists->cause_units + cause,
                                 .effect_runs = lists->effect_runs + effect,
                                 .effect_of = lists->effect_of};
-    pair_turn(spine, units, causes, effects, &part, run_taken);
+    pair_turn(events, units, causes, effects, &part, run_taken);
     cause += causes;
     effect += effects;
   }
 }
 
-static int pair_streams(struct spine *spine, const struct units *units, bool *run_taken) {
-  u32 n = units->list.n, m = spine->runs.n;
+static int pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
+  u32 n = units->list.n, m = events->runs.n;
   struct stream_lists lists = {.causes = malloc((n + 1) * sizeof *lists.causes),
                                .effects = malloc((m + 1) * sizeof *lists.effects),
                                .cause_units = malloc((n + 1) * sizeof(u32)),
@@ -295,11 +296,11 @@ static int pair_streams(struct spine *spine, const struct units *units, bool *ru
   bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
               lists.effect_of && lists.turns && done;
   for (u32 i = 0; i < m && room; i++)
-    lists.turns[i] = spine_gpu_turn(spine, spine->runs.at[i].start, true);
+    lists.turns[i] = rank_gpu_turn(events, events->runs.at[i].start, true);
   for (u32 i = 0; i < n && room; i++) {
     u16 stream = units->list.at[i].stream;
     if (!done[stream])
-      pair_stream(spine, units, stream, run_taken, &lists);
+      pair_stream(events, units, stream, run_taken, &lists);
     done[stream] = true;
   }
   free(lists.causes);
@@ -312,32 +313,32 @@ static int pair_streams(struct spine *spine, const struct units *units, bool *ru
   return room ? 0 : -ENOMEM;
 }
 
-int pair_runs(struct spine *spine) {
+int pair_runs(struct rank_events *events) {
   struct units units = {0};
-  bool *run_taken = calloc(spine->runs.n + 1, 1);
-  int result = run_taken ? find_launches(spine) : -ENOMEM;
+  bool *run_taken = calloc(events->runs.n + 1, 1);
+  int result = run_taken ? find_launches(events) : -ENOMEM;
   if (result == 0)
-    result = pair_named(spine, run_taken);
+    result = pair_named(events, run_taken);
   if (result == 0)
-    result = pair_replays(spine, run_taken);
+    result = pair_replays(events, run_taken);
   if (result == 0)
-    result = make_units(spine, &units);
+    result = make_units(events, &units);
   if (result == 0) {
     if (units.list.n)
       qsort(units.list.at, units.list.n, sizeof *units.list.at, by_ordered_time);
-    result = pair_streams(spine, &units, run_taken);
+    result = pair_streams(events, &units, run_taken);
   }
-  for (u32 i = spine->calls.n; i-- > 0 && result == 0;) {
-    u32 run = spine->calls.at[i].run;
-    bool idle = run == INDEX_NONE && spine_call_is_idle(spine, &spine->calls.at[i]);
-    spine->idle_calls += idle;
-    spine->unpaired_calls += run == INDEX_NONE && !idle;
-    spine->replayed_runs += run != INDEX_NONE && spine->calls.at[i].replayed;
+  for (u32 i = events->calls.n; i-- > 0 && result == 0;) {
+    u32 run = events->calls.at[i].run;
+    bool idle = run == INDEX_NONE && rank_call_is_idle(events, &events->calls.at[i]);
+    events->idle_calls += idle;
+    events->unpaired_calls += run == INDEX_NONE && !idle;
+    events->replayed_runs += run != INDEX_NONE && events->calls.at[i].replayed;
     if (run != INDEX_NONE)
-      spine->runs.at[run].first_call = i;
+      events->runs.at[run].first_call = i;
   }
-  for (u32 i = 0; i < spine->runs.n && result == 0; i++)
-    spine->unpaired_runs += !run_taken[i];
+  for (u32 i = 0; i < events->runs.n && result == 0; i++)
+    events->unpaired_runs += !run_taken[i];
   free(units.list.at);
   free(run_taken);
   return result;

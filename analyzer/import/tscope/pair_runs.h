@@ -12,13 +12,13 @@ u8 kernel_op(u8 op);
 
 /* Whether the call put a kernel on the GPU that is not found yet. A communicator of one rank
  * launches nothing that the GPU would show as a collective. */
-bool launches_kernel(const struct spine *spine, const struct spine_call *call);
+bool launches_kernel(const struct rank_events *events, const struct rank_call *call);
 
 /* Pairs the calls of graphs with the runs of their replays, and marks those runs in `run_taken`.
  * What ran in a graph is known by its correlation id: a replay is one call of the process. Which
  * kernel of the replay it was is told by its node; nodes are numbered in the order of capture.
  * Without that, order of time is all there is, for each kind of kernel of which as many ran as were
  * called. 0, or -ENOMEM. */
-int pair_replays(struct spine *spine, bool *run_taken);
+int pair_replays(struct rank_events *events, bool *run_taken);
 
 #endif

@@ -78,7 +78,7 @@ static int leave_out(struct processes *processes, struct process *process, const
 }
 
 static int number_unknown(struct processes *processes, struct process *process, bool others) {
-  if (others && process->spine.calls.n == 0)
+  if (others && process->events.calls.n == 0)
     return leave_out(processes, process, "its rank is not known and it took part in no collective");
   u32 rank = 0;
   while (rank_seen(processes, 0, processes->n, rank))
@@ -98,7 +98,7 @@ int processes_number(struct processes *processes) {
   for (u32 i = 0; i < processes->n; i++) {
     struct process *process = &processes->at[i];
     if (process->rank == TSCOPE_UNKNOWN_RANK)
-      process->rank = rank_from_comms(process->spine.definitions);
+      process->rank = rank_from_comms(process->events.definitions);
     others |= process->rank != TSCOPE_UNKNOWN_RANK;
   }
   for (u32 i = processes->n; i-- > 0 && result == 0;) {
@@ -113,8 +113,8 @@ int processes_number(struct processes *processes) {
 
 void processes_release(struct processes *processes) {
   for (u32 i = 0; i < processes->n; i++)
-    if (processes->at[i].spine_read)
-      spine_release(&processes->at[i].spine);
+    if (processes->at[i].rank_events_read)
+      rank_events_release(&processes->at[i].events);
   free(processes->at);
   free(processes->notes.at);
   *processes = (struct processes){0};

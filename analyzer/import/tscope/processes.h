@@ -10,9 +10,9 @@
 
 struct process {
   const struct trace_entry *entry;
-  struct spine spine;
+  struct rank_events events;
   u32 rank; /* TSCOPE_UNKNOWN_RANK while not known */
-  bool spine_read;
+  bool rank_events_read;
   bool left_out;
 };
 
@@ -28,12 +28,12 @@ struct processes {
  */
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena);
 
-/* After the spines are read: adds processes of other runs that are ranks of this one all the same,
+/* After the events are read: adds processes of other runs that are ranks of this one all the same,
  * and says so in a note. 0, or -ENOMEM. */
 int processes_join_strays(struct processes *processes, const struct trace_runs *runs,
                           const struct trace_run *run);
 
-/* After the spines are read: ranks that no environment told, from the widest communicator; then
+/* After the events are read: ranks that no environment told, from the widest communicator; then
  * what still has no rank, or one that another process has. 0, or -ENOMEM. */
 int processes_number(struct processes *processes);
 

@@ -80,7 +80,7 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
   int error = definitions_read(&collecting->definitions, file, &collecting->text, buffer);
   for (u32 i = 0; i < file->n_chunks && !error; i++)
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
-        chunk.header.home == TSCOPE_DETAIL &&
+        chunk.header.retention == TSCOPE_RING &&
         trace_chunk_read(file, i, buffer, &chunk) == TRACE_CHUNK_READ)
       error = take_chunk(collecting, &chunk) ? 0 : -ENOMEM;
   return error;

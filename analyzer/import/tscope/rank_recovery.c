@@ -18,7 +18,7 @@ struct world {
 
 static const struct comm_definition *membership(const struct process *process,
                                                 const struct comm_definition *like) {
-  const struct definitions *definitions = process->spine.definitions;
+  const struct definitions *definitions = process->events.definitions;
   const struct comm_definition *widest = NULL;
   for (u32 i = 0; i < definitions->n_comms; i++) {
     const struct comm_definition *comm = &definitions->comms[i];
@@ -35,12 +35,12 @@ static struct world find_world(const struct processes *processes) {
   struct world world = {NULL, 0};
   for (u32 i = 0; i < processes->n; i++) {
     const struct comm_definition *comm =
-        processes->at[i].spine_read ? membership(&processes->at[i], NULL) : NULL;
+        processes->at[i].rank_events_read ? membership(&processes->at[i], NULL) : NULL;
     if (comm && (!world.comm || comm->size > world.comm->size))
       world.comm = comm;
   }
   for (u32 i = 0; i < processes->n && world.comm; i++)
-    world.found += processes->at[i].spine_read && membership(&processes->at[i], world.comm);
+    world.found += processes->at[i].rank_events_read && membership(&processes->at[i], world.comm);
   return world;
 }
 
@@ -55,7 +55,7 @@ static bool at_one_time(const struct tscope_file_header *a, const struct tscope_
 static u64 last_seen(const struct process *process) {
   const u64 between_anchors = 10000000000;
   const struct tscope_file_header *header = &process->entry->header;
-  const struct definitions *definitions = process->spine.definitions;
+  const struct definitions *definitions = process->events.definitions;
   i64 anchor = definitions->last_anchor + definitions->realtime_minus_monotonic;
   if (header->closed_realtime_ns)
     return header->closed_realtime_ns;
@@ -71,7 +71,7 @@ static bool lived_together(const struct process *a, const struct process *b) {
 /* The value of MASTER_PORT among the lines of a process's environment; NULL if it does not tell. */
 static const char *meeting_port(const struct process *process, size_t *length) {
   static const char name[] = "MASTER_PORT=";
-  const char *lines = process->spine.definitions->info[TSCOPE_INFO_ENVIRONMENT];
+  const char *lines = process->events.definitions->info[TSCOPE_INFO_ENVIRONMENT];
   const char *at = lines ? strstr(lines, name) : NULL;
   at = at ? at + sizeof name - 1 : NULL;
   *length = at ? strcspn(at, "\n") : 0;
@@ -91,7 +91,7 @@ static bool belongs(const struct processes *processes, const struct world *world
   for (u32 i = 0; i < processes->n && own; i++) {
     const struct process *process = &processes->at[i];
     const struct comm_definition *other =
-        process->spine_read ? membership(process, world->comm) : NULL;
+        process->rank_events_read ? membership(process, world->comm) : NULL;
     if (!other)
       continue;
     if (other->rank == own->rank || !meet_alike(process, stray))
@@ -136,18 +136,18 @@ int processes_join_strays(struct processes *processes, const struct trace_runs *
       if (!may_belong(processes, stray.entry) ||
           trace_file_open(&file, stray.entry->path, why, sizeof why) < 0)
         continue;
-      int result = spine_read(&stray.spine, &file);
+      int result = rank_events_read(&stray.events, &file);
       trace_file_close(&file);
       if (result < 0)
         return result;
-      stray.spine_read = true;
+      stray.rank_events_read = true;
       if (!belongs(processes, &world, &stray)) {
-        spine_release(&stray.spine);
+        rank_events_release(&stray.events);
         continue;
       }
       result = add(processes, &stray);
       if (result < 0) {
-        spine_release(&stray.spine);
+        rank_events_release(&stray.events);
         return result;
       }
       world = find_world(processes);

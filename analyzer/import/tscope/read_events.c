@@ -12,28 +12,29 @@
 enum { GPU_OVERHEADS = 16 };
 
 struct reading {
-  struct spine *spine;
+  struct rank_events *events;
   struct chunk_clock clock;
   struct graph_replays graphs;
   u32 thread;
-  u8 *op_of_string;   /* [n_strings] */
-  const char **words; /* [n_strings] copies in the spine's arena, NULL until asked for */
+  u8 *op_of_string; /* [n_strings] */
+  const char *
+      *words; /* [n_strings] copies in the arena of the rank's events, NULL until asked for */
   u64 gpu_overhead[GPU_OVERHEADS]; /* by enum tscope_gpu_overhead */
   bool *is_collective;             /* [n_strings] whether a kernel of that name is one */
   i64 gpu_last;                    /* when the last work seen on the GPU was over; NS_UNKNOWN */
   u32 replay; /* correlation of the graph replay whose kernels were last seen */
 };
 
-static void seen(struct spine *spine, i64 time) {
+static void seen(struct rank_events *events, i64 time) {
   if (time == NS_UNKNOWN)
     return;
-  if (spine->begin == NS_UNKNOWN || time < spine->begin)
-    spine->begin = time;
-  if (spine->end == NS_UNKNOWN || time > spine->end)
-    spine->end = time;
+  if (events->begin == NS_UNKNOWN || time < events->begin)
+    events->begin = time;
+  if (events->end == NS_UNKNOWN || time > events->end)
+    events->end = time;
 }
 
-/* Start and end of a spine record whose first field is its u64 duration. */
+/* Start and end of a retained record whose first field is its u64 duration. */
 static struct interval span_of(struct reading *reading, const struct tscope_record *record,
                                u64 time) {
   u64 dur;
@@ -42,7 +43,7 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
                           chunk_end_ns(&reading->clock, time, dur)};
   if (span.end != NS_UNKNOWN && span.end < span.start)
     span.end = span.start;
-  seen(reading->spine, span.end);
+  seen(reading->events, span.end);
   return span;
 }
 
@@ -53,14 +54,14 @@ static bool is_failure(struct interval span, i32 result) {
 
 static bool take_call(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_record *call = (const void *)record;
-  struct spine *spine = reading->spine;
+  struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
-  return VECTOR_PUSH(&spine->calls, (struct spine_call){.start = span.start,
+  return VECTOR_PUSH(&events->calls, (struct rank_call){.start = span.start,
                                                         .end = span.end,
                                                         .launched = span.start,
                                                         .count = call->count,
                                                         .bytes = call->bytes,
-                                                        .comm = spine_comm_index(spine, call->comm),
+                                                        .comm = rank_comm_index(events, call->comm),
                                                         .seq = call->seq,
                                                         .group = call->group,
                                                         .peer = call->peer,
@@ -82,14 +83,14 @@ static void worked_until(struct reading *reading, i64 end) {
 
 static bool take_run(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_run_record *run = (const void *)record;
-  struct spine *spine = reading->spine;
+  struct rank_events *events = reading->events;
   struct interval span = span_of(reading, record, time);
   worked_until(reading, span.end);
-  u8 op = run->name < spine->definitions->n_strings ? reading->op_of_string[run->name] : 0;
+  u8 op = run->name < events->definitions->n_strings ? reading->op_of_string[run->name] : 0;
   struct tscope_graph_node node = {0};
   if (8u * record->words >= sizeof *run + sizeof node)
     memcpy(&node, run + 1, sizeof node);
-  return VECTOR_PUSH(&spine->runs, (struct spine_run){.start = span.start,
+  return VECTOR_PUSH(&events->runs, (struct rank_run){.start = span.start,
                                                       .end = span.end,
                                                       .node = node.node,
                                                       .graph = node.graph,
@@ -105,71 +106,71 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
 
 /* A string that is kept; NULL for none. False when memory ran out. */
 static bool keep_word(struct reading *reading, u32 string, const char **word) {
-  const char *text = definition_string(reading->spine->definitions, string);
+  const char *text = definition_string(reading->events->definitions, string);
   *word = NULL;
   if (!text)
     return true;
   if (!reading->words[string])
-    reading->words[string] = arena_text(&reading->spine->arena, text);
+    reading->words[string] = arena_text(&reading->events->arena, text);
   return (*word = reading->words[string]) != NULL;
 }
 
 static bool take_inside(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_collective_inside_record *inside = (const void *)record;
   struct interval span = span_of(reading, record, time);
-  struct spine_inside item = {.start = span.start,
-                              .end = span.end,
-                              .gpu_start = inside->gpu_start,
-                              .gpu_stop = inside->gpu_stop,
-                              .comm = inside->comm,
-                              .seq = inside->seq,
-                              .call = INDEX_NONE,
-                              .channels = inside->channels,
-                              .op = (u8)record->tag};
+  struct rank_inside item = {.start = span.start,
+                             .end = span.end,
+                             .gpu_start = inside->gpu_start,
+                             .gpu_stop = inside->gpu_stop,
+                             .comm = inside->comm,
+                             .seq = inside->seq,
+                             .call = INDEX_NONE,
+                             .channels = inside->channels,
+                             .op = (u8)record->tag};
   return keep_word(reading, inside->algorithm, &item.algorithm) &&
          keep_word(reading, inside->protocol, &item.protocol) &&
-         VECTOR_PUSH(&reading->spine->insides, item);
+         VECTOR_PUSH(&reading->events->insides, item);
 }
 
 static bool take_phase(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_phase_record *phase = (const void *)record;
-  const char *name = definition_string(reading->spine->definitions, phase->name);
+  const char *name = definition_string(reading->events->definitions, phase->name);
   struct interval span = span_of(reading, record, time);
-  return VECTOR_PUSH(&reading->spine->phases,
-                     (struct spine_phase){.start = span.start,
-                                          .end = span.end,
-                                          .name = phase->name,
-                                          .name_hash = (u32)hash_text(HASH_SEED, name),
-                                          .thread = reading->thread,
-                                          .kind = (u8)record->tag});
+  return VECTOR_PUSH(&reading->events->phases,
+                     (struct rank_phase){.start = span.start,
+                                         .end = span.end,
+                                         .name = phase->name,
+                                         .name_hash = (u32)hash_text(HASH_SEED, name),
+                                         .thread = reading->thread,
+                                         .kind = (u8)record->tag});
 }
 
 static bool take_scalar(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_scalar_record *scalar = (const void *)record;
-  struct spine *spine = reading->spine;
-  struct spine_scalar item = {.time = chunk_ns(&reading->clock, time),
-                              .step = scalar->step,
-                              .name = definition_string(spine->definitions, scalar->name)};
+  struct rank_events *events = reading->events;
+  struct rank_scalar item = {.time = chunk_ns(&reading->clock, time),
+                             .step = scalar->step,
+                             .name = definition_string(events->definitions, scalar->name)};
   memcpy(&item.value, &scalar->bits, sizeof item.value);
-  if (item.name && !(item.name = arena_text(&spine->arena, item.name)))
+  if (item.name && !(item.name = arena_text(&events->arena, item.name)))
     return false;
-  return VECTOR_PUSH(&spine->scalars, item);
+  return VECTOR_PUSH(&events->scalars, item);
 }
 
-static bool note_memory(struct spine *spine, u16 device) {
-  for (u32 i = 0; i < spine->memory_devices.n; i++)
-    if (spine->memory_devices.at[i] == device)
+static bool note_memory(struct rank_events *events, u16 device) {
+  for (u32 i = 0; i < events->memory_devices.n; i++)
+    if (events->memory_devices.at[i] == device)
       return true;
-  return spine->memory_devices.n >= MOST_MEMORY_DEVICES ||
-         VECTOR_PUSH(&spine->memory_devices, device);
+  return events->memory_devices.n >= MOST_MEMORY_DEVICES ||
+         VECTOR_PUSH(&events->memory_devices, device);
 }
 
 static bool take_gpu_clock(struct reading *reading, const struct tscope_record *record, u64 time) {
   const struct tscope_gpu_clock_record *clock = (const void *)record;
-  return VECTOR_PUSH(&reading->spine->gpu_states,
-                     (struct spine_gpu_state){.time = chunk_ns(&reading->clock, time),
-                                              .reason_string = clock->reason,
-                                              .clock = (u8)record->tag});
+  return VECTOR_PUSH(&reading->events->gpu_states,
+                     (struct rank_gpu_state){.time = chunk_ns(&reading->clock, time),
+                                             .reason_string = clock->reason,
+                                             .clock = (u8)record->tag});
 }
 
 /* Totals run on: the largest of each kind counts. */
@@ -180,7 +181,7 @@ static void take_gpu_overhead(struct reading *reading, const struct tscope_recor
 }
 
 static bool take(struct reading *reading, const struct tscope_record *record, u64 time) {
-  struct spine *spine = reading->spine;
+  struct rank_events *events = reading->events;
   switch (record->type) {
   case TSCOPE_REC_COLLECTIVE:
     return take_call(reading, record, time);
@@ -188,10 +189,10 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
   case TSCOPE_REC_GRAPH_BODY:
   case TSCOPE_REC_GRAPH_CHILD:
   case TSCOPE_REC_GRAPH_COLLECTIVE:
-    return graph_replays_take(&reading->graphs, spine, record,
+    return graph_replays_take(&reading->graphs, events, record,
                               (struct interval){chunk_ns(&reading->clock, time), NS_UNKNOWN}, 0);
   case TSCOPE_REC_GRAPH_REPLAY:
-    return graph_replays_take(&reading->graphs, spine, record, span_of(reading, record, time),
+    return graph_replays_take(&reading->graphs, events, record, span_of(reading, record, time),
                               reading->thread);
   case TSCOPE_REC_COLLECTIVE_RUN:
     return take_run(reading, record, time);
@@ -204,15 +205,15 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
   case TSCOPE_REC_CALL_SITE: {
     i64 start = chunk_ns(&reading->clock, time);
     u64 stack = ((const struct tscope_call_site_record *)(const void *)record)->stack;
-    struct spine_site site = {start, start, stack, reading->thread, record->tag};
-    return VECTOR_PUSH(&spine->sites, site);
+    struct rank_site site = {start, start, stack, reading->thread, record->tag};
+    return VECTOR_PUSH(&events->sites, site);
   }
   case TSCOPE_REC_GPU_CLOCK:
     return take_gpu_clock(reading, record, time);
   case TSCOPE_REC_GPU_ANCHOR: {
     u64 error = ((const struct tscope_gpu_anchor_record *)(const void *)record)->error_ns;
-    if (error > spine->gpu_event_error_ns)
-      spine->gpu_event_error_ns = error;
+    if (error > events->gpu_event_error_ns)
+      events->gpu_event_error_ns = error;
     return true;
   }
   case TSCOPE_REC_GPU_OVERHEAD:
@@ -222,56 +223,56 @@ static bool take(struct reading *reading, const struct tscope_record *record, u6
     const struct tscope_group_record *group = (const void *)record;
     struct interval span = span_of(reading, record, time);
     bool failed = record->tag == TSCOPE_GROUP_SIMULATED || is_failure(span, group->result);
-    return VECTOR_PUSH(&spine->groups, (struct spine_group){span.start, span.end, group->group,
+    return VECTOR_PUSH(&events->groups, (struct rank_group){span.start, span.end, group->group,
                                                             reading->thread, failed});
   }
   case TSCOPE_REC_FAILED_CALL: {
     const struct tscope_failed_call_record *call = (const void *)record;
     i64 at = chunk_ns(&reading->clock, time);
-    if (spine->failed.what && at < spine->failed.time)
+    if (events->failed.what && at < events->failed.time)
       return true;
-    spine->failed.time = at;
-    spine->failed.result = call->result;
-    spine->failed.whose = (u8)record->tag;
-    return keep_word(reading, call->what, &spine->failed.what);
+    events->failed.time = at;
+    events->failed.result = call->result;
+    events->failed.whose = (u8)record->tag;
+    return keep_word(reading, call->what, &events->failed.what);
   }
   case TSCOPE_REC_COMM_WAIT: {
     const struct tscope_comm_wait_record *wait = (const void *)record;
     struct interval span = span_of(reading, record, time);
-    return VECTOR_PUSH(&spine->waits, (struct spine_wait){span.start, span.end, wait->comm,
+    return VECTOR_PUSH(&events->waits, (struct rank_wait){span.start, span.end, wait->comm,
                                                           wait->seq, INDEX_NONE, reading->thread});
   }
   case TSCOPE_REC_THREAD_CPU: {
     const struct tscope_thread_cpu_record *cpu = (const void *)record;
-    return VECTOR_PUSH(&spine->cpu_times, (struct spine_cpu){chunk_ns(&reading->clock, time),
+    return VECTOR_PUSH(&events->cpu_times, (struct rank_cpu){chunk_ns(&reading->clock, time),
                                                              cpu->cpu_ns, reading->thread});
   }
   case TSCOPE_REC_STEP_RANGE: {
     const struct tscope_step_range_record *range = (const void *)record;
     struct interval span = span_of(reading, record, time);
     return VECTOR_PUSH(
-        &spine->step_ranges,
-        (struct spine_step_range){span.start, span.end, range->number, reading->thread});
+        &events->step_ranges,
+        (struct rank_step_range){span.start, span.end, range->number, reading->thread});
   }
   case TSCOPE_REC_STEP: {
     const struct tscope_step_record *mark = (const void *)record;
-    return VECTOR_PUSH(&spine->marks,
-                       (struct spine_mark){chunk_ns(&reading->clock, time), mark->step});
+    return VECTOR_PUSH(&events->marks,
+                       (struct rank_mark){chunk_ns(&reading->clock, time), mark->step});
   }
   case TSCOPE_REC_MEMORY:
-    return note_memory(spine, record->tag);
+    return note_memory(events, record->tag);
   default:
     return true;
   }
 }
 
-static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+static bool read_retained_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
     bool definition = record->type == TSCOPE_REC_STRING || record->type == TSCOPE_REC_SHAPE;
     if (!definition)
-      seen(reading->spine, chunk_ns(&reading->clock, time));
+      seen(reading->events, chunk_ns(&reading->clock, time));
     if (!take(reading, record, time))
       return false;
   }
@@ -280,7 +281,7 @@ static bool read_spine_chunk(struct reading *reading, const struct trace_chunk *
 
 /* Kernels of collectives are launched inside calls that have records of their own. */
 static bool launches_collective(const struct reading *reading, const struct tscope_record *record) {
-  const struct definitions *definitions = reading->spine->definitions;
+  const struct definitions *definitions = reading->events->definitions;
   u32 shape = ((const struct tscope_launch_record *)record)->shape;
   u32 name = shape < definitions->n_shapes ? definitions->shapes[shape].kernel : 0;
   return name < definitions->n_strings && reading->is_collective[name];
@@ -297,7 +298,7 @@ static bool begins_run(struct reading *reading, const struct tscope_record *reco
 }
 
 /* Counts only; the first and the last record's times bound what lies between. */
-static bool count_detail_chunk(struct reading *reading, const struct trace_chunk *chunk) {
+static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *chunk) {
   struct trace_cursor cursor = trace_records(chunk);
   u64 earliest = UINT64_MAX, latest = 0, gpu_latest = 0, counts[256] = {0};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
@@ -314,20 +315,20 @@ static bool count_detail_chunk(struct reading *reading, const struct trace_chunk
       gpu_latest = end > gpu_latest ? end : gpu_latest;
     }
     if ((record->type == TSCOPE_REC_TENSOR || record->type == TSCOPE_REC_TENSOR_TOTALS) &&
-        !note_memory(reading->spine, record->tag))
+        !note_memory(reading->events, record->tag))
       return false;
   }
-  struct spine *spine = reading->spine;
-  spine->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
-  spine->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
-  spine->named_ranges += counts[TSCOPE_REC_RANGE];
+  struct rank_events *events = reading->events;
+  events->launches += counts[TSCOPE_REC_LAUNCH] + counts[TSCOPE_REC_GRAPH_LAUNCH];
+  events->gpu_kernels += counts[TSCOPE_REC_GPU_KERNEL];
+  events->named_ranges += counts[TSCOPE_REC_RANGE];
   if (earliest != UINT64_MAX) {
-    seen(spine, chunk_ns(&reading->clock, earliest));
-    seen(spine, chunk_ns(&reading->clock, latest));
+    seen(events, chunk_ns(&reading->clock, earliest));
+    seen(events, chunk_ns(&reading->clock, latest));
   }
   if (gpu_latest) {
     worked_until(reading, chunk_ns(&reading->clock, gpu_latest));
-    seen(spine, chunk_ns(&reading->clock, gpu_latest));
+    seen(events, chunk_ns(&reading->clock, gpu_latest));
   }
   return true;
 }
@@ -338,9 +339,9 @@ static int read_chunks(struct reading *reading, const struct trace_file *file, u
     if (trace_chunk_read(file, i, buffer, &chunk) != TRACE_CHUNK_READ)
       continue;
     reading->thread = chunk.header.thread;
-    reading->clock = chunk_clock(&reading->spine->definitions->ticks, &chunk.header);
-    bool detail = chunk.header.home == TSCOPE_DETAIL;
-    if (!(detail ? count_detail_chunk(reading, &chunk) : read_spine_chunk(reading, &chunk)))
+    reading->clock = chunk_clock(&reading->events->definitions->ticks, &chunk.header);
+    bool detail = chunk.header.retention == TSCOPE_RING;
+    if (!(detail ? count_ring_chunk(reading, &chunk) : read_retained_chunk(reading, &chunk)))
       return -ENOMEM;
   }
   return 0;
@@ -361,78 +362,79 @@ static int by_time(const void *left, const void *right) {
       qsort((vector)->at, (vector)->n, sizeof *(vector)->at, by_time);                             \
   } while (0)
 
-static void sort_lists(struct spine *spine) {
-  SORT_BY_TIME(&spine->calls);
-  SORT_BY_TIME(&spine->runs);
-  SORT_BY_TIME(&spine->insides);
-  SORT_BY_TIME(&spine->groups);
-  SORT_BY_TIME(&spine->waits);
-  SORT_BY_TIME(&spine->cpu_times);
-  SORT_BY_TIME(&spine->phases);
-  SORT_BY_TIME(&spine->sites);
-  SORT_BY_TIME(&spine->marks);
-  SORT_BY_TIME(&spine->step_ranges);
-  SORT_BY_TIME(&spine->scalars);
-  SORT_BY_TIME(&spine->gpu_states);
+static void sort_lists(struct rank_events *events) {
+  SORT_BY_TIME(&events->calls);
+  SORT_BY_TIME(&events->runs);
+  SORT_BY_TIME(&events->insides);
+  SORT_BY_TIME(&events->groups);
+  SORT_BY_TIME(&events->waits);
+  SORT_BY_TIME(&events->cpu_times);
+  SORT_BY_TIME(&events->phases);
+  SORT_BY_TIME(&events->sites);
+  SORT_BY_TIME(&events->marks);
+  SORT_BY_TIME(&events->step_ranges);
+  SORT_BY_TIME(&events->scalars);
+  SORT_BY_TIME(&events->gpu_states);
 }
 
 /* A state is told again and again for its counts: the first of each row is kept. */
-static int count_gpu_turns(struct spine *spine) {
+static int count_gpu_turns(struct rank_events *events) {
   u32 kept = 0, turns = 0;
-  for (u32 i = 0; i < spine->gpu_states.n; i++) {
-    struct spine_gpu_state *state = &spine->gpu_states.at[i];
-    if (kept && spine->gpu_states.at[kept - 1].clock == state->clock)
+  for (u32 i = 0; i < events->gpu_states.n; i++) {
+    struct rank_gpu_state *state = &events->gpu_states.at[i];
+    if (kept && events->gpu_states.at[kept - 1].clock == state->clock)
       continue;
     turns += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
     state->turns = turns;
-    state->reason = definition_string(spine->definitions, state->reason_string);
-    if (state->reason && !(state->reason = arena_text(&spine->arena, state->reason)))
+    state->reason = definition_string(events->definitions, state->reason_string);
+    if (state->reason && !(state->reason = arena_text(&events->arena, state->reason)))
       return -ENOMEM;
-    spine->gpu_states.at[kept++] = *state;
+    events->gpu_states.at[kept++] = *state;
   }
-  spine->gpu_states.n = kept;
+  events->gpu_states.n = kept;
   return 0;
 }
 
 /* CUPTI hands its records over from time to time: what ran last in a process that was killed is not
  * in the trace, and its GPU would look idle. */
 static int end_gpu_watch(struct reading *reading) {
-  struct spine *spine = reading->spine;
-  u32 n = spine->gpu_states.n;
-  if (!spine->cut_short || n == 0 || spine->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
-      reading->gpu_last == NS_UNKNOWN || reading->gpu_last < spine->gpu_states.at[n - 1].time)
+  struct rank_events *events = reading->events;
+  u32 n = events->gpu_states.n;
+  if (!events->cut_short || n == 0 ||
+      events->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
+      reading->gpu_last == NS_UNKNOWN || reading->gpu_last < events->gpu_states.at[n - 1].time)
     return 0;
-  struct spine_gpu_state over = {.time = reading->gpu_last,
-                                 .reason = "the process did not end in order, and CUPTI had not "
-                                           "handed over what ran last",
-                                 .turns = spine->gpu_states.at[n - 1].turns,
-                                 .clock = TSCOPE_GPU_CLOCK_HOST};
-  return VECTOR_PUSH(&spine->gpu_states, over) ? 0 : -ENOMEM;
+  struct rank_gpu_state over = {.time = reading->gpu_last,
+                                .reason = "the process did not end in order, and CUPTI had not "
+                                          "handed over what ran last",
+                                .turns = events->gpu_states.at[n - 1].turns,
+                                .clock = TSCOPE_GPU_CLOCK_HOST};
+  return VECTOR_PUSH(&events->gpu_states, over) ? 0 : -ENOMEM;
 }
 
-static int read_definitions(struct spine *spine, const struct trace_file *file, u8 *buffer) {
-  struct definitions *definitions = arena_alloc(&spine->arena, sizeof *definitions);
-  spine->definitions = definitions;
+static int read_definitions(struct rank_events *events, const struct trace_file *file, u8 *buffer) {
+  struct definitions *definitions = arena_alloc(&events->arena, sizeof *definitions);
+  events->definitions = definitions;
   int result =
-      buffer && definitions ? definitions_read(definitions, file, &spine->arena, buffer) : -ENOMEM;
+      buffer && definitions ? definitions_read(definitions, file, &events->arena, buffer) : -ENOMEM;
   if (result == 0) {
-    spine->comms = definitions->comms;
-    spine->n_comms = definitions->n_comms;
-    spine->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
-    spine->anchor_error_ns = definitions->anchor_error_ns;
+    events->comms = definitions->comms;
+    events->n_comms = definitions->n_comms;
+    events->realtime_minus_monotonic = definitions->realtime_minus_monotonic;
+    events->anchor_error_ns = definitions->anchor_error_ns;
   }
   return result;
 }
 
-int spine_read(struct spine *spine, const struct trace_file *file) {
-  *spine = (struct spine){
+int rank_events_read(struct rank_events *events, const struct trace_file *file) {
+  *events = (struct rank_events){
       .begin = NS_UNKNOWN, .end = NS_UNKNOWN, .cut_short = file->header.closed_realtime_ns == 0};
-  struct reading reading = {.spine = spine, .gpu_last = NS_UNKNOWN};
+  struct reading reading = {.events = events, .gpu_last = NS_UNKNOWN};
   u8 *buffer = malloc(file->header.chunk_bytes);
-  int result = read_definitions(spine, file, buffer);
-  const struct definitions *definitions = spine->definitions;
+  int result = read_definitions(events, file, buffer);
+  const struct definitions *definitions = events->definitions;
   if (result == 0) {
-    spine->end_lost = spine->cut_short || definitions->lost[TSCOPE_LOSS_SPINE] > 0;
+    events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0;
     reading.op_of_string = calloc(definitions->n_strings + 1, 1);
     reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);
     reading.is_collective = calloc(definitions->n_strings + 1, sizeof(bool));
@@ -446,29 +448,29 @@ int spine_read(struct spine *spine, const struct trace_file *file) {
   if (result == 0)
     result = read_chunks(&reading, file, buffer);
   if (result == 0)
-    result = graph_replays_expand(&reading.graphs, spine);
+    result = graph_replays_expand(&reading.graphs, events);
   if (result == 0) {
-    sort_lists(spine);
+    sort_lists(events);
     for (u32 i = 0; i < GPU_OVERHEADS; i++)
-      spine->gpu_overhead_ns += reading.gpu_overhead[i];
-    result = count_gpu_turns(spine);
+      events->gpu_overhead_ns += reading.gpu_overhead[i];
+    result = count_gpu_turns(events);
     if (result == 0)
       result = end_gpu_watch(&reading);
   }
   if (result == 0)
-    result = runs_from_inside(spine);
+    result = runs_from_inside(events);
   if (result == 0) {
-    SORT_BY_TIME(&spine->runs);
-    result = pair_runs(spine);
+    SORT_BY_TIME(&events->runs);
+    result = pair_runs(events);
   }
-  if (spine->definitions)
-    definitions_forget_text(spine->definitions);
+  if (events->definitions)
+    definitions_forget_text(events->definitions);
   graph_replays_release(&reading.graphs);
   free(reading.op_of_string);
   free(reading.words);
   free(reading.is_collective);
   free(buffer);
   if (result < 0)
-    spine_release(spine);
+    rank_events_release(events);
   return result;
 }

@@ -8,16 +8,17 @@
 #include "import/tscope/definitions.h"
 #include "model/rank_events.h"
 
-/* Reads a whole file: the spine is decoded, detail only counted. 0, or -ENOMEM. */
-int spine_read(struct spine *spine, const struct trace_file *file);
+/* Reads a whole file: the retained records are decoded, ring records only counted. 0, or -ENOMEM.
+ */
+int rank_events_read(struct rank_events *events, const struct trace_file *file);
 
 /* Where nothing else tells when collectives ran, takes it from NCCL's own word: adds runs on the
- * host's clock. Sets spine.inside_error_ns. 0, or -ENOMEM. */
-int runs_from_inside(struct spine *spine);
+ * host's clock. Sets events.inside_error_ns. 0, or -ENOMEM. */
+int runs_from_inside(struct rank_events *events);
 
 /* Finds for each call the span in which it really ran, through the communicator and sequence where
  * the trace has them, else through the order of launch units and kernels on each stream. Fills
  * calls.run and the counts of what was left over. 0, or -ENOMEM. */
-int pair_runs(struct spine *spine);
+int pair_runs(struct rank_events *events);
 
 #endif

@@ -58,10 +58,10 @@ static const char *phase_of(struct making *m, u32 rank) {
       TSCOPE_PHASES(X)
 #undef X
   };
-  const struct spine *spine = model_events(m->model, rank);
-  const struct spine_phase *open = NULL, *last = NULL;
-  for (u32 i = 0; i < spine->phases.n; i++) {
-    const struct spine_phase *phase = &spine->phases.at[i];
+  const struct rank_events *events = model_events(m->model, rank);
+  const struct rank_phase *open = NULL, *last = NULL;
+  for (u32 i = 0; i < events->phases.n; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
     if (phase->kind >= sizeof names / sizeof *names || !names[phase->kind])
       continue;
     if (phase->end == NS_UNKNOWN)
@@ -200,11 +200,11 @@ static int make_groups(struct making *m) {
 
 /* How far a call got. Where it ran is known once it is done there; that it has not been seen to run
  * means little where nothing was. */
-static u8 state_of(const struct making *m, u32 rank, const struct spine_call *call, bool waited_for,
+static u8 state_of(const struct making *m, u32 rank, const struct rank_call *call, bool waited_for,
                    bool wait_over) {
-  const struct spine *spine = model_events(m->model, rank);
+  const struct rank_events *events = model_events(m->model, rank);
   if (call->run != INDEX_NONE)
-    return spine->runs.at[call->run].end == NS_UNKNOWN ? LEDGER_STARTED : LEDGER_COMPLETED;
+    return events->runs.at[call->run].end == NS_UNKNOWN ? LEDGER_STARTED : LEDGER_COMPLETED;
   if (call->end == NS_UNKNOWN || waited_for)
     return LEDGER_SCHEDULED;
   if (wait_over)
@@ -242,8 +242,8 @@ static const char *size_text(struct making *m, u64 count) {
 }
 
 static int add_call(struct making *m, u32 rank, u32 index, bool waited_for, bool wait_over) {
-  const struct spine *spine = model_events(m->model, rank);
-  const struct spine_call *call = &spine->calls.at[index];
+  const struct rank_events *events = model_events(m->model, rank);
+  const struct rank_call *call = &events->calls.at[index];
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
   u32 comm = model_comm_of(m->model, rank, call->comm);
   if (comm == INDEX_NONE || call->failed)
@@ -312,26 +312,26 @@ static void hold_silent(struct making *m, u32 rank) {
 }
 
 static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_over, i64 *newest) {
-  const struct spine *spine = model_events(m->model, rank);
+  const struct rank_events *events = model_events(m->model, rank);
   struct ledger_rank *to = &m->ledger->ranks[m->rank_of[rank]];
-  u32 first = spine->calls.n > m->keep ? spine->calls.n - m->keep : 0;
+  u32 first = events->calls.n > m->keep ? events->calls.n - m->keep : 0;
   to->first_call = m->ledger->n_calls;
   to->kept_all &= first == 0;
   memset(waited_for, 0, m->keep * sizeof *waited_for);
   memset(wait_over, 0, m->keep * sizeof *wait_over);
-  for (u32 i = 0; i < spine->waits.n; i++) {
-    const struct spine_wait *wait = &spine->waits.at[i];
+  for (u32 i = 0; i < events->waits.n; i++) {
+    const struct rank_wait *wait = &events->waits.at[i];
     note_length(m, wait->start, wait->end);
-    if (wait->call == INDEX_NONE || wait->call < first || wait->call >= spine->calls.n)
+    if (wait->call == INDEX_NONE || wait->call < first || wait->call >= events->calls.n)
       continue;
     waited_for[wait->call - first] |= wait->end == NS_UNKNOWN;
     wait_over[wait->call - first] |= wait->end != NS_UNKNOWN;
   }
-  for (u32 i = 0; i < spine->runs.n; i++)
-    note_length(m, spine->runs.at[i].start, spine->runs.at[i].end);
+  for (u32 i = 0; i < events->runs.n; i++)
+    note_length(m, events->runs.at[i].start, events->runs.at[i].end);
   int error = 0;
-  for (u32 i = first; i < spine->calls.n && !error; i++) {
-    note_length(m, spine->calls.at[i].start, spine->calls.at[i].end);
+  for (u32 i = first; i < events->calls.n && !error; i++) {
+    note_length(m, events->calls.at[i].start, events->calls.at[i].end);
     error = add_call(m, rank, i, waited_for[i - first], wait_over[i - first]);
   }
   complete_earlier(m, rank, newest);

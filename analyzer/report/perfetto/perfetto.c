@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/vector.h"
 #include "diff/diff_result.h"
 #include "report/perfetto/perfetto_trace.h"

@@ -46,7 +46,7 @@ static int write_run(struct sqlite_run *run, const struct results *results,
   int error = shown_choose(results, &wish, &run->scope);
   if (!error)
     error = mark_shown(run);
-  run->detail_only = !error && run->scope.n_steps && too_many;
+  run->ring_only = !error && run->scope.n_steps && too_many;
   if (!error)
     error = sqlite_write_facts(run);
   if (!error)

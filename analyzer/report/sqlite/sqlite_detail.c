@@ -293,7 +293,7 @@ void sqlite_write_left_out(struct sqlite_run *run) {
     snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
     leave_out(run, text);
   }
-  if (run->detail_only)
+  if (run->ring_only)
     leave_out(run, "Collectives of the steps shown only: all would be too many for --limit.");
   if (run->ranks_left_out) {
     snprintf(text, sizeof(text), "Calls and work of %u ranks more did not fit in; see --limit.",

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "model/ledger.h"
 #include "report/sqlite/sqlite_run.h"
 
@@ -136,7 +136,7 @@ static int write_comms(struct sqlite_run *run) {
 /* --- collectives --- */
 
 static bool is_wanted(const struct sqlite_run *run, i32 step) {
-  return !run->detail_only || (step >= 0 && run->shown_steps[step]);
+  return !run->ring_only || (step >= 0 && run->shown_steps[step]);
 }
 
 /* Who began last, and how long after the one before it. */

@@ -29,7 +29,7 @@ struct sqlite_run {
   u64 *spans;   /* ids that calls and work have, counted over both runs */
   double limit; /* rows of calls and work, less those that are there */
   u32 ranks_left_out;
-  bool detail_only;  /* collectives of the shown steps only: all would be too many */
+  bool ring_only;    /* collectives of the shown steps only: all would be too many */
   bool *shown_steps; /* [steps.n] */
   bool *shown_ranks; /* [n_ranks] */
 };

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/vector.h"
 #include "model/ledger.h"
 #include "model/memory_history.h"

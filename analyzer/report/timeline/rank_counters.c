@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "report/timeline/rank_lanes.h"
 
 struct change {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "kernels/kernels.h"
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };

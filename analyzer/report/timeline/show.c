@@ -12,7 +12,7 @@
 
 #include "analyses/path/path_labels.h"
 #include "analyses/path/step_paths.h"
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "base/parallel.h"
 #include "report/timeline/rank_lanes.h"
 

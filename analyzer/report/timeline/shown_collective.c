@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 #include "report/timeline/shown.h"
 
 static const char *dtype_name(u8 dtype) {

@@ -157,7 +157,7 @@ static void add_child(struct graph_content *outer, const struct graph_content *c
 static void tell_child(struct tscope_thread *thread, struct child_record *child) {
   u32 bytes = (u32)(sizeof child->record + child->record.comms * sizeof *child->comms);
   if (child->record.captured && child->record.child)
-    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH_CHILD, 0, child, bytes);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH_CHILD, 0, child, bytes);
 }
 
 void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t handle) {
@@ -328,8 +328,8 @@ static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_b
                                               .copies = content.copies,
                                               .fills = content.fills,
                                               .collectives = content.collectives};
-    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH_BODY, bodies[i].condition, &record,
-                 sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH_BODY, bodies[i].condition, &record,
+                  sizeof record);
   }
 }
 
@@ -363,7 +363,7 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
                                        .collectives = counted.collectives,
                                        .gpu_graph = gpu_clock_graph_id(executable)};
   if (made) {
-    tscope_spine(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
     tell_bodies(thread, number, bodies, n_bodies);
   }
 out:

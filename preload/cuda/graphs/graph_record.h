@@ -142,8 +142,8 @@ static inline void graph_launch_end(struct tscope_thread *thread,
   if (result != cudaSuccess || call->capture)
     return;
   u16 stream = stream_index(thread, call->default_stream, call->stream);
-  call_site(thread, &thread->detail, call->start, CALL_SITE_ALWAYS);
-  DETAIL(GRAPH_LAUNCH, graph_launch, call->start, dur, stream, .graph = call->graph);
+  call_site(thread, &thread->ring, call->start, CALL_SITE_ALWAYS);
+  RING(GRAPH_LAUNCH, graph_launch, call->start, dur, stream, .graph = call->graph);
 }
 
 #endif

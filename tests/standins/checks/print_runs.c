@@ -9,13 +9,13 @@
 #include "import/tscope/load_traces.h"
 #include "model/building.h"
 
-static void print_rank(const struct spine *spine, u32 rank) {
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
-    const struct spine_run *run = call->run == INDEX_NONE ? NULL : &spine->runs.at[call->run];
+static void print_rank(const struct rank_events *events, u32 rank) {
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
+    const struct rank_run *run = call->run == INDEX_NONE ? NULL : &events->runs.at[call->run];
     if (call->comm == INDEX_NONE)
       continue;
-    printf("%u %u%s %u %lld %lld %d\n", rank, spine->comms[call->comm].comm,
+    printf("%u %u%s %u %lld %lld %d\n", rank, events->comms[call->comm].comm,
            call->op >= TSCOPE_OP_SEND ? "p" : "", call->seq, run ? (long long)run->start : 0,
            run ? (long long)run->end : 0, call->replayed);
   }

@@ -17,8 +17,8 @@
 
 enum { FLUSH_AT = 16384 };
 
-struct pending {
-  struct pending *next;
+struct pending_communicator {
+  struct pending_communicator *next;
   struct standin_record record;
 };
 
@@ -30,7 +30,7 @@ static struct {
 } client = {.lock = PTHREAD_MUTEX_INITIALIZER, .many = PTHREAD_COND_INITIALIZER};
 
 /* Guarded by the engine's lock. */
-static struct pending *first, **end = &first;
+static struct pending_communicator *first, **end = &first;
 static _Atomic size_t n_pending;
 static size_t dropped;
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
@@ -107,7 +107,7 @@ static void assert_own(const struct buffer *buffer) {
 }
 
 static struct standin_record *append(CUpti_ActivityKind kind) {
-  struct pending *pending = calloc(1, sizeof *pending);
+  struct pending_communicator *pending = calloc(1, sizeof *pending);
   if (!pending) {
     dropped++;
     return NULL;
@@ -338,7 +338,7 @@ static void deliver(bool forced) {
   if (forced)
     give_up_what_runs();
   end_replay();
-  struct pending *at = first;
+  struct pending_communicator *at = first;
   first = NULL;
   end = &first;
   n_pending = 0;
@@ -349,7 +349,7 @@ static void deliver(bool forced) {
   struct clock_map map = clock_map_now();
   size_t records = 0, lost = 0, kernels = 0;
   while (at) {
-    struct pending *next = at->next;
+    struct pending_communicator *next = at->next;
     size_t bytes = record_bytes(at->record.any.kind);
     if (buffer.start && (buffer.used + bytes > buffer.size || records == buffer.most))
       buffer_close(&buffer);

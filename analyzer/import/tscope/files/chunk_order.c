@@ -19,14 +19,15 @@ static int by_place(const void *left, const void *right) {
   return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
-struct chunk_place *detail_chunks(const struct trace_file *file, u32 *n) {
+struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n) {
   struct chunk_place *places = malloc((file->n_chunks + 1) * sizeof *places);
   struct trace_chunk chunk;
   *n = 0;
   if (!places)
     return NULL;
   for (u32 i = 0; i < file->n_chunks; i++) {
-    if (trace_chunk_peek(file, i, &chunk) != TRACE_CHUNK_READ || chunk.header.home != TSCOPE_DETAIL)
+    if (trace_chunk_peek(file, i, &chunk) != TRACE_CHUNK_READ ||
+        chunk.header.retention != TSCOPE_RING)
       continue;
     places[(*n)++] = (struct chunk_place){.thread = chunk.header.thread,
                                           .sequence = chunk.header.sequence,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Detail chunks are recycled, so their order in the file is not the order of time.
+ * Ring chunks are recycled, so their order in the file is not the order of time.
  */
 #ifndef TSCOPE_CHUNK_ORDER_H
 #define TSCOPE_CHUNK_ORDER_H
@@ -14,8 +14,8 @@ struct chunk_place {
   bool after_gap; /* the chunk before it, by the same thread, is gone */
 };
 
-/* The detail chunks that hold something, by writer (thread and clock) and then in the order they
+/* The ring chunks that hold something, by writer (thread and clock) and then in the order they
  * were written. The caller frees; NULL without memory. */
-struct chunk_place *detail_chunks(const struct trace_file *file, u32 *n);
+struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n);
 
 #endif

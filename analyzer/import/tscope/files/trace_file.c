@@ -130,7 +130,7 @@ static enum trace_chunk_state check_chunk(const struct trace_file *file, size_t 
     return TRACE_CHUNK_DAMAGED;
   if (got < sizeof *header || header->committed == 0)
     return TRACE_CHUNK_EMPTY;
-  bool known = (header->home == TSCOPE_SPINE || header->home == TSCOPE_DETAIL) &&
+  bool known = (header->retention == TSCOPE_RETAINED || header->retention == TSCOPE_RING) &&
                (header->clock == TSCOPE_CLOCK_TICKS || header->clock == TSCOPE_CLOCK_MONOTONIC);
   chunk->count = (u32)(header->committed >> 32);
   chunk->bytes = (u32)header->committed;
@@ -148,10 +148,10 @@ enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index
   return check_chunk(file, got, chunk);
 }
 
-/* Whether a detail chunk of a run that is still going on was recycled under our eyes: it is then
+/* Whether a ring chunk of a run that is still going on was recycled under our eyes: it is then
  * emptied first, of a new generation next, and only then written to. */
 static bool recycled(const struct trace_file *file, u32 index, const struct trace_chunk *chunk) {
-  if (file->header.closed_realtime_ns || chunk->header.home != TSCOPE_DETAIL)
+  if (file->header.closed_realtime_ns || chunk->header.retention != TSCOPE_RING)
     return false;
   struct trace_chunk again;
   __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the records were read before this */

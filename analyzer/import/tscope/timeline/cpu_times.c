@@ -39,8 +39,8 @@ static void add_gaps(struct cpu_reading *r, i64 from, i64 to, double share) {
 }
 
 /* From one reading of a thread's CPU clock to the next. */
-static void take_stretch(struct cpu_reading *r, const struct spine_cpu *from,
-                         const struct spine_cpu *to) {
+static void take_stretch(struct cpu_reading *r, const struct rank_cpu *from,
+                         const struct rank_cpu *to) {
   i64 training = intervals_covered(r->training, &r->at_training, from->time, to->time);
   i64 blocked = intervals_covered(r->blocked, &r->at_blocked, from->time, to->time);
   i64 rest = to->time - from->time - training - blocked;
@@ -51,11 +51,11 @@ static void take_stretch(struct cpu_reading *r, const struct spine_cpu *from,
   add_gaps(r, from->time, to->time, share > ALL ? 1 : share < NONE ? 0 : share);
 }
 
-int cpu_times_unite(const struct spine *spine, const struct intervals *training,
+int cpu_times_unite(const struct rank_events *events, const struct intervals *training,
                     const struct intervals *named, const struct intervals *blocked,
                     struct arena *arena, struct intervals *busy) {
   struct intervals taken;
-  u32 n = spine->cpu_times.n;
+  u32 n = events->cpu_times.n;
   *busy = (struct intervals){0};
   if (n < 2)
     return 0;
@@ -65,10 +65,10 @@ int cpu_times_unite(const struct spine *spine, const struct intervals *training,
   if (!busy->at)
     return -ENOMEM;
   struct cpu_reading r = {.training = training, .blocked = blocked, .taken = &taken, .busy = busy};
-  u32 thread = spine->cpu_times.at[0].thread; /* the one that waits first is the one that trains */
-  const struct spine_cpu *last = NULL;
+  u32 thread = events->cpu_times.at[0].thread; /* the one that waits first is the one that trains */
+  const struct rank_cpu *last = NULL;
   for (u32 i = 0; i < n; i++) {
-    const struct spine_cpu *now = &spine->cpu_times.at[i];
+    const struct rank_cpu *now = &events->cpu_times.at[i];
     if (now->thread != thread)
       continue;
     if (last)

@@ -52,13 +52,13 @@ struct replay_spans {
 
 struct timeline_build {
   const struct model *model;
-  const struct spine *spine;
+  const struct rank_events *events;
   const struct rank_clock *clock;
   struct arena arena; /* becomes the timeline's */
   struct definitions definitions;
   VECTOR(struct span) spans;
   VECTOR(struct span_facts) facts;
-  VECTOR(struct event_use) events;
+  VECTOR(struct event_use) event_uses;
   VECTOR(struct gpu_wait) gpu_waits;
   VECTOR(struct edge) edges;
   VECTOR(struct lane) lanes;
@@ -67,15 +67,15 @@ struct timeline_build {
   struct products_build products_build;
   struct products *products;           /* the timeline's, once decoded */
   VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
-  u32 *span_of_run;                    /* [spine.runs.n] */
+  u32 *span_of_run;                    /* [events.runs.n] */
   VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */
   u32 *replayed;                       /* spans of replays, by replay and start */
-  i64 detail_begin;
+  i64 ring_begin;
   u32 rank;
   bool saw_replays; /* some span ran in a graph */
 };
 
-/* Spans of the spine, then of the detail chunks, unsorted. 0, or negative errno. */
+/* Spans of the retained records, then of the ring chunks, unsorted. 0, or negative errno. */
 int timeline_decode(struct timeline_build *build);
 
 /* Sorts spans by (start, longer first), keeping links between spans. */

@@ -79,11 +79,11 @@ static i64 end_or_last(const struct timeline_build *build, i64 end) {
 
 /* Where collectives ran. Runs on a stream lie on its lane, others on their worker's. */
 static bool decode_runs(struct timeline_build *build) {
-  const struct spine *spine = build->spine;
-  for (u32 i = 0; i < spine->runs.n; i++) {
-    const struct spine_run *run = &spine->runs.at[i];
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->runs.n; i++) {
+    const struct rank_run *run = &events->runs.at[i];
     u32 arrival =
-        run->first_call == INDEX_NONE ? INDEX_NONE : spine->calls.at[run->first_call].arrival;
+        run->first_call == INDEX_NONE ? INDEX_NONE : events->calls.at[run->first_call].arrival;
     struct span span = {.start = run->start,
                         .end = end_or_last(build, run->end),
                         .name = run->name,
@@ -107,7 +107,7 @@ static bool decode_runs(struct timeline_build *build) {
 }
 
 /* The host span launched what ran: the first run is the host span's link. */
-static void join(struct timeline_build *build, const struct spine_call *call, u32 host) {
+static void join(struct timeline_build *build, const struct rank_call *call, u32 host) {
   if (call->run == INDEX_NONE)
     return;
   u32 device = build->span_of_run[call->run];
@@ -140,13 +140,13 @@ static int by_number(const void *left, const void *right) {
 
 /* Calls outside groups, and group ends for the calls inside. */
 static int decode_calls(struct timeline_build *build) {
-  const struct spine *spine = build->spine;
-  u32 n = spine->groups.n;
+  const struct rank_events *events = build->events;
+  u32 n = events->groups.n;
   struct numbered_group *groups = arena_array(&build->arena, n + 1, sizeof *groups);
   if (!groups)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
-    const struct spine_group *group = &spine->groups.at[i];
+    const struct rank_group *group = &events->groups.at[i];
     groups[i] = (struct numbered_group){group->group, build->spans.n};
     if (!decode_call(build, group->start, group->end, group->thread, NAMES_OF_CALLS,
                      TSCOPE_NO_STREAM))
@@ -154,8 +154,8 @@ static int decode_calls(struct timeline_build *build) {
   }
   if (n)
     qsort(groups, n, sizeof *groups, by_number);
-  for (u32 i = 0; i < spine->calls.n; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
+  for (u32 i = 0; i < events->calls.n; i++) {
+    const struct rank_call *call = &events->calls.at[i];
     if (call->replayed)
       continue;
     struct numbered_group wanted = {.group = call->group};
@@ -183,7 +183,7 @@ static int by_launch(const void *left, const void *right) {
 
 /* Joins replayed collectives to their launch: the last one that had begun by then. */
 static int join_replays(struct timeline_build *build) {
-  const struct spine *spine = build->spine;
+  const struct rank_events *events = build->events;
   VECTOR(struct graph_launch) launches = {0};
   bool room = true;
   for (u32 i = 0; i < build->spans.n && room; i++)
@@ -192,8 +192,8 @@ static int join_replays(struct timeline_build *build) {
   if (launches.n)
     qsort(launches.at, launches.n, sizeof *launches.at, by_launch);
   u32 next = 0;
-  for (u32 i = 0; i < spine->calls.n && room; i++) {
-    const struct spine_call *call = &spine->calls.at[i];
+  for (u32 i = 0; i < events->calls.n && room; i++) {
+    const struct rank_call *call = &events->calls.at[i];
     if (!call->replayed)
       continue;
     while (next < launches.n && launches.at[next].start <= call->start)
@@ -206,10 +206,10 @@ static int join_replays(struct timeline_build *build) {
 }
 
 static int decode_waits_and_phases(struct timeline_build *build) {
-  const struct spine *spine = build->spine;
-  for (u32 i = 0; i < spine->waits.n; i++) {
-    const struct spine_wait *wait = &spine->waits.at[i];
-    u32 run = wait->call == INDEX_NONE ? INDEX_NONE : spine->calls.at[wait->call].run;
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->waits.n; i++) {
+    const struct rank_wait *wait = &events->waits.at[i];
+    u32 run = wait->call == INDEX_NONE ? INDEX_NONE : events->calls.at[wait->call].run;
     u32 awaited = run == INDEX_NONE ? INDEX_NONE : build->span_of_run[run];
     struct span span = {.start = wait->start,
                         .end = end_or_last(build, wait->end),
@@ -221,8 +221,8 @@ static int decode_waits_and_phases(struct timeline_build *build) {
         !add_span(build, &span, &(struct span_facts){0}))
       return -ENOMEM;
   }
-  for (u32 i = 0; i < spine->phases.n; i++) {
-    const struct spine_phase *phase = &spine->phases.at[i];
+  for (u32 i = 0; i < events->phases.n; i++) {
+    const struct rank_phase *phase = &events->phases.at[i];
     struct span span = {.start = phase->start,
                         .end = end_or_last(build, phase->end),
                         .name = phase->name
@@ -240,9 +240,9 @@ static int decode_waits_and_phases(struct timeline_build *build) {
 }
 
 static int decode_sites(struct timeline_build *build) {
-  const struct spine *spine = build->spine;
-  for (u32 i = 0; i < spine->sites.n; i++) {
-    const struct spine_site *site = &spine->sites.at[i];
+  const struct rank_events *events = build->events;
+  for (u32 i = 0; i < events->sites.n; i++) {
+    const struct rank_site *site = &events->sites.at[i];
     u16 lane;
     if (!thread_lane(build, site->thread, false, &lane) ||
         !timeline_site(build, site->stack, site->tag, site->start, lane))
@@ -467,7 +467,7 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
   case TSCOPE_REC_EVENT_RECORD:
   case TSCOPE_REC_EVENT_WAIT: {
     const struct tscope_event_record_record *use = (const void *)record;
-    return VECTOR_PUSH(&decoding->build->events,
+    return VECTOR_PUSH(&decoding->build->event_uses,
                        (struct event_use){.time = start,
                                           .event = use->event,
                                           .stream = record->tag,
@@ -490,7 +490,7 @@ static int decode_chunk(struct decoding *decoding, const struct trace_chunk *chu
     u64 time = trace_time(&cursor, record);
     if (after_gap) { /* chunks before this one were recycled */
       i64 first = axis_ns(decoding, time);
-      build->detail_begin = first > build->detail_begin ? first : build->detail_begin;
+      build->ring_begin = first > build->ring_begin ? first : build->ring_begin;
       after_gap = false;
     }
     if (!decode_record(decoding, record, time))
@@ -500,9 +500,9 @@ static int decode_chunk(struct decoding *decoding, const struct trace_chunk *chu
 }
 
 /* In the order they were written, so that most of what is decoded is sorted. */
-static int decode_detail(struct decoding *decoding, const struct trace_file *file, u8 *buffer) {
+static int decode_ring(struct decoding *decoding, const struct trace_file *file, u8 *buffer) {
   u32 n;
-  struct chunk_place *places = detail_chunks(file, &n);
+  struct chunk_place *places = ring_chunks(file, &n);
   struct trace_chunk chunk;
   int result = places ? 0 : -ENOMEM;
   for (u32 i = 0; result == 0 && i < n; i++)
@@ -538,7 +538,7 @@ int timeline_decode(struct timeline_build *build) {
   if (result == 0)
     result = timeline_products_begin(build);
   if (result == 0)
-    result = decode_detail(&decoding, &file, buffer);
+    result = decode_ring(&decoding, &file, buffer);
   if (result == 0)
     result = join_replays(build);
   if (result == 0)

@@ -15,7 +15,7 @@ struct captured {
 };
 
 /* A dependency that waits for the next span to be put on the stream. */
-struct pending {
+struct pending_communicator {
   u32 from;
   u32 next; /* in walk.pending, INDEX_NONE at the end */
 };
@@ -27,7 +27,7 @@ struct walk {
   u32 *branch;        /* [streams] one more than the first span of the replay that is looked at */
   u32 *launched;      /* replays whose launch is known, by that */
   u32 n_launched;
-  VECTOR(struct pending) pending;
+  VECTOR(struct pending_communicator) pending;
   struct captured *captured; /* open addressing, `slots` is a power of two */
   u32 slots;
   u16 most_stream;
@@ -53,7 +53,7 @@ static bool use_event(struct walk *walk, const struct event_use *use) {
   }
   if (!captured->used || captured->span == INDEX_NONE)
     return true;
-  struct pending pending = {captured->span, walk->first_pending[use->stream]};
+  struct pending_communicator pending = {captured->span, walk->first_pending[use->stream]};
   walk->first_pending[use->stream] = walk->pending.n;
   return VECTOR_PUSH(&walk->pending, pending);
 }
@@ -135,7 +135,7 @@ static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans 
     if (walk->branch[own] != spans[0] + 1)
       continue;
     walk->branch[own] = 0;
-    struct pending pending = {spans[i], walk->first_pending[stream]};
+    struct pending_communicator pending = {spans[i], walk->first_pending[stream]};
     if (spans[i] == last)
       continue;
     walk->first_pending[stream] = walk->pending.n;
@@ -145,7 +145,7 @@ static bool put_replay(struct walk *walk, u16 stream, const struct replay_spans 
   walk->last[stream] = last;
   if (build->facts.at[last].stream == stream)
     return true;
-  struct pending pending = {last, walk->first_pending[stream]};
+  struct pending_communicator pending = {last, walk->first_pending[stream]};
   walk->first_pending[stream] = walk->pending.n;
   return VECTOR_PUSH(&walk->pending, pending);
 }
@@ -188,9 +188,9 @@ static int by_target(const void *left, const void *right) {
 }
 
 static void sort_events(struct timeline_build *build) {
-  for (u32 i = 1; i < build->events.n; i++)
-    if (build->events.at[i].time < build->events.at[i - 1].time) {
-      qsort(build->events.at, build->events.n, sizeof *build->events.at, by_time);
+  for (u32 i = 1; i < build->event_uses.n; i++)
+    if (build->event_uses.at[i].time < build->event_uses.at[i - 1].time) {
+      qsort(build->event_uses.at, build->event_uses.n, sizeof *build->event_uses.at, by_time);
       return;
     }
 }
@@ -235,12 +235,12 @@ static bool prepare(struct walk *walk) {
         build->facts.at[i].stream > walk->most_stream)
       walk->most_stream = build->facts.at[i].stream;
   walk->slots = 64;
-  for (u32 i = 0; i < build->events.n; i++) {
-    const struct event_use *use = &build->events.at[i];
+  for (u32 i = 0; i < build->event_uses.n; i++) {
+    const struct event_use *use = &build->event_uses.at[i];
     if (use->stream != TSCOPE_NO_STREAM && use->stream > walk->most_stream)
       walk->most_stream = use->stream;
   }
-  while (walk->slots < 2 * (u64)build->events.n && walk->slots < 1u << 30)
+  while (walk->slots < 2 * (u64)build->event_uses.n && walk->slots < 1u << 30)
     walk->slots *= 2;
   u32 streams = walk->most_stream + 1u;
   walk->last = malloc(streams * sizeof(u32));
@@ -263,11 +263,11 @@ int timeline_link_events(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n && room; i++) {
     if (SPAN_ON_DEVICE(build->spans.at[i].kind))
       continue;
-    for (;
-         next < build->events.n && build->events.at[next].time <= build->spans.at[i].start && room;
+    for (; next < build->event_uses.n &&
+           build->event_uses.at[next].time <= build->spans.at[i].start && room;
          next++)
-      if (build->events.at[next].stream != TSCOPE_NO_STREAM)
-        room = use_event(&walk, &build->events.at[next]);
+      if (build->event_uses.at[next].stream != TSCOPE_NO_STREAM)
+        room = use_event(&walk, &build->event_uses.at[next]);
     room = room && see_span(&walk, i);
   }
   if (room)

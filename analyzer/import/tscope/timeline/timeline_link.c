@@ -40,7 +40,7 @@ static u32 slice_of(const struct linking *linking, u32 i) {
   u16 stream = linking->build->facts.at[i].stream;
   if (linking->turns == 1)
     return stream;
-  u32 turn = spine_gpu_turn(linking->build->spine, span->start, is_effect(linking->build, i));
+  u32 turn = rank_gpu_turn(linking->build->events, span->start, is_effect(linking->build, i));
   return turn == INDEX_NONE ? INDEX_NONE : turn * linking->streams + stream;
 }
 
@@ -133,8 +133,8 @@ static void link_stream(struct linking *linking, u32 stream) {
 }
 
 bool timeline_lost_its_end(const struct timeline_build *build) {
-  bool overwritten = build->detail_begin > build->model->ranks[build->rank].begin;
-  return build->spine->cut_short && !overwritten;
+  bool overwritten = build->ring_begin > build->model->ranks[build->rank].begin;
+  return build->events->cut_short && !overwritten;
 }
 
 int timeline_link_launches(struct timeline_build *build) {
@@ -142,8 +142,8 @@ int timeline_link_launches(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->facts.at[i].stream >= streams)
       streams = build->facts.at[i].stream + 1u;
-  u32 states = build->spine->gpu_states.n;
-  u32 turns = states ? build->spine->gpu_states.at[states - 1].turns : 1;
+  u32 states = build->events->gpu_states.n;
+  u32 turns = states ? build->events->gpu_states.at[states - 1].turns : 1;
   turns += turns == 0;
   struct linking linking = {.build = build,
                             .streams = (u32)streams,

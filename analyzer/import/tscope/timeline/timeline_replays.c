@@ -93,7 +93,7 @@ struct replay_pairing {
 /* The GPU clock source's id of the graph that a span launches; 0 if nothing ran under that. */
 static u32 launched_graph(const struct replay_pairing *p, u32 span) {
   const struct timeline_build *build = p->build;
-  const struct spine_graph *graph = spine_find_graph(build->spine, build->facts.at[span].what);
+  const struct rank_graph *graph = rank_find_graph(build->events, build->facts.at[span].what);
   bool ran =
       graph && bsearch(&graph->gpu_graph, p->ran_graphs, build->replays.n, sizeof(u32), by_value);
   return ran ? graph->gpu_graph : 0;
@@ -119,14 +119,14 @@ static void pair_turn(struct replay_pairing *p, u32 turn) {
   u32 *chosen = p->effect_of + p->n_launches, *ran = chosen + p->n_launches;
   for (u32 i = 0; i < p->n_launches; i++) {
     const struct span *span = &build->spans.at[p->launches[i]];
-    if (spine_gpu_turn(build->spine, span->start, false) != turn)
+    if (rank_gpu_turn(build->events, span->start, false) != turn)
       continue;
     chosen[causes] = p->launches[i];
     p->causes[causes++] = (struct ordered){span->start, launched_graph(p, p->launches[i])};
   }
   for (u32 i = 0; i < build->replays.n; i++) {
     i64 start = build->spans.at[build->replayed[build->replays.at[i].first]].start;
-    if (spine_gpu_turn(build->spine, start, true) != turn)
+    if (rank_gpu_turn(build->events, start, true) != turn)
       continue;
     ran[effects] = i;
     p->effects[effects++] = (struct ordered){start, build->replays.at[i].gpu_graph};
@@ -184,8 +184,8 @@ int timeline_link_replays(struct timeline_build *build) {
     result = list_replays(build);
   if (result < 0 || build->replays.n == 0)
     return result;
-  u32 n = build->replays.n, states = build->spine->gpu_states.n;
-  u32 turns = states ? build->spine->gpu_states.at[states - 1].turns : 1;
+  u32 n = build->replays.n, states = build->events->gpu_states.n;
+  u32 turns = states ? build->events->gpu_states.at[states - 1].turns : 1;
   struct replay_pairing p = {.build = build,
                              .launches = malloc((build->spans.n + 1u) * sizeof(u32))};
   for (u32 i = 0; i < build->spans.n && p.launches; i++)

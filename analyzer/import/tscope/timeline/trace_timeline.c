@@ -60,18 +60,18 @@ static int unite_unmarked(const struct timeline_build *build, struct arena *aren
                           struct timeline *timeline) {
   static const u32 waits = 1u << SPAN_COMM_WAIT | 1u << SPAN_SYNC | 1u << SPAN_COLL_CALL;
   struct intervals input, named, blocked = {0}, busy, all;
-  int result = unite_phases(build->spine, TSCOPE_PHASE_DATA, arena, &input);
+  int result = unite_phases(build->events, TSCOPE_PHASE_DATA, arena, &input);
   if (result == 0)
     result = unite_spans(build, waits, arena, &blocked);
   if (result == 0)
     result = intervals_union(arena, &timeline->compute, &input, &named);
   if (result == 0)
-    result = cpu_times_unite(build->spine, &timeline->compute, &named, &blocked, arena, &busy);
+    result = cpu_times_unite(build->events, &timeline->compute, &named, &blocked, arena, &busy);
   if (result == 0)
     result = intervals_union(arena, &timeline->compute, &busy, &all);
   if (result < 0)
     return result;
-  timeline->has_cpu_times = build->spine->cpu_times.n > 1;
+  timeline->has_cpu_times = build->events->cpu_times.n > 1;
   timeline->has_compute |= timeline->has_cpu_times;
   timeline->compute = all;
   return 0;
@@ -84,7 +84,7 @@ static int unite_cpu_compute(const struct timeline_build *build, struct arena *a
   struct intervals training = {0}, phase, both, blocked = {0};
   int result = 0;
   for (u32 i = 0; i < sizeof kinds && result == 0; i++, training = both) {
-    result = unite_phases(build->spine, kinds[i], arena, &phase);
+    result = unite_phases(build->events, kinds[i], arena, &phase);
     if (result == 0)
       result = intervals_union(arena, &training, &phase, &both);
   }
@@ -98,14 +98,14 @@ static int unite_cpu_compute(const struct timeline_build *build, struct arena *a
 
 static int unite(const struct timeline_build *build, struct arena *arena,
                  struct timeline *timeline) {
-  const struct spine *spine = build->spine;
+  const struct rank_events *events = build->events;
   bool gpu_spans = false;
   for (u32 i = 0; i < build->spans.n && !gpu_spans; i++) {
     u8 kind = build->spans.at[i].kind;
     gpu_spans = kind == SPAN_KERNEL || kind == SPAN_COPY || kind == SPAN_FILL;
   }
-  timeline->on_gpu = gpu_spans || spine->launches > 0 || spine->definitions->n_streams > 0;
-  timeline->has_comm = spine->calls.n == spine->idle_calls || spine->runs.n > 0;
+  timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
+  timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;
   timeline->has_copy = !timeline->on_gpu || gpu_spans;
   int result = unite_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
   if (result == 0)
@@ -119,7 +119,7 @@ static int unite(const struct timeline_build *build, struct arena *arena,
 static void discard(struct timeline_build *build) {
   free(build->spans.at);
   free(build->facts.at);
-  free(build->events.at);
+  free(build->event_uses.at);
   free(build->gpu_waits.at);
   free(build->replays.at);
   free(build->lane_of_stream.at);
@@ -145,13 +145,13 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
                           .arithmetic = build->arithmetic.at,
                           .n_arithmetic = build->arithmetic.n,
                           .products = build->products,
-                          .detail_begin = build->detail_begin,
+                          .ring_begin = build->ring_begin,
                           .internal = internal};
   for (u32 i = 0; i < build->spans.n; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH) {
       made.graph_launches++;
       made.graph_launches_run += build->spans.at[i].link != INDEX_NONE;
-      made.graph_launches_open += spine_graph_is_open(build->spine, build->facts.at[i].what);
+      made.graph_launches_open += rank_graph_is_open(build->events, build->facts.at[i].what);
     }
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
   if (result == 0)
@@ -166,7 +166,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   internal->definitions = build->definitions;
   internal->arena = build->arena;
   free(build->facts.at);
-  free(build->events.at);
+  free(build->event_uses.at);
   free(build->gpu_waits.at);
   free(build->replays.at);
   free(build->lane_of_stream.at);
@@ -182,10 +182,10 @@ static int trace_load(const struct model *model, u32 rank, struct timeline *time
     return -ENOMEM;
   build->model = model;
   build->rank = rank;
-  build->spine = model_events(model, rank);
+  build->events = model_events(model, rank);
   build->clock = model_clock(model, rank);
-  build->detail_begin = model->ranks[rank].begin;
-  build->span_of_run = arena_array(&build->arena, build->spine->runs.n + 1, sizeof(u32));
+  build->ring_begin = model->ranks[rank].begin;
+  build->span_of_run = arena_array(&build->arena, build->events->runs.n + 1, sizeof(u32));
   int result = build->span_of_run ? timeline_decode(build) : -ENOMEM;
   if (result == 0)
     result = timeline_sort(build);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyses/questions.h"
+#include "analyses/queries.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  *
  * What analyses and outputs ask of an analysis in the making: when a step was, whether it was seen,
  * how GPU time was had. Each is answered by the analysis it is
- * about; what belongs to none, in questions.c.
+ * about; what belongs to none, in queries.c.
  */
-#ifndef TSCOPE_QUESTIONS_H
-#define TSCOPE_QUESTIONS_H
+#ifndef TSCOPE_QUERIES_H
+#define TSCOPE_QUERIES_H
 
 #include "analyses/analysis.h"
 
