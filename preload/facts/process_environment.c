@@ -11,29 +11,26 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "process/memory_read.h"
 #include "record/hook.h"
 
 enum { COPY_BYTES = 1 << 20, PIECE = 1024 };
 
 static char *copy;  /* entries one after the other, each with its end; an empty one ends the list */
 static size_t used; /* without that last end */
+static bool by_kernel;
 
-/* `bytes` from memory that may not be there. Where the kernel does not lend itself to it, as they
- * are. */
+/* Where the kernel reads no memory for us at all, entries are read as they are. */
+static bool kernel_reads(void) {
+  char probe = 1, got = 0;
+  return tscope_read_memory(getpid(), (u64)(uintptr_t)&probe, &got, sizeof got);
+}
+
 static bool read_at(void *to, const void *from, size_t bytes) {
-  static bool refused;
-  struct iovec here = {to, bytes}, there = {(void *)(uintptr_t)from, bytes};
-  if (!__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
-    ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (got == (ssize_t)bytes)
-      return true;
-    if (got >= 0 || (errno != ENOSYS && errno != EPERM))
-      return false;
-    __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
-  }
+  if (by_kernel)
+    return tscope_read_memory(getpid(), (u64)(uintptr_t)from, to, bytes);
   memcpy(to, from, bytes);
   return true;
 }
@@ -74,6 +71,7 @@ void tscope_environment_take(void) {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     copy = memory == MAP_FAILED ? NULL : memory;
   }
+  by_kernel = kernel_reads();
   used = 0;
   if (copy)
     copy[0] = '\0';

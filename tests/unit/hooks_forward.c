@@ -57,6 +57,7 @@ struct hooked {
   const char *name;
   any_function *wrapper;
   size_t result_bytes;
+  const char *params;
 };
 
 #define SIZE_void 0
@@ -65,10 +66,23 @@ struct hooked {
 #define SIZE_cublasStatus_t sizeof(cublasStatus_t)
 #define SIZE_ncclResult_t sizeof(ncclResult_t)
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
-  {#name_, (any_function *)(void *)wrapper_##name_, SIZE_##type},
+  {#name_, (any_function *)(void *)wrapper_##name_, SIZE_##type, #params},
 static const struct hooked hooked[] = {TSCOPE_CUDA_HOOKS(HOOK) TSCOPE_NCCL_HOOKS(HOOK)
                                            TSCOPE_BLAS_HOOKS(HOOK) TSCOPE_DRIVER_HOOKS(HOOK)};
 #undef HOOK
+
+/* Where the ABI passes structures of more than 16 bytes by address, as on aarch64, the compiler
+ * makes that address: it is never what a caller may get wrong. */
+static bool passes_structure_by_address(const struct hooked *function) {
+#ifdef __aarch64__
+  return strstr(function->params, "cudaExtent extent") ||
+         strstr(function->params, "cudaPitchedPtr pitchedDevPtr") ||
+         strstr(function->params, "ncclUniqueId commId");
+#else
+  (void)function;
+  return false;
+#endif
+}
 
 static const char *expected_name;
 static int result_wanted, errno_wanted;
@@ -132,7 +146,7 @@ static void what_is_no_handle_is_forwarded_too(void **state) {
   result_wanted = 3;
   fake_behaviour = behave;
   for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
-    for (int set = 0; set <= 1; set++) {
+    for (int set = 0; set <= 1 && !passes_structure_by_address(&hooked[i]); set++) {
       word all = set ? ~(word)0 : 0;
       any_function *real = (any_function *)dlsym(RTLD_NEXT, hooked[i].name);
       expected_name = hooked[i].name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "callsites/python_memory.h"
+#include "process/memory_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Where seccomp refuses process_vm_readv(), as older container runtimes do. */
+/* Where seccomp refuses process_vm_readv(), as older container runtimes do, and where an emulator
+ * does not know it. */
 static bool read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
   char path[32];
   snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
@@ -19,14 +20,13 @@ static bool read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
   return whole;
 }
 
-bool python_read_process(const void *context, u64 address, void *to, size_t bytes) {
-  const struct python_process *process = context;
+bool tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes) {
   struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)address, bytes};
   int saved = errno;
-  ssize_t got = process_vm_readv(process->pid, &local, 1, &remote, 1, 0);
+  ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
   bool whole = got == (ssize_t)bytes;
   if (got < 0 && (errno == ENOSYS || errno == EPERM))
-    whole = read_mem_file(process->pid, address, to, bytes);
+    whole = read_mem_file(pid, address, to, bytes);
   errno = saved;
   return whole;
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading memory that may not be there: the kernel reads it, so that a bad address is an error and
+ * no fault.
+ */
+#ifndef TSCOPE_MEMORY_READ_H
+#define TSCOPE_MEMORY_READ_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Copies `bytes` from `address` in the process `pid`, which may be the caller's own; all of them,
+ * or false. Preserves errno. */
+bool tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes);
+
+#pragma GCC visibility pop
+
+#endif
