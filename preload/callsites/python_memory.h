@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "format/tscope_format.h"
-#include "process/memory_read.h"
+#include "record/memory_read.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -38,7 +38,7 @@ struct python_process {
 /* `context` is a struct python_process. Preserves errno. */
 static inline bool python_read_process(const void *context, u64 address, void *to, size_t bytes) {
   const struct python_process *process = context;
-  return tscope_read_memory(process->pid, address, to, bytes);
+  return tscope_read_memory(process->pid, address, to, bytes) == 0;
 }
 
 #pragma GCC visibility pop

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process/memory_read.h"
 #include "record/hook.h"
+#include "record/memory_read.h"
 
 enum { COPY_BYTES = 1 << 20, PIECE = 1024 };
 
@@ -25,12 +25,12 @@ static bool by_kernel;
 /* Where the kernel reads no memory for us at all, entries are read as they are. */
 static bool kernel_reads(void) {
   char probe = 1, got = 0;
-  return tscope_read_memory(getpid(), (u64)(uintptr_t)&probe, &got, sizeof got);
+  return tscope_read_memory(getpid(), (u64)(uintptr_t)&probe, &got, sizeof got) == 0;
 }
 
 static bool read_at(void *to, const void *from, size_t bytes) {
   if (by_kernel)
-    return tscope_read_memory(getpid(), (u64)(uintptr_t)from, to, bytes);
+    return tscope_read_memory(getpid(), (u64)(uintptr_t)from, to, bytes) == 0;
   memcpy(to, from, bytes);
   return true;
 }

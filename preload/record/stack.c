@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "record/memory_read.h"
 #include "record/thread.h"
 
 /* --- on the job's threads --- */
@@ -36,28 +35,19 @@ static bool is_in(const struct tscope_stack *stack, const void *address) {
          (const char *)address > __atomic_load_n(&stack->low, __ATOMIC_RELAXED);
 }
 
-/* Reads memory that may be gone. 0 or an errno. */
-static int peek(void *into, const void *from, size_t bytes) {
-  int saved = errno;
-  struct iovec here = {into, bytes}, there = {(void *)(uintptr_t)from, bytes};
-  long got = syscall(SYS_process_vm_readv, getpid(), &here, 1L, &there, 1L, 0L);
-  int error = got == (long)bytes ? 0 : got < 0 ? errno : EFAULT;
-  errno = saved;
-  return error;
-}
-
 /* Of a guard that is not on the thread's own stack. Where such a look is forbidden, as some
  * sandboxes do, the hook is taken to be in progress. */
 static bool is_whole_elsewhere(const struct tscope_guard *guard) {
   struct tscope_guard copy;
   const void *returns_to;
-  int error = peek(&copy, guard, sizeof copy);
+  int error = tscope_read_memory(getpid(), (u64)(uintptr_t)guard, &copy, sizeof copy);
   if (error)
-    return error != EFAULT;
+    return error != -EFAULT;
   u64 moved = (u64)(uintptr_t)guard ^ (u64)(uintptr_t)&copy;
   if (copy.check != (tscope_guard_check(&copy) ^ moved))
     return false;
-  return peek(&returns_to, copy.place, sizeof returns_to) == 0 && returns_to == copy.returns_to;
+  error = tscope_read_memory(getpid(), (u64)(uintptr_t)copy.place, &returns_to, sizeof returns_to);
+  return error == 0 && returns_to == copy.returns_to;
 }
 
 TSCOPE_NOT_SANITIZED static bool is_whole(const struct tscope_guard *guard) {

@@ -6,16 +6,16 @@
 #ifndef TSCOPE_MEMORY_READ_H
 #define TSCOPE_MEMORY_READ_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "format/tscope_format.h"
 
 #pragma GCC visibility push(hidden)
 
-/* Copies `bytes` from `address` in the process `pid`, which may be the caller's own; all of them,
- * or false. Preserves errno. */
-bool tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes);
+/* Copies `bytes` from `address` in the process `pid`, which may be the caller's own. 0; -EFAULT
+ * when not all of them are there; another negative errno when the kernel does not let us look.
+ * Preserves errno. */
+int tscope_read_memory(pid_t pid, u64 address, void *to, size_t bytes);
 
 #pragma GCC visibility pop
 
