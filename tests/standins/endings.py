@@ -48,18 +48,29 @@ def environment(build, folder, preload=()):
     return env
 
 
-def cgroup(name):
-    """A cgroup with little memory, or the reason why there is none."""
-    path = os.path.join("/sys/fs/cgroup", name)
+def memory_controller():
+    """Where groups with a memory limit are made, and the file of the limit: of version 2, or of 1."""
     try:
         with open("/sys/fs/cgroup/cgroup.controllers", encoding="utf-8") as file:
-            if "memory" not in file.read().split():
-                raise Skip("cgroups here have no memory controller")
+            if "memory" in file.read().split():
+                return "/sys/fs/cgroup", "memory.max"
+    except OSError:
+        if os.path.exists("/sys/fs/cgroup/memory/memory.oom_control"):
+            return "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+    raise Skip("cgroups here have no memory controller")
+
+
+def cgroup(name):
+    """A cgroup with little memory, or the reason why there is none."""
+    top, limit = memory_controller()
+    path = os.path.join(top, name)
+    try:
         os.mkdir(path)
-        with open(os.path.join(path, "memory.max"), "w", encoding="utf-8") as file:
+        with open(os.path.join(path, limit), "w", encoding="utf-8") as file:
             file.write(str(MEMORY_LIMIT))
     except OSError as error:
-        shutil.rmtree(path, ignore_errors=True)
+        if os.path.isdir(path):
+            os.rmdir(path)
         raise Skip(f"no cgroup with a limit can be made: {error}") from error
     return path
 
@@ -148,7 +159,7 @@ def main():
                 check(name, os.path.realpath(arguments.build), folder)
                 right += 1
             except Skip as skip:
-                print(f"{name}: {skip}")
+                print(f"skipped: {skip}")
                 sys.exit(77)
             except AssertionError as wrong:
                 print(f"{name}: {wrong}")
