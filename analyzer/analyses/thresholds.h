@@ -70,6 +70,12 @@
 #define FRAGMENTATION_SHARE 0.10
 #define FRAGMENTATION_LEAST_BYTES (64.0 * 1024 * 1024)
 
+/* What one category that can be done without holds of the peak, to be worth changing code for; and
+ * those listed beside it. */
+#define PEAK_SHARE 0.15
+#define PEAK_SHARE_BESIDE 0.05
+#define PEAK_LEAST_BYTES (256.0 * 1024 * 1024)
+
 /* Steps that a trend of memory must rest on, after those that make what stays. */
 #define GROWTH_WARMUP_STEPS 1u
 #define GROWTH_LEAST_STEPS 5u

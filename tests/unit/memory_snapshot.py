@@ -311,12 +311,80 @@ class Snapshot(unittest.TestCase):
         self.assertEqual(sum(row["gap_bytes"] for row in segments["by_size"]), memory["inactive_bytes"])
         self.assertEqual(sum(row["live_bytes"] for row in segments["by_size"]), memory["allocated_bytes"])
 
-    def fragmented(self, expandable=False, full=30):
+    def fragmented(self, expandable=False, full=30, then=30):
         a = Allocator(expandable=expandable)
         pairs = [(a.alloc(19 * MIB), a.alloc(MIB)) for _ in range(full)]
         for large, _ in pairs:
             a.free(large)
+        for _ in range(then):  # fits none of the gaps
+            a.alloc(20 * MIB)
         return a
+
+    def test_fragmentation_is_judged_at_the_peak(self):
+        full = self.fragmented(then=0)  # free in pieces at the end; full at the peak
+        document = self.report(self.write(full.snapshot()))
+        memory = document["memory"]
+        self.assertEqual(memory["segments"]["stranded_bytes"], 570 * MIB)
+        self.assertEqual(memory["peak_unused_bytes"], 0)
+        self.assertNotIn("MEMORY.FRAGMENTATION", ids(document))
+        self.assertEqual(memory["segments"]["expandable_frees_bytes"], 0)
+        document = self.report(self.write(self.fragmented(then=6).snapshot()))
+        memory = document["memory"]  # 720 MiB reserved, 600 allocated at most
+        self.assertEqual(memory["segments"]["expandable_frees_bytes"], 120 * MIB)
+        finding = next(f for f in document["findings"] if f["id"] == "MEMORY.FRAGMENTATION")
+        self.assertIn("free 120 MiB of it at most", finding["evidence"])
+        self.assertNotIn("570 MiB", finding["title"])
+
+    def peak_of(self, *parts, capacity=()):
+        """What each step keeps until its end, beside 1 GiB of weights."""
+        a = Allocator(segment=512 * MIB)
+        a.recording = False
+        a.alloc(1024 * MIB, frames(("build", "/home/u/job/train.py", 5)))
+        a.recording = True
+        for _ in range(3):
+            live = [a.alloc(size, stack) for size, stack in parts]
+            for block in live:
+                a.free(block)
+            a.alloc(700 * MIB, frames(("other", "/home/u/job/train.py", 9)))
+            a.free(list(a.blocks)[-1])
+        return self.report(self.write(a.snapshot()), *capacity)
+
+    def test_what_makes_the_peak_is_told_with_its_worth(self):
+        softmax = frames(("softmax", "/home/u/job/nn_utils.py", 12), ("forward", "/home/u/job/model.py", 3))
+        einsum = frames(("einsum", "/x/site-packages/einops/_backends.py", 291), ("forward", "/home/u/job/model.py", 4))
+        parts = ((1500 * MIB, softmax), (800 * MIB, einsum))
+        document = self.peak_of(*parts)
+        finding = next(f for f in document["findings"] if f["id"] == "MEMORY.PEAK")
+        self.assertEqual(finding["severity"], "info")
+        worth = {row["category"]: row["lowers_peak_bytes"] for row in document["memory"]["live_by_category"]}
+        self.assertEqual(worth["softmax"], 1500 * MIB)
+        self.assertEqual(worth["matrix multiply"], 800 * MIB)
+        self.assertIsNone(worth.get("before recording"))
+        self.assertIn("softmax makes 45 % of the memory peak: 1.46 GiB lower without it", finding["title"])
+        self.assertIn("job/nn_utils.py:12", finding["evidence"])
+        self.assertIn("einops/_backends.py:291", finding["evidence"])
+        # a second peak of 700 MiB bounds what leaving out the first can be worth
+        worth = {row["category"]: row["lowers_peak_bytes"]
+                 for row in self.peak_of((900 * MIB, softmax))["memory"]["live_by_category"]}
+        self.assertEqual(worth["softmax"], 200 * MIB)
+        tight = self.peak_of(*parts, capacity=("--gpu-gb", "4"))
+        self.assertEqual([f["severity"] for f in tight["findings"] if f["id"] == "MEMORY.PEAK"], ["warning"])
+
+    def test_what_a_job_must_keep_makes_no_finding(self):
+        gradients = frames(("torch::autograd::AccumulateGrad::apply(x)", "??", 0))
+        self.assertNotIn("MEMORY.PEAK", ids(self.peak_of((2000 * MIB, gradients))))
+        softmax = frames(("softmax", "/home/u/job/nn_utils.py", 12))
+        self.assertNotIn("MEMORY.PEAK", ids(self.peak_of((255 * MIB, softmax))))
+
+    def test_a_peak_above_the_device_is_said_as_such(self):
+        a = Allocator(segment=1024 * MIB)
+        for _ in range(3):
+            a.alloc(1024 * MIB)
+        path = self.write(a.snapshot())
+        text = " ".join(subprocess.run([REPORT, "--gpu-gb", "2", path], capture_output=True, text=True).stdout.split())
+        self.assertIn("the peak exceeds 2.00 GiB by 1.00 GiB", text)
+        self.assertIn("The peak exceeds the device's memory by 1.00 GiB", text)
+        self.assertNotIn("-1", text)
 
     def test_fragmentation_is_found(self):
         document = self.report(self.write(self.fragmented().snapshot()))
@@ -324,11 +392,12 @@ class Snapshot(unittest.TestCase):
         self.assertIs(document["memory"]["segments"]["expandable_would_help"], True)
         document = self.report(self.write(self.fragmented(expandable=True).snapshot()))
         self.assertIs(document["memory"]["segments"]["expandable_would_help"], False)
+        self.assertEqual(document["memory"]["segments"]["expandable_frees_bytes"], 0)
         self.assertEqual(document["memory"]["segments"]["expandable"],
                          document["memory"]["segments"]["count"])
 
     def test_free_segments_are_no_fragmentation(self):
-        a = self.fragmented()
+        a = self.fragmented(then=0)
         for address in list(a.blocks):
             a.free(address)
         document = self.report(self.write(a.snapshot()))
@@ -337,7 +406,7 @@ class Snapshot(unittest.TestCase):
 
     def test_little_fragmentation_is_none(self):
         self.assertNotIn("MEMORY.FRAGMENTATION",
-                         ids(self.report(self.write(self.fragmented(full=3).snapshot()))))
+                         ids(self.report(self.write(self.fragmented(full=3, then=3).snapshot()))))
 
     # Growth.
 

@@ -29,9 +29,9 @@ int rule_memory_growth(struct findings *f) {
   double rise = memory->growth_to_bytes - memory->growth_from_bytes;
   double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
   char full[96] = "", source[256] = "";
-  if (!isnan(left))
+  if (left > 0)
     snprintf(full, sizeof(full), " The headroom of %s is gone after %.0f more.",
-             memory_size(memory->headroom_bytes).text, fmax(0, left));
+             memory_size(memory->headroom_bytes).text, left);
   if (memory->growth_source || memory->growth_category)
     snprintf(source, sizeof(source), " %.0f %% of what was added comes from %.150s (%.40s).",
              100 * memory->growth_source_share, or_unknown(memory->growth_source),
@@ -62,43 +62,57 @@ int rule_memory_growth(struct findings *f) {
       &rank, n_ranks);
 }
 
+/* Memory ran out although as much was free inside: the clearest case there is. */
+static bool failed_for_gaps(const struct memory_result *memory) {
+  return memory->out_of_memory > 0 && memory->oom_requested_bytes > 0 &&
+         memory->oom_inactive_bytes >= memory->oom_requested_bytes;
+}
+
+static char *fragmentation_evidence(struct findings *f, const struct memory_result *memory) {
+  const struct memory_segments *segments = &memory->segments;
+  char oom[160] = "", frees[160] = "";
+  if (failed_for_gaps(memory))
+    snprintf(oom, sizeof(oom), "%s could not be had while %s lay inactive. ",
+             memory_size(memory->oom_requested_bytes).text,
+             memory_size(memory->oom_inactive_bytes).text);
+  if (isnan(segments->count))
+    return arena_text(f->a->arena, oom);
+  if (segments->expandable_frees_bytes > 0)
+    snprintf(frees, sizeof(frees), " Expandable segments can free %s of it at most.",
+             memory_size(segments->expandable_frees_bytes).text);
+  return arena_printf(
+      f->a->arena,
+      "%sAt the peak %s were reserved, and never more than %s of it allocated: %s between them.%s "
+      "At the end %s are gaps between blocks in use: %.0f gaps, the largest of %s; %.0f runs of "
+      "small blocks (%s) keep gaps of %s apart. %.0f of %.0f segments are expandable.",
+      oom, memory_size(memory->peak_reserved_bytes).text,
+      memory_size(memory->peak_allocated_bytes).text, memory_size(memory->peak_unused_bytes).text,
+      frees, memory_size(segments->stranded_bytes).text, segments->gaps,
+      memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
+      memory_size(segments->pinned_bytes).text, memory_size(segments->pinned_gap_bytes).text,
+      segments->expandable, segments->count);
+}
+
+/* Judged at the peak: what is free at the end harms nobody if the device was full before. */
 int rule_memory_fragmentation(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
   const struct memory_segments *segments = &memory->segments;
-  double stranded = segments->stranded_bytes, reserved = memory->reserved_bytes;
-  /* It failed although as much was free inside: the clearest case there is. */
-  bool failed = memory->out_of_memory > 0 &&
-                memory->oom_inactive_bytes >= memory->oom_requested_bytes &&
-                memory->oom_requested_bytes > 0;
-  bool large = stranded >= FRAGMENTATION_SHARE * reserved && stranded >= FRAGMENTATION_LEAST_BYTES;
+  double unused = memory->peak_unused_bytes, reserved = memory->peak_reserved_bytes;
+  bool failed = failed_for_gaps(memory), known = !isnan(segments->count);
+  bool large =
+      known && unused >= FRAGMENTATION_SHARE * reserved && unused >= FRAGMENTATION_LEAST_BYTES;
   if (!failed && !large)
     return 0;
-  char oom[160] = "";
-  if (failed)
-    snprintf(oom, sizeof(oom), " %s could not be had while %s lay inactive.",
-             memory_size(memory->oom_requested_bytes).text,
-             memory_size(memory->oom_inactive_bytes).text);
   bool fixed = segments->expandable_known && segments->expandable < segments->count;
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      isnan(stranded)
-          ? arena_text(f->a->arena, "Memory ran out while enough of it lay inactive")
-          : arena_printf(f->a->arena, "%.0f %% of reserved memory is free but in pieces",
-                         100 * stranded / reserved),
-      isnan(stranded)
-          ? arena_printf(f->a->arena, "%s", oom + 1)
-          : arena_printf(f->a->arena,
-                         "%s of %s reserved are gaps between blocks in use: %.0f gaps, "
-                         "the largest of %s; %.0f runs of small blocks (%s) keep gaps "
-                         "of %s apart. %.0f of %.0f segments are expandable.%s",
-                         memory_size(stranded).text, memory_size(reserved).text, segments->gaps,
-                         memory_size(segments->largest_gap_bytes).text, segments->pinned_blocks,
-                         memory_size(segments->pinned_bytes).text,
-                         memory_size(segments->pinned_gap_bytes).text, segments->expandable,
-                         segments->count, oom),
+      failed ? arena_text(f->a->arena, "Memory ran out while enough of it lay inactive")
+             : arena_printf(f->a->arena, "%.0f %% of reserved memory was not in use at the peak",
+                            100 * unused / reserved),
+      fragmentation_evidence(f, memory),
       arena_text(f->a->arena,
-                 fixed || isnan(stranded)
+                 fixed || !known
                      ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF "
                        "in newer versions). Else allocate what stays (optimizer state, caches) "
                        "before what comes and goes, and keep tensor sizes alike from step to step."
@@ -120,9 +134,10 @@ int rule_memory_oom_risk(struct findings *f) {
     snprintf(largest, sizeof(largest), " Most of the peak is %.60s (%.0f %%).",
              most->category ? most->category : "of no known category", 100 * most->share);
   if (!isnan(memory->capacity_bytes))
-    snprintf(room, sizeof(room), " The device has %s (%s), which leaves %s.",
+    snprintf(room, sizeof(room), " The device has %s (%s), which %s %s.",
              memory_size(memory->capacity_bytes).text, memory->capacity_source,
-             memory_size(memory->headroom_bytes).text);
+             memory->headroom_bytes < 0 ? "the peak exceeds by" : "leaves",
+             memory_size(fabs(memory->headroom_bytes)).text);
   if (memory->growth_bytes_per_step > 0)
     snprintf(grows, sizeof(grows), " It grows by %s a step.",
              memory_size(memory->growth_bytes_per_step).text);
@@ -135,8 +150,11 @@ int rule_memory_oom_risk(struct findings *f) {
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
       happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be had",
                               memory_size(memory->oom_requested_bytes).text)
-               : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
-                              100 * memory->peak_reserved_bytes / memory->capacity_bytes),
+      : memory->headroom_bytes < 0
+          ? arena_printf(f->a->arena, "The peak exceeds the device's memory by %s",
+                         memory_size(-memory->headroom_bytes).text)
+          : arena_printf(f->a->arena, "The device is %.0f %% full at the peak",
+                         100 * memory->peak_reserved_bytes / memory->capacity_bytes),
       arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", asked,
                    memory_size(memory->peak_reserved_bytes).text,
                    memory_size(memory->peak_allocated_bytes).text, room, grows, largest),

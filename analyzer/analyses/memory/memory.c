@@ -21,7 +21,7 @@ struct memory_result memory_result_unknown(void) {
   struct memory_result result = {0};
   result.rank = result.device = result.events = result.lost = NAN;
   result.peak_allocated_bytes = result.peak_reserved_bytes = NAN;
-  result.peak_time_s = result.peak_step = NAN;
+  result.peak_time_s = result.peak_step = result.peak_unused_bytes = NAN;
   result.allocated_bytes = result.reserved_bytes = result.inactive_bytes = NAN;
   result.pending_bytes = result.slack_bytes = result.before_bytes = result.fragmentation = NAN;
   result.growth_bytes_per_step = result.growth_steps = result.steps = NAN;
@@ -35,7 +35,7 @@ struct memory_result memory_result_unknown(void) {
   segments->gaps = segments->largest_gap_bytes = segments->pinned_blocks = NAN;
   segments->pinned_bytes = segments->pinned_gap_bytes = segments->obtained = NAN;
   segments->returned = segments->obtained_bytes = segments->returned_bytes = NAN;
-  segments->refetched = segments->rounds = NAN;
+  segments->refetched = segments->rounds = segments->expandable_frees_bytes = NAN;
   return result;
 }
 

@@ -34,6 +34,7 @@ void memory_replay_free(struct memory_replay *replay);
 /* The parts. Each returns 0 or -ENOMEM; text of the result lives in `arena`. */
 int memory_find_peak(const struct memory_history *history, struct arena *arena,
                      struct memory_result *result);
+int memory_peak_without(const struct memory_history *history, struct memory_result *result);
 int memory_find_churn(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result);
 int memory_find_growth(const struct memory_history *history, struct arena *arena,

@@ -29,6 +29,7 @@ static i64 find_peaks(const struct memory_history *history, struct memory_result
   }
   result->peak_allocated_bytes = memory_bytes(allocated);
   result->peak_reserved_bytes = memory_bytes(reserved);
+  result->peak_unused_bytes = result->peak_reserved_bytes - result->peak_allocated_bytes;
   const struct memory_event *event = *after ? &history->events[*after - 1] : NULL;
   i64 begin = history->n_events ? history->events[0].time : NS_UNKNOWN;
   if (begin != NS_UNKNOWN)
@@ -183,5 +184,5 @@ int memory_find_peak(const struct memory_history *history, struct arena *arena,
   if (!error)
     error = describe_peak(&replay, peak, arena, result);
   memory_replay_free(&replay);
-  return error;
+  return error ? error : memory_peak_without(history, result);
 }

@@ -15,6 +15,7 @@
 struct memory_use {
   const char *category, *source; /* NULL: not known */
   double bytes, blocks, share;   /* of the peak */
+  double lowers_peak_bytes; /* by how much without them; by_category alone has it; NAN not known */
 };
 
 /* Allocations alike, over the recording. */
@@ -54,6 +55,7 @@ struct memory_segments {
   double refetched; /* calls that obtained again what had been obtained and returned before */
   double rounds;    /* times that memory was given back before some was obtained again */
   bool expandable_known, expandable_would_help;
+  double expandable_frees_bytes; /* at most, of peak_reserved_bytes */
   struct memory_size_class *by_size;
   u32 n_by_size;
   struct memory_segment_picture *largest; /* largest first */
@@ -77,6 +79,7 @@ struct memory_result {
   double events, lost;
   double peak_allocated_bytes, peak_reserved_bytes;
   double peak_time_s, peak_step; /* since the first event; in which step */
+  double peak_unused_bytes;      /* peak_reserved_bytes less peak_allocated_bytes */
   double allocated_bytes, reserved_bytes, inactive_bytes, pending_bytes,
       slack_bytes;                                         /* at the end */
   double before_bytes;                                     /* allocated before recording began */

@@ -152,25 +152,30 @@ int memory_look_at_segments(const struct memory_history *history, struct arena *
     out->count = out->large = out->small = out->expandable = out->private_pool = NAN;
     out->unused_bytes = out->stranded_bytes = out->gaps = out->largest_gap_bytes = NAN;
     out->pinned_blocks = out->pinned_bytes = out->pinned_gap_bytes = NAN;
+    out->expandable_frees_bytes = NAN;
     return 0;
   }
   struct tally *tally = calloc(1, sizeof(*tally));
   if (!tally)
     return -ENOMEM;
   tally->out = out;
-  double stranded_fixed = 0;
+  double elsewhere = 0; /* free where expandable segments change nothing */
   for (u32 i = 0; i < history->n_segments; i++) {
     const struct memory_segment *segment = &history->segments[i];
-    double before = out->stranded_bytes;
+    double before = out->stranded_bytes + out->unused_bytes;
     count_segment(out, segment);
     look_at_blocks(tally, history->blocks + segment->first_block, segment->n_blocks);
     /* Pools of CUDA graphs keep their memory either way. */
-    if (!segment->expandable && !segment->private_pool)
-      stranded_fixed += out->stranded_bytes - before;
+    if (segment->expandable || segment->private_pool)
+      elsewhere += out->stranded_bytes + out->unused_bytes - before;
   }
   out->expandable_known = true;
-  out->expandable_would_help = stranded_fixed >= FRAGMENTATION_SHARE * result->reserved_bytes &&
-                               stranded_fixed >= FRAGMENTATION_LEAST_BYTES;
+  /* However free memory lies, what is allocated at once has to be reserved. */
+  bool fixed = out->count > out->expandable;
+  out->expandable_frees_bytes = fixed ? fmax(0, result->peak_unused_bytes - elsewhere) : 0;
+  out->expandable_would_help =
+      out->expandable_frees_bytes >= FRAGMENTATION_SHARE * result->peak_reserved_bytes &&
+      out->expandable_frees_bytes >= FRAGMENTATION_LEAST_BYTES;
   int error = keep_classes(tally, arena);
   free(tally);
   return error;

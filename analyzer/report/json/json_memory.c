@@ -38,6 +38,8 @@ static const struct json_field category_fields[] = {
     NUMBER(memory_use, "bytes", bytes, "bytes", "of them all"),
     NUMBER(memory_use, "blocks", blocks, "integer", "how many"),
     NUMBER(memory_use, "share", share, "fraction", "of the peak"),
+    NUMBER(memory_use, "lowers_peak_bytes", lowers_peak_bytes, "bytes",
+           "by how much peak_allocated_bytes would be lower without any of them"),
     END,
 };
 
@@ -112,7 +114,9 @@ static const struct json_field segment_fields[] = {
     NUMBER(results, "rounds", memory.segments.rounds, "integer",
            "times that memory was given back and then obtained again"),
     MADE("expandable_would_help", make_expandable, "boolean",
-         "what is stranded in segments of fixed size is worth having back"),
+         "expandable_frees_bytes is worth having back"),
+    NUMBER(results, "expandable_frees_bytes", memory.segments.expandable_frees_bytes, "bytes",
+           "the most that expandable segments could take off peak_reserved_bytes"),
     LIST("by_size", memory.segments.by_size, memory.segments.n_by_size, memory_size_class,
          size_fields, "blocks in use and gaps by size"),
     LIST("largest", memory.segments.largest, memory.segments.n_largest, memory_segment_picture,
@@ -146,6 +150,8 @@ const struct json_field json_memory_fields[] = {
            "most given to the program at once"),
     NUMBER(results, "peak_reserved_bytes", memory.peak_reserved_bytes, "bytes",
            "most held of the device at once"),
+    NUMBER(results, "peak_unused_bytes", memory.peak_unused_bytes, "bytes",
+           "peak_reserved_bytes - peak_allocated_bytes: the most that better packing could free"),
     NUMBER(results, "peak_time_s", memory.peak_time_s, "s",
            "of the allocated peak, since the first event"),
     NUMBER(results, "peak_step", memory.peak_step, "integer", "in which step"),

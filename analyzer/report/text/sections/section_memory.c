@@ -110,8 +110,12 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
     section_label(pen, "");
   meter_bar(pen, used >= 0.9 ? STYLE_WARNING : STYLE_NOTE, used, 24);
   pen_blank(pen, 2);
-  pen_format(pen, STYLE_PLAIN, "%s of %s left at the peak",
-             memory_size(memory->headroom_bytes).text, memory_size(memory->capacity_bytes).text);
+  if (memory->headroom_bytes < 0)
+    pen_format(pen, STYLE_CRITICAL, "the peak exceeds %s by %s",
+               memory_size(memory->capacity_bytes).text, memory_size(-memory->headroom_bytes).text);
+  else
+    pen_format(pen, STYLE_PLAIN, "%s of %s left at the peak",
+               memory_size(memory->headroom_bytes).text, memory_size(memory->capacity_bytes).text);
 }
 
 static void put_growth(struct pen *pen, const struct memory_result *memory) {

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What makes the peak of device memory, where it is something that a job can do without or compute
+ * again. Parameters, gradients and optimizer states are no such thing. The worth is in bytes: by
+ * how much the peak of the whole recording is lower without it. Seconds are not known.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+#include "base/quantity.h"
+
+#define MOST_NAMED 3u
+
+/* Categories of import/memory_snapshot/categories.def, and what helps against each. */
+static const struct avoidable {
+  const char *category, *action;
+} avoidables[] = {
+    {"softmax", "Softmax over attention scores needs no memory in a fused kernel: "
+                "scaled_dot_product_attention, FlashAttention or FlexAttention keep no scores."},
+    {"attention", "Let a fused kernel do it (scaled_dot_product_attention with its flash or "
+                  "memory-efficient backend): scores of all pairs are then never written."},
+    {"loss", "A fused or chunked cross-entropy over the vocabulary does not keep all logits."},
+    {"matrix multiply", "What these products leave is kept for backward: recompute it (activation "
+                        "checkpointing). Where it is einsum, operands in another order are copied "
+                        "first: order dimensions so that it is one matmul, or compile it."},
+    {"copies and casts", "Cast and reorder once, or not at all: keep activations in one type and "
+                         "layout; under torch.compile copies fuse with what follows."},
+    {"norm", "Recompute it, or let a fused norm keep its input alone."},
+    {"position", "Apply positions in place, or fused with the product before."},
+    {"activation", "Recompute it, or fuse it with its product (torch.compile): its output is its "
+                   "input once more."},
+    {"dropout", "Fused dropout keeps a seed and no mask; or recompute it."},
+    {"embedding", "Recompute it, or split the vocabulary among ranks."},
+    {"convolution", "Recompute it (activation checkpointing), or a smaller micro-batch."},
+    {"mixture of experts", "Lower the capacity of experts, or recompute them."},
+    {"forward", "Recompute activations (torch.utils.checkpoint), or a smaller micro-batch with "
+                "gradient accumulation."},
+    {"quantisation", "Free the unquantised copy before the next is made."},
+    {"gathered parameters", "Give gathered parameters back after use (reshard_after_forward), and "
+                            "wrap smaller units."},
+};
+
+static const struct avoidable *avoidable(const struct memory_use *use) {
+  for (u32 i = 0; use->category && i < sizeof(avoidables) / sizeof(*avoidables); i++)
+    if (strcmp(use->category, avoidables[i].category) == 0)
+      return &avoidables[i];
+  return NULL;
+}
+
+/* The place that most of a category comes from; NULL where none is known. */
+static const struct memory_use *place_of(const struct memory_result *memory, const char *category) {
+  for (u32 i = 0; i < memory->n_live_at_peak; i++) {
+    const struct memory_use *use = &memory->live_at_peak[i];
+    if (use->source && use->category && strcmp(use->category, category) == 0)
+      return use;
+  }
+  return NULL;
+}
+
+/* "softmax: 6.40 GiB (24 %), most from softmax (nn_utils.py:12); without it ... 6.2 GiB lower" */
+static u32 append(const struct memory_result *memory, const struct memory_use *use, char *text,
+                  u32 room) {
+  const struct memory_use *place = place_of(memory, use->category);
+  char from[200] = "";
+  if (place)
+    snprintf(from, sizeof(from), ", %s%.150s", place->bytes < use->bytes ? "most from " : "from ",
+             place->source);
+  int n = snprintf(text, room, " %s holds %s of it (%.0f %%)%s: the peak is %s lower without.",
+                   use->category, memory_size(use->bytes).text, 100 * use->share, from,
+                   memory_size(use->lowers_peak_bytes).text);
+  return n < 0 ? 0 : (u32)n < room ? (u32)n : room - 1;
+}
+
+/* The largest of the peak that can be done without, and up to two beside it. */
+static u32 choose(const struct memory_result *memory, const struct memory_use **chosen) {
+  u32 n = 0;
+  for (u32 i = 0; i < memory->n_by_category && n < MOST_NAMED; i++) {
+    const struct memory_use *use = &memory->by_category[i];
+    double least = n ? PEAK_SHARE_BESIDE : PEAK_SHARE;
+    double worth = use->lowers_peak_bytes;
+    if (avoidable(use) && worth >= least * memory->peak_allocated_bytes &&
+        worth >= PEAK_LEAST_BYTES)
+      chosen[n++] = use;
+  }
+  return n;
+}
+
+int rule_memory_peak(struct findings *f) {
+  const struct memory_result *memory = &f->r->memory;
+  const struct memory_use *chosen[MOST_NAMED];
+  u32 n = isnan(memory->device) ? 0 : choose(memory, chosen);
+  if (!n)
+    return 0;
+  char text[1500];
+  u32 at = 0;
+  for (u32 i = 0; i < n; i++)
+    at += append(memory, chosen[i], text + at, (u32)sizeof(text) - at);
+  /* A job that fits may want a larger batch; one that hardly fits, or whose fit is not known to be
+   * safe, has a reason to act. */
+  bool tight = memory->oom_risk && strcmp(memory->oom_risk, "low") != 0;
+  u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
+  return finding_add(
+      f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
+      arena_printf(f->a->arena, "%s makes %.0f %% of the memory peak: %s lower without it",
+                   chosen[0]->category, 100 * chosen[0]->share,
+                   memory_size(chosen[0]->lowers_peak_bytes).text),
+      arena_printf(f->a->arena, "At the peak %s were allocated.%s",
+                   memory_size(memory->peak_allocated_bytes).text, text),
+      arena_text(f->a->arena, avoidable(chosen[0])->action), &rank, !isnan(memory->rank));
+}

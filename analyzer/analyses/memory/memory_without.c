@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How high the peak would be without the allocations of one category: the whole recording is run
+ * through with them left out, so that a second peak, elsewhere, is not forgotten. It is what
+ * lowering that category to nothing would be worth, and so the most that anything can.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/memory/memory.h"
+
+#define MOST_CATEGORIES (MEMORY_ROWS + 1u)
+
+struct without {
+  struct memory_replay replay;
+  u32 *category; /* [n_sources] index into the result's by_category, INDEX_NONE */
+  u32 n;
+  bool known[MOST_CATEGORIES];
+  i64 live[MOST_CATEGORIES], peak[MOST_CATEGORIES];
+};
+
+static bool same_text(const char *a, const char *b) {
+  return a && b && strcmp(a, b) == 0;
+}
+
+static int map_sources(struct without *w, const struct memory_history *history,
+                       const struct memory_result *result) {
+  w->category = malloc((history->n_sources + 1u) * sizeof(*w->category));
+  if (!w->category)
+    return -ENOMEM;
+  for (u32 s = 0; s < history->n_sources; s++) {
+    w->category[s] = INDEX_NONE;
+    for (u32 c = 0; c < w->n; c++)
+      if (same_text(history->sources[s].category, result->by_category[c].category))
+        w->category[s] = c, w->known[c] = true;
+  }
+  return 0;
+}
+
+static void count(struct without *w, u32 source, i64 bytes) {
+  const struct memory_history *history = w->replay.history;
+  u32 c = source < history->n_sources ? w->category[source] : INDEX_NONE;
+  if (c != INDEX_NONE)
+    w->live[c] = memory_add(w->live[c], bytes);
+}
+
+static i64 positive(i64 bytes) {
+  return bytes > 0 ? bytes : 0;
+}
+
+/* What was there before the recording counts where its origin is known. */
+static void begin(struct without *w) {
+  const struct live_set *live = &w->replay.live;
+  for (u32 i = 0; i < live->room; i++)
+    if (live->slots[i].used)
+      count(w, live->slots[i].source, positive(live->slots[i].bytes));
+  for (u32 c = 0; c < w->n; c++)
+    w->peak[c] = w->replay.history->allocated_before - w->live[c];
+}
+
+static int take(struct without *w, u32 index) {
+  const struct memory_event *event = &w->replay.history->events[index];
+  if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
+    const struct live_block *gone = live_find(&w->replay.live, event->address);
+    if (gone)
+      count(w, gone->source, -positive(gone->bytes));
+  }
+  if (event->kind == MEMORY_ALLOC)
+    count(w, event->source, positive(event->bytes));
+  for (u32 c = 0; c < w->n; c++)
+    if (event->allocated - w->live[c] > w->peak[c])
+      w->peak[c] = event->allocated - w->live[c];
+  return memory_replay_to(&w->replay, index + 1);
+}
+
+int memory_peak_without(const struct memory_history *history, struct memory_result *result) {
+  struct without w = {.n = result->n_by_category};
+  int error = memory_replay_begin(&w.replay, history);
+  if (!error)
+    error = map_sources(&w, history, result);
+  if (!error)
+    begin(&w);
+  for (u32 i = 0; i < history->n_events && !error; i++)
+    error = take(&w, i);
+  for (u32 c = 0; c < w.n && !error; c++) {
+    double lower = result->peak_allocated_bytes - (double)w.peak[c];
+    result->by_category[c].lowers_peak_bytes = !w.known[c] ? NAN : lower > 0 ? lower : 0;
+  }
+  memory_replay_free(&w.replay);
+  free(w.category);
+  return error;
+}
