@@ -117,6 +117,27 @@ static void reasons(void **state) {
   end(r, c);
 }
 
+/* One barrier, for which rank 0 was late by seconds, costs more than all else; where the straggler
+ * keeps its peers waiting is where it was last itself. */
+static void evidence_names_where_it_is_late(void **state) {
+  (void)state;
+  struct cluster_options o = healthy_gpu();
+  o.slow[2] = 0.4;
+  struct cluster *c = cluster_new(&o);
+  struct collective *checkpoint = &c->model.collectives[2 * 30 + 1];
+  checkpoint->op = TSCOPE_OP_BARRIER;
+  checkpoint->bytes = 4;
+  for (u32 i = 0; i < checkpoint->n_arrivals; i++) {
+    struct arrival *arrival = &c->model.arrivals[checkpoint->first_arrival + i];
+    if (arrival->rank == 0)
+      arrival->start += 5000 * MS;
+  }
+  struct results *r = cluster_analyse(c, NULL);
+  assert_true(r->ranks[2].straggler);
+  assert_non_null(strstr(r->ranks[2].collective, "all_reduce"));
+  end(r, c);
+}
+
 /* Ranks 0,1 and 2,3 meet in pairs, then 0,2 and 1,3. Rank 0 is slow: 1 is late to meet 3 only
  * because it waited for 0, and must not be named. */
 static void victims_are_not_named(void **state) {
@@ -246,6 +267,7 @@ int main(void) {
                                      cmocka_unit_test(too_little_to_matter),
                                      cmocka_unit_test(within_the_clock_error),
                                      cmocka_unit_test(reasons),
+                                     cmocka_unit_test(evidence_names_where_it_is_late),
                                      cmocka_unit_test(victims_are_not_named),
                                      cmocka_unit_test(nothing_is_named_without_steps),
                                      cmocka_unit_test(bunched_compute_is_compared_with_nobody)};

@@ -239,23 +239,58 @@ static bool is_straggler(struct contest *c, u32 comm, struct verdict *v) {
          (!model->clock_aligned || sure >= model->clock_residual_us * 1e3);
 }
 
-static char *describe_collective(struct contest *c, u32 comm) {
-  const struct trial *costliest = &c->trials[c->first[comm]];
-  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++)
-    if (c->trials[i].wait_ns > costliest->wait_ns)
-      costliest = &c->trials[i];
-  const struct collective *collective = &c->a->model->collectives[costliest->collective];
+/* Collectives alike, of those that a rank came to last. */
+struct kind {
+  const struct collective *one;
+  u32 times;
+  double lateness_ns;
+};
+#define MOST_KINDS 32u
+
+static void count_kind(struct kind *kinds, u32 *n, const struct collective *one, double lateness) {
+  u32 at = 0;
+  while (at < *n && (kinds[at].one->op != one->op || kinds[at].one->bytes != one->bytes))
+    at++;
+  if (at == MOST_KINDS)
+    return;
+  if (at == *n)
+    kinds[(*n)++] = (struct kind){.one = one};
+  kinds[at].times++;
+  kinds[at].lateness_ns += lateness;
+}
+
+/* The kind of collective that the rank most often comes to last; of two, the one at which it is
+ * later. Not the one that cost most: in that another may have been last, once. Before the rank is
+ * named, after which it counts no more. */
+static char *describe_collective(struct contest *c, u32 comm, u32 rank) {
+  struct kind kinds[MOST_KINDS];
+  u32 n = 0, best = 0;
+  for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
+    const struct collective *one = &c->a->model->collectives[c->trials[i].collective];
+    double lateness;
+    u32 members;
+    if (last_of(c, one, &members, &lateness) == rank)
+      count_kind(kinds, &n, one, lateness);
+  }
+  for (u32 i = 1; i < n; i++)
+    if (kinds[i].times > kinds[best].times ||
+        (kinds[i].times == kinds[best].times && kinds[i].lateness_ns > kinds[best].lateness_ns))
+      best = i;
+  if (!n)
+    return arena_text(c->a->arena, "no one kind of collective");
+  const struct collective *typical = kinds[best].one;
   const struct comm *on = &c->a->model->comms[comm];
   if (on->name)
-    return arena_printf(c->a->arena, "%s of %.3g MB on %s", op_name(collective->op),
-                        (double)collective->bytes / 1e6, on->name);
-  return arena_printf(c->a->arena, "%s of %.3g MB among %u ranks", op_name(collective->op),
-                      (double)collective->bytes / 1e6, collective->n_arrivals);
+    return arena_printf(c->a->arena, "%s of %.3g MB on %s", op_name(typical->op),
+                        (double)typical->bytes / 1e6, on->name);
+  return arena_printf(c->a->arena, "%s of %.3g MB among %u ranks", op_name(typical->op),
+                      (double)typical->bytes / 1e6, typical->n_arrivals);
 }
 
 static int name_straggler(struct contest *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
   double expected = (double)v->trials / v->members;
+  out->collective = describe_collective(c, comm, v->rank);
   c->named[v->rank] = true;
   c->best_comm[v->rank] = comm;
   out->straggler = true;
@@ -265,7 +300,6 @@ static int name_straggler(struct contest *c, u32 comm, const struct verdict *v) 
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / 1e6;
   out->lateness_ms = v->typical_ns / 1e6;
-  out->collective = describe_collective(c, comm);
   return out->collective ? 0 : -ENOMEM;
 }
 
