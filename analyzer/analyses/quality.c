@@ -29,13 +29,13 @@ static int list_partial_ranks(struct analysis *a) {
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     for (; next < rank->rank && next < model->world_size; next++)
-      r->partial_ranks[r->n_partial++] = next;
+      r->partial_ranks[r->n_partial_ranks++] = next;
     next = rank->rank + 1;
     if (rank->damage || !rank->closed || lost_by(rank) || !a->ranks[i].loaded)
-      r->partial_ranks[r->n_partial++] = rank->rank;
+      r->partial_ranks[r->n_partial_ranks++] = rank->rank;
   }
   for (; next < model->world_size; next++)
-    r->partial_ranks[r->n_partial++] = next;
+    r->partial_ranks[r->n_partial_ranks++] = next;
   return 0;
 }
 

@@ -176,7 +176,7 @@ static u32 kernel_shares(const struct results *r, struct named named[MOST_NAMES]
 
 static u32 path_shares(const struct results *r, struct named named[MOST_NAMES]) {
   u32 n = 0;
-  for (u32 i = 0; i < r->n_path_categories && n < MOST_NAMES; i++)
+  for (u32 i = 0; i < r->n_path_by_category && n < MOST_NAMES; i++)
     named[n++] = (struct named){r->path_by_category[i].name, r->path_by_category[i].ms};
   return n;
 }

@@ -424,7 +424,7 @@ static void host_sync(void **state) {
                              .wait_ms = 4,
                              .idle_ms = 6,
                              .without_ms = NAN};
-  struct results r = {.step_mean_ms = 100, .lines = {.at = &line, .n = 1, .sites = 10}};
+  struct results r = {.step_mean_ms = 100, .lines = {.at = &line, .n_at = 1, .sites = 10}};
   assert_true(fires_on(rule_host_sync, &r));
   line.idle_ms = 4; /* the GPU has enough to do: the wait costs little */
   assert_false(fires_on(rule_host_sync, &r));

@@ -21,7 +21,7 @@
   } while (0)
 
 static double path_ms(const struct results *r, const char *category) {
-  for (u32 i = 0; i < r->n_path_categories; i++)
+  for (u32 i = 0; i < r->n_path_by_category; i++)
     if (!strcmp(r->path_by_category[i].name, category))
       return r->path_by_category[i].ms;
   return NAN;

@@ -36,8 +36,20 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->model = *model;
   results->gpu_timeline =
       (struct gpu_timeline_result){INDEX_NONE, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-  results->launch =
-      (struct launch_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  results->launch = (struct launch_result){.kernels = NAN,
+                                           .short_kernels = NAN,
+                                           .short_ms = NAN,
+                                           .delay_median_us = NAN,
+                                           .delay_p95_us = NAN,
+                                           .delay_max_us = NAN,
+                                           .queue_mean = NAN,
+                                           .queue_max = NAN,
+                                           .queue_full_ms = NAN,
+                                           .syncs = NAN,
+                                           .sync_ms = NAN,
+                                           .fill_count = NAN,
+                                           .fill_ms = NAN,
+                                           .recompute_ms = NAN};
   results->gpu_timeline_ranks = 0;
   results->gpu_timeline_seen = NAN;
   results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
@@ -231,7 +243,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   static const struct share categories[] = {{"compute", 281.2}, {"transfer", 13.1}, {"copy", 1.2},
                                             {"launch", 11.6},   {"input", 4.1},     {"other", 4.9}};
   results->path_by_category = KEEP(arena, categories);
-  results->n_path_categories = LENGTH(categories);
+  results->n_path_by_category = LENGTH(categories);
   const struct what_if what_if[] = {{.change = arena_text(arena, "rank 2 as fast as its peers"),
                                      .step_ms = 247.3,
                                      .saving_fraction = 0.2177,
@@ -311,12 +323,12 @@ static struct results *thousand(void) {
 /* Of a job without CUPTI: bf16, and some that was left in fp32. */
 static struct products_result sampled_products(struct arena *arena) {
   static const struct product_row rows[] = {
-      {"4096 x 8192 x 4096", "bfloat16", "bf16/fp16", 1, 96, 661, 451, 1.2, 43.3, 0.62, 609, 0.616},
-      {"4096 x 4096 x 11008", "bfloat16", "bf16/fp16", 1, 32, 220, 604, 2.1, 19.3, 0.276, 611,
+      {"4096 x 8192 x 4096", 1, "bfloat16", "bf16/fp16", 96, 661, 451, 1.2, 43.3, 0.62, 609, 0.616},
+      {"4096 x 4096 x 11008", 1, "bfloat16", "bf16/fp16", 32, 220, 604, 2.1, 19.3, 0.276, 611,
        0.618},
-      {"2048 x 128 x 2048", "bfloat16", "bf16/fp16", 32, 64, 441, 88.2, 0.9, 5.64, 0.081, 389,
+      {"2048 x 128 x 2048", 32, "bfloat16", "bf16/fp16", 64, 441, 88.2, 0.9, 5.64, 0.081, 389,
        0.393},
-      {"4096 x 64 x 4096", "float32", "fp32", 1, 4, 27, 411, 9, 1.64, 0.023, 5.2, 0.078}};
+      {"4096 x 64 x 4096", 1, "float32", "fp32", 4, 27, 411, 9, 1.64, 0.023, 5.2, 0.078}};
   static const struct precision_row precisions[] = {
       {"bf16/fp16", 5.58e14, 0.9965, 989, 0.446, 68.2, 600, 0.607},
       {"fp32", 1.96e12, 0.0035, 67, 0.002, 1.64, 5.2, 0.078}};
@@ -388,7 +400,7 @@ static struct results *unknown(void) {
   model->ranks[1].lost[TSCOPE_LOSS_DISK] = 1200;
   static const u32 partial[] = {1, 2, 3, 4, 5, 6, 7};
   results->partial_ranks = KEEP(arena, partial);
-  results->n_partial = LENGTH(partial);
+  results->n_partial_ranks = LENGTH(partial);
   results->events = 621000;
   results->lost = 1200;
   results->gpu_timing = "none (CUPTI could not be opened: libcupti.so.12 not found)";

@@ -270,7 +270,7 @@ static void steps_are_the_profilers(void **state) {
 }
 
 static double path_ms(const struct results *results, const char *category) {
-  for (u32 i = 0; i < results->n_path_categories; i++)
+  for (u32 i = 0; i < results->n_path_by_category; i++)
     if (strcmp(results->path_by_category[i].name, category) == 0)
       return results->path_by_category[i].ms;
   return NAN;
@@ -382,12 +382,13 @@ static void gpu_time_and_launches_add_up(void **state) {
   assert_true(gpu->other_ms == 0);
   assert_true(results->launch.kernels == 3 && results->launch.short_kernels == 1);
   assert_true(is(results->launch.delay_max_us, 5) && results->launch.queue_max == 1);
-  assert_int_equal(results->n_copies, 1);
-  assert_string_equal(results->copies[0].direction, "host to device");
-  assert_true(results->copies[0].bytes == 4096 && is(results->copies[0].gbps, 0.4096));
-  assert_int_equal(results->n_fills, 1);
-  assert_string_equal(results->fills[0].name, "aten::zero_ [[4, 4]]");
-  assert_true(results->fills[0].count == 1 && is(results->fills[0].sum_ms, 0.001));
+  assert_int_equal(results->launch.n_copies, 1);
+  assert_string_equal(results->launch.copies[0].direction, "host to device");
+  assert_true(results->launch.copies[0].bytes == 4096 &&
+              is(results->launch.copies[0].gbps, 0.4096));
+  assert_int_equal(results->launch.n_fills, 1);
+  assert_string_equal(results->launch.fills[0].name, "aten::zero_ [[4, 4]]");
+  assert_true(results->launch.fills[0].count == 1 && is(results->launch.fills[0].sum_ms, 0.001));
   assert_true(isnan(results->launch.recompute_ms));
   results_free(results);
   model_free(model);

@@ -11,7 +11,7 @@ enum { LINES_ACCUSED = 3 };
 int rule_host_sync(struct findings *f) {
   const struct lines_result *lines = &f->r->lines;
   u32 found = 0;
-  for (u32 i = 0; i < lines->n && found < LINES_ACCUSED; i++) {
+  for (u32 i = 0; i < lines->n_at && found < LINES_ACCUSED; i++) {
     const struct line_result *line = &lines->at[i];
     if (!(line->idle_ms >= WORTH_MENTIONING * f->step_ms))
       continue;

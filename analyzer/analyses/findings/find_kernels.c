@@ -79,9 +79,10 @@ int rule_fill(struct findings *f) {
   double count, ms = fill_ms(r, &count), all = own_work_ms(r);
   if (!(all > 0) || !(ms >= WORTH_MENTIONING * all))
     return 0;
-  char *which = r->n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %.3g ms.",
-                                          r->fills[0].name, r->fills[0].count, r->fills[0].sum_ms)
-                           : arena_text(f->a->arena, "");
+  char *which = r->launch.n_fills ? arena_printf(f->a->arena, " Most: %s, %.0f times in %.3g ms.",
+                                                 r->launch.fills[0].name, r->launch.fills[0].count,
+                                                 r->launch.fills[0].sum_ms)
+                                  : arena_text(f->a->arena, "");
   return finding_add(
       f, SEVERITY_WARNING, rank_seconds(f, ms),
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
@@ -107,9 +108,9 @@ int rule_copy(struct findings *f) {
       by_kernels += r->kernels[i].sum_ms;
       kernels += r->kernels[i].count;
     }
-  for (u32 i = 0; i < r->n_copies; i++)
-    if (!most || r->copies[i].sum_ms > most->sum_ms)
-      most = &r->copies[i];
+  for (u32 i = 0; i < r->launch.n_copies; i++)
+    if (!most || r->launch.copies[i].sum_ms > most->sum_ms)
+      most = &r->launch.copies[i];
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return 0;
   char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms, %.3g GB/s.",

@@ -358,14 +358,14 @@ static int list_copies(struct analysis *a, const struct launch_sums *all) {
 #undef X
   };
   struct results *r = a->results;
-  r->copies = arena_array(a->arena, COPY_DIRECTIONS, sizeof(*r->copies));
-  if (!r->copies)
+  r->launch.copies = arena_array(a->arena, COPY_DIRECTIONS, sizeof(*r->launch.copies));
+  if (!r->launch.copies)
     return -ENOMEM;
   for (u32 i = 0; i < COPY_DIRECTIONS; i++) {
     const struct copy_sum *sum = &all->copies[i];
     bool sized = sum->unknown == 0;
     if (sum->count)
-      r->copies[r->n_copies++] =
+      r->launch.copies[r->launch.n_copies++] =
           (struct copy_result){.direction = names[i],
                                .count = (double)sum->count,
                                .sum_ms = ns_to_ms(sum->ns),
@@ -397,12 +397,12 @@ static int list_fills(struct analysis *a) {
   if (n)
     qsort(all, n, sizeof(*all), more_first);
   n = n < FILLS_LISTED ? n : FILLS_LISTED;
-  r->fills = arena_array(a->arena, n, sizeof(*r->fills));
-  bool enough = r->fills != NULL;
+  r->launch.fills = arena_array(a->arena, n, sizeof(*r->launch.fills));
+  bool enough = r->launch.fills != NULL;
   for (u32 i = 0; i < n && enough; i++) {
-    r->fills[r->n_fills++] = (struct fill_result){arena_text(a->arena, all[i].name),
-                                                  (double)all[i].count, ns_to_ms(all[i].ns)};
-    enough = r->fills[i].name != NULL;
+    r->launch.fills[r->launch.n_fills++] = (struct fill_result){
+        arena_text(a->arena, all[i].name), (double)all[i].count, ns_to_ms(all[i].ns)};
+    enough = r->launch.fills[i].name != NULL;
   }
   free(all);
   return enough ? 0 : -ENOMEM;
@@ -417,8 +417,20 @@ int launches_summarise(struct analysis *a) {
   for (u32 i = 0; i < a->model->n_ranks; i++)
     if (a->launch_sums[i].known)
       add_rank(all, &a->launch_sums[i]);
-  *out =
-      (struct launch_result){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  *out = (struct launch_result){.kernels = NAN,
+                                .short_kernels = NAN,
+                                .short_ms = NAN,
+                                .delay_median_us = NAN,
+                                .delay_p95_us = NAN,
+                                .delay_max_us = NAN,
+                                .queue_mean = NAN,
+                                .queue_max = NAN,
+                                .queue_full_ms = NAN,
+                                .syncs = NAN,
+                                .sync_ms = NAN,
+                                .fill_count = NAN,
+                                .fill_ms = NAN,
+                                .recompute_ms = NAN};
   int error = 0;
   if (all->known) {
     out->kernels = (double)all->kernels;

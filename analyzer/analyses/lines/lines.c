@@ -292,7 +292,7 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
     };
     if (!out->place || !out->file || !out->function)
       return -ENOMEM;
-    lines->n++;
+    lines->n_at++;
   }
   return 0;
 }

@@ -268,7 +268,7 @@ static int report_path(struct analysis *a) {
       r->path_by_rank[k] += ns_to_ms(out->by_rank[k]) / n;
   }
   r->path_wall_ms = ns_to_ms(wall) / n;
-  r->n_path_categories = PATH_CATEGORIES;
+  r->n_path_by_category = PATH_CATEGORIES;
   int error = path_labels_report(a, n);
   if (error)
     return error;

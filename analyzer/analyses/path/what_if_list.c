@@ -37,7 +37,7 @@ static void choose_lines(struct analysis *a) {
   struct graph *graph = a->graph;
   for (u32 chosen = 0; chosen < MAX_LINE_EDITS && graph->n_edits < MAX_EDITS; chosen++) {
     u32 best = INDEX_NONE;
-    for (u32 i = 0; i < lines->n; i++) {
+    for (u32 i = 0; i < lines->n_at; i++) {
       bool taken = false;
       for (u32 k = 0; k < graph->n_edits; k++)
         taken |= graph->edits[k].free_line && graph->edits[k].line == i;
@@ -126,7 +126,7 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
                         100 * r->path_selfcheck);
   if (contradictions > 0)
     return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
-  for (u32 i = 0; i < r->n_path_categories; i++)
+  for (u32 i = 0; i < r->n_path_by_category; i++)
     if (i == PATH_UNKNOWN && r->path_by_category[i].ms > PATH_UNKNOWN_LIMIT * r->path_wall_ms)
       return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
                           100 * r->path_by_category[i].ms / r->path_wall_ms);

@@ -36,30 +36,8 @@ enum series_measure {
 #define SERIES_ROWS 100u
 #define SERIES_CELLS 50000u
 
-/* One rank, or the mean of some ranks that are not worth a row of their own. */
-struct series_row {
-  u32 rank, last_rank;          /* global; the same of a single rank */
-  double ranks;                 /* that it stands for */
-  const char *host;             /* of the first */
-  double *values[SERIES_COUNT]; /* [n_columns] */
-  u32 n_values[SERIES_COUNT];   /* n_columns, 0 where nothing is known */
-};
-
-struct series_result {
-  double steps_per_point; /* of so many steps the slowest is kept; NAN without steps */
-  double *step;           /* [n_points] number of the step in the run */
-  double *wall_ms, *wall_least_ms, *wall_most_ms; /* over ranks: mean, least, most */
-  double *slowest_rank;                           /* global, of wall_most_ms */
-  double *compute_ms, *exposed_ms, *wait_ms, *transfer_ms, *copy_ms, *idle_ms,
-      *input_ms; /* mean over the ranks that know it; NAN in warm-up */
-  u32 n_points;
-  double steps_per_column;
-  double *column_step; /* [n_columns] likewise; without warm-up */
-  u32 n_columns;
-  struct series_row *rows; /* in order of ranks */
-  u32 n_rows;
-  double ranks_joined; /* ranks that have no row of their own */
-};
+#define RESULT_TABLE "analyses/steps/series_result.def"
+#include "analyses/result_structs.h"
 
 /* Nothing known. */
 struct series_result series_result_unknown(void);

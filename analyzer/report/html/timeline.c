@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/json/json_table.h"
+#include "report/json/json_made.h"
 #include "report/timeline/shown.h"
 
 /* A piece is about 25 bytes of the page. */

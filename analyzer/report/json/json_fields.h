@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every field of the JSON report, once (json_fields.c): what it is called, where it comes from,
- * and what docs/report-json.md says of it.
+ * Every field of the JSON report: what it is called, where it comes from, and what
+ * docs/report-json.md says of it. Made of the tables of results, analyses/results.def and
+ * *_result.def.
  */
 #ifndef TSCOPE_JSON_FIELDS_H
 #define TSCOPE_JSON_FIELDS_H
@@ -16,31 +17,35 @@ enum json_kind {
   JSON_FIELD_RANK,     /* u32 in the row; INDEX_NONE is null */
   JSON_FIELD_TEXT,     /* const char * in the row; NULL is null */
   JSON_FIELD_SEVERITY, /* enum severity in the row */
+  JSON_FIELD_STRINGS,  /* array of strings: const char ** and u32 count in the row */
   JSON_FIELD_RANKS,    /* array of numbers: u32 pointer and u32 count in the row */
   JSON_FIELD_NUMBERS,  /* array of numbers: double pointer and u32 count in the row; to five
                           significant digits */
   JSON_FIELD_MADE,     /* what `make` returns */
-  JSON_FIELD_OBJECT,   /* `fields` of the same row */
-  JSON_FIELD_PART,     /* `fields` of the row that a pointer leads to, of `none` where it is NULL */
-  JSON_FIELD_LIST,     /* array of objects: `fields` of each row */
-  JSON_FIELD_MAP,      /* object: each row's `key` is a name, `fields` its value; where there is
-                          one nameless field, that is the value itself */
+  JSON_FIELD_GROUP,    /* object of the fields that follow, up to a nameless one; of the same row */
+  JSON_FIELD_PART,     /* object: `fields` of the row that lies in this row */
+  JSON_FIELD_PART_AT, /* likewise, of the row that a pointer leads to, of `none` where it is NULL */
+  JSON_FIELD_INLINE,  /* `fields` of the row that lies in this row, in the same object */
+  JSON_FIELD_LIST,    /* array of objects: `fields` of each row */
+  JSON_FIELD_MAP,     /* object: each row's `key` is a name, `fields` its value; where there is
+                         one field called "", that is the value itself */
 };
 
 struct json_field {
-  const char *name; /* NULL at the end of a table */
+  const char *name; /* NULL at the end of a table, and of a group */
   enum json_kind kind;
   const char *type;    /* "number", "ms", ... as documented */
   const char *meaning; /* as documented */
   size_t offset;       /* of the member in its row; for LIST and MAP, of the pointer to rows */
-  size_t count_offset; /* LIST and MAP: of the u32 that counts the rows */
+  size_t count_offset; /* of the u32 that counts what a pointer leads to */
   size_t row_bytes, key_offset;
-  const struct json_field *fields;
+  const struct json_field *(*fields)(void);
   json_t *(*make)(const struct results *results); /* NULL when there is no memory */
-  const void *none;                               /* of PART */
+  const void *none;                               /* of PART_AT */
 };
 
-extern const struct json_field json_report_fields[]; /* of struct results */
+/* The whole document's: of struct results. */
+const struct json_field *json_report_fields(void);
 
 /* Nine digits hold every measured figure, and print alike everywhere. */
 #define JSON_REPORT_DIGITS 9

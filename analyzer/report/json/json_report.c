@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report for programs: the tables of json_fields.c, filled in. What is not known is null.
+ * The report for programs: the fields of json_fields.c, filled in. What is not known is null.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "report/json/json_fields.h"
+#include "report/json/json_made.h"
 #include "report/json/json_squeeze.h"
 #include "report/report.h"
 
@@ -22,15 +23,6 @@ static json_t *number(double value) {
     return json_null();
   return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value)
                                                      : json_real(value);
-}
-
-static json_t *text(const char *bytes) {
-  if (!bytes)
-    return json_null();
-  char *valid = utf8_valid_copy(bytes);
-  json_t *string = valid ? json_string(valid) : NULL;
-  free(valid);
-  return string;
 }
 
 static json_t *severity(enum severity value) {
@@ -62,6 +54,14 @@ static double to_five_digits(double value) {
   return strtod(digits, NULL);
 }
 
+static json_t *strings(const char *const *texts, u32 n) {
+  json_t *list = json_array();
+  bool good = true;
+  for (u32 i = 0; good && i < n; i++)
+    good = json_array_append_new(list, json_text_or_null(texts[i])) == 0;
+  return whole(list, good);
+}
+
 static json_t *numbers(const double *values, u32 n) {
   json_t *list = json_array();
   bool good = true;
@@ -87,8 +87,8 @@ static json_t *list_of(const struct results *results, const struct json_field *f
   json_t *list = json_array();
   bool good = true;
   for (u32 i = 0; good && i < row_count(field, row); i++)
-    good =
-        json_array_append_new(list, object_of(results, field->fields, row_at(field, row, i))) == 0;
+    good = json_array_append_new(list,
+                                 object_of(results, field->fields(), row_at(field, row, i))) == 0;
   return whole(list, good);
 }
 
@@ -103,9 +103,9 @@ static json_t *map_of(const struct results *results, const struct json_field *fi
     const char *one = row_at(field, row, i);
     const char *key;
     memcpy(&key, one + field->key_offset, sizeof(key));
-    bool bare = !*field->fields->name;
-    json_t *value =
-        bare ? value_of(results, field->fields, one) : object_of(results, field->fields, one);
+    const struct json_field *fields = field->fields();
+    bool bare = !*fields->name;
+    json_t *value = bare ? value_of(results, fields, one) : object_of(results, fields, one);
     good = json_object_set_new(map, key, value) == 0;
   }
   return whole(map, good);
@@ -120,40 +120,61 @@ static json_t *value_of(const struct results *results, const struct json_field *
   case JSON_FIELD_RANK:
     return *(const u32 *)member == INDEX_NONE ? json_null() : json_integer(*(const u32 *)member);
   case JSON_FIELD_TEXT:
-    return text(*(const char *const *)member);
+    return json_text_or_null(*(const char *const *)member);
   case JSON_FIELD_SEVERITY:
     return severity(*(const enum severity *)member);
+  case JSON_FIELD_STRINGS:
+    return strings(*(const char *const *const *)member, row_count(field, row));
   case JSON_FIELD_RANKS:
     return rank_numbers(*(u32 *const *)member, row_count(field, row));
   case JSON_FIELD_NUMBERS:
     return numbers(*(double *const *)member, row_count(field, row));
   case JSON_FIELD_MADE:
     return field->make(results);
-  case JSON_FIELD_OBJECT:
-    return object_of(results, field->fields, row);
-  case JSON_FIELD_PART: {
+  case JSON_FIELD_PART:
+    return object_of(results, field->fields(), member);
+  case JSON_FIELD_PART_AT: {
     const void *part = *(const void *const *)member;
-    return object_of(results, field->fields, part ? part : field->none);
+    return object_of(results, field->fields(), part ? part : field->none);
   }
   case JSON_FIELD_LIST:
     return list_of(results, field, row);
   case JSON_FIELD_MAP:
     return map_of(results, field, row);
+  case JSON_FIELD_GROUP: /* these two are put_fields()' */
+  case JSON_FIELD_INLINE:
+    break;
   }
   return json_null();
+}
+
+/* Puts fields into `object`, up to the end of their table or group. That end; NULL without memory.
+ */
+static const struct json_field *put_fields(json_t *object, const struct results *results,
+                                           const struct json_field *field, const void *row) {
+  for (; field && field->name; field += field != NULL) {
+    if (field->kind == JSON_FIELD_INLINE) {
+      if (!put_fields(object, results, field->fields(), (const char *)row + field->offset))
+        return NULL;
+    } else if (field->kind == JSON_FIELD_GROUP) {
+      json_t *group = json_object();
+      bool put = json_object_set_new(object, field->name, group) == 0;
+      field = put ? put_fields(group, results, field + 1, row) : NULL;
+    } else if (json_object_set_new(object, field->name, value_of(results, field, row)) != 0) {
+      return NULL;
+    }
+  }
+  return field;
 }
 
 static json_t *object_of(const struct results *results, const struct json_field *fields,
                          const void *row) {
   json_t *object = json_object();
-  bool good = true;
-  for (const struct json_field *field = fields; good && field->name; field++)
-    good = json_object_set_new(object, field->name, value_of(results, field, row)) == 0;
-  return whole(object, good);
+  return whole(object, put_fields(object, results, fields, row) != NULL);
 }
 
 json_t *json_report_document(const struct results *results) {
-  return object_of(results, json_report_fields, results);
+  return object_of(results, json_report_fields(), results);
 }
 
 static int write_json(const struct results *results, const struct report_view *view, FILE *out) {

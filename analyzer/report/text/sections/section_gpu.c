@@ -98,8 +98,8 @@ static void put_launches(struct pen *pen, const struct results *results) {
 }
 
 static void put_copies(struct pen *pen, const struct results *results) {
-  for (u32 i = 0; i < results->n_copies; i++) {
-    const struct copy_result *copy = &results->copies[i];
+  for (u32 i = 0; i < results->launch.n_copies; i++) {
+    const struct copy_result *copy = &results->launch.copies[i];
     section_label(pen, i ? "" : "copies");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s in %s", copy->direction,
                     count_of(copy->count).text, duration_ms(copy->sum_ms).text);
@@ -121,9 +121,9 @@ static void put_fills(struct pen *pen, const struct results *results) {
   section_label(pen, "fills");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s took %s of GPU time",
                   plural(launch->fill_count, "fill").text, duration_ms(launch->fill_ms).text);
-  for (u32 i = 0; i < results->n_fills && i < FILLS_SHOWN; i++)
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s %s", results->fills[i].name,
-                    duration_ms(results->fills[i].sum_ms).text);
+  for (u32 i = 0; i < results->launch.n_fills && i < FILLS_SHOWN; i++)
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s %s", results->launch.fills[i].name,
+                    duration_ms(results->launch.fills[i].sum_ms).text);
 }
 
 /* Whose time the figures are of, and how much of it. */

@@ -38,7 +38,7 @@ static void body(struct pen *pen, const struct results *results, const struct re
                                      TABLE_PLAIN, false};
   const struct lines_result *lines = &results->lines;
   u32 shown = 0;
-  while (shown < lines->n && shown < LINES_SHOWN && costs(&lines->at[shown]))
+  while (shown < lines->n_at && shown < LINES_SHOWN && costs(&lines->at[shown]))
     shown++;
   (void)view;
   if (shown == 0) {

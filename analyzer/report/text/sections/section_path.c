@@ -36,9 +36,9 @@ static void put_categories(struct pen *pen, const struct results *results) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct path_row),
                                      offsetof(struct path_row, style), true};
-  struct path_row *rows = calloc(results->n_path_categories + 1, sizeof(*rows));
+  struct path_row *rows = calloc(results->n_path_by_category + 1, sizeof(*rows));
   u32 n = 0;
-  for (u32 i = 0; rows && i < results->n_path_categories; i++) {
+  for (u32 i = 0; rows && i < results->n_path_by_category; i++) {
     const struct share *one = &results->path_by_category[i];
     double share = one->ms / results->path_wall_ms;
     if (one->ms > 0)

@@ -47,8 +47,8 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   u32 hosts = count_hosts(model);
   if (hosts)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "on %s", plural(hosts, "host").text);
-  if (results->n_partial) {
-    char *list = rank_list(results->partial_ranks, results->n_partial, RANK_LIST_CHARACTERS);
+  if (results->n_partial_ranks) {
+    char *list = rank_list(results->partial_ranks, results->n_partial_ranks, RANK_LIST_CHARACTERS);
     pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "partial or missing: %s", list ? list : "");
     free(list);
   } else {

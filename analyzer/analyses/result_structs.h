@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Makes structs of a table of results: define RESULT_TABLE as its path, then include this. How
+ * lines are written is told in results.def.
+ */
+#define STRUCT(name) struct name {
+#define END_STRUCT                                                                                 \
+  }                                                                                                \
+  ;
+#define NUMBER(member, unit, meaning) double member;
+#define NUMBER_AS(member, key, unit, meaning) double member;
+#define VALUE(member, unit, meaning) double member;
+#define RANK(member, meaning) u32 member;
+#define TEXT(member, meaning) const char *member;
+#define TEXT_AS(member, key, meaning) const char *member;
+#define SEVERITY(member, meaning) enum severity member;
+#define STRINGS(member, meaning)                                                                   \
+  const char **member;                                                                             \
+  u32 n_##member;
+#define RANKS(member, meaning)                                                                     \
+  u32 *member;                                                                                     \
+  u32 n_##member;
+#define NUMBERS(member, count, unit, meaning) double *member;
+#define NUMBERS_AS(member, key, count, unit, meaning) double *member;
+#define ELEMENT(member, index, key, unit, meaning)
+#define LIST(member, row, meaning)                                                                 \
+  struct row *member;                                                                              \
+  u32 n_##member;
+#define LIST_AS(member, key, row, meaning) LIST(member, row, meaning)
+#define VIEW_LIST(member, key, row, view, meaning)
+#define MAP(member, row, name, meaning) LIST(member, row, meaning)
+#define MAP_AS(member, key, row, name, meaning) LIST(member, row, meaning)
+#define PART(member, type, meaning) struct type member;
+#define PART_AS(member, key, type, meaning) struct type member;
+#define PART_AT(member, type, none, meaning) const struct type *member;
+#define FIELDS_OF(member, type) struct type member;
+#define GROUP(key, meaning)
+#define END_GROUP
+#define MADE(key, function, type, meaning)
+#define C_ONLY(...) __VA_ARGS__;
+
+#include RESULT_TABLE
+
+#undef RESULT_TABLE
+#undef STRUCT
+#undef END_STRUCT
+#undef NUMBER
+#undef NUMBER_AS
+#undef VALUE
+#undef RANK
+#undef TEXT
+#undef TEXT_AS
+#undef SEVERITY
+#undef STRINGS
+#undef RANKS
+#undef NUMBERS
+#undef NUMBERS_AS
+#undef ELEMENT
+#undef LIST
+#undef LIST_AS
+#undef VIEW_LIST
+#undef MAP
+#undef MAP_AS
+#undef PART
+#undef PART_AS
+#undef PART_AT
+#undef FIELDS_OF
+#undef GROUP
+#undef END_GROUP
+#undef MADE
+#undef C_ONLY
