@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON report against its documentation: report_json DOCS/report-json.md. With --table instead
- * it prints the table that belongs there (tests/golden/update does that).
+ * The JSON report of results made up by hand. (tests/project holds docs/report-json.md against its
+ * fields.)
  */
 #include <math.h>
 #include <setjmp.h>
@@ -14,10 +14,8 @@
 #include <cmocka.h>
 
 #include "example_results.h"
-#include "report/json/json_fields.h"
 #include "report/report.h"
-
-static const char *page;
+#include <jansson.h>
 
 static json_t *document_of(const char *example) {
   char *text = NULL;
@@ -33,33 +31,6 @@ static json_t *document_of(const char *example) {
   free(text);
   assert_non_null(document);
   return document;
-}
-
-static void print_line(void *user, const char *path, const struct json_field *field) {
-  fprintf(user, "| `%s` | %s | %s |\n", path, field->type, field->meaning);
-}
-
-static void documentation_is_the_table(void **state) {
-  char *wanted = NULL, line[512];
-  size_t bytes = 0;
-  FILE *out = open_memstream(&wanted, &bytes);
-  FILE *in = fopen(page, "r");
-  (void)state;
-  json_fields_visit(print_line, out);
-  fclose(out);
-  assert_non_null(in);
-  const char *next = wanted;
-  while (fgets(line, sizeof(line), in)) {
-    if (strncmp(line, "| `", 3) != 0)
-      continue;
-    size_t length = strcspn(next, "\n") + 1;
-    if (strlen(line) != length || strncmp(line, next, length) != 0)
-      fail_msg("%s has\n%swhere the code has\n%.*s", page, line, (int)length, next);
-    next += length;
-  }
-  assert_string_equal(next, ""); /* what is left is not documented */
-  fclose(in);
-  free(wanted);
 }
 
 /* The names that the first issue fixed; what reads reports relies on them. */
@@ -207,20 +178,12 @@ static void hostile_names_stay_data(void **state) {
   json_decref(document);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(documentation_is_the_table),
       cmocka_unit_test(promised_names_are_there),
       cmocka_unit_test(unknown_is_null),
       cmocka_unit_test(known_values_come_through),
       cmocka_unit_test(hostile_names_stay_data),
   };
-  if (argc != 2)
-    return 2;
-  page = argv[1];
-  if (strcmp(page, "--table") == 0) {
-    json_fields_visit(print_line, stdout);
-    return 0;
-  }
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes the tables of documents that the code has as tables: doc_tables.py PRINT_TABLES [--check].
+
+PRINT_TABLES is BUILD/tests/project/print_tables. A table stands between <!-- table: NAME --> and
+<!-- end of table -->. In one with headings, text between a heading and its rows is kept: it is
+written by hand. With --check nothing is written; a page that would change fails.
+"""
+import difflib
+import os
+import re
+import subprocess
+import sys
+
+DOCS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "docs")
+PAGES = {"configuration.md": ["variables"], "trace-format.md": ["records", "values"],
+         "report-json.md": ["fields"]}
+
+
+def printed(program, table):
+    return subprocess.run([program, table], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def by_heading(text):
+    """{heading's first words: its lines}, with "" for what stands before the first."""
+    parts = {"": []}
+    at = parts[""]
+    for line in text.splitlines():
+        if line.startswith("### "):
+            at = parts.setdefault(re.match(r"### (`\w+`|.*)", line)[1], [])
+        at.append(line)
+    return parts
+
+
+def with_text_of(old, new):
+    """The table as it is to be, with what was written by hand below each heading of the old one."""
+    kept = by_heading(old)
+    whole = []
+    for heading, lines in by_heading(new).items():
+        rows = next((i for i, line in enumerate(lines) if line.startswith("|")), len(lines))
+        own = [line for line in kept.get(heading, [])
+               if heading and not line.startswith(("|", "### ")) and not re.match(r"\d+ bytes: ", line)]
+        text = "\n".join(own).strip("\n")
+        if text:
+            head = "\n".join(lines[:rows]).rstrip("\n")
+            lines = [head, *([""] if rows == 2 else []), *text.split("\n"), "", *lines[rows:]]
+        whole += lines
+    return "\n".join(whole).strip("\n")
+
+
+def renewed(page, table, new):
+    between = re.compile(rf"(<!-- table: {table} -->\n\n)(.*?)(\n\n<!-- end of table -->)", re.S)
+    found = between.search(page)
+    if not found:
+        sys.exit(f"no <!-- table: {table} --> ... <!-- end of table -->")
+    return page[:found.start(2)] + with_text_of(found[2], new) + page[found.end(2):]
+
+
+def main():
+    program, check = sys.argv[1], "--check" in sys.argv[2:]
+    wrong = 0
+    for name, tables in PAGES.items():
+        path = os.path.join(DOCS, name)
+        with open(path, encoding="utf-8") as file:
+            old = file.read()
+        page = old
+        for table in tables:
+            page = renewed(page, table, printed(program, table))
+        if check:
+            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), page.splitlines(True),
+                                                       f"docs/{name}", "the code's tables", n=0))
+            wrong += page != old
+        elif page != old:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+            print(f"docs/{name} written")
+    version = printed(program, "version").strip()
+    with open(os.path.join(DOCS, "trace-format.md"), encoding="utf-8") as file:
+        if f"\n| {version} | " not in file.read().partition("\n## Versions\n")[2]:
+            print(f"docs/trace-format.md: version {version} is not under Versions")
+            wrong += 1
+    if check and wrong:
+        print("The code's tables are not what these pages say: scripts/doc_tables.py "
+              "BUILD/tests/project/print_tables writes them.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tables of documents, as the code has them, for scripts/doc_tables.py:
+ * print_tables variables | records | values | fields | version.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "format/tscope_format.h"
+#include "process/env.def"
+#include "report/json/json_fields.h"
+
+static void print_variables(void) {
+  puts("| Variable | Default | Values | Meaning |\n|---|---|---|---|");
+#define X(member, TYPE, variable, standard, values, doc)                                           \
+  printf("| `%s` | %s%s%s | %s | %s |\n", variable, *standard ? "`" : "", standard,                \
+         *standard ? "`" : "", values, doc);
+  TSCOPE_ENV(X)
+#undef X
+}
+
+static void print_records(void) {
+#define FIELD(type, field, doc) printf("| `%s` | %s | %s |\n", #field, #type, doc);
+#define X(NAME, name, id, retention, doc)                                                          \
+  printf("### `%s` 0x%02x, %s\n%zu bytes: %s.\n\n| Field | Type | Meaning |\n|---|---|---|\n",     \
+         #NAME, id, TSCOPE_##retention == TSCOPE_RETAINED ? "retained" : "ring",                   \
+         sizeof(struct tscope_##name##_record), doc);                                              \
+  TSCOPE_FIELDS_##NAME(FIELD);                                                                     \
+  putchar('\n');
+  TSCOPE_RECORDS(X)
+#undef X
+#undef FIELD
+}
+
+static void print_title(const char *title) {
+  printf("### %s\n\n| Value | Name | Meaning |\n|---|---|---|\n", title);
+}
+
+static void print_values(void) {
+#define ROW(NAME, value, text) printf("| %d | `%s` | %s |\n", value, #NAME, text);
+#define TABLE(title, VALUES)                                                                       \
+  print_title(title);                                                                              \
+  VALUES(ROW)                                                                                      \
+  putchar('\n');
+  TABLE("Backend", TSCOPE_BACKENDS)
+  TABLE("Op", TSCOPE_OPS)
+  TABLE("One-sided", TSCOPE_ONE_SIDED_KINDS)
+  TABLE("Reduction", TSCOPE_REDOPS)
+  TABLE("End of a communicator", TSCOPE_COMM_ENDS)
+  TABLE("Phase", TSCOPE_PHASES)
+  TABLE("Copy", TSCOPE_COPIES)
+  TABLE("Memory", TSCOPE_MEMORIES)
+  TABLE("Mapping", TSCOPE_MAPPINGS)
+  TABLE("Refusal", TSCOPE_REFUSALS)
+  TABLE("Range", TSCOPE_RANGES)
+  TABLE("Sync", TSCOPE_SYNCS)
+  TABLE("GPU clock", TSCOPE_GPU_CLOCKS)
+  TABLE("GPU wait", TSCOPE_GPU_WAITS)
+  TABLE("GPU overhead", TSCOPE_GPU_OVERHEADS)
+  TABLE("Condition", TSCOPE_CONDITIONS)
+  TABLE("Loss", TSCOPE_LOSSES)
+  TABLE("End", TSCOPE_ENDS)
+  TABLE("Failed call", TSCOPE_FAILED_CALLS)
+  TABLE("Info", TSCOPE_INFOS)
+#undef TABLE
+#undef ROW
+#define ROW(NAME, value, text, bytes)                                                              \
+  printf("| %d | `%s` | %s, %d bytes |\n", value, #NAME, text, bytes);
+  print_title("Data type");
+  TSCOPE_DTYPES(ROW)
+#undef ROW
+}
+
+static void print_field(void *user, const char *path, const struct json_field *field) {
+  (void)user;
+  printf("| `%s` | %s | %s |\n", path, field->type, field->meaning);
+}
+
+static void print_fields(void) {
+  puts("| Field | Type | Meaning |\n|---|---|---|");
+  json_fields_visit(print_field, NULL);
+}
+
+static void print_version(void) {
+  printf("%d.%d\n", TSCOPE_VERSION_MAJOR, TSCOPE_VERSION_MINOR);
+}
+
+int main(int argc, char **argv) {
+  static const struct {
+    const char *name;
+    void (*print)(void);
+  } tables[] = {{"variables", print_variables},
+                {"records", print_records},
+                {"values", print_values},
+                {"fields", print_fields},
+                {"version", print_version}};
+  for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
+    if (strcmp(argv[1], tables[i].name) == 0) {
+      tables[i].print();
+      return 0;
+    }
+  fputs("print_tables variables | records | values | fields | version\n", stderr);
+  return 2;
+}
