@@ -28,7 +28,8 @@ static inline u64 hash_bytes(u64 seed, const void *bytes, size_t n) {
     hash ^= hash >> 32;
   }
   word = 0;
-  memcpy(&word, at, n);
+  if (n > 0) /* memory of no bytes may be NULL, which memcpy() may not be given */
+    memcpy(&word, at, n);
   hash = (hash ^ word) * 0x9fb21c651e98df25ull;
   return hash ^ hash >> 32;
 }

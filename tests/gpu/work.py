@@ -10,11 +10,9 @@ that any recording of the GPU's kernels can be cut into the same parts. Prints o
 """
 import argparse
 import contextlib
-import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
@@ -23,49 +21,12 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-import work_parts
+from profiled import mark, profiled, say
 from train_nccl import Transformer
 
 # Products of known shape: (batch, m, n, k, type). The first in FP32 by cuBLAS, one by cuBLASLt.
 PRODUCTS = [(1, 256, 384, 512, torch.float32), (1, 512, 512, 1024, torch.bfloat16),
             (1, 128, 640, 256, torch.float16), (6, 64, 96, 128, torch.float32)]
-
-
-def mark():
-    torch.cuda._sleep(1000)
-
-
-def kernels_before_their_launch(events):
-    """How many kernels the profiler tells to have begun a millisecond and more before the call that
-    launched them: they were told on a wrong clock."""
-    launched = {event["args"]["correlation"]: event["ts"] for event in events
-                if event.get("cat") in ("cuda_runtime", "cuda_driver")
-                and "correlation" in event.get("args", {})}
-    return sum(event["ts"] < launched.get(event["args"].get("correlation"), 0) - 1000
-               for event in events if event.get("cat") == "kernel")
-
-
-@contextlib.contextmanager
-def profiled(wanted, found):
-    """Puts into `found` the kernels, copies and fills that torch.profiler recorded."""
-    if not wanted:
-        yield
-        return
-    activities = [torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profiler:
-        yield
-        torch.cuda.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace.json")
-        profiler.export_chrome_trace(path)
-        with open(path, encoding="utf-8") as file:
-            events = json.load(file)["traceEvents"]
-    kinds = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "fills"}
-    spans = sorted((event["ts"], event["dur"], event["name"], kinds[event["cat"]])
-                   for event in events if event.get("cat") in kinds)
-    found["profiler"] = work_parts.cut([(name, duration * 1e-6, kind)
-                                        for _, duration, name, kind in spans])
-    found["too_early"] = found.get("too_early", 0) + kernels_before_their_launch(events)
 
 
 def further_sessions(options, found):
@@ -90,14 +51,6 @@ def settle():
     a = torch.ones(8192, 8192, dtype=torch.bfloat16, device="cuda")
     for _ in range(300):
         torch.mm(a, a)
-
-
-def libraries():
-    """The files of CUDA's libraries in this process."""
-    names = ("libcupti.so", "libcudart.so", "libcuda.so", "libnccl.so", "libcublasLt.so")
-    with open("/proc/self/maps", encoding="utf-8") as file:
-        paths = {line.split()[-1] for line in file if "/" in line}
-    return sorted(path for path in paths if os.path.basename(path).startswith(names))
 
 
 class Training:
@@ -244,9 +197,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args()
     found = works[options.work](options)
-    found.update(device=torch.cuda.get_device_name(), torch=torch.__version__,
-                 libraries=libraries(), cuda=torch.version.cuda, nccl=".".join(map(str, torch.cuda.nccl.version())))
-    print(json.dumps(found))
+    say(found)
 
 
 if __name__ == "__main__":
