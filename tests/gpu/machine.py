@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import standin_wheel
 BARE, OFF, AUTO, CUPTI, EVENTS, HOST = "without", "off", "auto", "cupti", "events", "host"
 SETTINGS = {OFF: {"TSCOPE": "off"}, AUTO: {}, CUPTI: {"TSCOPE_GPU": "cupti"},
             EVENTS: {"TSCOPE_GPU": "events"}, HOST: {"TSCOPE_GPU": "host"}}
+NOT_HERE = 77  # the status of work that this machine has not what it needs for
 
 
 class Failed(Exception):
@@ -166,11 +168,26 @@ class Machine:
         self.python = python
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("TSCOPE") and name != "LD_PRELOAD"}
-        # PyTorch's deterministic algorithms want the first of these.
+        # PyTorch's deterministic algorithms want the first of these. What is compiled is compiled once.
         self.environment.update(CUBLAS_WORKSPACE_CONFIG=":4096:8", OMP_NUM_THREADS="1",
-                                PYTHONDONTWRITEBYTECODE="1")
+                                PYTHONDONTWRITEBYTECODE="1",
+                                TRITON_CACHE_DIR=os.path.join(scratch, "triton"),
+                                TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"))
         self.why_no_torch = self._find_torch(build)
         self.runs = {}
+        self.so_far = lambda facts: None  # told of what a row has until now
+        self.kept = os.path.join(scratch, "kept")  # reports and traces that are to be read later
+
+    def keep(self, name, run):
+        """Keeps a run's traces, and the report on it in words, beside the record."""
+        place = os.path.join(self.kept, name)
+        if os.path.exists(place):
+            return
+        shutil.copytree(run.folder, os.path.join(place, "traces"))
+        with open(os.path.join(place, "said.json"), "w", encoding="utf-8") as file:
+            json.dump(run.said, file, indent=1)
+        with open(os.path.join(place, "report.txt"), "w", encoding="utf-8") as file:
+            file.write(self._report(run))
 
     def left(self):
         """Seconds until the time for all rows is over."""
@@ -195,7 +212,8 @@ class Machine:
         if not os.path.exists(os.path.join(libraries, "libcudart.so.13")):
             return f"no stand-ins in {libraries}"
         site = standin_wheel.make(wheel, libraries, os.path.join(self.scratch, "site"))
-        self.environment["PYTHONPATH"] = site
+        self.environment.update(PYTHONPATH=site, TORCHINDUCTOR_COMPILE_THREADS="1",
+                                TRITON_LIBCUDA_PATH=os.path.join(site, "nvidia", "cu13", "lib"))
         return None
 
     def _once(self, key, make):
@@ -245,6 +263,8 @@ class Machine:
         status, out, errors, folder = self._run_here(what, command,
                                                      dict(self.environment, **settings), mode,
                                                      limit)
+        if status == NOT_HERE:
+            raise NotHere(last_line(errors))
         if status != 0:
             raise Failed(f"{what} ({mode}) ended with status {status}: {end_of(errors)}")
         return Run(out, errors, folder)
@@ -284,18 +304,22 @@ class Machine:
             arguments += ("--small",)
         return self.run("work.py", work, *arguments, mode=mode, **settings)
 
-    def report(self, run):
-        """The report on a run, as JSON."""
+    def _report(self, run, *options):
         places = filter(None, [self.environment.get("LD_LIBRARY_PATH"),
                                os.path.join(self.build, "carried")])
-        status, out, errors = finish([self.tool, "--format", "json", run.folder],
+        status, out, errors = finish([self.tool, *options, run.folder],
                                      dict(self.environment, LD_LIBRARY_PATH=os.pathsep.join(places)),
                                      120, self.scratch)
         if status == 127 or "error while loading" in errors or "version `GLIBC" in errors:
             raise NotHere(f"tscope-report does not start here: {errors.strip()}")
         if status != 0:
             raise Failed(f"tscope-report: status {status}: {end_of(errors)}")
-        return json.loads(out)
+        return out
+
+    def report(self, run, *options):
+        """The report on a run, as JSON, made once."""
+        key = ("report", run.folder, options)
+        return self._once(key, lambda: json.loads(self._report(run, "--format", "json", *options)))
 
     def described(self):
         """What a record says of the machine, as (what, text)."""
@@ -322,8 +346,9 @@ def last_line(text):
 
 
 def end_of(text):
-    """The end of what a program said: what matters is commonly there."""
-    return text.strip()[-1500:]
+    """The end of what a program said: what matters is commonly there; torchrun's own words come after
+    those of the rank that failed."""
+    return text.split("torch/distributed/elastic/")[0].strip()[-1500:]
 
 
 def demangled(name):

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Rows of scripts/gpu-check about what tscope costs."""
+import statistics
+import time
+
+from machine import BARE, CUPTI, EVENTS, HOST, OFF, NotHere, OutOfTime
+
+WANTED = {OFF: 1.0, HOST: 1.003, EVENTS: 1.003, CUPTI: 1.01}  # of a training step, at most
+ROUNDS = 9
+LEAST = 5  # fewer say too little
+
+
+
+def launch_overhead(machine):
+    """What each mode costs a program in C that does nothing but launch: median of paired runs"""
+    if not machine.real:
+        machine.program("launches", "pace", mode=CUPTI)  # rehearsed, not measured
+        raise NotHere("needs a GPU: the time of work that is not done says nothing")
+    rounds = [{mode: machine.program("launches", "pace", mode=mode, label=f"round {n}")
+               .said["launch_us"] for mode in (BARE, OFF, HOST, EVENTS, CUPTI)} for n in range(7)]
+    told = [f"7 rounds; without: {statistics.median(r[BARE] for r in rounds):.3f} µs a launch"]
+    for mode in (OFF, HOST, EVENTS, CUPTI):
+        ratios = sorted(r[mode] / r[BARE] for r in rounds)
+        told.append(f"{mode}: ×{ratios[3]:.4f} ({ratios[0]:.4f} to {ratios[-1]:.4f})")
+    return "; ".join(told)
+
+
+class Rounds:
+    """Rounds of paired runs of a training step and of a loop of launches, in each mode."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.modes = [BARE, OFF, HOST, EVENTS, CUPTI, "torch.profiler"]
+        self.done = []
+
+    def run(self, mode, number):
+        profiler = ("--profiler",) if mode == "torch.profiler" else ()
+        return self.machine.work("pace", "--steps", "20", *profiler, mode=BARE if profiler else mode,
+                                 name=f"round {number}").said
+
+    def add(self):
+        """One round, whose modes begin at another place than the last one's; says what it took."""
+        began, number = time.monotonic(), len(self.done)
+        first = number % len(self.modes)
+        self.done.append({mode: self.run(mode, number)
+                          for mode in self.modes[first:] + self.modes[:first]})
+        return time.monotonic() - began
+
+    def described(self):
+        bare = [of_round[BARE] for of_round in self.done]
+        few = "" if len(self.done) >= LEAST else f", FEWER THAN {LEAST}"
+        told = [f"{len(self.done)} rounds{few}; without: step "
+                f"{statistics.median(r['step_ms'] for r in bare):.3f} ms, launch "
+                f"{statistics.median(r['launch_us'] for r in bare):.3f} µs"]
+        for mode in self.modes[1:]:
+            for what, name in (("step_ms", "step"), ("launch_us", "launch")):
+                told.append(self.ratio(mode, what, name))
+        return "; ".join(told)
+
+    def ratio(self, mode, what, name):
+        ratios = sorted(r[mode][what] / r[BARE][what] for r in self.done)
+        middle = statistics.median(ratios)
+        wanted = ""
+        if name == "step" and mode in WANTED:
+            wanted = f" (wanted at most ×{WANTED[mode]:.3f}" + (
+                ")" if middle <= WANTED[mode] else ": MISSED)")
+        return f"{mode}, {name}: ×{middle:.4f} ({ratios[0]:.4f} to {ratios[-1]:.4f}){wanted}"
+
+
+def overhead(machine):
+    """What each mode costs, beside torch.profiler: median of the ratios of paired runs"""
+    if not machine.real:
+        machine.work("pace", "--steps", "2", mode=HOST)  # rehearsed, not measured
+        raise NotHere("needs a GPU: the time of work that is not done says nothing")
+    rounds, longest = Rounds(machine), 0.0
+    while len(rounds.done) < ROUNDS and machine.left() > 1.1 * longest:
+        try:
+            longest = max(longest, rounds.add())
+        except OutOfTime:
+            break
+        machine.so_far(rounds.described())
+    if len(rounds.done) < LEAST:
+        raise OutOfTime(f"time for {len(rounds.done)} rounds alone; "
+                        + (rounds.described() if rounds.done else "run this row by itself"))
+    return rounds.described()

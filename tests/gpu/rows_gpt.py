@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""Rows of scripts/gpu-check about the report on a real training, a small GPT in bf16 (gpt.py), read
+critically: its figures against arithmetic in closed form, the program's own clock and PyTorch's
+allocator; none of that comes from tscope."""
+import statistics
+
+from judging import expect, near
+from machine import CUPTI, NotHere
+
+VARIANTS = ("eager", "fused", "compiled")
+STEPS = 30
+# Dense bf16 operations a second, by NVIDIA's data sheets (what they print is with sparsity: half of it).
+PEAKS = {"NVIDIA H200": 1979e12 / 2, "NVIDIA H100 80GB HBM3": 1979e12 / 2, "NVIDIA H100 PCIe": 1513e12 / 2,
+         "NVIDIA A100-SXM4-80GB": 312e12, "NVIDIA A100-SXM4-40GB": 312e12, "NVIDIA L40S": 362e12,
+         "NVIDIA L4": 121e12}
+# How far figures may be off. Operations are counted; attention's are laid out in blocks; times are of
+# two clocks in one process.
+COUNTED, ATTENTION, TIMED = 0.001, 0.05, 0.03
+ALIKE = 1e-3  # of sums of figures that are rounded
+
+
+def training(machine, variant, ranks=0):
+    arguments = ("--steps", str(STEPS if machine.real else 12))
+    settings = {}
+    if not machine.real:
+        arguments += ("--small",)
+        settings["STANDIN_GPU_NAME"] = "NVIDIA H200"  # so that there is a peak
+    elif ranks:
+        arguments += ("--one-gpu",)
+    return machine.run("gpt.py", variant, *arguments, mode=CUPTI, ranks=ranks, limit=240, **settings)
+
+
+def report_on(machine, variant, *options):
+    """The report, kept beside the record in words too, and what the program said."""
+    run = training(machine, variant)
+    if not options:
+        machine.keep(f"gpt-{variant}", run)
+    return machine.report(run, *options), run.said
+
+
+def each(check):
+    """What a check says of each variant, in one line."""
+    return "; ".join(f"{variant}: {check(variant)}" for variant in VARIANTS)
+
+
+def judged_steps(found, said):
+    """The program's own times of the steps that the report looked at, in seconds."""
+    return said["took"][found["steps"]["warmup_excluded"]:]
+
+
+def gpt_steps(machine):
+    """GPT: the steps that were made; their time within 3 % of the script's own clock"""
+    def check(variant):
+        found, said = report_on(machine, variant)
+        steps = found["steps"]
+        expect(steps["count"] == said["steps"], f"{variant}: {steps['count']} steps, {said['steps']} were made")
+        expect(found["quality"]["lost"] == 0, f"{variant}: {found['quality']['lost']} records lost")
+        own = 1e3 * statistics.median(judged_steps(found, said))
+        apart = near(steps["median_ms"], own, TIMED, f"{variant}: ms of a step")
+        return f"{steps['count']} of {own:.3f} ms ({apart}, by {steps['method']})"
+    return each(check)
+
+
+def step_seconds(found):
+    return found["budget"]["wall_s"] / (found["steps"]["count"] - found["steps"]["warmup_excluded"])
+
+
+def gpt_flops(machine):
+    """GPT: operations of products, of attention and the estimate of all, against 6N + 12LHQT a token"""
+    def check(variant):
+        found, said = report_on(machine, variant)
+        budget, flops = found["budget"], said["flops"]
+        products = flops["linear"] + (flops["attention"] if variant == "eager" else 0)
+        told = "products " + near(budget["product_flops"], products, COUNTED, f"{variant}: of products")
+        model = products
+        if variant != "eager":
+            # FlashAttention computes half of the square; backward it makes one product of five again.
+            made = flops["attention"] / 2 * 3.5 / 3
+            estimate = budget["hfu_attention"] and (budget["hfu_attention"] * budget["peak_flops"] *
+                                                    step_seconds(found))
+            told += ", attention " + near(estimate, made, ATTENTION, f"{variant}: of attention")
+            model += flops["attention"] / 2
+        return told + ", all " + near(budget["flops_per_step"], model, ATTENTION, f"{variant}: of a step")
+    return each(check)
+
+
+def gpt_utilisation(machine):
+    """GPT: MFU and HFU against closed form / (script's own step time x the data sheet's peak)"""
+    def check(variant):
+        said = training(machine, variant).said
+        flops = said["flops"]["linear"] + said["flops"]["attention"] / (1 if variant == "eager" else 2)
+        found, _ = report_on(machine, variant, "--flops-per-step", f"{flops:.0f}")
+        peak = PEAKS.get(machine.gpus[0] if machine.real else "NVIDIA H200")
+        if not peak:
+            raise NotHere(f"no data sheet's peak is written down for {machine.gpus[0]}")
+        near(found["budget"]["peak_flops"], peak, 0.001, f"{variant}: the device's peak")
+        mean = statistics.mean(judged_steps(found, said))
+        mfu, hfu = found["budget"]["mfu"], found["budget"]["hfu"]
+        apart = near(mfu, flops / (mean * peak), TIMED, f"{variant}: MFU")
+        products = said["flops"]["linear"] + (said["flops"]["attention"] if variant == "eager" else 0)
+        near(hfu, products / (mean * peak), TIMED, f"{variant}: HFU")
+        expect(0 < hfu < 0.9, f"{variant}: HFU {hfu:.3f} is more than any GPU does")
+        return f"MFU {mfu:.2%} ({apart}), HFU {hfu:.2%} of {found['budget']['hfu_coverage'] or 0:.0%} of GPU time"
+    return each(check)
+
+
+def categories(found):
+    return {row["category"]: row for row in found["kernels"]["by_category"]}
+
+
+def gpt_kernels(machine):
+    """GPT: attention, Triton's kernels and products are told as what they are; `other` at most 2 %"""
+    def check(variant):
+        found, said = report_on(machine, variant)
+        kinds, top = categories(found), found["kernels"]["top"]
+        wrong = []
+        for row in top:
+            if "flash_" in row["name"] and row["category"] != "attention":
+                wrong.append(row)
+            elif row["name"].startswith("triton_") and row["category"] in ("other", "GEMM", "attention", "NCCL"):
+                wrong.append(row)
+        expect(not wrong, f"{variant}: wrongly told: " + ", ".join(
+            f"{row['short_name']} as {row['category']}" for row in wrong[:5]))
+        wanted = said["shape"]["layers"] * said["steps"]
+        if variant != "eager":
+            forward = sum(row["count"] for row in top if "flash_fwd" in row["name"])
+            expect(forward == wanted, f"{variant}: {forward} forward kernels of attention, not {wanted}")
+        if variant == "compiled":
+            expect("fused/Triton" in kinds, f"{variant}: no kernel of Triton's among {sorted(kinds)}")
+        expect("GEMM" in kinds, f"{variant}: no products among {sorted(kinds)}")
+        unknown = [row["short_name"] for row in top if row["category"] == "other"]
+        share = kinds.get("other", {"share": 0})["share"]
+        expect(share <= 0.02, f"{variant}: {share:.1%} of kernel time is of no known kind: {unknown[:5]}")
+        return ", ".join(f"{row['category']} {row['share']:.0%}" for row in found["kernels"]["by_category"][:5])
+    return each(check)
+
+
+def gpt_memory(machine):
+    """GPT: peaks of tensor memory, memory that ran out and the device's size, as PyTorch says"""
+    def check(variant):
+        found, said = report_on(machine, variant)
+        memory, stats = found["memory"], said["memory"]
+        for name, wanted in (("peak_allocated_bytes", stats["allocated_bytes.all.peak"]),
+                             ("peak_reserved_bytes", stats["reserved_bytes.all.peak"]),
+                             ("out_of_memory", stats["num_ooms"]),
+                             ("capacity_bytes", said["device_bytes"])):
+            expect(memory[name] == wanted, f"{variant}: {name} {memory[name]}, PyTorch says {wanted}")
+        return f"{memory['peak_allocated_bytes']} B of {memory['peak_reserved_bytes']} B"
+    return each(check)
+
+
+def gpt_times_add_up(machine):
+    """GPT: the lines of the budget make up the step, those of the GPU its time; one rank communicates never"""
+    def check(variant):
+        found, _ = report_on(machine, variant)
+        budget, gpu = found["budget"], found["gpu_timeline"]
+        lines = sum(line["seconds"] for line in budget["lines"])
+        near(lines + budget["residual_s"], budget["wall_s"], ALIKE, f"{variant}: the budget's lines")
+        expect(all(line["seconds"] >= 0 for line in budget["lines"]), f"{variant}: {budget['lines']}")
+        expect(abs(budget["residual_s"]) <= 0.02 * budget["wall_s"],
+               f"{variant}: {budget['residual_s']:.3g} s of {budget['wall_s']:.3g} s are of no line")
+        four = [gpu[f"{name}_ms"] for name in ("compute", "exposed_comm", "exposed_memcpy", "idle")]
+        expect(min(four) >= 0, f"{variant}: {gpu}")
+        near(sum(four), gpu["total_ms"], ALIKE, f"{variant}: what the GPU did")
+        near(sum(gpu["idle_by_cause"].values()) + 1e-9, gpu["idle_ms"] + 1e-9, ALIKE, f"{variant}: idle, by cause")
+        expect(not gpu["exposed_comm_ms"] and not found["overlap"]["comm_ms"],
+               f"{variant}: one rank communicates: {found['overlap']}")
+        return f"GPU busy {gpu['busy_fraction']:.1%}"
+    return each(check)
+
+
+def gpt_findings(machine):
+    """GPT: each finding has evidence and an action, and is possible: none is about other ranks"""
+    def check(variant):
+        found, _ = report_on(machine, variant)
+        for finding in found["findings"]:
+            expect(finding["evidence"] and finding["action"], f"{variant}: {finding}")
+            expect(not finding["id"].startswith("DIST."), f"{variant}, one rank: {finding['title']}")
+            expect((finding["worth_s"] or 0) <= found["steps"]["looked_at_s"] * (1 + ALIKE),
+                   f"{variant}: worth more than the run: {finding}")
+        return ", ".join(f"{one['id']} ({one['evidence']})" for one in found["findings"]) or "none"
+    return each(check)
+
+
+def gpt_communication(machine):
+    """GPT, two ranks: the gradients' bytes; exposed communication between none and all, all in the step"""
+    run = training(machine, "fused", ranks=2)
+    machine.keep("gpt-two-ranks", run)
+    found, said = machine.report(run), run.said
+    looked_at = found["steps"]["count"] - found["steps"]["warmup_excluded"]
+    expect(found["steps"]["count"] == said["steps"], f"{found['steps']['count']} steps, not {said['steps']}")
+    sent = sum(row["count"] * row["bytes"] for row in found["collectives"] if row["op"] == "all_reduce")
+    wanted = 2 * said["parameters"] * looked_at  # two bytes for each
+    expect(sent == wanted, f"{sent} B were summed in {looked_at} steps, the gradients are {wanted} B")
+    overlap, step = found["overlap"], 1e3 * step_seconds(found)
+    comm, exposed = overlap["comm_ms"], overlap["exposed_ms"]
+    expect(comm and 0 <= exposed <= comm * (1 + ALIKE) and comm <= step * (1 + TIMED), f"{overlap}, step {step}")
+    near(exposed + overlap["overlapped_ms"], comm, ALIKE, "exposed and overlapped")
+    near(overlap["exposed_wait_ms"] + overlap["exposed_transfer_ms"] + 1e-9, exposed + 1e-9, 0.01, "wait and transfer")
+    return (f"{sent // looked_at} B a step; of {step:.1f} ms {comm:.2f} ms communicate, {exposed:.2f} ms exposed; "
+            + (", ".join(one["id"] for one in found["findings"]) or "no findings"))
+
+
+def gpt_graphed(machine):
+    """GPT, compiled with CUDA graphs: steps, the products' operations and tensor memory, as above"""
+    found, said = report_on(machine, "graphed")
+    expect(found["steps"]["count"] == said["steps"], f"{found['steps']['count']} steps, not {said['steps']}")
+    products = found["budget"]["product_flops"]
+    told = near(products, said["flops"]["linear"], COUNTED, "of products")
+    expect(found["memory"]["peak_allocated_bytes"] == said["memory"]["allocated_bytes.all.peak"], "tensor memory")
+    return f"products {told}; {found['steps']['median_ms']:.3f} ms a step"
