@@ -16,6 +16,8 @@ PEAKS = {"NVIDIA H200": 1979e12 / 2, "NVIDIA H100 80GB HBM3": 1979e12 / 2, "NVID
 # How far figures may be off. Operations are counted; attention's are laid out in blocks; times are of
 # two clocks in one process.
 COUNTED, ATTENTION, TIMED = 0.001, 0.05, 0.03
+# Steps on the stand-ins are as long as the host happens to take, which differs from one to the next.
+REHEARSED = 0.25
 ALIKE = 1e-3  # of sums of figures that are rounded
 
 
@@ -43,6 +45,10 @@ def each(check):
     return "; ".join(f"{variant}: {check(variant)}" for variant in VARIANTS)
 
 
+def timed(machine):
+    return TIMED if machine.real else REHEARSED
+
+
 def judged_steps(found, said):
     """The program's own times of the steps that the report looked at, in seconds."""
     return said["took"][found["steps"]["warmup_excluded"]:]
@@ -56,7 +62,7 @@ def gpt_steps(machine):
         expect(steps["count"] == said["steps"], f"{variant}: {steps['count']} steps, {said['steps']} were made")
         expect(found["quality"]["lost"] == 0, f"{variant}: {found['quality']['lost']} records lost")
         own = 1e3 * statistics.median(judged_steps(found, said))
-        apart = near(steps["median_ms"], own, TIMED, f"{variant}: ms of a step")
+        apart = near(steps["median_ms"], own, timed(machine), f"{variant}: ms of a step")
         return f"{steps['count']} of {own:.3f} ms ({apart}, by {steps['method']})"
     return each(check)
 
@@ -66,29 +72,35 @@ def step_seconds(found):
 
 
 def gpt_flops(machine):
-    """GPT: operations of products, of attention and the estimate of all, against 6N + 12LHQT a token"""
+    """GPT: operations of products and of attention against 6N + 12LHQT a token; no estimate without ground"""
     def check(variant):
         found, said = report_on(machine, variant)
         budget, flops = found["budget"], said["flops"]
         products = flops["linear"] + (flops["attention"] if variant == "eager" else 0)
         told = "products " + near(budget["product_flops"], products, COUNTED, f"{variant}: of products")
-        model = products
         if variant != "eager":
             # FlashAttention computes half of the square; backward it makes one product of five again.
             made = flops["attention"] / 2 * 3.5 / 3
             estimate = budget["hfu_attention"] and (budget["hfu_attention"] * budget["peak_flops"] *
                                                     step_seconds(found))
             told += ", attention " + near(estimate, made, ATTENTION, f"{variant}: of attention")
-            model += flops["attention"] / 2
-        return told + ", all " + near(budget["flops_per_step"], model, ATTENTION, f"{variant}: of a step")
+        # Nothing marks the forward pass of a model that is not wrapped, from which all is estimated.
+        expect(budget["flops_per_step"] is None and budget["mfu"] is None and budget["mfu_reason"],
+               f"{variant}: MFU {budget['mfu']} of a forward pass that nobody saw")
+        return told
     return each(check)
+
+
+def model_flops(said):
+    """Of the model: FlashAttention computes half of the square."""
+    return said["flops"]["linear"] + said["flops"]["attention"] / (1 if said["variant"] == "eager" else 2)
 
 
 def gpt_utilisation(machine):
     """GPT: MFU and HFU against closed form / (script's own step time x the data sheet's peak)"""
     def check(variant):
         said = training(machine, variant).said
-        flops = said["flops"]["linear"] + said["flops"]["attention"] / (1 if variant == "eager" else 2)
+        flops = model_flops(said)
         found, _ = report_on(machine, variant, "--flops-per-step", f"{flops:.0f}")
         peak = PEAKS.get(machine.gpus[0] if machine.real else "NVIDIA H200")
         if not peak:
@@ -96,9 +108,9 @@ def gpt_utilisation(machine):
         near(found["budget"]["peak_flops"], peak, 0.001, f"{variant}: the device's peak")
         mean = statistics.mean(judged_steps(found, said))
         mfu, hfu = found["budget"]["mfu"], found["budget"]["hfu"]
-        apart = near(mfu, flops / (mean * peak), TIMED, f"{variant}: MFU")
+        apart = near(mfu, flops / (mean * peak), timed(machine), f"{variant}: MFU")
         products = said["flops"]["linear"] + (said["flops"]["attention"] if variant == "eager" else 0)
-        near(hfu, products / (mean * peak), TIMED, f"{variant}: HFU")
+        near(hfu, products / (mean * peak), timed(machine), f"{variant}: HFU")
         expect(0 < hfu < 0.9, f"{variant}: HFU {hfu:.3f} is more than any GPU does")
         return f"MFU {mfu:.2%} ({apart}), HFU {hfu:.2%} of {found['budget']['hfu_coverage'] or 0:.0%} of GPU time"
     return each(check)
@@ -183,7 +195,8 @@ def gpt_findings(machine):
 
 
 def gpt_communication(machine):
-    """GPT, two ranks: the gradients' bytes; exposed communication between none and all, all in the step"""
+    """GPT, two ranks: bytes of gradients, the estimate of all operations; communication exposed, hidden and
+    all of it fit into each other and into the step"""
     run = training(machine, "fused", ranks=2)
     machine.keep("gpt-two-ranks", run)
     found, said = machine.report(run), run.said
@@ -192,12 +205,13 @@ def gpt_communication(machine):
     sent = sum(row["count"] * row["bytes"] for row in found["collectives"] if row["op"] == "all_reduce")
     wanted = 2 * said["parameters"] * looked_at  # two bytes for each
     expect(sent == wanted, f"{sent} B were summed in {looked_at} steps, the gradients are {wanted} B")
+    model = near(found["budget"]["flops_per_step"], 2 * model_flops(said), ATTENTION, "operations of a step")
     overlap, step = found["overlap"], 1e3 * step_seconds(found)
     comm, exposed = overlap["comm_ms"], overlap["exposed_ms"]
     expect(comm and 0 <= exposed <= comm * (1 + ALIKE) and comm <= step * (1 + TIMED), f"{overlap}, step {step}")
     near(exposed + overlap["overlapped_ms"], comm, ALIKE, "exposed and overlapped")
     near(overlap["exposed_wait_ms"] + overlap["exposed_transfer_ms"] + 1e-9, exposed + 1e-9, 0.01, "wait and transfer")
-    return (f"{sent // looked_at} B a step; of {step:.1f} ms {comm:.2f} ms communicate, {exposed:.2f} ms exposed; "
+    return (f"{sent // looked_at:.0f} B and {model} operations a step; of {step:.1f} ms {comm:.2f} ms communicate, {exposed:.2f} ms exposed; "
             + (", ".join(one["id"] for one in found["findings"]) or "no findings"))
 
 

@@ -25,8 +25,11 @@ bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header
                            .failed_result = events->failed.result,
                            .failed_whose = events->failed.whose,
                            .failed_at = events->failed.what ? events->failed.time : NS_UNKNOWN};
-  if (header->reaped_realtime_ns)
-    end->reaped = (i64)header->reaped_realtime_ns - events->realtime_minus_monotonic;
+  /* A damaged file's clocks may lie further apart than time can be told. */
+  if (header->reaped_realtime_ns &&
+      __builtin_sub_overflow((i64)header->reaped_realtime_ns, events->realtime_minus_monotonic,
+                             &end->reaped))
+    end->reaped = NS_UNKNOWN;
   if (header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
       header->oom_kills > header->oom_kills_at_start)
     end->out_of_memory_kills = (u32)(header->oom_kills - header->oom_kills_at_start);
