@@ -12,6 +12,7 @@ int steps_prepare(struct analysis *a);
 int steps_on_gpu_rank(struct analysis *a, const struct timeline *timeline);
 int steps_analyse(struct analysis *a);
 int steps_count_warmup(struct analysis *a);
+int other_work_prepare(struct analysis *a);
 int rank_summaries_prepare(struct analysis *a);
 int untimed_prepare(struct analysis *a);
 

@@ -56,9 +56,10 @@ struct rank_summary {
   u32 steps_untimed;          /* left out: when collectives called in them ran is not known */
   u32 steps_unseen;           /* left out: CUPTI rested, or was another's, for part of them */
   i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
-  i64 data;                                             /* in the data phase */
-  i64 data_stall; /* of which nothing else ran: part of idle */
-  i64 host_bound; /* idle inside other training phases: part of idle */
+  i64 other_steps; /* steps that hold something else than training: in none of the others */
+  i64 data;        /* in the data phase */
+  i64 data_stall;  /* of which nothing else ran: part of idle */
+  i64 host_bound;  /* idle inside other training phases: part of idle */
   struct op_times all, by_op[OPS];
   struct rank_flops flops;
   u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
@@ -83,10 +84,12 @@ struct analysis {
   struct arena *arena;     /* the results' */
   bool whole_run;          /* no steps: one window from each rank's begin to its end */
   u32 first_step, n_steps; /* looked at: warm-up left out */
-  i64 *begin, *end;        /* as in struct steps: as the model tells them until the rank is looked
-                              at, from then on as its kernels do */
-  u8 *told;                /* likewise */
-  struct timeline *early;  /* of rank 0, where it was needed first; NULL */
+  u8 *other;        /* [steps.n] 1 + index into results.other_work; 0: training. NULL: all are */
+  u32 n_training;   /* of the steps looked at */
+  i64 *begin, *end; /* as in struct steps: as the model tells them until the rank is looked
+                       at, from then on as its kernels do */
+  u8 *told;         /* likewise */
+  struct timeline *early; /* of rank 0, where it was needed first; NULL */
   struct rank_summary *ranks;
   float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */
   i64 *transfer;     /* [n_collectives], NS_UNKNOWN */

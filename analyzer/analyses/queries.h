@@ -12,6 +12,9 @@
 /* The step on one rank; false where it does not have it. */
 bool analysis_window(const struct analysis *a, u32 rank, u32 step, struct window *window);
 
+/* steps/other_work.c: whether a step is one of training, as far as is known. */
+bool analysis_trains(const struct analysis *a, u32 step);
+
 /* Whether a rank's host has the step. */
 bool analysis_has_step(const struct analysis *a, u32 rank, u32 step);
 
@@ -50,7 +53,7 @@ const char *gpu_timing_reason(const struct rank *rank);
 /* What to do about that reason, which may be NULL. */
 const char *gpu_timing_remedy(const char *reason);
 
-/* Whether a collective lies in the steps looked at. */
+/* Whether a collective lies in the steps looked at, and in one of training. */
 bool analysis_looks_at(const struct analysis *a, const struct collective *collective);
 
 /* Name of an enum tscope_op. */

@@ -38,8 +38,8 @@ static bool find_onset(const double *ms, u32 n, struct arena *arena, struct onse
 }
 
 /* Ranks whose own compute grew by at least half of what the step did. */
-static u32 slower_ranks(const struct findings *f, const struct onset *onset, struct arena *arena,
-                        u32 *ranks, char **evidence) {
+static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32 at,
+                        struct arena *arena, u32 *ranks, char **evidence) {
   const struct analysis *a = f->a;
   double *row = arena_array(arena, a->n_steps, sizeof(*row));
   double *scratch = arena_array(arena, a->n_steps, sizeof(*scratch)), most = 0;
@@ -47,8 +47,8 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, str
   for (u32 rank = 0; row && scratch && rank < a->model->n_ranks; rank++) {
     for (u32 i = 0; i < a->n_steps; i++)
       row[i] = (double)a->compute_ms[(size_t)rank * a->n_steps + i];
-    double before = median_between(row, 0, onset->at, scratch);
-    double after = median_between(row, onset->at, a->n_steps, scratch);
+    double before = median_between(row, 0, at, scratch);
+    double after = median_between(row, at, a->n_steps, scratch);
     if (isnan(before) || isnan(after))
       continue;
     known++;
@@ -86,21 +86,28 @@ static char *remedy(struct findings *f, u32 n) {
 
 int rule_fail_slow(struct findings *f) {
   const struct analysis *a = f->a;
-  u32 n_steps = a->whole_run ? 0 : a->n_steps, n = 0;
-  const double *ms = n_steps ? f->r->step_ms + a->first_step : NULL;
+  u32 n_steps = 0, n = 0;
   struct arena scratch = {0};
   struct onset onset;
   int error = 0;
-  for (u32 i = 0; i < n_steps; i++)
-    if (isnan(ms[i]))
-      return 0; /* steps that some rank lacks are not compared */
+  u32 *steps = arena_array(&scratch, a->n_steps + 1u, sizeof(*steps));
+  double *ms = arena_array(&scratch, a->n_steps + 1u, sizeof(*ms));
+  for (u32 i = 0; steps && ms && !a->whole_run && i < a->n_steps; i++) {
+    u32 step = a->first_step + i;
+    if (!analysis_trains(a, step))
+      continue;
+    if (isnan(f->r->step_ms[step]))
+      goto out; /* steps that some rank lacks are not compared */
+    steps[n_steps] = step;
+    ms[n_steps++] = f->r->step_ms[step];
+  }
   if (n_steps < FAIL_SLOW_MIN_STEPS || !find_onset(ms, n_steps, &scratch, &onset))
     goto out;
+  u32 step = f->r->changed_step = steps[onset.at], after = n_steps - onset.at;
   u32 *ranks = arena_array(&scratch, a->model->n_ranks + 1u, sizeof(u32));
   char *who = NULL;
   if (ranks)
-    n = slower_ranks(f, &onset, &scratch, ranks, &who);
-  u32 step = f->r->changed_step = a->first_step + onset.at, after = n_steps - onset.at;
+    n = slower_ranks(f, &onset, step - a->first_step, &scratch, ranks, &who);
   struct window first = {0};
   for (u32 rank = 0; rank < a->model->n_ranks && !analysis_window(a, rank, step, &first); rank++)
     ;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Training that waits for its input, and steps that are not like the others.
+ * Training that waits for its input, and phases that take more than their share.
  */
 #include <math.h>
 #include <string.h>
@@ -55,38 +55,6 @@ int rule_dataloader_bound(struct findings *f) {
                  "persistent_workers, pin_memory; move decoding out of the training process; keep "
                  "the data on faster storage."),
       ranks, stalled);
-}
-
-int rule_jitter(struct findings *f) {
-  const struct results *r = f->r;
-  u32 n = f->a->whole_run ? 0 : f->a->n_steps, longer = 0, worst = 0;
-  const double *ms = n ? r->step_ms + f->a->first_step : NULL;
-  double tail = r->step_p95_ms / r->step_median_ms - 1, lost = 0;
-  if (n < JITTER_MIN_STEPS || !(tail >= JITTER_TAIL) || !(r->step_cv >= JITTER_VARIATION))
-    return 0;
-  for (u32 i = 0; i < n; i++) {
-    if (isnan(ms[i]))
-      continue;
-    if (ms[i] > r->step_median_ms)
-      lost += ms[i] - r->step_median_ms;
-    longer += ms[i] >= (1 + JITTER_TAIL) * r->step_median_ms;
-    worst = ms[i] > ms[worst] || isnan(ms[worst]) ? i : worst;
-  }
-  return finding_add(
-      f, lost >= WORTH_ALARM * r->step_mean_ms * n ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-      lost / 1e3,
-      arena_printf(f->a->arena, "%u of %u steps take at least %.0f %% longer than the typical one",
-                   longer, n, 100 * JITTER_TAIL),
-      arena_printf(f->a->arena,
-                   "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%; the "
-                   "longest is step %u with %.3g ms.",
-                   r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, f->a->first_step + worst,
-                   ms[worst]),
-      arena_text(f->a->arena,
-                 "Look at what happens in those steps only: checkpoints, evaluation, logging, "
-                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
-                 "length, other jobs on the machine or network."),
-      NULL, 0);
 }
 
 /* Whether phases, which are the host's time, are the time of the work itself. */

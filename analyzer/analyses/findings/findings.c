@@ -89,7 +89,7 @@ int findings_analyse(struct analysis *a) {
   };
   struct results *r = a->results;
   struct findings f = {
-      .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_steps, .step_ms = r->step_mean_ms};
+      .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_training, .step_ms = r->step_mean_ms};
   if (a->whole_run)
     f.step_ms = r->ov_step_ms;
   int error = 0;

@@ -45,7 +45,8 @@ static bool step_counts(const struct counting *c, i32 step, struct window *windo
   const struct analysis *a = c->a;
   const struct timeline *t = c->timeline;
   *window = (struct window){0};
-  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window))
+  if (step < (i32)a->first_step || !analysis_window(a, t->rank, (u32)step, window) ||
+      !analysis_trains(a, (u32)step))
     return false;
   return a->whole_run || t->ring_begin == NS_UNKNOWN || window->begin >= t->ring_begin;
 }

@@ -52,7 +52,8 @@ void lines_free(struct analysis *a) {
 }
 
 static bool is_looked_at(const struct analysis *a, u32 rank, i64 time) {
-  return a->whole_run || analysis_step_at(a, rank, time) >= (i32)a->first_step;
+  i32 step = a->whole_run ? 0 : analysis_step_at(a, rank, time);
+  return a->whole_run || (step >= (i32)a->first_step && analysis_trains(a, (u32)step));
 }
 
 /* The sum of the line that a host span comes from; NULL if it is not known or not looked at. */
@@ -238,7 +239,7 @@ static double rank_steps(const struct analysis *a) {
     if (!a->line_sums[r].sites)
       continue;
     for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
-      sum += analysis_has_step(a, r, s);
+      sum += analysis_has_step(a, r, s) && analysis_trains(a, s);
     sum += a->whole_run;
   }
   return sum;

@@ -111,7 +111,8 @@ static int find_windows(struct sweep *s) {
     else
       s->windows[s->n_windows++] = window;
   }
-  s->sum->steps = s->n_windows;
+  for (u32 i = 0; i < s->n_windows; i++)
+    s->sum->steps += analysis_trains(a, s->windows[i].step);
   return 0;
 }
 
@@ -160,12 +161,13 @@ static void take_piece(struct sweep *s, u8 op, u32 comm, i64 start, i64 transfer
     i64 split = transfer == NS_UNKNOWN ? low : clamp(transfer, low, high);
     i64 before = split - low - intervals_covered(&s->compute, &s->compute_cursor, low, split);
     i64 after = high - split - intervals_covered(&s->compute, &s->compute_cursor, split, high);
-    of_op->comm += high - low;
-    of_op->exposed += before + after;
+    bool trains = analysis_trains(s->a, s->windows[i].step);
+    of_op->comm += trains ? high - low : 0;
+    of_op->exposed += trains ? before + after : 0;
     if (transfer == NS_UNKNOWN)
       continue;
-    of_op->wait += before;
-    of_op->transfer += after;
+    of_op->wait += trains ? before : 0;
+    of_op->transfer += trains ? after : 0;
     s->parts[i].wait += before;
     s->parts[i].transfer += after;
     add_wait(&s->waits, s->windows[i].step, comm, low, split, before);
@@ -279,13 +281,18 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
     parts->copy = all_time - busy_time;
     parts->idle = end - begin - all_time;
     parts->input = intervals_covered(data, &at[5], begin, end);
+    i64 hosted_time = intervals_covered(&hosted, &at[4], begin, end);
+    if (!analysis_trains(s->a, s->windows[i].step)) {
+      sum->other_steps += parts->wall;
+      continue;
+    }
     sum->total += parts->wall;
     sum->compute += parts->compute;
     sum->exposed_comm += parts->exposed;
     sum->exposed_copy += parts->copy;
     sum->idle += parts->idle;
     sum->data_stall += stalled_time - all_time;
-    sum->host_bound += intervals_covered(&hosted, &at[4], begin, end) - stalled_time;
+    sum->host_bound += hosted_time - stalled_time;
     sum->data += parts->input;
     if (sum->has_compute)
       compute_ms[s->windows[i].step - s->a->first_step] = (float)ns_to_ms(compute);

@@ -55,8 +55,10 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   return NULL;
 }
 
-/* Whether all ranks' GPUs were watched throughout a step. */
+/* Whether all ranks' GPUs were watched throughout a step of training. */
 static bool seen_by_all(const struct analysis *a, u32 step) {
+  if (!analysis_trains(a, step))
+    return false;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     struct window window;
     if (analysis_window(a, rank, step, &window) &&

@@ -27,6 +27,7 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
       continue;
     ++*n;
     sum.total += rank->total;
+    sum.other_steps += rank->other_steps;
     sum.compute += rank->compute;
     sum.exposed_comm += rank->exposed_comm;
     sum.all.comm += rank->all.comm;
@@ -54,8 +55,8 @@ static const char *outside_phases(const struct rank_summary *sum) {
 
 /* Where it is known what the model needs: what that takes at the devices' peak, and the rest, of
  * which so much could be had back as tuned jobs show. */
-static void add_compute(struct results *r, double seconds) {
-  double at_peak = r->mfu * r->wall_s;
+static void add_compute(struct results *r, double seconds, double training_s) {
+  double at_peak = r->mfu * training_s;
   if (!(at_peak > 0) || !(at_peak < seconds)) {
     add_line(r, "compute", seconds, NAN);
     return;
@@ -72,7 +73,7 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   double room = (double)(sum->compute - (sum->all.comm - sum->exposed_comm)) * to_s;
   i64 other = sum->has_phases ? sum->idle - sum->data_stall - sum->host_bound : 0;
   i64 launch = sum->idle - sum->data_stall - other;
-  add_compute(r, (double)sum->compute * to_s);
+  add_compute(r, (double)sum->compute * to_s, (double)sum->total * to_s);
   if (sum->has_input)
     add_line(r, "waiting for input", (double)sum->data_stall * to_s,
              (double)sum->data_stall * to_s);
@@ -101,12 +102,15 @@ static int list_lines(struct analysis *a) {
     sum = add_ranks(a, &n, false);
   if (n == 0)
     return 0;
-  r->wall_s = (double)sum.total / n / 1e9;
+  double other_s = (double)sum.other_steps / n / 1e9;
+  r->wall_s = (double)sum.total / n / 1e9 + other_s;
   r->looked_at_s = a->whole_run ? r->wall_s : r->looked_at_s;
   if (known)
     known_lines(r, &sum, n);
   else
-    add_line(r, "not seen", r->wall_s, NAN);
+    add_line(r, "not seen", r->wall_s - other_s, NAN);
+  if (other_s > 0)
+    add_line(r, "other than training", other_s, NAN);
   r->residual_s = r->wall_s;
   for (u32 i = 0; i < r->n_budget; i++)
     r->residual_s -= r->budget[i].seconds;

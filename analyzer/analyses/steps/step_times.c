@@ -121,8 +121,10 @@ int steps_analyse(struct analysis *a) {
   const struct steps *steps = &a->model->steps;
   struct results *r = a->results;
   u32 n = 0, ahead = 0;
+  double other_ms = 0;
   r->step_median_ms = r->step_p95_ms = r->step_mean_ms = r->step_cv = NAN;
   r->host_ahead_ms = r->host_ahead_max_ms = r->host_ahead_max_steps = NAN;
+  r->training_steps = NAN;
   r->looked_at_s = NAN; /* without steps the run's wall time, which budget.c tells */
   if (a->whole_run)
     return 0;
@@ -137,13 +139,18 @@ int steps_analyse(struct analysis *a) {
     r->step_ms[step] = step_wall_ms(a, step);
     if (step < a->first_step)
       continue;
+    if (!analysis_trains(a, step)) {
+      other_ms += isnan(r->step_ms[step]) ? 0 : r->step_ms[step];
+      continue;
+    }
     if (!isnan(r->step_ms[step]))
       looked_at[n++] = r->step_ms[step];
     aheads[ahead] = host_ahead_ms(a, step, ended);
     ahead += !isnan(aheads[ahead]);
   }
+  r->training_steps = a->n_training;
   r->step_mean_ms = mean_of(looked_at, n);
-  r->looked_at_s = r->step_mean_ms * a->n_steps / 1e3;
+  r->looked_at_s = (r->step_mean_ms * a->n_training + other_ms) / 1e3;
   r->step_cv = variation_of(looked_at, n);
   r->step_median_ms = median_of(looked_at, n);
   r->step_p95_ms = quantile_of(looked_at, n, 0.95);

@@ -74,6 +74,7 @@ class Strip {
     this.warm = Math.ceil((of.steps.warmup_excluded || 0) / this.per);  // points
     this.parts = Array.from({length: this.n}, (_, i) => partsAt(series, i));
     this.spikes = new Set(spikesOf(of));
+    this.other = new Map(of.steps.other.flatMap((work) => work.step.map((at) => [at, work])));
     this.holder = el('div', {class: 'picture'});
     this.picture = canvasOf(this.holder, height, (...to) => this.draw(...to), {
       class: 'strip',
@@ -180,6 +181,10 @@ class Strip {
       context.lineTo(at, STRIP_TOP + 2);
       context.fill();
     }
+    context.fillStyle = colour('accent');
+    for (const i of points)
+      if (this.other.has(this.series.step[i]))
+        context.fillRect(this.left(i), this.floor + 1, Math.max(3, this.breadth(i)), 4);
     if (this.warm) {
       const end = this.x(this.begin(this.warm));
       context.fillStyle = colour('ink2');
@@ -234,9 +239,10 @@ class Strip {
   }
 
   tell(event, i) {
-    const s = this.series;
+    const s = this.series, other = this.other.get(s.step[i]);
     showTip(event, [
       `step ${s.step[i]}` + (i < this.warm ? ' (warm-up)' : ''),
+      other ? ['besides training', `${ms(other.ms)}, ${other.what}`] : null,
       ['mean over ranks', ms(s.wall_ms[i])],
       ['fastest to slowest', ms(s.wall_least_ms[i]) + ' to ' + ms(s.wall_most_ms[i])],
       isKnown(s.slowest_rank[i]) ? ['slowest', 'rank ' + s.slowest_rank[i]] : null,
@@ -354,13 +360,18 @@ panel({
       ['median', ms(s.median_ms)],
       ['p95', ms(s.p95_ms)],
       ['spread (CV)', percent(s.cv)],
+      ['training only', report.steps.other.length ? plural(report.steps.training, 'step') : null],
       ['slower for good', isKnown(s.changed_step) ? 'from step ' + s.changed_step : null],
       ['found by', s.method],
       ['host ahead', ahead, 'median'],
     ])];
     if (stepSeries.step.length > 1)
       shown.push(stripOf(report, stepView, 170),
-                 legend([...partsShown(stepSeries), {name: 'slowest rank', shade: 'inkline'}]),
+                 legend([
+                   ...partsShown(stepSeries), {name: 'slowest rank', shade: 'inkline'},
+                   ...(s.other.length ? [{name: 'below: not only training', shade: 'accent'}] : [])
+                 ]),
+                 s.other.length ? el('ul', {}, s.other.map((work) => el('li', {}, work.name))) : null,
                  el('p', {class: 'dim'},
                     of > 1 ? `of each ${of} steps the slowest is shown \u00b7 ` : '', HOW_TO_MOVE),
                  stepInNumbers());

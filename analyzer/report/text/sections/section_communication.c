@@ -66,7 +66,8 @@ static void put_totals(struct pen *pen, const struct results *results) {
  */
 static void put_basis(struct pen *pen, const struct results *results) {
   u32 ranks = results->model->n_ranks;
-  double steps = results->step_count - results->warmup_excluded;
+  double steps = results->n_other_work ? results->training_steps
+                                       : results->step_count - results->warmup_excluded;
   if (results->ov_ranks < ranks || results->ov_steps < steps)
     section_label(pen, "mean of");
   if (results->ov_ranks < ranks)

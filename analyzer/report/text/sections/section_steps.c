@@ -59,6 +59,16 @@ static void put_host_ahead(struct pen *pen, const struct results *results) {
   pen_item(pen, STYLE_DIM, VALUE_INDENT, "a step ends when the GPU is done with it");
 }
 
+/* Steps with something else in them are named, since no other figure has them. */
+static void put_other_work(struct pen *pen, const struct results *results) {
+  for (u32 i = 0; i < results->n_other_work; i++) {
+    const struct other_work *work = &results->other_work[i];
+    section_label(pen, i ? "" : "besides");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, work->name);
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "%s in all", duration_s(work->sum_s).text);
+  }
+}
+
 static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
   const struct steps *steps = &results->model->steps;
@@ -74,6 +84,9 @@ static void steps_body(struct pen *pen, const struct results *results,
   if (!isnan(steps->confidence))
     pen_item_format(pen, steps->confidence < 0.95 ? STYLE_WARNING : STYLE_PLAIN, VALUE_INDENT,
                     "agreement %s", percent(steps->confidence).text);
+  if (results->n_other_work)
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of them training only",
+                    count_of(results->training_steps).text);
   section_label(pen, "step time");
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "median %s",
                   duration_ms(results->step_median_ms).text);
@@ -81,6 +94,7 @@ static void steps_body(struct pen *pen, const struct results *results,
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "mean %s",
                   duration_ms(results->step_mean_ms).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "CV %s", percent(results->step_cv).text);
+  put_other_work(pen, results);
   put_host_ahead(pen, results);
   section_label(pen, "throughput");
   double per_second = results->step_mean_ms > 0 ? 1e3 / results->step_mean_ms : NAN;

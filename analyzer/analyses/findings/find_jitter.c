@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps that are not like the others: those that hold something else than training, each kind by
+ * itself, and those of training that take longer than the typical one.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+#include "analyses/queries.h"
+#include "analyses/steps/other_work.h"
+#include "base/quantity.h"
+
+static const char *other_action(const struct other_work *work) {
+  if (work->rank != INDEX_NONE)
+    return "If this is a checkpoint: write it in the background (async_save of "
+           "torch.distributed.checkpoint), or let every rank write its part, so that the others do "
+           "not wait; or do it less often.";
+  if (strstr(work->what, "forward"))
+    return "If this is validation: do it less often, on fewer batches, or in a job of its own on "
+           "checkpoints.";
+  return "Look at what the program does in these steps only: checkpoints, evaluation, logging, "
+         "garbage collection. Do it less often, or beside training.";
+}
+
+static int tell_other(struct findings *f, const struct other_work *work) {
+  struct arena *arena = f->a->arena;
+  const char *calls =
+      work->collective
+          ? arena_printf(arena, " In them is a call of %s that hardly any other step has.", work->collective)
+          : "";
+  if (!calls)
+    return -ENOMEM;
+  double share = work->sum_s / f->r->looked_at_s;
+  return finding_add(
+      f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
+      arena_printf(arena, "%c%s", work->name[0] - 32, work->name + 1),
+      arena_printf(arena,
+                   "A step of training takes %s (median), these %s longer; together %s, %s of the "
+                   "time looked at.%s They count as no steps of training: medians, waits, "
+                   "stragglers and all other findings are without them. Worth is what they take "
+                   "longer.",
+                   duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
+                   duration_s(work->sum_s).text, percent(share).text, calls),
+      arena_text(arena, other_action(work)), &work->rank, work->rank != INDEX_NONE);
+}
+
+/* The steps that stand out, their period where they have one, and the longest. */
+static const char *which_steps(struct findings *f, const struct long_steps *longer, u32 worst,
+                               struct arena *scratch) {
+  struct arena *arena = f->a->arena;
+  double *step = arena_array(scratch, longer->n + 1u, sizeof(double));
+  struct recurrence r;
+  u32 first = f->a->model->steps.first;
+  for (u32 i = 0; step && i < longer->n; i++)
+    step[i] = first + longer->at[i].step;
+  const char *list = step ? steps_in_words(arena, step, longer->n) : NULL;
+  bool recur = other_find_recurrence(longer, 0, OTHER_WORK_SIGNIFICANCE, &r);
+  const char *period =
+      recur ? arena_printf(arena,
+                           " %u of them come every %u steps, from step %u on: what they hold that "
+                           "others do not was not seen.",
+                           r.hits, r.period, first + r.first)
+            : "";
+  return list && period ? arena_printf(arena, "They are %s; the longest is step %u with %s.%s",
+                                       list, first + worst,
+                                       duration_ms(f->r->step_ms[worst]).text, period)
+                        : NULL;
+}
+
+static int tell_longer(struct findings *f, const struct long_steps *longer, u32 worst, double lost,
+                       struct arena *scratch) {
+  const struct results *r = f->r;
+  struct arena *arena = f->a->arena;
+  const char *which = which_steps(f, longer, worst, scratch);
+  if (!which)
+    return -ENOMEM;
+  return finding_add(
+      f, lost >= WORTH_ALARM * r->looked_at_s * 1e3 ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+      lost / 1e3,
+      arena_printf(arena, "%u of %u steps%s take at least %.0f %% longer than the typical one",
+                   longer->n, f->a->n_training, r->n_other_work ? " of training" : "",
+                   100 * JITTER_TAIL),
+      arena_printf(arena,
+                   "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s",
+                   r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, which),
+      arena_text(arena,
+                 "Look at what happens in those steps only: checkpoints, evaluation, logging, "
+                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
+                 "length, other jobs on the machine or network."),
+      NULL, 0);
+}
+
+static int longer_steps(struct findings *f) {
+  const struct results *r = f->r;
+  const struct analysis *a = f->a;
+  struct arena scratch = {0};
+  struct long_steps longer = {.first = a->first_step, .end = a->first_step + a->n_steps};
+  double tail = r->step_p95_ms / r->step_median_ms - 1, lost = 0;
+  if (a->n_training < JITTER_MIN_STEPS || !(tail >= JITTER_TAIL) ||
+      !(r->step_cv >= JITTER_VARIATION))
+    return 0;
+  u32 worst = INDEX_NONE;
+  longer.at = arena_array(&scratch, a->n_steps + 1u, sizeof(*longer.at));
+  int error = longer.at ? 0 : -ENOMEM;
+  for (u32 step = longer.first; step < longer.end && !error; step++) {
+    double ms = r->step_ms[step], more = ms - r->step_median_ms;
+    if (isnan(ms) || !analysis_trains(a, step))
+      continue;
+    lost += more > 0 ? more : 0;
+    if (more >= JITTER_TAIL * r->step_median_ms)
+      longer.at[longer.n++] = (struct long_step){.step = step, .excess_ms = more};
+    worst = worst == INDEX_NONE || ms > r->step_ms[worst] ? step : worst;
+  }
+  if (!error)
+    error = tell_longer(f, &longer, worst, lost, &scratch);
+  arena_release(&scratch);
+  return error;
+}
+
+int rule_jitter(struct findings *f) {
+  int error = 0;
+  for (u32 i = 0; i < f->r->n_other_work && !error; i++)
+    error = tell_other(f, &f->r->other_work[i]);
+  return error || f->a->whole_run ? error : longer_steps(f);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Long steps that come at a fixed distance. Were the m longest of n steps anywhere by chance, k
+ * given ones would be among them with the probability m/n (m-1)/(n-1) ...; times the number of
+ * progressions with k members that there are.
+ */
+#include <math.h>
+
+#include "analyses/steps/other_work.h"
+
+/* Below it what recurs is rather part of training: an optimizer that steps every fourth batch, as
+ * many loader workers. And fewer than three make no period. */
+#define SHORTEST_PERIOD 5u
+#define LEAST_HITS 3u
+#define STARTS_TRIED 64u
+
+static bool counts(const struct long_step *step, u32 leave_out) {
+  return !(leave_out >> step->content & 1);
+}
+
+/* Progressions over n steps with k members. */
+static double progressions(u32 n, u32 k) {
+  double sum = 0;
+  for (u32 period = SHORTEST_PERIOD; period <= n; period++) {
+    /* offsets o < period with (k - 1) period <= n - 1 - o < k period */
+    double last = (double)n - 1 - (double)(k - 1) * period;
+    double first = fmax(0, last - period + 1);
+    last = fmin(last, period - 1.0);
+    sum += last >= first ? last - first + 1 : 0;
+  }
+  return sum;
+}
+
+static double chance_of(u32 n, u32 m, u32 hits, u32 misses) {
+  double chance = log(progressions(n, hits + misses));
+  for (u32 i = 0; i < hits; i++)
+    chance += log((double)(m - i) / (n - i));
+  for (u32 i = 0; i < misses; i++)
+    chance += log((double)(hits + i + 1) / (i + 1));
+  return exp(chance);
+}
+
+/* How many steps are as long as the shortest of the recurrence. */
+static u32 as_long(const struct long_steps *steps, u32 leave_out, double least_ms) {
+  u32 n = 0;
+  for (u32 i = 0; i < steps->n; i++)
+    n += counts(&steps->at[i], leave_out) && !steps->at[i].group &&
+         steps->at[i].excess_ms >= least_ms;
+  return n;
+}
+
+/* A step that another recurrence has too speaks neither for this one nor against it. */
+static bool look_at(const struct long_steps *steps, u32 leave_out, struct recurrence *r) {
+  u32 shared = 0, members = 0;
+  double least = INFINITY;
+  r->hits = 0;
+  for (u32 step = r->first; step < steps->end; step += r->period)
+    members++;
+  for (u32 i = 0; i < steps->n; i++) {
+    const struct long_step *step = &steps->at[i];
+    if (!recurrence_has(r, step->step) || !counts(step, leave_out))
+      continue;
+    shared += step->group != 0;
+    r->hits += step->group == 0;
+    least = step->group ? least : fmin(least, step->excess_ms);
+  }
+  u32 misses = members - shared - r->hits;
+  if (r->hits < LEAST_HITS || 10 * misses > r->hits)
+    return false;
+  r->chance =
+      chance_of(steps->end - steps->first, as_long(steps, leave_out, least), r->hits, misses);
+  return true;
+}
+
+bool other_find_recurrence(const struct long_steps *steps, u32 leave_out, double most_chance,
+                           struct recurrence *found) {
+  u32 starts[STARTS_TRIED], n = 0;
+  *found = (struct recurrence){.chance = most_chance};
+  for (u32 i = 0; i < steps->n && n < STARTS_TRIED; i++)
+    if (counts(&steps->at[i], leave_out) && !steps->at[i].group)
+      starts[n++] = steps->at[i].step;
+  for (u32 i = 0; i < n; i++)
+    for (u32 k = i + 1; k < n; k++) {
+      struct recurrence r = {.period = starts[k] - starts[i]};
+      if (r.period < SHORTEST_PERIOD)
+        continue;
+      r.first = starts[i] - (starts[i] - steps->first) / r.period * r.period;
+      if (look_at(steps, leave_out, &r) && r.chance < found->chance)
+        *found = r;
+    }
+  return found->hits > 0;
+}
