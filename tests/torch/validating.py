@@ -52,9 +52,9 @@ def check_words(document, text):
                    "Steps 25, 50, 75, 100: something that takes", "every 25 steps, on rank 0 alone"):
         expect(any(wanted in title for title in titles), f"'{wanted}' in {titles}")
         expect(wanted.lower() in " ".join(text.lower().split()), f"'{wanted}' in the text")
-    for finding in document["findings"]:
-        expect(finding["id"] not in ("DIST.STRAGGLER", "DIST.FAIL_SLOW"), finding)
-    # Two ranks on a busy machine wait for each other in training too; for a checkpoint never.
+    # On a busy machine ranks wait for each other in training too: but not in these steps.
+    judged = document["distributed"]["n_steps"]
+    expect(judged == document["steps"]["training"], f"waits are judged on {judged} steps")
     barriers = [row for row in document["overlap"]["by_collective"] if row["op"] == "barrier"]
     expect(not barriers, f"the checkpoint's barrier is none of training's waits: {barriers}")
 

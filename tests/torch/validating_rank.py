@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-ACCUMULATED, VALIDATION_EVERY, VALIDATION_BATCHES, CHECKPOINT_EVERY = 2, 20, 120, 25
+ACCUMULATED, VALIDATION_EVERY, VALIDATION_BATCHES, CHECKPOINT_EVERY = 2, 20, 80, 25
 
 
 def validate(model, loss_of, batches):
@@ -25,7 +25,7 @@ def validate(model, loss_of, batches):
 def save(model, optimizer, file):
     """Several times, so that it takes as long as that of a larger model would."""
     if dist.get_rank() == 0:
-        for _ in range(20):
+        for _ in range(12):
             with open(file, "wb") as out:
                 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, out)
                 out.flush()

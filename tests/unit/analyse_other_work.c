@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps that hold something else than training: known by what is in them and how often they come,
+ * and by nothing less. In the runs here every tenth step takes 400 ms longer than the 330 ms of the
+ * others; the phases say where.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse_cluster.h"
+#include "analyses/steps/other_work.h"
+
+#define LONGER (400 * MS)
+
+enum place { IN_FORWARD, IN_BACKWARD, IN_DATA, IN_OTHER, NOT_KNOWN };
+
+struct run {
+  struct cluster *cluster;
+  struct results *results;
+};
+
+static struct run run_with(enum place place) {
+  struct cluster_options o = healthy_cpu();
+  o.slow_step = LONGER;
+  struct run run = {cluster_new(&o), NULL};
+  struct model *model = &run.cluster->model;
+  size_t cells = (size_t)model->steps.n * model->n_ranks;
+  struct phase_times *phases = calloc(cells, sizeof(*phases));
+  for (size_t i = 0; i < cells; i++) {
+    i64 longer = i / model->n_ranks % 10 == 9 ? LONGER : 0;
+    phases[i] = (struct phase_times){.data = place == IN_DATA ? longer : 0,
+                                     .forward = 100 * MS + (place == IN_FORWARD ? longer : 0),
+                                     .backward = 220 * MS + (place == IN_BACKWARD ? longer : 0),
+                                     .optimizer = 5 * MS,
+                                     .other = 5 * MS + (place == IN_OTHER ? longer : 0)};
+  }
+  model->phases = place == NOT_KNOWN ? NULL : phases;
+  run.results = cluster_analyse(run.cluster, NULL);
+  model->phases = NULL;
+  free(phases);
+  return run;
+}
+
+static void end_run(struct run *run) {
+  results_free(run->results);
+  cluster_free(run->cluster);
+}
+
+static double other_line_s(const struct results *r) {
+  for (u32 i = 0; i < r->n_budget; i++)
+    if (!strcmp(r->budget[i].name, "other than training"))
+      return r->budget[i].seconds;
+  return 0;
+}
+
+static void what_recurs_is_left_out(void **state) {
+  static const struct {
+    enum place place;
+    const char *what;
+  } cases[] = {{IN_FORWARD, "forward only"}, {IN_OTHER, "outside forward, backward and optimizer"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct run run = run_with(cases[i].place);
+    const struct results *r = run.results;
+    assert_int_equal(r->n_other_work, 1);
+    const struct other_work *work = &r->other_work[0];
+    assert_string_equal(work->what, cases[i].what);
+    assert_string_equal(work->steps, "steps 9, 19, 29 and 2 more");
+    assert_true(work->period == 10 && work->n_steps == 5 && work->step[4] == 49);
+    assert_true(fabs(work->ms - 400) < 1 && isnan(work->rank));
+    assert_true(r->training_steps == 43); /* of 50, two of them warm-up */
+    assert_true(r->step_p95_ms < 1.01 * r->step_median_ms && r->step_median_ms < 400);
+    assert_true(fabs(other_line_s(r) - 5 * (r->step_median_ms + 400) / 1e3) < 1e-2);
+    assert_true(fabs(r->residual_s) < 1e-9);
+    assert_true(fabs(r->looked_at_s - r->wall_s) < 1e-3);
+    assert_true(fabs(r->path_wall_ms - r->step_mean_ms) < 0.01 * r->step_mean_ms);
+    const struct finding *finding = finding_of(r, "TIMING.JITTER");
+    assert_non_null(finding);
+    assert_non_null(strstr(finding->title, "Steps 9, 19, 29 and 2 more"));
+    assert_non_null(strstr(finding->title, "every 10 steps"));
+    assert_true(fabs(finding->worth_s - 2) < 0.01);
+    end_run(&run);
+  }
+}
+
+/* A loader that cannot keep up every tenth step is training's own; so is what nobody can name. The
+ * steps and their period are still said. */
+static void training_stays_training(void **state) {
+  (void)state;
+  for (enum place place = IN_FORWARD; place <= NOT_KNOWN; place++) {
+    if (place == IN_FORWARD || place == IN_OTHER)
+      continue;
+    struct run run = run_with(place);
+    const struct results *r = run.results;
+    assert_int_equal(r->n_other_work, 0);
+    assert_true(r->training_steps == 48 && other_line_s(r) == 0);
+    const struct finding *finding = finding_of(r, "TIMING.JITTER");
+    assert_non_null(finding);
+    assert_non_null(strstr(finding->evidence, "steps 9, 19, 29 and 2 more"));
+    assert_non_null(strstr(finding->evidence, "every 10 steps"));
+    end_run(&run);
+  }
+}
+
+/* Long steps anywhere have a period in one of a hundred runs at most, as the threshold says. */
+static void chance_makes_no_period(void **state) {
+  enum { RUNS = 500, STEPS = 200 };
+  u32 found = 0, seed = 1;
+  (void)state;
+  for (u32 i = 0; i < RUNS; i++) {
+    struct long_step at[STEPS];
+    struct long_steps steps = {.at = at, .end = STEPS};
+    for (u32 step = 0; step < STEPS; step++) {
+      seed = seed * 1664525u + 1013904223u;
+      if ((seed >> 8) % 100 < 5) {
+        double excess = 1 + (double)(seed >> 24);
+        at[steps.n++] = (struct long_step){.step = step, .excess_ms = excess};
+      }
+    }
+    struct recurrence r;
+    found += other_find_recurrence(&steps, 0, 0.01, &r);
+  }
+  assert_true(found <= RUNS / 50);
+}
+
+/* Two that share some steps: both, whatever else takes long once. */
+static void two_periods_are_two(void **state) {
+  struct long_step at[20];
+  struct long_steps steps = {.at = at, .end = 110};
+  struct recurrence r;
+  (void)state;
+  for (u32 step = 0; step < steps.end; step++)
+    if ((step && (step % 20 == 0 || step % 25 == 0)) || step == 33)
+      at[steps.n++] = (struct long_step){.step = step, .excess_ms = step % 20 == 0 ? 100 : 40};
+  steps.first = 3;
+  assert_true(other_find_recurrence(&steps, 0, 0.01, &r));
+  assert_true(r.period == 20 && r.first == 20 && r.hits == 5);
+  for (u32 i = 0; i < steps.n; i++)
+    at[i].group = recurrence_has(&r, at[i].step);
+  assert_true(other_find_recurrence(&steps, 0, 0.01, &r));
+  assert_true(r.period == 25 && r.first == 25 && r.hits == 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_recurs_is_left_out),
+      cmocka_unit_test(training_stays_training),
+      cmocka_unit_test(chance_makes_no_period),
+      cmocka_unit_test(two_periods_are_two),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
