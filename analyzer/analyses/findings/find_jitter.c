@@ -28,7 +28,8 @@ static int tell_other(struct findings *f, const struct other_work *work) {
   struct arena *arena = f->a->arena;
   const char *calls =
       work->collective
-          ? arena_printf(arena, " In them is a call of %s that hardly any other step has.", work->collective)
+          ? arena_printf(arena, " In them is a call of %s that hardly any other step has.",
+                         work->collective)
           : "";
   if (!calls)
     return -ENOMEM;
@@ -63,10 +64,10 @@ static const char *which_steps(struct findings *f, const struct long_steps *long
                            "others do not was not seen.",
                            r.hits, r.period, first + r.first)
             : "";
-  return list && period ? arena_printf(arena, "They are %s; the longest is step %u with %s.%s",
-                                       list, first + worst,
-                                       duration_ms(f->r->step_ms[worst]).text, period)
-                        : NULL;
+  return list && period
+             ? arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list,
+                            first + worst, duration_ms(f->r->step_ms[worst]).text, period)
+             : NULL;
 }
 
 static int tell_longer(struct findings *f, const struct long_steps *longer, u32 worst, double lost,
