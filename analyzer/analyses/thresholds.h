@@ -28,9 +28,9 @@
 #define JITTER_VARIATION 0.10
 #define JITTER_MIN_STEPS 20 /* below that the 95th percentile is one step's luck */
 
-/* A step that holds something else than training takes at least half as long again: less lies within
- * what steps of unequal length do. It recurs, and one report in a hundred may call that a period
- * which is none. What more than a quarter of the steps hold is part of training. */
+/* A step that holds something else than training takes at least half as long again: less lies
+ * within what steps of unequal length do. It recurs, and one report in a hundred may call that a
+ * period which is none. What more than a quarter of the steps hold is part of training. */
 #define OTHER_WORK_OF_STEP 0.5
 #define OTHER_WORK_SIGNIFICANCE 0.01
 #define OTHER_WORK_MOST_STEPS 0.25
