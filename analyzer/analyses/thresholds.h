@@ -93,6 +93,7 @@
 
 /* Growth worth a finding: the job would lose a hundredth of its peak in a thousand steps. */
 #define GROWTH_SHARE_PER_STEP 1e-5
+#define GROWTH_SOURCE_SHARE 0.5 /* of what was added, to name one place in the title */
 
 /* Steps after which growth fills the device that still are this run's problem. */
 #define GROWTH_STEPS_TO_FULL 10000.0

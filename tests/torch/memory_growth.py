@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A training that keeps a tensor in each step, and one that does not: memory_growth.py LIBTSCOPE REPORT.
 
-On the CPU, from tscope's own records. The loss is read from what the program prints.
+On the CPU, from tscope's own records. The line that keeps it is named. The loss is read from what the program prints.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import tempfile
 
 from training import SKIPPED, expect, python_with_torch
 
-STEPS, FLOATS = 40, 100_000
+STEPS, FLOATS = 40, 500_000
 PROGRAM = """
 import sys, torch
 from torch import nn
@@ -27,14 +27,17 @@ for step in range(int(sys.argv[1])):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    kept.append(torch.zeros(int(sys.argv[2])))
+    kept.append(torch.zeros(int(sys.argv[2])))  # KEPT
     print({"loss": loss.item(), "learning_rate": 1e-3})
 """
 
 
 def report_of(python, library, program, folder, floats):
+    script = os.path.join(os.path.dirname(folder), "train.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
     environment = dict(os.environ, TSCOPE_DIR=folder, LD_PRELOAD=library, TSCOPE_SCALARS="stdout")
-    done = subprocess.run([python, "-c", PROGRAM, str(STEPS), str(floats)], env=environment,
+    done = subprocess.run([python, script, str(STEPS), str(floats)], env=environment,
                           capture_output=True, text=True)
     expect(done.returncode == 0, done.stderr[-2000:])
     printed = [json.loads(line.replace("'", '"'))["loss"] for line in done.stdout.splitlines()]
@@ -57,6 +60,10 @@ def main():
             expect(("MEMORY.GROWTH" in found) == grows, f"{floats}: {found}")
             if grows:
                 expect(memory["growth_bytes_per_step"] == 4 * floats, f"{memory['growth_bytes_per_step']}")
+                line = 1 + next(i for i, text in enumerate(PROGRAM.splitlines()) if "# KEPT" in text)
+                expect(memory["growth_source"].endswith(f"train.py:{line})"), f"{memory['growth_source']}")
+                title, = (f["title"] for f in document["findings"] if f["id"] == "MEMORY.GROWTH")
+                expect(f"train.py:{line}" in title, title)
             categories = {row["category"] for row in memory["live_by_category"]}
             expect({"optimizer", "backward"} <= categories, f"{categories}")
             loss, = (row for row in document["convergence"]["series"] if row["role"] == "loss")

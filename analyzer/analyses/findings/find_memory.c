@@ -28,21 +28,26 @@ int rule_memory_growth(struct findings *f) {
     return 0;
   double rise = memory->growth_to_bytes - memory->growth_from_bytes;
   double left = memory->headroom_bytes / slope; /* NAN where the capacity is not known */
-  char full[96] = "", source[256] = "";
+  char full[96] = "", source[256] = "", category[64] = "";
   if (left > 0)
     snprintf(full, sizeof(full), " The headroom of %s is gone after %.0f more.",
              memory_size(memory->headroom_bytes).text, left);
+  if (memory->growth_category)
+    snprintf(category, sizeof(category), " (%.40s)", memory->growth_category);
   if (memory->growth_source || memory->growth_category)
-    snprintf(source, sizeof(source), " %.0f %% of what was added comes from %.150s (%.40s).",
-             100 * memory->growth_source_share, or_unknown(memory->growth_source),
-             or_unknown(memory->growth_category));
+    snprintf(source, sizeof(source), " %.0f %% of what was added comes from %.150s%s.",
+             100 * memory->growth_source_share, or_unknown(memory->growth_source), category);
   enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
                            : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
                                                               : SEVERITY_WARNING;
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, severity, NAN,
-      arena_printf(f->a->arena, "Allocated memory grows by %s a step", memory_size(slope).text),
+      memory->growth_source && memory->growth_source_share >= GROWTH_SOURCE_SHARE
+          ? arena_printf(f->a->arena, "Allocated memory grows by %s a step, from %s",
+                         memory_size(slope).text, memory->growth_source)
+          : arena_printf(f->a->arena, "Allocated memory grows by %s a step",
+                         memory_size(slope).text),
       arena_printf(f->a->arena,
                    "The least that is allocated in a step rose by %s over %.0f steps, from "
                    "%s to %s; %s a step by the median over pairs of steps.%s%s "

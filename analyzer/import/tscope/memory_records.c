@@ -2,18 +2,20 @@
  *
  * Memory histories from tscope's own records: events of tensors from the ring, and where those
  * were overwritten, totals and peaks from the retained records, ten times a second. Where an
- * allocation comes from is the training phase that it was made in.
+ * allocation comes from is the training phase that it was made in and, where the trace has its call
+ * site, the line of the program.
  */
 #include <errno.h>
 
 #include "import/tscope/files/chunk_order.h"
+#include "import/tscope/memory_sources.h"
+#include "import/tscope/stacks_of_calls.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
 #include "model/memory_history.h"
 #include "model/memory_live.h"
 
 #define MOST_NOTES 4u
-#define MOST_OPEN_PHASES 64u
 #define DEVICE_CPU 0u /* c10::DeviceType, in the low byte of the tag */
 
 static bool is_cpu(u16 tag) {
@@ -29,6 +31,7 @@ struct recorded_device {
 struct found {
   struct memory_event event;
   u32 order;
+  u32 line; /* index into sites.frames, INDEX_NONE */
 };
 
 struct collecting {
@@ -40,6 +43,10 @@ struct collecting {
   struct chunk_clock chunk;
   struct arena scratch;
   struct definitions definitions;
+  struct call_sites sites; /* frames and stacks */
+  i64 site_time;           /* of the last call site in the chunk, and the line there */
+  u32 site_line;
+  u32 *lines; /* [n_events] of the history's events, in scratch */
   VECTOR(struct found) events;
   VECTOR(struct tscope_memory_record) totals;
   VECTOR(i64) totals_times;
@@ -58,7 +65,7 @@ static i64 total(u64 bytes) {
 
 static bool add(struct collecting *collecting, struct memory_event event) {
   event.step = -1;
-  return VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n});
+  return VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
 }
 
 static bool take_refusal(struct collecting *collecting, const struct tscope_record *record,
@@ -96,7 +103,20 @@ static bool take_tensor(struct collecting *collecting, const struct tscope_recor
                                .kind = tensor->bytes > 0 ? MEMORY_ALLOC : MEMORY_FREE};
   if (tensor->bytes != 0 && tensor->bytes != INT64_MIN)
     event.bytes = tensor->bytes > 0 ? tensor->bytes : -tensor->bytes;
-  return add(collecting, event);
+  if (!add(collecting, event))
+    return false;
+  collecting->events.at[collecting->events.n - 1].line = collecting->site_line;
+  return true;
+}
+
+/* The line of a call site, which the shim writes right before the record of its call. */
+static void take_site(struct collecting *collecting, const struct tscope_record *record, i64 time) {
+  u64 hash = ((const struct tscope_call_site_ring_record *)(const void *)record)->stack;
+  u32 stack = stack_number(&collecting->definitions, hash);
+  collecting->site_time = time;
+  collecting->site_line =
+      stack == INDEX_NONE ? INDEX_NONE
+                          : call_stack_line(&collecting->sites, &collecting->sites.stacks[stack]);
 }
 
 /* CUDA's own calls do not tell which device they are for: those of a process with one. */
@@ -134,6 +154,10 @@ static bool take_mapping(struct collecting *collecting, const struct tscope_reco
 }
 
 static bool take(struct collecting *collecting, const struct tscope_record *record, i64 time) {
+  if (record->type == TSCOPE_REC_CALL_SITE_RING)
+    take_site(collecting, record, time);
+  else if (time != collecting->site_time)
+    collecting->site_line = INDEX_NONE;
   bool mine = record->tag == collecting->device->tag;
   switch (record->type) {
   case TSCOPE_REC_OUT_OF_MEMORY:
@@ -158,6 +182,7 @@ static bool take(struct collecting *collecting, const struct tscope_record *reco
 static int take_chunk(struct collecting *collecting, const struct trace_chunk *chunk,
                       bool after_gap) {
   struct trace_cursor cursor = trace_records(chunk);
+  collecting->site_line = INDEX_NONE;
   collecting->chunk = chunk_clock(&collecting->definitions.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     i64 time =
@@ -175,6 +200,8 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
   struct trace_chunk chunk;
   u32 n;
   int error = definitions_read(&collecting->definitions, file, &collecting->scratch, buffer);
+  if (!error)
+    error = stacks_copy(&collecting->definitions, &collecting->scratch, &collecting->sites);
   for (u32 i = 0; i < file->n_chunks && !error; i++)
     if (trace_chunk_peek(file, i, &chunk) == TRACE_CHUNK_READ &&
         chunk.header.retention == TSCOPE_RETAINED &&
@@ -226,13 +253,16 @@ static int put_in_order(struct collecting *collecting) {
   if (n)
     qsort(collecting->events.at, n, sizeof *collecting->events.at, by_time);
   history->events = arena_array(collecting->arena, n + 1u, sizeof *history->events);
-  if (!history->events)
+  collecting->lines = arena_array(&collecting->scratch, n + 1u, sizeof *collecting->lines);
+  if (!history->events || !collecting->lines)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     const struct memory_event *event = &collecting->events.at[i].event;
     bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
-    if (!detail || event->time >= collecting->ring_begin)
-      history->events[history->n_events++] = *event;
+    if (detail && event->time < collecting->ring_begin)
+      continue;
+    collecting->lines[history->n_events] = collecting->events.at[i].line;
+    history->events[history->n_events++] = *event;
   }
   return 0;
 }
@@ -294,42 +324,6 @@ static void find_totals_before(struct memory_history *history) {
   }
 }
 
-/* The innermost phase at each event: of those open, the one that began last. */
-static int name_sources(struct collecting *collecting) {
-  static const char *const names[] = {
-#define X(n, v, t) [v] = t,
-      TSCOPE_PHASES(X)
-#undef X
-  };
-  const u32 n_names = sizeof names / sizeof *names;
-  struct memory_history *history = collecting->history;
-  const struct rank_events *events = model_events(collecting->model, collecting->device->rank);
-  history->sources = arena_array(collecting->arena, n_names, sizeof *history->sources);
-  if (!history->sources)
-    return -ENOMEM;
-  history->n_sources = n_names;
-  for (u32 p = 1; p < n_names; p++)
-    history->sources[p] = (struct memory_source){.place = NULL, .category = names[p]};
-  const struct rank_phase *open[MOST_OPEN_PHASES];
-  u32 n_open = 0, next = 0;
-  for (u32 i = 0; i < history->n_events; i++) {
-    struct memory_event *event = &history->events[i];
-    while (next < events->phases.n && events->phases.at[next].start <= event->time) {
-      if (n_open == MOST_OPEN_PHASES)
-        n_open--;
-      open[n_open++] = &events->phases.at[next++];
-    }
-    u32 kept = 0;
-    for (u32 p = 0; p < n_open; p++)
-      if (open[p]->end == NS_UNKNOWN || open[p]->end > event->time)
-        open[kept++] = open[p];
-    n_open = kept;
-    if (event->kind == MEMORY_ALLOC && n_open && open[n_open - 1]->kind < n_names)
-      event->source = open[n_open - 1]->kind;
-  }
-  return 0;
-}
-
 static void number_steps(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   const struct steps *steps = &collecting->model->steps;
@@ -387,7 +381,13 @@ static int build(struct collecting *collecting) {
     find_totals_before(history);
   error = fill_totals(history, counted);
   if (!error)
-    error = name_sources(collecting);
+    error = memory_name_sources(&(struct memory_sources_of){.model = collecting->model,
+                                                            .rank = collecting->device->rank,
+                                                            .history = history,
+                                                            .sites = &collecting->sites,
+                                                            .lines = collecting->lines,
+                                                            .arena = collecting->arena,
+                                                            .scratch = &collecting->scratch});
   if (error)
     return error;
   number_steps(collecting);

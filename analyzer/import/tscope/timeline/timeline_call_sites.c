@@ -6,68 +6,11 @@
 
 #include <errno.h>
 
+#include "import/tscope/stacks_of_calls.h"
 #include "import/tscope/timeline/timeline_build.h"
 
-/* Index of a frame or stack by its hash; they are sorted by it. INDEX_NONE. */
-#define FIND(list, n, hash)                                                                        \
-  ({                                                                                               \
-    u32 low_ = 0, high_ = (n);                                                                     \
-    while (low_ < high_) {                                                                         \
-      u32 middle_ = low_ + (high_ - low_) / 2;                                                     \
-      if ((list)[middle_].id < (hash))                                                             \
-        low_ = middle_ + 1;                                                                        \
-      else                                                                                         \
-        high_ = middle_;                                                                           \
-    }                                                                                              \
-    low_ < (n) && (list)[low_].id == (hash) ? low_ : INDEX_NONE;                                   \
-  })
-
-static int copy_frames(const struct timeline_build *build, struct arena *arena,
-                       struct call_sites *sites) {
-  const struct definitions *definitions = &build->definitions;
-  sites->n_frames = definitions->n_frames;
-  sites->frames = arena_array(arena, sites->n_frames + 1u, sizeof *sites->frames);
-  if (!sites->frames)
-    return -ENOMEM;
-  for (u32 i = 0; i < sites->n_frames; i++) {
-    const struct frame_definition *frame = &definitions->frames[i];
-    sites->frames[i] =
-        (struct call_frame){.file = definition_string(definitions, frame->file),
-                            .function = definition_string(definitions, frame->function),
-                            .line = frame->line,
-                            .first_line = frame->first_line};
-  }
-  return 0;
-}
-
-/* Frames that are not announced, as in a trace that was cut, are left out. */
-static int copy_stacks(const struct timeline_build *build, struct arena *arena,
-                       struct call_sites *sites) {
-  const struct definitions *definitions = &build->definitions;
-  u32 *frames = arena_array(arena, definitions->n_stack_frames + 1u, sizeof *frames);
-  sites->n_stacks = definitions->n_stacks;
-  sites->stacks = arena_array(arena, sites->n_stacks + 1u, sizeof *sites->stacks);
-  if (!frames || !sites->stacks)
-    return -ENOMEM;
-  for (u32 i = 0; i < sites->n_stacks; i++) {
-    const struct stack_definition *stack = &definitions->stacks[i];
-    u32 n = 0;
-    sites->stacks[i] = (struct call_stack){.frames = frames, .cut = stack->cut};
-    for (u32 k = 0; k < stack->n; k++) {
-      u64 hash = definitions->stack_frames[stack->first + k];
-      u32 frame = FIND(definitions->frames, definitions->n_frames, hash);
-      if (frame != INDEX_NONE)
-        frames[n++] = frame;
-    }
-    sites->stacks[i].n = n;
-    frames += n;
-  }
-  return 0;
-}
-
 bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane) {
-  const struct definitions *definitions = &build->definitions;
-  u32 index = FIND(definitions->stacks, definitions->n_stacks, stack);
+  u32 index = stack_number(&build->definitions, stack);
   struct call_site site = {.time = time,
                            .stack = index,
                            .weight = 1u << (tag & TSCOPE_CALL_SITE_WEIGHT),
@@ -111,8 +54,7 @@ int timeline_link_sites(struct timeline_build *build, struct arena *arena,
   *sites = (struct call_sites){.n_sites = build->sites.n};
   sites->sites = arena_array(arena, build->sites.n, sizeof *sites->sites);
   sites->of_span = arena_array(arena, build->spans.n + 1u, sizeof *sites->of_span);
-  if (!sites->sites || !sites->of_span || copy_frames(build, arena, sites) < 0 ||
-      copy_stacks(build, arena, sites) < 0)
+  if (!sites->sites || !sites->of_span || stacks_copy(&build->definitions, arena, sites) < 0)
     return -ENOMEM;
   memcpy(sites->sites, build->sites.at, build->sites.n * sizeof *sites->sites);
   qsort(sites->sites, sites->n_sites, sizeof *sites->sites, by_place);

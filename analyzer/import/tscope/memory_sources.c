@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/memory_sources.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+
+#define MOST_OPEN_PHASES 64u
+
+/* The innermost phase at each event: of those open, the one that began last. */
+static void find_phases(const struct memory_sources_of *of, u32 n_kinds) {
+  struct memory_history *history = of->history;
+  const struct rank_events *events = model_events(of->model, of->rank);
+  const struct rank_phase *open[MOST_OPEN_PHASES];
+  u32 n_open = 0, next = 0;
+  for (u32 i = 0; i < history->n_events; i++) {
+    struct memory_event *event = &history->events[i];
+    while (next < events->phases.n && events->phases.at[next].start <= event->time) {
+      if (n_open == MOST_OPEN_PHASES)
+        n_open--;
+      open[n_open++] = &events->phases.at[next++];
+    }
+    u32 kept = 0;
+    for (u32 p = 0; p < n_open; p++)
+      if (open[p]->end == NS_UNKNOWN || open[p]->end > event->time)
+        open[kept++] = open[p];
+    n_open = kept;
+    if (event->kind == MEMORY_ALLOC && n_open && open[n_open - 1]->kind < n_kinds)
+      event->source = open[n_open - 1]->kind;
+  }
+}
+
+/* "forward (my/model.py:101)": enough of the path to know the file by. */
+static const char *line_in_words(struct arena *arena, const struct call_frame *frame) {
+  const char *name = strrchr(frame->function ? frame->function : "", '.');
+  const char *from = strrchr(frame->file, '/');
+  while (from && from > frame->file && from[-1] != '/')
+    from--;
+  return arena_printf(arena, "%s (%s:%u)",
+                      name              ? name + 1
+                      : frame->function ? frame->function
+                                        : "?",
+                      from ? from : frame->file, frame->line);
+}
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* One line of the program may be several frames: one for each place in its code object. Sets
+ * first[frame] to the first frame of the same file, function and line. 0, or -ENOMEM. */
+static int find_first_frames(const struct call_sites *sites, struct arena *scratch, u32 *first) {
+  u32 room = 16;
+  while (room < 2 * sites->n_frames)
+    room *= 2;
+  u32 *table = arena_array(scratch, room, sizeof *table); /* one more than the frame, 0 is free */
+  if (!table)
+    return -ENOMEM;
+  for (u32 i = 0; i < sites->n_frames; i++) {
+    const struct call_frame *frame = &sites->frames[i];
+    u32 at = (u32)hash_text(HASH_SEED, frame->file) + frame->line * 2654435761u;
+    for (;; at++) {
+      u32 *entry = &table[at & (room - 1)];
+      if (!*entry)
+        *entry = i + 1;
+      const struct call_frame *other = &sites->frames[*entry - 1];
+      first[i] = *entry - 1;
+      if (other == frame || (other->line == frame->line && same_text(other->file, frame->file) &&
+                             same_text(other->function, frame->function)))
+        break;
+    }
+  }
+  return 0;
+}
+
+/* Sources so far are phases, one for each kind; one more is made for each line and phase. */
+static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
+  struct memory_history *history = of->history;
+  u32 n_frames = of->sites->n_frames;
+  u32 *first = arena_array(of->scratch, n_frames + 1u, sizeof *first);
+  u32 *made = arena_array(of->scratch, (size_t)n_frames * n_kinds + 1u, sizeof *made);
+  if (!first || !made || find_first_frames(of->sites, of->scratch, first) < 0)
+    return -ENOMEM;
+  for (u32 i = 0; i < history->n_events; i++) {
+    struct memory_event *event = &history->events[i];
+    u32 line = of->lines[i];
+    if (event->kind != MEMORY_ALLOC || line == INDEX_NONE || !of->sites->frames[line].file)
+      continue;
+    u32 *source = &made[(size_t)first[line] * n_kinds + event->source];
+    if (!*source) {
+      const char *place = line_in_words(of->arena, &of->sites->frames[line]);
+      if (!place)
+        return -ENOMEM;
+      *source = history->n_sources;
+      history->sources[history->n_sources++] = (struct memory_source){
+          .place = place, .category = history->sources[event->source].category};
+    }
+    event->source = *source;
+  }
+  return 0;
+}
+
+/* How many events have a line: as many sources may be added, at most. */
+static u32 count_lines(const struct memory_sources_of *of) {
+  u32 n = 0;
+  for (u32 i = 0; i < of->history->n_events; i++)
+    n += of->lines[i] != INDEX_NONE;
+  return n;
+}
+
+int memory_name_sources(const struct memory_sources_of *of) {
+  static const char *const names[] = {
+#define X(n, v, t) [v] = t,
+      TSCOPE_PHASES(X)
+#undef X
+  };
+  const u32 n_kinds = sizeof names / sizeof *names;
+  struct memory_history *history = of->history;
+  size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
+  history->sources =
+      arena_array(of->arena, n_kinds + (lines < most ? lines : most), sizeof *history->sources);
+  if (!history->sources)
+    return -ENOMEM;
+  history->n_sources = n_kinds;
+  for (u32 p = 1; p < n_kinds; p++)
+    history->sources[p] = (struct memory_source){.place = NULL, .category = names[p]};
+  find_phases(of, n_kinds);
+  return add_lines_to_sources(of, n_kinds);
+}

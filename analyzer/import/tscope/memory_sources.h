@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where allocations come from: the training phase that they were made in and, where the trace has
+ * their call site, the line of the program.
+ */
+#ifndef TSCOPE_MEMORY_SOURCES_H
+#define TSCOPE_MEMORY_SOURCES_H
+
+#include "model/building.h"
+#include "model/call_sites.h"
+#include "model/memory_history.h"
+
+struct memory_sources_of {
+  const struct model *model;
+  u32 rank; /* index into model.ranks */
+  struct memory_history *history;
+  const struct call_sites *sites; /* frames */
+  const u32 *lines;               /* [history.n_events] index into the frames, INDEX_NONE */
+  struct arena *arena, *scratch;  /* for what the history keeps, and for what it does not */
+};
+
+/* Makes the history's sources, and gives each allocation its own. 0, or -ENOMEM. */
+int memory_name_sources(const struct memory_sources_of *of);
+
+#endif

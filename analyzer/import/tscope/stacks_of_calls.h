@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The frames and stacks that a trace announces, as the model has them.
+ */
+#ifndef TSCOPE_STACKS_OF_CALLS_H
+#define TSCOPE_STACKS_OF_CALLS_H
+
+#include "import/tscope/definitions.h"
+#include "model/call_sites.h"
+
+/* Fills frames and stacks, in `arena`, in the order of the definitions. Texts are the definitions'.
+ * 0, or -ENOMEM. */
+int stacks_copy(const struct definitions *definitions, struct arena *arena,
+                struct call_sites *sites);
+
+/* Index of a stack by the hash that call sites carry; INDEX_NONE. */
+u32 stack_number(const struct definitions *definitions, u64 hash);
+
+#endif
