@@ -211,6 +211,8 @@ class Questions(Databases):
 
         self.assertEqual(self.answers("When did each rank hold most memory?"), [])  # tracegen writes none
         self.assertEqual(self.answers("Who sends how much to whom?"), [])  # nor messages
+        self.assertEqual(self.answers("At which lines of the program does the host wait, and for how long in a step?"),
+                         [])  # nor lines: see tests/torch/lines.py
         self.assertEqual(self.asked, set(re.findall(r"\n([^\n]+\?)\n\n```sql", PAGE)))
 
 

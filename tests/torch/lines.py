@@ -7,6 +7,8 @@ step; the report has to say so, with file and line, as often as it happened.
 """
 import os
 import shutil
+import sqlite3
+import subprocess
 import sys
 import tempfile
 
@@ -50,6 +52,21 @@ def check(document):
     return line
 
 
+def check_database(job, tool, line):
+    """The database has the same lines, and each wait of the host the line that it was made in."""
+    path = os.path.join(job.directory, "lines.db")
+    done = subprocess.run([tool, "--format", "sqlite", "--output", path, job.directory], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+    database = sqlite3.connect(path)
+    waits = dict(database.execute("SELECT line, wait_ns FROM lines WHERE wait_ns > 0"))
+    for name in ("item", "upload"):
+        number = line[name]["line"]
+        expect(abs(waits[number] - 1e6 * line[name]["wait_ms"]) <= 1, f"{name}: {waits}")
+        found, = database.execute("SELECT count(*) FROM calls WHERE kind = 'synchronise' AND source_line LIKE ?",
+                                  [f"%lines_job.py:{number}"]).fetchone()
+        expect(found > 0, f"{name}: calls of that line in the database")
+
+
 def main():
     library, tool, standins = sys.argv[1:4]
     python = python_with_torch()
@@ -73,7 +90,7 @@ def main():
             expect(job.run(str(STEPS), script="lines_job.py", ranks=0) == printed, "its output")
             document = report(job, tool)
             if name == "all":
-                check(document)
+                check_database(job, tool, check(document))
             elif name == "some":
                 rows = document["lines"]["lines"]
                 expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")

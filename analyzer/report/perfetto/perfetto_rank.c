@@ -8,6 +8,7 @@
 
 #include "analyses/analysis.h"
 #include "base/vector.h"
+#include "model/call_sites.h"
 #include "model/ledger.h"
 #include "model/products.h"
 #include "report/perfetto/perfetto_trace.h"
@@ -216,6 +217,12 @@ static void note_recorded(struct writing *w, const struct shown_span *span) {
   }
 }
 
+static void note_line(struct writing *w, const struct call_frame *frame) {
+  char text[1024];
+  snprintf(text, sizeof(text), "%s:%u", frame->file ? frame->file : "?", frame->line);
+  perfetto_note_text(w->trace, ANNOTATES_PLACE, text);
+}
+
 static void note_span(struct writing *w, const struct shown_span *span) {
   struct perfetto_trace *trace = w->trace;
   struct protobuf *p = &trace->buffer;
@@ -239,6 +246,8 @@ static void note_span(struct writing *w, const struct shown_span *span) {
     note_collective(w, span);
   if (span->recorded != INDEX_NONE)
     note_recorded(w, span);
+  if (span->frame != INDEX_NONE)
+    note_line(w, &w->rank->timeline->call_sites->frames[span->frame]);
 }
 
 /* --- slices --- */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "kernels/precision.h"
+#include "model/call_sites.h"
 #include "model/products.h"
 #include "report/sqlite/sqlite_run.h"
 
@@ -113,6 +114,17 @@ static void write_phase(struct detail *d, const struct shown_span *span) {
   sqlite_end(&row);
 }
 
+static void put_line(struct sqlite_row *row, const struct detail *d, u32 frame) {
+  char text[1024];
+  if (frame == INDEX_NONE) {
+    sqlite_null(row);
+    return;
+  }
+  const struct call_frame *line = &d->rank->timeline->call_sites->frames[frame];
+  snprintf(text, sizeof(text), "%s:%u", line->file ? line->file : "?", line->line);
+  sqlite_text(row, text);
+}
+
 static void write_call(struct detail *d, u32 index, const struct shown_span *span) {
   struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_calls_by_id);
   sqlite_int(&row, (i64)(d->first_id + index));
@@ -124,6 +136,7 @@ static void write_call(struct detail *d, u32 index, const struct shown_span *spa
   sqlite_int(&row, name_id(d, span->name));
   sqlite_word(&row, span->category);
   put_step(&row, d, span->step);
+  put_line(&row, d, span->frame);
   sqlite_end(&row);
 }
 

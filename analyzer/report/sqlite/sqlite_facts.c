@@ -299,6 +299,30 @@ static void write_kernels(struct sqlite_run *run) {
   }
 }
 
+static void write_lines(struct sqlite_run *run) {
+  const struct lines_result *lines = &run->scope.results->lines;
+  for (u32 i = 0; i < lines->n_at; i++) {
+    const struct line_result *line = &lines->at[i];
+    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_lines);
+    sqlite_int(&row, run->run);
+    sqlite_text(&row, line->file);
+    sqlite_rounded(&row, line->line);
+    sqlite_text(&row, line->function);
+    sqlite_real(&row, line->waits);
+    sqlite_ns(&row, ns_of_ms(line->wait_ms));
+    sqlite_ns(&row, ns_of_ms(line->idle_ms));
+    sqlite_ns(&row, ns_of_ms(line->input_ms));
+    sqlite_real(&row, line->collectives);
+    sqlite_ns(&row, ns_of_ms(line->comm_ms));
+    sqlite_ns(&row, ns_of_ms(line->exposed_ms));
+    sqlite_real(&row, line->launches);
+    sqlite_ns(&row, ns_of_ms(line->gpu_ms));
+    sqlite_rounded(&row, line->samples);
+    sqlite_ns(&row, ns_of_ms(line->without_ms));
+    sqlite_end(&row);
+  }
+}
+
 static void write_scalars(struct sqlite_run *run) {
   const struct model *model = run->scope.results->model;
   for (u32 i = 0; i < model->n_scalars; i++) {
@@ -366,6 +390,7 @@ int sqlite_write_facts(struct sqlite_run *run) {
   write_collectives(run);
   write_recorded_calls(run);
   write_kernels(run);
+  write_lines(run);
   write_scalars(run);
   write_budget(run);
   write_findings(run);

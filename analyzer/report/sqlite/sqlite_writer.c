@@ -34,6 +34,7 @@ static const struct column columns_counters[] = {TSCOPE_SQLITE_COUNTERS(C)};
 static const struct column columns_critical_path[] = {TSCOPE_SQLITE_CRITICAL_PATH(C)};
 static const struct column columns_recorded_calls[] = {TSCOPE_SQLITE_RECORDED_CALLS(C)};
 static const struct column columns_kernels[] = {TSCOPE_SQLITE_KERNELS(C)};
+static const struct column columns_lines[] = {TSCOPE_SQLITE_LINES(C)};
 static const struct column columns_scalars[] = {TSCOPE_SQLITE_SCALARS(C)};
 static const struct column columns_budget[] = {TSCOPE_SQLITE_BUDGET(C)};
 static const struct column columns_findings[] = {TSCOPE_SQLITE_FINDINGS(C)};

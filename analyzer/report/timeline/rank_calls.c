@@ -68,6 +68,7 @@ static bool add_call(struct recording *r, u32 index) {
                             .arrival = INDEX_NONE,
                             .arithmetic = INDEX_NONE,
                             .recorded = index,
+                            .frame = INDEX_NONE,
                             .step = -1,
                             .kind = SHOWN_CALL};
   if (call->created == NS_UNKNOWN)

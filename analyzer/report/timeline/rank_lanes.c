@@ -10,6 +10,7 @@
 
 #include "analyses/queries.h"
 #include "kernels/kernels.h"
+#include "model/call_sites.h"
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 
@@ -337,9 +338,18 @@ static bool add_steps(struct rank_lanes *l, struct naming *naming) {
                                                              .arrival = INDEX_NONE,
                                                              .arithmetic = INDEX_NONE,
                                                              .recorded = INDEX_NONE,
+                                                             .frame = INDEX_NONE,
                                                              .step = window->step};
   }
   return true;
+}
+
+/* The line of the program that a call was made in. */
+static u32 frame_of(const struct timeline *t, u32 span) {
+  const struct call_sites *sites = t->call_sites;
+  u32 site = sites && span != INDEX_NONE ? sites->of_span[span] : INDEX_NONE;
+  return site == INDEX_NONE ? INDEX_NONE
+                            : call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
 }
 
 static bool add_span(struct rank_lanes *l, struct naming *naming, const u32 *place, u32 i,
@@ -354,6 +364,7 @@ static bool add_span(struct rank_lanes *l, struct naming *naming, const u32 *pla
                              .arrival = collective ? span->link : INDEX_NONE,
                              .arithmetic = arithmetic_of(t, span),
                              .recorded = INDEX_NONE,
+                             .frame = frame_of(t, device ? span->launch : i),
                              .step = step_of(l, span, window),
                              .bytes = t->bytes ? t->bytes[i] : 0,
                              .kind = span->kind};

@@ -107,11 +107,13 @@ struct shown_span {
   u32 arrival;          /* of a collective: index into model.arrivals */
   u32 arithmetic;       /* of a call, or of work it launched: index into timeline->arithmetic */
   u32 recorded;         /* index into ledger.calls */
-  i32 step;             /* under way when it started, -1 outside or not known; a call's by its host,
-                           work by its GPU */
-  float bytes;          /* of a copy or fill; 0: not known */
-  u8 kind;              /* enum span_kind, SHOWN_STEP or SHOWN_CALL */
-  u8 row;               /* in its lane */
+  u32 frame;   /* line of the program, of a call or of the call that launched it: index into
+                  timeline->call_sites->frames */
+  i32 step;    /* under way when it started, -1 outside or not known; a call's by its host,
+                  work by its GPU */
+  float bytes; /* of a copy or fill; 0: not known */
+  u8 kind;     /* enum span_kind, SHOWN_STEP or SHOWN_CALL */
+  u8 row;      /* in its lane */
 };
 
 struct shown_value {
