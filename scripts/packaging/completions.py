@@ -22,7 +22,9 @@ def tables(source):
     run = rows(source, "scripts/run_options.def", rf"O\('(\w)',\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")
     report = [("", *row) for row in rows(source, "analyzer/report/options.def",
                                          rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
-    return commands, {"tscope-run": run, "tscope-report": report}
+    top = [("", *row) for row in rows(source, "analyzer/top/top_options.def",
+                                      rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
+    return commands, {"tscope-run": run, "tscope-report": report, "tscope-top": top}
 
 
 def words(options):
@@ -54,6 +56,7 @@ _tscope() {{
   fi
   case $program in
   tscope-run) words='{words(options["tscope-run"])}' takes='{takes["tscope-run"]}' ;;
+  tscope-top) words='{words(options["tscope-top"])}' takes='{takes["tscope-top"]}' ;;
   *) words='{words(options["tscope-report"])}' takes='{takes["tscope-report"]}' ;;
   esac
   if [ "$program" = tscope-run ]; then
@@ -78,7 +81,7 @@ _tscope() {{
   *) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
   esac
 }}
-complete -F _tscope tscope tscope-run tscope-report
+complete -F _tscope tscope tscope-run tscope-report tscope-top
 """
 
 
@@ -92,7 +95,7 @@ def zsh(commands, options):
     arguments = {program: " \\\n    ".join(spec(*row) for row in table) for program, table in options.items()}
     listed = "\n    ".join(f"'{name}:{quoted(what)}'" for name, _, _, what in commands)
     cases = "\n    ".join(f"{name}) _{program.replace('-', '_')} ;;" for name, program, *_ in commands)
-    return f"""#compdef tscope tscope-run tscope-report
+    return f"""#compdef tscope tscope-run tscope-report tscope-top
 # SPDX-License-Identifier: MIT
 # zsh completion for tscope, made from its tables
 _tscope_run() {{
@@ -105,6 +108,11 @@ _tscope_report() {{
     {arguments["tscope-report"]} \\
     '*:traces:_files'
 }}
+_tscope_top() {{
+  _arguments -s \\
+    {arguments["tscope-top"]} \\
+    '*:traces:_files'
+}}
 _tscope() {{
   local -a commands
   commands=(
@@ -113,6 +121,7 @@ _tscope() {{
   case $service in
   tscope-run) _tscope_run; return ;;
   tscope-report) _tscope_report; return ;;
+  tscope-top) _tscope_top; return ;;
   esac
   if (( CURRENT == 2 )); then
     _describe command commands

@@ -17,6 +17,8 @@ TYPED = [
     (["tscope", "run", "--d"], {"--dir"}, {"--detail"}),
     (["tscope", "report", "--fo"], {"--format"}, {"--dir"}),
     (["tscope-report", "--fail"], {"--fail-on"}, set()),
+    (["tscope-top", "--pr"], {"--prometheus"}, {"--print-env"}),
+    (["tscope", "top", "--on"], {"--once"}, set()),
     (["tscope-run", "--pr"], {"--print-env"}, set()),
 ]
 COMMAND = (["tscope-run", "--dir", "x", "--", "basenam"], {"basename"}, {"--dir"})

@@ -80,13 +80,13 @@ def check_prefix(root):
 def main():
     with tempfile.TemporaryDirectory(prefix="tscope-install-") as root:
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root], check=True)
-        library, report, run, umbrella = (one(root, name) for name in (
-            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope"))
+        library, report, run, top, umbrella = (one(root, name) for name in (
+            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope-top", "bin/tscope"))
         header, pkgconfig = one(root, "tscope.h"), one(root, "tscope.pc")
         for page in glob.glob(os.path.join(SOURCE, "docs", "man", "*.[1-8]*")):
             name = os.path.basename(page).removesuffix(".in")
             assert os.path.getsize(one(root, name)) > 0
-        for page in ("tscope.1", "tscope-report.1", "tscope-run.1"):
+        for page in ("tscope.1", "tscope-report.1", "tscope-run.1", "tscope-top.1"):
             one(root, page)
 
         for place in ("bash-completion/completions/tscope", "zsh/site-functions/_tscope",
@@ -94,6 +94,7 @@ def main():
             assert os.path.getsize(one(root, place)) > 0
 
         assert "usage" in output(report, "--help").lower()
+        assert "usage" in output(top, "--help").lower()
         shown = output(run, "--print-env", env={"PATH": os.environ["PATH"]})
         assert f"LD_PRELOAD={library}\n" in shown, shown
 

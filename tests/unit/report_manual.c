@@ -13,6 +13,7 @@
 
 #include "process/env.def"
 #include "report/options.h"
+#include "top/top_options.h"
 
 static const char *folder;
 
@@ -63,21 +64,20 @@ static char *option_as_roff(const char *line) {
   return text;
 }
 
-static void options_are_those_of_help(void **state) {
+static void compare_options(void (*print_help)(FILE *), const char *name) {
   char *help = NULL;
   size_t bytes = 0;
   FILE *out = open_memstream(&help, &bytes);
-  (void)state;
-  options_print_help(out);
+  print_help(out);
   fclose(out);
-  char *manual = page("tscope-report.1"), *rest = help;
+  char *manual = page(name), *rest = help;
   unsigned n = 0;
   for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
     if (strncmp(line, "  --", 4) != 0)
       continue;
     char *roff = option_as_roff(line);
     if (!strstr(manual, roff))
-      fail_msg("tscope-report.1 does not have\n%s", roff);
+      fail_msg("%s does not have\n%s", name, roff);
     free(roff);
     n++;
   }
@@ -85,6 +85,12 @@ static void options_are_those_of_help(void **state) {
   assert_int_equal(count(manual, ".TP\n.B \\-\\-"), n);
   free(manual);
   free(help);
+}
+
+static void options_are_those_of_help(void **state) {
+  (void)state;
+  compare_options(options_print_help, "tscope-report.1");
+  compare_options(top_options_help, "tscope-top.1");
 }
 
 /* Code in backquotes is bold. */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One trace file that is still being written: each look takes only what was committed since the
+ * look before, and nothing that the writer may still move. Every byte is untrusted. The file is
+ * read with pread(), never mapped: a file that is cut under our eyes is a short read, no signal.
+ *
+ * Retained records come whole and once. A span that was open (its duration pending) comes again
+ * when it has ended. Of the ring only what the owner asks for is read, newest first, since a job
+ * writes there faster than a page can be looked at.
+ */
+#ifndef TSCOPE_LIVE_FILE_H
+#define TSCOPE_LIVE_FILE_H
+
+#include <sys/types.h>
+
+#include "base/vector.h"
+#include "import/tscope/files/trace_file.h"
+
+/* A record as it was at one look. */
+struct live_record {
+  const struct tscope_record *record; /* good until the function returns */
+  u64 time;                           /* absolute, in the chunk's clock units */
+  u64 place;                          /* of the record in the file: the same when it comes again */
+  u32 thread;
+  u8 clock;     /* enum tscope_chunk_clock */
+  u8 retention; /* enum tscope_retention */
+  bool again;   /* it came before, with its duration pending */
+};
+
+/* Who is told of records. Thread 0's come before and after all others of a look: clock anchors are
+ * mostly known when a record needs them, and every string that one names once the look is over. */
+struct live_reader {
+  void (*take)(void *user, const struct live_record *record);
+  /* Between the GPU spans of the looks before and those of this look there are some unread. */
+  void (*ring_gap)(void *user);
+  void *user;
+};
+
+/* Who fills chunks: they come one after the other. */
+struct live_writer {
+  u32 thread, newest; /* sequence of its newest chunk */
+  u8 retention, clock;
+};
+
+/* What is known of one chunk. */
+struct live_chunk {
+  u64 generation;
+  u64 base; /* of the next record: the last TIME record's */
+  u32 writer, sequence;
+  u32 taken; /* bytes of records that were told */
+  u32 idle;  /* looks in a row that found nothing new */
+  u8 state;  /* enum live_chunk_state */
+};
+
+/* A record whose duration was pending. */
+struct live_pending {
+  u64 place, time;
+  u32 thread, bytes;
+  u8 clock;
+};
+
+struct live_file {
+  char *path;
+  int fd; /* -1 while it is not open */
+  bool keep_open;
+  dev_t device;
+  ino_t inode;
+  u64 bytes; /* at the last look */
+  struct tscope_file_header header;
+  VECTOR(struct live_chunk) chunks;
+  VECTOR(struct live_writer) writers;
+  VECTOR(u32) open; /* chunks that may still be written to */
+  VECTOR(struct live_pending) pending;
+  u32 oldest_ring; /* chunk that is likely to be recycled next */
+  u32 sweep;       /* next of the chunks that are only looked at now and then */
+  u64 read_bytes;  /* by all looks */
+  u64 records;     /* told so far */
+  u64 damaged;     /* chunks that hold something else than records */
+  bool shrunk;     /* it was cut shorter than what had been read */
+};
+
+/* How much of the ring one look may read. */
+struct live_ring_share {
+  u32 chunks; /* newest chunks of GPU spans; 0: none */
+  bool all;   /* every ring chunk, of either clock (tests) */
+};
+
+/* Opens the file and checks its header; nothing is read yet. 0, or negative errno with a reason in
+ * `why`, to follow the file's name. */
+int live_file_open(struct live_file *file, const char *path, char *why, size_t why_bytes);
+void live_file_close(struct live_file *file);
+
+/* One look. 0, or negative errno: -ESTALE when the file's header is no longer that of this process,
+ * -ENOMEM, or what reading said. What was taken before stays good. */
+int live_file_look(struct live_file *file, struct live_ring_share ring,
+                   const struct live_reader *reader);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How busy a GPU is, from the kernels of the newest ring chunks. Kernels of collectives do not
+ * count: one that waits for another rank keeps its GPU busy with nothing.
+ */
+#include <math.h>
+
+#include "live/live_process.h"
+
+#define ENOUGH_NS 1000000000 /* windows are added up until they cover so much */
+
+static int by_start(const void *left, const void *right) {
+  const struct interval *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+void live_gpu_window(struct live_process *process) {
+  u32 n = process->spans.n;
+  if (n == 0)
+    return;
+  struct interval *spans = process->spans.at;
+  qsort(spans, n, sizeof *spans, by_start);
+  i64 from = process->spans_to == LIVE_UNKNOWN_NS ? spans[0].start : process->spans_to;
+  i64 to = from, busy = 0;
+  for (u32 i = 0; i < n; i++) {
+    i64 start = spans[i].start > to ? spans[i].start : to;
+    if (spans[i].end <= start)
+      continue;
+    busy += spans[i].end - start;
+    to = spans[i].end;
+  }
+  if (to <= from)
+    return;
+  process->windows[process->n_windows++ % LIVE_WINDOWS] = (struct live_window){from, to, busy};
+  process->spans_to = to;
+}
+
+double live_gpu_share(const struct live_process *process, i64 *until) {
+  i64 covered = 0, busy = 0;
+  u32 kept = process->n_windows < LIVE_WINDOWS ? process->n_windows : LIVE_WINDOWS;
+  *until = LIVE_UNKNOWN_NS;
+  for (u32 i = 0; i < kept && covered < ENOUGH_NS; i++) {
+    const struct live_window *window =
+        &process->windows[(process->n_windows - 1 - i) % LIVE_WINDOWS];
+    *until = i == 0 ? window->to : *until;
+    covered += window->to - window->from;
+    busy += window->busy;
+  }
+  return covered > 0 ? (double)busy / (double)covered : NAN;
+}

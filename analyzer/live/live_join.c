@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What can only be said of ranks together. Hosts are brought onto one axis by the ends of
+ * collectives that they share: a collective ends at about the same time for all its members.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "base/robust.h"
+#include "base/statistics.h"
+#include "live/live_view.h"
+
+enum { LATE_CALLS = 16, LEAST_ENDS = 3, MOST_ENDS = 256 };
+#define END_SPREAD_NS 2e6 /* members that end further apart were not matched rightly */
+#define END_SPREAD_SHARE 0.25
+
+/* One member's sight of a communicator. */
+struct sighting {
+  u64 identity;
+  u32 rank; /* index into view.ranks */
+  struct live_comm *comm;
+};
+
+struct group {
+  const struct sighting *at;
+  u32 n;
+};
+
+static int by_identity(const void *left, const void *right) {
+  const struct sighting *a = left, *b = right;
+  if (a->identity != b->identity)
+    return a->identity < b->identity ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static struct sighting *list_sightings(struct live_view *view, u32 *n) {
+  u32 all = 0;
+  for (u32 r = 0; r < view->n_ranks; r++)
+    all += view->ranks[r].process->comms.n;
+  struct sighting *sightings = arena_array(&view->arena, all + 1, sizeof *sightings);
+  *n = 0;
+  for (u32 r = 0; r < view->n_ranks && sightings; r++)
+    for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {
+      struct live_comm *comm = &view->ranks[r].process->comms.at[c];
+      sightings[(*n)++] = (struct sighting){comm->identity, r, comm};
+    }
+  if (sightings)
+    qsort(sightings, *n, sizeof *sightings, by_identity);
+  return sightings;
+}
+
+/* --- One axis --- */
+
+static i64 end_of(const struct live_call *call) {
+  return call && call->seq != LIVE_NONE ? call->run_end : LIVE_UNKNOWN_NS;
+}
+
+/* Differences between the ends of collectives on two members' hosts. */
+static u32 compare_ends(const struct sighting *a, const struct sighting *b, i64 *differences,
+                        u32 n) {
+  for (u32 i = 0; i < LIVE_RECENT_CALLS && n < MOST_ENDS; i++) {
+    const struct live_call *call = &a->comm->recent[i];
+    i64 mine = end_of(call), theirs = LIVE_UNKNOWN_NS;
+    if (mine != LIVE_UNKNOWN_NS)
+      theirs = end_of(live_call_at(b->comm, call->seq));
+    if (theirs != LIVE_UNKNOWN_NS)
+      differences[n++] = theirs - mine;
+  }
+  return n;
+}
+
+/* Against the first host, through whichever communicators have members on both. */
+static bool align_host(struct live_view *view, const struct sighting *sightings, u32 n, u32 host) {
+  i64 differences[MOST_ENDS];
+  u32 found = 0;
+  for (u32 i = 0; i < n && found < MOST_ENDS; i++) {
+    u32 next = i;
+    const struct sighting *first = NULL, *other = NULL;
+    for (; next < n && sightings[next].identity == sightings[i].identity; next++) {
+      u32 its = view->ranks[sightings[next].rank].host;
+      first = !first && its == 0 ? &sightings[next] : first;
+      other = !other && its == host ? &sightings[next] : other;
+    }
+    if (first && other)
+      found = compare_ends(first, other, differences, found);
+    i = next - 1;
+  }
+  if (found < LEAST_ENDS)
+    return false;
+  struct live_host *aligned = &view->hosts[host];
+  aligned->offset_ns = median_i64(differences, found);
+  for (u32 i = 0; i < found; i++)
+    differences[i] = llabs(differences[i] - aligned->offset_ns);
+  aligned->residual_s = (double)median_i64(differences, found) / 1e9;
+  aligned->ends = found;
+  return true;
+}
+
+static void align_hosts(struct live_view *view, const struct sighting *sightings, u32 n) {
+  i64 booted = view->n_hosts ? view->hosts[0].offset_ns : 0;
+  for (u32 h = 0; h < view->n_hosts; h++) {
+    struct live_host *host = &view->hosts[h];
+    if (h == 0) {
+      host->offset_ns = 0;
+      host->residual_s = 0;
+    } else if (!align_host(view, sightings, n, h)) {
+      host->offset_ns = booted - host->offset_ns; /* by the clocks of day */
+    }
+  }
+}
+
+/* A rank's time on the first host's axis; LIVE_UNKNOWN_NS where its host is not aligned. */
+static i64 on_axis(const struct live_view *view, u32 rank, i64 time) {
+  const struct live_host *host = &view->hosts[view->ranks[rank].host];
+  return time == LIVE_UNKNOWN_NS || isnan(host->residual_s) ? LIVE_UNKNOWN_NS
+                                                            : time - host->offset_ns;
+}
+
+/* --- Lateness --- */
+
+struct lateness {
+  double *behind; /* [members x LATE_CALLS] seconds */
+  u32 n;          /* calls measured */
+  i64 *times, *sorted, *ends;
+};
+
+static i64 arrival_of(const struct live_call *call, bool by_run) {
+  return by_run ? call->run_start : call->start;
+}
+
+/* Where all members have the call, when each arrived. False where one is missing. */
+static bool measure_call(const struct live_view *view, const struct group *group, u32 seq,
+                         bool by_run, struct lateness *late) {
+  for (u32 m = 0; m < group->n; m++) {
+    const struct live_call *call = live_call_at(group->at[m].comm, seq);
+    u32 rank = group->at[m].rank;
+    late->times[m] = call ? on_axis(view, rank, arrival_of(call, by_run)) : LIVE_UNKNOWN_NS;
+    late->ends[m] = call && by_run ? on_axis(view, rank, call->run_end) : 0;
+    if (late->times[m] == LIVE_UNKNOWN_NS || late->ends[m] == LIVE_UNKNOWN_NS)
+      return false;
+  }
+  memcpy(late->sorted, late->times, group->n * sizeof *late->sorted);
+  i64 middle = median_i64(late->sorted, group->n), first = INT64_MAX, last = INT64_MIN;
+  for (u32 m = 0; m < group->n; m++) {
+    first = late->times[m] < first ? late->times[m] : first;
+    last = late->times[m] > last ? late->times[m] : last;
+  }
+  if (by_run) {
+    i64 end = median_i64(late->ends, group->n);
+    for (u32 m = 0; m < group->n; m++)
+      late->ends[m] = llabs(late->ends[m] - end);
+    if ((double)median_i64(late->ends, group->n) >
+        fmax(END_SPREAD_NS, END_SPREAD_SHARE * (double)(last - first)))
+      return false;
+  }
+  for (u32 m = 0; m < group->n; m++)
+    late->behind[m * LATE_CALLS + late->n] = (double)(late->times[m] - middle) / 1e9;
+  late->n++;
+  return true;
+}
+
+static void measure_group(struct live_view *view, const struct group *group, bool by_run,
+                          struct lateness *late) {
+  u32 newest = group->at[0].comm->newest;
+  late->n = 0;
+  for (u32 m = 1; m < group->n; m++)
+    if (group->at[m].comm->newest == LIVE_NONE || group->at[m].comm->newest < newest)
+      newest = group->at[m].comm->newest;
+  if (newest == LIVE_NONE)
+    return;
+  for (u32 back = 0; back < LIVE_RECENT_CALLS && back <= newest && late->n < LATE_CALLS; back++)
+    measure_call(view, group, newest - back, by_run, late);
+}
+
+static bool all_runs_known(const struct live_process *process) {
+  return process->gpu_clock == TSCOPE_GPU_CLOCK_CUPTI ||
+         process->gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
+}
+
+/* A rank is as late as in the group where it is latest. */
+static int take_lateness(struct live_view *view, const struct group *group) {
+  struct arena *arena = &view->arena;
+  struct lateness late = {.behind = arena_array(arena, group->n * LATE_CALLS, sizeof(double)),
+                          .times = arena_array(arena, group->n, sizeof(i64)),
+                          .sorted = arena_array(arena, group->n, sizeof(i64)),
+                          .ends = arena_array(arena, group->n, sizeof(i64))};
+  if (!late.behind || !late.times || !late.sorted || !late.ends)
+    return -ENOMEM;
+  enum live_arrival by = LIVE_ARRIVAL_RUN;
+  measure_group(view, group, true, &late);
+  if (late.n == 0 && !all_runs_known(view->ranks[group->at[0].rank].process)) {
+    by = LIVE_ARRIVAL_CALL;
+    measure_group(view, group, false, &late);
+  }
+  for (u32 m = 0; m < group->n && late.n; m++) {
+    struct live_rank *rank = &view->ranks[group->at[m].rank];
+    double behind = median_of(&late.behind[m * LATE_CALLS], late.n);
+    if (isnan(rank->late_s) || behind > rank->late_s) {
+      rank->late_s = behind;
+      rank->late_by = by;
+    }
+  }
+  return 0;
+}
+
+/* --- Who waits for whom --- */
+
+/* Since when the first of those that came to a call is there; LIVE_UNKNOWN_NS if not known. */
+static double waiting_since(const struct live_view *view, const struct group *group, u32 seq) {
+  double longest = NAN;
+  for (u32 m = 0; m < group->n; m++) {
+    const struct live_call *call = live_call_at(group->at[m].comm, seq);
+    const struct live_rank *rank = &view->ranks[group->at[m].rank];
+    if (!call || call->start == LIVE_UNKNOWN_NS || rank->seen_ns == LIVE_UNKNOWN_NS)
+      continue;
+    double since = (double)(rank->seen_ns - call->start) / 1e9;
+    longest = isnan(longest) || since > longest ? since : longest;
+  }
+  return longest;
+}
+
+static const char *op_at(const struct group *group, u32 seq) {
+  for (u32 m = 0; m < group->n; m++) {
+    const struct live_call *call = live_call_at(group->at[m].comm, seq);
+    if (call && call->start != LIVE_UNKNOWN_NS)
+      return live_op_name(call->op);
+  }
+  return NULL;
+}
+
+static bool is_before(u32 newest, u32 seq) {
+  return newest == LIVE_NONE || newest < seq;
+}
+
+static void note_waiters(struct live_view *view, const struct live_wait *wait) {
+  for (u32 i = 0; i < wait->n_waiting; i++) {
+    struct live_rank *rank = &view->ranks[wait->waiting[i]];
+    if (wait->since_s < rank->waits_s)
+      continue;
+    rank->waits_s = wait->since_s;
+    rank->n_waits_for = wait->n_absent;
+    rank->waits_for = wait->n_absent == 1 ? (i32)view->ranks[wait->absent[0]].rank : -1;
+  }
+}
+
+/* Members that are behind the others, where that has lasted. */
+static int take_wait(struct live_view *view, const struct group *group, struct live_wait *wait) {
+  u32 least = group->at[0].comm->newest, most = LIVE_NONE, size = 0;
+  bool ended = false;
+  for (u32 m = 0; m < group->n; m++) {
+    const struct live_comm *comm = group->at[m].comm;
+    if (comm->newest == LIVE_NONE || (least != LIVE_NONE && comm->newest < least))
+      least = comm->newest;
+    if (comm->newest != LIVE_NONE && (most == LIVE_NONE || comm->newest > most))
+      most = comm->newest;
+    size = comm->size > size ? comm->size : size;
+    ended |= comm->ended;
+  }
+  if (most == LIVE_NONE || least == most || ended)
+    return 0;
+  u32 seq = least == LIVE_NONE ? 0 : least + 1;
+  double since = waiting_since(view, group, seq);
+  if (!(since >= view->threshold_s))
+    return 0;
+  *wait = (struct live_wait){
+      .identity = group->at[0].identity,
+      .group = live_group_name(view, view->ranks[group->at[0].rank].process, group->at[0].comm),
+      .op = op_at(group, seq),
+      .seq = seq,
+      .since_s = since,
+      .no_trace = size > group->n ? size - group->n : 0,
+      .absent = arena_array(&view->arena, group->n, sizeof(u32)),
+      .waiting = arena_array(&view->arena, group->n, sizeof(u32))};
+  if (!wait->absent || !wait->waiting)
+    return -ENOMEM;
+  for (u32 m = 0; m < group->n; m++) {
+    if (is_before(group->at[m].comm->newest, seq))
+      wait->absent[wait->n_absent++] = group->at[m].rank;
+    else
+      wait->waiting[wait->n_waiting++] = group->at[m].rank;
+  }
+  note_waiters(view, wait);
+  return 1;
+}
+
+/* --- Different calls under one number --- */
+
+static bool find_mismatch(struct live_view *view, const struct group *group,
+                          struct live_mismatch *mismatch) {
+  for (u32 i = 0; i < LIVE_RECENT_CALLS; i++) {
+    const struct live_call *call = &group->at[0].comm->recent[i];
+    if (call->seq == LIVE_NONE || call->op == 0)
+      continue;
+    for (u32 m = 1; m < group->n; m++) {
+      const struct live_call *other = live_call_at(group->at[m].comm, call->seq);
+      if (!other || other->op == 0 || other->op == call->op)
+        continue;
+      *mismatch = (struct live_mismatch){
+          .group = live_group_name(view, view->ranks[group->at[0].rank].process, group->at[0].comm),
+          .op = live_op_name(call->op),
+          .other_op = live_op_name(other->op),
+          .seq = call->seq,
+          .rank = view->ranks[group->at[0].rank].rank,
+          .other_rank = view->ranks[group->at[m].rank].rank};
+      return true;
+    }
+  }
+  return false;
+}
+
+static int longest_first(const void *left, const void *right) {
+  const struct live_wait *a = left, *b = right;
+  return (a->since_s < b->since_s) - (a->since_s > b->since_s);
+}
+
+int live_join(struct live_view *view) {
+  u32 n;
+  struct sighting *sightings = list_sightings(view, &n);
+  if (!sightings)
+    return -ENOMEM;
+  view->waits = arena_array(&view->arena, n + 1, sizeof *view->waits);
+  view->mismatches = arena_array(&view->arena, n + 1, sizeof *view->mismatches);
+  if (!view->waits || !view->mismatches)
+    return -ENOMEM;
+  align_hosts(view, sightings, n);
+  for (u32 i = 0, next; i < n; i = next) {
+    for (next = i; next < n && sightings[next].identity == sightings[i].identity; next++)
+      ;
+    struct group group = {&sightings[i], next - i};
+    if (group.n < 2)
+      continue;
+    if (take_lateness(view, &group) < 0)
+      return -ENOMEM;
+    int found = take_wait(view, &group, &view->waits[view->n_waits]);
+    if (found < 0)
+      return -ENOMEM;
+    view->n_waits += (u32)found;
+    view->n_mismatches += find_mismatch(view, &group, &view->mismatches[view->n_mismatches]);
+  }
+  qsort(view->waits, view->n_waits, sizeof *view->waits, longest_first);
+  return 0;
+}

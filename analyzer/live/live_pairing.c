@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which call a collective kernel belongs to: streams run what they are given in order. The report
+ * follows correlation numbers through the ring, which a look at a running job does not read. Where
+ * a kernel was not told, all later ones would be one off; so whoever uses these times checks that
+ * the ends on different ranks agree.
+ */
+#include "kernels/collective_names.h"
+#include "live/live_process.h"
+
+enum { UNPAIRED_KEPT = 256 };
+
+static bool may_be(u8 kernel, u8 op) {
+  switch (op) { /* NCCL runs these as sends and receives */
+  case TSCOPE_OP_ALLTOALL:
+  case TSCOPE_OP_GATHER:
+  case TSCOPE_OP_SCATTER:
+    op = TSCOPE_OP_SEND;
+    break;
+  default:
+    break;
+  }
+  return kernel == 0 || kernel == op;
+}
+
+/* A call that is paired, in place: those behind it stay where they are. */
+static bool is_paired(const struct live_unpaired *call) {
+  return call->seq == LIVE_NONE;
+}
+
+/* A group's calls on one communicator and stream are one kernel. */
+static void pair(struct live_process *process, u32 at, const struct live_unpaired_run *run) {
+  struct live_unpaired first = process->unpaired.at[at];
+  for (u32 i = at; i < process->unpaired.n; i++) {
+    struct live_unpaired *call = &process->unpaired.at[i];
+    bool same = !is_paired(call) && call->group == first.group && call->comm == first.comm &&
+                call->stream == first.stream;
+    if (i > at && !same && first.group && call->group != first.group)
+      return;
+    if (!same)
+      continue;
+    struct live_call *place = live_call_at(&process->comms.at[call->comm], call->seq);
+    if (place) {
+      place->run_start = run->start;
+      place->run_end = run->end;
+    }
+    call->seq = LIVE_NONE;
+    if (!first.group)
+      return;
+  }
+}
+
+/* Keeps the calls that a run may still come for. */
+static void forget_paired(struct live_process *process) {
+  u32 kept = 0;
+  for (u32 i = 0; i < process->unpaired.n; i++)
+    if (!is_paired(&process->unpaired.at[i]))
+      process->unpaired.at[kept++] = process->unpaired.at[i];
+  process->unpaired.n = kept;
+  if (kept <= UNPAIRED_KEPT)
+    return;
+  memmove(process->unpaired.at, process->unpaired.at + kept - UNPAIRED_KEPT,
+          UNPAIRED_KEPT * sizeof *process->unpaired.at);
+  process->unpaired.n = UNPAIRED_KEPT;
+}
+
+void live_pair_runs(struct live_process *process) {
+  u32 head = 0;
+  for (u32 r = 0; r < process->runs.n; r++) {
+    const struct live_unpaired_run *run = &process->runs.at[r];
+    const char *name = live_string(process, run->name);
+    u8 op = name ? op_of_name(name) : 0;
+    if (op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV) /* messages, as a rule */
+      continue;
+    while (head < process->unpaired.n && is_paired(&process->unpaired.at[head]))
+      head++;
+    for (u32 i = head; i < process->unpaired.n && i < head + UNPAIRED_KEPT; i++) {
+      const struct live_unpaired *call = &process->unpaired.at[i];
+      if (is_paired(call) || call->stream != run->stream || !may_be(op, call->op) ||
+          call->start > run->end)
+        continue;
+      pair(process, i, run);
+      break;
+    }
+  }
+  process->runs.n = 0;
+  forget_paired(process);
+}

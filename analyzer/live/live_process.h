@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one process of a running job is doing, as far as its trace has come. All times are
+ * nanoseconds of its own host's CLOCK_MONOTONIC; NS_UNKNOWN where not known.
+ */
+#ifndef TSCOPE_LIVE_PROCESS_H
+#define TSCOPE_LIVE_PROCESS_H
+
+#include "base/intervals.h"
+#include "import/tscope/tick_map.h"
+#include "live/live_file.h"
+
+#define LIVE_NONE UINT32_MAX
+#define LIVE_UNKNOWN_NS INT64_MIN
+
+enum {
+  LIVE_RECENT_CALLS = 32, /* of each communicator */
+  LIVE_STEP_ENDS = 128,
+  LIVE_TOKENS = 1024,
+  LIVE_OPEN = 16, /* spans of one kind that are open at once */
+  LIVE_DEVICES = 16,
+  LIVE_WINDOWS = 8,
+};
+
+/* A collective, by its number on its communicator. */
+struct live_call {
+  i64 start, end;         /* of the call, on the host */
+  i64 run_start, run_end; /* where it really ran */
+  u32 seq;                /* LIVE_NONE: no call here yet */
+  u8 op;                  /* enum tscope_op; 0: it is part of a CUDA graph */
+};
+
+struct live_comm {
+  u64 identity;
+  u32 number, rank, size, name;
+  u8 backend;
+  bool ended;
+  u32 newest;                                 /* seq, LIVE_NONE before the first */
+  struct live_call recent[LIVE_RECENT_CALLS]; /* by seq % LIVE_RECENT_CALLS */
+};
+
+/* A span that has not ended. */
+struct live_open {
+  u64 place;
+  i64 start;
+  u32 thread, name, comm, seq; /* comm is an index into comms */
+  u8 kind;                     /* phase or op */
+};
+struct live_opens {
+  struct live_open at[LIVE_OPEN];
+  u32 n;
+};
+
+/* The last times at which something happened, oldest overwritten. */
+struct live_times {
+  i64 at[LIVE_STEP_ENDS];
+  u32 token[LIVE_STEP_ENDS];
+  u64 n; /* of all times */
+};
+
+/* The calls of late, for those who say nothing about their steps. */
+struct live_tokens {
+  i64 start[LIVE_TOKENS];
+  float pause[LIVE_TOKENS]; /* nanoseconds since the call before */
+  u32 token[LIVE_TOKENS];
+  u64 n;
+  u64 tried;  /* n when the period was last looked for */
+  u32 period; /* calls a step; 0: none found */
+};
+
+struct live_memory {
+  u32 device;
+  u64 allocated, reserved, peak;
+};
+
+/* A stretch in which every kernel of the GPU was seen, and how long some kernel other than a
+ * collective's ran in it. */
+struct live_window {
+  i64 from, to;
+  i64 busy;
+};
+
+/* Calls that wait for the run that belongs to them, on one stream. */
+struct live_unpaired {
+  i64 start;
+  u32 comm, seq, group;
+  u16 stream;
+  u8 op;
+};
+struct live_unpaired_run {
+  i64 start, end;
+  u32 name;
+  u16 stream;
+};
+
+struct live_last_call {
+  i64 start;
+  u64 place;
+  u32 comm, seq; /* comm is an index into comms, LIVE_NONE if not known */
+  u8 op;         /* 0: none yet, or of a graph */
+  bool any, open;
+};
+
+struct live_process {
+  struct live_file file;
+  u32 rank; /* TSCOPE_UNKNOWN_RANK if nothing tells */
+  struct arena clock_memory;
+  struct tick_map clock;
+  VECTOR(struct tick_anchor) anchors; /* thinned out */
+  i64 realtime_minus_monotonic;
+  bool anchors_new;
+  VECTOR(char *) strings;
+  u32 info[32]; /* string numbers, by enum tscope_info */
+  VECTOR(struct live_comm) comms;
+  struct live_times marks, ranges, optimizers;
+  struct live_tokens tokens;
+  u64 mark;         /* number of the last step mark */
+  u32 range_number; /* of the last step range, LIVE_NONE if it has none */
+  struct live_opens phases, waits, calls;
+  i64 last_call_end;
+  struct live_last_call last;
+  u8 phase; /* enum tscope_phase that ended last; 0: none yet */
+  u32 phase_name;
+  struct live_memory memory[LIVE_DEVICES];
+  u32 n_memory;
+  u32 out_of_memory; /* refusals */
+  u8 gpu_clock;      /* enum tscope_gpu_clock */
+  bool gpu_clock_told;
+  VECTOR(struct interval) spans; /* of this look */
+  i64 spans_to; /* how far the GPU's kernels were seen; LIVE_UNKNOWN_NS after a gap */
+  struct live_window windows[LIVE_WINDOWS];
+  u32 n_windows; /* of all times */
+  VECTOR(struct live_unpaired) unpaired;
+  VECTOR(struct live_unpaired_run) runs;
+  i64 newest;      /* of any record */
+  u32 failed_call; /* string */
+  i32 failed_result;
+  bool short_of_memory;
+};
+
+/* 0, or negative errno with a reason in `why`, to follow the file's name. */
+int live_process_open(struct live_process *process, const char *path, char *why, size_t why_bytes);
+void live_process_close(struct live_process *process);
+
+/* Takes in what was written since. As live_file_look(). */
+int live_process_look(struct live_process *process, struct live_ring_share ring);
+
+/* NULL for a number that is not known. */
+const char *live_string(const struct live_process *process, u32 number);
+const char *live_info(const struct live_process *process, enum tscope_info key);
+
+/* A reading of the tick clock, unshifted; LIVE_UNKNOWN_NS for 0. */
+i64 live_ticks_ns(const struct live_process *process, u64 ticks);
+
+/* live_steps.c: how the process tells its steps. */
+enum live_step_method {
+  LIVE_STEPS_UNKNOWN,
+  LIVE_STEPS_MARKS,
+  LIVE_STEPS_RANGES,
+  LIVE_STEPS_OPTIMIZER,
+  LIVE_STEPS_PERIOD,
+};
+struct live_steps {
+  enum live_step_method method;
+  u64 count;                      /* steps seen, or the program's own number of the last one */
+  u32 n;                          /* lengths known */
+  i64 last;                       /* when the last one ended */
+  double lengths[LIVE_STEP_ENDS]; /* seconds, oldest first */
+};
+/* Steps of late. `hint` is the period of other ranks' calls, 0 for none; what was found is left
+ * there. */
+void live_steps_of(struct live_process *process, u32 *hint, struct live_steps *steps);
+const char *live_step_method_name(enum live_step_method method);
+
+/* live_gpu.c: share of time in which some kernel other than a collective's ran, over the newest
+ * second or so of what was seen; NAN if not known. *until: how far it was seen. */
+void live_gpu_window(struct live_process *process);
+double live_gpu_share(const struct live_process *process, i64 *until);
+
+/* live_pairing.c: which call a collective kernel belongs to. */
+void live_pair_runs(struct live_process *process);
+
+struct live_call *live_call_at(struct live_comm *comm, u32 seq);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "live/live_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEPTH = 2, FILES_KEPT_FREE = 64 };
+/* Up to so many ranks have all new GPU spans read at each look, in a few chunks each; of more, so
+ * many ranks' newest chunk, in turn. */
+enum { RANKS_WHOLLY = 16, CHUNKS_WHOLLY = 4, RANKS_IN_TURN = 64 };
+
+static i64 now_ns(clockid_t clock) {
+  struct timespec time;
+  clock_gettime(clock, &time);
+  return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* --- Which files there are --- */
+
+static struct live_entry *entry_of(struct live_run *run, const char *path) {
+  for (u32 i = 0; i < run->entries.n; i++) { /* a folder is listed in the same order each time */
+    struct live_entry *known = run->entries.at[run->listed++ % run->entries.n];
+    if (strcmp(known->path, path) == 0)
+      return known;
+  }
+  struct live_entry *entry = calloc(1, sizeof *entry);
+  if (entry)
+    entry->path = strdup(path);
+  if (!entry || !entry->path || !VECTOR_PUSH(&run->entries, entry)) {
+    if (entry)
+      free(entry->path);
+    free(entry);
+    return NULL;
+  }
+  entry->alive_changed = LIVE_UNKNOWN_NS;
+  return entry;
+}
+
+static void forget(struct live_entry *entry) {
+  if (entry->process)
+    live_process_close(entry->process);
+  free(entry->process);
+  entry->process = NULL;
+  entry->alive_ticks = 0;
+  entry->alive_changed = LIVE_UNKNOWN_NS;
+}
+
+/* A process's file, opened; where it cannot be read yet, that is tried again once it has changed.
+ */
+static int note_file(struct live_run *run, const char *path, const struct stat *status) {
+  struct live_entry *entry = entry_of(run, path);
+  if (!entry)
+    return -ENOMEM;
+  entry->seen = true;
+  bool same = entry->inode == status->st_ino && entry->device == status->st_dev;
+  if (same && (entry->process || entry->bytes == (u64)status->st_size))
+    return 0;
+  if (!same)
+    forget(entry);
+  entry->inode = status->st_ino;
+  entry->device = status->st_dev;
+  entry->bytes = (u64)status->st_size;
+  struct live_process *process = malloc(sizeof *process);
+  if (!process)
+    return -ENOMEM;
+  if (live_process_open(process, path, entry->problem, sizeof entry->problem) < 0) {
+    free(process);
+    return 0;
+  }
+  entry->process = process;
+  return 0;
+}
+
+static bool is_trace_name(const char *name) {
+  size_t length = strlen(name), suffix = strlen(TSCOPE_FILE_SUFFIX);
+  return name[0] != '.' && length > suffix &&
+         strcmp(name + length - suffix, TSCOPE_FILE_SUFFIX) == 0;
+}
+
+static int list(struct live_run *run, const char *path, unsigned depth) {
+  DIR *directory = opendir(path);
+  if (!directory)
+    return -errno;
+  int result = 0;
+  for (struct dirent *item; result == 0 && (item = readdir(directory));) {
+    char inner[4096];
+    struct stat status;
+    if (item->d_name[0] == '.' ||
+        snprintf(inner, sizeof inner, "%s/%s", path, item->d_name) >= (int)sizeof inner ||
+        lstat(inner, &status) < 0)
+      continue;
+    if (S_ISREG(status.st_mode) && is_trace_name(item->d_name))
+      result = note_file(run, inner, &status);
+    else if (S_ISDIR(status.st_mode) && depth > 0)
+      list(run, inner, depth - 1); /* a folder we may not read hides only itself */
+  }
+  closedir(directory);
+  return result;
+}
+
+static int list_files(struct live_run *run) {
+  struct stat status;
+  for (u32 i = 0; i < run->entries.n; i++)
+    run->entries.at[i]->seen = false;
+  if (stat(run->directory, &status) < 0)
+    return -errno;
+  int error = S_ISDIR(status.st_mode) ? list(run, run->directory, DEPTH)
+                                      : note_file(run, run->directory, &status);
+  u32 kept = 0;
+  for (u32 i = 0; i < run->entries.n; i++) {
+    struct live_entry *entry = run->entries.at[i];
+    if (entry->seen) {
+      run->entries.at[kept++] = entry;
+      continue;
+    }
+    forget(entry);
+    free(entry->path);
+    free(entry);
+  }
+  run->entries.n = kept;
+  return error;
+}
+
+/* --- Which run is looked at --- */
+
+static const char *run_of(const struct live_entry *entry) {
+  return entry->process ? entry->process->file.header.run : "";
+}
+
+static bool is_wanted(const struct live_run *run, const char *name) {
+  return !run->wanted || strncmp(name, run->wanted, strlen(run->wanted)) == 0;
+}
+
+static void choose_run(struct live_run *run) {
+  const struct live_entry *newest = NULL;
+  run->runs = 0;
+  for (u32 i = 0; i < run->entries.n; i++) {
+    const struct live_entry *entry = run->entries.at[i];
+    if (!entry->process)
+      continue;
+    bool first = true;
+    for (u32 j = 0; j < i && first && run->runs < 100; j++)
+      first = !run->entries.at[j]->process || strcmp(run_of(run->entries.at[j]), run_of(entry));
+    run->runs += first;
+    if (is_wanted(run, run_of(entry)) &&
+        (!newest || entry->process->file.header.start_realtime_ns >
+                        newest->process->file.header.start_realtime_ns))
+      newest = entry;
+  }
+  snprintf(run->name, sizeof run->name, "%s", newest ? run_of(newest) : "");
+  for (u32 i = 0; i < run->entries.n; i++)
+    run->entries.at[i]->of_run =
+        newest && run->entries.at[i]->process && strcmp(run_of(run->entries.at[i]), run->name) == 0;
+}
+
+static int by_rank(const void *left, const void *right) {
+  const struct live_entry *a = *(struct live_entry *const *)left,
+                          *b = *(struct live_entry *const *)right;
+  u64 a_start = a->process->file.header.start_realtime_ns;
+  u64 b_start = b->process->file.header.start_realtime_ns;
+  if (a->process->rank != b->process->rank)
+    return a->process->rank < b->process->rank ? -1 : 1;
+  return (a_start < b_start) - (a_start > b_start);
+}
+
+/* As the report does it: of processes with one rank the last one counts, and one without a rank
+ * counts where no other has ranks. */
+static int leave_out_doubles(struct live_run *run) {
+  struct live_entry **order = malloc((run->entries.n + 1) * sizeof *order);
+  u32 n = 0;
+  if (!order)
+    return -ENOMEM;
+  for (u32 i = 0; i < run->entries.n; i++)
+    if (run->entries.at[i]->of_run)
+      order[n++] = run->entries.at[i];
+  qsort(order, n, sizeof *order, by_rank);
+  for (u32 i = 0; i < n; i++)
+    order[i]->left_out = i > 0 && (order[i]->process->rank == TSCOPE_UNKNOWN_RANK ||
+                                   order[i]->process->rank == order[i - 1]->process->rank);
+  free(order);
+  return 0;
+}
+
+/* --- Looking --- */
+
+static struct live_ring_share ring_share(struct live_run *run, u32 index, u32 n) {
+  if (n <= RANKS_WHOLLY)
+    return (struct live_ring_share){.chunks = CHUNKS_WHOLLY};
+  u32 ahead = (index + n - run->next_gpu % n) % n;
+  return (struct live_ring_share){.chunks = run->looks == 0 || ahead < RANKS_IN_TURN};
+}
+
+static void note_alive(struct live_entry *entry, i64 now) {
+  u64 alive = entry->process->file.header.alive_ticks;
+  if (entry->alive_ticks && alive != entry->alive_ticks)
+    entry->alive_changed = now;
+  entry->alive_ticks = alive;
+}
+
+static u64 files_that_may_be_open(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+    return 256;
+  if (limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return limit.rlim_cur > FILES_KEPT_FREE ? limit.rlim_cur - FILES_KEPT_FREE : 0;
+}
+
+static int look_at_run(struct live_run *run) {
+  u32 n = 0, index = 0;
+  u64 most_open = files_that_may_be_open();
+  run->read_bytes = 0;
+  for (u32 i = 0; i < run->entries.n; i++)
+    n += run->entries.at[i]->of_run;
+  for (u32 i = 0; i < run->entries.n; i++) {
+    struct live_entry *entry = run->entries.at[i];
+    if (!entry->process)
+      continue;
+    entry->process->file.keep_open = entry->of_run && index < most_open;
+    if (!entry->of_run) {
+      if (entry->process->file.fd >= 0) { /* its header was enough to know its run */
+        close(entry->process->file.fd);
+        entry->process->file.fd = -1;
+      }
+      continue;
+    }
+    u64 before = entry->process->file.read_bytes;
+    int error = live_process_look(entry->process, ring_share(run, index++, n));
+    run->read_bytes += entry->process->file.read_bytes - before;
+    if (error == -ENOMEM)
+      return error;
+    if (error == -ESTALE) { /* another process's file is in its place: opened at the next look */
+      forget(entry);
+      entry->inode = 0;
+      entry->of_run = false;
+      continue;
+    }
+    note_alive(entry, now_ns(CLOCK_MONOTONIC));
+  }
+  run->next_gpu += RANKS_IN_TURN;
+  return 0;
+}
+
+int live_run_look(struct live_run *run, char *why, size_t why_bytes) {
+  i64 begin = now_ns(CLOCK_MONOTONIC);
+  int error = list_files(run);
+  if (!error) {
+    choose_run(run);
+    error = look_at_run(run);
+  }
+  if (error == -ENOMEM) {
+    snprintf(why, why_bytes, "out of memory");
+    return error;
+  }
+  if (error) {
+    snprintf(why, why_bytes, "%s: %s. Give the directory the job writes to (TSCOPE_DIR).",
+             run->directory, strerror(-error));
+    return error;
+  }
+  run->looks++;
+  run->look_s = (double)(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
+  if (run->name[0] == 0) {
+    const struct live_entry *bad = run->entries.n ? run->entries.at[0] : NULL;
+    if (bad && bad->problem[0])
+      snprintf(why, why_bytes, "%s %s", bad->path, bad->problem);
+    else if (run->wanted)
+      snprintf(why, why_bytes, "no run in %s is called \"%s\"", run->directory, run->wanted);
+    else
+      snprintf(why, why_bytes, "%s: no traces (*%s) here yet", run->directory, TSCOPE_FILE_SUFFIX);
+    return -ENOENT;
+  }
+  return leave_out_doubles(run);
+}
+
+void live_run_close(struct live_run *run) {
+  for (u32 i = 0; i < run->entries.n; i++) {
+    forget(run->entries.at[i]);
+    free(run->entries.at[i]->path);
+    free(run->entries.at[i]);
+  }
+  free(run->entries.at);
+  *run = (struct live_run){0};
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A run at one instant, ranks joined: what every page, document and metric is made of. Times are in
+ * seconds, NAN where not known. Texts belong to the run and are good until its next look.
+ */
+#ifndef TSCOPE_LIVE_VIEW_H
+#define TSCOPE_LIVE_VIEW_H
+
+#include "base/arena.h"
+#include "live/live_run.h"
+
+enum live_state {
+  LIVE_RUNNING,
+  LIVE_SILENT,  /* no sign of life for a while, for a reason not known */
+  LIVE_STOPPED, /* by a signal or a debugger; likewise a frozen process in a trace's own words */
+  LIVE_GONE,    /* it gave no word of its end, and there is no such process any more */
+  LIVE_KILLED,  /* by a signal, as its launcher saw */
+  LIVE_FAILED,  /* it ended with a status other than 0 */
+  LIVE_ENDED,
+  LIVE_UNCERTAIN, /* the trace is of a version that gives no signs of life */
+};
+
+/* By which times of ranks' arrivals a lateness was measured. */
+enum live_arrival { LIVE_ARRIVAL_NONE, LIVE_ARRIVAL_RUN, LIVE_ARRIVAL_CALL };
+
+struct live_rank {
+  const struct live_entry *entry;
+  struct live_process *process;
+  u32 rank, host; /* host is an index into view.hosts */
+  enum live_state state;
+  char what[160];  /* the state in words */
+  double silent_s; /* since its last sign of life */
+  double quiet_s;  /* since it last recorded anything of the job, as of its last sign of life */
+  i64 seen_ns;     /* its own clock, up to which its trace tells */
+  struct live_steps steps;
+  double step_s;       /* length of its last step */
+  double usual_s;      /* median of the last ones */
+  double since_step_s; /* since its last step ended */
+  const char *phase;   /* it is in now, NULL if none is known */
+  double phase_s;
+  const char *op; /* last collective or message, NULL before the first */
+  const char *group;
+  double called_s;  /* since it was called */
+  bool in_call;     /* it has not returned */
+  double in_wait_s; /* how long the host has been waiting for a collective; NAN if it is not */
+  double late_s;    /* median over the last collectives: behind the median of all ranks in them */
+  enum live_arrival late_by;
+  i32 waits_for;   /* rank that it waits for, -1 none or several */
+  u32 n_waits_for; /* ranks that it waits for */
+  double waits_s;
+  double gpu; /* share of time in which kernels other than collectives' ran */
+  double memory, peak, reserved, gpu_memory; /* bytes */
+  double loss_share;                         /* records lost, in all those made; ring apart */
+  u64 lost, overwritten;                     /* records */
+};
+
+/* A collective that some members of a communicator have not come to. */
+struct live_wait {
+  const char *group, *op;
+  u32 seq;
+  u32 *absent, *waiting; /* indices into view.ranks */
+  u32 n_absent, n_waiting;
+  u32 no_trace;   /* members without a trace */
+  double since_s; /* that the first of those there waits */
+  u64 identity;   /* of the communicator */
+};
+
+/* Ranks called different things where one was due. */
+struct live_mismatch {
+  const char *group;
+  const char *op, *other_op;
+  u32 seq, rank, other_rank;
+};
+
+struct live_host {
+  const char *name;
+  u32 ranks;
+  bool here;         /* this machine, since its last boot */
+  i64 offset_ns;     /* its clock less that of the first host */
+  double residual_s; /* of the alignment by ends of shared collectives; NAN if not aligned so */
+  u32 ends;          /* that it was aligned by */
+  double behind_s;   /* how far what can be read here is behind; NAN if not known */
+};
+
+struct live_view {
+  struct arena arena;
+  const struct live_run *run;
+  struct live_rank *ranks;          /* by rank */
+  u32 n_ranks, world;               /* world: 0 if not known */
+  u32 n_running, n_trouble, n_over; /* ranks by state: fine, not, and ended in order */
+  u32 left_out, unreadable;
+  struct live_host *hosts;
+  u32 n_hosts;
+  double since_start_s;
+  u64 now_realtime_ns;
+  enum live_step_method method;
+  const struct live_rank *reference; /* whose steps stand for the job's; NULL if no rank has any */
+  double step_s, rate, since_step_s;
+  struct live_wait *waits;
+  u32 n_waits;
+  struct live_mismatch *mismatches;
+  u32 n_mismatches;
+  u64 lost[TSCOPE_LOSS_REASONS];
+  u64 damaged;
+  double threshold_s; /* from which on waiting is worth words */
+};
+
+/* Makes the view of a run that was just looked at. 0, or -ENOMEM; release it either way. */
+int live_view_make(struct live_view *view, struct live_run *run);
+void live_view_release(struct live_view *view);
+
+const char *live_state_name(enum live_state state);
+const char *live_op_name(u8 op);
+const char *live_phase_name(u8 phase);
+const char *live_loss_name(u32 reason);
+/* A communicator's name for people; in the view's arena. */
+const char *live_group_name(struct live_view *view, const struct live_process *process,
+                            const struct live_comm *comm);
+
+/* live_join.c: hosts onto one axis; lateness; who waits for whom. 0, or -ENOMEM. */
+int live_join(struct live_view *view);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-top: looks at a job while it runs, through the traces that it writes, and shows what it
+ * does. It only reads.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "live/live_view.h"
+#include "report/report_file.h"
+#include "top/top_json.h"
+#include "top/top_metrics.h"
+#include "top/top_options.h"
+#include "top/top_page.h"
+#include "top/top_screen.h"
+
+enum { STATUS_OK = 0, STATUS_BAD = 2 };
+
+#define PAGE_INTERVAL_S 1.0
+#define METRICS_INTERVAL_S 15.0
+
+/* What goes wrong is said in one line, without control characters of the names it quotes. */
+__attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  for (char *c = line; *c; c++)
+    if ((unsigned char)*c < ' ' || *c == 127)
+      *c = '?';
+  fprintf(stderr, "tscope-top: %s\n", line);
+  return STATUS_BAD;
+}
+
+static double now_s(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* A run, and what was last seen of it. */
+struct watching {
+  struct live_run run;
+  struct live_view view;
+  bool seen; /* there is a view */
+  char why[512];
+};
+
+/* 0, or negative errno: -ENOENT while there is nothing to be seen. */
+static int look(struct watching *watching) {
+  if (watching->seen)
+    live_view_release(&watching->view);
+  watching->seen = false;
+  int error = live_run_look(&watching->run, watching->why, sizeof watching->why);
+  if (error)
+    return error;
+  error = live_view_make(&watching->view, &watching->run);
+  watching->seen = true;
+  if (error)
+    snprintf(watching->why, sizeof watching->why, "out of memory");
+  return error;
+}
+
+static void stop_watching(struct watching *watching) {
+  if (watching->seen)
+    live_view_release(&watching->view);
+  live_run_close(&watching->run);
+}
+
+/* --- To be printed --- */
+
+static int write_metrics(const struct top_options *options, const struct live_view *view) {
+  struct report_file file;
+  int error = report_file_open(&file, options->prometheus);
+  if (!error) {
+    top_metrics_write(view, file.out);
+    error = report_file_close(&file, 0);
+  }
+  return error ? bad("cannot write %s: %s; give --prometheus another file", options->prometheus,
+                     strerror(-error))
+               : STATUS_OK;
+}
+
+static int print(const struct top_options *options, struct watching *watching) {
+  int error = 0;
+  if (options->prometheus)
+    return write_metrics(options, &watching->view);
+  if (options->json) {
+    error = top_json_write(&watching->view, stdout);
+  } else {
+    struct top_page page = {.look = top_look_of(options, STDOUT_FILENO),
+                            .sort = options->sort,
+                            .chosen = TSCOPE_UNKNOWN_RANK};
+    top_page_write(&page, &watching->view, stdout);
+  }
+  if (fflush(stdout) != 0 || error)
+    return bad("the page could not be written: %s", strerror(error ? -error : errno));
+  return STATUS_OK;
+}
+
+static int print_once(const struct top_options *options, struct watching *watching) {
+  int error = look(watching);
+  return error ? bad("%s", watching->why) : print(options, watching);
+}
+
+/* JSON documents or metrics, until a signal. Where there is no run yet, one is waited for. */
+static int print_on(const struct top_options *options, struct watching *watching) {
+  double interval = options->interval_s   ? options->interval_s
+                    : options->prometheus ? METRICS_INTERVAL_S
+                                          : PAGE_INTERVAL_S;
+  top_screen_catch();
+  for (;;) {
+    double begin = now_s();
+    int error = look(watching), status = STATUS_OK;
+    if (error && error != -ENOENT)
+      return bad("%s", watching->why);
+    if (!error)
+      status = print(options, watching);
+    else if (options->prometheus)
+      status = write_metrics(options, NULL);
+    if (status != STATUS_OK)
+      return status;
+    double left = interval - (now_s() - begin);
+    if (top_screen_key(left > 0.01 ? left : 0.01) == KEY_QUIT)
+      return STATUS_OK;
+  }
+}
+
+/* --- On a terminal --- */
+
+static void draw(const struct top_options *options, struct top_page *page,
+                 struct watching *watching) {
+  char *text = NULL;
+  size_t bytes = 0;
+  unsigned columns, lines;
+  FILE *out = open_memstream(&text, &bytes);
+  if (!out)
+    return;
+  top_screen_size(&columns, &lines);
+  page->look = top_look_of(options, STDOUT_FILENO);
+  page->look.width = columns;
+  page->height = lines;
+  page->waiting = watching->seen ? NULL : watching->why;
+  top_page_write(page, watching->seen ? &watching->view : NULL, out);
+  fclose(out);
+  top_screen_draw(text, bytes, lines);
+  free(text);
+}
+
+/* Marks the rank so many places further in the order that is shown. */
+static void move(struct top_page *page, struct live_view *view, long by) {
+  enum top_sort sort = page->sort;
+  if (sort == TOP_SORT_AUTO)
+    sort = view->n_ranks + 8 > page->height ? TOP_SORT_TROUBLE : TOP_SORT_RANK;
+  u32 *order = top_order(view, sort);
+  if (!order || view->n_ranks == 0)
+    return;
+  long at = by > 0 ? -1 : 0;
+  for (u32 i = 0; i < view->n_ranks; i++)
+    if (view->ranks[order[i]].rank == page->chosen)
+      at = (long)i;
+  at += by;
+  at = at < 0 ? 0 : at >= (long)view->n_ranks ? (long)view->n_ranks - 1 : at;
+  page->chosen = view->ranks[order[at]].rank;
+}
+
+static void next_sort(struct top_page *page) {
+  page->sort = page->sort + 1 < TOP_SORTS ? page->sort + 1 : TOP_SORT_RANK;
+  page->first = 0;
+}
+
+/* False: it is to end. */
+static bool press(int key, struct top_page *page, struct watching *watching) {
+  struct live_view *view = watching->seen ? &watching->view : NULL;
+  long screen = page->height > 12 ? (long)page->height - 8 : 4;
+  if (key == KEY_QUIT || key == KEY_CHARACTER + 'q' || key == KEY_CHARACTER + 'Q')
+    return false;
+  if (key == KEY_CHARACTER + '?' || key == KEY_CHARACTER + 'h')
+    page->keys = !page->keys;
+  else if (key == KEY_ESCAPE)
+    page->keys = page->one = false;
+  else if (key == KEY_CHARACTER + ' ')
+    page->frozen = !page->frozen;
+  else if (key == KEY_CHARACTER + 's')
+    next_sort(page);
+  else if (view && key == KEY_ENTER) {
+    if (page->chosen == TSCOPE_UNKNOWN_RANK)
+      move(page, view, 1);
+    page->one = !page->one;
+  } else if (view && (key == KEY_DOWN || key == KEY_UP || key == KEY_CHARACTER + 'j' ||
+                      key == KEY_CHARACTER + 'k'))
+    move(page, view, key == KEY_DOWN || key == KEY_CHARACTER + 'j' ? 1 : -1);
+  else if (view && (key == KEY_PAGE_DOWN || key == KEY_PAGE_UP))
+    move(page, view, key == KEY_PAGE_DOWN ? screen : -screen);
+  else if (view && (key == KEY_HOME || key == KEY_END))
+    move(page, view, key == KEY_END ? (long)view->n_ranks : -(long)view->n_ranks);
+  return true;
+}
+
+static int watch(const struct top_options *options, struct watching *watching) {
+  struct top_page page = {.sort = options->sort, .chosen = TSCOPE_UNKNOWN_RANK, .watched = true};
+  double interval = options->interval_s ? options->interval_s : PAGE_INTERVAL_S, frozen_at = 0;
+  if (!top_screen_begin())
+    return bad("the terminal cannot be drawn on; --once prints a page");
+  for (bool on = true; on;) {
+    double begin = now_s();
+    int error = page.frozen ? 0 : look(watching);
+    if (error && error != -ENOENT) {
+      top_screen_end();
+      return bad("%s", watching->why);
+    }
+    for (;;) {
+      frozen_at = page.frozen ? frozen_at : now_s();
+      page.frozen_s = now_s() - frozen_at;
+      draw(options, &page, watching);
+      double left = interval - (now_s() - begin);
+      int key = top_screen_key(left > 0.01 ? left : 0.01);
+      bool was_frozen = page.frozen;
+      if (key == KEY_NONE || !(on = press(key, &page, watching)) || (was_frozen && !page.frozen))
+        break;
+    }
+  }
+  top_screen_end();
+  return STATUS_OK;
+}
+
+int main(int argc, char **argv) {
+  struct top_options options;
+  struct watching watching = {0};
+  char why[512];
+  setlocale(LC_CTYPE, "");
+  if (!top_options_parse(argc, argv, &options, why, sizeof why))
+    return bad("%s", why);
+  if (options.help) {
+    top_options_help(stdout);
+    return STATUS_OK;
+  }
+  if (options.version) {
+    puts("tscope-top " TSCOPE_VERSION);
+    return STATUS_OK;
+  }
+  watching.run = (struct live_run){.directory = options.directory, .wanted = options.run};
+  bool page = !options.json && !options.prometheus;
+  int status = options.once || (page && !top_screen_possible()) ? print_once(&options, &watching)
+               : page                                           ? watch(&options, &watching)
+                                                                : print_on(&options, &watching);
+  stop_watching(&watching);
+  if (top_screen_signal()) { /* ends as whoever sent it expects */
+    sigset_t all;
+    signal(top_screen_signal(), SIG_DFL);
+    raise(top_screen_signal());
+    sigfillset(&all);
+    sigprocmask(SIG_UNBLOCK, &all, NULL);
+  }
+  return status;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lines above the table: the run, its steps, and what is wrong.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/statistics.h"
+#include "top/top_page.h"
+
+#define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
+#define STALL_FACTOR 5.0 /* a step that takes so many times the usual is worth a line */
+
+void top_spark(struct pen *pen, const struct live_steps *steps, unsigned columns) {
+  static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  static const char *const plain[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
+  u32 n = steps->n < columns ? steps->n : columns;
+  const double *lengths = steps->lengths + steps->n - n;
+  double sorted[LIVE_STEP_ENDS];
+  memcpy(sorted, lengths, n * sizeof *sorted);
+  double most = n ? SPARK_HEIGHT * median_of(sorted, n) : 0;
+  for (u32 i = 0; i < n && most > 0; i++) {
+    unsigned height = (unsigned)fmin(7, floor(8 * lengths[i] / most));
+    pen_put(pen, STYLE_COMPUTE, pen->utf8 ? bars[height] : plain[height]);
+  }
+}
+
+static const char *summary(const struct live_view *view) {
+  if (view->n_running)
+    return "running";
+  return view->n_trouble ? "not running" : "ended";
+}
+
+static void put_title(const struct top_page *page, const struct live_view *view, struct pen *pen) {
+  char clock[32] = "";
+  time_t now = (time_t)(view->now_realtime_ns / 1000000000u);
+  struct tm local;
+  if (localtime_r(&now, &local))
+    strftime(clock, sizeof clock, "%H:%M:%S", &local);
+  pen_put(pen, STYLE_BOLD, "tscope top");
+  pen_format(pen, STYLE_PLAIN, "  %s  ", view->run->name);
+  pen_put(pen,
+          view->n_running   ? STYLE_GOOD
+          : view->n_trouble ? STYLE_CRITICAL
+                            : STYLE_DIM,
+          summary(view));
+  pen_format(pen, STYLE_PLAIN, ", %s", duration_s(view->since_start_s).text);
+  if (page->frozen)
+    pen_format(pen, STYLE_WARNING, "  frozen for %s: space goes on",
+               duration_s(page->frozen_s).text);
+  if (pen->column + 10 < pen->width) {
+    pen_to(pen, pen->width - 8);
+    pen_put(pen, STYLE_DIM, clock);
+  }
+  pen_newline(pen);
+}
+
+static void put_clocks(const struct live_view *view, struct pen *pen) {
+  u32 unknown = 0, by_ends = 0;
+  double worst = 0;
+  for (u32 h = 0; h < view->n_hosts; h++) {
+    const struct live_host *host = &view->hosts[h];
+    unknown += isnan(host->residual_s);
+    by_ends += h > 0 && !isnan(host->residual_s);
+    worst = isnan(host->residual_s) ? worst : fmax(worst, host->residual_s);
+  }
+  if (view->n_hosts <= 1)
+    pen_item(pen, STYLE_DIM, 2, "one clock");
+  if (by_ends)
+    pen_item_format(pen, STYLE_DIM, 2, "clocks by ends of collectives, within %s",
+                    duration_s(worst).text);
+  if (unknown)
+    pen_item_format(pen, STYLE_NOTE, 2, "clocks of %s not aligned", plural(unknown, "host").text);
+}
+
+static void put_ranks(const struct live_view *view, struct pen *pen) {
+  pen_blank(pen, 2);
+  if (view->world > view->n_ranks)
+    pen_item_format(pen, STYLE_WARNING, 2, "%u of %u ranks seen", view->n_ranks, view->world);
+  else
+    pen_item(pen, STYLE_PLAIN, 2, plural(view->n_ranks, "rank").text);
+  pen_item(pen, STYLE_PLAIN, 2, plural(view->n_hosts, "host").text);
+  u32 of_state[LIVE_UNCERTAIN + 1] = {0};
+  for (u32 i = 0; i < view->n_ranks; i++)
+    of_state[view->ranks[i].state]++;
+  for (u32 s = 0; s < LIVE_UNCERTAIN; s++)
+    if (of_state[s])
+      pen_item_format(pen,
+                      s == LIVE_RUNNING ? STYLE_GOOD
+                      : s == LIVE_ENDED ? STYLE_DIM
+                                        : STYLE_CRITICAL,
+                      2, "%u %s", of_state[s], live_state_name(s));
+  put_clocks(view, pen);
+  pen_newline(pen);
+}
+
+static void put_steps(const struct live_view *view, struct pen *pen) {
+  const struct live_rank *rank = view->reference;
+  if (!rank) {
+    pen_put(pen, STYLE_DIM, "steps: none seen yet");
+    pen_newline(pen);
+    return;
+  }
+  bool counted = view->method != LIVE_STEPS_PERIOD;
+  if (counted)
+    pen_format(pen, STYLE_BOLD, "step %llu  ", (unsigned long long)rank->steps.count);
+  else
+    pen_put(pen, STYLE_BOLD, "steps  ");
+  pen_format(pen, STYLE_BOLD, "%s  %s ", rate(view->rate, "steps").text,
+             duration_s(view->step_s).text);
+  top_spark(pen, &rank->steps, pen->width - pen->column);
+  pen_newline(pen);
+}
+
+static void put_reading(const struct live_view *view, struct pen *pen) {
+  pen_blank(pen, 2);
+  if (view->reference) {
+    pen_item_format(pen, STYLE_DIM, 2, "steps by %s", live_step_method_name(view->method));
+    pen_item_format(pen, STYLE_DIM, 2, "last %s ago",
+                    duration_s(view->reference->since_step_s).text);
+  }
+  u64 lost = 0;
+  u32 reason = 0;
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++) {
+    if (i == TSCOPE_LOSS_RING)
+      continue;
+    lost += view->lost[i];
+    reason = view->lost[i] > view->lost[reason] || reason == TSCOPE_LOSS_RING ? i : reason;
+  }
+  if (lost)
+    pen_item_format(pen, STYLE_WARNING, 2, "%s lost, most: %s", plural((double)lost, "record").text,
+                    live_loss_name(reason));
+  else
+    pen_item(pen, STYLE_DIM, 2, "no record lost");
+  if (view->damaged)
+    pen_item_format(pen, STYLE_WARNING, 2, "%s damaged",
+                    plural((double)view->damaged, "chunk").text);
+  if (view->unreadable)
+    pen_item_format(pen, STYLE_WARNING, 2, "%s cannot be read",
+                    plural(view->unreadable, "file").text);
+  if (view->left_out)
+    pen_item_format(pen, STYLE_DIM, 2,
+                    "processes left out, as a later one has their rank or they have none: %s",
+                    count_of(view->left_out).text);
+  pen_item_format(pen, STYLE_DIM, 2, "read %s in %s", byte_size((double)view->run->read_bytes).text,
+                  duration_s(view->run->look_s).text);
+  pen_newline(pen);
+}
+
+void top_head(const struct top_page *page, struct live_view *view, struct pen *pen) {
+  put_title(page, view, pen);
+  put_ranks(view, pen);
+  put_steps(view, pen);
+  put_reading(view, pen);
+}
+
+/* --- What is wrong --- */
+
+static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n) {
+  u32 *ranks = malloc((n + 1) * sizeof *ranks);
+  for (u32 i = 0; i < n && ranks; i++)
+    ranks[i] = view->ranks[indices[i]].rank;
+  char *text = ranks ? rank_list(ranks, n, 40) : NULL;
+  free(ranks);
+  return text;
+}
+
+/* What the first of the missing ranks does instead. */
+static void say_instead(const struct live_view *view, const struct live_rank *rank, char *text,
+                        size_t bytes) {
+  text[0] = 0;
+  if (rank->state != LIVE_RUNNING && rank->state != LIVE_UNCERTAIN)
+    snprintf(text, bytes, "; %s%s%s", rank->what, isnan(rank->silent_s) ? "" : ", silent for ",
+             isnan(rank->silent_s) ? "" : duration_s(rank->silent_s).text);
+  else if (rank->waits_s >= view->threshold_s)
+    snprintf(text, bytes, "; it waits itself");
+  else if (rank->phase)
+    snprintf(text, bytes, "; in %s for %s", rank->phase, duration_s(rank->phase_s).text);
+  else if (rank->op)
+    snprintf(text, bytes, "; its last call, %s, was %s ago", rank->op,
+             duration_s(rank->called_s).text);
+}
+
+/* A line in the colour of what must be seen, and more words behind it. */
+__attribute__((format(printf, 3, 4))) static void alert(struct pen *pen, const char *words,
+                                                        const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  pen_put(pen, STYLE_CRITICAL, "! ");
+  pen_words(pen, STYLE_CRITICAL, 2, text);
+  pen_words(pen, STYLE_PLAIN, 2, words);
+  pen_newline(pen);
+}
+
+static void put_wait(const struct live_view *view, const struct live_wait *wait, struct pen *pen) {
+  char *absent = ranks_text(view, wait->absent, wait->n_absent);
+  char instead[256], words[512], members[96] = "";
+  bool one = wait->n_absent == 1;
+  say_instead(view, &view->ranks[wait->absent[0]], instead, sizeof instead);
+  if (wait->no_trace)
+    snprintf(members, sizeof members, "; %s without a trace",
+             plural(wait->no_trace, "member").text);
+  snprintf(words, sizeof words, ": %s %s for %s%s%s", plural(wait->n_waiting, "rank").text,
+           wait->n_waiting == 1 ? "waits" : "wait", duration_s(wait->since_s).text, instead,
+           members);
+  alert(pen, words, "rank%s %s %s not come to %s #%u of %s", one ? "" : "s", absent ? absent : "?",
+        one ? "has" : "have", wait->op ? wait->op : "call", wait->seq, wait->group);
+  free(absent);
+}
+
+static bool is_trouble(const struct live_rank *rank) {
+  return rank->state != LIVE_RUNNING && rank->state != LIVE_ENDED && rank->state != LIVE_UNCERTAIN;
+}
+
+/* Ranks of which the same is to be said, from this one on. */
+static u32 list_alike(const struct live_view *view, u32 first, u32 *alike) {
+  u32 n = 0;
+  for (u32 i = first; i < view->n_ranks; i++)
+    if (is_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[first].what) == 0)
+      alike[n++] = i;
+  return n;
+}
+
+static bool was_said(const struct live_view *view, u32 rank) {
+  for (u32 i = 0; i < rank; i++)
+    if (is_trouble(&view->ranks[i]) && strcmp(view->ranks[i].what, view->ranks[rank].what) == 0)
+      return true;
+  return false;
+}
+
+static void put_state(const struct live_view *view, const u32 *alike, u32 n, struct pen *pen) {
+  char words[96] = "";
+  double longest = NAN;
+  char *ranks = ranks_text(view, alike, n);
+  for (u32 i = 0; i < n; i++)
+    longest = fmax(view->ranks[alike[i]].silent_s, longest);
+  if (!isnan(longest))
+    snprintf(words, sizeof words, "; silent for %s", duration_s(longest).text);
+  alert(pen, words, "rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+        view->ranks[alike[0]].what);
+  free(ranks);
+}
+
+static bool has_stalled(const struct live_view *view) {
+  return view->n_running && view->since_step_s > STALL_FACTOR * view->step_s &&
+         view->since_step_s > view->threshold_s;
+}
+
+static void put_stall(const struct live_view *view, struct pen *pen) {
+  char words[96];
+  snprintf(words, sizeof words, ", usually one takes %s", duration_s(view->step_s).text);
+  alert(pen, words, "no step for %s", duration_s(view->since_step_s).text);
+}
+
+static void put_mismatch(const struct live_mismatch *mismatch, struct pen *pen) {
+  char words[256];
+  snprintf(words, sizeof words, ": #%u of %s", mismatch->seq, mismatch->group);
+  alert(pen, words, "rank %u called %s where rank %u called %s", mismatch->rank, mismatch->op,
+        mismatch->other_rank, mismatch->other_op);
+}
+
+/* Each thing that is said of ranks, once; how many there are, of which `most` are written. */
+static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
+  u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof *alike), found = 0;
+  for (u32 i = 0; i < view->n_ranks && alike; i++) {
+    if (!is_trouble(&view->ranks[i]) || was_said(view, i))
+      continue;
+    if (found++ < most)
+      put_state(view, alike, list_alike(view, i, alike), pen);
+  }
+  return found;
+}
+
+void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
+  u32 n = view->n_waits + view->n_mismatches + has_stalled(view), told = 0;
+  if (has_stalled(view) && told < most) {
+    put_stall(view, pen);
+    told++;
+  }
+  for (u32 i = 0; i < view->n_waits && told < most; i++, told++)
+    put_wait(view, &view->waits[i], pen);
+  for (u32 i = 0; i < view->n_mismatches && told < most; i++, told++)
+    put_mismatch(&view->mismatches[i], pen);
+  n += put_states(view, pen, most - told);
+  if (n > most)
+    alert(pen, "", "and %u more", n - most);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/top_json.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+
+#include "base/utf8.h"
+
+/* Unknown is null. */
+static json_t *number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *text(const char *value) {
+  char *valid = value && *value ? utf8_valid_copy(value) : NULL;
+  json_t *string = valid ? json_string(valid) : json_null();
+  free(valid);
+  return string;
+}
+
+static json_t *whole(u64 value) {
+  return json_integer((json_int_t)value);
+}
+
+static json_t *known_u32(u32 value, u32 unknown) {
+  return value == unknown ? json_null() : whole(value);
+}
+
+static json_t *rank_numbers(const struct live_view *view, const u32 *indices, u32 n) {
+  json_t *list = json_array();
+  for (u32 i = 0; i < n; i++)
+    json_array_append_new(list, whole(view->ranks[indices[i]].rank));
+  return list;
+}
+
+static json_t *losses(const u64 lost[TSCOPE_LOSS_REASONS]) {
+  json_t *object = json_object();
+  static const char *const names[] = {
+#define X(NAME, value, words) [value] = #NAME,
+      TSCOPE_LOSSES(X)
+#undef X
+  };
+  for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
+    if (lost[i] && i < sizeof names / sizeof *names && names[i])
+      json_object_set_new(object, names[i], whole(lost[i]));
+  return object;
+}
+
+static json_t *rank_object(const struct live_view *view, const struct live_rank *rank) {
+  static const char *const arrivals[] = {
+      [LIVE_ARRIVAL_NONE] = NULL, [LIVE_ARRIVAL_RUN] = "run", [LIVE_ARRIVAL_CALL] = "call"};
+  const struct live_process *process = rank->process;
+  const struct live_last_call *last = &process->last;
+  bool steps = rank->steps.method != LIVE_STEPS_UNKNOWN;
+  json_t *object = json_object();
+#define SET(name, value) json_object_set_new(object, name, value)
+  SET("rank", known_u32(rank->rank, TSCOPE_UNKNOWN_RANK));
+  SET("host", text(view->hosts[rank->host].name));
+  SET("pid", whole(process->file.header.pid));
+  SET("state", text(rank->state == LIVE_UNCERTAIN ? NULL : live_state_name(rank->state)));
+  SET("state_text", text(rank->what));
+  SET("silent_s", number(rank->silent_s));
+  SET("quiet_s", number(rank->quiet_s));
+  SET("step", steps ? whole(rank->steps.count) : json_null());
+  SET("step_s", number(rank->step_s));
+  SET("usual_step_s", number(rank->usual_s));
+  SET("since_step_s", number(rank->since_step_s));
+  SET("phase", text(rank->phase));
+  SET("phase_s", number(rank->phase_s));
+  SET("collectives", whole(process->tokens.n));
+  SET("last_op", text(rank->op));
+  SET("last_seq", last->any ? whole(last->seq) : json_null());
+  SET("last_group", text(rank->group));
+  SET("called_s", number(rank->called_s));
+  SET("in_call", last->any ? json_boolean(rank->in_call) : json_null());
+  SET("in_wait_s", number(rank->in_wait_s));
+  SET("late_s", number(rank->late_s));
+  SET("late_by", text(arrivals[rank->late_by]));
+  SET("waits_for", whole(rank->n_waits_for));
+  SET("waits_s", number(rank->waits_s));
+  SET("gpu_share", number(rank->gpu));
+  SET("memory_bytes", number(rank->memory));
+  SET("memory_peak_bytes", number(rank->peak));
+  SET("memory_reserved_bytes", number(rank->reserved));
+  SET("gpu_memory_bytes", number(rank->gpu_memory));
+  SET("records", whole(process->file.records));
+  SET("lost", losses(process->file.header.lost));
+  SET("failed_call", text(live_string(process, process->failed_call)));
+  SET("exception",
+      text(process->file.header.exception_ticks ? process->file.header.exception : NULL));
+#undef SET
+  return object;
+}
+
+static json_t *host_object(const struct live_host *host) {
+  return json_pack("{so sI sb so sI so}", "host", text(host->name), "ranks",
+                   (json_int_t)host->ranks, "here", host->here, "clock_within_s",
+                   number(host->residual_s), "clock_by_ends", (json_int_t)host->ends, "behind_s",
+                   number(host->behind_s));
+}
+
+static json_t *wait_object(const struct live_view *view, const struct live_wait *wait) {
+  return json_pack("{so so sI so so so sI}", "group", text(wait->group), "op", text(wait->op),
+                   "seq", (json_int_t)wait->seq, "absent",
+                   rank_numbers(view, wait->absent, wait->n_absent), "waiting",
+                   rank_numbers(view, wait->waiting, wait->n_waiting), "since_s",
+                   number(wait->since_s), "without_trace", (json_int_t)wait->no_trace);
+}
+
+static json_t *mismatch_object(const struct live_mismatch *mismatch) {
+  return json_pack("{so sI sI so sI so}", "group", text(mismatch->group), "seq",
+                   (json_int_t)mismatch->seq, "rank", (json_int_t)mismatch->rank, "op",
+                   text(mismatch->op), "other_rank", (json_int_t)mismatch->other_rank, "other_op",
+                   text(mismatch->other_op));
+}
+
+static json_t *lengths(const struct live_view *view) {
+  json_t *list = json_array();
+  for (u32 i = 0; view->reference && i < view->reference->steps.n; i++)
+    json_array_append_new(list, number(view->reference->steps.lengths[i]));
+  return list;
+}
+
+static json_t *document(const struct live_view *view) {
+  json_t *object = json_object(), *ranks = json_array(), *hosts = json_array();
+  json_t *waits = json_array(), *mismatches = json_array();
+  for (u32 i = 0; i < view->n_ranks; i++)
+    json_array_append_new(ranks, rank_object(view, &view->ranks[i]));
+  for (u32 i = 0; i < view->n_hosts; i++)
+    json_array_append_new(hosts, host_object(&view->hosts[i]));
+  for (u32 i = 0; i < view->n_waits; i++)
+    json_array_append_new(waits, wait_object(view, &view->waits[i]));
+  for (u32 i = 0; i < view->n_mismatches; i++)
+    json_array_append_new(mismatches, mismatch_object(&view->mismatches[i]));
+#define SET(name, value) json_object_set_new(object, name, value)
+  SET("tscope", text(TSCOPE_VERSION));
+  SET("run", text(view->run->name));
+  SET("time_s", number((double)view->now_realtime_ns / 1e9));
+  SET("since_start_s", number(view->since_start_s));
+  SET("world_size", view->world ? whole(view->world) : json_null());
+  SET("running", whole(view->n_running));
+  SET("in_trouble", whole(view->n_trouble));
+  SET("ended", whole(view->n_over));
+  SET("step_method", text(view->reference ? live_step_method_name(view->method) : NULL));
+  SET("step_s", number(view->step_s));
+  SET("steps_per_s", number(view->rate));
+  SET("since_step_s", number(view->since_step_s));
+  SET("step_lengths_s", lengths(view));
+  SET("lost", losses(view->lost));
+  SET("damaged_chunks", whole(view->damaged));
+  SET("unreadable_files", whole(view->unreadable));
+  SET("look_s", number(view->run->look_s));
+  SET("look_bytes", whole(view->run->read_bytes));
+  SET("hosts", hosts);
+  SET("waits", waits);
+  SET("mismatches", mismatches);
+  SET("ranks", ranks);
+#undef SET
+  return object;
+}
+
+int top_json_write(const struct live_view *view, FILE *out) {
+  json_t *object = document(view);
+  int error = object && json_dumpf(object, out, JSON_COMPACT) == 0 ? 0 : -ENOMEM;
+  fputc('\n', out);
+  json_decref(object);
+  return error;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/top_metrics.h"
+
+#include <math.h>
+
+#include "base/utf8.h"
+#include "top/top_metrics.def"
+
+enum metric_type { gauge, counter };
+
+static const struct {
+  const char *name, *help;
+  enum metric_type type;
+} rank_metrics[] =
+    {
+#define M(type, name, help, value) {name, help, type},
+        TSCOPE_TOP_RANK_METRICS(M)
+#undef M
+},
+  job_metrics[] = {
+#define J(type, name, help, value) {name, help, type},
+      TSCOPE_TOP_JOB_METRICS(J)
+#undef J
+};
+enum {
+  RANK_METRICS = sizeof rank_metrics / sizeof *rank_metrics,
+  JOB_METRICS = sizeof job_metrics / sizeof *job_metrics,
+};
+
+static double rank_value(const struct live_rank *rank, unsigned metric) {
+  const double values[] = {
+#define M(type, name, help, value) value,
+      TSCOPE_TOP_RANK_METRICS(M)
+#undef M
+  };
+  return values[metric];
+}
+
+static double job_value(const struct live_view *view, unsigned metric) {
+  const double values[] = {
+#define J(type, name, help, value) value,
+      TSCOPE_TOP_JOB_METRICS(J)
+#undef J
+  };
+  return values[metric];
+}
+
+/* A label's value: valid UTF-8, with what the format escapes escaped. */
+static void put_label(const char *name, const char *value, FILE *out) {
+  char *valid = utf8_valid_copy(value);
+  fprintf(out, "%s=\"", name);
+  for (const char *c = valid ? valid : ""; *c; c++)
+    switch (*c) {
+    case '"':
+    case '\\':
+      fprintf(out, "\\%c", *c);
+      break;
+    case '\n':
+      fputs("\\n", out);
+      break;
+    default:
+      fputc(*c, out);
+    }
+  fputc('"', out);
+  free(valid);
+}
+
+static void put_head(const char *name, const char *help, enum metric_type type, FILE *out) {
+  fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+          type == counter ? "counter" : "gauge");
+}
+
+static void put_value(double value, FILE *out) {
+  fprintf(out, "} %.*g\n", 15, value);
+}
+
+static void put_job(const struct live_view *view, FILE *out) {
+  for (unsigned m = 0; m < JOB_METRICS; m++) {
+    double value = job_value(view, m);
+    put_head(job_metrics[m].name, job_metrics[m].help, job_metrics[m].type, out);
+    if (!isfinite(value))
+      continue;
+    fprintf(out, "%s{", job_metrics[m].name);
+    put_label("run", view->run->name, out);
+    put_value(value, out);
+  }
+}
+
+static void put_rank_label(const struct live_rank *rank, FILE *out) {
+  fprintf(out, ",rank=\"%u\"", rank->rank);
+}
+
+static void put_info(const struct live_view *view, FILE *out) {
+  put_head("tscope_rank", "which host a rank is on", gauge, out);
+  for (u32 r = 0; r < view->n_ranks; r++) {
+    if (view->ranks[r].rank == TSCOPE_UNKNOWN_RANK)
+      continue;
+    fputs("tscope_rank{", out);
+    put_label("run", view->run->name, out);
+    put_rank_label(&view->ranks[r], out);
+    fputc(',', out);
+    put_label("host", view->hosts[view->ranks[r].host].name, out);
+    put_value(1, out);
+  }
+}
+
+void top_metrics_write(const struct live_view *view, FILE *out) {
+  if (view) {
+    put_job(view, out);
+    put_info(view, out);
+  }
+  for (unsigned m = 0; view && m < RANK_METRICS; m++) {
+    put_head(rank_metrics[m].name, rank_metrics[m].help, rank_metrics[m].type, out);
+    for (u32 r = 0; r < view->n_ranks; r++) {
+      const struct live_rank *rank = &view->ranks[r];
+      double value = rank_value(rank, m);
+      if (!isfinite(value) || rank->rank == TSCOPE_UNKNOWN_RANK)
+        continue;
+      fprintf(out, "%s%s{", rank_metrics[m].name, rank_metrics[m].type == counter ? "_total" : "");
+      put_label("run", view->run->name, out);
+      put_rank_label(rank, out);
+      put_value(value, out);
+    }
+  }
+  fputs("# EOF\n", out);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One rank, with all that is known of it.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "top/top_page.h"
+
+static const struct live_rank *find(const struct live_view *view, u32 rank) {
+  for (u32 i = 0; i < view->n_ranks; i++)
+    if (view->ranks[i].rank == rank)
+      return &view->ranks[i];
+  return NULL;
+}
+
+static void put_row(struct pen *pen, const char *name, const char *text) {
+  pen_left(pen, STYLE_DIM, name, 18);
+  pen_words(pen, STYLE_PLAIN, 18, text);
+  pen_newline(pen);
+}
+
+static void put_known(struct pen *pen, const char *name, double value,
+                      struct quantity (*say)(double)) {
+  struct quantity room;
+  put_row(pen, name, top_known(value, say, &room));
+}
+
+static void put_comms(struct live_view *view, const struct live_rank *rank, struct pen *pen) {
+  for (u32 c = 0; c < rank->process->comms.n; c++) {
+    const struct live_comm *comm = &rank->process->comms.at[c];
+    char text[160];
+    if (comm->newest == LIVE_NONE)
+      snprintf(text, sizeof text, "%.80s: nothing called yet",
+               live_group_name(view, rank->process, comm));
+    else
+      snprintf(text, sizeof text, "%.80s: up to #%u%s", live_group_name(view, rank->process, comm),
+               comm->newest, comm->ended ? ", ended" : "");
+    put_row(pen, c == 0 ? "collectives of" : "", text);
+  }
+}
+
+void top_one(const struct top_page *page, struct live_view *view, struct pen *pen) {
+  const struct live_rank *rank = find(view, page->chosen);
+  char text[256], room[96];
+  enum style style;
+  if (!rank) {
+    pen_put(pen, STYLE_NOTE, "This rank is not there any more. Enter goes back.");
+    pen_newline(pen);
+    return;
+  }
+  const struct live_process *process = rank->process;
+  snprintf(text, sizeof text, "rank %u", rank->rank);
+  pen_put(pen, STYLE_BOLD, text);
+  pen_format(pen, STYLE_PLAIN, "  process %u on %s  ", process->file.header.pid,
+             view->hosts[rank->host].name);
+  pen_put(pen, STYLE_DIM, "Enter goes back");
+  pen_newline(pen);
+  put_row(pen, "state", rank->what[0] ? rank->what : live_state_name(rank->state));
+  put_row(pen, "doing", top_doing(rank, view->threshold_s, room, sizeof room, &style));
+  put_known(pen, "last sign of life", rank->silent_s, duration_s);
+  put_known(pen, "last record", rank->quiet_s, duration_s);
+  put_known(pen, "last step", rank->step_s, duration_s);
+  put_known(pen, "usual step", rank->usual_s, duration_s);
+  pen_left(pen, STYLE_DIM, "steps of late", 18);
+  top_spark(pen, &rank->steps, pen->width > 20 ? pen->width - 20 : 8);
+  pen_newline(pen);
+  put_row(pen, "late", top_late(rank->late_s).text);
+  if (rank->op)
+    snprintf(text, sizeof text, "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,
+             rank->group ? rank->group : "-", duration_s(rank->called_s).text,
+             rank->in_call ? ", not returned" : "");
+  put_row(pen, "last collective", rank->op ? text : "-");
+  put_known(pen, "host waits for", rank->in_wait_s, duration_s);
+  put_comms(view, rank, pen);
+  put_known(pen, "GPU, kernels", rank->gpu, percent);
+  put_known(pen, "memory", rank->memory, memory_size);
+  put_known(pen, "memory, peak", rank->peak, memory_size);
+  put_known(pen, "memory, reserved", rank->reserved, memory_size);
+  put_known(pen, "memory of GPU", rank->gpu_memory, memory_size);
+  put_known(pen, "records", (double)process->file.records, count_of);
+  put_known(pen, "overwritten", (double)rank->overwritten, count_of);
+  put_known(pen, "lost", (double)rank->lost, count_of);
+  const char *failed = live_string(process, process->failed_call);
+  if (failed) {
+    snprintf(text, sizeof text, "%s: %d", failed, process->failed_result);
+    put_row(pen, "failed call", text);
+  }
+  if (process->file.header.exception_ticks)
+    put_row(pen, "exception", process->file.header.exception);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line of tscope-top, read by the table in top_options.def.
+ */
+#ifndef TSCOPE_TOP_OPTIONS_H
+#define TSCOPE_TOP_OPTIONS_H
+
+#include "top/top_page.h"
+
+#define TOP_MIN_WIDTH 40
+#define TOP_MAX_WIDTH 1000
+
+enum top_color { TOP_COLOR_AUTO, TOP_COLOR_ALWAYS, TOP_COLOR_NEVER };
+
+struct top_options {
+  const char *directory, *run, *prometheus; /* run and prometheus NULL if not given */
+  double interval_s;                        /* 0 if not given */
+  unsigned width;                           /* 0 if not given */
+  enum top_color color;
+  enum top_sort sort; /* TOP_SORT_AUTO if not given */
+  bool once, json, ascii, version, help;
+};
+
+/* False when the command line makes no sense; `why` then says so in one line. */
+bool top_options_parse(int argc, char **argv, struct top_options *options, char *why,
+                       size_t why_bytes);
+void top_options_help(FILE *out);
+
+/* What the place that a page goes to can show. Needs setlocale() done. */
+struct report_view top_look_of(const struct top_options *options, int fd);
+
+#endif

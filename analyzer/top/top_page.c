@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/top_page.h"
+
+#include <stdlib.h>
+
+enum { MOST_ALERTS = 6 };
+
+void top_help(struct pen *pen) {
+  static const char *const lines[] = {
+      "q        quit",
+      "space    freeze the page and go on; the job never notices",
+      "s        order by the next key: rank, trouble, late, step, gpu, memory, quiet",
+      "up down  mark a rank; PageUp PageDown by the page, Home End to the ends",
+      "Enter    the marked rank alone, and back",
+      "?        this page, and back",
+      "",
+      "doing      the phase it is in, for whom it waits, or that it is silent, stopped, gone;",
+      "           quiet: alive, but nothing was recorded of the job",
+      "late       how far behind the median of all ranks it came to the last collectives,",
+      "           by when they ran; where that is not known, by the calls of the host",
+      "GPU        share of time in which kernels ran, collectives' not counted",
+      "step       ~: counted by the period of collectives, from where that was first seen",
+      "-          not known",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    pen_put(pen, STYLE_PLAIN, lines[i]);
+    pen_newline(pen);
+  }
+}
+
+static unsigned alerts_at_most(const struct top_page *page) {
+  if (page->height == 0)
+    return MOST_ALERTS;
+  return page->height < 14 ? 1 : page->height < 24 ? 3 : MOST_ALERTS;
+}
+
+/* What is above the table, and how many lines that are: texts are broken where they have to be. */
+static unsigned write_head(const struct top_page *page, struct live_view *view, FILE *out) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *head = open_memstream(&text, &bytes);
+  if (!head)
+    return 0;
+  struct pen pen = pen_begin(&page->look, head);
+  top_head(page, view, &pen);
+  top_alerts(view, &pen, alerts_at_most(page));
+  fclose(head);
+  unsigned lines = 0;
+  for (size_t i = 0; i < bytes; i++)
+    lines += text[i] == '\n';
+  fwrite(text, 1, bytes, out);
+  free(text);
+  return lines;
+}
+
+void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
+  struct pen pen = pen_begin(&page->look, out);
+  if (page->waiting) {
+    pen_put(&pen, STYLE_BOLD, "tscope top");
+    pen_newline(&pen);
+    pen_words(&pen, STYLE_PLAIN, 0, page->waiting);
+    pen_newline(&pen);
+    return;
+  }
+  if (page->keys) {
+    top_help(&pen);
+    return;
+  }
+  unsigned used = write_head(page, view, out);
+  if (page->one) {
+    top_one(page, view, &pen);
+    return;
+  }
+  unsigned left = page->height > used + 2 ? page->height - used - 1 : 3;
+  top_ranks(page, view, &pen, page->height ? left : 0);
+  if (page->watched && page->height > used + 4) {
+    pen_put(&pen, STYLE_DIM, "  q quit  space freeze  s sort  Enter one rank  ? help");
+    pen_newline(&pen);
+  }
+}

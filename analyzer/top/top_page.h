@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A page of text about a running job: no line wider than it was asked for, what is not known is a
+ * dash.
+ */
+#ifndef TSCOPE_TOP_PAGE_H
+#define TSCOPE_TOP_PAGE_H
+
+#include "base/quantity.h"
+#include "live/live_view.h"
+#include "report/report.h"
+#include "report/text/pen.h"
+
+/* By what the ranks are ordered. AUTO: by rank where all fit, else by trouble. */
+enum top_sort {
+  TOP_SORT_AUTO,
+  TOP_SORT_RANK,
+  TOP_SORT_TROUBLE,
+  TOP_SORT_LATE,
+  TOP_SORT_STEP,
+  TOP_SORT_GPU,
+  TOP_SORT_MEMORY,
+  TOP_SORT_QUIET,
+  TOP_SORTS,
+};
+
+struct top_page {
+  struct report_view look;
+  unsigned height; /* lines; 0: as many as it takes */
+  enum top_sort sort;
+  u32 chosen;  /* rank that is marked or shown, TSCOPE_UNKNOWN_RANK for none */
+  u32 first;   /* of the ranks in order that is shown; kept so that the marked one is */
+  bool one;    /* the page of the marked rank alone */
+  bool keys;   /* the page of explanations */
+  bool frozen; /* the job goes on, the page does not */
+  double frozen_s;
+  const char *waiting; /* why there is nothing to show yet, NULL: there is */
+  bool watched;        /* in a terminal that reads keys */
+};
+
+const char *top_sort_name(enum top_sort sort);
+enum top_sort top_sort_find(const char *name); /* TOP_SORT_AUTO for what is none */
+
+/* The ranks in the order of the page, as indices. In the view's arena; NULL without memory. */
+u32 *top_order(struct live_view *view, enum top_sort sort);
+
+/* Writes the page. `view` is NULL while there is none. */
+void top_page_write(struct top_page *page, struct live_view *view, FILE *out);
+
+/* top_head.c: what is above the table, at most so many things that are wrong; top_ranks.c: the
+ * table; top_one.c: one rank. */
+void top_head(const struct top_page *page, struct live_view *view, struct pen *pen);
+void top_alerts(struct live_view *view, struct pen *pen, unsigned most);
+void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines);
+void top_one(const struct top_page *page, struct live_view *view, struct pen *pen);
+void top_help(struct pen *pen);
+
+/* A quantity, or "-" where it is not known. */
+const char *top_known(double value, struct quantity (*say)(double), struct quantity *room);
+struct quantity top_late(double seconds); /* with its sign; noise is 0 */
+const char *top_doing(const struct live_rank *rank, double threshold_s, char *room, size_t bytes,
+                      enum style *style);
+void top_spark(struct pen *pen, const struct live_steps *steps, unsigned columns);
+
+#endif

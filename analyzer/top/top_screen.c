@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include "top/top_screen.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Alternate screen, no cursor, no line wrapping; and back. */
+#define ENTER "\033[?1049h\033[?25l\033[?7l\033[2J"
+#define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
+
+static struct termios before;
+static bool raw, on_screen;
+static volatile sig_atomic_t ended_by, resized, stopped;
+static sigset_t caught, usual;
+static bool catching, hung_up;
+
+static void write_all(const char *text, size_t bytes) {
+  while (bytes > 0) {
+    ssize_t wrote = write(STDOUT_FILENO, text, bytes);
+    if (wrote < 0 && errno == EINTR)
+      continue;
+    if (wrote < 0 && errno == EAGAIN) {
+      poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 100);
+      continue;
+    }
+    if (wrote <= 0) {
+      hung_up = true;
+      return;
+    }
+    text += wrote;
+    bytes -= (size_t)wrote;
+  }
+}
+
+bool top_screen_possible(void) {
+  const char *terminal = getenv("TERM");
+  return isatty(STDOUT_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static void take(void) {
+  if (raw) {
+    struct termios now = before;
+    now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    now.c_cc[VMIN] = 0;
+    now.c_cc[VTIME] = 0;
+    tcsetattr(STDIN_FILENO, TCSANOW, &now);
+  }
+  write_all(ENTER, sizeof ENTER - 1);
+  on_screen = true;
+}
+
+/* Only what may be done in a signal handler. */
+static void give_back(void) {
+  if (!on_screen)
+    return;
+  on_screen = false;
+  ssize_t wrote = write(STDOUT_FILENO, LEAVE, sizeof LEAVE - 1);
+  (void)wrote;
+  if (raw)
+    tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+static void note(int number) {
+  if (number == SIGWINCH)
+    resized = 1;
+  else if (number == SIGTSTP)
+    stopped = 1;
+  else
+    ended_by = number;
+}
+
+/* A fault of ours must not leave the terminal without a cursor. */
+static void fault(int number) {
+  give_back();
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+void top_screen_catch(void) {
+  static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
+  sigemptyset(&caught);
+  for (size_t i = 0; i < sizeof noted / sizeof *noted; i++) {
+    struct sigaction old, action = {.sa_handler = note};
+    if (noted[i] == SIGTSTP && !on_screen)
+      continue;
+    sigaction(noted[i], NULL, &old);
+    if (old.sa_handler == SIG_IGN) /* nohup, or a shell's background job: as it was asked for */
+      continue;
+    sigaction(noted[i], &action, NULL);
+    sigaddset(&caught, noted[i]);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  sigprocmask(SIG_BLOCK, &caught, &usual);
+  catching = true;
+}
+
+bool top_screen_begin(void) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  raw = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0 &&
+        getpgrp() == tcgetpgrp(STDIN_FILENO);
+  on_screen = true;
+  top_screen_catch();
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    signal(faults[i], fault);
+  atexit(give_back);
+  take();
+  return !hung_up;
+}
+
+void top_screen_end(void) {
+  give_back();
+}
+
+void top_screen_size(unsigned *columns, unsigned *lines) {
+  struct winsize size = {0};
+  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  *columns = size.ws_col ? size.ws_col : 80;
+  *lines = size.ws_row ? size.ws_row : 24;
+}
+
+/* Each line is written over the one there, and the rest of it wiped: nothing flickers. */
+void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
+  static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\033[J";
+  char *out = malloc(bytes + (size_t)(lines + 1) * (sizeof wipe + 2) + 32);
+  size_t n = 0;
+  unsigned line = 0;
+  if (!out)
+    return;
+  memcpy(out, home, sizeof home - 1);
+  n += sizeof home - 1;
+  for (const char *at = text, *end = text + bytes; at < end && line < lines; line++) {
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    size_t length = (size_t)((stop ? stop : end) - at);
+    if (line > 0) {
+      memcpy(out + n, "\r\n", 2);
+      n += 2;
+    }
+    memcpy(out + n, at, length);
+    n += length;
+    memcpy(out + n, wipe, sizeof wipe - 1);
+    n += sizeof wipe - 1;
+    at += length + 1;
+  }
+  memcpy(out + n, below, sizeof below - 1);
+  write_all(out, n + sizeof below - 1);
+  free(out);
+}
+
+/* Ctrl-Z: the shell gets its screen back, and we ours when it says so. */
+static void stop(void) {
+  sigset_t only;
+  give_back();
+  signal(SIGTSTP, SIG_DFL);
+  sigemptyset(&only);
+  sigaddset(&only, SIGTSTP);
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &only, NULL); /* stops here */
+  sigprocmask(SIG_BLOCK, &only, NULL);
+  struct sigaction action = {.sa_handler = note};
+  sigaction(SIGTSTP, &action, NULL);
+  take();
+}
+
+static int sequence_key(const char *text) {
+  static const struct {
+    const char *text;
+    int key;
+  } sequences[] = {{"[A", KEY_UP},   {"OA", KEY_UP},       {"[B", KEY_DOWN},
+                   {"OB", KEY_DOWN}, {"[5~", KEY_PAGE_UP}, {"[6~", KEY_PAGE_DOWN},
+                   {"[H", KEY_HOME}, {"[1~", KEY_HOME},    {"OH", KEY_HOME},
+                   {"[F", KEY_END},  {"[4~", KEY_END},     {"OF", KEY_END}};
+  for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+    if (strcmp(text, sequences[i].text) == 0)
+      return sequences[i].key;
+  return *text ? KEY_NONE : KEY_ESCAPE;
+}
+
+/* One key of what was typed; what follows it is kept for the next call. */
+static int read_key(void) {
+  static char typed[64];
+  static size_t n;
+  ssize_t got = n < sizeof typed - 1 ? read(STDIN_FILENO, typed + n, sizeof typed - 1 - n) : 0;
+  if (got == 0 && n == 0)
+    hung_up = true; /* poll() said that there is something, and it is the end */
+  n += got > 0 ? (size_t)got : 0;
+  if (n == 0)
+    return KEY_NONE;
+  size_t length = 1;
+  int key = KEY_CHARACTER + (unsigned char)typed[0];
+  if (typed[0] == '\r' || typed[0] == '\n') {
+    key = KEY_ENTER;
+  } else if (typed[0] == '\033') {
+    char sequence[8] = "";
+    while (length < n && length < sizeof sequence - 1) {
+      sequence[length - 1] = typed[length];
+      char last = typed[length++];
+      if (length > 2 && ((last >= 'A' && last <= 'Z') || last == '~'))
+        break;
+    }
+    key = sequence_key(sequence);
+  }
+  memmove(typed, typed + length, n - length);
+  n -= length;
+  return key;
+}
+
+static double now_s(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+int top_screen_key(double seconds) {
+  double end = now_s() + seconds;
+  for (;;) {
+    if (ended_by || hung_up)
+      return KEY_QUIT;
+    if (stopped && on_screen) {
+      stopped = 0;
+      stop();
+      return KEY_RESIZED;
+    }
+    if (resized) {
+      resized = 0;
+      return KEY_RESIZED;
+    }
+    double left = end - now_s();
+    if (left <= 0)
+      return KEY_NONE;
+    struct timespec wait = {.tv_sec = (time_t)left,
+                            .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
+    struct pollfd keys = {.fd = on_screen && raw ? STDIN_FILENO : -1, .events = POLLIN};
+    int ready = ppoll(&keys, 1, &wait, catching ? &usual : NULL);
+    if (ready > 0 && keys.revents & POLLIN) {
+      int key = read_key();
+      if (key != KEY_NONE)
+        return key;
+    } else if (ready > 0) {
+      hung_up = true;
+    }
+  }
+}
+
+int top_screen_signal(void) {
+  return ended_by;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The terminal while a page is on it: the alternate screen, keys without Enter, its size. However
+ * the program ends, the terminal is as it was.
+ */
+#ifndef TSCOPE_TOP_SCREEN_H
+#define TSCOPE_TOP_SCREEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether standard output is a terminal that a page can be drawn on. */
+bool top_screen_possible(void);
+
+/* Takes the terminal. False when it cannot be had. */
+bool top_screen_begin(void);
+void top_screen_end(void);
+
+/* Columns and lines as they are now. */
+void top_screen_size(unsigned *columns, unsigned *lines);
+
+/* Draws the text in place of what is there, a line each. */
+void top_screen_draw(const char *text, size_t bytes, unsigned lines);
+
+enum top_key {
+  KEY_NONE,    /* time is up */
+  KEY_RESIZED, /* or taken back from the shell: draw again */
+  KEY_QUIT,    /* a signal, or the terminal is gone */
+  KEY_UP,
+  KEY_DOWN,
+  KEY_PAGE_UP,
+  KEY_PAGE_DOWN,
+  KEY_HOME,
+  KEY_END,
+  KEY_ENTER,
+  KEY_ESCAPE,
+  KEY_CHARACTER = 256, /* plus the character */
+};
+
+/* Waits so long for a key or a signal. Without a terminal for keys only for signals. */
+int top_screen_key(double seconds);
+
+/* The signal that ended it, 0 if none: the caller ends by it once all is tidy. */
+int top_screen_signal(void);
+
+/* Signals that end are noted from here on, also without a screen. */
+void top_screen_catch(void);
+
+#endif
