@@ -13,7 +13,7 @@
 #define RANK(member, meaning) u32 member;
 #define TEXT(member, meaning) const char *member;
 #define TEXT_AS(member, key, meaning) const char *member;
-#define SEVERITY(member, meaning) enum severity member;
+#define WORD_OF(member, words, meaning) enum words member;
 #define STRINGS(member, meaning)                                                                   \
   const char **member;                                                                             \
   u32 n_##member;
@@ -50,7 +50,7 @@
 #undef RANK
 #undef TEXT
 #undef TEXT_AS
-#undef SEVERITY
+#undef WORD_OF
 #undef STRINGS
 #undef RANKS
 #undef NUMBERS

@@ -15,9 +15,8 @@
 #include "analyses/memory/memory_result.h"
 #include "analyses/run_end/run_end_result.h"
 #include "analyses/steps/series_result.h"
+#include "analyses/words.h"
 #include "model/model.h"
-
-enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
 #define RESULT_TABLE "analyses/findings/finding_result.def"
 #include "analyses/result_structs.h"

@@ -162,7 +162,7 @@ static void put_collective(struct writer *w, const struct results *results,
   text(w, first->op);
   number(w, group->members_known, group->n_members);
   number(w, true, n);
-  text(w, mismatch ? mismatch->state : n == group->n_members ? "matched" : NULL);
+  text(w, mismatch ? match_state_words[mismatch->state] : n == group->n_members ? "matched" : NULL);
   text(w, states[least]);
   text(w, first->in);
   text(w, first->out);

@@ -165,12 +165,9 @@ static const char *option_ascii(struct options *options, const char *argument) {
 }
 
 static const char *option_fail_on(struct options *options, const char *argument) {
-  static const char *const words[] = {[SEVERITY_INFO] = "info",
-                                      [SEVERITY_WARNING] = "warning",
-                                      [SEVERITY_CRITICAL] = "critical",
-                                      [FAIL_ON_UNDECIDED] = "undecided",
-                                      NULL};
-  options->fail_on = word(argument, words);
+  options->fail_on = word(argument, severity_words);
+  if (strcmp(argument, "undecided") == 0)
+    options->fail_on = FAIL_ON_UNDECIDED;
   return options->fail_on >= 0 ? NULL : "info, warning, critical or undecided";
 }
 

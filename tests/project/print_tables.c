@@ -71,9 +71,22 @@ static void print_values(void) {
 #undef ROW
 }
 
+/* What the field may be: "low", "medium" or "high". */
+static void print_words(const struct json_field *field) {
+  const char *const *words = field->words + (field->words[0] == NULL);
+  const char *before = *field->meaning ? ": " : "";
+  for (; *words; words++) {
+    printf("%s\"%s\"", before, *words);
+    before = words[1] && !words[2] ? " or " : ", ";
+  }
+}
+
 static void print_field(void *user, const char *path, const struct json_field *field) {
   (void)user;
-  printf("| `%s` | %s | %s |\n", path, field->type, field->meaning);
+  printf("| `%s` | %s | %s", path, field->type, field->meaning);
+  if (field->words)
+    print_words(field);
+  puts(" |");
 }
 
 static void print_fields(void) {

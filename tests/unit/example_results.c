@@ -95,26 +95,27 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
   for (u32 i = 0; i < model->n_ranks; i++) {
     bool slow = i >= first && (i - first) % period == 0;
     double wobble = (double)(i * 37 % 11) * 0.4;
-    results->ranks[i] = (struct rank_result){.rank = i,
-                                             .host = model->ranks[i].host,
-                                             .mean_compute_ms = slow ? 291.4 : 221.3 + wobble,
-                                             .median_compute_ms = slow ? 290.8 : 220.9 + wobble,
-                                             .slowest_count = slow ? 107 : i % 4,
-                                             .slowest_fraction = slow ? 107 / 110.0 : i % 4 / 110.0,
-                                             .z = slow ? 17.44 : -5.2 + wobble,
-                                             .p_value = slow ? 3e-41 : 1,
-                                             .rel_slowdown = slow ? 0.316 : -0.004 + wobble / 200,
-                                             .imposed_wait_ms = slow ? 68.9 : 0.1 * wobble,
-                                             .comm_ms = slow ? 62 : 131,
-                                             .exposed_ms = slow ? 11 : 80,
-                                             .exposed_wait_ms = slow ? 0.2 : 69.1,
-                                             .exposed_transfer_ms = 10.8,
-                                             .data_ms = 4.1,
-                                             .idle_ms = 6.2,
-                                             .straggler = slow,
-                                             .reason = slow ? "slow compute" : NULL,
-                                             .collective = slow ? "all_reduce" : NULL,
-                                             .lateness_ms = slow ? 68.9 : NAN};
+    results->ranks[i] =
+        (struct rank_result){.rank = i,
+                             .host = model->ranks[i].host,
+                             .mean_compute_ms = slow ? 291.4 : 221.3 + wobble,
+                             .median_compute_ms = slow ? 290.8 : 220.9 + wobble,
+                             .slowest_count = slow ? 107 : i % 4,
+                             .slowest_fraction = slow ? 107 / 110.0 : i % 4 / 110.0,
+                             .z = slow ? 17.44 : -5.2 + wobble,
+                             .p_value = slow ? 3e-41 : 1,
+                             .rel_slowdown = slow ? 0.316 : -0.004 + wobble / 200,
+                             .imposed_wait_ms = slow ? 68.9 : 0.1 * wobble,
+                             .comm_ms = slow ? 62 : 131,
+                             .exposed_ms = slow ? 11 : 80,
+                             .exposed_wait_ms = slow ? 0.2 : 69.1,
+                             .exposed_transfer_ms = 10.8,
+                             .data_ms = 4.1,
+                             .idle_ms = 6.2,
+                             .straggler = slow,
+                             .reason = slow ? STRAGGLER_SLOW_COMPUTE : STRAGGLER_NOT,
+                             .collective = slow ? "all_reduce" : NULL,
+                             .lateness_ms = slow ? 68.9 : NAN};
     results->path_by_rank[i] = slow ? 292.1 / n_slow : 24.0 / (model->n_ranks - n_slow);
   }
 }
@@ -310,7 +311,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        .action = arena_text(arena, "Work down the budget, largest line first.")}};
   results->findings = KEEP(arena, findings);
   results->n_findings = LENGTH(findings);
-  results->verdict = "critical";
+  results->verdict = REPORT_CRITICAL;
   return results;
 }
 
@@ -360,7 +361,7 @@ static struct results *healthy(void) {
   two->rank = 2;
   two->host = results->model->ranks[2].host;
   results->n_findings = 0;
-  results->verdict = "ok";
+  results->verdict = REPORT_OK;
   results->wall_frac_lost_to_imbalance = 0.004;
   results->imbalance_cv = 0.006;
   results->sync_skew_ms = 0.9;
@@ -484,7 +485,7 @@ static struct results *unknown(void) {
                                         {"critical path", results->path_reason}};
   results->undecided = KEEP(arena, undecided);
   results->n_undecided = LENGTH(undecided);
-  results->verdict = "warning";
+  results->verdict = REPORT_WARNING;
   return results;
 }
 

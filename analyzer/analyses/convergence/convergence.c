@@ -178,7 +178,7 @@ static void judge_divergence(const struct series *loss, const struct convergence
                              struct convergence_result *result) {
   u32 n = loss->n, tenth = n / 10 ? n / 10 : 1;
   if (row->not_finite > 0) {
-    result->diverged_by = "not finite";
+    result->diverged_by = DIVERGED_NOT_FINITE;
     result->diverged_step = row->first_not_finite;
     return;
   }
@@ -193,7 +193,7 @@ static void judge_divergence(const struct series *loss, const struct convergence
   u32 from = n; /* the last stretch above the limit */
   while (from > 0 && loss->values[from - 1] > limit)
     from--;
-  result->diverged_by = "growth";
+  result->diverged_by = DIVERGED_BY_GROWTH;
   result->diverged_step = loss->steps[from < n ? from : n - 1];
 }
 
@@ -222,21 +222,21 @@ static void judge_fall(const struct series *loss, const struct convergence_serie
   double by_slope = slope_from(loss, 0) * steps / first;
   result->whole_change = (row->last - row->first) / first;
   if (result->whole_change > RISING_SHARE && by_slope > RISING_SHARE && row->change_per_step >= 0)
-    result->not_falling = "rises";
+    result->not_falling = LOSS_RISES;
   else if (loss->n >= PLATEAU_LEAST_VALUES && fabs(result->whole_change) < PLATEAU_SHARE &&
            fabs(by_slope) < PLATEAU_SHARE && (row->first - row->best) / first < 10 * PLATEAU_SHARE)
-    result->not_falling = "stands";
+    result->not_falling = LOSS_STANDS;
 }
 
-static const char *verdict_of(const struct convergence_result *result,
-                              const struct convergence_series *loss) {
+static enum loss_trend trend_of(const struct convergence_result *result,
+                                const struct convergence_series *loss) {
   if (result->diverged_by)
-    return "diverged";
+    return LOSS_DIVERGED;
   if (loss->values < DIVERGED_LEAST_VALUES || isnan(loss->change_per_step))
-    return NULL;
+    return LOSS_TREND_UNKNOWN;
   double steps = (loss->last_step - loss->first_step) / 2;
   double change = loss->change_per_step * steps / fabs(loss->last);
-  return change < -PLATEAU_SHARE ? "falling" : change > PLATEAU_SHARE ? "rising" : "flat";
+  return change < -PLATEAU_SHARE ? LOSS_FALLING : change > PLATEAU_SHARE ? LOSS_RISING : LOSS_FLAT;
 }
 
 static int mark_spikes(struct analysis *a, const double *steps, const double *values, u32 n,
@@ -279,7 +279,7 @@ static int mark_own_signals(struct analysis *a, double shift,
   const struct results *r = a->results;
   const double *own[] = {r->step_ms, r->memory.step_peak_bytes};
   const u32 counts[] = {r->n_step_ms, r->memory.n_step_peaks};
-  const enum signal which[] = {SIGNAL_STEP_TIME, SIGNAL_MEMORY};
+  const enum signal_kind which[] = {SIGNAL_STEP_TIME, SIGNAL_MEMORY};
   int error = 0;
   for (u32 s = 0; s < 2 && !error; s++) {
     double *steps = arena_array(a->arena, counts[s] + 1u, sizeof(*steps));
@@ -342,7 +342,7 @@ static int judge(struct analysis *a, const struct series *all, u32 n) {
       judge_divergence(series, row, result);
       judge_plateau(series, row, result);
       judge_fall(series, row, result);
-      result->verdict = verdict_of(result, row);
+      result->verdict = trend_of(result, row);
     }
   }
   int error = mark_own_signals(a, shift, signals);

@@ -22,9 +22,7 @@ struct series {
 void find_spikes(const double *values, u32 n, double share, bool *marks, double *typical);
 
 /* Signals whose spikes are compared. */
-enum signal { SIGNAL_LOSS, SIGNAL_GRAD_NORM, SIGNAL_STEP_TIME, SIGNAL_MEMORY, SIGNALS };
-
-extern const char *const signal_names[SIGNALS];
+enum { SIGNALS = SIGNAL_MEMORY + 1 };
 
 /* Spikes of one signal, with where on the common axis of steps each lies. */
 struct signal_spikes {

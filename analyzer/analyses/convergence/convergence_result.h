@@ -8,7 +8,15 @@
 
 #include <stdbool.h>
 
+#include "analyses/words.h"
 #include "format/tscope_format.h"
+
+/* A loss that never fell. */
+enum not_falling {
+  LOSS_HAS_FALLEN, /* or that is not known */
+  LOSS_RISES,      /* higher at the end than at the beginning, all the way */
+  LOSS_STANDS      /* has never moved */
+};
 
 enum { CONVERGENCE_POINTS = 1000 };
 

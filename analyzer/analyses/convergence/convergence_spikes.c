@@ -11,8 +11,6 @@
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-const char *const signal_names[SIGNALS] = {"loss", "gradient norm", "step time", "memory"};
-
 /* What to expect at `at`: the median of the last few finite values before it, one spike not hiding
  * the next, and how far neighbours scatter. Differences of neighbours, so that a trend is no
  * scatter; their standard deviation is the values' own times the square root of 2. How many values
@@ -110,19 +108,12 @@ static int by_step(const void *left, const void *right) {
   return a->step < b->step ? -1 : a->step > b->step;
 }
 
-static u32 kind_of(const char *signal) {
-  for (u32 s = 0; s < SIGNALS; s++)
-    if (signal == signal_names[s])
-      return 1u << s;
-  return 0;
-}
-
 static int name_signals(struct analysis *a, struct convergence_cluster *cluster) {
   char text[96] = "";
   for (u32 s = 0; s < SIGNALS; s++)
     if (cluster->kinds >> s & 1) {
       size_t used = strlen(text);
-      snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "", signal_names[s]);
+      snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "", signal_kind_words[s]);
       cluster->n_signals++;
     }
   cluster->signals = arena_text(a->arena, text);
@@ -141,7 +132,7 @@ int find_instability(struct analysis *a, const struct signal_spikes signals[SIGN
   for (u32 s = 0; s < SIGNALS; s++)
     for (u32 i = 0; i < signals[s].n; i++)
       result->spikes[result->n_spikes++] = (struct convergence_spike){
-          signal_names[s], signals[s].steps[i], signals[s].values[i], signals[s].typical[i]};
+          (enum signal_kind)s, signals[s].steps[i], signals[s].values[i], signals[s].typical[i]};
   if (n)
     qsort(result->spikes, n, sizeof(*result->spikes), by_step);
   struct convergence_cluster open = {0};
@@ -149,7 +140,7 @@ int find_instability(struct analysis *a, const struct signal_spikes signals[SIGN
     const struct convergence_spike *spike = &result->spikes[i];
     if (i < n && open.kinds && spike->step - open.last_step <= INSTABILITY_STEPS) {
       open.last_step = spike->step;
-      open.kinds |= kind_of(spike->signal);
+      open.kinds |= 1u << spike->signal;
       continue;
     }
     if (open.kinds & (open.kinds - 1)) {
@@ -158,8 +149,7 @@ int find_instability(struct analysis *a, const struct signal_spikes signals[SIGN
       result->clusters[clusters++] = open;
     }
     if (i < n)
-      open =
-          (struct convergence_cluster){spike->step, spike->step, NULL, kind_of(spike->signal), 0};
+      open = (struct convergence_cluster){spike->step, spike->step, NULL, 1u << spike->signal, 0};
   }
   result->n_clusters = clusters;
   return judge_chance(result, signals);

@@ -15,7 +15,7 @@ int rule_convergence_diverged(struct findings *f) {
   const struct convergence_series *loss = c->loss;
   if (!c->diverged_by || !loss)
     return 0;
-  bool finite = strcmp(c->diverged_by, "not finite") != 0;
+  bool finite = c->diverged_by != DIVERGED_NOT_FINITE;
   char norm[160] = "";
   if (c->grad_norm && c->grad_norm->not_finite > 0)
     snprintf(norm, sizeof(norm), " The gradient norm is not finite from step %.0f on.",
@@ -52,13 +52,13 @@ int rule_convergence_diverged(struct findings *f) {
 }
 
 /* "120 (6.1 against 2.3), 300 (...)", the largest ones. */
-static char *list_spikes(const struct findings *f, const char *signal) {
+static char *list_spikes(const struct findings *f, enum signal_kind signal) {
   const struct convergence_result *c = &f->r->convergence;
   char text[400] = "";
   u32 named = 0;
   for (u32 i = 0; i < c->n_spikes && named < MOST_NAMED; i++) {
     const struct convergence_spike *spike = &c->spikes[i];
-    if (strcmp(spike->signal, signal) != 0)
+    if (spike->signal != signal)
       continue;
     size_t used = strlen(text);
     snprintf(text + used, sizeof(text) - used, "%s%.0f (%.4g against %.4g)", named++ ? ", " : "",
@@ -72,7 +72,7 @@ int rule_convergence_spikes(struct findings *f) {
   const struct convergence_series *loss = c->loss;
   if (!loss || loss->spikes < SPIKES_LEAST)
     return 0;
-  char *steps = list_spikes(f, "loss");
+  char *steps = list_spikes(f, SIGNAL_LOSS);
   if (!steps)
     return -ENOMEM;
   return finding_add(
@@ -113,7 +113,7 @@ int rule_convergence_not_falling(struct findings *f) {
   const struct convergence_series *loss = c->loss;
   if (!loss || !c->not_falling)
     return 0;
-  bool rises = strcmp(c->not_falling, "rises") == 0;
+  bool rises = c->not_falling == LOSS_RISES;
   return finding_add(
       f, SEVERITY_WARNING, NAN,
       rises ? arena_printf(f->a->arena, "The loss rises: %+.0f %% over the run",

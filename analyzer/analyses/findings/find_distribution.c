@@ -24,19 +24,18 @@ static bool several_hosts(const struct results *r) {
 }
 
 static char *straggler_action(struct findings *f, const struct rank_result *rank) {
-  const char *reason = rank->reason;
   const char *host = rank->host ? rank->host : "its host";
-  if (!strcmp(reason, "slow input"))
+  if (rank->reason == STRAGGLER_SLOW_INPUT)
     return arena_printf(f->a->arena,
                         "Speed up the input of rank %u: its storage and data loader workers on %s; "
                         "shard the input evenly.",
                         rank->rank, host);
-  if (!strcmp(reason, "slow compute"))
+  if (rank->reason == STRAGGLER_SLOW_COMPUTE)
     return arena_printf(f->a->arena,
                         "Compare clocks, temperature and other processes on %s with its peers; if "
                         "they are alike, rank %u is given more work than they.",
                         host, rank->rank);
-  if (!strcmp(reason, "late launch"))
+  if (rank->reason == STRAGGLER_LATE_LAUNCH)
     return arena_printf(f->a->arena,
                         "The device of rank %u idles while its peers' do not: look for a busy or "
                         "slow CPU on %s, CPU pinning, and host code that only this rank runs.",
@@ -63,7 +62,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                       "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
                       rank->rank, rank->slowest_count, rank->slowest_count / rank->slowest_fraction,
                       below, fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                      rank->reason, more ? more : "");
+                      straggler_reason_words[rank->reason], more ? more : "");
 }
 
 /* One finding per straggler, or per host where several on one of several hosts are. */
@@ -88,7 +87,8 @@ static int name_straggler(struct findings *f, u32 index, bool by_host, u32 *scra
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
             : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s", rank->rank,
-                           rank->host ? " on " : "", rank->host ? rank->host : "", rank->reason);
+                           rank->host ? " on " : "", rank->host ? rank->host : "",
+                           straggler_reason_words[rank->reason]);
   return finding_add(f, severity_of(f, worst->imposed_wait_ms), worth, title,
                      straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }

@@ -129,9 +129,8 @@ int rule_memory_fragmentation(struct findings *f) {
 
 int rule_memory_oom_risk(struct findings *f) {
   const struct memory_result *memory = &f->r->memory;
-  const char *risk = memory->oom_risk;
-  bool happened = risk && strcmp(risk, "happened") == 0;
-  if (!happened && (!risk || strcmp(risk, "high") != 0))
+  bool happened = memory->oom_risk == OOM_HAPPENED;
+  if (!happened && memory->oom_risk != OOM_HIGH)
     return 0;
   const struct memory_use *most = memory->n_by_category ? &memory->by_category[0] : NULL;
   char largest[160] = "", room[160] = "", grows[96] = "", asked[128] = "";

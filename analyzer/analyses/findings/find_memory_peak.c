@@ -98,7 +98,7 @@ int rule_memory_peak(struct findings *f) {
     at += append(memory, chosen[i], text + at, (u32)sizeof(text) - at);
   /* A job that fits may want a larger batch; one that hardly fits, or whose fit is not known to be
    * safe, has a reason to act. */
-  bool tight = memory->oom_risk && strcmp(memory->oom_risk, "low") != 0;
+  bool tight = memory->oom_risk > OOM_LOW;
   u32 rank = isnan(memory->rank) ? 0 : (u32)memory->rank;
   return finding_add(
       f, tight ? SEVERITY_WARNING : SEVERITY_INFO, NAN,

@@ -10,34 +10,36 @@
 
 static const char *action_for(const struct run_end *end) {
   static const struct {
-    const char *cause, *action;
+    enum end_cause cause;
+    const char *action;
   } actions[] = {
-      {"out of memory", "Give the job more memory, or use less: fewer or smaller data loader "
-                        "workers, smaller batches, no copies of the data set in each rank."},
-      {"exception",
+      {END_OUT_OF_MEMORY, "Give the job more memory, or use less: fewer or smaller data loader "
+                          "workers, smaller batches, no copies of the data set in each rank."},
+      {END_EXCEPTION,
        "Read that rank's traceback in its log, and fix what it names; the other ranks' "
        "errors are consequences."},
-      {"exit status", "Look for what makes that rank leave with that status: sys.exit(), a check "
-                      "of its own, a library that ends the process."},
-      {"_exit", "Look for os._exit() and for libraries that end the process."},
-      {"signal", "Look at that rank's last output, at its core dump if there is one, and at the "
-                 "kernel log of its host for that moment."},
-      {"CUDA error", "Run that rank with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer to find the "
-                     "kernel, and look at its host's kernel log for Xid errors."},
-      {"NCCL error", "Set NCCL_DEBUG=WARN and read what NCCL says on that rank first; then the "
-                     "links of its host."},
-      {"calls differ", "Find the code that makes this rank call something else: a branch on data "
-                       "or rank, a batch less or more, a parameter without gradient."},
-      {"left early", "Find why that rank was done before the others: fewer batches than its peers, "
-                     "an early return. Join or a sampler that pads makes them alike."},
-      {"held up",
+      {END_EXIT_STATUS, "Look for what makes that rank leave with that status: sys.exit(), a check "
+                        "of its own, a library that ends the process."},
+      {END_SIGNAL, "Look at that rank's last output, at its core dump if there is one, and at the "
+                   "kernel log of its host for that moment."},
+      {END_CUDA_ERROR, "Run that rank with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer to find the "
+                       "kernel, and look at its host's kernel log for Xid errors."},
+      {END_NCCL_ERROR, "Set NCCL_DEBUG=WARN and read what NCCL says on that rank first; then the "
+                       "links of its host."},
+      {END_CALLS_DIFFER, "Find the code that makes this rank call something else: a branch on data "
+                         "or rank, a batch less or more, a parameter without gradient."},
+      {END_LEFT_EARLY,
+       "Find why that rank was done before the others: fewer batches than its peers, "
+       "an early return. Join or a sampler that pads makes them alike."},
+      {END_HELD_UP,
        "Look at what that rank did instead: a stack of the live process, its data "
        "loader, a lock, a checkpoint. The others waited for it until they were stopped."},
-      {"host lost", "Look at that host: its kernel log, the scheduler's events, its power and its "
-                    "network."},
+      {END_HOST_LOST,
+       "Look at that host: its kernel log, the scheduler's events, its power and its "
+       "network."},
   };
-  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-    if (end->cause && strcmp(end->cause, actions[i].cause) == 0)
+  for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
+    if (end->cause == actions[i].cause)
       return actions[i].action;
   return "Look at that rank's last output, the kernel log of its host (out of memory, Xid errors) "
          "and the scheduler's events for that moment.";
@@ -51,12 +53,12 @@ int rule_run_ended_early(struct findings *f) {
   char *who = ranks_in_words(arena, end->culprits, end->n_culprits);
   if (!who || !end->summary)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
-  bool silent = strcmp(end->cause, "silent") == 0;
+  bool silent = end->cause == END_SILENT;
   char *evidence = end->calls ? arena_printf(arena, "%s Calls: %s.", end->summary, end->calls)
                               : arena_text(arena, end->summary);
   return finding_add(f, SEVERITY_CRITICAL, (double)NAN,
                      arena_printf(arena, "Rank%s %s %s%s", end->n_culprits > 1 ? "s" : "", who,
                                   silent ? "fell silent before all others" : "ended the run: ",
-                                  silent ? "" : end->cause),
+                                  silent ? "" : end_cause_words[end->cause]),
                      evidence, arena_text(arena, action_for(end)), end->culprits, end->n_culprits);
 }

@@ -125,20 +125,21 @@ int rule_undecided(struct findings *f) {
 }
 
 /* The worst that was found; where that is nothing, whether something could have been. */
-static const char *word_of(const struct results *r) {
-  static const char *const words[] = {
-      [SEVERITY_INFO] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
-  const char *word = r->n_undecided ? "undecided" : "ok";
+static enum report_verdict verdict_of(const struct results *r) {
+  static const enum report_verdict verdicts[] = {[SEVERITY_INFO] = REPORT_NOTE,
+                                                 [SEVERITY_WARNING] = REPORT_WARNING,
+                                                 [SEVERITY_CRITICAL] = REPORT_CRITICAL};
+  enum report_verdict verdict = r->n_undecided ? REPORT_UNDECIDED : REPORT_OK;
   enum severity worst = SEVERITY_INFO;
   for (u32 i = 0; i < r->n_findings; i++) {
     worst = r->findings[i].severity > worst ? r->findings[i].severity : worst;
     if (worst > SEVERITY_INFO || !r->n_undecided)
-      word = words[worst];
+      verdict = verdicts[worst];
   }
-  return word;
+  return verdict;
 }
 
 int verdict_word_analyse(struct analysis *a) {
-  a->results->verdict = word_of(a->results);
+  a->results->verdict = verdict_of(a->results);
   return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "analyses/words.h"
 #include "format/tscope_format.h"
 
 struct ledger;

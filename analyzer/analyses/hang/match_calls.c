@@ -9,14 +9,6 @@
 
 #include "analyses/hang/verdict.h"
 
-const char *match_state_name(enum match_state state) {
-  static const char *const names[] = {
-      [MATCH_TYPE] = "type mismatch",    [MATCH_SIZE] = "size or syntax mismatch",
-      [MATCH_DTYPE] = "dtype mismatch",  [MATCH_STATE] = "state mismatch",
-      [MATCH_MISSING] = "missing ranks", [MATCH_UNDECIDED] = "undecided"};
-  return names[state];
-}
-
 static bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }

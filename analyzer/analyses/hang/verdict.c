@@ -82,7 +82,7 @@ static int put_mismatches(struct making *m) {
                                 .group_index = from->group,
                                 .seq = (double)from->seq,
                                 .op = from->op,
-                                .state = match_state_name(from->state),
+                                .state = from->state,
                                 .detail = from->detail,
                                 .message = from->message,
                                 .ranks = globals(m, from->ranks, from->n_ranks),
@@ -153,7 +153,7 @@ static int find_desync(struct making *m) {
       m->check->desync =
           arena_printf(arena, "%s %lld of %s: %s: %s", mismatch->op, (long long)mismatch->seq,
                        group_label(&ledger->groups[mismatch->group]),
-                       match_state_name(mismatch->state), mismatch->detail);
+                       match_state_words[mismatch->state], mismatch->detail);
   }
   for (u32 i = 0; i < m->waits.suspects.n; i++) {
     const struct suspect *suspect = &m->waits.suspects.at[i];
@@ -192,11 +192,11 @@ static int put_suspects(struct making *m) {
   return error;
 }
 
-static const char *verdict_word(const struct collective_check *check) {
+static enum check_verdict verdict_of(const struct collective_check *check) {
   bool hang = check->n_hang_ranks > 0, desync = check->n_desync_ranks > 0;
   if (hang || desync)
-    return hang && desync ? "hang and desync" : hang ? "hang" : "desync";
-  return check->cannot_tell ? "cannot tell" : "none";
+    return hang && desync ? CHECK_HANG_AND_DESYNC : hang ? CHECK_HANG : CHECK_DESYNC;
+  return check->cannot_tell ? CHECK_CANNOT_TELL : CHECK_NONE;
 }
 
 static int put_totals(struct making *m) {
@@ -219,7 +219,7 @@ static int put_totals(struct making *m) {
   for (u32 r = 0; r < ledger->n_ranks; r++)
     if (!ledger->ranks[r].seen)
       check->unrecorded[check->n_unrecorded++] = ledger->ranks[r].rank;
-  check->verdict = verdict_word(check);
+  check->verdict = verdict_of(check);
   return 0;
 }
 

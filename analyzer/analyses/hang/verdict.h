@@ -76,17 +76,6 @@ bool verdict_joins_all(const char *op);
 
 /* --- matching.c --- */
 
-enum match_state {
-  MATCH_TYPE,      /* the members call different operations */
-  MATCH_SIZE,      /* sizes do not fit together */
-  MATCH_DTYPE,     /* element types differ */
-  MATCH_STATE,     /* some have finished it, others have not */
-  MATCH_MISSING,   /* some have not called it */
-  MATCH_UNDECIDED, /* what is recorded does not tell */
-};
-
-const char *match_state_name(enum match_state state);
-
 struct mismatch {
   enum match_state state;
   u32 group;

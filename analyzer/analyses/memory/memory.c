@@ -104,13 +104,13 @@ static void judge_headroom(struct memory_result *result) {
   double growth = result->growth_bytes_per_step;
   bool fills = growth > 0 && result->headroom_bytes / growth < GROWTH_STEPS_TO_FULL;
   if (result->out_of_memory > 0)
-    result->oom_risk = "happened";
+    result->oom_risk = OOM_HAPPENED;
   else if (isnan(peak) || isnan(capacity))
-    result->oom_risk = NULL;
+    result->oom_risk = OOM_UNKNOWN;
   else if (peak >= OOM_RISK_HIGH * capacity || fills)
-    result->oom_risk = "high";
+    result->oom_risk = OOM_HIGH;
   else
-    result->oom_risk = peak >= OOM_RISK_MEDIUM * capacity ? "medium" : "low";
+    result->oom_risk = peak >= OOM_RISK_MEDIUM * capacity ? OOM_MEDIUM : OOM_LOW;
 }
 
 static int copy_notes(const struct memory_history *history, struct arena *arena,

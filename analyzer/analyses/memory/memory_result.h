@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "analyses/words.h"
 #include "format/tscope_format.h"
 
 enum { MEMORY_CURVE_POINTS = 1000, MEMORY_PIECES = 64, MEMORY_SEGMENTS_DRAWN = 60 };

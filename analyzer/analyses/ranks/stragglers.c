@@ -411,15 +411,15 @@ static double idle_figure(const struct analysis *a, u32 rank) {
   return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
 }
 
-static const char *reason_for(struct contest *c, u32 rank) {
+static enum straggler_reason reason_for(struct contest *c, u32 rank) {
   double enough = REASON_SHARE * c->a->results->ranks[rank].lateness_ms;
   if (excess_ms(c, rank, input_figure) >= enough)
-    return "slow input";
+    return STRAGGLER_SLOW_INPUT;
   if (excess_ms(c, rank, compute_figure) >= enough)
-    return "slow compute";
+    return STRAGGLER_SLOW_COMPUTE;
   if (excess_ms(c, rank, idle_figure) >= enough)
-    return "late launch";
-  return "cause not seen";
+    return STRAGGLER_LATE_LAUNCH;
+  return STRAGGLER_NOT_SEEN;
 }
 
 /* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */

@@ -56,9 +56,9 @@ static i64 later(i64 one, i64 other) {
 static void by_signal(const struct analysis *a, const struct rank_end *end, struct ending *ending) {
   const char *name = signal_name(end->signal);
   ending->what = asks_to_end(end->signal) ? ENDING_STOPPED : ENDING_OWN;
-  ending->cause = "signal";
+  ending->cause = END_SIGNAL;
   if (end->signal == SIGKILL && end->out_of_memory_kills) {
-    ending->cause = "out of memory";
+    ending->cause = END_OUT_OF_MEMORY;
     ending->why = arena_printf(a->arena,
                                "killed by the kernel because its cgroup's memory was used up "
                                "(SIGKILL; %u such kill%s since it began)",
@@ -73,21 +73,21 @@ static void by_itself(const struct analysis *a, const struct rank_end *end, stru
   const char *how = end->kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
   if (end->status == 0) {
     ending->what = ENDING_IN_ORDER;
-    ending->cause = "exit";
+    ending->cause = END_EXIT;
     ending->why = arena_printf(a->arena, "ended in order (%s status 0)", how);
     return;
   }
   ending->what = ENDING_OWN;
-  ending->cause = "exit status";
+  ending->cause = END_EXIT_STATUS;
   ending->why = arena_printf(a->arena, "%s status %d", how, end->status);
   if (!exception)
     return;
   ending->from = end->exception_at;
-  ending->cause = strstr(end->exception, "OutOfMemoryError") ? "out of memory" : "exception";
+  ending->cause = strstr(end->exception, "OutOfMemoryError") ? END_OUT_OF_MEMORY : END_EXCEPTION;
   ending->why = arena_printf(a->arena, "%s (%s status %d)", end->exception, how, end->status);
   if (is_lost_peer(end->exception)) {
     ending->what = ENDING_LOST_PEER;
-    ending->cause = "lost peer";
+    ending->cause = END_LOST_PEER;
   }
 }
 
@@ -96,8 +96,8 @@ static void by_failed_call(const struct analysis *a, const struct rank_end *end,
                            struct ending *ending) {
   enum { NCCL_REMOTE_ERROR = 6 };
   const i64 shortly_ns = 30 * 1000 * 1000 * 1000ll;
-  bool said = ending->cause && strcmp(ending->cause, "exception") != 0 &&
-              strcmp(ending->cause, "exit status") != 0 && strcmp(ending->cause, "signal") != 0;
+  bool said = ending->cause != END_CAUSE_UNKNOWN && ending->cause != END_EXCEPTION &&
+              ending->cause != END_EXIT_STATUS && ending->cause != END_SIGNAL;
   if (!end->failed || ending->what != ENDING_OWN || said ||
       ending->at - end->failed_at > shortly_ns)
     return;
@@ -105,9 +105,9 @@ static void by_failed_call(const struct analysis *a, const struct rank_end *end,
   char *words = failed_words(a, end);
   if (nccl && end->failed_result == NCCL_REMOTE_ERROR) {
     ending->what = ENDING_LOST_PEER;
-    ending->cause = "lost peer";
+    ending->cause = END_LOST_PEER;
   } else {
-    ending->cause = nccl ? "NCCL error" : "CUDA error";
+    ending->cause = nccl ? END_NCCL_ERROR : END_CUDA_ERROR;
   }
   if (end->failed_at < ending->from)
     ending->from = end->failed_at;
@@ -145,7 +145,7 @@ bool ending_of_rank(const struct analysis *a, u32 r, struct ending *ending) {
     by_itself(a, end, ending);
   } else {
     ending->what = ENDING_SILENT;
-    ending->cause = "silent";
+    ending->cause = END_SILENT;
     ending->why = arena_text(a->arena, "its trace stops and nobody saw why: killed, its host lost, "
                                        "or still running");
   }

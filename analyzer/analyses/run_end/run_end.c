@@ -58,7 +58,7 @@ static bool is_odd(const struct judging *j, u32 rank) {
 /* Whether one that ended for a reason of its own did so because of `first`: it waited for others,
  * and what ended it is what waiting for others that are gone comes to. */
 static bool followed(const struct ending *ending, const struct ending *first) {
-  bool exception = strcmp(ending->cause, "exception") == 0;
+  bool exception = ending->cause == END_EXCEPTION;
   if (ending->from - first->at > TOGETHER_NS)
     return true;
   return ending->from > first->at && ending->pending && !exception;
@@ -222,9 +222,10 @@ static double step_in_progress(const struct model *model, u32 rank, i64 time) {
 
 static bool describe(const struct judging *j, const struct ending *ending, bool culprit,
                      struct rank_ending *out) {
-  static const char *const hows[] = {
-      [ENDING_IN_ORDER] = "exit",  [ENDING_OWN] = "exit",      [ENDING_LOST_PEER] = "exit",
-      [ENDING_STOPPED] = "signal", [ENDING_SILENT] = "silent", [ENDING_NONE] = "no record"};
+  static const enum rank_end_way hows[] = {
+      [ENDING_IN_ORDER] = RANK_END_EXIT,  [ENDING_OWN] = RANK_END_EXIT,
+      [ENDING_LOST_PEER] = RANK_END_EXIT, [ENDING_STOPPED] = RANK_END_SIGNAL,
+      [ENDING_SILENT] = RANK_END_SILENT,  [ENDING_NONE] = RANK_END_NO_RECORD};
   const struct model *model = j->a->model;
   const struct rank *rank = ending->rank == INDEX_NONE ? NULL : &model->ranks[ending->rank];
   *out = (struct rank_ending){.rank = ending->global,
@@ -235,27 +236,27 @@ static bool describe(const struct judging *j, const struct ending *ending, bool 
                               .at_s = NAN,
                               .why = ending->why,
                               .step = NAN};
-  out->part = culprit                           ? "culprit"
-              : ending->what == ENDING_IN_ORDER ? "in order"
-              : ending->what == ENDING_SILENT   ? "silent"
-              : ending->what == ENDING_NONE     ? "no record"
-                                                : "followed";
+  out->part = culprit                           ? END_PART_CULPRIT
+              : ending->what == ENDING_IN_ORDER ? END_PART_IN_ORDER
+              : ending->what == ENDING_SILENT   ? END_PART_SILENT
+              : ending->what == ENDING_NONE     ? END_PART_NO_RECORD
+                                                : END_PART_FOLLOWED;
   if (!rank)
     return true;
   out->exception = rank->ending.exception;
   out->at_s = (double)ending->from / 1e9;
   if (rank->ending.signal) {
-    out->how = "signal";
+    out->how = RANK_END_SIGNAL;
     out->signal = rank->ending.signal;
   } else if (rank->ending.kind != TSCOPE_END_UNSEEN) {
-    out->how = rank->ending.kind == TSCOPE_END_AT_ONCE ? "_exit" : "exit";
+    out->how = rank->ending.kind == TSCOPE_END_AT_ONCE ? RANK_END_EXIT_AT_ONCE : RANK_END_EXIT;
     out->status = rank->ending.status;
   }
   out->step = step_in_progress(model, ending->rank, ending->from);
   out->phase = model_phase_at(model, ending->rank, ending->from);
   if (!ending->last)
     return true;
-  out->pending = ending->pending ? "yes" : "no";
+  out->pending = ending->pending ? ANSWER_YES : ANSWER_NO;
   return (out->call = call_words(j->a, ending)) != NULL;
 }
 
@@ -264,7 +265,7 @@ static char *where_words(const struct analysis *a, const struct rank_ending *row
                                 : arena_printf(a->arena, " in step %.0f", row->step);
   return step && row->call
              ? arena_printf(a->arena, "%s, %s %s", step,
-                            strcmp(row->pending, "yes") == 0 ? "waiting in" : "after", row->call)
+                            row->pending == ANSWER_YES ? "waiting in" : "after", row->call)
              : step;
 }
 
@@ -344,7 +345,7 @@ static bool gather(struct judging *j) {
                                            .what = ENDING_NONE,
                                            .from = INT64_MAX,
                                            .at = INT64_MAX,
-                                           .cause = "no record",
+                                           .cause = END_NO_RECORD,
                                            .why = "it left no record"};
     next = model->ranks[r].rank + 1;
     if (!ending_of_rank(j->a, r, &j->endings[j->n++]))
@@ -405,15 +406,15 @@ int run_end_analyse(struct analysis *a) {
   bool unseen = count(&j, ENDING_SILENT) + count(&j, ENDING_NONE) == j.n;
   if (unseen && !marked)
     return 0; /* it may still be running */
-  end->how = orderly ? "in order" : marked ? "early" : "cannot tell";
+  end->how = orderly ? RUN_ENDED_IN_ORDER : marked ? RUN_ENDED_EARLY : RUN_END_CANNOT_TELL;
   if (marked) {
     const struct ending *first = first_culprit(&j);
     bool by_calls = first->what == ENDING_IN_ORDER || first->what == ENDING_LOST_PEER ||
                     first->what == ENDING_STOPPED || only_aborts(&j);
-    end->cause = lost_host(&j)                                ? "host lost"
-                 : by_calls && is_odd(&j, first->rank)        ? "calls differ"
-                 : by_calls && first->what == ENDING_STOPPED  ? "held up"
-                 : by_calls && first->what == ENDING_IN_ORDER ? "left early"
+    end->cause = lost_host(&j)                                ? END_HOST_LOST
+                 : by_calls && is_odd(&j, first->rank)        ? END_CALLS_DIFFER
+                 : by_calls && first->what == ENDING_STOPPED  ? END_HELD_UP
+                 : by_calls && first->what == ENDING_IN_ORDER ? END_LEFT_EARLY
                                                               : first->cause;
     end->summary = summarise(&j, end);
     return end->summary ? 0 : -ENOMEM;

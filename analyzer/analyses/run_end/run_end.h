@@ -28,7 +28,8 @@ struct ending {
   enum ending_class what;
   i64 from; /* the reason for its end came then, or the last that is known of it before */
   i64 at;   /* it had ended by then, as far as that is known */
-  const char *cause, *why;    /* a word, and words; NULL */
+  enum end_cause cause;
+  const char *why;            /* in words; NULL */
   const struct arrival *last; /* collective; NULL */
   bool pending;               /* that had not returned */
 };

@@ -5,6 +5,7 @@
 #ifndef TSCOPE_RUN_END_RESULT_H
 #define TSCOPE_RUN_END_RESULT_H
 
+#include "analyses/words.h"
 #include "format/tscope_format.h"
 
 #define RESULT_TABLE "analyses/run_end/run_end_result.def"

@@ -13,17 +13,17 @@
 #include "analyses/results.h"
 
 enum json_kind {
-  JSON_FIELD_NUMBER,   /* double in the row; NAN is null */
-  JSON_FIELD_RANK,     /* u32 in the row; INDEX_NONE is null */
-  JSON_FIELD_TEXT,     /* const char * in the row; NULL is null */
-  JSON_FIELD_SEVERITY, /* enum severity in the row */
-  JSON_FIELD_STRINGS,  /* array of strings: const char ** and u32 count in the row */
-  JSON_FIELD_RANKS,    /* array of numbers: u32 pointer and u32 count in the row */
-  JSON_FIELD_NUMBERS,  /* array of numbers: double pointer and u32 count in the row; to five
-                          significant digits */
-  JSON_FIELD_MADE,     /* what `make` returns */
-  JSON_FIELD_GROUP,    /* object of the fields that follow, up to a nameless one; of the same row */
-  JSON_FIELD_PART,     /* object: `fields` of the row that lies in this row */
+  JSON_FIELD_NUMBER,  /* double in the row; NAN is null */
+  JSON_FIELD_RANK,    /* u32 in the row; INDEX_NONE is null */
+  JSON_FIELD_TEXT,    /* const char * in the row; NULL is null */
+  JSON_FIELD_WORD,    /* an enum of words.def in the row */
+  JSON_FIELD_STRINGS, /* array of strings: const char ** and u32 count in the row */
+  JSON_FIELD_RANKS,   /* array of numbers: u32 pointer and u32 count in the row */
+  JSON_FIELD_NUMBERS, /* array of numbers: double pointer and u32 count in the row; to five
+                         significant digits */
+  JSON_FIELD_MADE,    /* what `make` returns */
+  JSON_FIELD_GROUP,   /* object of the fields that follow, up to a nameless one; of the same row */
+  JSON_FIELD_PART,    /* object: `fields` of the row that lies in this row */
   JSON_FIELD_PART_AT, /* likewise, of the row that a pointer leads to, of `none` where it is NULL */
   JSON_FIELD_INLINE,  /* `fields` of the row that lies in this row, in the same object */
   JSON_FIELD_LIST,    /* array of objects: `fields` of each row */
@@ -39,6 +39,7 @@ struct json_field {
   size_t offset;       /* of the member in its row; for LIST and MAP, of the pointer to rows */
   size_t count_offset; /* of the u32 that counts what a pointer leads to */
   size_t row_bytes, key_offset;
+  const char *const *words; /* of WORD, as words.h has them */
   const struct json_field *(*fields)(void);
   json_t *(*make)(const struct results *results); /* NULL when there is no memory */
   const void *none;                               /* of PART_AT */

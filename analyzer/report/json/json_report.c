@@ -25,12 +25,6 @@ static json_t *number(double value) {
                                                      : json_real(value);
 }
 
-static json_t *severity(enum severity value) {
-  static const char *const names[] = {
-      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
-  return json_string(names[value]);
-}
-
 /* What could not be had makes the whole NULL. */
 static json_t *whole(json_t *value, bool good) {
   if (good)
@@ -121,8 +115,8 @@ static json_t *value_of(const struct results *results, const struct json_field *
     return *(const u32 *)member == INDEX_NONE ? json_null() : json_integer(*(const u32 *)member);
   case JSON_FIELD_TEXT:
     return json_text_or_null(*(const char *const *)member);
-  case JSON_FIELD_SEVERITY:
-    return severity(*(const enum severity *)member);
+  case JSON_FIELD_WORD:
+    return json_text_or_null(field->words[*(const unsigned *)member]);
   case JSON_FIELD_STRINGS:
     return strings(*(const char *const *const *)member, row_count(field, row));
   case JSON_FIELD_RANKS:

@@ -80,14 +80,12 @@ static u64 make_curve(const struct run *run, const char *name) {
 
 /* Findings are about the run: each lasts as long as what is shown, below the one worth more. */
 static void write_findings(const struct run *run) {
-  static const char *const severities[] = {
-      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
   const struct results *r = run->scope.results;
   struct perfetto_event event;
   for (u32 i = 0; i < r->n_findings; i++) {
     const struct finding *finding = &r->findings[i];
     begin_slice(run, first_instant(run), run->findings, finding->title, &event);
-    perfetto_note_text(run->trace, ANNOTATES_SEVERITY, severities[finding->severity]);
+    perfetto_note_text(run->trace, ANNOTATES_SEVERITY, severity_words[finding->severity]);
     perfetto_note_double(run->trace, ANNOTATES_WORTH, finding->worth_s);
     perfetto_note_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
     perfetto_note_text(run->trace, ANNOTATES_ACTION, finding->action);

@@ -73,7 +73,7 @@ static void write_rank(struct sqlite_run *run, u32 index) {
     sqlite_int(&row, is->straggler);
   else
     sqlite_null(&row);
-  sqlite_text(&row, is ? is->reason : NULL);
+  sqlite_text(&row, is ? straggler_reason_words[is->reason] : NULL);
   sqlite_end(&row);
 }
 
@@ -353,8 +353,6 @@ static void write_budget(struct sqlite_run *run) {
 }
 
 static void write_findings(struct sqlite_run *run) {
-  static const char *const severities[] = {
-      [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning", [SEVERITY_CRITICAL] = "critical"};
   const struct results *r = run->scope.results;
   for (u32 i = 0; i < r->n_findings; i++) {
     const struct finding *finding = &r->findings[i];
@@ -362,7 +360,7 @@ static void write_findings(struct sqlite_run *run) {
     sqlite_int(&row, run->run);
     sqlite_int(&row, i + 1);
     sqlite_text(&row, finding->id);
-    sqlite_word(&row, severities[finding->severity]);
+    sqlite_word(&row, severity_words[finding->severity]);
     sqlite_real(&row, finding->worth_s);
     sqlite_text(&row, finding->title);
     sqlite_text(&row, finding->evidence);

@@ -13,7 +13,7 @@ static bool applies(const struct results *results) {
 }
 
 static bool unjudged(const struct results *results) {
-  return results->convergence.verdict == NULL;
+  return results->convergence.verdict == LOSS_TREND_UNKNOWN;
 }
 
 static struct quantity value(double number) {
@@ -51,8 +51,8 @@ static void body(struct pen *pen, const struct results *results, const struct re
   else if (!c->verdict)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "cannot tell: too few values of the loss");
   else
-    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "the loss is %s%s", c->verdict,
-                    strcmp(c->verdict, "diverged") == 0 ? "" : " in the last half of the values");
+    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "the loss is %s%s", loss_trend_words[c->verdict],
+                    c->verdict == LOSS_DIVERGED ? "" : " in the last half of the values");
   if (c->n_clusters) {
     section_label(pen, "together");
     for (u32 i = 0; i < c->n_clusters && i < 4; i++)

@@ -52,7 +52,7 @@ static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct rank_ro
 
 static struct rank_row row_of(const struct rank_result *rank) {
   struct rank_row row = {.host = rank->host,
-                         .reason = rank->reason,
+                         .reason = straggler_reason_words[rank->reason],
                          .compute_ms = rank->mean_compute_ms,
                          .relative = rank->rel_slowdown,
                          .slowest = rank->slowest_fraction,

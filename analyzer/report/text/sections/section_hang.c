@@ -52,8 +52,8 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
     if (i && strcmp(m->group_name, check->mismatches[i - 1].group_name) == 0)
       continue;
     char line[1000];
-    snprintf(line, sizeof(line), "%s %.0f of %s: %s, %s", m->op, m->seq, m->group, m->state,
-             m->detail);
+    snprintf(line, sizeof(line), "%s %.0f of %s: %s, %s", m->op, m->seq, m->group,
+             match_state_words[m->state], m->detail);
     section_label(pen, shown++ ? "" : "disagree");
     pen_words(pen, STYLE_PLAIN, VALUE_INDENT + 2, line);
   }

@@ -18,7 +18,7 @@ static bool applies(const struct results *results) {
 }
 
 static bool unjudged(const struct results *results) {
-  return results->memory.oom_risk == NULL;
+  return results->memory.oom_risk == OOM_UNKNOWN;
 }
 
 /* A size, with its share of another. */

@@ -12,7 +12,7 @@
 
 static bool applies(const struct results *results) {
   const struct run_end *end = &results->run_end;
-  return end->how && strcmp(end->how, "in order") != 0;
+  return end->how > RUN_ENDED_IN_ORDER;
 }
 
 static bool unjudged(const struct results *results) {
@@ -20,7 +20,7 @@ static bool unjudged(const struct results *results) {
 }
 
 static void put_rank(struct pen *pen, const struct rank_ending *rank) {
-  bool culprit = strcmp(rank->part, "culprit") == 0;
+  bool culprit = rank->part == END_PART_CULPRIT;
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
   pen_format(pen, culprit ? STYLE_BOLD : STYLE_PLAIN, "rank %u", rank->rank);
@@ -28,14 +28,14 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
     pen_format(pen, STYLE_DIM, " on %s", rank->host);
   if (!isnan(rank->at_s))
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT + 2, "%.3f s", rank->at_s);
-  pen_item(pen, culprit ? STYLE_BOLD : STYLE_PLAIN, TEXT_INDENT + 2, rank->part);
+  pen_item(pen, culprit ? STYLE_BOLD : STYLE_PLAIN, TEXT_INDENT + 2, end_part_words[rank->part]);
   if (!isnan(rank->step))
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT + 2, "step %.0f", rank->step);
   if (rank->phase)
     pen_item(pen, STYLE_PLAIN, TEXT_INDENT + 2, rank->phase);
   if (rank->call)
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT + 2, "%s %s",
-                    strcmp(rank->pending, "yes") == 0 ? "waiting in" : "last call", rank->call);
+                    rank->pending == ANSWER_YES ? "waiting in" : "last call", rank->call);
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT + 2);
   pen_words(pen, STYLE_PLAIN, TEXT_INDENT + 2, rank->why);
