@@ -3,14 +3,24 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/statistics.h"
 
 const struct diff_result diff_none = {
+    .runs_before = NAN,
+    .runs_after = NAN,
+    .facts_known = NAN,
     .step_before_ms = NAN,
     .step_after_ms = NAN,
     .step_change = NAN,
     .step_p_value = NAN,
     .step_noise_ms = NAN,
+    .cause = {.before_ms = NAN,
+              .after_ms = NAN,
+              .peers_ms = NAN,
+              .wait_before_ms = NAN,
+              .wait_after_ms = NAN},
     .reason = "one run only: tscope-report diff BEFORE AFTER compares two"};
 
 static const char *name_of(struct arena *arena, const struct results *results) {
@@ -18,21 +28,90 @@ static const char *name_of(struct arena *arena, const struct results *results) {
   return arena_text(arena, run ? run : "unnamed");
 }
 
-int diff_results(const struct results *before, struct results *after) {
-  struct arena *arena = after->internal;
-  struct diff_result *out = arena_alloc(arena, sizeof *out);
+/* The run whose median step is in the middle of its side's; the first where none is known. */
+static u32 middle_of(const struct diff_side *side) {
+  u32 middle = 0, least_off = UINT32_MAX;
+  for (u32 i = 0; i < side->n; i++) {
+    u32 below = 0, above = 0;
+    double own = side->runs[i]->step_median_ms;
+    for (u32 k = 0; k < side->n && !isnan(own); k++) {
+      below += side->runs[k]->step_median_ms < own;
+      above += side->runs[k]->step_median_ms > own;
+    }
+    u32 off = below > above ? below - above : above - below;
+    if (!isnan(own) && off < least_off) {
+      middle = i;
+      least_off = off;
+    }
+  }
+  return middle;
+}
+
+static int list_runs(struct diffing *d, const u32 *shown) {
+  struct diff_result *out = d->out;
+  out->runs = arena_array(d->arena, d->sides[BEFORE]->n + d->sides[AFTER]->n, sizeof(*out->runs));
+  for (u32 which = BEFORE; out->runs && which <= AFTER; which++) {
+    const struct diff_side *side = d->sides[which];
+    for (u32 i = 0; i < side->n; i++) {
+      u32 n;
+      double *times = diff_step_times(side->runs[i], &n);
+      if (!times)
+        return -ENOMEM;
+      free(times);
+      out->runs[out->n_runs++] =
+          (struct diff_run){.path = side->paths ? arena_text(d->arena, side->paths[i]) : NULL,
+                            .name = name_of(d->arena, side->runs[i]),
+                            .side = which == BEFORE ? "before" : "after",
+                            .steps = n,
+                            .step_ms = side->runs[i]->step_median_ms,
+                            .shown = i == shown[which]};
+    }
+  }
+  return out->runs ? 0 : -ENOMEM;
+}
+
+int diff_sides(const struct diff_side *before, const struct diff_side *after,
+               struct results **shown) {
+  u32 middle[2] = {middle_of(before), middle_of(after)};
+  *shown = after->runs[middle[AFTER]];
+  struct diffing d = {.sides = {before, after},
+                      .before = before->runs[middle[BEFORE]],
+                      .after = *shown,
+                      .arena = (*shown)->internal,
+                      .several = before->n >= DIFF_LEAST_RUNS && after->n >= DIFF_LEAST_RUNS};
+  struct diff_result *out = d.out = arena_alloc(d.arena, sizeof *out);
   if (!out)
     return -ENOMEM;
   *out = diff_none;
-  struct diffing d = {.before = before, .after = after, .out = out, .arena = arena};
-  d.out->earlier = before;
-  d.out->before = name_of(d.arena, before);
-  d.out->after = name_of(d.arena, after);
-  int (*const parts[])(struct diffing *) = {diff_steps,      diff_figures, diff_collectives,
-                                            diff_provenance, diff_scalars, diff_findings};
-  int error = 0;
+  out->earlier = d.before;
+  out->earlier_all = (const struct results *const *)before->runs;
+  out->later_all = (const struct results *const *)after->runs;
+  out->before = name_of(d.arena, d.before);
+  out->after = name_of(d.arena, d.after);
+  out->runs_before = before->n;
+  out->runs_after = after->n;
+  int (*const parts[])(struct diffing *) = {diff_steps,       diff_scalars,     diff_figures,
+                                            diff_kernels,     diff_collectives, diff_provenance,
+                                            diff_determinism, diff_cause,       diff_findings};
+  int error = list_runs(&d, middle);
   for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !error; i++)
     error = parts[i](&d);
-  after->diff = out;
+  (*shown)->diff = out;
   return error;
+}
+
+int diff_results(struct results *before, struct results *after) {
+  struct results *shown;
+  return diff_sides(&(struct diff_side){.runs = &before, .n = 1},
+                    &(struct diff_side){.runs = &after, .n = 1}, &shown);
+}
+
+double diff_mean(const double *values, u32 n) {
+  double sum = 0;
+  u32 known = 0;
+  for (u32 i = 0; i < n; i++) {
+    known += !isnan(values[i]);
+    sum += isnan(values[i]) ? 0 : values[i];
+  }
+  return known ? sum / known : NAN;
 }

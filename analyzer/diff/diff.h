@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two runs against each other. Pure functions from two results to a struct diff_result, one file
- * for each kind of thing that is compared; diff.c calls them in order.
+ * Runs against each other: one and one, or several of a kind on each side. Pure functions from
+ * results to a struct diff_result, one file for each kind of thing that is compared; diff.c calls
+ * them in order.
+ *
+ * Noise has two levels. Steps of one run differ, and so do runs of one kind: by hosts, clocks,
+ * neighbours, a seed. Only the second says whether a change made a difference, and only several
+ * runs a side show it [Kalibera and Jones, 2013]; see docs/analysis.md.
  */
 #ifndef TSCOPE_DIFF_H
 #define TSCOPE_DIFF_H
@@ -10,23 +15,47 @@
 #include "base/arena.h"
 #include "diff/diff_result.h"
 
-/* Fills in after->diff. What it says lives as long as `after`; `before` need not, but for
- * diff.earlier, which outputs that show both runs side by side read. 0, or negative errno. */
-int diff_results(const struct results *before, struct results *after);
+/* Runs of one kind. */
+struct diff_side {
+  struct results **runs;
+  const char *const *paths; /* as people know them; may be NULL */
+  u32 n;                    /* at least 1 */
+};
+
+/* Compares the sides. *shown becomes the run of `after` whose median step is in the middle: what is
+ * told of a single run is of that one, and its diff is filled in. Everything of both sides has to
+ * live as long as that is read. 0, or negative errno. */
+int diff_sides(const struct diff_side *before, const struct diff_side *after,
+               struct results **shown);
+
+/* One run each. */
+int diff_results(struct results *before, struct results *after);
+
+/* Of two sides by index. */
+enum { BEFORE, AFTER };
 
 struct diffing {
-  const struct results *before, *after;
+  const struct diff_side *sides[2];
+  const struct results *before, *after; /* of each side the run shown */
   struct diff_result *out;
-  struct arena *arena; /* of `after` */
+  struct arena *arena;      /* of `after` */
+  bool several;             /* enough runs a side to know the noise between them */
+  u32 level_from, level_to; /* steps by whose values the runs' levels are compared */
 };
 
 /* Each 0 or negative errno. */
 int diff_steps(struct diffing *d);
 int diff_figures(struct diffing *d);
+int diff_kernels(struct diffing *d);
 int diff_collectives(struct diffing *d);
+int diff_cause(struct diffing *d);
 int diff_provenance(struct diffing *d);
+int diff_determinism(struct diffing *d);
 int diff_scalars(struct diffing *d);
 int diff_findings(struct diffing *d);
+
+/* The step times of a run without warm-up, in order. The caller frees; NULL without memory. */
+double *diff_step_times(const struct results *r, u32 *n);
 
 /* The probability that the medians of two series differ so much if nothing changed, and half the
  * width of the 99 % interval of their difference; by means of batches, so that steps that resemble
@@ -34,5 +63,32 @@ int diff_findings(struct diffing *d);
 enum { DIFF_LEAST_STEPS = 16 };
 double diff_noise(const double *before, u32 n_before, const double *after, u32 n_after,
                   double *half_width);
+
+/* The same of two samples of independent values, such as one a run: Welch's t-test [Welch, 1947].
+ * Unknown values are left out; NAN where fewer than DIFF_LEAST_RUNS are left of either. */
+double diff_noise_between(const double *before, u32 n_before, const double *after, u32 n_after,
+                          double *half_width);
+
+#define DIFF_SIGNIFICANCE 0.01
+/* Below a hundredth a change is not worth a word, however certain it is. */
+#define DIFF_LEAST_CHANGE 0.01
+
+/* Mean of the known values; NAN if there are none. */
+double diff_mean(const double *values, u32 n);
+
+/* The median of each of a run's own values (the loss) over the last quarter of the steps that all
+ * runs have. 0 or negative errno. */
+struct diff_level {
+  const char *name;
+  double value;
+};
+int diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
+                u32 room, u32 *n);
+
+/* A loss or gradient norm by its name, not a throughput. */
+bool diff_is_result(const char *name);
+
+/* Where results of two runs first differ in any bit: the step, or NAN; `name` is of which. */
+double diff_bits(const struct model *before, const struct model *after, const char **name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figures of both reports side by side: steps, phases, what steps are made of, kernels by
- * category, memory. A new figure is a line of a table here.
+ * The figures of both sides' reports: steps, phases, what steps are made of, kernels by category,
+ * memory. A new figure is a line of a table here.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/statistics.h"
 #include "diff/diff.h"
+
+/* Of the figures called more or less, so large a share at most is expected to be so by chance
+ * [Benjamini and Hochberg, 1995]: there are dozens, and one in a hundred would be found anyway. */
+#define FALSE_DISCOVERIES 0.05
 
 static const struct figure {
   const char *section, *name, *unit;
@@ -41,7 +46,7 @@ static const struct figure {
 #undef AT
 };
 
-/* Where a figure is known for each step, its noise is too. */
+/* Where a figure is known for each step, so is how far steps of one run differ. */
 static const struct phase {
   const char *name;
   size_t offset; /* in struct phase_times */
@@ -53,32 +58,181 @@ static const struct phase {
     {"other", offsetof(struct phase_times, other)},
 };
 
-static struct diff_row *add_row(struct diffing *d, u32 *room) {
-  struct diff_result *out = d->out;
-  if (out->n_rows == *room) {
-    u32 more = *room ? *room * 2 : 64;
-    struct diff_row *grown = arena_array(d->arena, more, sizeof(*grown));
-    if (!grown)
-      return NULL;
-    if (out->n_rows)
-      memcpy(grown, out->rows, out->n_rows * sizeof(*grown));
-    out->rows = grown;
-    *room = more;
-  }
-  return &out->rows[out->n_rows++];
+/* --- the figures of one run --- */
+
+struct entry {
+  const char *section, *name, *unit;
+  double value;
+};
+
+struct entries {
+  struct entry *at;
+  u32 n, room;
+};
+
+/* Lists of names: what a run's list lacks was 0 there; what a run has no list of is unknown. */
+static const char *const lists[] = {"critical path", "kernels", "live at peak", "tensors at peak"};
+
+static bool is_list(const char *section) {
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    if (!strcmp(section, lists[i]))
+      return true;
+  return false;
 }
 
-static bool add(struct diffing *d, u32 *room, const char *section, const char *name,
-                const char *unit, double before, double after) {
-  if (isnan(before) && isnan(after))
-    return true;
-  struct diff_row *row = add_row(d, room);
-  if (row)
-    *row = (struct diff_row){section, name, unit, before, after, after / before - 1, NAN, NULL};
-  if (row && !isfinite(row->change))
-    row->change = NAN;
-  return row != NULL;
+static const struct entry *entry_of(const struct entries *entries, const char *section,
+                                    const char *name) {
+  for (u32 i = 0; i < entries->n; i++)
+    if (!strcmp(entries->at[i].section, section) && !strcmp(entries->at[i].name, name))
+      return &entries->at[i];
+  return NULL;
 }
+
+/* What has the same name twice (tensors of one place and several sizes) is one figure. */
+static void take(struct entries *entries, const char *section, const char *name, const char *unit,
+                 double value) {
+  struct entry *known = name ? (struct entry *)entry_of(entries, section, name) : NULL;
+  if (known)
+    known->value += value;
+  else if (name && !isnan(value) && entries->n < entries->room)
+    entries->at[entries->n++] = (struct entry){section, name, unit, value};
+}
+
+enum { MOST_NAMES = 64 };
+
+static u32 some(u32 n) {
+  return n < MOST_NAMES ? n : MOST_NAMES;
+}
+
+/* What the GPU was not watched in is taken to have been like the rest. */
+static double seen(const struct results *r) {
+  return r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
+}
+
+static void take_lists(struct entries *entries, const struct results *r, bool per_step) {
+  double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen(r);
+  for (u32 i = 0; i < some(r->n_path_by_category); i++)
+    take(entries, "critical path", r->path_by_category[i].name, "ms", r->path_by_category[i].ms);
+  for (u32 i = 0; i < some(r->n_kernel_categories); i++)
+    take(entries, "kernels", r->kernel_categories[i].category, "ms",
+         r->kernel_categories[i].sum_ms / times);
+  for (u32 i = 0; i < some(r->memory.n_by_category); i++)
+    take(entries, "live at peak", r->memory.by_category[i].category, "bytes",
+         r->memory.by_category[i].bytes);
+  for (u32 i = 0; i < some(r->memory.n_live_at_peak); i++)
+    take(entries, "tensors at peak", r->memory.live_at_peak[i].source, "bytes",
+         r->memory.live_at_peak[i].bytes);
+}
+
+/* What the job says of itself, where several runs a side show how far that goes apart anyway. */
+static int take_levels(const struct diffing *d, struct entries *entries, const struct results *r) {
+  struct diff_level levels[MOST_NAMES];
+  u32 n = 0;
+  int error = d->several ? diff_levels(d, r->model, levels, MOST_NAMES, &n) : 0;
+  for (u32 i = 0; i < n; i++)
+    take(entries, "values", levels[i].name, "value", levels[i].value);
+  return error;
+}
+
+/* Of a run without steps what others have a step is known in all only: not the same figure. */
+static bool is_comparable(const struct figure *f, bool one_kind) {
+  return one_kind || (strcmp(f->section, "a step") != 0 && strcmp(f->section, "overlap") != 0);
+}
+
+static bool take_all(const struct diffing *d, struct arena *scratch, struct entries *entries,
+                     const struct results *r, bool one_kind, bool per_step) {
+  enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
+  *entries = (struct entries){.room = FIGURES + 5 * MOST_NAMES};
+  entries->at = arena_array(scratch, entries->room, sizeof(*entries->at));
+  for (size_t i = 0; entries->at && i < FIGURES; i++)
+    if (is_comparable(&figures[i], one_kind))
+      take(entries, figures[i].section, figures[i].name, figures[i].unit,
+           *(const double *)((const char *)r + figures[i].offset));
+  if (entries->at)
+    take_lists(entries, r, per_step);
+  return entries->at && take_levels(d, entries, r) == 0;
+}
+
+/* --- both sides --- */
+
+struct comparison {
+  struct diffing *d;
+  struct arena scratch;
+  struct entries *runs[2]; /* [d->sides[].n] */
+  double *values[2];       /* likewise, of the figure at hand */
+  u32 room;                /* for rows */
+};
+
+static bool has_list(const struct entries *entries, const char *section) {
+  for (u32 i = 0; i < entries->n; i++)
+    if (!strcmp(entries->at[i].section, section))
+      return true;
+  return false;
+}
+
+/* False where one side knows nothing of it. */
+static bool gather(struct comparison *c, const struct entry *of) {
+  bool list = is_list(of->section), known[2] = {false, false};
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < c->d->sides[side]->n; i++) {
+      const struct entries *run = &c->runs[side][i];
+      const struct entry *entry = entry_of(run, of->section, of->name);
+      double none = list && has_list(run, of->section) ? 0 : NAN;
+      c->values[side][i] = entry ? entry->value : none;
+      known[side] |= !isnan(c->values[side][i]);
+    }
+  return !list || (known[BEFORE] && known[AFTER]);
+}
+
+static bool add_row(struct comparison *c, const struct entry *of) {
+  struct diffing *d = c->d;
+  struct diff_result *out = d->out;
+  double before = diff_mean(c->values[BEFORE], d->sides[BEFORE]->n), width;
+  double after = diff_mean(c->values[AFTER], d->sides[AFTER]->n);
+  struct diff_row *row = &out->rows[out->n_rows++];
+  *row = (struct diff_row){.section = of->section,
+                           .name = arena_text(d->arena, of->name),
+                           .unit = of->unit,
+                           .before = before,
+                           .after = after,
+                           .change = after / before - 1,
+                           .p_value = NAN};
+  if (before == after)
+    row->change = 0;
+  else if (!isfinite(row->change))
+    row->change = NAN;
+  if (d->several)
+    row->p_value = diff_noise_between(c->values[BEFORE], d->sides[BEFORE]->n, c->values[AFTER],
+                                      d->sides[AFTER]->n, &width);
+  return row->name != NULL;
+}
+
+static bool has_row(const struct diff_result *out, const struct entry *of) {
+  for (u32 i = 0; i < out->n_rows; i++)
+    if (!strcmp(out->rows[i].section, of->section) && !strcmp(out->rows[i].name, of->name))
+      return true;
+  return false;
+}
+
+static int add_rows(struct comparison *c) {
+  struct diff_result *out = c->d->out;
+  for (int side = AFTER; side >= BEFORE; side--)
+    for (u32 i = 0; i < c->d->sides[side]->n; i++)
+      c->room += c->runs[side][i].n;
+  out->rows = arena_array(c->d->arena, c->room + 1u, sizeof(*out->rows));
+  if (!out->rows)
+    return -ENOMEM;
+  for (int side = AFTER; side >= BEFORE; side--)
+    for (u32 i = 0; i < c->d->sides[side]->n; i++)
+      for (u32 k = 0; k < c->runs[side][i].n; k++) {
+        const struct entry *of = &c->runs[side][i].at[k];
+        if (!has_row(out, of) && gather(c, of) && !add_row(c, of))
+          return -ENOMEM;
+      }
+  return 0;
+}
+
+/* --- noise within the two runs, where there is only one a side --- */
 
 /* A phase's time in each step, mean over ranks. The caller frees. */
 static double *phase_series(const struct results *r, size_t offset, u32 *n) {
@@ -101,8 +255,11 @@ static double *phase_series(const struct results *r, size_t offset, u32 *n) {
   return values;
 }
 
-static int judge_phase(struct diffing *d, struct diff_row *row) {
-  for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+static int noise_within(struct diffing *d, struct diff_row *row) {
+  if (!strcmp(row->section, "step time") && !strcmp(row->name, "median"))
+    row->p_value = d->out->step_p_value;
+  for (size_t i = 0; !strcmp(row->section, "phases") && i < sizeof(phases) / sizeof(phases[0]);
+       i++) {
     if (strcmp(row->name, phases[i].name) != 0)
       continue;
     u32 n_before, n_after;
@@ -119,108 +276,67 @@ static int judge_phase(struct diffing *d, struct diff_row *row) {
   return 0;
 }
 
-static int judge(struct diffing *d) {
-  for (u32 i = 0; i < d->out->n_rows; i++) {
-    struct diff_row *row = &d->out->rows[i];
-    if (!strcmp(row->section, "phases")) {
-      int error = judge_phase(d, row);
-      if (error)
-        return error;
-    } else if (!strcmp(row->section, "step time") && !strcmp(row->name, "median")) {
-      row->p_value = d->out->step_p_value;
-    }
-    if (!isnan(row->p_value))
-      row->verdict = row->p_value >= 0.01 ? "same" : row->after > row->before ? "more" : "less";
-  }
+/* --- verdicts --- */
+
+/* The largest p-value that still counts as found among so many. */
+static int threshold_among(const struct diff_result *out, double *threshold) {
+  double *p = malloc((out->n_rows + 1u) * sizeof(*p));
+  u32 n = 0;
+  if (!p)
+    return -ENOMEM;
+  for (u32 i = 0; i < out->n_rows; i++)
+    if (!isnan(out->rows[i].p_value))
+      p[n++] = out->rows[i].p_value;
+  qsort(p, n, sizeof(*p), compare_doubles);
+  *threshold = -1;
+  for (u32 i = 0; i < n; i++)
+    if (p[i] <= FALSE_DISCOVERIES * (i + 1) / n)
+      *threshold = p[i];
+  free(p);
   return 0;
 }
 
-/* Shares by name of both sides: those of the later run first, then what only the earlier has. */
-struct named {
-  const char *name;
-  double value;
-};
-
-static bool add_named(struct diffing *d, u32 *room, const char *section, const char *unit,
-                      const struct named *before, u32 n_before, const struct named *after,
-                      u32 n_after) {
-  bool good = true;
-  for (u32 i = 0; good && i < n_after; i++) {
-    double was = 0;
-    for (u32 k = 0; k < n_before; k++)
-      if (!strcmp(before[k].name, after[i].name))
-        was += before[k].value;
-    good = add(d, room, section, after[i].name, unit, was, after[i].value);
+/* One run a side can only excuse a figure: steps of one run that differ as much. */
+static int judge(struct diffing *d) {
+  double threshold = DIFF_SIGNIFICANCE;
+  int error = 0;
+  for (u32 i = 0; i < d->out->n_rows && !d->several && !error; i++)
+    error = noise_within(d, &d->out->rows[i]);
+  if (!error && d->several)
+    error = threshold_among(d->out, &threshold);
+  for (u32 i = 0; i < d->out->n_rows && !error; i++) {
+    struct diff_row *row = &d->out->rows[i];
+    if (!isnan(row->p_value) && d->several && row->p_value <= threshold)
+      row->verdict = row->after > row->before ? "more" : "less";
+    else if (!isnan(row->p_value) && (d->several || row->p_value >= threshold))
+      row->verdict = "same";
   }
-  for (u32 k = 0; good && k < n_before; k++) {
-    bool known = false;
-    for (u32 i = 0; i < n_after; i++)
-      known |= !strcmp(before[k].name, after[i].name);
-    if (!known)
-      good = add(d, room, section, arena_text(d->arena, before[k].name), unit, before[k].value, 0);
-  }
-  return good;
-}
-
-enum { MOST_NAMES = 64 };
-
-/* Kernel time by category, of one rank in one step; per run where there are no steps. */
-static u32 kernel_shares(const struct results *r, struct named named[MOST_NAMES]) {
-  double steps = r->step_count > 0 ? r->step_count : 1, ranks = r->n_ranks ? r->n_ranks : 1;
-  u32 n = 0;
-  for (u32 i = 0; i < r->n_kernel_categories && n < MOST_NAMES; i++)
-    named[n++] = (struct named){r->kernel_categories[i].category,
-                                r->kernel_categories[i].sum_ms / steps / ranks};
-  return n;
-}
-
-static u32 path_shares(const struct results *r, struct named named[MOST_NAMES]) {
-  u32 n = 0;
-  for (u32 i = 0; i < r->n_path_by_category && n < MOST_NAMES; i++)
-    named[n++] = (struct named){r->path_by_category[i].name, r->path_by_category[i].ms};
-  return n;
-}
-
-static u32 memory_shares(const struct results *r, struct named named[MOST_NAMES]) {
-  u32 n = 0;
-  for (u32 i = 0; i < r->memory.n_by_category && n < MOST_NAMES; i++)
-    if (r->memory.by_category[i].category)
-      named[n++] =
-          (struct named){r->memory.by_category[i].category, r->memory.by_category[i].bytes};
-  return n;
-}
-
-/* By where they are made, so that what scales with the batch stands apart from what does not. */
-static u32 tensor_shares(const struct results *r, struct named named[MOST_NAMES]) {
-  u32 n = 0;
-  for (u32 i = 0; i < r->memory.n_live_at_peak && n < MOST_NAMES; i++)
-    if (r->memory.live_at_peak[i].source)
-      named[n++] =
-          (struct named){r->memory.live_at_peak[i].source, r->memory.live_at_peak[i].bytes};
-  return n;
+  return error;
 }
 
 int diff_figures(struct diffing *d) {
-  static const struct {
-    const char *section, *unit;
-    u32 (*list)(const struct results *, struct named *);
-  } lists[] = {{"critical path", "ms", path_shares},
-               {"kernels", "ms", kernel_shares},
-               {"live at peak", "bytes", memory_shares},
-               {"tensors at peak", "bytes", tensor_shares}};
-  u32 room = 0;
-  bool good = true;
-  for (size_t i = 0; good && i < sizeof(figures) / sizeof(figures[0]); i++) {
-    const struct figure *f = &figures[i];
-    good = add(d, &room, f->section, f->name, f->unit,
-               *(const double *)((const char *)d->before + f->offset),
-               *(const double *)((const char *)d->after + f->offset));
+  struct comparison c = {.d = d};
+  bool stepped = true, whole = true;
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < d->sides[side]->n; i++) {
+      stepped &= d->sides[side]->runs[i]->step_count > 0;
+      whole &= d->sides[side]->runs[i]->whole_run;
+    }
+  bool one_kind = stepped || whole;
+  for (u32 side = BEFORE; side <= AFTER; side++) {
+    u32 n = d->sides[side]->n;
+    c.runs[side] = arena_array(&c.scratch, n, sizeof(*c.runs[side]));
+    c.values[side] = arena_array(&c.scratch, n, sizeof(double));
+    bool good = c.runs[side] && c.values[side];
+    for (u32 i = 0; good && i < n; i++)
+      good = take_all(d, &c.scratch, &c.runs[side][i], d->sides[side]->runs[i], one_kind, stepped);
+    if (!good) {
+      arena_release(&c.scratch);
+      return -ENOMEM;
+    }
   }
-  for (size_t i = 0; good && i < sizeof(lists) / sizeof(lists[0]); i++) {
-    struct named before[MOST_NAMES], after[MOST_NAMES];
-    u32 n_before = lists[i].list(d->before, before), n_after = lists[i].list(d->after, after);
-    if (n_before && n_after)
-      good = add_named(d, &room, lists[i].section, lists[i].unit, before, n_before, after, n_after);
-  }
-  return good ? judge(d) : -ENOMEM;
+  d->out->kernels_per = stepped ? "a step" : "in all";
+  int error = add_rows(&c);
+  arena_release(&c.scratch);
+  return error ? error : judge(d);
 }

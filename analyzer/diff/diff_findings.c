@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * What to make of the differences.
+ * What to make of the differences. One run a side shows that two runs differ, which runs of one
+ * kind do too: no finding that rests on it is more than information. But for bits: a job that asked
+ * for the same each time has no noise of which that could be.
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/thresholds.h"
+#include "base/quantity.h"
 #include "diff/diff.h"
 #include "diff/diff_findings.def"
 
@@ -26,101 +31,290 @@ static int add(struct diffing *d, const char *id, enum severity severity, double
   return 0;
 }
 
-/* The part of a step, or of memory, that grew most; NULL if none did. */
-static const struct diff_row *grew_most(const struct diff_result *out,
-                                        const char *const *sections) {
+static const struct diff_row *row_of(const struct diff_result *out, const char *section,
+                                     const char *name) {
+  for (u32 i = 0; i < out->n_rows; i++)
+    if (!strcmp(out->rows[i].section, section) && !strcmp(out->rows[i].name, name))
+      return &out->rows[i];
+  return NULL;
+}
+
+/* What one run a side has to be told with, "" where there are several. */
+static const char *how_to_be_sure(const struct diffing *d) {
+  return d->several ? ""
+                    : " To be sure, run each side three times or more: tscope-report diff A1 A2 A3 "
+                      "-- B1 B2 B3.";
+}
+
+/* --- what differs in how the runs were made --- */
+
+/* What the bits of a result may hang on: seeds, algorithms, versions, the number of threads. */
+static bool bears_on_results(const struct diff_fact *fact) {
+  static const char *const variables[] = {"*SEED*", "*DETERMINIS*", "CUDNN*",     "CUBLAS*",
+                                          "*TF32*", "NCCL_ALGO",    "NCCL_PROTO", "*_THREADS",
+                                          "NVTE_*", "TORCH_*",      "PYTORCH_*"};
+  static const char *const facts[] = {"ranks found", "git_commit", "torch",  "cuda_runtime",
+                                      "cuda_driver", "nccl",       "python", "gpu_name",
+                                      "cpu",         "command"};
+  for (size_t i = 0; fact->name && i < sizeof(variables) / sizeof(variables[0]); i++)
+    if (fnmatch(variables[i], fact->name, 0) == 0)
+      return true;
+  for (size_t i = 0; !fact->name && i < sizeof(facts) / sizeof(facts[0]); i++)
+    if (!strcmp(facts[i], fact->what))
+      return true;
+  return false;
+}
+
+static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
+  return arena_printf(arena, "%s (%.60s, now %.60s)", fact->name ? fact->name : fact->what,
+                      fact->before ? fact->before : "not set",
+                      fact->after ? fact->after : "not set");
+}
+
+/* " Different in how the runs were made: git_commit (a, now b) and 2 more." Those that bear on
+ * results first, where it is about these. */
+static char *what_differs(struct diffing *d, bool of_results) {
+  const struct diff_result *out = d->out;
+  char *list = arena_text(d->arena, "");
+  u32 told = 0;
+  for (int bearing = of_results; bearing >= 0 && list; bearing--)
+    for (u32 i = 0; list && i < out->n_facts; i++) {
+      if (of_results && bears_on_results(&out->facts[i]) != (bool)bearing)
+        continue;
+      if (told++ < FACTS_TOLD)
+        list = arena_printf(d->arena, "%s%s%s", list, told > 1 ? ", " : "",
+                            fact_text(d->arena, &out->facts[i]));
+    }
+  if (list && !told && !(out->facts_known > 0))
+    return arena_text(d->arena, " How the runs were made was not recorded.");
+  if (list && !told)
+    return arena_text(d->arena, " Nothing that was recorded differs in how the runs were made.");
+  if (list && told > FACTS_TOLD)
+    list = arena_printf(d->arena, "%s and %u more", list, told - FACTS_TOLD);
+  return list ? arena_printf(d->arena, " Different in how the runs were made: %s.", list) : NULL;
+}
+
+/* --- time --- */
+
+/* " Rank 3: input 1 ms before, 35 ms after, ..." */
+static char *say_cause(struct diffing *d) {
+  const struct diff_cause *cause = &d->out->cause;
+  if (!cause->text)
+    return arena_text(d->arena, " No part of the step explains half of it.");
+  if (!cause->n_ranks)
+    return arena_printf(d->arena, " Most of it: %s, %s before, %s after.", cause->part,
+                        duration_ms(cause->before_ms).text, duration_ms(cause->after_ms).text);
+  bool alone = fabs(cause->peers_ms) < DIFF_LEAST_CHANGE * d->out->step_before_ms;
+  char *peers = alone ? arena_text(d->arena, "did not change")
+                      : arena_printf(d->arena, "changed by %s", duration_ms(cause->peers_ms).text);
+  if (!peers)
+    return NULL;
+  char *text = arena_printf(
+      d->arena, " Most of it: %s of %s a step, %s before; that of the other ranks %s.", cause->part,
+      duration_ms(cause->after_ms).text, duration_ms(cause->before_ms).text, peers);
+  if (text && !isnan(cause->wait_after_ms))
+    text = arena_printf(d->arena, "%s These wait %s a step, %s before.", text,
+                        duration_ms(cause->wait_after_ms).text,
+                        duration_ms(cause->wait_before_ms).text);
+  return text;
+}
+
+static char *what_to_do(struct diffing *d) {
+  const struct diff_cause *cause = &d->out->cause;
+  const char *look =
+      "Look at the figures that grew most, then at what differs in how the runs were "
+      "made; undo one difference at a time.";
+  if (cause->n_ranks && !strcmp(cause->part, "input"))
+    look =
+        "Look at that rank's input: its storage, its data loader's workers, its host. The others "
+        "only wait for it.";
+  else if (cause->n_ranks)
+    look =
+        "Look at that rank's device and host: clocks, temperature, other processes, or more work "
+        "than its peers have. The others only wait for it.";
+  return arena_printf(d->arena, "%s%s", look, how_to_be_sure(d));
+}
+
+static char *say_noise(struct diffing *d) {
+  const struct diff_result *out = d->out;
+  char *p = arena_text(d->arena, probability(out->step_p_value).text);
+  char *width = arena_text(d->arena, duration_ms(out->step_noise_ms).text);
+  if (!p || !width)
+    return NULL;
+  return d->several
+             ? arena_printf(d->arena, "noise between the runs, %u and %u, explains ±%s (p = %s)",
+                            d->sides[BEFORE]->n, d->sides[AFTER]->n, width, p)
+             : arena_printf(d->arena,
+                            "noise within each run explains ±%s; what runs of one kind differ by "
+                            "is not known",
+                            width);
+}
+
+static int diff_rule_slower(struct diffing *d) {
+  const struct diff_result *out = d->out;
+  if (isnan(out->step_p_value) || out->step_p_value >= DIFF_SIGNIFICANCE ||
+      !(out->step_change >= DIFF_LEAST_CHANGE))
+    return 0;
+  enum severity severity = !d->several                       ? SEVERITY_INFO
+                           : out->step_change >= WORTH_ALARM ? SEVERITY_CRITICAL
+                                                             : SEVERITY_WARNING;
+  double steps = d->several && d->after->step_count > 0 ? d->after->step_count : NAN;
+  char *noise = say_noise(d), *cause = say_cause(d), *facts = what_differs(d, false);
+  if (!noise || !cause || !facts)
+    return -ENOMEM;
+  int error =
+      add(d, "DIFF.SLOWER", severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
+          arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
+                       d->several ? "The" : "The later run's", 100 * out->step_change,
+                       out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
+          arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s",
+                       out->step_before_ms, out->step_after_ms, noise, cause, facts),
+          what_to_do(d));
+  if (!error) {
+    out->findings[out->n_findings - 1].ranks = out->cause.ranks;
+    out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
+  }
+  return error;
+}
+
+/* --- memory --- */
+
+/* The category of what lived at the peak that grew most; NULL if none did. */
+static const struct diff_row *grew_most(const struct diff_result *out) {
   const struct diff_row *most = NULL;
   for (u32 i = 0; i < out->n_rows; i++) {
     const struct diff_row *row = &out->rows[i];
-    bool listed = false;
-    for (const char *const *section = sections; *section; section++)
-      listed |= !strcmp(row->section, *section);
     double grew = row->after - row->before;
-    if (listed && grew > 0 && (!most || grew > most->after - most->before))
+    if (!strcmp(row->section, "live at peak") && grew > 0 &&
+        (!most || grew > most->after - most->before))
       most = row;
   }
   return most;
 }
 
-/* " Also different: git_commit, environment OMP_NUM_THREADS and 2 more." */
-static char *what_differs(struct diffing *d) {
-  const struct diff_result *out = d->out;
-  char *list = arena_text(d->arena, "");
-  if (!out->n_facts)
-    return arena_text(d->arena, " Nothing that was recorded differs in how the runs were made.");
-  for (u32 i = 0; list && i < out->n_facts && i < FACTS_TOLD; i++)
-    list =
-        arena_printf(d->arena, "%s%s%s%s%s", list, i ? ", " : "", out->facts[i].what,
-                     out->facts[i].name ? " " : "", out->facts[i].name ? out->facts[i].name : "");
-  if (list && out->n_facts > FACTS_TOLD)
-    list = arena_printf(d->arena, "%s and %u more", list, out->n_facts - FACTS_TOLD);
-  return list ? arena_printf(d->arena, " Different in how the runs were made: %s.", list) : NULL;
-}
-
-static int diff_rule_slower(struct diffing *d) {
-  static const char *const parts[] = {"a step", "phases", NULL};
-  const struct diff_result *out = d->out;
-  if (!out->verdict || strcmp(out->verdict, "slower") != 0)
-    return 0;
-  const struct diff_row *most = grew_most(out, parts);
-  char *where = most ? arena_printf(d->arena, " Most of it: %s, %.3g ms more a step.", most->name,
-                                    most->after - most->before)
-                     : arena_text(d->arena, "");
-  char *facts = what_differs(d);
-  double grew_ms = out->step_after_ms - out->step_before_ms;
-  double steps = d->after->step_count > 0 ? d->after->step_count : NAN;
-  return add(d, "DIFF.SLOWER",
-             out->step_change >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-             grew_ms * steps / 1e3,
-             arena_printf(d->arena, "Steps take %.1f %% longer", 100 * out->step_change),
-             arena_printf(d->arena,
-                          "Median %.4g ms before, %.4g ms after; noise explains ±%.2g ms (p = "
-                          "%.2g).%s%s",
-                          out->step_before_ms, out->step_after_ms, out->step_noise_ms,
-                          out->step_p_value, where ? where : "", facts ? facts : ""),
-             arena_text(d->arena, "Look at the figures that grew most, then at what differs in how "
-                                  "the runs were made; undo one difference at a time."));
-}
-
 static int diff_rule_memory(struct diffing *d) {
-  static const char *const parts[] = {"live at peak", NULL};
-  double before = d->before->memory.peak_allocated_bytes;
-  double after = d->after->memory.peak_allocated_bytes, change = after / before - 1;
-  if (!(change >= WORTH_MENTIONING))
+  const struct diff_row *peak = row_of(d->out, "memory", "peak allocated");
+  if (!peak || !(peak->change >= WORTH_MENTIONING))
     return 0;
-  const struct diff_row *most = grew_most(d->out, parts);
-  char *where = most ? arena_printf(d->arena, " Most of it: %s, from %.4g MB to %.4g MB.",
-                                    most->name, most->before / 1e6, most->after / 1e6)
+  if (d->several && (!peak->verdict || strcmp(peak->verdict, "more") != 0))
+    return 0;
+  enum severity severity = !d->several                   ? SEVERITY_INFO
+                           : peak->change >= WORTH_ALARM ? SEVERITY_CRITICAL
+                                                         : SEVERITY_WARNING;
+  const struct diff_row *most = grew_most(d->out);
+  char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
+                                    memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
-  return add(d, "DIFF.MEMORY", change >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-             arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * change),
-             arena_printf(d->arena, "%.4g MB allocated at the peak before, %.4g MB after.%s",
-                          before / 1e6, after / 1e6, where ? where : ""),
-             arena_text(d->arena,
-                        "Look at the categories that grew: those that scale with the batch "
-                        "or the sequence grow with it, parameters and optimizer do not."));
+  return add(
+      d, "DIFF.MEMORY", severity, NAN,
+      arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
+      arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
+                   memory_size(peak->before).text, memory_size(peak->after).text,
+                   where ? where : ""),
+      arena_printf(d->arena,
+                   "Look at the categories that grew: those that scale with the batch or the "
+                   "sequence grow with it, parameters and optimizer do not.%s",
+                   how_to_be_sure(d)));
 }
 
-static int diff_rule_results(struct diffing *d) {
+/* --- values --- */
+
+/* Where runs of one and the same side differ: " Runs of the same side differ too, ...". */
+static char *within_a_side(struct diffing *d) {
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 1; i < d->sides[side]->n; i++) {
+      const char *name;
+      double step =
+          diff_bits(d->sides[side]->runs[0]->model, d->sides[side]->runs[i]->model, &name);
+      if (!isnan(step))
+        return arena_printf(
+            d->arena,
+            " Runs of one side differ too: the first and the %u. %s, in %s from step "
+            "%.0f on.",
+            i + 1, side == BEFORE ? "before" : "after", name, step);
+    }
+  return arena_text(d->arena, "");
+}
+
+/* What the finding is about: the result that differs first in any bit, or by a thousandth. */
+static const struct diff_scalar *first_to_differ(const struct diff_result *out, bool in_bits) {
   const struct diff_scalar *first = NULL;
-  for (u32 i = 0; i < d->out->n_scalars; i++) {
-    const struct diff_scalar *one = &d->out->scalars[i];
-    if (!isnan(one->parted_step) && (!first || one->parted_step < first->parted_step))
+  for (u32 i = 0; i < out->n_scalars; i++) {
+    const struct diff_scalar *one = &out->scalars[i];
+    double step = in_bits ? one->first_step : one->parted_step;
+    if (!isnan(step) && diff_is_result(one->name) &&
+        (!first || step < (in_bits ? first->first_step : first->parted_step)))
       first = one;
   }
-  if (!first)
+  return first;
+}
+
+static int diff_rule_bits(struct diffing *d) {
+  const struct diff_scalar *first = first_to_differ(d->out, true);
+  char *within = d->out->determinism ? within_a_side(d) : NULL;
+  if (!d->out->determinism || (!first && within && !*within))
     return 0;
-  char *facts = what_differs(d);
-  return add(d, "DIFF.RESULTS", SEVERITY_WARNING, NAN,
-             arena_printf(d->arena, "%s parts at step %.0f", first->name, first->parted_step),
-             arena_printf(d->arena,
-                          "%.6g before, %.6g after; they differ at all from step %.0f on, of %.0f "
-                          "steps compared.%s",
-                          first->before, first->after, first->first_step, first->steps,
-                          facts ? facts : ""),
-             arena_text(d->arena,
-                        "Compare seeds and the order of input first, then code and library "
-                        "versions; deterministic algorithms tell noise from a change."));
+  char *facts = what_differs(d, true);
+  char *where = first ? arena_printf(d->arena, "%s differs from step %.0f on, of %.0f compared%s.",
+                                     first->name, first->first_step, first->steps,
+                                     isnan(first->parted_step) ? "; by less than a thousandth" : "")
+                      : arena_text(d->arena, "The runs shown are the same to the last bit.");
+  if (first && !isnan(first->parted_step))
+    where = arena_printf(d->arena,
+                         "%s By more than a thousandth from step %.0f on: %.6g before, "
+                         "%.6g after.",
+                         where, first->parted_step, first->before, first->after);
+  if (!facts || !where || !within)
+    return -ENOMEM;
+  return add(
+      d, "DIFF.BITS", SEVERITY_WARNING, NAN,
+      first ? arena_printf(d->arena,
+                           "%s differs from step %.0f on, though the job asked for "
+                           "determinism",
+                           first->name, first->first_step)
+            : arena_text(d->arena, "Runs of one side differ, though the job asked for determinism"),
+      arena_printf(d->arena,
+                   "Asked for by %s. %s%s%s Seeds and flags that the program sets "
+                   "by a call are not recorded.",
+                   d->out->determinism, where, within, facts),
+      arena_text(d->arena,
+                 "Undo what differs, one at a time. If nothing does: seed every generator and "
+                 "every data loader worker, turn cudnn.benchmark off, and let "
+                 "torch.use_deterministic_algorithms(True) name operations that have no "
+                 "deterministic form."));
+}
+
+/* Several runs a side end at levels of their own; one run a side parts from another anyway. */
+static int diff_rule_results(struct diffing *d) {
+  const struct diff_scalar *first = first_to_differ(d->out, false);
+  if (!first || d->out->determinism)
+    return 0;
+  const struct diff_row *level = row_of(d->out, "values", first->name);
+  bool apart = level && level->verdict && strcmp(level->verdict, "same") != 0;
+  char *facts = what_differs(d, true);
+  char *ends = !level
+                   ? arena_text(d->arena, "")
+                   : arena_printf(d->arena,
+                                  " Over the last quarter of the steps its median is %.6g before "
+                                  "and %.6g after; noise between the runs %s.",
+                                  level->before, level->after,
+                                  apart ? "does not explain that" : "explains that");
+  if (!facts || !ends)
+    return -ENOMEM;
+  return add(
+      d, "DIFF.RESULTS", apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
+      apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
+                           level->before)
+            : arena_printf(d->arena, "%s parts at step %.0f", first->name, first->parted_step),
+      arena_printf(d->arena,
+                   "At step %.0f %.6g before, %.6g after; they differ at all from step %.0f on, of "
+                   "%.0f steps compared.%s%s",
+                   first->parted_step, first->before, first->after, first->first_step, first->steps,
+                   ends, facts),
+      arena_printf(d->arena,
+                   "Compare seeds and the order of input first, then code and library "
+                   "versions; deterministic algorithms tell noise from a change.%s",
+                   how_to_be_sure(d)));
 }
 
 int diff_findings(struct diffing *d) {

@@ -8,11 +8,37 @@
 
 enum { BATCHES = 8 };
 
-struct batched {
-  double mean, error; /* of the batches' medians, and its standard error */
+/* Independent values of one level. */
+struct sample {
+  double mean, error; /* the mean's standard error */
+  u32 n;
 };
 
-static bool batch(const double *values, u32 n, struct batched *out) {
+static struct sample sample_of(const double *values, u32 n) {
+  struct sample out = {.mean = diff_mean(values, n)};
+  double squares = 0;
+  for (u32 i = 0; i < n; i++)
+    if (!isnan(values[i])) {
+      squares += (values[i] - out.mean) * (values[i] - out.mean);
+      out.n++;
+    }
+  out.error = out.n > 1 ? sqrt(squares / (out.n - 1) / out.n) : NAN;
+  return out;
+}
+
+/* Welch's test; degrees of freedom after Welch and Satterthwaite. */
+static double welch(const struct sample *a, const struct sample *b, double *half_width) {
+  double va = a->error * a->error, vb = b->error * b->error, error = sqrt(va + vb);
+  if (error == 0) {
+    *half_width = 0;
+    return a->mean == b->mean ? 1 : 0;
+  }
+  double freedom = (va + vb) * (va + vb) / (va * va / (a->n - 1) + vb * vb / (b->n - 1));
+  *half_width = student_quantile(0.99, freedom) * error;
+  return student_tails((b->mean - a->mean) / error, freedom);
+}
+
+static bool batch(const double *values, u32 n, struct sample *out) {
   double medians[BATCHES], *scratch = malloc(n * sizeof(*scratch));
   if (!scratch)
     return false;
@@ -22,28 +48,25 @@ static bool batch(const double *values, u32 n, struct batched *out) {
     medians[i] = median_of(scratch + from, to - from);
   }
   free(scratch);
-  out->mean = mean_of(medians, BATCHES);
-  double squares = 0;
-  for (u32 i = 0; i < BATCHES; i++)
-    squares += (medians[i] - out->mean) * (medians[i] - out->mean);
-  out->error = sqrt(squares / (BATCHES - 1) / BATCHES);
+  *out = sample_of(medians, BATCHES);
   return true;
 }
 
 double diff_noise(const double *before, u32 n_before, const double *after, u32 n_after,
                   double *half_width) {
-  struct batched a, b;
+  struct sample a, b;
   *half_width = NAN;
   if (n_before < DIFF_LEAST_STEPS || n_after < DIFF_LEAST_STEPS || !batch(before, n_before, &a) ||
       !batch(after, n_after, &b))
     return NAN;
-  double va = a.error * a.error, vb = b.error * b.error, error = sqrt(va + vb);
-  if (error == 0) {
-    *half_width = 0;
-    return a.mean == b.mean ? 1 : 0;
-  }
-  /* Welch's test; degrees of freedom after Welch and Satterthwaite. */
-  double freedom = (va + vb) * (va + vb) / ((va * va + vb * vb) / (BATCHES - 1));
-  *half_width = student_quantile(0.99, freedom) * error;
-  return student_tails((b.mean - a.mean) / error, freedom);
+  return welch(&a, &b, half_width);
+}
+
+double diff_noise_between(const double *before, u32 n_before, const double *after, u32 n_after,
+                          double *half_width) {
+  struct sample a = sample_of(before, n_before), b = sample_of(after, n_after);
+  *half_width = NAN;
+  if (a.n < DIFF_LEAST_RUNS || b.n < DIFF_LEAST_RUNS)
+    return NAN;
+  return welch(&a, &b, half_width);
 }

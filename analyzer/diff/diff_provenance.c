@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * How the runs were made: code, versions, devices, hosts, command, environment. Of each run, its
- * first rank's.
+ * first rank's. What already differs between runs of one side is no difference of the sides.
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "diff/diff.h"
+#include "diff/volatile_facts.def"
 
 /* Those that differ from one run to the next by nature are left out. */
 static bool is_compared(u32 key) {
@@ -30,6 +32,107 @@ static const char *const keys[32] = {
 #undef X
 };
 
+static bool matches(const char *name, const char *const *patterns, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (fnmatch(patterns[i], name, 0) == 0)
+      return true;
+  return false;
+}
+
+#define V(pattern) pattern,
+static bool is_volatile_variable(const char *name) {
+  static const char *const patterns[] = {TSCOPE_VOLATILE_VARIABLES(V)};
+  return matches(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
+}
+
+static bool is_volatile_option(const char *name) {
+  static const char *const patterns[] = {TSCOPE_VOLATILE_OPTIONS(V)};
+  return matches(name, patterns, sizeof(patterns) / sizeof(patterns[0]));
+}
+#undef V
+
+/* --- command lines, but for what is made anew each time --- */
+
+static bool is_temporary_file(const char *word) {
+  return !strncmp(word, "/tmp/", 5) || !strncmp(word, "/var/tmp/", 9) ||
+         !strncmp(word, "/dev/shm/", 9);
+}
+
+/* The command with "*" for values of volatile options and for temporary files. */
+static char *steady_command(struct arena *arena, const char *command) {
+  char *out = arena_text(arena, command), name[64];
+  size_t at = 0;
+  bool value_next = false;
+  for (const char *word = command; out && *word;) {
+    size_t length = strcspn(word, " "), dashes = strspn(word, "-"), end = strcspn(word, "= ");
+    if (at)
+      out[at++] = ' ';
+    bool option = dashes && dashes < end;
+    size_t keep = length;
+    if (option) {
+      snprintf(name, sizeof(name), "%.*s", (int)(end - dashes), word + dashes);
+      for (char *c = name; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+      bool equals = word[end] == '=';
+      bool made_anew = is_volatile_option(name) || (equals && is_temporary_file(word + end + 1));
+      keep = equals && made_anew ? end + 1 : length;
+      value_next = made_anew && !equals;
+    } else if (value_next || is_temporary_file(word)) {
+      keep = 0;
+      value_next = false;
+    }
+    memcpy(out + at, word, keep);
+    at += keep;
+    if (keep < length)
+      out[at++] = '*';
+    word += length;
+    word += strspn(word, " ");
+  }
+  if (out)
+    out[at] = '\0';
+  return out;
+}
+
+static bool same_value(struct arena *arena, u32 key, const char *a, const char *b) {
+  if (!a || !b)
+    return a == b;
+  if (key != TSCOPE_INFO_COMMAND)
+    return strcmp(a, b) == 0;
+  const char *one = steady_command(arena, a), *other = steady_command(arena, b);
+  return one && other && strcmp(one, other) == 0;
+}
+
+/* --- one fact of one run --- */
+
+/* The value of NAME in lines of NAME=value, copied; NULL if it is not there. */
+static char *value_in(struct arena *arena, const char *lines, const char *name) {
+  size_t bytes = strlen(name);
+  for (const char *line = lines; line && *line;) {
+    size_t length = strcspn(line, "\n");
+    if (length > bytes && !strncmp(line, name, bytes) && line[bytes] == '=')
+      return arena_printf(arena, "%.*s", (int)(length - bytes - 1), line + bytes + 1);
+    line += length + (line[length] == '\n');
+  }
+  return NULL;
+}
+
+static const char *value_of(struct arena *arena, const struct results *r, u32 key,
+                            const char *name) {
+  if (!r->model->n_ranks)
+    return NULL;
+  const char *info = r->model->ranks[0].info[key];
+  return name ? value_in(arena, info, name) : info;
+}
+
+static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, const char *value) {
+  for (u32 i = 0; i < d->sides[side]->n; i++)
+    if (!same_value(d->arena, key, value_of(d->arena, d->sides[side]->runs[i], key, name), value))
+      return false;
+  return true;
+}
+
+/* --- both sides --- */
+
 static int add(struct diffing *d, const char *what, const char *name, const char *before,
                const char *after) {
   struct diff_result *out = d->out;
@@ -45,32 +148,30 @@ static int add(struct diffing *d, const char *what, const char *name, const char
   return 0;
 }
 
-/* The value of NAME in lines of NAME=value, copied; NULL if it is not there. */
-static char *value_in(struct arena *arena, const char *lines, const char *name, size_t bytes) {
-  for (const char *line = lines; line && *line;) {
-    size_t length = strcspn(line, "\n");
-    if (length > bytes && !strncmp(line, name, bytes) && line[bytes] == '=')
-      return arena_printf(arena, "%.*s", (int)(length - bytes - 1), line + bytes + 1);
-    line += length + (line[length] == '\n');
-  }
-  return NULL;
+static int compare(struct diffing *d, u32 key, const char *name) {
+  const char *before = value_of(d->arena, d->before, key, name);
+  const char *after = value_of(d->arena, d->after, key, name);
+  if (same_value(d->arena, key, before, after) || !all_have(d, BEFORE, key, name, before) ||
+      !all_have(d, AFTER, key, name, after))
+    return 0;
+  return add(d, keys[key], name, before, after);
 }
 
-/* Variables of one run that the other lacks or has with another value; each pair once. */
-static int compare_variables(struct diffing *d, const char *lines, const char *others, bool later) {
+/* Each variable of one run; of the other, those that the first lacks. */
+static int compare_variables(struct diffing *d, const struct results *of,
+                             const struct results *unless) {
+  const char *lines = value_of(d->arena, of, TSCOPE_INFO_ENVIRONMENT, NULL);
   for (const char *line = lines; line && *line;) {
-    size_t length = strcspn(line, "\n"), name = strcspn(line, "=");
-    if (name < length && strncmp(line, "TSCOPE_", 7) != 0) {
-      char *own = value_in(d->arena, lines, line, name);
-      char *other = value_in(d->arena, others, line, name);
-      bool differs = !other || (later && own && strcmp(own, other) != 0);
-      if (differs) {
-        int error =
-            add(d, keys[TSCOPE_INFO_ENVIRONMENT], arena_printf(d->arena, "%.*s", (int)name, line),
-                later ? other : own, later ? own : other);
-        if (error)
-          return error;
-      }
+    size_t length = strcspn(line, "\n"), bytes = strcspn(line, "=");
+    if (bytes < length) {
+      char *name = arena_printf(d->arena, "%.*s", (int)bytes, line);
+      int error = name ? 0 : -ENOMEM;
+      bool told =
+          unless && name && value_of(d->arena, unless, TSCOPE_INFO_ENVIRONMENT, name) != NULL;
+      if (!error && !told && !is_volatile_variable(name))
+        error = compare(d, TSCOPE_INFO_ENVIRONMENT, name);
+      if (error)
+        return error;
     }
     line += length + (line[length] == '\n');
   }
@@ -88,19 +189,20 @@ static int compare_numbers(struct diffing *d, const char *what, u32 before, u32 
 
 int diff_provenance(struct diffing *d) {
   const struct model *before = d->before->model, *after = d->after->model;
+  d->out->facts_known = 0;
   int error = compare_numbers(d, "ranks found", before->n_ranks, after->n_ranks);
   if (error || !before->n_ranks || !after->n_ranks)
     return error;
-  const char *const *was = before->ranks[0].info, *const *is = after->ranks[0].info;
   for (u32 key = 0; key < 32 && !error; key++) {
     if (!keys[key] || !is_compared(key))
       continue;
+    d->out->facts_known += before->ranks[0].info[key] || after->ranks[0].info[key];
     if (key == TSCOPE_INFO_ENVIRONMENT) {
-      error = compare_variables(d, is[key], was[key], true);
+      error = compare_variables(d, d->after, NULL);
       if (!error)
-        error = compare_variables(d, was[key], is[key], false);
-    } else if ((was[key] || is[key]) && (!was[key] || !is[key] || strcmp(was[key], is[key]) != 0)) {
-      error = add(d, keys[key], NULL, was[key], is[key]);
+        error = compare_variables(d, d->before, d->after);
+    } else {
+      error = compare(d, key, NULL);
     }
   }
   return error;

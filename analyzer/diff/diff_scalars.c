@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the values that both runs tell (the loss) part.
+ * Where the values that both runs tell (the loss) part, and the level at which they end.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/statistics.h"
 #include "diff/diff.h"
+#include "format/scalar_line.h"
 
 /* Of the larger value: beyond what sums in another order do. */
 #define PARTED 1e-3
@@ -63,19 +65,58 @@ static void compare_point(struct diff_scalar *row, const struct point *a, const 
   }
 }
 
-int diff_scalars(struct diffing *d) {
-  struct diff_result *out = d->out;
-  u32 n_before, n_after;
-  struct point *before = points_of(d->before->model, &n_before);
-  struct point *after = points_of(d->after->model, &n_after);
-  out->scalars = arena_array(d->arena, n_after + 1u, sizeof(*out->scalars));
-  int error = before && after && out->scalars ? 0 : -ENOMEM;
-  for (u32 i = 0, k = 0; !error && i < n_before && k < n_after;) {
+/* --- the level at the end, by which several runs a side are compared --- */
+
+/* The last quarter of the steps that all runs tell values for. */
+static void window_of(struct diffing *d) {
+  u32 from = 0, to = INDEX_NONE;
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < d->sides[side]->n; i++) {
+      const struct model *model = d->sides[side]->runs[i]->model;
+      u32 first = INDEX_NONE, last = 0;
+      for (u32 k = 0; k < model->n_scalars; k++) {
+        u32 step = model->scalars[k].step;
+        first = step < first ? step : first;
+        last = step != INDEX_NONE && step > last ? step : last;
+      }
+      from = first != INDEX_NONE && first > from ? first : from;
+      to = last < to ? last : to;
+    }
+  d->level_to = to;
+  d->level_from = to > from ? to - (to - from) / 4 : to;
+}
+
+int diff_levels(const struct diffing *d, const struct model *model, struct diff_level *levels,
+                u32 room, u32 *n) {
+  u32 n_points;
+  struct point *points = points_of(model, &n_points);
+  double *values = malloc((n_points + 1u) * sizeof(*values));
+  int error = points && values ? 0 : -ENOMEM;
+  *n = 0;
+  for (u32 i = 0, end; !error && i < n_points && *n < room; i = end) {
+    u32 n_values = 0;
+    for (end = i; end < n_points && !strcmp(points[end].name, points[i].name); end++)
+      if (points[end].step >= d->level_from && points[end].step <= d->level_to)
+        values[n_values++] = points[end].value;
+    if (n_values)
+      levels[(*n)++] = (struct diff_level){points[i].name, median_of(values, n_values)};
+  }
+  free(points);
+  free(values);
+  return error;
+}
+
+/* --- the runs shown, step by step --- */
+
+static void compare_points(const struct point *before, u32 n_before, const struct point *after,
+                           u32 n_after, struct diff_scalar *rows, u32 *n_rows) {
+  *n_rows = 0;
+  for (u32 i = 0, k = 0; i < n_before && k < n_after;) {
     int order = by_name_and_step(&before[i], &after[k]);
     if (order == 0) {
-      struct diff_scalar *row = out->n_scalars ? &out->scalars[out->n_scalars - 1] : NULL;
+      struct diff_scalar *row = *n_rows ? &rows[*n_rows - 1] : NULL;
       if (!row || strcmp(row->name, after[k].name) != 0) {
-        row = &out->scalars[out->n_scalars++];
+        row = &rows[(*n_rows)++];
         *row = (struct diff_scalar){after[k].name, 0, NAN, NAN, NAN, NAN};
       }
       compare_point(row, &before[i], &after[k]);
@@ -83,7 +124,45 @@ int diff_scalars(struct diffing *d) {
     i += order <= 0;
     k += order >= 0;
   }
-  free(before);
-  free(after);
+}
+
+static int compare_models(struct arena *arena, const struct model *before,
+                          const struct model *after, struct diff_scalar **rows, u32 *n) {
+  u32 n_before, n_after;
+  struct point *was = points_of(before, &n_before), *is = points_of(after, &n_after);
+  *rows = arena_array(arena, n_after + 1u, sizeof(**rows));
+  int error = was && is && *rows ? 0 : -ENOMEM;
+  if (!error)
+    compare_points(was, n_before, is, n_after, *rows, n);
+  free(was);
+  free(is);
   return error;
+}
+
+bool diff_is_result(const char *name) {
+  enum scalar_role role = scalar_role_of(name);
+  return role == SCALAR_ROLE_LOSS || role == SCALAR_ROLE_EVAL_LOSS || role == SCALAR_ROLE_GRAD_NORM;
+}
+
+double diff_bits(const struct model *before, const struct model *after, const char **name) {
+  struct arena scratch = {0};
+  struct diff_scalar *rows;
+  u32 n = 0;
+  double first = NAN;
+  if (compare_models(&scratch, before, after, &rows, &n))
+    n = 0;
+  for (u32 i = 0; i < n; i++)
+    if (diff_is_result(rows[i].name) && !isnan(rows[i].first_step) &&
+        !(rows[i].first_step >= first)) {
+      first = rows[i].first_step;
+      *name = rows[i].name;
+    }
+  arena_release(&scratch);
+  return first;
+}
+
+int diff_scalars(struct diffing *d) {
+  window_of(d);
+  return compare_models(d->arena, d->before->model, d->after->model, &d->out->scalars,
+                        &d->out->n_scalars);
 }

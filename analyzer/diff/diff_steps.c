@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Step time, and whether its change is more than the runs' own noise.
+ * Step time, and whether its change is more than noise: that between runs of a kind where each side
+ * has several; else that within the two runs, which can only excuse a change, never make one.
  */
 #include <errno.h>
 #include <math.h>
@@ -8,12 +9,7 @@
 
 #include "diff/diff.h"
 
-/* Below a hundredth a change is not worth a word, however certain it is. */
-#define LEAST_CHANGE 0.01
-#define SIGNIFICANCE 0.01
-
-/* The known step times without warm-up, in order. The caller frees; NULL without memory. */
-static double *step_times(const struct results *r, u32 *n) {
+double *diff_step_times(const struct results *r, u32 *n) {
   double *values = malloc((r->n_step_ms + 1) * sizeof(*values));
   u32 first = r->warmup_excluded > 0 ? (u32)r->warmup_excluded : 0;
   *n = 0;
@@ -23,26 +19,71 @@ static double *step_times(const struct results *r, u32 *n) {
   return values;
 }
 
-int diff_steps(struct diffing *d) {
+/* The runs' medians. The caller frees. */
+static double *medians_of(const struct diff_side *side) {
+  double *medians = malloc((side->n + 1u) * sizeof(*medians));
+  for (u32 i = 0; medians && i < side->n; i++)
+    medians[i] = side->runs[i]->step_median_ms;
+  return medians;
+}
+
+static int noise_within(struct diffing *d) {
   struct diff_result *out = d->out;
   u32 n_before, n_after;
-  double *before = step_times(d->before, &n_before), *after = step_times(d->after, &n_after);
+  double *before = diff_step_times(d->before, &n_before);
+  double *after = diff_step_times(d->after, &n_after);
   int error = before && after ? 0 : -ENOMEM;
-  if (!error) {
-    out->step_before_ms = d->before->step_median_ms;
-    out->step_after_ms = d->after->step_median_ms;
-    out->step_change = out->step_after_ms / out->step_before_ms - 1;
+  if (!error)
     out->step_p_value = diff_noise(before, n_before, after, n_after, &out->step_noise_ms);
-    out->reason = NULL;
-    if (isnan(out->step_p_value))
-      out->reason =
-          arena_printf(d->arena, "%u and %u steps: each run must have %d for its noise to be known",
-                       n_before, n_after, (int)DIFF_LEAST_STEPS);
-    else if (out->step_p_value >= SIGNIFICANCE || fabs(out->step_change) < LEAST_CHANGE)
-      out->verdict = "no change beyond noise";
-    else
-      out->verdict = out->step_change > 0 ? "slower" : "faster";
+  if (!error && isnan(out->step_p_value))
+    out->reason = arena_printf(
+        d->arena,
+        "%u and %u steps: one run a side takes %d each for even their own noise to be known",
+        n_before, n_after, (int)DIFF_LEAST_STEPS);
+  free(before);
+  free(after);
+  return error;
+}
+
+static const char *judge(struct diffing *d) {
+  struct diff_result *out = d->out;
+  if (isnan(out->step_p_value))
+    return NULL;
+  if (out->step_p_value >= DIFF_SIGNIFICANCE || fabs(out->step_change) < DIFF_LEAST_CHANGE)
+    return "no change beyond noise";
+  if (!d->several) {
+    out->reason =
+        arena_printf(d->arena, "%u and %u runs: %d a side show how far runs of one kind differ",
+                     d->sides[BEFORE]->n, d->sides[AFTER]->n, (int)DIFF_LEAST_RUNS);
+    return NULL;
   }
+  return out->step_change > 0 ? "slower" : "faster";
+}
+
+int diff_steps(struct diffing *d) {
+  struct diff_result *out = d->out;
+  double *before = medians_of(d->sides[BEFORE]), *after = medians_of(d->sides[AFTER]);
+  u32 n_before = d->sides[BEFORE]->n, n_after = d->sides[AFTER]->n;
+  int error = before && after ? 0 : -ENOMEM;
+  out->reason = NULL;
+  if (!error) {
+    out->step_before_ms = diff_mean(before, n_before);
+    out->step_after_ms = diff_mean(after, n_after);
+    out->step_change = out->step_after_ms / out->step_before_ms - 1;
+  }
+  if (!error && isnan(out->step_change)) {
+    out->reason = "step times are not known on both sides";
+  } else if (!error && d->several) {
+    out->step_p_value = diff_noise_between(before, n_before, after, n_after, &out->step_noise_ms);
+    if (isnan(out->step_p_value))
+      out->reason = arena_printf(d->arena, "fewer than %d runs of a side have known step times",
+                                 (int)DIFF_LEAST_RUNS);
+  } else if (!error) {
+    error = noise_within(d);
+  }
+  if (!isnan(out->step_p_value) || d->several)
+    out->noise = d->several ? "between runs" : "within runs";
+  out->verdict = judge(d);
   free(before);
   free(after);
   return error;

@@ -101,6 +101,19 @@ static int write_to(const struct options *options, const struct results *results
                : STATUS_OK;
 }
 
+/* A gate that has too little to judge by has not been passed. */
+static int gate_of_diff(const struct options *options, const struct diff_result *diff) {
+  if (fails(diff->findings, diff->n_findings, options->fail_on))
+    return STATUS_FINDINGS;
+  if (options->fail_on == FAIL_ON_NOTHING)
+    return STATUS_OK;
+  if (diff->runs_before < DIFF_LEAST_RUNS || diff->runs_after < DIFF_LEAST_RUNS)
+    return bad("--fail-on needs %d runs a side, not %.0f and %.0f: fewer do not tell a change from "
+               "what runs of one kind differ by; tscope-report diff A1 A2 A3 -- B1 B2 B3",
+               (int)DIFF_LEAST_RUNS, diff->runs_before, diff->runs_after);
+  return options->fail_on == FAIL_ON_UNDECIDED && !diff->verdict ? STATUS_FINDINGS : STATUS_OK;
+}
+
 static int write_report(const struct options *options, const struct results *results) {
   struct report_view view = {.tokens_per_step = options->tokens_per_step,
                              .ranks = options->ranks,
@@ -129,10 +142,10 @@ static int write_report(const struct options *options, const struct results *res
   free(place);
   if (status != STATUS_OK)
     return status;
-  bool met = options->diff
-                 ? fails(results->diff->findings, results->diff->n_findings, options->fail_on)
-                 : fails(results->findings, results->n_findings, options->fail_on) ||
-                       (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
+  if (options->diff)
+    return gate_of_diff(options, results->diff);
+  bool met = fails(results->findings, results->n_findings, options->fail_on) ||
+             (options->fail_on == FAIL_ON_UNDECIDED && results->n_undecided);
   return met ? STATUS_FINDINGS : STATUS_OK;
 }
 
@@ -188,33 +201,50 @@ static int read_and_analyse(const struct options *options, const char *const *pa
   return error;
 }
 
+/* Every run of both sides, each read and analysed by itself: `runs` holds those before, then those
+ * after. *shown becomes what the report is of. */
+static int read_and_compare(const struct options *options, struct kernel_names *names,
+                            struct progress *progress, struct reading *runs, struct results **all,
+                            struct results **shown, char *why, size_t why_bytes) {
+  for (u32 i = 0; i < options->n_paths; i++) {
+    int error =
+        read_and_analyse(options, options->paths + i, 1, names, progress, &runs[i], why, why_bytes);
+    if (error)
+      return error;
+    all[i] = runs[i].results;
+  }
+  u32 n = options->n_before;
+  const struct diff_side before = {all, options->paths, n};
+  const struct diff_side after = {all + n, options->paths + n, options->n_paths - n};
+  int error = diff_sides(&before, &after, shown);
+  if (error)
+    snprintf(why, why_bytes, "the runs could not be compared: %s", strerror(-error));
+  return error;
+}
+
 static int report(const struct options *options) {
   char why[512] = "";
-  struct reading before = {NULL, NULL}, now = {NULL, NULL};
+  u32 n_runs = options->diff ? options->n_paths : 1;
   struct kernel_names *names = kernel_names_new(options->kernel_categories, why, sizeof(why));
   if (!names)
     return bad("%s", why);
+  struct reading *runs = calloc(n_runs, sizeof(*runs));
+  struct results **all = calloc(n_runs, sizeof(struct results *)), *shown = NULL;
   struct progress progress = progress_begin(stderr);
-  int error = 0;
-  if (options->diff) {
-    error =
-        read_and_analyse(options, options->paths, 1, names, &progress, &before, why, sizeof(why));
-    if (!error)
-      error = read_and_analyse(options, options->paths + 1, 1, names, &progress, &now, why,
-                               sizeof(why));
-    if (!error) {
-      error = diff_results(before.results, now.results);
-      if (error)
-        snprintf(why, sizeof(why), "the runs could not be compared: %s", strerror(-error));
-    }
-  } else {
-    error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, &now, why,
+  int error = runs && all ? 0 : -ENOMEM;
+  if (error)
+    snprintf(why, sizeof(why), "no memory for so many runs");
+  else if (options->diff)
+    error = read_and_compare(options, names, &progress, runs, all, &shown, why, sizeof(why));
+  else
+    error = read_and_analyse(options, options->paths, options->n_paths, names, &progress, runs, why,
                              sizeof(why));
-  }
   progress_end(&progress);
-  int status = error ? bad("%s", why) : write_report(options, now.results);
-  reading_free(&now);
-  reading_free(&before);
+  int status = error ? bad("%s", why) : write_report(options, shown ? shown : runs->results);
+  for (u32 i = 0; runs && i < n_runs; i++)
+    reading_free(&runs[i]);
+  free(runs);
+  free(all);
   kernel_names_free(names);
   return status;
 }

@@ -248,6 +248,39 @@ static const char *const *default_paths(void) {
   return paths;
 }
 
+/* "--" between the sides of diff would end getopt's options: this stands for it. */
+static char between_sides[] = "between the sides";
+
+static void mark_sides(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], "--") == 0) {
+      argv[i] = between_sides;
+      return;
+    }
+}
+
+/* The runs of diff: BEFORE AFTER, or several, "--", several. Takes the mark out again. */
+static bool take_sides(struct options *options, char **paths, char *why, size_t why_bytes) {
+  u32 n = options->n_paths, mark = n;
+  for (u32 i = 0; i < n; i++)
+    if (paths[i] == between_sides)
+      mark = i;
+  options->n_before = mark;
+  if (mark < n) {
+    memmove(paths + mark, paths + mark + 1, (n - mark - 1) * sizeof(*paths));
+    options->n_paths = --n;
+  } else if (n == 2) {
+    options->n_before = 1;
+  }
+  bool good = options->n_before && options->n_before < n && (mark < n + 1 || n == 2);
+  if (!good)
+    snprintf(why, why_bytes,
+             "diff wants two runs, or several of each kind with -- between, for example: "
+             "tscope-report diff /tmp/before1 /tmp/before2 /tmp/before3 -- /tmp/after1 /tmp/after2 "
+             "/tmp/after3");
+  return good;
+}
+
 bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes) {
   *options = (struct options){.backend = report_backends[0],
                               .flops_per_step = NAN,
@@ -263,6 +296,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   if (options->diff) { /* the word takes the program's place */
     argc--;
     argv++;
+    mark_sides(argc, argv);
   }
   opterr = 0;
   optind = 0; /* GNU: start over, for callers that parse more than once */
@@ -291,11 +325,8 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
     options->paths = default_paths();
     options->n_paths = 1;
   }
-  if (options->diff && options->n_paths != 2) {
-    snprintf(why, why_bytes,
-             "diff wants two runs, for example: tscope-report diff /tmp/before /tmp/after");
+  if (options->diff && !take_sides(options, argv + optind, why, why_bytes))
     return false;
-  }
   if (options->diff && !options->backend->write_diff) {
     snprintf(why, why_bytes,
              "--format %s shows one run; diff wants text, json, html, perfetto or sqlite",
@@ -330,6 +361,7 @@ void options_print_help(FILE *out) {
   fputs(
       "usage: tscope-report [OPTION]... [PATH]...\n"
       "       tscope-report diff [OPTION]... BEFORE AFTER\n"
+      "       tscope-report diff [OPTION]... BEFORE... -- AFTER...\n"
       "\n"
       "Says where the time of a training run went and what to do about it. PATH is the directory\n"
       "that libtscope.so wrote to, one run in it, or one rank's file; or files of other tools, or\n"
@@ -358,8 +390,12 @@ void options_print_help(FILE *out) {
         "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
         "  tscope-report --format perfetto --open /tmp/tscope\n"
         "                                                 the timeline, in ui.perfetto.dev\n"
-        "  tscope-report diff /tmp/before /tmp/after      what changed, and whether it is noise\n"
+        "  tscope-report diff /tmp/before /tmp/after      what changed\n"
+        "  tscope-report diff A1 A2 A3 -- B1 B2 B3        and whether it is noise: three runs a "
+        "side\n"
         "\n"
-        "exit status: 0; 1 when --fail-on is met; 2 when the input or the command line is bad.\n",
+        "exit status: 0; 1 when --fail-on is met; 2 when the input or the command line is bad, or "
+        "diff\n"
+        "has fewer than three runs a side for --fail-on to judge.\n",
         out);
 }

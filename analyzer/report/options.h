@@ -30,7 +30,8 @@ struct options {
   u64 quick;   /* 0 if not given */
   bool list, include_warmup, ascii, open, version, help;
   bool stacks;
-  bool diff; /* paths[0] is the earlier run, paths[1] the later */
+  bool diff; /* the first n_before of paths are the earlier runs, the others the later */
+  u32 n_before;
 };
 
 /* False when the command line makes no sense; `why` then says so in one line, with what to do. The

@@ -129,8 +129,10 @@ class Cli(unittest.TestCase):
         text = self.ok("diff", even, slow)
         self.assertIn("slower", text)
         self.assertIn("DIFF.SLOWER", text)
-        self.assertEqual(report("diff", "--fail-on", "warning", even, slow).returncode, 1)
-        self.assertEqual(report("diff", "--fail-on", "warning", slow, slow).returncode, 0)
+        gate = report("diff", "--fail-on", "warning", even, slow)
+        self.assertEqual(gate.returncode, 2)
+        self.assertIn("Step time", gate.stdout)
+        self.assertIn("--fail-on needs 3 runs a side, not 1 and 1", gate.stderr)
         same = json.loads(self.ok("diff", "--format", "json", slow, slow))
         self.assertEqual(same["diff"]["verdict"], "no change beyond noise")
         self.assertEqual(same["diff"]["provenance"], [])
@@ -138,6 +140,45 @@ class Cli(unittest.TestCase):
         alone = json.loads(self.ok("--format", "json", slow))
         self.assertIsNone(alone["diff"]["verdict"])
         self.assertIn("two runs", self.refused("diff", slow))
+
+    def several(self, name, *options):
+        """Three runs of a kind: kernels up to 2 % apart."""
+        return [self.write(f"{name}{i}", "--ranks", "4", "--steps", "12", "--phases", "--kernel-ns", str(ns), *options)
+                for i, ns in enumerate((60000, 61000, 60500))]
+
+    def test_several_runs_a_side(self):
+        even, again = self.several("even"), self.several("again", "--jitter-ns", "21000")
+        slow = self.several("slowed", "--slow-rank", "2", "--slow-factor", "1.5")
+        gate = report("diff", "--fail-on", "warning", *even, "--", *slow)
+        self.assertEqual(gate.returncode, 1, gate.stderr)
+        self.assertRegex(gate.stdout, "3 runs against 3")
+        self.assertRegex(gate.stdout, r"verdict +slower")
+        self.assertIn("rank 2 became slower in its compute", gate.stdout)
+        self.assertLess(gate.stdout.index("rank 2 became slower"), gate.stdout.index("optimizer"))
+        self.assertEqual(report("diff", *even, "--", *again, "--fail-on", "warning").returncode, 0)
+        document = json.loads(self.ok("diff", "--format", "json", *even, "--", *slow))["diff"]
+        self.assertEqual([run["path"] for run in document["runs"]], even + slow)
+        self.assertEqual(document["cause"]["ranks"], [2])
+        self.assertEqual(document["noise"], "between runs")
+        few = report("diff", *even, "--", *slow[:2], "--fail-on", "warning")
+        self.assertEqual(few.returncode, 2)
+        self.assertIn("not 3 and 2", few.stderr)
+
+    def test_which_runs_are_of_which_side(self):
+        for wrong in (["a"], ["a", "b", "c"], ["--", "a", "b"], ["a", "b", "--"]):
+            self.assertIn("-- between", self.refused("diff", *wrong))
+
+    def test_logs_against_each_other(self):
+        def log(name, high):
+            path = self.path(name + ".jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                for step in range(40):
+                    file.write(json.dumps({"step": step, "loss": 3 - step / 40 + high}) + "\n")
+            return path
+        text = self.ok("diff", log("low", 0), log("high", 0.5))
+        self.assertNotIn("Step time", text)
+        self.assertIn("loss parts at step 0", text)
+        self.assertIn("not recorded in what was read", text)
 
     def test_kinds_of_kernels_from_a_file(self):
         own = self.path("own.txt")

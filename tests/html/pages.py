@@ -176,8 +176,14 @@ class Opens(Page):
         self.assertEqual(data["report"]["diff"]["after"], "synthetic")
         self.assertEqual(self.column("figures", "figure")[0], data["report"]["diff"]["rows"][0]["name"])
         self.assertEqual(len(self.text("#bothsteps canvas")), 2)
+        kinds = self.page_of("diff-kinds", "diff", *[*self.made["even"] * 3, "--", *self.made["slow-rank"] * 3])
+        self.open(kinds)
+        self.assertIn("3 runs", self.text("#changed")[0])
+        self.assertIn("became slower in its compute", self.text("#changed")[0])
+        self.assertIn("speedup", self.text("#bothkernels")[0])
         logs = self.page_of("diff-logs", "diff", *self.made["log"], *self.made["log-nan"])
         self.open(logs)
+        self.assertNotIn("median step", self.text("#changed")[0])
 
 
 class Scenarios(Page):

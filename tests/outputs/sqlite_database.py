@@ -122,6 +122,10 @@ class Tables(Databases):
                          self.both)
         self.assertEqual(mixed, [(0,)])
 
+    def test_several_runs_of_each_side(self):
+        several = self.write("several.db", "diff", self.even, self.even, "--", self.slow)
+        self.assertEqual(self.ask("SELECT run FROM runs ORDER BY run", several), [(1,), (2,), (3,)])
+
     def test_it_is_whole(self):
         for db in (self.db, self.both):
             self.assertEqual(self.ask("PRAGMA integrity_check", db), [("ok",)])

@@ -61,6 +61,26 @@ static void without_a_path_it_reads_where_the_shim_writes(void **state) {
   unsetenv("TSCOPE_DIR");
 }
 
+static void diff_takes_runs_of_two_kinds(void **state) {
+  (void)state;
+  assert_true(PARSE("diff", "a", "b"));
+  assert_true(options.diff && options.n_paths == 2 && options.n_before == 1);
+  assert_true(
+      PARSE("diff", "a1", "--format", "json", "a2", "--", "b1", "--width", "100", "b2", "b3"));
+  assert_int_equal(options.n_paths, 5);
+  assert_int_equal(options.n_before, 2);
+  assert_int_equal(options.width, 100);
+  static const char *const paths[] = {"a1", "a2", "b1", "b2", "b3"};
+  for (size_t i = 0; i < 5; i++)
+    assert_string_equal(options.paths[i], paths[i]);
+  assert_true(PARSE("diff", "a", "--", "b"));
+  assert_true(options.n_paths == 2 && options.n_before == 1);
+  assert_false(PARSE("diff", "a", "b", "c"));
+  assert_non_null(strstr(why, "with -- between"));
+  assert_false(PARSE("diff", "a", "b", "--"));
+  assert_false(PARSE("diff", "--", "a", "b"));
+}
+
 static void refusals_say_what_to_do(void **state) {
   (void)state;
   assert_true(PARSE("a", "--ascii", "b"));
@@ -122,6 +142,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_given_is_taken),
       cmocka_unit_test(without_a_path_it_reads_where_the_shim_writes),
+      cmocka_unit_test(diff_takes_runs_of_two_kinds),
       cmocka_unit_test(refusals_say_what_to_do),
       cmocka_unit_test(window_and_colour_follow_the_environment),
   };

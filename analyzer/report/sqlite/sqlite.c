@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "diff/diff_result.h"
 #include "report/report.h"
@@ -85,16 +86,25 @@ static int write_one(const struct results *results, const struct report_view *vi
   return write_runs(&results, 1, view);
 }
 
-static int write_two(const struct results *results, const struct report_view *view, FILE *out) {
-  const struct results *both[] = {results->diff->earlier, results};
+/* Every run of both sides, the earlier ones first. */
+static int write_all(const struct results *results, const struct report_view *view, FILE *out) {
+  const struct diff_result *diff = results->diff;
+  u32 n_before = (u32)diff->runs_before, n = n_before + (u32)diff->runs_after;
+  const struct results **all = calloc(n, sizeof(*all));
   (void)out;
-  return write_runs(both, 2, view);
+  if (!all)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++)
+    all[i] = i < n_before ? diff->earlier_all[i] : diff->later_all[i - n_before];
+  int error = write_runs(all, n, view);
+  free(all);
+  return error;
 }
 
 const struct report_backend report_sqlite = {.name = "sqlite",
                                              .summary = "a database to ask questions of one's own",
                                              .write = write_one,
-                                             .write_diff = write_two,
+                                             .write_diff = write_all,
                                              .no_data =
                                                  "a database is a file: give --output its name",
                                              .binary = true};

@@ -50,12 +50,13 @@ struct section {
 
 #define DIFF_SECTIONS(S)                                                                           \
   S(diff_steps)                                                                                    \
+  S(findings)                                                                                      \
   S(diff_times)                                                                                    \
+  S(diff_kernels)                                                                                  \
   S(diff_memory)                                                                                   \
   S(diff_collectives)                                                                              \
   S(diff_scalars)                                                                                  \
-  S(diff_provenance)                                                                               \
-  S(findings)
+  S(diff_provenance)
 
 #define S(name) extern const struct section section_##name;
 REPORT_SECTIONS(S)

@@ -95,6 +95,12 @@ static struct quantity cell(enum column_kind kind, double value, const struct ti
     return percent(value);
   case COLUMN_CHANGE:
     return signed_percent(value);
+  case COLUMN_TIMES: {
+    struct quantity times = decimal(value, 2);
+    if (!isnan(value))
+      strcat(times.text, "x");
+    return times;
+  }
   case COLUMN_PROBABILITY:
     return probability(value);
   default:

@@ -24,6 +24,7 @@ enum column_kind {
   COLUMN_CHANGE,      /* double, fraction, with its sign */
   COLUMN_PROBABILITY, /* double */
   COLUMN_DECIMAL,     /* double, one decimal */
+  COLUMN_TIMES,       /* double, "1.25x" */
   COLUMN_BAR,         /* double, fraction of the bar */
 };
 

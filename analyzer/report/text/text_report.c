@@ -139,6 +139,23 @@ static int write_text(const struct results *results, const struct report_view *v
   return 0;
 }
 
+/* "before  /tmp/a1 · /tmp/a2 · /tmp/a3 · 4 ranks" */
+static void put_runs(struct pen *pen, const struct results *shown, const char *side) {
+  const struct diff_result *diff = shown->diff;
+  const struct model *model = (strcmp(side, "after") ? diff->earlier : shown)->model;
+  pen_blank(pen, 7);
+  pen_put(pen, STYLE_DIM, side);
+  pen_to(pen, VALUE_INDENT);
+  for (u32 i = 0; i < diff->n_runs; i++) {
+    const struct diff_run *run = &diff->runs[i];
+    if (!strcmp(run->side, side))
+      pen_item(pen, STYLE_PLAIN, VALUE_INDENT, run->path ? run->path : run->name);
+  }
+  if (model->n_ranks)
+    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(model->n_ranks, "rank").text);
+  pen_newline(pen);
+}
+
 /* The findings of the comparison take the place of the later run's own. */
 static int write_diff_text(const struct results *results, const struct report_view *view,
                            FILE *out) {
@@ -148,8 +165,14 @@ static int write_diff_text(const struct results *results, const struct report_vi
   compared.n_findings = results->diff->n_findings;
   pen_put(&pen, STYLE_BOLD, "tscope");
   pen_blank(&pen, 1);
-  pen_put(&pen, STYLE_PLAIN, "two runs against each other");
+  if (results->diff->n_runs > 2)
+    pen_format(&pen, STYLE_PLAIN, "%s against %.0f", plural(results->diff->runs_before, "run").text,
+               results->diff->runs_after);
+  else
+    pen_put(&pen, STYLE_PLAIN, "two runs against each other");
   pen_newline(&pen);
+  put_runs(&pen, results, "before");
+  put_runs(&pen, results, "after");
   for (size_t i = 0; i < sizeof(diff_sections) / sizeof(diff_sections[0]); i++)
     put_section(&pen, diff_sections[i], &compared, view);
   return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two runs beside each other, on the same scales.
+// Runs beside each other, on the same scales: one a side, or several.
 
 const changeText = (fraction) => signedPercent(fraction);
 
@@ -18,37 +18,52 @@ panel({
   applies: () => Boolean(before),
   body: () => {
     const d = report.diff, most = Math.max(d.step_before_ms || 0, d.step_after_ms || 0);
+    const medians = (side) =>
+        d.runs.filter((r) => r.side === side && isKnown(r.step_ms)).map((r) => ms(r.step_ms));
+    const bar = (side, value, shade, note) => ({
+      name: side + ': ' + plural(d['runs_' + side], 'run'),
+      value,
+      say: ms(value),
+      shade,
+      note: (medians(side).length > 1 ? 'medians ' + medians(side).join(', ') : '') + note
+    });
+    const noise = isKnown(d.step_noise_ms) ? `, noise ${d.noise} \u00b1${ms(d.step_noise_ms)}` : '';
+    const known = isKnown(d.step_before_ms) && isKnown(d.step_after_ms);
     return [
-      el('p', {class: 'headline'},
-         d.verdict ? d.verdict :
-                     [lamp('unknown'), ' cannot tell: ', d.reason || 'no reason known']),
-      isKnown(d.step_before_ms) && isKnown(d.step_after_ms) ?
+      known ? el('p', {class: 'headline'},
+                 d.verdict ? d.verdict :
+                             [lamp('unknown'), ' cannot tell: ', d.reason || 'no reason known']) :
+              null,
+      d.cause.text ? el('p', {}, 'Cause: ', d.cause.text) : null,
+      known ?
           [
             barList(
                 [
-                  {
-                    name: 'before: ' + d.before,
-                    value: d.step_before_ms,
-                    say: ms(d.step_before_ms),
-                    shade: 'idle'
-                  },
-                  {
-                    name: 'after: ' + d.after,
-                    value: d.step_after_ms,
-                    say: ms(d.step_after_ms),
-                    shade: 'compute',
-                    note: changeText(d.step_change) +
-                        (isKnown(d.step_noise_ms) ? `, noise \u00b1${ms(d.step_noise_ms)}` : '') +
-                        (isKnown(d.step_p_value) ? `, p ${probability(d.step_p_value)}` : '')
-                  }
+                  bar('before', d.step_before_ms, 'idle', ''),
+                  bar('after', d.step_after_ms, 'compute',
+                      ' ' + changeText(d.step_change) + noise +
+                          (d.verdict && isKnown(d.step_p_value) ?
+                               `, p ${probability(d.step_p_value)}` :
+                               ''))
                 ],
                 most),
-            el('p', {class: 'dim'}, 'median step')
+            el('p', {class: 'dim'}, 'median step, mean over runs')
           ] :
           null,
       d.findings.length ?
           el('div', {class: 'cards'}, cards(d.findings, true)) :
-          el('p', {class: 'nothing'}, 'No finding about what changed reached its threshold.')
+          el('p', {class: 'nothing'}, 'No finding about what changed reached its threshold.'),
+      d.runs.length > 2 ?
+          tableOf(
+              [
+                {name: 'run', of: (r) => r.path || r.name, head: true, wide: true},
+                {name: 'side', of: (r) => r.side},
+                {name: 'steps', of: (r) => r.steps, say: count, numeric: true},
+                {name: 'median step', of: (r) => r.step_ms, say: ms, numeric: true},
+                {name: 'shown', of: (r) => r.shown, say: (v) => (v ? 'below' : '')}
+              ],
+              d.runs, {caption: 'runs of both sides; single runs below are those in the middle'}) :
+          null
     ];
   },
 });
@@ -114,63 +129,28 @@ panel({
   id: 'bothkernels',
   title: 'Kernels of both',
   findings: [],
-  applies: () => Boolean(before) && before.kernels.top.length > 0 && report.kernels.top.length > 0,
+  applies: () => Boolean(before) && report.diff.kernels.length > 0,
   body: () => {
-    const rows = new Map();
-    const take = (of, side) => of.kernels.top.forEach((k) => {
-      const row =
-          rows.get(k.name) || {name: k.name, short: k.short_name || k.name, category: k.category};
-      row[side] = k;
-      rows.set(k.name, row);
-    });
-    take(before, 'before');
-    take(report, 'after');
-    const change = (r) =>
-        (r.before && r.after && r.before.mean_ms > 0 ? r.after.mean_ms / r.before.mean_ms - 1 :
-                                                       null);
-    const list = [...rows.values()].sort(
-        (a, b) => Math.abs((b.after?.sum_ms || 0) - (b.before?.sum_ms || 0)) -
-            Math.abs((a.after?.sum_ms || 0) - (a.before?.sum_ms || 0)));
+    const dash = (say) => (v) => (isKnown(v) ? say(v) : '\u2013');
+    const column = (name, of, say) => ({name, of, say: dash(say), numeric: true});
     return [
       tableOf(
           [
-            {name: 'kernel', of: (r) => r.short, head: true, wide: true},
-            {name: 'kind', of: (r) => r.category}, {
-              name: 'sum before',
-              of: (r) => r.before?.sum_ms,
-              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
-              numeric: true
-            },
-            {
-              name: 'sum after',
-              of: (r) => r.after?.sum_ms,
-              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
-              numeric: true
-            },
-            {
-              name: 'mean before',
-              of: (r) => r.before?.mean_ms,
-              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
-              numeric: true
-            },
-            {
-              name: 'mean after',
-              of: (r) => r.after?.mean_ms,
-              say: (v) => (isKnown(v) ? ms(v) : '\u2013'),
-              numeric: true
-            },
-            {
-              name: 'mean changed',
-              of: change,
-              say: (v) => (isKnown(v) ? changeText(v) : '\u2013'),
-              numeric: true
-            }
+            {name: 'kernel', of: (k) => k.short_name || k.name, head: true, wide: true},
+            {name: 'kind', of: (k) => k.category},
+            column('calls before', (k) => k.before_count, number),
+            column('calls after', (k) => k.after_count, number),
+            column('sum before', (k) => k.before_ms, ms),
+            column('sum after', (k) => k.after_ms, ms),
+            column('each before', (k) => k.before_mean_ms, ms),
+            column('each after', (k) => k.after_mean_ms, ms),
+            column('speedup', (k) => k.speedup, (v) => v.toFixed(2) + '\u00d7')
           ],
-          list, {
-            caption:
-                'kernels of both runs, whole inputs; the largest differences of their sums first'
+          report.diff.kernels, {
+            caption: 'kernels of both sides, of one rank, ' + report.diff.kernels_per +
+                '; the largest differences of sums first'
           }),
-      note('\u2013: not among the hundred with most time in that run.')
+      note('\u2013: not there, or not among the hundred with most time in that run.')
     ];
   },
 });

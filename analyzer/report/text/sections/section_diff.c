@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two runs against each other: what `tscope-report diff` shows, section by section.
+ * Runs against each other: what `tscope-report diff` shows, section by section.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,46 +12,64 @@
 
 enum { INDENT = 4, ROWS_SHOWN = 12 };
 
-/* --- what is compared, and the step --- */
+/* --- the step --- */
 
-static void put_run(struct pen *pen, const char *label, const struct model *model,
-                    const char *name) {
-  section_label(pen, label);
-  pen_item(pen, STYLE_PLAIN, VALUE_INDENT, name ? name : quantity_unknown);
-  if (model && model->n_ranks)
-    pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(model->n_ranks, "rank").text);
+static void put_side(struct pen *pen, const char *side, double median) {
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", duration_ms(median).text, side);
+}
+
+static void put_medians(struct pen *pen, const struct diff_result *diff, const char *side) {
+  section_label(pen, side);
+  for (u32 i = 0; i < diff->n_runs; i++)
+    if (!strcmp(diff->runs[i].side, side))
+      pen_item(pen, STYLE_PLAIN, VALUE_INDENT, duration_ms(diff->runs[i].step_ms).text);
+  pen_item(pen, STYLE_DIM, VALUE_INDENT, "each run's median");
+}
+
+static void put_cause(struct pen *pen, const struct diff_cause *cause) {
+  section_label(pen, "cause");
+  pen_item(pen, STYLE_BOLD, VALUE_INDENT, cause->text);
+  if (!cause->n_ranks)
+    return;
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s a step, %s before",
+                  duration_ms(cause->after_ms).text, duration_ms(cause->before_ms).text);
+  if (!isnan(cause->wait_after_ms))
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the others wait %s, %s before",
+                    duration_ms(cause->wait_after_ms).text,
+                    duration_ms(cause->wait_before_ms).text);
 }
 
 static void steps_body(struct pen *pen, const struct results *results,
                        const struct report_view *view) {
   const struct diff_result *diff = results->diff;
   (void)view;
-  put_run(pen, "before", NULL, diff->before);
-  put_run(pen, "after", results->model, diff->after);
-  section_label(pen, "step");
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s before",
-                  duration_ms(diff->step_before_ms).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s after",
-                  duration_ms(diff->step_after_ms).text);
+  section_label(pen, "median step");
+  put_side(pen, "before", diff->step_before_ms);
+  put_side(pen, "after", diff->step_after_ms);
   if (!isnan(diff->step_change))
     pen_item(pen, STYLE_BOLD, VALUE_INDENT, signed_percent(diff->step_change).text);
+  if (diff->n_runs > 2) {
+    put_medians(pen, diff, "before");
+    put_medians(pen, diff, "after");
+  }
   section_label(pen, "verdict");
   pen_item(pen, STYLE_BOLD, VALUE_INDENT, diff->verdict ? diff->verdict : "cannot tell");
   if (diff->reason)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->reason);
-  if (isnan(diff->step_p_value))
-    return;
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise explains ±%s",
-                  duration_ms(diff->step_noise_ms).text);
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p = %s", probability(diff->step_p_value).text);
-  section_label(pen, "");
-  pen_item(pen, STYLE_DIM, VALUE_INDENT,
-           "noise within these runs only; how runs of the same kind differ takes more of them");
+  if (!isnan(diff->step_p_value)) {
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise %s explains ±%s", diff->noise,
+                    duration_ms(diff->step_noise_ms).text);
+    if (diff->verdict)
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p = %s",
+                      probability(diff->step_p_value).text);
+  }
+  if (diff->cause.text)
+    put_cause(pen, &diff->cause);
 }
 
-static bool always(const struct results *results) {
-  (void)results;
-  return true;
+/* Logs have no steps to time. */
+static bool has_steps(const struct results *results) {
+  return !isnan(results->diff->step_before_ms) || !isnan(results->diff->step_after_ms);
 }
 
 static bool steps_unjudged(const struct results *results) {
@@ -60,7 +78,7 @@ static bool steps_unjudged(const struct results *results) {
 
 const struct section section_diff_steps = {
     .title = "Step time",
-    .applies = always,
+    .applies = has_steps,
     .findings = {"DIFF.SLOWER"},
     .unjudged = steps_unjudged,
     .body = steps_body,
@@ -93,8 +111,8 @@ static void put_figures(struct pen *pen, const struct results *results, const ch
   u32 n = 0;
   for (u32 i = 0; rows && i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
-    if (strcmp(row->unit, unit) != 0)
-      continue;
+    if (strcmp(row->unit, unit) != 0 || !strcmp(row->section, "kernels"))
+      continue; /* kernels have a table of their own */
     const char *verdict = row->verdict ? row->verdict : "";
     rows[n++] = (struct figure_row){row->section, row->name,   verdict,    row->before,
                                     row->after,   row->change, STYLE_PLAIN};
@@ -116,6 +134,12 @@ static bool has_unit(const struct results *results, const char *unit) {
     if (!strcmp(results->diff->rows[i].unit, unit))
       return true;
   return false;
+}
+
+/* One run a side: what differs is shown, and nothing is judged. */
+static bool few_runs(const struct results *results) {
+  const char *noise = results->diff->noise;
+  return !noise || strcmp(noise, "between runs") != 0;
 }
 
 static bool has_times(const struct results *results) {
@@ -154,11 +178,106 @@ static void bytes_body(struct pen *pen, const struct results *results,
   put_figures(pen, results, "bytes", &table);
 }
 
-const struct section section_diff_times = {
-    .title = "Where the time went", .applies = has_times, .body = times_body};
+const struct section section_diff_times = {.title = "Where the time went",
+                                           .applies = has_times,
+                                           .findings = {"DIFF.SLOWER"},
+                                           .unjudged = few_runs,
+                                           .body = times_body};
 
-const struct section section_diff_memory = {
-    .title = "Memory", .applies = has_bytes, .findings = {"DIFF.MEMORY"}, .body = bytes_body};
+const struct section section_diff_memory = {.title = "Memory",
+                                            .applies = has_bytes,
+                                            .findings = {"DIFF.MEMORY"},
+                                            .unjudged = few_runs,
+                                            .body = bytes_body};
+
+/* --- kernels --- */
+
+struct kernel_row {
+  const char *name, *category;
+  double before_count, after_count, before_ms, after_ms, speedup;
+  enum style style;
+};
+
+/* Kinds first: a kernel that another one took the place of shows there only. */
+static void put_kinds(struct pen *pen, const struct diff_result *diff) {
+  static const struct column columns[] = {
+      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 12},
+      {"before", COLUMN_DURATION, offsetof(struct kernel_row, before_ms), 0, 0},
+      {"after", COLUMN_DURATION, offsetof(struct kernel_row, after_ms), 0, 0},
+      {"speedup", COLUMN_TIMES, offsetof(struct kernel_row, speedup), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
+                                     offsetof(struct kernel_row, style), false};
+  struct kernel_row *rows = calloc(diff->n_rows + 1, sizeof(*rows));
+  u32 n = 0;
+  for (u32 i = 0; rows && i < diff->n_rows; i++) {
+    const struct diff_row *row = &diff->rows[i];
+    bool changed = row->before > 0 || row->after > 0;
+    if (changed && !strcmp(row->section, "kernels"))
+      rows[n++] = (struct kernel_row){
+          .name = row->name,
+          .before_ms = row->before,
+          .after_ms = row->after,
+          .speedup = row->after > 0 && row->before > 0 ? row->before / row->after : NAN,
+          .style = STYLE_PLAIN};
+  }
+  if (rows)
+    table_print(pen, &table, rows, n < ROWS_SHOWN ? n : ROWS_SHOWN, TEXT_INDENT);
+  free(rows);
+}
+
+static void put_kernels(struct pen *pen, const struct diff_result *diff) {
+  static const struct column columns[] = {
+      {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 16},
+      {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 1, 8},
+      {"calls", COLUMN_COUNT, offsetof(struct kernel_row, before_count), 2, 0},
+      {"now", COLUMN_COUNT, offsetof(struct kernel_row, after_count), 2, 0},
+      {"each", COLUMN_DURATION, offsetof(struct kernel_row, before_ms), 0, 0},
+      {"now", COLUMN_DURATION, offsetof(struct kernel_row, after_ms), 0, 0},
+      {"speedup", COLUMN_TIMES, offsetof(struct kernel_row, speedup), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
+                                     offsetof(struct kernel_row, style), false};
+  u32 n = diff->n_kernels < ROWS_SHOWN ? diff->n_kernels : ROWS_SHOWN;
+  struct kernel_row *rows = calloc(n + 1, sizeof(*rows));
+  for (u32 i = 0; rows && i < n; i++) {
+    const struct diff_kernel *k = &diff->kernels[i];
+    rows[i] = (struct kernel_row){k->shortened ? k->shortened : k->name,
+                                  k->category,
+                                  k->before_count,
+                                  k->after_count,
+                                  k->before_mean_ms,
+                                  k->after_mean_ms,
+                                  k->speedup,
+                                  STYLE_PLAIN};
+  }
+  if (rows)
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  free(rows);
+  pen_to(pen, TEXT_INDENT);
+  pen_format(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
+             diff->kernels_per);
+  if (diff->n_kernels > n) {
+    pen_newline(pen);
+    pen_to(pen, TEXT_INDENT);
+    pen_format(pen, STYLE_DIM, "and %s in the JSON report",
+               plural(diff->n_kernels - n, "kernel").text);
+  }
+}
+
+static void kernels_body(struct pen *pen, const struct results *results,
+                         const struct report_view *view) {
+  (void)view;
+  put_kinds(pen, results->diff);
+  put_kernels(pen, results->diff);
+}
+
+static bool has_kernels(const struct results *results) {
+  return results->diff->n_kernels > 0;
+}
+
+const struct section section_diff_kernels = {
+    .title = "Kernels", .applies = has_kernels, .unjudged = few_runs, .body = kernels_body};
 
 /* --- collectives --- */
 
@@ -206,10 +325,22 @@ static bool has_collectives(const struct results *results) {
   return results->diff->n_collectives > 0;
 }
 
-const struct section section_diff_collectives = {
-    .title = "Collectives", .applies = has_collectives, .body = collectives_body};
+const struct section section_diff_collectives = {.title = "Collectives",
+                                                 .applies = has_collectives,
+                                                 .unjudged = few_runs,
+                                                 .body = collectives_body};
 
 /* --- values of the job's own --- */
+
+/* Where several runs a side end. */
+static void put_level(struct pen *pen, const struct diff_row *row) {
+  section_label(pen, row->name);
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.6g at the end, %.6g before", row->after,
+                  row->before);
+  if (row->verdict)
+    pen_item(pen, STYLE_BOLD, VALUE_INDENT,
+             !strcmp(row->verdict, "same") ? "the same within noise between runs" : row->verdict);
+}
 
 static void scalars_body(struct pen *pen, const struct results *results,
                          const struct report_view *view) {
@@ -228,6 +359,9 @@ static void scalars_body(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.6g there, %.6g before", one->after,
                     one->before);
   }
+  for (u32 i = 0; i < results->diff->n_rows; i++)
+    if (!strcmp(results->diff->rows[i].section, "values"))
+      put_level(pen, &results->diff->rows[i]);
 }
 
 static bool has_scalars(const struct results *results) {
@@ -236,7 +370,8 @@ static bool has_scalars(const struct results *results) {
 
 const struct section section_diff_scalars = {.title = "Values of the job's own",
                                              .applies = has_scalars,
-                                             .findings = {"DIFF.RESULTS"},
+                                             .findings = {"DIFF.RESULTS", "DIFF.BITS"},
+                                             .unjudged = few_runs,
                                              .body = scalars_body};
 
 /* --- how the runs were made --- */
@@ -262,9 +397,17 @@ static void provenance_body(struct pen *pen, const struct results *results,
   }
   if (results->diff->n_facts == 0) {
     pen_to(pen, TEXT_INDENT);
-    pen_put(pen, STYLE_PLAIN, "nothing that was recorded differs");
+    pen_put(pen, STYLE_PLAIN,
+            results->diff->facts_known > 0 ? "nothing that was recorded differs"
+                                           : "not recorded in what was read");
   }
 }
 
-const struct section section_diff_provenance = {
-    .title = "How the runs were made", .applies = always, .body = provenance_body};
+static bool made_unknown(const struct results *results) {
+  return !(results->diff->facts_known > 0);
+}
+
+const struct section section_diff_provenance = {.title = "How the runs were made",
+                                                .applies = section_always,
+                                                .unjudged = made_unknown,
+                                                .body = provenance_body};

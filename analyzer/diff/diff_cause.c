@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Why steps take longer, or shorter. Where one rank changed and the others wait for it, their
+ * waiting (which a report by phases shows as backward, or as communication) is no cause: that rank
+ * and what it spends its time on is. Else the part of all ranks' steps that changed most, waiting
+ * last.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quantity.h"
+#include "base/statistics.h"
+#include "diff/diff.h"
+
+/* Of the change of the step, so much must be in a part for it to be the cause. */
+#define CAUSE_SHARE 0.5
+
+/* What a rank does by itself, whatever its peers do; the first that explains enough is told: a rank
+ * that waits for its input is idle too. */
+static const struct own_part {
+  const char *name; /* "rank 3 became slower in its <name>" */
+  size_t offset;    /* of a double in struct rank_result */
+} own_parts[] = {{"input", offsetof(struct rank_result, data_ms)},
+                 {"compute", offsetof(struct rank_result, mean_compute_ms)},
+                 {"launches and host code", offsetof(struct rank_result, idle_ms)}};
+
+static const struct rank_result *rank_of(const struct results *r, u32 rank) {
+  for (u32 i = 0; i < r->n_ranks; i++)
+    if (r->ranks[i].rank == rank)
+      return &r->ranks[i];
+  return NULL;
+}
+
+/* Mean over the runs of a side that know it. */
+static double level(const struct diff_side *side, u32 rank, size_t offset) {
+  double sum = 0;
+  u32 known = 0;
+  for (u32 i = 0; i < side->n; i++) {
+    const struct rank_result *one = rank_of(side->runs[i], rank);
+    double value = one ? *(const double *)((const char *)one + offset) : NAN;
+    known += !isnan(value);
+    sum += isnan(value) ? 0 : value;
+  }
+  return known ? sum / known : NAN;
+}
+
+struct change {
+  u32 rank;
+  double before, after;
+};
+
+static double by(const struct change *change) {
+  return change->after - change->before;
+}
+
+/* The ranks whose part changed by at least `enough` more than the median rank's, first in
+ * `changes`; how many. Peers are in step with each other: fewer than three tell no odd one. */
+static u32 stand_out(struct change *changes, u32 n, double enough, double *scratch,
+                     double *typical) {
+  for (u32 i = 0; i < n; i++)
+    scratch[i] = by(&changes[i]);
+  *typical = median_of(scratch, n);
+  u32 odd = 0;
+  for (u32 i = 0; i < n; i++) {
+    double excess = by(&changes[i]) - *typical;
+    if (enough > 0 ? excess < enough : excess > enough)
+      continue;
+    struct change one = changes[i];
+    memmove(&changes[odd + 1], &changes[odd], (i - odd) * sizeof(one));
+    changes[odd++] = one;
+  }
+  return 2 * odd < n ? odd : 0;
+}
+
+static char *say_ranks(struct diffing *d, const struct diff_cause *cause, double step_change) {
+  char *list = rank_list(cause->ranks, cause->n_ranks, 40);
+  char *text = list ? arena_printf(d->arena, "%s %s became %s in %s %s",
+                                   cause->n_ranks > 1 ? "ranks" : "rank", list,
+                                   step_change > 0 ? "slower" : "faster",
+                                   cause->n_ranks > 1 ? "their" : "its", cause->part)
+                    : NULL;
+  free(list);
+  return text;
+}
+
+/* How long the other ranks waited, a step. */
+static double peers_wait(const struct diff_side *side, const struct diff_cause *cause) {
+  const struct results *r = side->runs[0];
+  double sum = 0;
+  u32 known = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    bool named = false;
+    for (u32 k = 0; k < cause->n_ranks; k++)
+      named |= cause->ranks[k] == r->ranks[i].rank;
+    double wait =
+        named ? NAN : level(side, r->ranks[i].rank, offsetof(struct rank_result, exposed_wait_ms));
+    known += !isnan(wait);
+    sum += isnan(wait) ? 0 : wait;
+  }
+  return known ? sum / known : NAN;
+}
+
+/* Waiting that has little to do with the change is not told beside it. */
+static void forget_small_wait(struct diff_cause *cause, double enough) {
+  double grew = cause->wait_after_ms - cause->wait_before_ms;
+  if (!(enough > 0 ? grew >= enough : grew <= enough))
+    cause->wait_before_ms = cause->wait_after_ms = NAN;
+}
+
+/* 1 where a rank is the cause, 0 where none is, or negative errno. */
+static int of_ranks(struct diffing *d, double enough) {
+  struct diff_cause *cause = &d->out->cause;
+  u32 n_ranks = d->after->n_ranks, odd = 0;
+  struct change *changes = calloc(n_ranks + 1u, sizeof(*changes));
+  double *scratch = malloc((n_ranks + 1u) * sizeof(*scratch));
+  int status = changes && scratch ? 0 : -ENOMEM;
+  for (size_t part = 0; !status && !odd && part < sizeof(own_parts) / sizeof(own_parts[0]);
+       part++) {
+    u32 n = 0;
+    for (u32 i = 0; i < n_ranks; i++) {
+      u32 rank = d->after->ranks[i].rank;
+      changes[n] = (struct change){rank, level(d->sides[BEFORE], rank, own_parts[part].offset),
+                                   level(d->sides[AFTER], rank, own_parts[part].offset)};
+      n += !isnan(by(&changes[n]));
+    }
+    odd = n > 2 ? stand_out(changes, n, enough, scratch, &cause->peers_ms) : 0;
+    if (odd)
+      cause->part = own_parts[part].name;
+  }
+  if (odd) {
+    cause->ranks = arena_array(d->arena, odd, sizeof(*cause->ranks));
+    cause->before_ms = cause->after_ms = 0;
+    for (u32 i = 0; cause->ranks && i < odd; i++) {
+      cause->ranks[cause->n_ranks++] = changes[i].rank;
+      cause->before_ms += changes[i].before / odd;
+      cause->after_ms += changes[i].after / odd;
+    }
+    cause->text = say_ranks(d, cause, enough);
+    status = cause->ranks && cause->text ? 1 : -ENOMEM;
+    cause->wait_before_ms = peers_wait(d->sides[BEFORE], cause);
+    cause->wait_after_ms = peers_wait(d->sides[AFTER], cause);
+    forget_small_wait(cause, enough);
+  } else {
+    cause->peers_ms = NAN;
+  }
+  free(changes);
+  free(scratch);
+  return status;
+}
+
+/* How the parts of a step are called where all ranks changed alike; in the order in which one that
+ * explains enough is taken. What a step is made of comes before its phases, which hold waiting. */
+static const struct all_part {
+  const char *section, *name, *called;
+} all_parts[] = {{"phases", "data", "input"},
+                 {"a step", "compute", "compute"},
+                 {"a step", "exposed transfer", "exposed transfer"},
+                 {"a step", "exposed copies", "exposed copies"},
+                 {"a step", "exposed wait", "waiting for other ranks"},
+                 {"a step", "idle", "idle"},
+                 {"phases", "forward", "the forward phase"},
+                 {"phases", "backward", "the backward phase"},
+                 {"phases", "optimizer", "the optimizer phase"}};
+
+static int of_all(struct diffing *d, double enough) {
+  struct diff_cause *cause = &d->out->cause;
+  const struct diff_row *found = NULL;
+  for (size_t i = 0; !found && i < sizeof(all_parts) / sizeof(all_parts[0]); i++)
+    for (u32 k = 0; k < d->out->n_rows; k++) {
+      const struct diff_row *row = &d->out->rows[k];
+      double changed = row->after - row->before;
+      if (strcmp(row->section, all_parts[i].section) || strcmp(row->name, all_parts[i].name))
+        continue;
+      if (enough > 0 ? changed >= enough : changed <= enough) {
+        found = row;
+        cause->part = all_parts[i].called;
+      }
+    }
+  if (!found)
+    return 0;
+  cause->before_ms = found->before;
+  cause->after_ms = found->after;
+  cause->text = arena_printf(d->arena, "%s takes %s %s a step", cause->part,
+                             duration_ms(fabs(found->after - found->before)).text,
+                             enough > 0 ? "more" : "less");
+  return cause->text ? 0 : -ENOMEM;
+}
+
+int diff_cause(struct diffing *d) {
+  struct diff_result *out = d->out;
+  double change_ms = out->step_after_ms - out->step_before_ms;
+  if (isnan(out->step_p_value) || out->step_p_value >= DIFF_SIGNIFICANCE ||
+      fabs(out->step_change) < DIFF_LEAST_CHANGE)
+    return 0;
+  int status = of_ranks(d, CAUSE_SHARE * change_ms);
+  return status ? (status < 0 ? status : 0) : of_all(d, CAUSE_SHARE * change_ms);
+}

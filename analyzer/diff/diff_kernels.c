@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernels of both sides, by name. How long one takes needs no steps: it is compared however short
+ * the recordings are.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/diff.h"
+
+static int by_name(const void *left, const void *right) {
+  const struct diff_kernel *a = left, *b = right;
+  return strcmp(a->name, b->name);
+}
+
+/* Known on one side only is all that can be told; what took no time at all comes last. */
+static double weight(const struct diff_kernel *k) {
+  double before = isnan(k->before_ms) ? 0 : k->before_ms;
+  double after = isnan(k->after_ms) ? 0 : k->after_ms;
+  return fabs(after - before);
+}
+
+static int by_weight(const void *left, const void *right) {
+  double a = weight(left), b = weight(right);
+  return a == b ? by_name(left, right) : a > b ? -1 : 1;
+}
+
+/* What a kernel of one run adds to its side's mean over so many runs: of one rank, a step. */
+static struct diff_kernel row_of(const struct results *r, const struct kernel_result *k, u32 side,
+                                 bool per_step, u32 runs) {
+  double seen = r->kernels_seen > 0 && r->kernels_seen <= 1 ? r->kernels_seen : 1;
+  double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen * runs;
+  struct diff_kernel row = {.name = k->name, .shortened = k->shortened, .category = k->category};
+  if (side == BEFORE) {
+    row.before_count = k->count / times;
+    row.before_ms = k->sum_ms / times;
+  } else {
+    row.after_count = k->count / times;
+    row.after_ms = k->sum_ms / times;
+  }
+  return row;
+}
+
+static void merge(struct diff_kernel *into, const struct diff_kernel *row) {
+  into->before_count += row->before_count;
+  into->after_count += row->after_count;
+  into->before_ms += row->before_ms;
+  into->after_ms += row->after_ms;
+}
+
+/* A report lists so many kernels only: what it does not list is unknown where it left some out. */
+static bool lists_all(const struct diff_side *side) {
+  for (u32 i = 0; i < side->n; i++)
+    if (!(side->runs[i]->kernel_names <= side->runs[i]->n_kernels))
+      return false;
+  return true;
+}
+
+static void finish(struct diff_kernel *k, bool all_before, bool all_after) {
+  k->before_mean_ms = k->before_count > 0 ? k->before_ms / k->before_count : NAN;
+  k->after_mean_ms = k->after_count > 0 ? k->after_ms / k->after_count : NAN;
+  k->speedup = k->before_mean_ms / k->after_mean_ms;
+  if (!isfinite(k->speedup))
+    k->speedup = NAN;
+  if (k->before_count == 0 && !all_before)
+    k->before_count = k->before_ms = NAN;
+  if (k->after_count == 0 && !all_after)
+    k->after_count = k->after_ms = NAN;
+}
+
+int diff_kernels(struct diffing *d) {
+  struct diff_result *out = d->out;
+  size_t most = 0;
+  bool known[2] = {false, false};
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < d->sides[side]->n; i++) {
+      most += d->sides[side]->runs[i]->n_kernels;
+      known[side] |= d->sides[side]->runs[i]->n_kernels > 0;
+    }
+  if (!known[BEFORE] || !known[AFTER])
+    return 0;
+  struct diff_kernel *rows = arena_array(d->arena, most + 1, sizeof(*rows));
+  if (!rows)
+    return -ENOMEM;
+  bool per_step = strcmp(out->kernels_per, "a step") == 0;
+  u32 n = 0;
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < d->sides[side]->n; i++) {
+      const struct results *r = d->sides[side]->runs[i];
+      for (u32 k = 0; k < r->n_kernels; k++)
+        rows[n++] = row_of(r, &r->kernels[k], side, per_step, d->sides[side]->n);
+    }
+  qsort(rows, n, sizeof(*rows), by_name);
+  for (u32 i = 0; i < n; i++) {
+    struct diff_kernel *last = out->n_kernels ? &rows[out->n_kernels - 1] : NULL;
+    if (last && !strcmp(last->name, rows[i].name))
+      merge(last, &rows[i]);
+    else
+      rows[out->n_kernels++] = rows[i];
+  }
+  bool all_before = lists_all(d->sides[BEFORE]), all_after = lists_all(d->sides[AFTER]);
+  for (u32 i = 0; i < out->n_kernels; i++) {
+    finish(&rows[i], all_before, all_after);
+    rows[i].name = arena_text(d->arena, rows[i].name);
+    rows[i].shortened = rows[i].shortened ? arena_text(d->arena, rows[i].shortened) : NULL;
+    rows[i].category = rows[i].category ? arena_text(d->arena, rows[i].category) : NULL;
+    if (!rows[i].name)
+      return -ENOMEM;
+  }
+  qsort(rows, out->n_kernels, sizeof(*rows), by_weight);
+  out->kernels = rows;
+  return 0;
+}
