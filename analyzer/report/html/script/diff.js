@@ -120,7 +120,11 @@ panel({
           say: (v) => (isKnown(v) ? probability(v) : '\u2013'),
           numeric: true
         },
-        {name: 'beyond noise', of: (r) => r.verdict, say: (v) => v || 'cannot tell'}
+        {
+          name: 'beyond noise',
+          of: (r) => r.verdict,
+          say: (v) => (v === 'same' ? 'no' : v || 'cannot tell')
+        }
       ],
       report.diff.rows, {caption: 'figures of both runs', first: 30}),
 });

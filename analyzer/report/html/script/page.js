@@ -18,7 +18,8 @@ function heading() {
   const name =
       before ? `${report.diff.before} \u2192 ${report.diff.after}` : run.id || 'unnamed run';
   document.title = cutTo(`${name} \u00b7 tscope`, 120);
-  const facts1 = before ? ['two runs against each other'] : [
+  const sides = () => plural(report.diff.runs_before, 'run') + ' against ' + report.diff.runs_after;
+  const facts1 = before ? [sides()] : [
     found ? plural(found, 'rank') + (run.world_size > found ? ` of ${count(run.world_size)}` : '') :
                                                               null,
     run.hosts.length ? plural(run.hosts.length, 'host') : null,

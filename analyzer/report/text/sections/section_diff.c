@@ -114,6 +114,8 @@ static void put_figures(struct pen *pen, const struct results *results, const ch
     if (strcmp(row->unit, unit) != 0 || !strcmp(row->section, "kernels"))
       continue; /* kernels have a table of their own */
     const char *verdict = row->verdict ? row->verdict : "";
+    if (!strcmp(verdict, "same")) /* that noise explains it does not make it the same */
+      verdict = "no";
     rows[n++] = (struct figure_row){row->section, row->name,   verdict,    row->before,
                                     row->after,   row->change, STYLE_PLAIN};
   }
@@ -339,7 +341,7 @@ static void put_level(struct pen *pen, const struct diff_row *row) {
                   row->before);
   if (row->verdict)
     pen_item(pen, STYLE_BOLD, VALUE_INDENT,
-             !strcmp(row->verdict, "same") ? "the same within noise between runs" : row->verdict);
+             !strcmp(row->verdict, "same") ? "noise between runs explains that" : row->verdict);
 }
 
 static void scalars_body(struct pen *pen, const struct results *results,
