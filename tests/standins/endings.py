@@ -134,7 +134,7 @@ def check(name, build, folder):
     judge(scenario, json.loads(done.stdout), text, kills)
 
 
-def judge(scenario, document, text, kills):
+def judge(scenario, document, text, kills=0):
     """Who is named is who did it, and nobody else. Where the kernel kills a second rank before the
     memory of the first is free, both are named."""
     end, wanted = document["run_end"], scenario.get("culprits", [1])
