@@ -343,6 +343,7 @@ static int find_new_chunks(struct look *look) {
       unused += file->chunks.at[i].state == CHUNK_UNUSED;
       continue;
     }
+    unused = 0;
     if (!begin_chunk(file, &file->chunks.at[i], &header) || !VECTOR_PUSH(&file->open, i))
       return -ENOMEM;
   }

@@ -10,7 +10,7 @@
 #include "base/statistics.h"
 #include "live/live_view.h"
 
-enum { LATE_CALLS = 16, LEAST_ENDS = 3, MOST_ENDS = 256 };
+enum { LATE_CALLS = LIVE_RECENT_CALLS, LEAST_ENDS = 3, MOST_ENDS = 256 };
 #define END_SPREAD_NS 2e6 /* members that end further apart were not matched rightly */
 #define END_SPREAD_SHARE 0.25
 
@@ -119,8 +119,9 @@ static i64 on_axis(const struct live_view *view, u32 rank, i64 time) {
 /* --- Lateness --- */
 
 struct lateness {
-  double *behind; /* [members x LATE_CALLS] seconds */
-  u32 n;          /* calls measured */
+  double *behind;         /* [members x LATE_CALLS] seconds */
+  u32 n;                  /* calls measured, the newest first */
+  i64 middle[LATE_CALLS]; /* when the median member came to each */
   i64 *times, *sorted, *ends;
 };
 
@@ -155,6 +156,7 @@ static bool measure_call(const struct live_view *view, const struct group *group
   }
   for (u32 m = 0; m < group->n; m++)
     late->behind[m * LATE_CALLS + late->n] = (double)(late->times[m] - middle) / 1e9;
+  late->middle[late->n] = middle;
   late->n++;
   return true;
 }
@@ -177,6 +179,25 @@ static bool all_runs_known(const struct live_process *process) {
          process->gpu_clock == TSCOPE_GPU_CLOCK_EVENTS;
 }
 
+/* How late a member is in a step: at the call where it is latest. The median of that over the last
+ * steps; the oldest may have been cut short and is left out. Later calls of a step often come one
+ * right after the other, at the same time for all: a median over calls would miss who is late. */
+static double latest_in_steps(const struct live_view *view, const struct lateness *late,
+                              const double *behind) {
+  double most[LATE_CALLS];
+  u32 steps = 0, last = 0;
+  i64 newest = late->middle[0], step = isnan(view->step_s) ? 0 : (i64)(view->step_s * 1e9);
+  for (u32 i = 0; i < late->n; i++) {
+    u32 number = step > 0 ? (u32)fmax(0, (double)(newest - late->middle[i]) / (double)step) : 0;
+    if (steps == 0 || number > last)
+      most[steps++] = behind[i];
+    else if (behind[i] > most[steps - 1])
+      most[steps - 1] = behind[i];
+    last = number;
+  }
+  return median_of(most, steps > 1 ? steps - 1 : steps);
+}
+
 /* A rank is as late as in the group where it is latest. */
 static int take_lateness(struct live_view *view, const struct group *group) {
   struct arena *arena = &view->arena;
@@ -194,7 +215,7 @@ static int take_lateness(struct live_view *view, const struct group *group) {
   }
   for (u32 m = 0; m < group->n && late.n; m++) {
     struct live_rank *rank = &view->ranks[group->at[m].rank];
-    double behind = median_of(&late.behind[m * LATE_CALLS], late.n);
+    double behind = latest_in_steps(view, &late, &late.behind[m * LATE_CALLS]);
     if (isnan(rank->late_s) || behind > rank->late_s) {
       rank->late_s = behind;
       rank->late_by = by;

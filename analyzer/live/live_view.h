@@ -43,7 +43,7 @@ struct live_rank {
   double called_s;  /* since it was called */
   bool in_call;     /* it has not returned */
   double in_wait_s; /* how long the host has been waiting for a collective; NAN if it is not */
-  double late_s;    /* median over the last collectives: behind the median of all ranks in them */
+  double late_s;    /* behind the median rank at a step's collectives, where it is latest */
   enum live_arrival late_by;
   i32 waits_for;   /* rank that it waits for, -1 none or several */
   u32 n_waits_for; /* ranks that it waits for */
