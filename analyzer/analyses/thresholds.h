@@ -72,6 +72,18 @@
 /* Share of calls whose real span must be known before their sum stands for all of them. */
 #define COVERAGE_ENOUGH 0.99
 
+/* Of the time that threads could run, what they waited for a core: a tenth is no chance of the
+ * scheduler's, a quarter makes every other time of the run doubtful. And of the wall, since threads
+ * that run now and then wait a little each time. A look of less than so many seconds tells nothing.
+ * Ranks that want this many times the cores they have want too many by themselves. */
+#define OVERSUBSCRIBED_SHARE 0.10
+#define OVERSUBSCRIBED_ALARM 0.25
+#define OVERSUBSCRIBED_OF_WALL 0.05
+#define OVERSUBSCRIBED_LEAST_S 0.9
+#define OVERSUBSCRIBED_DEMAND 1.25
+#define OVERSUBSCRIBED_FULL                                                                        \
+  0.8 /* of the cores, used by the ranks; the rest is others', or a quota */
+
 /* Free memory that live blocks keep in place, as a share of what is reserved: a tenth is a batch
  * size step on most jobs; and below 64 MiB, three of the allocator's segments, gaps are no news. */
 #define FRAGMENTATION_SHARE 0.10

@@ -35,6 +35,16 @@ struct gpu_window {
   u8 clock;           /* enum tscope_gpu_clock */
 };
 
+/* CPU time between the first and the last look at it; NAN where not known. */
+struct rank_scheduling {
+  double seconds;     /* between them; 0: there were no two */
+  double cpu_s;       /* that the process had */
+  double wait_s;      /* that its threads could run and did not, all together */
+  double main_wait_s; /* of it the main thread's */
+  double stolen_s;    /* that the host's processors ran other virtual machines */
+  u32 threads, cores; /* at the last look; cores that it may run on, 0 if not known */
+};
+
 struct rank {
   u32 rank;       /* global rank */
   u32 local_rank; /* INDEX_NONE if unknown */
@@ -62,6 +72,7 @@ struct rank {
   u32 n_gpu_windows;
   i64 begin, end; /* first and last instant seen */
   struct clock_fit clock;
+  struct rank_scheduling scheduling;
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
 };

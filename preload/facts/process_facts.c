@@ -196,6 +196,21 @@ static void write_cpu(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_CPU, model, NULL);
 }
 
+/* The cores that the main thread may run on, as "0-3,8". */
+static void write_cores(struct tscope_thread *thread) {
+  static const char name[] = "\nCpus_allowed_list:";
+  char text[4096], list[512];
+  if (!read_text("/proc/self/status", text, sizeof text))
+    return;
+  const char *at = strstr(text, name);
+  if (!at)
+    return;
+  at += sizeof name - 1;
+  at += strspn(at, " \t");
+  snprintf(list, sizeof list, "%.*s", (int)strcspn(at, "\n"), at);
+  tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
+}
+
 static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {
   char text[16];
   snprintf(text, sizeof text, "%u", value);
@@ -218,6 +233,7 @@ void tscope_provenance_write(const struct tscope_identity *identity) {
   write_command(thread);
   write_place(thread);
   write_cpu(thread);
+  write_cores(thread);
   write_environment(thread);
 }
 

@@ -12,6 +12,7 @@
 #include "process/families.h"
 #include "process/process.h"
 #include "process/run_end.h"
+#include "process/scheduling.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
@@ -107,12 +108,17 @@ static void work(struct worker *worker, void (*between)(void), void (*every)(u64
   futex_wake(&worker->stopped);
 }
 
+static void write_where_it_stands(void) {
+  tscope_totals_write();
+  tscope_scheduling_write();
+}
+
 /* Anchors come every second at first, so that a short run can be aligned, later every ten. */
 static void write_totals(u64 tick) {
   tscope_end_look_at_memory();
   const u64 first = 60 * TICKS_PER_SECOND, later = 10 * TICKS_PER_SECOND;
   if (tick % (tick <= first ? TICKS_PER_SECOND : later) == 0)
-    tscope_totals_write();
+    write_where_it_stands();
 }
 
 static void tick_helper(u64 tick, void *nothing) {
@@ -146,7 +152,7 @@ static void *run_helper(void *nothing) {
     return NULL;
   tscope_end_look_at_memory();
   tscope_totals_measure_hook();
-  tscope_totals_write();
+  write_where_it_stands();
   work(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
   return NULL;
 }

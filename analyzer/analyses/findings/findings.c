@@ -97,6 +97,8 @@ int findings_analyse(struct analysis *a) {
     f.id = rules[i].id;
     error = rules[i].rule(&f);
   }
+  if (!error)
+    error = findings_stand_under_cores(a);
   if (!error && r->n_findings)
     qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
   return error;

@@ -31,6 +31,10 @@ enum severity severity_of(const struct findings *f, double per_step_ms);
 /* Seconds of the run that a what-if saves; NAN if it was not asked or is not reliable. */
 double what_if_worth_s(const struct findings *f, enum what_if_kind kind, i64 rank);
 
+/* Once all rules have run: those about time say that they stand under HOST.OVERSUBSCRIBED, where
+ * that was found. 0, or -ENOMEM. */
+int findings_stand_under_cores(struct analysis *a);
+
 /* Seconds of the run, from milliseconds per step. */
 static inline double run_seconds(const struct findings *f, double per_step_ms) {
   return per_step_ms * f->steps / 1e3;

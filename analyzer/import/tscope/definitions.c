@@ -136,6 +136,12 @@ static void take_running_totals(struct collector *into, const struct tscope_reco
     out->startup_ns = cost->startup_ns;
     out->slow_path_ns = cost->slow_path_ns;
     out->cost_per_record_ns = cost->hook_ns_per_record;
+  } else if (record->type == TSCOPE_REC_SCHEDULING) {
+    const struct tscope_scheduling_record *now = (const void *)record;
+    if (!out->scheduling[0].at_ns || now->at_ns < out->scheduling[0].at_ns)
+      out->scheduling[0] = *now;
+    if (now->at_ns >= out->scheduling[1].at_ns)
+      out->scheduling[1] = *now;
   } else if (record->type == TSCOPE_REC_GPU_CLOCK) {
     const struct tscope_gpu_clock_record *clock = (const void *)record;
     out->gpu_clock = (u8)record->tag;

@@ -52,6 +52,23 @@ static int by_rank(const void *left, const void *right) {
   return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
+/* Seconds between two readings of a running total; NAN where one is not known. */
+static double between(u64 first, u64 last) {
+  return first == UINT64_MAX || last == UINT64_MAX || last < first ? NAN
+                                                                   : (double)(last - first) / 1e9;
+}
+
+static struct rank_scheduling scheduling_of(const struct tscope_scheduling_record *looks) {
+  const struct tscope_scheduling_record *a = &looks[0], *b = &looks[1];
+  return (struct rank_scheduling){.seconds = between(a->at_ns, b->at_ns),
+                                  .cpu_s = between(a->cpu_ns, b->cpu_ns),
+                                  .wait_s = between(a->wait_ns, b->wait_ns),
+                                  .main_wait_s = between(a->main_wait_ns, b->main_wait_ns),
+                                  .stolen_s = between(a->stolen_ns, b->stolen_ns),
+                                  .threads = b->threads,
+                                  .cores = b->cores};
+}
+
 static struct rank describe(const struct process *process, struct arena *arena) {
   const struct definitions *definitions = process->events.definitions;
   const struct tscope_file_header *header = &process->entry->header;
@@ -74,6 +91,7 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .gpu_clock_reason = definitions->gpu_clock_reason,
                       .gpu_dropped = definitions->gpu_dropped,
                       .gpu_invalid = definitions->gpu_invalid,
+                      .scheduling = scheduling_of(definitions->scheduling),
                       .cost_helper_cpu_ns = definitions->helper_cpu_ns,
                       .cost_startup_ns = definitions->startup_ns,
                       .cost_slow_path_ns = definitions->slow_path_ns,

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ranks whose threads could run and did not, because no core was free for them. Where that is so,
+ * almost any other time of the run is longer for it: waits at collectives, launches, input. So the
+ * other findings say that they stand under this one.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+#include "analyses/findings/findings.h"
+
+static const char id[] = "HOST.OVERSUBSCRIBED";
+
+/* Ranks of one host that may run on the same cores. */
+struct sharing {
+  const char *host, *cores_list; /* "0-3,8"; NULL not known */
+  u32 cores, n, threads;
+  double seconds, cpu_s, wait_s, stolen_s; /* of all together; stolen: of the host, the mean */
+  double main_wait_s;
+};
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool shares(const struct sharing *s, const struct rank *rank) {
+  return same_text(s->host, rank->host) && same_text(s->cores_list, rank->info[TSCOPE_INFO_CORES]);
+}
+
+static bool is_known(const struct rank *rank) {
+  const struct rank_scheduling *sum = &rank->scheduling;
+  return sum->seconds >= OVERSUBSCRIBED_LEAST_S && !isnan(sum->wait_s) && !isnan(sum->cpu_s) &&
+         sum->cores > 0;
+}
+
+static void add_rank(struct sharing *s, const struct rank *rank) {
+  const struct rank_scheduling *sum = &rank->scheduling;
+  s->n++;
+  s->threads += sum->threads;
+  s->cores = sum->cores > s->cores ? sum->cores : s->cores;
+  s->seconds += sum->seconds;
+  s->cpu_s += sum->cpu_s;
+  s->wait_s += sum->wait_s;
+  s->main_wait_s += sum->main_wait_s;
+  s->stolen_s = isnan(sum->stolen_s) ? s->stolen_s : fmax(s->stolen_s, sum->stolen_s);
+}
+
+static double waiting_share(const struct sharing *s) {
+  return s->wait_s / (s->wait_s + s->cpu_s);
+}
+
+static bool is_short(const struct sharing *s) {
+  return s->n && waiting_share(s) >= OVERSUBSCRIBED_SHARE &&
+         s->wait_s >= OVERSUBSCRIBED_OF_WALL * s->seconds;
+}
+
+/* Whether these ranks alone want more than the cores they may use. */
+static bool by_themselves(const struct sharing *s) {
+  double wall = s->seconds / s->n;
+  return s->n > s->cores || (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores;
+}
+
+static u32 group_ranks(const struct model *model, struct sharing *groups) {
+  u32 n = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank *rank = &model->ranks[r];
+    u32 at = 0;
+    if (!is_known(rank))
+      continue;
+    while (at < n && !shares(&groups[at], rank))
+      at++;
+    if (at == n)
+      groups[n++] =
+          (struct sharing){.host = rank->host, .cores_list = rank->info[TSCOPE_INFO_CORES]};
+    add_rank(&groups[at], rank);
+  }
+  return n;
+}
+
+static char *title_of(struct findings *f, const struct sharing *s) {
+  double share = 100 * waiting_share(s);
+  if (by_themselves(s))
+    return arena_printf(f->a->arena,
+                        "%u rank%s %s %u core%s: threads that could run waited %.0f %% of the time",
+                        s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
+                        s->cores == 1 ? "" : "s", share);
+  return arena_printf(f->a->arena,
+                      "Something else takes the cores of %s: threads that could run waited %.0f %% "
+                      "of the time",
+                      s->host ? s->host : "the host", share);
+}
+
+static char *evidence_of(struct findings *f, const struct sharing *s, u32 groups) {
+  double wall = s->seconds / s->n;
+  char stolen[160] = "", others[96] = "", elsewhere[64] = "";
+  if (s->cpu_s / wall < OVERSUBSCRIBED_FULL * s->cores)
+    snprintf(elsewhere, sizeof(elsewhere), "; something else had the rest");
+  if (s->stolen_s > 0.01 * wall * s->cores)
+    snprintf(stolen, sizeof(stolen),
+             " Other virtual machines had %.2g of the host's cores (steal time).",
+             s->stolen_s / wall);
+  if (groups > 1)
+    snprintf(others, sizeof(others), " So do ranks of %u more sets of cores, less.", groups - 1);
+  return arena_printf(f->a->arena,
+                      "%u rank%s with %u threads on %s may run on %u core%s (%s). In %.3g s they "
+                      "ran %.3g s and were runnable without running for %.3g s more, as the kernel "
+                      "counts it (schedstat); %.3g s of that is main threads. Together they used "
+                      "%.2g cores%s.%s%s",
+                      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host",
+                      s->cores, s->cores == 1 ? "" : "s", s->cores_list ? s->cores_list : "any",
+                      wall, s->cpu_s, s->wait_s, s->main_wait_s, s->cpu_s / wall, elsewhere, stolen,
+                      others);
+}
+
+static char *action_of(struct findings *f, const struct sharing *s) {
+  return arena_text(
+      f->a->arena,
+      by_themselves(s)
+          ? "Give the job a core or more for each rank (affinity, cpuset, CPU limit of the "
+            "container or --cpus-per-task), start fewer ranks, or have fewer threads in each "
+            "(OMP_NUM_THREADS, torch.set_num_threads, data loader workers). Then measure again: "
+            "other findings of this run may be its consequences."
+          : "See what else runs on this host (top, pidstat -u), or what limits the container's CPU "
+            "time; pin ranks to cores of their own. Then measure again: other findings of this run "
+            "may be its consequences.");
+}
+
+static int tell(struct findings *f, const struct sharing *groups, u32 n) {
+  const struct model *model = f->a->model;
+  const struct sharing *worst = NULL;
+  u32 *ranks = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(u32)), n_ranks = 0, n_short = 0;
+  for (u32 i = 0; i < n; i++) {
+    n_short += is_short(&groups[i]);
+    if (is_short(&groups[i]) && (!worst || waiting_share(&groups[i]) > waiting_share(worst)))
+      worst = &groups[i];
+  }
+  if (!worst || !ranks)
+    return 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    for (u32 i = 0; i < n; i++)
+      if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
+          shares(&groups[i], &model->ranks[r]))
+        ranks[n_ranks++] = model->ranks[r].rank;
+  bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM;
+  return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, title_of(f, worst),
+                     evidence_of(f, worst, n_short), action_of(f, worst),
+                     n_ranks == model->n_ranks ? NULL : ranks,
+                     n_ranks == model->n_ranks ? 0 : n_ranks);
+}
+
+int rule_oversubscribed(struct findings *f) {
+  struct sharing *groups = arena_array(f->a->arena, f->a->model->n_ranks + 1u, sizeof(*groups));
+  return groups ? tell(f, groups, group_ranks(f->a->model, groups)) : 0;
+}
+
+/* Whether a finding is about times that are longer where cores are short. */
+static bool is_about_time(const char *of) {
+  static const char *const kinds[] = {
+      "DIST.STRAGGLER",      "DIST.LOAD_IMBALANCE", "DIST.FAIL_SLOW",       "DIST.SLOW_LINK",
+      "DIST.COMM_BOUND",     "DIST.EXPOSED_COMM",   "DIST.PIPELINE_BUBBLE", "TIMING.",
+      "KERNEL.LAUNCH_BOUND", "HOST.SYNC",           "EFFICIENCY."};
+  for (u32 i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+    if (strncmp(of, kinds[i], strlen(kinds[i])) == 0)
+      return true;
+  return false;
+}
+
+int findings_stand_under_cores(struct analysis *a) {
+  struct results *r = a->results;
+  bool found = false;
+  for (u32 i = 0; i < r->n_findings; i++)
+    found |= strcmp(r->findings[i].id, id) == 0;
+  for (u32 i = 0; found && i < r->n_findings; i++) {
+    struct finding *finding = &r->findings[i];
+    if (!is_about_time(finding->id))
+      continue;
+    finding->evidence = arena_printf(
+        a->arena, "%s Stands under %s: the ranks were short of cores, and this may follow from it.",
+        finding->evidence, id);
+    if (!finding->evidence)
+      return -ENOMEM;
+  }
+  return 0;
+}

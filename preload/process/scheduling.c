@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linux counts for each thread how long it was runnable without running: the second number of
+ * /proc/self/task/TID/schedstat (Documentation/scheduler/sched-stats.rst), in nanoseconds. It is
+ * what threads wait for where they are more than cores, or where others have the cores; time that a
+ * cgroup's quota takes is in it too. Threads come and go, so that each one's increase is added up.
+ */
+#include "process/scheduling.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/hook.h"
+#include "record/tick_clock.h"
+#include "record/trace_definitions.h"
+
+enum { THREADS = 1024 };
+
+/* Of the helper alone. */
+static struct {
+  struct thread_wait {
+    u32 tid;
+    u64 wait_ns;
+  } threads[THREADS]; /* by number of the thread, the last that had the place */
+  u64 wait_ns;        /* of all, since the first look */
+  bool looked;
+} seen;
+
+static bool read_small(const char *path, char *text, size_t bytes) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+  if (fd >= 0)
+    close(fd);
+  text[got > 0 ? got : 0] = '\0';
+  return got > 0;
+}
+
+/* "CPU WAIT TIMESLICES"; UINT64_MAX where the kernel does not count. */
+static u64 wait_of(u32 tid) {
+  char path[64], text[96], *end;
+  snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
+  if (!read_small(path, text, sizeof text))
+    return UINT64_MAX;
+  u64 cpu = strtoull(text, &end, 10);
+  if (*end != ' ')
+    return UINT64_MAX;
+  u64 wait = strtoull(end, &end, 10);
+  return *end == ' ' && (cpu || wait) ? wait : UINT64_MAX;
+}
+
+static void add_thread(u32 tid, struct tscope_scheduling_record *record) {
+  u64 wait = wait_of(tid);
+  struct thread_wait *before = &seen.threads[tid % THREADS];
+  record->threads++;
+  if (wait == UINT64_MAX)
+    return;
+  if (tid == (u32)getpid())
+    record->main_wait_ns = wait;
+  bool same = before->tid == tid && wait >= before->wait_ns;
+  /* What threads waited before the first look is none of the training's. */
+  if (seen.looked)
+    seen.wait_ns += same ? wait - before->wait_ns : wait;
+  *before = (struct thread_wait){tid, wait};
+}
+
+static void add_threads(struct tscope_scheduling_record *record) {
+  struct entry { /* as the kernel gives it */
+    u64 inode;
+    i64 next;
+    u16 bytes;
+    u8 type;
+    char name[];
+  };
+  static char room[4096] __attribute__((aligned(8)));
+  int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  long got;
+  while (folder >= 0 && (got = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
+    for (long at = 0; at < got;) {
+      const struct entry *entry = (const void *)(room + at);
+      at += entry->bytes;
+      if (entry->name[0] >= '1' && entry->name[0] <= '9' && record->threads < THREADS)
+        add_thread((u32)strtoul(entry->name, NULL, 10), record);
+    }
+  if (folder >= 0)
+    close(folder);
+  seen.looked = true;
+  if (record->main_wait_ns != UINT64_MAX)
+    record->wait_ns = seen.wait_ns;
+}
+
+/* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
+static u64 stolen(void) {
+  char text[256], *at = text;
+  if (!read_small("/proc/stat", text, sizeof text) || strncmp(text, "cpu ", 4) != 0)
+    return UINT64_MAX;
+  u64 value = 0;
+  at += 4;
+  for (int i = 0; i < 8; i++) {
+    char *end;
+    value = strtoull(at, &end, 10);
+    if (end == at)
+      return UINT64_MAX;
+    at = end;
+  }
+  return value * (1000000000u / (u64)sysconf(_SC_CLK_TCK));
+}
+
+void tscope_scheduling_write(void) {
+  cpu_set_t allowed;
+  struct tscope_scheduling_record record = {.at_ns = tscope_clock_ns(CLOCK_MONOTONIC),
+                                            .cpu_ns = tscope_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+                                            .wait_ns = UINT64_MAX,
+                                            .main_wait_ns = UINT64_MAX,
+                                            .stolen_ns = stolen()};
+  if (sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0)
+    record.cores = (u32)CPU_COUNT(&allowed);
+  add_threads(&record);
+  tscope_registry_write(TSCOPE_REC_SCHEDULING, 0, &record, sizeof record);
+}
