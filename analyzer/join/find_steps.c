@@ -134,7 +134,7 @@ static void choose_steps(struct model *model, const char *wanted) {
   if (!colon)
     to = from < n ? from + 1 : n;
   else if (colon[1])
-    to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) : n;
+    to = strtoul(colon + 1, NULL, 10) < n ? (u32)strtoul(colon + 1, NULL, 10) + 1 : n;
   if (to < from)
     to = from;
   size_t skipped = (size_t)from * model->n_ranks;

@@ -365,7 +365,7 @@ i32 model_step_at(const struct model *model, u32 rank, i64 time);
 
 struct model_options {
   const char *run;   /* which run of the directory, NULL for the newest */
-  const char *steps; /* --steps a:b, NULL for all */
+  const char *steps; /* --steps a:b, b in it, or a; NULL for all */
   bool include_warmup;
   u64 quick;        /* of recordings that are one text, read only so many events; 0 for all */
   unsigned threads; /* 0: one per core */

@@ -181,8 +181,8 @@ static int read_and_analyse(const struct options *options, const char *const *pa
     return error;
   if (selects_nothing(options, reading->model)) {
     snprintf(why, why_bytes,
-             "--steps %s leaves no step of this run; without it the report "
-             "says how many there are",
+             "--steps %s leaves no step of this run; steps are counted from 0, and without it the "
+             "report says how many there are",
              options->steps);
     return -EINVAL;
   }

@@ -34,8 +34,13 @@ static bool step_number(const char *text, char stop, const char **end) {
 }
 
 static const char *option_steps(struct options *options, const char *argument) {
-  static const char wanted[] = "a range of step numbers such as 10:50, 10: or :50";
+  static const char wanted[] = "a range of steps, its last in it, such as 10:50, 10:, :50 or 10; "
+                               "the first step is 0";
   const char *colon, *end;
+  if (step_number(argument, '\0', &end) && end > argument) {
+    options->steps = argument;
+    return NULL;
+  }
   if (!step_number(argument, ':', &colon) || !step_number(colon + 1, '\0', &end))
     return wanted;
   bool first = colon > argument, last = end > colon + 1;
@@ -281,6 +286,34 @@ static bool take_sides(struct options *options, char **paths, char *why, size_t 
   return good;
 }
 
+/* Whether the argument behind this one is its value: "--width 80", not "--width=80". Names may be
+ * shortened, as getopt allows. */
+static bool has_value_behind(const char *given) {
+  size_t n = strlen(given + 2), found = 0;
+  bool takes = false;
+  for (size_t i = 0; i < N_ROWS; i++) {
+    if (!rows[i].name || strncmp(rows[i].name, given + 2, n) != 0)
+      continue;
+    found++;
+    takes = *rows[i].argument;
+    if (!rows[i].name[n])
+      return takes;
+  }
+  return found == 1 && takes;
+}
+
+/* Options may stand before the word "diff": it comes to the front, and they keep their order. */
+static void bring_diff_forward(int argc, char **argv) {
+  int at = 1;
+  while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0)
+    at += argv[at][1] == '-' && has_value_behind(argv[at]) ? 2 : 1;
+  if (at >= argc || strcmp(argv[at], "diff") != 0)
+    return;
+  char *word = argv[at];
+  memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+  argv[1] = word;
+}
+
 bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes) {
   *options = (struct options){.backend = report_backends[0],
                               .flops_per_step = NAN,
@@ -292,6 +325,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
                               .fail_on = FAIL_ON_NOTHING};
   struct option table[N_ROWS + 1];
   getopt_table(table);
+  bring_diff_forward(argc, argv);
   options->diff = argc > 1 && strcmp(argv[1], "diff") == 0;
   if (options->diff) { /* the word takes the program's place */
     argc--;

@@ -120,13 +120,29 @@ class Cli(unittest.TestCase):
 
     def test_some_steps_only(self):
         some = json.loads(self.ok("--format", "json", "--steps", "10:20", self.traces))
-        self.assertEqual((some["steps"]["count"], some["steps"]["warmup_excluded"]), (10, 0))
+        self.assertEqual((some["steps"]["count"], some["steps"]["warmup_excluded"]), (11, 0))
+        for one in ("10:10", "10"):
+            alone = json.loads(self.ok("--format", "json", "--steps", one, self.traces))
+            self.assertEqual((alone["steps"]["count"], alone["series"]["steps"]["step"]), (1, [10]))
+        self.assertIn("10 to 20, the run's first is 0", self.ok("--steps", "10:20", self.traces))
         self.assertIn("leaves no step", self.refused("--steps", "500:600", self.traces))
+
+    def test_the_demo_says_what_it_is_and_does_nothing_else(self):
+        demo = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
+        with tempfile.TemporaryDirectory() as folder:
+            for arguments, status in ((["--help"], 0), (["-h"], 0), (["--nothing-such"], 2)):
+                done = subprocess.run(["sh", demo, *arguments], capture_output=True, text=True, cwd=folder, timeout=30,
+                                      env={"PATH": os.path.join(folder, "none") + ":/usr/bin:/bin"})
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertNotIn("building", done.stdout + done.stderr)
+                self.assertIn("usage: scripts/demo" if status == 0 else "--help", done.stdout + done.stderr)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_two_runs_against_each_other(self):
         even = os.path.join(self.traces, "even")
         slow = os.path.join(self.traces, "slow")
         text = self.ok("diff", even, slow)
+        self.assertEqual(text, self.ok("--width", "80", "diff", even, slow))
         self.assertIn("slower", text)
         self.assertIn("DIFF.SLOWER", text)
         gate = report("diff", "--fail-on", "warning", even, slow)

@@ -155,7 +155,7 @@ class Perfetto(unittest.TestCase):
         return Trace(gzip.decompress(data) if name.endswith(".gz") else data)
 
     def test_a_step_has_all_that_ran_in_it(self):
-        trace = self.trace("--steps", "10:11", self.slow)
+        trace = self.trace("--steps", "10:10", self.slow)
         self.assertEqual(len(trace.processes()), 4)
         self.assertEqual(trace.root.process_ordering, perfetto.TrackDescriptor.PROCESS_ORDERING_EXPLICIT)
         for number, process in enumerate(sorted(trace.processes(), key=lambda one: one.sibling_order_rank)):
@@ -180,7 +180,7 @@ class Perfetto(unittest.TestCase):
                              ["data", "forward", "backward", "optimizer"])
 
     def test_flows_lead_from_each_call_to_its_work_and_join_the_members(self):
-        trace = self.trace("--steps", "10:13", self.slow)
+        trace = self.trace("--steps", "10:12", self.slow)
         begins, ends, members = {}, {}, collections.defaultdict(list)
         for process in trace.processes():
             for slice in trace.of_process(process, "3 "):
@@ -203,13 +203,13 @@ class Perfetto(unittest.TestCase):
             self.assertLess(max(slice.begin for slice in slices), min(slice.end for slice in slices))
 
     def test_the_critical_path_and_findings_stand_at_the_top(self):
-        trace = self.trace("--steps", "10:11", self.slow)
+        trace = self.trace("--steps", "10:10", self.slow)
         path = trace.top("critical path")
         for before, after in zip(path, path[1:]):
             self.assertEqual(before.end, after.begin)
         on_slow_rank = sum(slice.end - slice.begin for slice in path if slice.notes["rank"] == 2)
         self.assertGreater(on_slow_rank, 0.9 * (path[-1].end - path[0].begin))
-        report = json.loads(run("--format", "json", "--steps", "10:11", self.slow).stdout)
+        report = json.loads(run("--format", "json", "--steps", "10:10", self.slow).stdout)
         self.assertEqual([slice.name for slice in trace.top("findings")],
                          [finding["title"] for finding in report["findings"]])
         for slice, finding in zip(trace.top("findings"), report["findings"]):
@@ -218,7 +218,7 @@ class Perfetto(unittest.TestCase):
 
     def test_a_queue_is_what_was_launched_and_has_not_begun(self):
         ahead = self.tracegen("ahead", "--ranks", "1", "--steps", "12", "--ahead", "2")
-        trace = self.trace("--steps", "0:12", ahead)
+        trace = self.trace("--steps", "0:11", ahead)
         (process,) = trace.processes()
         begun = {slice.flow_ends[0]: slice.begin for slice in trace.of_process(process, "4 ")}
         depth, changes = 0, collections.Counter()
@@ -245,7 +245,7 @@ class Perfetto(unittest.TestCase):
         self.assertTrue(any("--steps chooses others" in slice.name for slice in trace.top("about this file")))
 
     def test_ranks_are_chosen(self):
-        trace = self.trace("--ranks", "1,3", "--steps", "5:6", self.slow)
+        trace = self.trace("--ranks", "1,3", "--steps", "5:5", self.slow)
         self.assertEqual(sorted(process.process.process_name[:6] for process in trace.processes()),
                          ["rank 1", "rank 3"])
         # The path is still that of all ranks.
@@ -261,8 +261,8 @@ class Perfetto(unittest.TestCase):
         self.assertTrue(any("are shown" in slice.name for slice in trace.top("about this file")))
 
     def test_gzip_by_its_name(self):
-        plain = self.trace("--steps", "3:5", self.slow)
-        packed = self.trace("--steps", "3:5", self.slow, name="trace.gz")
+        plain = self.trace("--steps", "3:4", self.slow)
+        packed = self.trace("--steps", "3:4", self.slow, name="trace.gz")
         self.assertEqual(set(plain.tracks), set(packed.tracks))
         with open(self.path("trace"), "rb") as one, gzip.open(self.path("trace.gz")) as other:
             self.assertEqual(one.read(), other.read())

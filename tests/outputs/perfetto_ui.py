@@ -60,7 +60,7 @@ class Interface(unittest.TestCase):
         traces = os.path.join(cls.folder.name, "traces")
         subprocess.run([TRACEGEN, "--ranks", "12", "--steps", "30", "--phases", "--ahead", "2", "--slow-rank", "10",
                         "--slow-factor", "1.4", traces], check=True, capture_output=True)
-        subprocess.run([REPORT, "--format", "perfetto", "--steps", "8:12", "--output", cls.file, traces], check=True)
+        subprocess.run([REPORT, "--format", "perfetto", "--steps", "8:11", "--output", cls.file, traces], check=True)
         cls.trace = perfetto.Trace()
         with open(cls.file, "rb") as file:
             cls.trace.ParseFromString(file.read())

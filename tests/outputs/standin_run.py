@@ -57,7 +57,7 @@ class Run(unittest.TestCase):
         except ImportError as why:
             self.skipTest("the package perfetto is not there (%s): scripts/setup test" % why)
         path = os.path.join(self.folder, "trace")
-        subprocess.run([REPORT, "--format", "perfetto", "--steps", "5:8", "--output", path, self.traces], check=True)
+        subprocess.run([REPORT, "--format", "perfetto", "--steps", "5:7", "--output", path, self.traces], check=True)
         trace, members = perfetto.Trace(), collections.defaultdict(list)
         with open(path, "rb") as file:
             trace.ParseFromString(file.read())

@@ -221,7 +221,7 @@ static void test_the_users_marks_win(void **state) {
   assert_string_equal(model->steps.method, "step marks");
   assert_int_equal(model->steps.n, options.steps);
   model_free(model);
-  model = load(((struct fixture *)*state)->directory, &(struct model_options){.steps = "5:9"});
+  model = load(((struct fixture *)*state)->directory, &(struct model_options){.steps = "5:8"});
   assert_int_equal(model->steps.n, 4);
   assert_int_equal(model->steps.first, 5);
   assert_int_equal(model->steps.warmup, 0);

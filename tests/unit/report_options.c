@@ -92,7 +92,7 @@ static void refusals_say_what_to_do(void **state) {
   assert_non_null(strstr(why, "--width needs a value"));
   static char *const bad[][2] = {
       {"--width", "59"},     {"--width", "161"},   {"--width", "-80"},     {"--width", "80x"},
-      {"--steps", ":"},      {"--steps", "9:3"},   {"--steps", "a:b"},     {"--steps", "7"},
+      {"--steps", ":"},      {"--steps", "9:3"},   {"--steps", "a:b"},     {"--steps", "7-9"},
       {"--format", "yaml"},  {"--color", "maybe"}, {"--fail-on", "error"}, {"--threads", "0"},
       {"--params", "-7B"},   {"--params", "0"},    {"--params", "7X"},     {"--params", "inf"},
       {"--peak-tflops", ""}, {"--threads", ""},    {"--run", ""},          {"--output", ""},
@@ -103,6 +103,26 @@ static void refusals_say_what_to_do(void **state) {
     assert_non_null(strstr(why, " wants "));
     assert_null(strchr(why, '\n'));
   }
+}
+
+/* In every place before the paths, and only as a word of its own. */
+static void options_may_stand_before_diff(void **state) {
+  (void)state;
+  assert_true(PARSE("--format", "json", "diff", "--ascii", "a", "b"));
+  assert_true(options.diff && options.ascii);
+  assert_ptr_equal(options.backend, &report_json);
+  assert_int_equal(options.n_paths, 2);
+  assert_string_equal(options.paths[0], "a");
+  assert_string_equal(options.paths[1], "b");
+  assert_true(PARSE("--include-warmup", "--width=100", "--thr", "2", "diff", "a", "b"));
+  assert_true(options.diff && options.include_warmup && options.threads == 2);
+  assert_true(PARSE("--run", "diff", "a")); /* a run of that name */
+  assert_false(options.diff);
+  assert_string_equal(options.run, "diff");
+  assert_true(PARSE("a", "diff"));
+  assert_false(options.diff);
+  assert_true(PARSE("--steps", "100:100", "a"));
+  assert_true(PARSE("--steps", "7", "a"));
 }
 
 static struct report_view look(unsigned width) {
@@ -144,6 +164,7 @@ int main(void) {
       cmocka_unit_test(without_a_path_it_reads_where_the_shim_writes),
       cmocka_unit_test(diff_takes_runs_of_two_kinds),
       cmocka_unit_test(refusals_say_what_to_do),
+      cmocka_unit_test(options_may_stand_before_diff),
       cmocka_unit_test(window_and_colour_follow_the_environment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
