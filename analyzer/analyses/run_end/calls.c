@@ -94,33 +94,43 @@ static bool part_at(const struct member *longer, const struct member *shorter, u
   return true;
 }
 
-static u32 calls_in_step(const struct analysis *a, const struct member *member, i32 step,
-                         u32 *first) {
-  u32 n = 0;
-  for (u32 i = 0; i < member->n; i++)
-    if (model_step_at(a->model, member->rank, member->calls[i].start) == step && n++ == 0)
-      *first = i;
-  return n;
+/* What a member called in each step. */
+struct step_calls {
+  u32 n, first;
+};
+
+/* Counts them, in one pass; gives the last step in which it called anything, -1 if in none. */
+static i32 count_by_step(const struct analysis *a, const struct member *member,
+                         struct step_calls *steps) {
+  i32 last = -1;
+  for (u32 i = 0; i < member->n; i++) {
+    i32 step = model_step_at(a->model, member->rank, member->calls[i].start);
+    if (step < 0)
+      continue;
+    if (steps[step].n++ == 0)
+      steps[step].first = i;
+    last = step > last ? step : last;
+  }
+  return last;
 }
 
 /* Where all calls are alike, the step tells: one in which the shorter list has fewer, although it
- * went on to a later one. */
+ * went on to a later one. Without room to count it is not told. */
 static bool part_in_step(const struct analysis *a, const struct member *longer,
                          const struct member *shorter, u32 *at) {
-  i32 last = -1;
-  for (u32 i = 0; i < shorter->n; i++) {
-    i32 step = model_step_at(a->model, shorter->rank, shorter->calls[i].start);
-    last = step > last ? step : last;
-  }
-  for (i32 step = 0; step < last; step++) {
-    u32 begin = 0, other = 0;
-    u32 n = calls_in_step(a, longer, step, &begin);
-    if (n > calls_in_step(a, shorter, step, &other)) {
-      *at = begin + n - 1;
-      return true;
-    }
-  }
-  return false;
+  u32 n_steps = a->model->steps.n;
+  struct step_calls *more = calloc(2 * (size_t)n_steps + 1, sizeof(*more)), *fewer = more + n_steps;
+  if (!more)
+    return false;
+  count_by_step(a, longer, more);
+  i32 last = count_by_step(a, shorter, fewer), step = 0;
+  while (step < last && more[step].n <= fewer[step].n)
+    step++;
+  bool found = step < last;
+  if (found)
+    *at = more[step].first + more[step].n - 1;
+  free(more);
+  return found;
 }
 
 /* Steps that a rank had ended by then. */
