@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job that is to be killed: two threads launch kernels on a CUDA runtime that does nothing, until they
- * are killed, and count in a shared file what they are about to call and what has returned. The file
- * tells, after the kill, what the trace must have. counted FILE
+ * A job that is to be killed: two threads launch kernels on a CUDA runtime that does nothing, until
+ * they are killed, and count in a shared file what they are about to call and what has returned.
+ * The file tells, after the kill, what the trace must have. counted FILE
  */
 #include <fcntl.h>
 #include <pthread.h>
