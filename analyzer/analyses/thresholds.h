@@ -5,6 +5,9 @@
 #ifndef TSCOPE_THRESHOLDS_H
 #define TSCOPE_THRESHOLDS_H
 
+/* Of a finding's worth: less in common with others is rounding. */
+#define WORTH_OVERLAP 0.01
+
 /* A twentieth of the step: below it, the run-to-run spread of an ordinary cluster hides the gain,
  * and changing a job for it is seldom worth anyone's day. */
 #define WORTH_MENTIONING 0.05

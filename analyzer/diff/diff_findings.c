@@ -25,6 +25,7 @@ static int add(struct diffing *d, const char *id, enum severity severity, double
   out->findings[out->n_findings++] = (struct finding){.id = id,
                                                       .severity = severity,
                                                       .worth_s = worth_s,
+                                                      .worth_added_s = worth_s,
                                                       .title = title,
                                                       .evidence = evidence,
                                                       .action = action};

@@ -110,6 +110,11 @@ def check_findings(report):
         worth, lasted = finding["worth_s"], report["run"]["duration_s"]
         if worth is not None and not 0 <= worth <= lasted:
             yield f"{finding['id']}: worth {worth} s of a run of {lasted} s"
+        if worth is not None and (finding["worth_added_s"] < 0.98 * worth) != bool(finding["overlaps"]):
+            yield f"{finding['id']}: adds {finding['worth_added_s']} of {worth} s, {finding['overlaps']}"
+    worths = [f["worth_added_s"] for f in report["findings"] if f["worth_added_s"] is not None]
+    if worths and sum(worths) > 1.001 * report["steps"]["looked_at_s"]:
+        yield f"findings are worth {sum(worths)} s of {report['steps']['looked_at_s']} s"
 
 
 def check_verdict(report, text):

@@ -182,10 +182,91 @@ static void without_launch_gaps_the_streams_still_have_their_work(void **state) 
   results_free(r);
 }
 
+/* One launch of 20 kernels on a stream, all made in the first millisecond. Beside it a stream of
+ * communication is busy for 40 ms; no event says that the first kernel waits for it, and it begins
+ * so long after. */
+static struct results *queued_work(i64 after) {
+  enum { KERNELS = 20, SPANS = 2 * KERNELS + 3 };
+  static struct span spans[SPANS];
+  static struct lane lanes[] = {{false, 0, "main"}, {true, 0, "0"}, {true, 1, "1"}};
+  static struct rank rank;
+  static struct timeline timeline;
+  static struct cluster c;
+  i64 busy = KERNELS * 40 * US + LAUNCH + 5 * US, begin = busy + 40 * MS + after;
+  i64 end = begin + KERNELS * MS;
+  u32 n = 0;
+  rank = (struct rank){.closed = true, .records = SPANS, .end = end};
+  for (u32 i = 0; i <= KERNELS; i++) /* the last launches what the others wait for */
+    spans[n++] = (struct span){.start = i * 40 * US,
+                               .end = i * 40 * US + LAUNCH,
+                               .kind = SPAN_LAUNCH,
+                               .link = INDEX_NONE,
+                               .launch = INDEX_NONE};
+  spans[n++] = (struct span){.start = busy,
+                             .end = busy + 40 * MS,
+                             .kind = SPAN_KERNEL,
+                             .lane = 2,
+                             .link = INDEX_NONE,
+                             .launch = KERNELS};
+  for (u32 i = 0; i < KERNELS; i++)
+    spans[n++] = (struct span){.start = begin + i * MS,
+                               .end = begin + (i + 1) * MS,
+                               .kind = SPAN_KERNEL,
+                               .lane = 1,
+                               .link = INDEX_NONE,
+                               .launch = i};
+  timeline = (struct timeline){.spans = spans,
+                               .n_spans = n,
+                               .lanes = lanes,
+                               .n_lanes = 3,
+                               .on_gpu = true,
+                               .has_compute = true,
+                               .has_comm = true,
+                               .ring_begin = NS_UNKNOWN};
+  c = (struct cluster){.timelines = &timeline,
+                       .model = {.world_size = 1, .n_ranks = 1, .ranks = &rank, .end = end}};
+  return cluster_analyse(&c, NULL);
+}
+
+static double inferred(const struct results *r) {
+  for (u32 i = 0; i < r->n_path_edges; i++)
+    if (!strcmp(r->path_edges[i].name, "inferred"))
+      return r->path_edges[i].count;
+  return 0;
+}
+
+/* Two microseconds after 40 ms of something else is no chance. */
+static void a_wait_without_an_event_is_inferred(void **state) {
+  (void)state;
+  struct results *r = queued_work(2 * US);
+  assert_near(inferred(r), 1, 0);
+  assert_near(path_ms(r, "compute"), 60, 1e-6);
+  assert_near(path_ms(r, "unknown"), 0, 1e-6);
+  assert_true(path_ms(r, "launch") < 1.1);
+  assert_near(r->path_selfcheck, 0, 1e-9);
+  assert_true(step_if(r, WHAT_IF_LAUNCHES) >= 60);
+  results_free(r);
+}
+
+/* Three milliseconds after it nobody knows what it waited for: not a launch, and no what-if is
+ * without it. */
+static void a_wait_for_nothing_recorded_is_unknown(void **state) {
+  (void)state;
+  struct results *r = queued_work(3 * MS);
+  assert_near(inferred(r), 0, 0);
+  assert_true(path_ms(r, "launch") < 1.1);
+  assert_near(path_ms(r, "unknown"), 0.81 + 43 - LAUNCH / 1e6, 1e-6);
+  assert_true(step_if(r, WHAT_IF_LAUNCHES) >= 20 + 43);
+  results_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(slow_rank_on_gpu), cmocka_unit_test(slow_rank_on_cpu),
+      cmocka_unit_test(slow_rank_on_gpu),
+      cmocka_unit_test(slow_rank_on_cpu),
       cmocka_unit_test(a_thread_that_waits_for_another),
-      cmocka_unit_test(without_launch_gaps_the_streams_still_have_their_work)};
+      cmocka_unit_test(without_launch_gaps_the_streams_still_have_their_work),
+      cmocka_unit_test(a_wait_without_an_event_is_inferred),
+      cmocka_unit_test(a_wait_for_nothing_recorded_is_unknown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

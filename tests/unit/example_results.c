@@ -120,6 +120,16 @@ static void add_rank_results(struct arena *arena, struct results *results, u32 f
   }
 }
 
+/* Of time that two would save the second has what is left. */
+static void share_out(struct arena *arena, struct results *results) {
+  for (u32 i = 0; i < results->n_findings; i++)
+    results->findings[i].worth_added_s = results->findings[i].worth_s;
+  struct finding *last = &results->findings[results->n_findings - 1];
+  last->worth_added_s = 0.89;
+  last->overlaps = arena_array(arena, 1, sizeof(*last->overlaps));
+  last->overlaps[last->n_overlaps++] = results->findings[0].id;
+}
+
 static void add_steps(struct arena *arena, struct results *results, struct model *model, u32 n) {
   model->steps =
       (struct steps){.n = n, .warmup = 10, .method = "optimizer phases", .confidence = 1};
@@ -311,6 +321,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
        .action = arena_text(arena, "Work down the budget, largest line first.")}};
   results->findings = KEEP(arena, findings);
   results->n_findings = LENGTH(findings);
+  share_out(arena, results);
   results->verdict = REPORT_CRITICAL;
   return results;
 }
@@ -472,6 +483,7 @@ static struct results *unknown(void) {
       {.id = "DATA.PARTIAL",
        .severity = SEVERITY_WARNING,
        .worth_s = NAN,
+       .worth_added_s = NAN,
        .title = arena_text(arena, "7 of 8 ranks are missing or partial"),
        .evidence = arena_text(arena, "2 of 8 ranks were found, 1 of them cut; 1,200 of 622,200 "
                                      "events were lost because the disk was full."),

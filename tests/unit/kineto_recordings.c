@@ -232,6 +232,15 @@ static void eight_ranks_are_put_on_one_axis(void **state) {
   assert_int_equal(all_to_all, 5);
   assert_int_equal(model->steps.n, 1);
   assert_string_equal(model->steps.method, "ProfilerStep annotations");
+
+  /* On rank 4, six pieces of work launched long before begin 2 us after an all_to_all on another
+   * stream, which waits for rank 7, ends. No event was recorded: the path goes on to rank 7. */
+  struct results *results = analyse_all(model);
+  is_whole(results);
+  assert_true(edges(results, "inferred") >= 1);
+  assert_true(on_path(results, "launched, not begun", "launch") < 0.5);
+  assert_true(results->path_by_rank[7] > 1);
+  results_free(results);
   model_free(model);
 }
 

@@ -56,10 +56,12 @@ int rule_comm_bound(struct findings *f) {
   double worth = what_if_worth_s(f, WHAT_IF_COMMUNICATION, -1);
   if (isnan(worth))
     worth = run_seconds(f, e.transfer_ms);
-  f->claimed_s += run_seconds(f, e.transfer_ms);
   return finding_add(
       f, severity_of(f, e.transfer_ms), worth,
-      arena_printf(f->a->arena, "Communication is the bottleneck: %.0f %% of %s",
+      arena_printf(f->a->arena,
+                   f->a->model->n_ranks < f->a->model->world_size
+                       ? "Communication, waiting for missing ranks with it, takes %.0f %% of %s"
+                       : "Communication is the bottleneck: %.0f %% of %s",
                    100 * e.transfer_ms / f->step_ms, of_each_step(f)),
       describe(f, &e),
       arena_text(f->a->arena,
@@ -120,7 +122,6 @@ int rule_exposed_comm(struct findings *f) {
     gain *= most_s / run_seconds(f, gain);
   if (gain < WORTH_MENTIONING * f->step_ms)
     return 0;
-  f->claimed_s += run_seconds(f, e.transfer_ms);
   return finding_add(
       f, severity_of(f, gain), run_seconds(f, gain),
       arena_printf(f->a->arena, "%.0f %% of %s is communication that compute could hide",

@@ -83,7 +83,6 @@ static int name_straggler(struct findings *f, u32 index, bool by_host, u32 *scra
   double worth = what_if_worth_s(f, WHAT_IF_RANK, worst->rank);
   if (isnan(worth))
     worth = run_seconds(f, worst->imposed_wait_ms);
-  f->claimed_s += run_seconds(f, worst->imposed_wait_ms);
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
             : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s", rank->rank,
@@ -223,7 +222,6 @@ int rule_load_imbalance(struct findings *f) {
   double worth = what_if_worth_s(f, WHAT_IF_EVERY_RANK, -1);
   if (isnan(worth) || worth > run_seconds(f, rest))
     worth = run_seconds(f, rest);
-  f->claimed_s += run_seconds(f, rest);
   return add_imbalance(f, wait, rest, worth);
 }
 

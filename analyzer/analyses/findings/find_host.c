@@ -17,7 +17,6 @@ int rule_host_sync(struct findings *f) {
       continue;
     double saves = f->step_ms - line->without_ms; /* NAN where it was not replayed */
     double worth = run_seconds(f, saves > 0 && saves < line->idle_ms ? saves : line->idle_ms);
-    f->claimed_s += worth;
     found++;
     int error = finding_add(
         f, severity_of(f, line->idle_ms), worth,

@@ -34,6 +34,7 @@ static int tell_other(struct findings *f, const struct other_work *work) {
   if (!calls)
     return -ENOMEM;
   double share = work->sum_s / f->r->looked_at_s;
+  f->draws = DRAWS_OTHER;
   return finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
       arena_printf(arena, "%c%s", work->name[0] - 32, work->name + 1),

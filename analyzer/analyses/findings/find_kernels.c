@@ -40,7 +40,6 @@ int rule_launch_bound(struct findings *f) {
   double worth = what_if_worth_s(f, WHAT_IF_LAUNCHES, -1),
          most = gpu->host_bound_ms / 1e3 / r->gpu_timeline_seen;
   worth = isnan(worth) || worth > most ? most : worth;
-  f->claimed_s += worth;
   return finding_add(
       f, bound >= WORTH_ALARM ? SEVERITY_CRITICAL : SEVERITY_WARNING, worth,
       arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",

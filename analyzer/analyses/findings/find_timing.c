@@ -38,7 +38,6 @@ int rule_dataloader_bound(struct findings *f) {
   if (!ranks || !stalled || f->step_ms <= 0)
     return 0;
   double mean = sum / n, worth = what_if_worth_s(f, WHAT_IF_INPUT, -1);
-  f->claimed_s += run_seconds(f, mean);
   if (isnan(worth))
     worth = run_seconds(f, worst_ms);
   return finding_add(

@@ -7,9 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What these say of waits and transfers a rank that was not found could be the cause of. */
+static bool may_be_a_missing_rank(const struct findings *f) {
+  static const char *const ids[] = {"DIST.STRAGGLER",    "DIST.LOAD_IMBALANCE",
+                                    "DIST.SLOW_LINK",    "DIST.COMM_BOUND",
+                                    "DIST.EXPOSED_COMM", "DIST.PIPELINE_BUBBLE"};
+  bool about = false;
+  for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+    about |= !strcmp(f->id, ids[i]);
+  return about && f->a->model->n_ranks < f->a->model->world_size;
+}
+
+static char *lowered(struct findings *f, const char *evidence, enum severity severity) {
+  const struct model *model = f->a->model;
+  u32 missing = model->world_size - model->n_ranks;
+  return arena_printf(f->a->arena,
+                      "%s %u of %u ranks %s not found: a rank that the others wait for would look "
+                      "the same, so %sno worth is given.",
+                      evidence, missing, model->world_size, missing == 1 ? "was" : "were",
+                      severity == SEVERITY_CRITICAL ? "this is no more than a warning and " : "");
+}
+
 int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
                 char *evidence, char *action, const u32 *ranks, u32 n_ranks) {
   struct results *r = f->r;
+  if (evidence && may_be_a_missing_rank(f)) {
+    evidence = lowered(f, evidence, severity);
+    severity = severity == SEVERITY_CRITICAL ? SEVERITY_WARNING : severity;
+    worth_s = NAN;
+  }
   u32 *copy = arena_array(f->a->arena, n_ranks + 1u, sizeof(u32));
   if (!copy || !title || !evidence || !action)
     return -ENOMEM;
@@ -32,7 +58,9 @@ int finding_add(struct findings *f, enum severity severity, double worth_s, char
                                                   .evidence = evidence,
                                                   .action = action,
                                                   .ranks = copy,
-                                                  .n_ranks = n_ranks};
+                                                  .n_ranks = n_ranks,
+                                                  .draws = f->draws};
+  f->draws = 0;
   return 0;
 }
 
@@ -101,5 +129,5 @@ int findings_analyse(struct analysis *a) {
     error = findings_stand_under_cores(a);
   if (!error && r->n_findings)
     qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
-  return error;
+  return error ? error : findings_share_out(&f);
 }

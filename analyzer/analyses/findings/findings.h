@@ -10,20 +10,35 @@
 #include "analyses/findings/findings.def"
 #include "analyses/thresholds.h"
 
+/* Lines of the budget that a finding is about: from them its worth can be had. */
+enum draws {
+  DRAWS_COMPUTE = 1,
+  DRAWS_INPUT = 2,
+  DRAWS_WAIT = 4,
+  DRAWS_TRANSFER = 8,
+  DRAWS_COPY = 16,
+  DRAWS_IDLE = 32,
+  DRAWS_OTHER = 64, /* steps that hold something else than training */
+  DRAWS_REST = 128, /* what the budget does not tell */
+};
+
 struct findings {
   struct analysis *a;
   struct results *r;
   u32 room;
-  const char *id;   /* of the rule that runs */
-  double steps;     /* looked at; worth per step x steps = worth of the run */
-  double step_ms;   /* the step that shares are of: mean wall */
-  double claimed_s; /* worth of findings about lines of the budget, so far */
+  const char *id; /* of the rule that runs */
+  double steps;   /* looked at; worth per step x steps = worth of the run */
+  double step_ms; /* the step that shares are of: mean wall */
+  u32 draws;      /* enum draws of the next finding, where they are not those of its id; 0 */
 };
 
 /* Adds a finding of the running rule. Texts are the caller's arena_printf()s: a NULL one is out of
  * memory. 0, or -ENOMEM. */
 int finding_add(struct findings *f, enum severity severity, double worth_s, char *title,
                 char *evidence, char *action, const u32 *ranks, u32 n_ranks);
+
+/* finding_worths.c: what each adds to those before it, once they are in order. 0, or -ENOMEM. */
+int findings_share_out(struct findings *f);
 
 /* WARNING, or CRITICAL from WORTH_ALARM of the step on. */
 enum severity severity_of(const struct findings *f, double per_step_ms);

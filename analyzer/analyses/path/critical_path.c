@@ -23,13 +23,11 @@ static const char *const category_names[PATH_CATEGORIES] = {
     [PATH_INPUT] = "input",      [PATH_HOST] = "host",
     [PATH_UNKNOWN] = "unknown"};
 
-static const char *const edge_names[PATH_EDGES] = {[PATH_EDGE_THREAD] = "thread",
-                                                   [PATH_EDGE_STREAM] = "stream",
-                                                   [PATH_EDGE_LAUNCH] = "launch",
-                                                   [PATH_EDGE_EVENT] = "event",
-                                                   [PATH_EDGE_SYNC] = "sync",
-                                                   [PATH_EDGE_HANDOVER] = "other thread",
-                                                   [PATH_EDGE_COLLECTIVE] = "collective"};
+static const char *const edge_names[PATH_EDGES] = {
+    [PATH_EDGE_THREAD] = "thread",         [PATH_EDGE_STREAM] = "stream",
+    [PATH_EDGE_LAUNCH] = "launch",         [PATH_EDGE_EVENT] = "event",
+    [PATH_EDGE_INFERRED] = "inferred",     [PATH_EDGE_SYNC] = "sync",
+    [PATH_EDGE_HANDOVER] = "other thread", [PATH_EDGE_COLLECTIVE] = "collective"};
 
 const char *path_category_name(u8 category) {
   return category_names[category];
@@ -148,6 +146,21 @@ static bool cross_node(struct walk *w, bool at_end) {
   return true;
 }
 
+/* What the time from `end`, when all that is known to have held a node up was over, to its start
+ * went to. */
+static enum path_category gap_before(const struct sample_graph *g, const struct node *node, i64 end,
+                                     u32 *label) {
+  *label = LABEL_HOST_GAP;
+  if (!NODE_ON_DEVICE(node->kind))
+    return host_category(g, node->rank, node->phase);
+  *label = LABEL_NOT_KNOWN;
+  if (node->launch == INDEX_NONE && !node->queued)
+    return PATH_UNKNOWN;
+  bool long_before = g->slices[node->rank].on_gpu && node->start - end > LONGEST_LATENCY;
+  *label = long_before ? LABEL_NOT_RECORDED : LABEL_LAUNCH_LATENCY;
+  return long_before ? PATH_UNKNOWN : PATH_LAUNCH;
+}
+
 /* From the start of a node to the end of the predecessor that finished last. False at the
  * beginning of the sample. */
 static bool step_back(struct walk *w, bool *at_end) {
@@ -168,7 +181,7 @@ static bool step_back(struct walk *w, bool *at_end) {
     if (dep != INDEX_NONE && dep_end > end) {
       before = dep;
       end = dep_end;
-      edge = device ? PATH_EDGE_EVENT : PATH_EDGE_HANDOVER;
+      edge = !device ? PATH_EDGE_HANDOVER : node->inferred ? PATH_EDGE_INFERRED : PATH_EDGE_EVENT;
     }
   }
   if (device && node->launch != INDEX_NONE) {
@@ -181,14 +194,10 @@ static bool step_back(struct walk *w, bool *at_end) {
       *at_end = false;
     }
   }
-  enum path_category gap = PATH_LAUNCH;
-  if (!device)
-    gap = host_category(g, node->rank, node->phase);
-  else if (node->launch == INDEX_NONE && !node->queued)
-    gap = PATH_UNKNOWN;
-  u32 label =
-      device ? (gap == PATH_UNKNOWN ? LABEL_NOT_KNOWN : LABEL_LAUNCH_LATENCY) : LABEL_HOST_GAP;
-  account(w, before == INDEX_NONE ? g->slices[node->rank].begin : end, gap, node->rank, label);
+  end = before == INDEX_NONE ? g->slices[node->rank].begin : end;
+  u32 label;
+  enum path_category gap = gap_before(g, node, end, &label);
+  account(w, end, gap, node->rank, label);
   if (before != INDEX_NONE)
     cross(w, edge);
   w->node = before;

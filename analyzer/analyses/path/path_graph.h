@@ -25,6 +25,10 @@ enum node_kind {
 };
 #define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
 
+/* A GPU that is free begins launched work within some microseconds, tens for a graph. Work that
+ * begins this much later waited for something. */
+#define LONGEST_LATENCY 100000
+
 #define HOST_KEYS 8u /* keys below this are phases: own time and gaps of the host */
 
 struct node {
@@ -37,10 +41,11 @@ struct node {
   u32 rank;      /* index into model.ranks */
   u32 first_dep; /* its dependencies end where the next node's begin */
   u8 kind;
-  u8 phase;    /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
-  bool first;  /* on its lane */
-  bool cut;    /* goes on after the sample */
-  bool queued; /* on the device: launched before the sample began */
+  u8 phase;      /* NODE_HOST: its phase; other host nodes: phase of the gap before; 0 none */
+  bool first;    /* on its lane */
+  bool cut;      /* goes on after the sample */
+  bool queued;   /* on the device: launched before the sample began */
+  bool inferred; /* that it waited for its latest dependency: no event was recorded */
 };
 
 /* One rank's part of one sample. */
@@ -97,6 +102,7 @@ enum path_edge {
   PATH_EDGE_STREAM,     /* next on the same stream */
   PATH_EDGE_LAUNCH,     /* the host launches, the device begins */
   PATH_EDGE_EVENT,      /* a stream waits for an event of another */
+  PATH_EDGE_INFERRED,   /* likewise, but no event was recorded: by times alone */
   PATH_EDGE_SYNC,       /* the host waits for the device */
   PATH_EDGE_HANDOVER,   /* a thread waits for another */
   PATH_EDGE_COLLECTIVE, /* a rank waits for the last to arrive */

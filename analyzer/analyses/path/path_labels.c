@@ -97,6 +97,8 @@ static const char *text_of(const struct path_labels *labels, u32 number) {
     return "host, waking up";
   case LABEL_NOT_KNOWN:
     return "unknown";
+  case LABEL_NOT_RECORDED:
+    return "waiting for something not recorded";
   }
   if (number < HOST_KEYS)
     return number < sizeof(phases) / sizeof(phases[0]) && phases[number] ? phases[number] : "host";

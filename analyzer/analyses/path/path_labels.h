@@ -13,6 +13,7 @@ enum path_label {
   LABEL_HOST_GAP,
   LABEL_WAKING_UP,
   LABEL_NOT_KNOWN,
+  LABEL_NOT_RECORDED,
 };
 
 int path_labels_new(struct path_labels **labels);

@@ -49,6 +49,8 @@ struct cutter {
   int error; /* found where it could not be returned */
   struct dep *thread_deps;
   u32 n_thread_deps;
+  struct dep *inferred; /* between streams: path_inferred.c */
+  u32 n_inferred;
 };
 
 /* Spans of the sample are numbered by position: those carried into it, then those that start in
@@ -60,5 +62,8 @@ static inline u32 span_at(const struct cutter *c, u32 position) {
 /* slice_links.c: launches, event waits, waits of the host and of threads for each other. 0, or
  * -ENOMEM. */
 int slice_link(struct cutter *c, u32 n_spans);
+
+/* path_inferred.c: fills `inferred` by what is linked already. 0, or -ENOMEM. */
+int slice_infer(struct cutter *c);
 
 #endif

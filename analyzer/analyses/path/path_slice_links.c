@@ -122,6 +122,8 @@ static void each_dep(struct cutter *c, void (*visit)(struct slice *, u32, u32)) 
   }
   for (u32 i = 0; i < c->n_thread_deps; i++)
     visit(c->slice, c->thread_deps[i].node, c->thread_deps[i].from);
+  for (u32 i = 0; i < c->n_inferred; i++)
+    visit(c->slice, c->inferred[i].node, c->inferred[i].from);
 }
 
 static void count_dep(struct slice *slice, u32 node, u32 from) {
@@ -136,6 +138,10 @@ static void store_dep(struct slice *slice, u32 node, u32 from) {
 
 static int link_deps(struct cutter *c) {
   struct slice *slice = c->slice;
+  free(slice->deps);
+  slice->n_deps = 0;
+  for (u32 i = 0; i <= slice->n_nodes; i++)
+    slice->nodes[i].first_dep = 0;
   each_dep(c, count_dep);
   slice->deps = malloc((slice->n_deps + 1u) * sizeof(u32));
   if (!slice->deps)
@@ -163,7 +169,12 @@ static void end_by_release(struct slice *slice) {
 int slice_link(struct cutter *c, u32 n_spans) {
   link_launches(c, n_spans);
   int error = join_threads(c);
+  c->n_inferred = 0;
   if (!error)
+    error = link_deps(c);
+  if (!error)
+    error = slice_infer(c);
+  if (!error && c->n_inferred)
     error = link_deps(c);
   if (!error)
     end_by_release(c->slice);

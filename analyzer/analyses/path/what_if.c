@@ -288,8 +288,10 @@ static i64 device_start(const struct replay *r, const struct edit *edit, u32 n) 
   }
   if (was == INT64_MIN)
     return node->start;
-  i64 delay = node->start > was && !(edit->free_launches && launch_bound) ? node->start - was : 0;
-  return now + delay;
+  i64 delay = node->start > was ? node->start - was : 0;
+  bool latency =
+      launch_bound && delay <= LONGEST_LATENCY; /* else it waited, nobody knows for what */
+  return now + (edit->free_launches && latency ? 0 : delay);
 }
 
 /* After a thread's own work; where it waited for another thread, that long after both. */

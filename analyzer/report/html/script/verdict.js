@@ -9,8 +9,11 @@ function timeLookedAt(of) {
 function worthOf(finding) {
   if (!isKnown(finding.worth_s)) return null;
   const whole = timeLookedAt(report);
+  const shared = finding.worth_s - finding.worth_added_s, ids = finding.overlaps;
+  const part = finding.worth_added_s < 0.01 * finding.worth_s ? 'all' : seconds(shared);
   return seconds(finding.worth_s) +
-      (whole > 0 ? ` (${percent(finding.worth_s / whole)} of the time)` : '');
+      (whole > 0 ? ` (${percent(finding.worth_s / whole)} of the time)` : '') +
+      (ids.length ? `, ${part} of it also in ${ids.join(' and ')}` : '');
 }
 
 function findingCard(finding, evidence) {

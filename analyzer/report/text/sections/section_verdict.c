@@ -17,6 +17,18 @@ static void put_action(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_PLAIN, INDENT + 2, finding->action);
 }
 
+/* Others would save part of the same time: together they are worth less than their sum. */
+static void put_overlaps(struct pen *pen, const struct finding *finding) {
+  double shared = finding->worth_s - finding->worth_added_s;
+  if (!finding->n_overlaps)
+    return;
+  bool whole = finding->worth_added_s < 0.01 * finding->worth_s;
+  pen_item_format(pen, STYLE_PLAIN, INDENT, "%s of it also in %s",
+                  whole ? "all" : duration_s(shared).text, finding->overlaps[0]);
+  for (u32 i = 1; i < finding->n_overlaps; i++)
+    pen_item_format(pen, STYLE_PLAIN, INDENT, "and %s", finding->overlaps[i]);
+}
+
 /* "12.3 s (30 % of the steps looked at)", or that it cannot be told. */
 static void put_worth(struct pen *pen, const struct finding *finding,
                       const struct results *results) {
@@ -27,6 +39,7 @@ static void put_worth(struct pen *pen, const struct finding *finding,
   pen_item_format(pen, STYLE_BOLD, INDENT, "worth %s (%s of the time)",
                   duration_s(finding->worth_s).text,
                   percent(finding->worth_s / results->looked_at_s).text);
+  put_overlaps(pen, finding);
 }
 
 static void put_lamp_and_title(struct pen *pen, const struct finding *finding) {

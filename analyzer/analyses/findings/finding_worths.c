@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much findings are worth together. Each is about certain lines of the budget, and no second
+ * can be saved twice: from the finding worth most on, each takes what is left of its lines. What it
+ * finds taken is what it has in common with those before it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+
+#define ANYTHING_OF_TRAINING (~0u & ~DRAWS_OTHER)
+
+static const struct {
+  const char *start; /* of the line's name */
+  enum draws draws;
+} lines[] = {
+    {"compute", DRAWS_COMPUTE},        {"waiting for input", DRAWS_INPUT},
+    {"waiting for ranks", DRAWS_WAIT}, {"communication", DRAWS_TRANSFER},
+    {"memory copies", DRAWS_COPY},     {"launch and idle", DRAWS_IDLE},
+    {"idle in phases", DRAWS_IDLE},    {"outside phases", DRAWS_IDLE},
+    {"asleep outside", DRAWS_IDLE},    {"other than training", DRAWS_OTHER},
+};
+
+/* Those not listed may be about any line. */
+static const struct {
+  const char *id;
+  u32 draws;
+} about[] = {
+    {"DIST.STRAGGLER", DRAWS_WAIT},
+    {"DIST.LOAD_IMBALANCE", DRAWS_WAIT},
+    {"DIST.SLOW_LINK", DRAWS_TRANSFER},
+    {"DIST.COMM_BOUND", DRAWS_TRANSFER},
+    {"DIST.EXPOSED_COMM", DRAWS_TRANSFER},
+    {"DIST.PIPELINE_BUBBLE", DRAWS_WAIT | DRAWS_TRANSFER},
+    {"TIMING.DATALOADER_BOUND", DRAWS_INPUT},
+    {"TIMING.BACKWARD_HEAVY", DRAWS_COMPUTE},
+    {"TIMING.OPTIMIZER_HEAVY", DRAWS_COMPUTE},
+    {"KERNEL.LAUNCH_BOUND", DRAWS_IDLE},
+    {"HOST.SYNC", DRAWS_IDLE},
+    {"KERNEL.FILL", DRAWS_COMPUTE | DRAWS_COPY},
+    {"KERNEL.COPY", DRAWS_COMPUTE | DRAWS_COPY},
+    {"KERNEL.DTYPE_CONVERSION", DRAWS_COMPUTE},
+    {"EFFICIENCY.LOW_MFU", DRAWS_COMPUTE},
+    {"EFFICIENCY.PRECISION", DRAWS_COMPUTE},
+    {"EFFICIENCY.RECOVERABLE", DRAWS_IDLE | DRAWS_COPY},
+};
+
+struct purse {
+  double left[32]; /* seconds of the run, by bit of enum draws */
+  u32 *taken;      /* [n_findings] bits that a finding drew from */
+};
+
+static u32 bit_of(const char *line) {
+  for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+    if (!strncmp(line, lines[i].start, strlen(lines[i].start)))
+      return (u32)__builtin_ctz(lines[i].draws);
+  return (u32)__builtin_ctz(DRAWS_REST);
+}
+
+static void fill(struct purse *purse, const struct results *r) {
+  double rest = r->looked_at_s;
+  for (u32 i = 0; i < r->n_budget && r->wall_s > 0; i++) {
+    double seconds = r->budget[i].seconds / r->wall_s * r->looked_at_s;
+    purse->left[bit_of(r->budget[i].name)] += seconds;
+    rest -= seconds;
+  }
+  purse->left[__builtin_ctz(DRAWS_REST)] += rest > 0 ? rest : 0;
+}
+
+/* Takes up to so many seconds from those lines; returns how many there were. */
+static double take(struct purse *purse, u32 from, double seconds, u32 *bits) {
+  double taken = 0;
+  for (u32 i = 0; i < 32; i++) {
+    double some = fmin(purse->left[i], seconds - taken);
+    if (!(from >> i & 1) || !(some > 0))
+      continue;
+    purse->left[i] -= some;
+    taken += some;
+    *bits |= 1u << i;
+  }
+  return taken;
+}
+
+static u32 lines_of(const struct finding *finding) {
+  for (size_t i = 0; i < sizeof(about) / sizeof(about[0]) && !finding->draws; i++)
+    if (!strcmp(about[i].id, finding->id))
+      return about[i].draws;
+  return finding->draws ? finding->draws : ANYTHING_OF_TRAINING;
+}
+
+static int tell_overlaps(struct findings *f, const struct purse *purse, u32 index, u32 own) {
+  struct finding *finding = &f->r->findings[index];
+  finding->overlaps = arena_array(f->a->arena, index + 1u, sizeof(*finding->overlaps));
+  if (!finding->overlaps)
+    return -ENOMEM;
+  for (u32 i = 0; i < index; i++) {
+    bool listed = !(purse->taken[i] & own);
+    for (u32 k = 0; k < finding->n_overlaps; k++)
+      listed |= finding->overlaps[k] == f->r->findings[i].id;
+    if (!listed)
+      finding->overlaps[finding->n_overlaps++] = f->r->findings[i].id;
+  }
+  return 0;
+}
+
+/* A rank made faster computes less, too, besides letting the others wait less: what a finding's own
+ * lines do not have, and nobody took from them, it has of others. */
+static int share_out(struct findings *f, struct purse *purse, u32 index) {
+  struct finding *finding = &f->r->findings[index];
+  u32 own = lines_of(finding), bits = 0;
+  double enough = (1 - WORTH_OVERLAP) * finding->worth_s;
+  double added = take(purse, own, finding->worth_s, &bits);
+  int error = added < enough ? tell_overlaps(f, purse, index, own) : 0;
+  if (!error && added < enough && !finding->n_overlaps) {
+    added += take(purse, ~0u, finding->worth_s - added, &bits);
+    error = added < enough ? tell_overlaps(f, purse, index, ~0u) : 0;
+  }
+  finding->worth_added_s = added;
+  purse->taken[index] = bits;
+  return error;
+}
+
+int findings_share_out(struct findings *f) {
+  struct results *r = f->r;
+  struct purse purse = {.taken = arena_array(f->a->arena, r->n_findings + 1u, sizeof(u32))};
+  int error = purse.taken ? 0 : -ENOMEM;
+  bool known = r->looked_at_s > 0;
+  if (known)
+    fill(&purse, r);
+  for (u32 i = 0; i < r->n_findings && !error; i++) {
+    r->findings[i].worth_added_s = r->findings[i].worth_s;
+    if (!isnan(r->findings[i].worth_s) && known)
+      error = share_out(f, &purse, i);
+  }
+  return error;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Waits of one stream for another of which no event was recorded, as far as times leave no doubt:
+ * work that was launched long before begins just after work on another stream has ended. If it had
+ * begun anywhere in the time that it could have, it would lie so close behind one of the k ends of
+ * that time with a chance of k NEAR / (that time).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analyses/path/path_slice.h"
+#include "base/statistics.h"
+
+/* From the end of work to the begin of what waited for it takes a GPU 1 to 3 us. */
+#define NEAR 5000
+#define SHORTEST_WAIT 20000
+/* Chance that any dependency is inferred where there is none: of single waits in all of the sample,
+ * and of a habit between two streams. */
+#define DOUBT 0.01
+#define MOST_LANES 64u
+
+struct wait {
+  u32 node, from, lane, from_lane;
+  double chance;
+};
+
+struct inferring {
+  struct cutter *c;
+  struct wait *waits; /* those that ended near an end */
+  u32 n_waits, n_trials;
+  u32 trials[MOST_LANES], hits[MOST_LANES][MOST_LANES]; /* by lane that waits, and for which */
+  double chances[MOST_LANES];
+};
+
+/* The first node of a lane that ends after `time`: a stream's work ends in order. */
+static u32 first_ending_after(const struct cutter *c, u32 lane, i64 time) {
+  u32 low = c->lanes[lane].base, high = c->lanes[lane].next;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (c->slice->nodes[middle].end <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* From when on a node could have begun, as far as anything recorded goes. */
+static i64 free_from(const struct slice *slice, u32 n) {
+  const struct node *node = &slice->nodes[n];
+  i64 from = node->first ? slice->begin : slice->nodes[n - 1].end;
+  if (node->launch != INDEX_NONE && slice->nodes[node->launch].end > from)
+    from = slice->nodes[node->launch].end;
+  for (u32 i = node->first_dep; i < node[1].first_dep; i++)
+    from = slice->nodes[slice->deps[i]].end > from ? slice->nodes[slice->deps[i]].end : from;
+  return from;
+}
+
+static void look_at(struct inferring *in, u32 lane, u32 n) {
+  const struct cutter *c = in->c;
+  const struct node *node = &c->slice->nodes[n];
+  i64 from = free_from(c->slice, n);
+  if ((node->launch == INDEX_NONE && !node->queued) || node->start - from < SHORTEST_WAIT)
+    return;
+  struct wait wait = {.node = n, .from = INDEX_NONE, .lane = lane};
+  u32 ends = 0;
+  for (u32 other = 0; other < c->t->n_lanes; other++) {
+    if (other == lane || !c->t->lanes[other].device)
+      continue;
+    u32 low = first_ending_after(c, other, from), high = first_ending_after(c, other, node->start);
+    ends += high - low;
+    if (high > low && c->slice->nodes[high - 1].end >= node->start - NEAR &&
+        (wait.from == INDEX_NONE ||
+         c->slice->nodes[high - 1].end > c->slice->nodes[wait.from].end)) {
+      wait.from = high - 1;
+      wait.from_lane = other;
+    }
+  }
+  double chance = (double)ends * NEAR / (double)(node->start - from);
+  wait.chance = chance < 1 ? chance : 1;
+  in->n_trials++;
+  in->trials[lane]++;
+  in->chances[lane] += wait.chance;
+  if (wait.from == INDEX_NONE)
+    return;
+  in->hits[lane][wait.from_lane]++;
+  in->waits[in->n_waits++] = wait;
+}
+
+static bool no_doubt(const struct inferring *in, const struct wait *wait) {
+  if (wait->chance * in->n_trials <= DOUBT)
+    return true;
+  u32 trials = in->trials[wait->lane], lanes = in->c->t->n_lanes;
+  double chance = in->chances[wait->lane] / trials;
+  return binomial_tail(in->hits[wait->lane][wait->from_lane], trials, chance) * lanes * lanes <=
+         DOUBT;
+}
+
+int slice_infer(struct cutter *c) {
+  u32 n_lanes = c->t->n_lanes, room = 0;
+  c->n_inferred = 0;
+  if (!c->t->on_gpu || n_lanes > MOST_LANES)
+    return 0;
+  struct inferring *in = calloc(1, sizeof(*in));
+  for (u32 lane = 0; lane < n_lanes; lane++)
+    room += c->t->lanes[lane].device ? c->lanes[lane].next - c->lanes[lane].base : 0;
+  struct wait *waits = malloc((room + 1u) * sizeof(*waits));
+  int error = in && waits ? 0 : -ENOMEM;
+  if (!error) {
+    *in = (struct inferring){.c = c, .waits = waits};
+    for (u32 lane = 0; lane < n_lanes; lane++)
+      for (u32 n = c->lanes[lane].base; c->t->lanes[lane].device && n < c->lanes[lane].next; n++)
+        look_at(in, lane, n);
+    c->inferred = arena_array(&c->scratch, in->n_waits + 1u, sizeof(*c->inferred));
+    error = c->inferred ? 0 : -ENOMEM;
+  }
+  for (u32 i = 0; !error && i < in->n_waits; i++) {
+    if (!no_doubt(in, &waits[i]))
+      continue;
+    c->slice->nodes[waits[i].node].inferred = true;
+    c->inferred[c->n_inferred++] = (struct dep){waits[i].node, waits[i].from};
+  }
+  free(waits);
+  free(in);
+  return error;
+}
