@@ -31,15 +31,23 @@ static const char *const told_prefixes[] = {
     "ACCELERATE_",    "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
     "KUBERNETES_NODE"};
 
+/* And what the bits of its results hang on. */
+static const char *const told_of_results[] = {"CUDNN_", "FLASH_ATTENTION_", "PL_GLOBAL_SEED"};
+
 static bool starts_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_told(const char *entry) {
-  for (size_t i = 0; i < sizeof told_prefixes / sizeof *told_prefixes; i++)
-    if (starts_with(entry, told_prefixes[i]))
+static bool starts_with_any(const char *entry, const char *const *prefixes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (starts_with(entry, prefixes[i]))
       return true;
   return false;
+}
+
+static bool is_told(const char *entry) {
+  return starts_with_any(entry, told_prefixes, sizeof told_prefixes / sizeof *told_prefixes) ||
+         starts_with_any(entry, told_of_results, sizeof told_of_results / sizeof *told_of_results);
 }
 
 static void write_environment(struct tscope_thread *thread) {

@@ -161,6 +161,8 @@ static void play_environment(void *nothing) {
   setenv("AWS_SECRET_ACCESS_KEY", "hunter2", 1);
   setenv("HOME", "/home/hunter2", 1);
   setenv("RANK", "2", 1);
+  setenv("PL_GLOBAL_SEED", "4711", 1); /* what bits hang on */
+  setenv("FLASH_ATTENTION_DETERMINISTIC", "1", 1);
   CHILD_CHECK(hooked_launch(1));
 }
 
@@ -173,6 +175,8 @@ static void secrets_are_not_told(void **state) {
   assert_null(memmem(trace->bytes, trace->size, "AWS_", 4));
   assert_non_null(memmem(trace->bytes, trace->size, "NCCL_DEBUG", 10));
   assert_non_null(memmem(trace->bytes, trace->size, "(redacted)", 10));
+  assert_non_null(memmem(trace->bytes, trace->size, "PL_GLOBAL_SEED", 14));
+  assert_non_null(memmem(trace->bytes, trace->size, "FLASH_ATTENTION_DETERMINISTIC", 29));
   assert_int_equal(trace->header->rank, 2);
   scene_end(&scene);
 }
