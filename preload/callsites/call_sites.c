@@ -329,12 +329,12 @@ static u64 all_ticks(void) {
   return all;
 }
 
-static void tell(struct tscope_thread *thread) {
-  static u64 told;
+static void report_totals(struct tscope_thread *thread) {
+  static u64 reported;
   u64 taken = load(&spent.taken) + load(&spent.without_python);
-  if (taken == told)
+  if (taken == reported)
     return;
-  told = taken;
+  reported = taken;
   u64 first = load(&spent.first_ticks), all = all_ticks() - first;
   struct tscope_call_sites_record record = {
       .taken = load(&spent.taken),
@@ -399,7 +399,7 @@ static void tick(struct tscope_thread *thread) {
     return;
   hold_budget();
   if (++ticks % every == 0)
-    tell(thread);
+    report_totals(thread);
 }
 
 const struct tscope_family tscope_call_sites_family = {
@@ -407,5 +407,5 @@ const struct tscope_family tscope_call_sites_family = {
     .thread_bytes = sizeof(struct call_site_thread),
     .wake = call_sites_ready,
     .tick = tick,
-    .end = tell,
+    .end = report_totals,
 };

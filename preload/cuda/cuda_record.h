@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is recorded of each kind of CUDA runtime call: the recorders that cuda_hooks.def names. They
- * run after the real call, on the job's thread, and are told what the line of the registry says;
+ * run after the real call, on the job's thread, and take what the line of the table says;
  * see hooks/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for
  * allocations, where failing matters, and the first failures of all, which may be why the run ends.
  */

@@ -10,7 +10,7 @@
 #include "cuda/last_error.h"
 #include "gpu/gpu_clock.h"
 
-static bool told;
+static bool reported;
 
 static void *find(struct tscope_symbol *symbol) {
   return tscope_resolve(symbol, NULL);
@@ -71,7 +71,7 @@ static void tell_device_by_runtime(struct tscope_thread *thread) {
   cudaError_t (*get_properties)(void *, int) = find(&newer);
   if (!get_properties)
     get_properties = find(&plain);
-  static union device_properties properties; /* told once; the stack may be small */
+  static union device_properties properties; /* written once; the stack may be small */
   int device;
   if (!get_device || !get_properties || !last_error_is_clear())
     return;
@@ -84,8 +84,8 @@ static void tell_device_by_runtime(struct tscope_thread *thread) {
 }
 
 void gpu_facts_tell_once(struct tscope_thread *thread) {
-  if (TSCOPE_LIKELY(__atomic_load_n(&told, __ATOMIC_RELAXED)) ||
-      __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+  if (TSCOPE_LIKELY(__atomic_load_n(&reported, __ATOMIC_RELAXED)) ||
+      __atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
   static struct tscope_symbol driver = {.name = "cudaDriverGetVersion",
                                         .sonames = tscope_cuda_sonames};

@@ -28,7 +28,7 @@ i32 cuda_current_device(void) {
 }
 
 /* The number that a stream has by one of its keys, or a new one, which it has by both from then on.
- * `announce` says whether the trace is to be told. */
+ * `announce` says whether the trace gets a record of it. */
 static u16 number_of(const u64 keys[2], bool *announce) {
   u64 index = TSCOPE_NO_STREAM;
   *announce = false;

@@ -20,7 +20,7 @@ enum tscope_default_stream { TSCOPE_STREAM_LEGACY = 1, TSCOPE_STREAM_PER_THREAD 
  * default stream; -1 before that. */
 extern __thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec")));
 
-/* The device that this thread works on, -1 if that cannot be told. */
+/* The device that this thread works on, -1 if that is not known. */
 i32 cuda_current_device(void);
 
 /* The device whose default streams this thread uses, which has not chosen one. */

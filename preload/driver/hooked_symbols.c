@@ -65,9 +65,9 @@ static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_
 enum { ALLOWED = sizeof allowed / sizeof *allowed, PLACES = 2048 };
 _Static_assert(2 * ALLOWED <= PLACES, "the table of names is at most half full");
 
-/* What became of look-ups of each function, any of two, and what the trace has been told of it. */
+/* What became of look-ups of each function, any of two, and what the trace has of it. */
 enum outcome { SEEN = 1, NOT_SEEN = 2 };
-static u8 outcomes[ALLOWED], told[ALLOWED];
+static u8 outcomes[ALLOWED], reported[ALLOWED];
 static const void *not_seen[ALLOWED]; /* a function that was given out as it is */
 static u32 changes, changes_told;
 
@@ -171,8 +171,8 @@ static void tell(struct tscope_thread *thread) {
     return;
   changes_told = now;
   for (u32 i = 0; i < ALLOWED; i++) {
-    u8 news = __atomic_load_n(&outcomes[i], __ATOMIC_ACQUIRE) & (u8)~told[i];
-    told[i] |= news;
+    u8 news = __atomic_load_n(&outcomes[i], __ATOMIC_ACQUIRE) & (u8)~reported[i];
+    reported[i] |= news;
     if (news & SEEN)
       tscope_info(thread, TSCOPE_INFO_LOOKED_UP, "seen", allowed[i].name);
     if (news & NOT_SEEN)

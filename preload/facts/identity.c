@@ -36,13 +36,13 @@ static const struct scheduler {
     {"mpi", "PMI_JOBID", NULL},
 };
 
-static const char *told(const char *variable) {
+static const char *environment_value(const char *variable) {
   const char *value = variable ? tscope_environment_get(variable) : NULL;
   return value && *value ? value : NULL;
 }
 
 static u32 number(const char *variable, u32 unknown) {
-  const char *value = told(variable);
+  const char *value = environment_value(variable);
   char *end;
   unsigned long parsed = value ? strtoul(value, &end, 10) : 0;
   return value && *value >= '0' && *value <= '9' && !*end && parsed < UINT32_MAX ? (u32)parsed
@@ -131,7 +131,7 @@ static void append(char *text, size_t bytes, const char *format, ...) {
 
 static const struct scheduler *scheduler(void) {
   for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
-    if (told(schedulers[i].job))
+    if (environment_value(schedulers[i].job))
       return &schedulers[i];
   return NULL;
 }
@@ -139,7 +139,8 @@ static const struct scheduler *scheduler(void) {
 /* A name that was given before the job began, as tscope-run gives one to sbatch, is the same in all
  * that the job becomes: tasks of an array, attempts after a requeue, steps one after the other. */
 static void extend_given_name(char *run, size_t bytes) {
-  const char *job = told("SLURM_JOB_ID"), *task = told("SLURM_ARRAY_TASK_ID");
+  const char *job = environment_value("SLURM_JOB_ID"),
+             *task = environment_value("SLURM_ARRAY_TASK_ID");
   if (!job || !*tscope_env.run_job || strcmp(job, tscope_env.run_job) == 0)
     return;
   u32 requeued = number("SLURM_RESTART_COUNT", 0), step = number("SLURM_STEP_ID", 0);
@@ -164,11 +165,12 @@ static void name_run(struct tscope_identity *identity) {
     return;
   }
   const struct scheduler *job = scheduler();
-  const char *elastic = told("TORCHELASTIC_RUN_ID"), *port = told("MASTER_PORT");
+  const char *elastic = environment_value("TORCHELASTIC_RUN_ID"),
+             *port = environment_value("MASTER_PORT");
   if (job) {
-    append(run, sizeof run, "%s-%.40s", job->name, told(job->job));
-    if (told(job->step))
-      append(run, sizeof run, ".%.16s", told(job->step));
+    append(run, sizeof run, "%s-%.40s", job->name, environment_value(job->job));
+    if (environment_value(job->step))
+      append(run, sizeof run, ".%.16s", environment_value(job->step));
     u32 requeued = number("SLURM_RESTART_COUNT", 0);
     if (requeued)
       append(run, sizeof run, "-requeue%u", requeued);
@@ -187,7 +189,7 @@ static void name_run(struct tscope_identity *identity) {
     append(run, sizeof run, "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
            process.pid, (unsigned long long)process.start);
   } else if (port) {
-    const char *address = told("MASTER_ADDR");
+    const char *address = environment_value("MASTER_ADDR");
     append(run, sizeof run, "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
   }
   u32 restart = number("TORCHELASTIC_RESTART_COUNT", 0);
@@ -203,7 +205,7 @@ static void name_host(char *host, size_t bytes) {
   char own[64] = "";
   if (gethostname(own, sizeof own - 1) != 0)
     strcpy(own, "unknown");
-  const char *node = told("SLURMD_NODENAME");
+  const char *node = environment_value("SLURMD_NODENAME");
   size_t first_label = strcspn(own, ".");
   bool same = node && strncmp(node, own, first_label) == 0 &&
               (node[first_label] == '\0' || node[first_label] == '.');
@@ -218,9 +220,9 @@ void tscope_identify(struct tscope_identity *identity) {
       (struct tscope_identity){.rank = TSCOPE_UNKNOWN_RANK, .local_rank = TSCOPE_UNKNOWN_RANK};
   for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
     const struct launcher *launcher = &launchers[i];
-    if (!told(launcher->rank))
+    if (!environment_value(launcher->rank))
       continue;
-    identity->launcher = told("TORCHELASTIC_RUN_ID") ? "torchrun" : launcher->name;
+    identity->launcher = environment_value("TORCHELASTIC_RUN_ID") ? "torchrun" : launcher->name;
     identity->rank = number(launcher->rank, TSCOPE_UNKNOWN_RANK);
     identity->local_rank = number(launcher->local_rank, TSCOPE_UNKNOWN_RANK);
     identity->world_size = number(launcher->world_size, 0);

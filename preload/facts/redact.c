@@ -7,7 +7,7 @@
 
 static const char redacted[] = "(redacted)";
 
-/* --- environment variables: few are told at all, so that the rule may be wide --- */
+/* --- environment variables: few are recorded at all, so that the rule may be wide --- */
 
 bool tscope_is_secret_variable(const char *name, const char *value) {
   static const char *const words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
@@ -18,7 +18,7 @@ bool tscope_is_secret_variable(const char *name, const char *value) {
   return strstr(value, "://") && strchr(value, '@'); /* user and password in an address */
 }
 
-/* --- command lines: options such as --tokenizer and --max-tokens are to be told --- */
+/* --- command lines: options such as --tokenizer and --max-tokens are to be recorded --- */
 
 static bool is_one_of(const char *word, size_t n, const char *const *words) {
   for (; *words; words++)

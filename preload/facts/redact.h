@@ -10,12 +10,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether the value of this environment variable is not to be told. */
+/* Whether the value of this environment variable is not to be recorded. */
 bool tscope_is_secret_variable(const char *name, const char *value);
 
 /* A command line as text: `arguments` are `n` bytes as in /proc/self/cmdline, each argument with a
  * 0 behind it; `text` is cut at `bytes`, its end included. In place of what may be a secret stands
- * "(redacted)": values of options and settings that are called like one, keys that can be told by
+ * "(redacted)": values of options and settings that are called like one, keys that are known by
  * how they begin, and names and passwords in addresses. */
 void tscope_redact_command(char *text, size_t bytes, const char *arguments, size_t n);
 

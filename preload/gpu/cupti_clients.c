@@ -121,7 +121,7 @@ static bool on_callbacks(const char *call, void *requested, void *completed) {
   return false;
 }
 
-/* The clock is the process's: what tscope has not read yet is told on the one before. */
+/* The clock is the process's: what tscope has not read yet has times of the one before. */
 static bool on_clock(const char *call, void *now) {
   if (!now)
     return false;

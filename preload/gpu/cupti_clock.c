@@ -36,20 +36,20 @@ static u64 distance(u64 a, u64 b) {
 }
 
 struct look {
-  u64 told, ns, width;
+  u64 cupti_time, ns, width;
 };
 
 /* CUPTI's clock between two readings of ours, the tightest of a few tries. */
 static struct look look_at_both(const struct cupti *cupti, int tries) {
   struct look best = {.width = UINT64_MAX};
   for (int i = 0; i < tries && best.width > TIGHT_LOOK_NS; i++) {
-    uint64_t told = 0;
+    uint64_t cupti_time = 0;
     u64 before = read_clock(CLOCK_MONOTONIC);
-    if (cupti->cuptiGetTimestamp(&told))
-      told = read_clock(CLOCK_REALTIME);
+    if (cupti->cuptiGetTimestamp(&cupti_time))
+      cupti_time = read_clock(CLOCK_REALTIME);
     u64 after = read_clock(CLOCK_MONOTONIC);
     if (after - before < best.width)
-      best = (struct look){told, before + (after - before) / 2, after - before};
+      best = (struct look){cupti_time, before + (after - before) / 2, after - before};
   }
   return best;
 }
@@ -57,7 +57,7 @@ static struct look look_at_both(const struct cupti *cupti, int tries) {
 static void publish(const struct clock_line *new) {
   __atomic_store_n(&changes, changes + 1, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  __atomic_store_n(&line.told, new->told, __ATOMIC_RELAXED);
+  __atomic_store_n(&line.cupti_time, new->cupti_time, __ATOMIC_RELAXED);
   __atomic_store_n(&line.ns, new->ns, __ATOMIC_RELAXED);
   __atomic_store(&line.rate, &new->rate, __ATOMIC_RELAXED);
   __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
@@ -66,21 +66,21 @@ static void publish(const struct clock_line *new) {
 /* CLOCK_REALTIME and CLOCK_MONOTONIC run at one rate and are apart by a constant, but for steps. */
 static bool is_realtime(const struct look *look) {
   u64 ahead = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
-  return distance(look->told - ahead, look->ns) < second_ns;
+  return distance(look->cupti_time - ahead, look->ns) < second_ns;
 }
 
 static double rate_between(const struct clock_line *from, const struct look *to) {
-  return (double)(to->ns - from->ns) / (double)(to->told - from->told);
+  return (double)(to->ns - from->ns) / (double)(to->cupti_time - from->cupti_time);
 }
 
 void cupti_clock_begin(const struct cupti *cupti) {
   const struct timespec pause = {.tv_nsec = 2000000};
   struct look first = look_at_both(cupti, FIRST_TRIES);
-  struct clock_line fresh = {first.told, first.ns, 1};
+  struct clock_line fresh = {first.cupti_time, first.ns, 1};
   if (!is_realtime(&first)) { /* whose rate is not known: from two looks, for a start */
     nanosleep(&pause, NULL);
     struct look second = look_at_both(cupti, FIRST_TRIES);
-    if (second.told > first.told)
+    if (second.cupti_time > first.cupti_time)
       fresh.rate = rate_between(&fresh, &second);
   }
   if (!tscope_lock_within(&writing, 100000000))
@@ -93,19 +93,19 @@ void cupti_clock_begin(const struct cupti *cupti) {
 
 /* Whether one of the clocks was set meanwhile. A rate of two looks close together cannot tell. */
 static bool has_stepped(const struct look *now, bool rate_is_known) {
-  if (now->told < line.told)
+  if (now->cupti_time < line.cupti_time)
     return true;
-  u64 expected = line.ns + (u64)((double)(now->told - line.told) * line.rate);
+  u64 expected = line.ns + (u64)((double)(now->cupti_time - line.cupti_time) * line.rate);
   return (rate_is_known || line.ns - base.ns > second_ns / 4) &&
          distance(expected, now->ns) > STEP_NS + (now->ns - line.ns) / 1000;
 }
 
 static void take_in(const struct look *now) {
   bool realtime = is_realtime(now);
-  struct clock_line fresh = {now->told, now->ns, realtime ? 1 : line.rate};
+  struct clock_line fresh = {now->cupti_time, now->ns, realtime ? 1 : line.rate};
   if (has_stepped(now, realtime)) {
     base = next_base = fresh;
-  } else if (now->told > base.told) {
+  } else if (now->cupti_time > base.cupti_time) {
     if (!realtime)
       fresh.rate = rate_between(&base, now);
     if (now->ns - next_base.ns > BASE_S * second_ns) {
@@ -130,7 +130,7 @@ struct cupti_clock cupti_clock_read(void) {
   u32 before, after;
   do {
     before = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
-    clock.line.told = __atomic_load_n(&line.told, __ATOMIC_RELAXED);
+    clock.line.cupti_time = __atomic_load_n(&line.cupti_time, __ATOMIC_RELAXED);
     clock.line.ns = __atomic_load_n(&line.ns, __ATOMIC_RELAXED);
     __atomic_load(&line.rate, &clock.line.rate, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -149,11 +149,11 @@ static bool is_possible(const struct cupti_clock *clock, u64 ns) {
 }
 
 /* A time that is on no clock of the session may be on CUPTI's own, which it falls back to. */
-u64 cupti_clock_ns(const struct cupti_clock *clock, u64 told) {
-  double since = (double)(i64)(told - clock->line.told) * clock->line.rate;
+u64 cupti_clock_ns(const struct cupti_clock *clock, u64 cupti_time) {
+  double since = (double)(i64)(cupti_time - clock->line.cupti_time) * clock->line.rate;
   u64 ns = clock->line.ns + (u64)(i64)since;
   if (is_possible(clock, ns))
     return ns;
-  ns = told - clock->real_ahead;
+  ns = cupti_time - clock->real_ahead;
   return is_possible(clock, ns) ? ns : 0;
 }

@@ -14,16 +14,16 @@
 
 /* How one clock reads on another: a line through an instant at which both were looked at. */
 struct clock_line {
-  u64 told;    /* CUPTI's clock, in whatever it counts */
-  u64 ns;      /* CLOCK_MONOTONIC */
-  double rate; /* nanoseconds for each count */
+  u64 cupti_time; /* CUPTI's clock, in whatever it counts */
+  u64 ns;         /* CLOCK_MONOTONIC */
+  double rate;    /* nanoseconds for each count */
 };
 
 /* What a buffer of records is read with. */
 struct cupti_clock {
   struct clock_line line;
   u64 real_ahead;       /* CLOCK_REALTIME less CLOCK_MONOTONIC */
-  u64 earliest, latest; /* when work that is told now can have been, CLOCK_MONOTONIC */
+  u64 earliest, latest; /* when work that CUPTI reports now can have run, CLOCK_MONOTONIC */
 };
 
 /* Looks at both clocks for the first time since somebody may have changed CUPTI's. */
@@ -35,7 +35,7 @@ void cupti_clock_look(const struct cupti *cupti);
 /* What is known now. From any thread. */
 struct cupti_clock cupti_clock_read(void);
 
-/* CLOCK_MONOTONIC in nanoseconds of a time that CUPTI told; 0 when that cannot have been it. */
-u64 cupti_clock_ns(const struct cupti_clock *clock, u64 told);
+/* CLOCK_MONOTONIC in nanoseconds of a time on CUPTI's clock; 0 when it cannot be one. */
+u64 cupti_clock_ns(const struct cupti_clock *clock, u64 cupti_time);
 
 #endif

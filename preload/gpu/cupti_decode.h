@@ -21,7 +21,7 @@ struct cupti_record {
   u32 type;             /* of a wait: enum tscope_gpu_wait; of overhead: tscope_gpu_overhead */
   u32 event, stream;    /* the source's ids, TSCOPE_UNKNOWN if none */
   u32 correlation;
-  u64 record_id; /* which record of the event, 0 if not told (before CUPTI 12.8) */
+  u64 record_id; /* which record of the event, 0 if not known (before CUPTI 12.8) */
 };
 
 /* Reads one record of `bytes` bytes. False when it is of a kind that is not asked for, or too

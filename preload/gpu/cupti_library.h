@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define CUPTI_FUNCTIONS(X)                                                                         \
-  X(cuptiGetTimestamp, true, (uint64_t * told))                                                    \
+  X(cuptiGetTimestamp, true, (uint64_t * time))                                                    \
   X(cuptiActivityRegisterCallbacks, true,                                                          \
     (void (*requested)(uint8_t **, size_t *, size_t *),                                            \
      void (*completed)(void *, uint32_t, uint8_t *, size_t, size_t)))                              \

@@ -45,7 +45,7 @@ static struct gpu_clock_counts totals;
 static struct { u64 ns, times; } overhead[8]; /* by enum tscope_gpu_overhead */
 static bool closed;
 static u64 opened_ns, delivered_ns; /* when, CLOCK_MONOTONIC: opened; delivered a record last */
-static u64 silent_since_ns;         /* 0: it has told of work */
+static u64 silent_since_ns;         /* 0: it has reported work */
 static u32 untimed_in_a_row;
 static size_t device_buffers_before; /* the limit that was set, 0 if not known */
 
@@ -76,7 +76,7 @@ static void take_overhead(const struct cupti_record *record) {
   count(&overhead[record->type].times, 1);
 }
 
-/* CUPTI has told of work, with times or without. */
+/* CUPTI has reported work, with times or without. */
 static void has_told(bool times) {
   __atomic_store_n(&silent_since_ns, 0, __ATOMIC_RELAXED);
   if (times)
@@ -255,14 +255,14 @@ static bool open_cupti(char *why, size_t why_bytes) {
   return false;
 }
 
-/* Records come by the thousand, what they cost by the dozen: it is told as totals. */
+/* Records come by the thousand, what they cost by the dozen: it is recorded as totals. */
 static void tell_overhead(struct tscope_thread *thread) {
-  static u64 told[sizeof overhead / sizeof *overhead];
+  static u64 reported[sizeof overhead / sizeof *overhead];
   for (u16 i = 0; i < sizeof overhead / sizeof *overhead; i++) {
     u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
     struct tscope_gpu_overhead_record record = {
         .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};
-    if (__atomic_exchange_n(&told[i], times, __ATOMIC_RELAXED) != times)
+    if (__atomic_exchange_n(&reported[i], times, __ATOMIC_RELAXED) != times)
       tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record);
   }
 }

@@ -82,7 +82,7 @@ static void find_rate(struct event_clock *clock) {
   clock->rate_error = (double)(first->bracket_ns + last->bracket_ns) / 2 / host;
 }
 
-/* Often while the rate is not known well, every second at first, so that a short run can be told,
+/* Often while the rate is not known well, every second at first, so that a short run has times,
  * later every ten. */
 static u64 interval_ns(const struct event_clock *clock, u64 now) {
   u64 age = now - clock->first_ns, least = second_ns / 10;

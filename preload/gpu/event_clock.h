@@ -35,11 +35,11 @@ struct event_clock *event_clock_of(void *context);
 /* The context's clock is not to be used any more; NULL: none is. */
 void event_clock_forget(void *context);
 
-/* Takes an anchor if one is due, and writes it into the trace with the error that times told until
+/* Takes an anchor if one is due, and writes it into the trace with the error that times given until
  * the next will have. */
 void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread);
 
-/* When an event that is done happened, CLOCK_MONOTONIC in nanoseconds; 0 if it cannot be told. */
+/* When an event that is done happened, CLOCK_MONOTONIC in nanoseconds; 0 if that is not known. */
 u64 event_clock_ns(const struct event_clock *clock, void *event);
 
 #endif

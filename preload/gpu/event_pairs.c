@@ -293,7 +293,7 @@ static void poll(struct tscope_thread *thread) {
   tscope_unlock(&taking);
 }
 
-/* What is not done by now is never told. */
+/* What is not done by now is never recorded. */
 static void drop_all(struct pool *pool) {
   u32 head = __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE);
   if (head != pool->tail)

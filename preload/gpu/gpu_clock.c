@@ -45,7 +45,7 @@ static bool try_lock(void) {
   return tscope_lock_within(&changing, 0);
 }
 
-/* --- what the trace is told --- */
+/* --- what the trace records --- */
 
 static struct gpu_clock_counts count_all(void) {
   struct gpu_clock_counts sum = {0};
@@ -136,25 +136,26 @@ static bool asked_for(const struct gpu_clock_source *which) {
   return wanted("auto") || wanted(which == &gpu_clock_events ? "events" : "cupti");
 }
 
-/* What the job told CUDA, read on the job's thread that uses CUDA first; the ticker asks again. */
-static struct { bool one_connection, injected; } told;
+/* What the job asked of CUDA, read on the job's thread that uses CUDA first; the ticker asks again.
+ */
+static struct { bool one_connection, injected; } asked;
 
 static void read_environment(void) {
   const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   const char *injected = getenv("CUDA_INJECTION64_PATH");
-  told.one_connection = connections && !strcmp(connections, "1");
-  told.injected = injected && *injected && strcmp(injected, "none");
+  asked.one_connection = connections && !strcmp(connections, "1");
+  asked.injected = injected && *injected && strcmp(injected, "none");
 }
 
 /* Why this source may not be used as things are; NULL if it may. Who asks for events gets them
  * beside another tool too, where they will be in what that tool records. */
 static const char *forbidden(const struct gpu_clock_source *which) {
   bool events = which == &gpu_clock_events;
-  if (events && told.one_connection)
+  if (events && asked.one_connection)
     return "timing events would undo the overlap that CUDA_DEVICE_MAX_CONNECTIONS=1 is set for";
   if (wanted("events"))
     return NULL;
-  if (told.injected)
+  if (asked.injected)
     return "another tool is injected into CUDA (CUDA_INJECTION64_PATH)";
   const char *client = cupti_client_at_work();
   return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);

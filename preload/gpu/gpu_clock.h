@@ -57,7 +57,7 @@ struct gpu_span {
   u32 stream; /* the source's id */
   u32 correlation;
   u32 graph;             /* the source's id of the graph in whose replay it was, 0 if in none */
-  u64 node;              /* of a kernel there: which it is in the graph, 0 if not told */
+  u64 node;              /* of a kernel there: which it is in the graph, 0 if not known */
   u64 bytes;             /* of a copy or fill */
   enum tscope_copy copy; /* direction of a copy */
   const char *name;      /* of a kernel, mangled; NULL if not known */

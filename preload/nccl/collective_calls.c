@@ -92,7 +92,7 @@ static void count_in_group(struct nccl_thread *nccl, struct communicator *commun
 }
 
 /* The work of a communicator that does not block is launched by NCCL's own thread. Its end is
- * marked once the job has been told that nothing is in progress any more. */
+ * marked once the job has learned that nothing is in progress any more. */
 static void end_pair(struct nccl_thread *nccl, struct event_pair *pair,
                      const struct event_subject *subject, ncclResult_t result) {
   if (TSCOPE_LIKELY(!pair))

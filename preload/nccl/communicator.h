@@ -65,7 +65,7 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
 void communicator_made(struct tscope_thread *thread, const struct pending_communicator *pending,
                        ncclResult_t result);
 
-/* The job was told that nothing is in progress on `handle` any more. */
+/* The job has learned that nothing is in progress on `handle` any more. */
 void communicator_ready(struct tscope_thread *thread, ncclComm_t handle);
 
 /* Forgets a handle that is about to be invalid. Returns the communicator's number, TSCOPE_UNKNOWN

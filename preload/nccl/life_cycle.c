@@ -11,8 +11,8 @@
 #include "torch/gloo_comm.h"
 
 static void tell_version(struct tscope_thread *thread) {
-  static bool told;
-  if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+  static bool reported;
+  if (__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
     return;
   static struct tscope_symbol symbols[] = TSCOPE_QUERY("ncclGetVersion", tscope_nccl_sonames);
   ncclResult_t (*get_version)(int *) = tscope_query_function(symbols, thread);

@@ -76,7 +76,7 @@ static inline bool nccl_accepted(ncclResult_t result) {
 }
 
 /* Ends the pairs that this thread holds for communicator `number`: its work is launched by now, or
- * (`launched` false) when it was cannot be told any more. */
+ * (`launched` false) when it was is not known any more. */
 TSCOPE_NOINLINE void nccl_held_end(struct nccl_thread *nccl, u32 number, bool launched);
 
 /* Where the record of a call in progress waits for its end. */

@@ -20,7 +20,7 @@ struct profiler_call {
   /* NCCL's: */
   bool captured;
   u8 channels;
-  const char *algorithm, *protocol; /* NULL if not told */
+  const char *algorithm, *protocol; /* NULL if not known */
 };
 
 /* A communicator of NCCL's, as its profiler knows it. */

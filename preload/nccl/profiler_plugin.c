@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * NCCL's profiler seat: NCCL looks in the process for ncclProfiler_v5, v4, ... when it is told to
- * (profiler_seat.c), and tells what is found there of each collective: algorithm, protocol,
+ * NCCL's profiler plugin: NCCL looks in the process for ncclProfiler_v5, v4, ... when it is asked
+ * to (profiler_seat.c), and tells what is found there of each collective: algorithm, protocol,
  * channels, and when each channel ran by the GPU's own timer.
  *
- * The end of a collective's event is the end of putting it on its stream, not its end: that is told
- * by its kernel channels alone, and only by NCCL 2.26 and later. These have their times from v4 on;
- * in v3 they tell that a channel is done, not when.
+ * The end of a collective's event is the end of putting it on its stream, not its end: that is
+ * reported by its kernel channels alone, and only by NCCL 2.26 and later. These have their times
+ * from v4 on; in v3 they tell that a channel is done, not when.
  */
 #include <string.h>
 
@@ -91,23 +91,24 @@ static int start_call(struct profiler_comm *comm, void **event, const struct pro
 #define TYPE(description) (*(const u8 *)(description))
 
 static int start_v1(void *context, void **event, const void *description) {
-  const struct profiler_event_v1 *told = description;
+  const struct profiler_event_v1 *event_info = description;
   (void)context;
   *event = NULL;
-  if (TYPE(told) == PROFILE_COLL)
+  if (TYPE(event_info) == PROFILE_COLL)
     return start_call(
-        profiler_comm_by_hash(told->coll.comm_hash), event,
-        &(struct profiler_call){.buffer = told->coll.receive_buffer,
-                                .bytes = told->coll.count * bytes_of_number(told->coll.datatype),
-                                .op = op_of_number(told->coll.func),
-                                .algorithm = WORD(algorithms, told->coll.algorithm),
-                                .protocol = WORD(protocols, told->coll.protocol)});
-  if (TYPE(told) == PROFILE_P2P)
-    return start_call(
-        profiler_comm_by_hash(told->p2p.comm_hash), event,
-        &(struct profiler_call){.buffer = told->p2p.buffer,
-                                .bytes = told->p2p.count * bytes_of_number(told->p2p.datatype),
-                                .op = op_of_number(told->p2p.func)});
+        profiler_comm_by_hash(event_info->coll.comm_hash), event,
+        &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
+                                .bytes = event_info->coll.count *
+                                         bytes_of_number(event_info->coll.datatype),
+                                .op = op_of_number(event_info->coll.func),
+                                .algorithm = WORD(algorithms, event_info->coll.algorithm),
+                                .protocol = WORD(protocols, event_info->coll.protocol)});
+  if (TYPE(event_info) == PROFILE_P2P)
+    return start_call(profiler_comm_by_hash(event_info->p2p.comm_hash), event,
+                      &(struct profiler_call){.buffer = event_info->p2p.buffer,
+                                              .bytes = event_info->p2p.count *
+                                                       bytes_of_number(event_info->p2p.datatype),
+                                              .op = op_of_number(event_info->p2p.func)});
   return 0;
 }
 
@@ -116,67 +117,68 @@ static int start_channel(void **event, void *parent, u64 timer) {
   return 0;
 }
 
-static int start_p2p_v2(void **event, const struct profiler_event_v2 *told) {
-  return start_call(profiler_comm_by_hash(told->p2p.comm_hash), event,
-                    &(struct profiler_call){.buffer = told->p2p.buffer,
-                                            .bytes = told->p2p.count * bytes_of(told->p2p.datatype),
-                                            .op = op_of(told->p2p.func)});
+static int start_p2p_v2(void **event, const struct profiler_event_v2 *event_info) {
+  return start_call(
+      profiler_comm_by_hash(event_info->p2p.comm_hash), event,
+      &(struct profiler_call){.buffer = event_info->p2p.buffer,
+                              .bytes = event_info->p2p.count * bytes_of(event_info->p2p.datatype),
+                              .op = op_of(event_info->p2p.func)});
 }
 
 static int start_v2(void *context, void **event, const void *description) {
-  const struct profiler_event_v2 *told = description;
+  const struct profiler_event_v2 *event_info = description;
   (void)context;
   *event = NULL;
-  if (TYPE(told) == PROFILE_COLL)
-    return start_call(
-        profiler_comm_by_hash(told->coll.comm_hash), event,
-        &(struct profiler_call){.buffer = told->coll.receive_buffer,
-                                .bytes = told->coll.count * bytes_of(told->coll.datatype),
-                                .op = op_of(told->coll.func),
-                                .algorithm = word(told->coll.algorithm),
-                                .protocol = word(told->coll.protocol)});
-  return TYPE(told) == PROFILE_P2P ? start_p2p_v2(event, told) : 0;
+  if (TYPE(event_info) == PROFILE_COLL)
+    return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
+                      &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
+                                              .bytes = event_info->coll.count *
+                                                       bytes_of(event_info->coll.datatype),
+                                              .op = op_of(event_info->coll.func),
+                                              .algorithm = word(event_info->coll.algorithm),
+                                              .protocol = word(event_info->coll.protocol)});
+  return TYPE(event_info) == PROFILE_P2P ? start_p2p_v2(event, event_info) : 0;
 }
 
 static int start_v3(void *context, void **event, const void *description) {
-  const struct profiler_event_v3 *told = description;
+  const struct profiler_event_v3 *event_info = description;
   (void)context;
   *event = NULL;
-  if (TYPE(told) == PROFILE_COLL)
-    return start_call(
-        profiler_comm_by_hash(told->coll.comm_hash), event,
-        &(struct profiler_call){.buffer = told->coll.receive_buffer,
-                                .bytes = told->coll.count * bytes_of(told->coll.datatype),
-                                .op = op_of(told->coll.func),
-                                .algorithm = word(told->coll.algorithm),
-                                .protocol = word(told->coll.protocol)});
-  if (TYPE(told) == PROFILE_KERNEL_CHANNEL)
-    return start_channel(event, told->head.parent, 0);
-  return TYPE(told) == PROFILE_P2P ? start_p2p_v2(event, description) : 0;
+  if (TYPE(event_info) == PROFILE_COLL)
+    return start_call(profiler_comm_by_hash(event_info->coll.comm_hash), event,
+                      &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
+                                              .bytes = event_info->coll.count *
+                                                       bytes_of(event_info->coll.datatype),
+                                              .op = op_of(event_info->coll.func),
+                                              .algorithm = word(event_info->coll.algorithm),
+                                              .protocol = word(event_info->coll.protocol)});
+  if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
+    return start_channel(event, event_info->head.parent, 0);
+  return TYPE(event_info) == PROFILE_P2P ? start_p2p_v2(event, description) : 0;
 }
 
 static int start_told_v4(struct profiler_comm *comm, void **event,
-                         const struct profiler_event_v4 *told, bool in_graph) {
-  if (TYPE(told) == PROFILE_COLL)
+                         const struct profiler_event_v4 *event_info, bool in_graph) {
+  if (TYPE(event_info) == PROFILE_COLL)
+    return start_call(comm, event,
+                      &(struct profiler_call){.buffer = event_info->coll.receive_buffer,
+                                              .bytes = event_info->coll.count *
+                                                       bytes_of(event_info->coll.datatype),
+                                              .op = op_of(event_info->coll.func),
+                                              .captured = in_graph,
+                                              .channels = event_info->coll.channels,
+                                              .algorithm = word(event_info->coll.algorithm),
+                                              .protocol = word(event_info->coll.protocol)});
+  if (TYPE(event_info) == PROFILE_P2P)
     return start_call(
         comm, event,
-        &(struct profiler_call){.buffer = told->coll.receive_buffer,
-                                .bytes = told->coll.count * bytes_of(told->coll.datatype),
-                                .op = op_of(told->coll.func),
+        &(struct profiler_call){.buffer = event_info->p2p.buffer,
+                                .bytes = event_info->p2p.count * bytes_of(event_info->p2p.datatype),
+                                .op = op_of(event_info->p2p.func),
                                 .captured = in_graph,
-                                .channels = told->coll.channels,
-                                .algorithm = word(told->coll.algorithm),
-                                .protocol = word(told->coll.protocol)});
-  if (TYPE(told) == PROFILE_P2P)
-    return start_call(
-        comm, event,
-        &(struct profiler_call){.buffer = told->p2p.buffer,
-                                .bytes = told->p2p.count * bytes_of(told->p2p.datatype),
-                                .op = op_of(told->p2p.func),
-                                .captured = in_graph,
-                                .channels = told->p2p.channels});
-  if (TYPE(told) == PROFILE_KERNEL_CHANNEL)
-    return start_channel(event, told->head.parent, told->kernel_channel.timer);
+                                .channels = event_info->p2p.channels});
+  if (TYPE(event_info) == PROFILE_KERNEL_CHANNEL)
+    return start_channel(event, event_info->head.parent, event_info->kernel_channel.timer);
   return 0;
 }
 
@@ -186,14 +188,14 @@ static int start_v4(void *context, void **event, const void *description) {
 }
 
 static int start_v5(void *context, void **event, const void *description) {
-  const struct profiler_event_v5_api *told = description;
+  const struct profiler_event_v5_api *event_info = description;
   *event = NULL;
-  if (told->head.type == PROFILE_COLL_API)
-    *event = told->coll.captured ? &captured : &called;
-  else if (told->head.type == PROFILE_P2P_API)
-    *event = told->p2p.captured ? &captured : &called;
-  else if (told->head.type <= UINT8_MAX)
-    start_told_v4(context, event, description, told->head.parent == &captured);
+  if (event_info->head.type == PROFILE_COLL_API)
+    *event = event_info->coll.captured ? &captured : &called;
+  else if (event_info->head.type == PROFILE_P2P_API)
+    *event = event_info->p2p.captured ? &captured : &called;
+  else if (event_info->head.type <= UINT8_MAX)
+    start_told_v4(context, event, description, event_info->head.parent == &captured);
   return 0;
 }
 

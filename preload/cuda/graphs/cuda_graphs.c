@@ -145,7 +145,7 @@ struct child_record {
   struct tscope_graph_comm comms[GRAPH_COMMS];
 };
 
-/* Puts a child into a graph, with the lock held, and says what is to be told of that. */
+/* Puts a child into a graph, with the lock held, and fills in the record to write of it. */
 static void add_child(struct graph_content *outer, const struct graph_content *child,
                       struct child_record *out) {
   out->record =
@@ -154,7 +154,7 @@ static void add_child(struct graph_content *outer, const struct graph_content *c
 }
 
 /* Told even where it has no calls: it may hold other things that are counted. */
-static void tell_child(struct tscope_thread *thread, struct child_record *child) {
+static void write_child(struct tscope_thread *thread, struct child_record *child) {
   u32 bytes = (u32)(sizeof child->record + child->record.comms * sizeof *child->comms);
   if (child->record.captured && child->record.child)
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH_CHILD, 0, child, bytes);
@@ -169,38 +169,38 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     ;
   struct graph capture;
-  struct child_record told = {0};
+  struct child_record added = {0};
   if (!take(capture_key(id), &capture))
     return;
   if (!lock())
     return;
   struct graph *before = handle && capture.into == handle ? find(graph_key(handle)) : NULL;
   if (before)
-    add_child(&before->content, &capture.content, &told);
+    add_child(&before->content, &capture.content, &added);
   struct graph *graph = handle && !before ? enter_locked(graph_key(handle)) : NULL;
   if (graph)
     graph->content = capture.content;
   else
     graph_content_clear(&capture.content);
   unlock();
-  tell_child(thread, &told);
+  write_child(thread, &added);
 }
 
 void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t executable) {
-  struct child_record told = {0};
+  struct child_record added = {0};
   if (!lock())
     return;
   struct graph *outer = find(capture_key(id));
   const struct graph *child = find(executable_key(executable));
   if (outer && child)
-    add_child(&outer->content, &child->content, &told);
+    add_child(&outer->content, &child->content, &added);
   unlock();
-  tell_child(thread, &told);
+  write_child(thread, &added);
 }
 
 /* Of a graph that is made by hand it is not seen what else it holds. */
 void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGraph_t child_handle) {
-  struct child_record told = {0};
+  struct child_record added = {0};
   if (!lock())
     return;
   struct graph *outer = find(graph_key(handle));
@@ -211,9 +211,9 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   }
   const struct graph *child = find(graph_key(child_handle));
   if (outer && child)
-    add_child(&outer->content, &child->content, &told);
+    add_child(&outer->content, &child->content, &added);
   unlock();
-  tell_child(thread, &told);
+  write_child(thread, &added);
 }
 
 void graph_made(cudaGraph_t graph) {

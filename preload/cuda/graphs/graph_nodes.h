@@ -10,7 +10,7 @@
 
 #include "cuda/graphs/graph_content.h"
 
-enum { MOST_BODIES = 64 }; /* of one graph that are told of; further ones are not */
+enum { MOST_BODIES = 64 }; /* of one graph that are recorded; further ones are not */
 
 /* Part of a graph that runs as often as the GPU decides. */
 struct graph_body {
