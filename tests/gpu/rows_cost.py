@@ -28,14 +28,14 @@ def launch_overhead(machine):
 class Rounds:
     """Rounds of paired runs of a training step and of a loop of launches, in each mode."""
 
-    def __init__(self, machine):
-        self.machine = machine
-        self.modes = [BARE, OFF, HOST, EVENTS, CUPTI, "torch.profiler"]
+    def __init__(self, machine, modes=(BARE, OFF, HOST, EVENTS, CUPTI, "torch.profiler")):
+        self.machine, self.modes = machine, list(modes)
+        self.steps = "20" if machine.real else "2"
         self.done = []
 
     def run(self, mode, number):
         profiler = ("--profiler",) if mode == "torch.profiler" else ()
-        return self.machine.work("pace", "--steps", "20", *profiler, mode=BARE if profiler else mode,
+        return self.machine.work("pace", "--steps", self.steps, *profiler, mode=BARE if profiler else mode,
                                  name=f"round {number}").said
 
     def add(self):
@@ -70,7 +70,9 @@ class Rounds:
 def overhead(machine):
     """What each mode costs, beside torch.profiler: median of the ratios of paired runs"""
     if not machine.real:
-        machine.work("pace", "--steps", "2", mode=HOST)  # rehearsed, not measured
+        rehearsal = Rounds(machine, (BARE, HOST, "torch.profiler"))  # rehearsed, not measured
+        rehearsal.add()
+        machine.so_far(rehearsal.described())
         raise NotHere("needs a GPU: the time of work that is not done says nothing")
     rounds, longest = Rounds(machine), 0.0
     while len(rounds.done) < ROUNDS and machine.left() > 1.1 * longest:

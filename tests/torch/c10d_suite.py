@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """PyTorch's own tests of torch.distributed, as its wheel carries them, on gloo with two processes to a
-test: c10d_suite.py REPORT [TEST...]. Writes a JUnit file, anew after each test. The processes are forked,
-for a fresh one would import PyTorch for each of 300 tests.
+test: c10d_suite.py REPORT TEST..., or 3/8 for every eighth from the third. Writes a JUnit file, anew after
+each test. The processes are forked, for fresh ones would import PyTorch for each of 300 tests.
 """
 import os
 import sys
@@ -71,7 +71,10 @@ class Result(unittest.TestResult):
 def main():
     path, *wanted = sys.argv[1:]
     names = unittest.TestLoader().getTestCaseNames(Gloo)
-    chosen = [name for name in names if not wanted or name in wanted]
+    chosen = [name for name in names if name in wanted]
+    if "/" in wanted[0]:
+        share, shares = map(int, wanted[0].split("/"))
+        chosen = names[share - 1::shares]
     unittest.TestSuite(map(Gloo, chosen)).run(Result(path))
 
 
