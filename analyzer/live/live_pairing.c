@@ -65,11 +65,15 @@ static void forget_paired(struct live_process *process) {
 }
 
 void live_pair_runs(struct live_process *process) {
-  u32 head = 0;
+  u32 head = 0, known = 0;
+  u8 op = 0;
   for (u32 r = 0; r < process->runs.n; r++) {
     const struct live_unpaired_run *run = &process->runs.at[r];
-    const char *name = live_string(process, run->name);
-    u8 op = name ? op_of_name(name) : 0;
+    if (run->name != known) { /* mostly it is one and the same kernel */
+      const char *name = live_string(process, run->name);
+      op = name ? op_of_name(name) : 0;
+      known = run->name;
+    }
     if (op == TSCOPE_OP_SEND || op == TSCOPE_OP_RECV) /* messages, as a rule */
       continue;
     while (head < process->unpaired.n && is_paired(&process->unpaired.at[head]))

@@ -125,9 +125,10 @@ void top_screen_size(unsigned *columns, unsigned *lines) {
   *lines = size.ws_row ? size.ws_row : 24;
 }
 
-/* Each line is written over the one there, and the rest of it wiped: nothing flickers. */
+/* All in one write, each line wiped before it is written anew: behind its last column there would
+ * be that to wipe. */
 void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
-  static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\033[J";
+  static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\r\n\033[J";
   char *out = malloc(bytes + (size_t)(lines + 1) * (sizeof wipe + 2) + 32);
   size_t n = 0;
   unsigned line = 0;
@@ -142,14 +143,17 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
       memcpy(out + n, "\r\n", 2);
       n += 2;
     }
-    memcpy(out + n, at, length);
-    n += length;
     memcpy(out + n, wipe, sizeof wipe - 1);
     n += sizeof wipe - 1;
+    memcpy(out + n, at, length);
+    n += length;
     at += length + 1;
   }
-  memcpy(out + n, below, sizeof below - 1);
-  write_all(out, n + sizeof below - 1);
+  if (line < lines) { /* what is left of a longer page */
+    memcpy(out + n, below, sizeof below - 1);
+    n += sizeof below - 1;
+  }
+  write_all(out, n);
   free(out);
 }
 
@@ -182,23 +186,27 @@ static int sequence_key(const char *text) {
   return *text ? KEY_NONE : KEY_ESCAPE;
 }
 
-/* One key of what was typed; what follows it is kept for the next call. */
-static int read_key(void) {
-  static char typed[64];
-  static size_t n;
-  ssize_t got = n < sizeof typed - 1 ? read(STDIN_FILENO, typed + n, sizeof typed - 1 - n) : 0;
-  if (got == 0 && n == 0)
+/* What was typed and is not taken yet. */
+static char typed[64];
+static size_t n_typed;
+
+static void read_typed(void) {
+  ssize_t got =
+      n_typed < sizeof typed ? read(STDIN_FILENO, typed + n_typed, sizeof typed - n_typed) : 0;
+  if (got == 0 && n_typed == 0)
     hung_up = true; /* poll() said that there is something, and it is the end */
-  n += got > 0 ? (size_t)got : 0;
-  if (n == 0)
-    return KEY_NONE;
+  n_typed += got > 0 ? (size_t)got : 0;
+}
+
+/* One key of it. */
+static int take_key(void) {
   size_t length = 1;
   int key = KEY_CHARACTER + (unsigned char)typed[0];
   if (typed[0] == '\r' || typed[0] == '\n') {
     key = KEY_ENTER;
   } else if (typed[0] == '\033') {
     char sequence[8] = "";
-    while (length < n && length < sizeof sequence - 1) {
+    while (length < n_typed && length < sizeof sequence - 1) {
       sequence[length - 1] = typed[length];
       char last = typed[length++];
       if (length > 2 && ((last >= 'A' && last <= 'Z') || last == '~'))
@@ -206,8 +214,8 @@ static int read_key(void) {
     }
     key = sequence_key(sequence);
   }
-  memmove(typed, typed + length, n - length);
-  n -= length;
+  n_typed -= length;
+  memmove(typed, typed + length, n_typed);
   return key;
 }
 
@@ -231,6 +239,12 @@ int top_screen_key(double seconds) {
       resized = 0;
       return KEY_RESIZED;
     }
+    if (n_typed) {
+      int key = take_key();
+      if (key != KEY_NONE)
+        return key;
+      continue;
+    }
     double left = end - now_s();
     if (left <= 0)
       return KEY_NONE;
@@ -239,9 +253,7 @@ int top_screen_key(double seconds) {
     struct pollfd keys = {.fd = on_screen && raw ? STDIN_FILENO : -1, .events = POLLIN};
     int ready = ppoll(&keys, 1, &wait, catching ? &usual : NULL);
     if (ready > 0 && keys.revents & POLLIN) {
-      int key = read_key();
-      if (key != KEY_NONE)
-        return key;
+      read_typed();
     } else if (ready > 0) {
       hung_up = true;
     }

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""A job of the stand-in cluster for those who watch it, its ranks as processes of their own."""
+import os
+import signal
+import subprocess
+
+RANKS = 4
+LEFT_OUT = ("TSCOPE", "STANDIN", "SKEW", "RANK", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
+
+
+def environment(**more):
+    return {**{key: value for key, value in os.environ.items() if not key.startswith(LEFT_OUT)}, **more}
+
+
+class Job:
+    def __init__(self, build, folder, *options, run="job"):
+        self.traces = os.path.join(folder, "traces")
+        env = environment(LD_PRELOAD=os.path.join(build, "preload", "libtscope.so"), TSCOPE_DIR=self.traces,
+                          TSCOPE_RUN=run, STANDIN_RENDEZVOUS=folder, WORLD_SIZE=str(RANKS),
+                          STANDIN_LINK_GBPS="0.5", STANDIN_LATENCY_US="20")
+        train = os.path.join(build, "tests", "standins", "train")
+        self.ranks = [subprocess.Popen([train, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+                      for rank in range(RANKS)]
+
+    def send(self, number, *ranks):
+        for rank in ranks or range(RANKS):
+            if self.ranks[rank].poll() is None:
+                self.ranks[rank].send_signal(number)
+
+    def end(self):
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGKILL)
+        for rank in self.ranks:
+            rank.wait()

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What tscope-top writes for programs: JSON, against its page; OpenMetrics, as prometheus_client reads them:
+top_documents.py BUILD SOURCE [TEST...]."""
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from job import RANKS, Job, environment
+
+BUILD, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+TOP = os.path.join(BUILD, "analyzer", "tscope-top")
+REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
+TRACEGEN = os.path.join(BUILD, "tests", "tracegen", "tracegen")
+DEADLINE_S = 60
+
+
+def top(*arguments, check=True):
+    return subprocess.run([TOP, "--once", *arguments], capture_output=True, text=True, check=check,
+                          env=environment(LC_ALL="C.UTF-8"))
+
+
+def look(folder):
+    return json.loads(top("--format", "json", folder).stdout)
+
+
+def families(path):
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+    with open(path, encoding="utf-8") as file:
+        return {family.name: family for family in text_string_to_metric_families(file.read())}
+
+
+def documented():
+    """Names in the tables of the page: metrics, and fields of the document."""
+    with open(os.path.join(SOURCE, "docs", "top.md"), encoding="utf-8") as file:
+        names = set(re.findall(r"^\| `(\w+)` \|", file.read(), re.M))
+    return ({name for name in names if name.startswith("tscope_")},
+            {name for name in names if not name.startswith("tscope_")})
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-top-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def generate(self, *options):
+        traces = os.path.join(self.folder, "generated")
+        subprocess.run([TRACEGEN, *options, traces], check=True, capture_output=True)
+        return traces
+
+    def job(self, *options):
+        job = Job(BUILD, self.folder, *options)
+        self.addCleanup(job.end)
+        return job
+
+    def until(self, traces, test, what):
+        end = time.monotonic() + DEADLINE_S
+        document = None
+        while time.monotonic() < end:
+            done = top("--format", "json", traces, check=False)
+            document = json.loads(done.stdout) if done.returncode == 0 else None
+            if document and test(document):
+                return document
+            time.sleep(0.2)
+        raise AssertionError(f"never seen: {what}\n{json.dumps(document, indent=1)}")
+
+    def test_json_is_documented(self):
+        document = look(self.generate("--ranks", "4", "--ranks-per-host", "2"))
+        fields = set(document)
+        for name in ("ranks", "hosts"):
+            fields |= {field for item in document[name] for field in item}
+        job = self.job("--steps", "100000", "--fault", "1", "--fault-step", "30")
+        hang = self.until(job.traces, lambda one: one["waits"], "a wait")
+        fields |= {field for item in hang["waits"] for field in item}
+        said = documented()[1]
+        self.assertEqual(fields - said, set())
+        self.assertEqual(said - fields, {"other_rank", "other_op"}) # of calls that do not fit
+
+    def test_json_says_what_the_report_says(self):
+        job = self.job("--steps", "150", "--slow-rank", "2", "--marks", "1")
+        for rank in job.ranks:
+            rank.wait()
+        document = look(job.traces)
+        report = json.loads(subprocess.run([REPORT, "--format", "json", job.traces], capture_output=True,
+                                           check=True).stdout)
+        self.assertEqual(document["step_method"], report["steps"]["method"])
+        self.assertAlmostEqual(document["step_s"] * 1e3, report["steps"]["median_ms"],
+                               delta=0.05 * report["steps"]["median_ms"])
+        self.assertEqual([rank["state"] for rank in document["ranks"]], ["ended"] * RANKS)
+        late = [rank["late_s"] for rank in document["ranks"]]
+        self.assertEqual(max(range(RANKS), key=lambda rank: late[rank]), 2)
+        gpu = [rank["gpu_share"] for rank in document["ranks"]]
+        self.assertEqual(max(range(RANKS), key=lambda rank: gpu[rank]), 2)
+
+    def test_who_is_waited_for(self):
+        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50")
+        hang = self.until(job.traces, lambda one: one["waits"], "a wait")["waits"][0]
+        self.assertEqual((hang["absent"], hang["waiting"]), ([1], [0, 2, 3]))
+        self.assertEqual(hang["op"], "all_reduce")
+        job.send(signal.SIGKILL)
+        for rank in job.ranks:
+            rank.wait()
+        dead = self.until(job.traces, lambda one: one["in_trouble"] == RANKS, "that all are gone")
+        self.assertEqual({rank["state"] for rank in dead["ranks"]}, {"gone"})
+        self.assertEqual(dead["waits"][0]["absent"], [1])
+        first = dead["waits"][0]["since_s"]
+        time.sleep(1) # a hang that nobody is in any more does not get longer
+        self.assertAlmostEqual(look(job.traces)["waits"][0]["since_s"], first, places=3)
+
+    def test_a_healthy_job_waits_for_nobody(self):
+        job = self.job("--steps", "100000")
+        self.until(job.traces, lambda one: one["step_s"], "steps")
+        for _ in range(10):
+            document = look(job.traces)
+            self.assertEqual((document["waits"], document["mismatches"], document["in_trouble"]), ([], [], 0))
+
+    def test_unknown_is_null(self):
+        document = look(self.generate("--no-gpu-spans", "--steps", "1", "--buckets", "1"))
+        for rank in document["ranks"]:
+            for field in ("gpu_share", "memory_bytes", "step_s", "phase", "waits_s"):
+                self.assertIsNone(rank[field], field)
+        page = top(self.generate("--no-gpu-spans", "--steps", "1", "--buckets", "1")).stdout
+        self.assertNotRegex(page, r"\b0 %|\b0 B\b|nan|unknown")
+
+    def test_metrics_are_openmetrics(self):
+        try:
+            import prometheus_client # pylint: disable=import-outside-toplevel,unused-import
+        except ImportError as why:
+            self.skipTest(f"the package prometheus_client is not there ({why}): scripts/setup test")
+        traces, path = self.generate("--ranks", "6", "--slow-rank", "3"), os.path.join(self.folder, "tscope.prom")
+        top("--prometheus", path, traces)
+        got = families(path)
+        names = {sample.name for family in got.values() for sample in family.samples}
+        wanted = documented()[0]
+        self.assertEqual(names - wanted, set())
+        self.assertEqual({name.removesuffix("_total") for name in wanted}, set(got))
+        ranks = [family for name, family in got.items() if name.startswith("tscope_rank")]
+        self.assertLess(len(ranks), 25)
+        for family in ranks:
+            self.assertTrue(family.documentation)
+            self.assertLessEqual(len(family.samples), 6)
+            for sample in family.samples:
+                self.assertEqual(sample.labels["run"], "synthetic")
+                self.assertLessEqual(set(sample.labels), {"run", "rank", "host"})
+                self.assertFalse(math.isnan(sample.value))
+        self.assertEqual(got["tscope_rank_memory_bytes"].samples, []) # not known: no series
+        document = look(traces)
+        late = {sample.labels["rank"]: sample.value for sample in got["tscope_rank_late_seconds"].samples}
+        self.assertEqual(late, {str(rank["rank"]): rank["late_s"] for rank in document["ranks"]})
+
+    def test_metrics_are_replaced_as_a_whole(self):
+        traces, path = self.generate("--ranks", "32"), os.path.join(self.folder, "tscope.prom")
+        writer = subprocess.Popen([TOP, "--prometheus", path, "--interval", "0.1", traces])
+        self.addCleanup(writer.wait)
+        self.addCleanup(writer.terminate)
+        inodes, end = set(), time.monotonic() + DEADLINE_S
+        while len(inodes) < 8 and time.monotonic() < end:
+            try:
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                    inodes.add(os.fstat(file.fileno()).st_ctime_ns)
+            except FileNotFoundError:
+                continue
+            self.assertTrue(text.endswith("# EOF\n"))
+            self.assertEqual(text.count("tscope_rank_up{"), 0 if "tscope_rank_up" not in text else 32)
+        self.assertGreaterEqual(len(inodes), 8)
+        writer.terminate()
+        self.assertEqual(writer.wait(), -signal.SIGTERM)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["generated", "tscope.prom"])
+
+    def test_a_page_that_is_no_terminals_is_one_page_of_plain_text(self):
+        traces = self.generate("--ranks", "4")
+        done = subprocess.run([TOP, traces], capture_output=True, text=True, check=True,
+                              env=environment(LC_ALL="C.UTF-8", TERM="xterm-256color"))
+        self.assertNotIn("\033", done.stdout)
+        self.assertEqual(done.stdout.count("tscope top"), 1)
+        narrow = top("--width", "60", "--ascii", traces).stdout
+        self.assertTrue(narrow.isascii())
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
+
+    def test_nothing_there_is_said(self):
+        os.mkdir(os.path.join(self.folder, "empty"))
+        for folder, said in (("empty", "no traces"), ("absent", "No such file")):
+            done = top(os.path.join(self.folder, folder), check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

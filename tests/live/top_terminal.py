@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tscope-top in a real terminal, tmux's, while a job of the stand-in cluster starts, slows down, hangs and
+dies: top_terminal.py BUILD [TEST...]."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from job import Job, environment
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+TOP = os.path.join(BUILD, "analyzer", "tscope-top")
+DEADLINE_S = 30
+STORY = ("--steps", "100000", "--slow-rank", "2", "--slow-factor", "3", "--slow-from", "120", "--fault", "1",
+         "--fault-rank", "1", "--fault-step", "320", "--marks", "1")
+
+
+class Terminal:
+    """A shell in a window of tmux, with a server of its own."""
+    def __init__(self, folder, columns, lines, **variables):
+        self.socket = os.path.join(folder, f"tmux-{time.monotonic_ns()}")
+        self.env = environment(LC_ALL="C.UTF-8", PS1="$ ", HOME=folder, **variables)
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines), "/bin/sh -i")
+
+    def tmux(self, *words):
+        return subprocess.run(["tmux", "-u", "-S", self.socket, *words], env=self.env, check=True,
+                              capture_output=True, text=True).stdout
+
+    def type(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def command(self, text):
+        self.tmux("send-keys", "-l", text)
+        self.type("Enter")
+
+    def screen(self, *how):
+        return self.tmux("capture-pane", "-p", *how)
+
+    def is_on(self, what):
+        return self.tmux("display-message", "-p", "#{%s}" % what).strip() == "1"
+
+    def until(self, test, what):
+        """The screen, once it passes."""
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            screen = self.screen()
+            if test(screen) if callable(test) else re.search(test, screen):
+                return screen
+            time.sleep(0.2)
+        raise AssertionError(f"never seen: {what}\n{screen}")
+
+    def end(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], env=self.env, check=False, capture_output=True)
+
+
+def step_of(screen):
+    found = re.search(r"^step (\d+)", screen, re.M)
+    return int(found[1]) if found else -1
+
+
+@unittest.skipUnless(shutil.which("tmux"), "no tmux here: scripts/setup test")
+class Watching(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-top-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.traces = os.path.join(self.folder, "traces")
+        os.mkdir(self.traces)
+
+    def terminal(self, columns=80, lines=24, **variables):
+        terminal = Terminal(self.folder, columns, lines, **variables)
+        self.addCleanup(terminal.end)
+        return terminal
+
+    def job(self, *options):
+        job = Job(BUILD, self.folder, *options)
+        self.addCleanup(job.end)
+        return job
+
+    def tell(self, columns, lines):
+        terminal = self.terminal(columns, lines)
+        terminal.command(f"{TOP} {self.traces}")
+        terminal.until("no traces", "that there is nothing yet")
+        job = self.job(*STORY)
+        first = terminal.until(lambda screen: step_of(screen) > 20, "steps of the job that starts")
+        self.assertIn("4 running", first)
+        self.assertNotIn("!", first.partition("rank doing")[0])
+        slow = terminal.until(r"(?m)^ +2 .* \+\d[\d.]* ms", "that rank 2 is late")
+        self.assertGreater(step_of(slow), 100)
+        hang = terminal.until(r"! rank 1 has not come to all_reduce", "whom the others wait for")
+        self.assertRegex(hang, r"no step for")
+        self.assertRegex(hang, r"3 ranks wait for")
+        self.assertEqual(len(re.findall(r"waits for rank 1", hang)), 3)
+        self.assertRegex(hang, r"(?m)^ +1 +quiet")
+        self.assertIn(step_of(hang), (320, 321, 322)) # hosts are up to two steps ahead
+        job.send(signal.SIGSTOP, 3)
+        terminal.until(r"! rank 3: its process is stopped", "that rank 3 is stopped")
+        job.send(signal.SIGKILL)
+        for rank in job.ranks:
+            rank.wait()
+        dead = terminal.until(r"! ranks 0-3: its process is gone", "that all are gone")
+        self.assertIn("not running", dead)
+        for screen in (first, slow, hang, dead):
+            self.assertTrue(screen.startswith("tscope top"), screen)
+            self.assertTrue(all(len(line) <= columns for line in screen.splitlines()))
+        terminal.type("q")
+        terminal.until(lambda screen: "tscope top  job" not in screen, "the shell")
+        return hang
+
+    def test_story_at_80_columns(self):
+        self.assertNotIn("records", self.tell(80, 24).partition("rank doing")[2])
+
+    def test_story_at_200_columns(self):
+        self.assertRegex(self.tell(200, 50), r"called ago +of +records")
+
+    def test_a_new_size_is_a_new_page(self):
+        self.job("--steps", "100000")
+        terminal = self.terminal(80, 24)
+        terminal.command(f"{TOP} {self.traces}")
+        terminal.until(r"(?m)^ +3 ", "four ranks")
+        terminal.tmux("resize-window", "-x", "200", "-y", "40")
+        terminal.until(r"called ago +of", "the columns of a wide page")
+        terminal.tmux("resize-window", "-x", "60", "-y", "10")
+        narrow = terminal.until(lambda screen: "called ago" not in screen and "of 4 ranks" in screen, "fewer ranks")
+        self.assertTrue(narrow.startswith("tscope top"), narrow)
+        self.assertLessEqual(len(narrow.splitlines()), 10)
+
+    def test_colour_is_only_colour(self):
+        self.job("--steps", "100000")
+        for variables, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+            terminal = self.terminal(100, 24, **variables)
+            terminal.command(f"{TOP} {self.traces}")
+            terminal.until(r"(?m)^ +3 .*all_reduce", "four ranks")
+            self.assertEqual("\033[" in terminal.screen("-e"), coloured)
+            terminal.type("q")
+            terminal.end()
+
+    def test_keys(self):
+        self.job("--steps", "100000", "--marks", "1")
+        terminal = self.terminal(100, 30)
+        terminal.command(f"{TOP} {self.traces}")
+        terminal.until(lambda screen: step_of(screen) > 5, "steps")
+        terminal.type("Down")
+        terminal.until(r"(?m)^> +0 ", "the mark")
+        terminal.type("Down")
+        terminal.until(r"(?m)^> +1 ", "the mark, further down")
+        terminal.type("Enter")
+        terminal.until(r"(?m)^rank 1 +process \d+", "rank 1 alone")
+        terminal.type("Escape")
+        terminal.until(r"(?m)^> +1 ", "all ranks")
+        terminal.type("?")
+        terminal.until("the job never notices", "the help")
+        terminal.type("?")
+        terminal.type("Space")
+        frozen = step_of(terminal.until("frozen for", "that it is frozen"))
+        again = terminal.until(lambda screen: re.search(r"frozen for [2-9]\.\d+ s", screen), "that it stays frozen")
+        self.assertEqual(step_of(again), frozen)
+        terminal.type("Space")
+        terminal.until(lambda screen: step_of(screen) > frozen, "that it goes on")
+
+    def check_restored(self, terminal, before):
+        terminal.until(lambda screen: not screen.startswith("tscope top"), "the shell's screen")
+        self.assertFalse(terminal.is_on("alternate_on"))
+        self.assertTrue(terminal.is_on("cursor_flag"))
+        self.assertTrue(terminal.is_on("wrap_flag"))
+        terminal.command(f"stty -g > {self.folder}/after; echo was\"\"ended")
+        terminal.until("wasended", "a shell that answers")
+        with open(f"{self.folder}/after", encoding="ascii") as after:
+            self.assertEqual(after.read(), before)
+
+    def test_the_terminal_is_as_it_was(self):
+        self.job("--steps", "100000")
+        for how in ("q", "C-c", "C-\\", signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT):
+            with self.subTest(how=how):
+                terminal = self.terminal()
+                terminal.command(f"stty -g > {self.folder}/before; echo is\"\"ready")
+                terminal.until("isready", "the shell")
+                with open(f"{self.folder}/before", encoding="ascii") as file:
+                    before = file.read()
+                terminal.command(f"sh -c 'echo $$ > {self.folder}/pid; exec {TOP} {self.traces}'")
+                terminal.until(r"(?m)^ +3 ", "four ranks")
+                self.assertTrue(terminal.is_on("alternate_on"))
+                self.assertFalse(terminal.is_on("cursor_flag"))
+                if isinstance(how, str):
+                    terminal.type(how)
+                else:
+                    with open(f"{self.folder}/pid", encoding="ascii") as file:
+                        os.kill(int(file.read()), how)
+                self.check_restored(terminal, before)
+                terminal.end()
+
+    def test_stopped_and_gone_on(self):
+        self.job("--steps", "100000")
+        terminal = self.terminal()
+        terminal.command(f"{TOP} {self.traces}")
+        terminal.until(r"(?m)^ +3 ", "four ranks")
+        terminal.type("C-z")
+        terminal.until("Stopped", "what the shell says")
+        self.assertFalse(terminal.is_on("alternate_on"))
+        terminal.command("fg")
+        terminal.until(r"(?m)^ +3 ", "four ranks again")
+        self.assertTrue(terminal.is_on("alternate_on"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
