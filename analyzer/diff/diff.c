@@ -19,6 +19,7 @@ const struct diff_result diff_none = {
     .cause = {.before_ms = NAN,
               .after_ms = NAN,
               .peers_ms = NAN,
+              .p_value = NAN,
               .wait_before_ms = NAN,
               .wait_after_ms = NAN},
     .reason = "one run only: tscope-report diff BEFORE AFTER compares two"};

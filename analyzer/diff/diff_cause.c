@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "base/statistics.h"
 #include "diff/diff.h"
@@ -188,12 +189,64 @@ static int of_all(struct diffing *d, double enough) {
   return cause->text ? 0 : -ENOMEM;
 }
 
+/* How much more of the part this rank has than the median of the others, in one run. */
+static double excess_in(const struct results *r, u32 rank, size_t offset, double *scratch) {
+  double own = NAN;
+  u32 n = 0;
+  for (u32 i = 0; i < r->n_ranks; i++) {
+    double value = *(const double *)((const char *)&r->ranks[i] + offset);
+    if (r->ranks[i].rank == rank)
+      own = value;
+    else if (!isnan(value))
+      scratch[n++] = value;
+  }
+  return own - median_of(scratch, n);
+}
+
+/* The largest probability, of the ranks named, that runs of one kind differ so much in them. */
+static int noise_of_ranks(struct diffing *d) {
+  struct diff_cause *cause = &d->out->cause;
+  size_t part = 0, n_parts = sizeof(own_parts) / sizeof(own_parts[0]);
+  while (part + 1 < n_parts && strcmp(own_parts[part].name, cause->part) != 0)
+    part++;
+  u32 most_ranks = 0, n[2] = {d->sides[BEFORE]->n, d->sides[AFTER]->n};
+  for (u32 side = BEFORE; side <= AFTER; side++)
+    for (u32 i = 0; i < n[side]; i++)
+      if (d->sides[side]->runs[i]->n_ranks > most_ranks)
+        most_ranks = d->sides[side]->runs[i]->n_ranks;
+  double *values = malloc((n[BEFORE] + n[AFTER] + most_ranks + 1u) * sizeof(*values)), width;
+  if (!values)
+    return -ENOMEM;
+  cause->p_value = 0;
+  for (u32 k = 0; k < cause->n_ranks; k++) {
+    for (u32 side = BEFORE; side <= AFTER; side++)
+      for (u32 i = 0; i < n[side]; i++)
+        values[side * n[BEFORE] + i] =
+            excess_in(d->sides[side]->runs[i], cause->ranks[k], own_parts[part].offset,
+                      values + n[BEFORE] + n[AFTER]);
+    double p = diff_noise_between(values, n[BEFORE], values + n[BEFORE], n[AFTER], &width);
+    p *= (double)most_ranks * (double)n_parts; /* any rank and part could have been it */
+    cause->p_value = p > cause->p_value || isnan(p) ? fmin(p, 1) : cause->p_value;
+  }
+  free(values);
+  return 0;
+}
+
+/* A rank can have become slower beyond noise though the steps, which vary by more than it costs,
+ * have not: it is told. A part of all ranks is a figure like others. */
 int diff_cause(struct diffing *d) {
   struct diff_result *out = d->out;
   double change_ms = out->step_after_ms - out->step_before_ms;
-  if (isnan(out->step_p_value) || out->step_p_value >= DIFF_SIGNIFICANCE ||
-      fabs(out->step_change) < DIFF_LEAST_CHANGE)
+  bool beyond = out->step_p_value < DIFF_SIGNIFICANCE;
+  if (isnan(out->step_p_value) || (!beyond && !d->several) ||
+      fabs(out->step_change) < (beyond ? DIFF_LEAST_CHANGE : WORTH_MENTIONING))
     return 0;
   int status = of_ranks(d, CAUSE_SHARE * change_ms);
-  return status ? (status < 0 ? status : 0) : of_all(d, CAUSE_SHARE * change_ms);
+  if (status > 0 && d->several)
+    status = noise_of_ranks(d);
+  else if (status == 0 && beyond)
+    status = of_all(d, CAUSE_SHARE * change_ms);
+  if (status >= 0 && !beyond && !(out->cause.p_value < DIFF_SIGNIFICANCE))
+    out->cause = diff_none.cause;
+  return status < 0 ? status : 0;
 }

@@ -178,6 +178,31 @@ static int diff_rule_slower(struct diffing *d) {
   return error;
 }
 
+static int diff_rule_rank(struct diffing *d) {
+  const struct diff_result *out = d->out;
+  const struct diff_cause *cause = &out->cause;
+  if (!cause->n_ranks || out->step_p_value < DIFF_SIGNIFICANCE || out->step_change < 0)
+    return 0;
+  char *noise = say_noise(d), *said = say_cause(d), *facts = what_differs(d, false);
+  if (!noise || !said || !facts)
+    return -ENOMEM;
+  int error =
+      add(d, "DIFF.RANK", SEVERITY_WARNING, NAN,
+          arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A',
+                       cause->text + 1, duration_ms(cause->after_ms - cause->before_ms).text),
+          arena_printf(d->arena,
+                       "Beyond what the runs differ by (p = %s, of all ranks).%s The median "
+                       "step went from %.4g ms to %.4g ms; %s.%s",
+                       probability(cause->p_value).text, said, out->step_before_ms,
+                       out->step_after_ms, noise, facts),
+          what_to_do(d));
+  if (!error) {
+    out->findings[out->n_findings - 1].ranks = cause->ranks;
+    out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
+  }
+  return error;
+}
+
 /* --- memory --- */
 
 /* The category of what lived at the peak that grew most; NULL if none did. */

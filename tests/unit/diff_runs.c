@@ -221,6 +221,33 @@ static void the_rank_and_the_reason_lead(void **state) {
   }
 }
 
+/* Runs so far apart that their steps tell nothing: the rank whose input grew in all of them does.
+ */
+static void a_rank_is_told_in_spite_of_noise(void **state) {
+  (void)state;
+  const double apart[2][RUNS] = {{1, 1.5, 0.6}, {1.5, 0.6, 1.1}};
+  struct cluster_options before = healthy_gpu(), after = before;
+  before.ranks = after.ranks = 4;
+  before.noise = after.noise = 0.01;
+  after.extra_input[3] = 100 * MS; /* beside 312 */
+  struct sides all = compare_several(before, after, RUNS, apart, NULL);
+  assert_string_equal(all.shown->diff->verdict, "no change beyond noise");
+  const struct finding *finding = found_in(all.shown->diff, "DIFF.RANK");
+  assert_non_null(finding);
+  assert_int_equal(finding->severity, SEVERITY_WARNING);
+  assert_non_null(strstr(finding->title, "Rank 3 became slower in its input"));
+  assert_true(finding->n_ranks == 1 && finding->ranks[0] == 3);
+  assert_null(found_in(all.shown->diff, "DIFF.SLOWER"));
+  sides_free(&all);
+  after.extra_input[3] = 0; /* the same noise, and nobody */
+  const double worse[2][RUNS] = {{1, 1.5, 0.6}, {2.5, 0.9, 1.9}};
+  all = compare_several(before, after, RUNS, worse, NULL);
+  assert_true(all.shown->diff->step_change > 0.05);
+  assert_int_equal(all.shown->diff->n_findings, 0);
+  assert_null(all.shown->diff->cause.text);
+  sides_free(&all);
+}
+
 static void a_rank_slow_in_compute_leads(void **state) {
   (void)state;
   struct cluster_options before = healthy_gpu(), after = before;
@@ -601,6 +628,7 @@ int main(void) {
                                      cmocka_unit_test(a_change_beyond_runs_is_said),
                                      cmocka_unit_test(two_runs_a_side_cannot_tell),
                                      cmocka_unit_test(the_rank_and_the_reason_lead),
+                                     cmocka_unit_test(a_rank_is_told_in_spite_of_noise),
                                      cmocka_unit_test(a_rank_slow_in_compute_leads),
                                      cmocka_unit_test(figures_of_a_kind_are_the_same),
                                      cmocka_unit_test(kernels_need_no_steps),

@@ -79,7 +79,7 @@ static bool steps_unjudged(const struct results *results) {
 const struct section section_diff_steps = {
     .title = "Step time",
     .applies = has_steps,
-    .findings = {"DIFF.SLOWER"},
+    .findings = {"DIFF.SLOWER", "DIFF.RANK"},
     .unjudged = steps_unjudged,
     .body = steps_body,
 };
