@@ -30,6 +30,29 @@ static double rank_seconds(const struct findings *f, double ms) {
   return ms / 1e3 / (f->r->n_ranks ? f->r->n_ranks : 1) / f->r->kernels_seen;
 }
 
+/* Of work over the whole input, the share in the steps looked at; NAN if it cannot be told. */
+static double share_in_steps(const struct results *r, double all_ms) {
+  double a_step = r->ov_compute_ms + r->ov_exposed_copy_ms;
+  return r->ov_steps > 0 ? a_step * r->ov_steps * r->n_ranks / all_ms : NAN;
+}
+
+/* Adds a finding about part of the GPU's own work. Where nearly all of that work ran before the
+ * steps looked at (a compiler that tries its kernels out, say), what part it is of them is not
+ * known: then the finding claims nothing. */
+static int add_own_work(struct findings *f, double ms, double all_ms, char *title, char *evidence,
+                        char *action) {
+  enum { SELDOM_LESS = 25 }; /* percent: streams side by side count once in a step */
+  double inside = share_in_steps(f->r, all_ms);
+  if (evidence && inside < SELDOM_LESS / 1e2)
+    evidence = arena_printf(f->a->arena,
+                            "%s Only %.0f %% of all that work is in the steps looked at: what it "
+                            "takes of them is not known.",
+                            evidence, 100 * inside);
+  bool elsewhere = inside < SELDOM_LESS / 1e2;
+  return finding_add(f, elsewhere ? SEVERITY_INFO : SEVERITY_WARNING,
+                     elsewhere ? NAN : rank_seconds(f, ms), title, evidence, action, NULL, 0);
+}
+
 int rule_launch_bound(struct findings *f) {
   const struct results *r = f->r;
   const struct gpu_timeline_result *gpu = &r->gpu_timeline;
@@ -82,15 +105,14 @@ int rule_fill(struct findings *f) {
                                                  r->launch.fills[0].name, r->launch.fills[0].count,
                                                  r->launch.fills[0].sum_ms)
                                   : arena_text(f->a->arena, "");
-  return finding_add(
-      f, SEVERITY_WARNING, rank_seconds(f, ms),
+  return add_own_work(
+      f, ms, all,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is filling memory", 100 * ms / all),
       arena_printf(f->a->arena, "%.0f fills took %.3g ms of %.3g ms of work, all ranks together.%s",
                    count, ms, all, which ? which : ""),
       arena_text(f->a->arena,
                  "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
-                 "and buffers that are made once and used again."),
-      NULL, 0);
+                 "and buffers that are made once and used again."));
 }
 
 /* Copies between memories, and kernels that copy element by element (contiguous(), clone(), cat).
@@ -115,8 +137,8 @@ int rule_copy(struct findings *f) {
   char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms, %.3g GB/s.",
                                     most->direction, most->count, most->sum_ms, most->gbps)
                      : arena_text(f->a->arena, "");
-  return finding_add(
-      f, SEVERITY_WARNING, rank_seconds(f, ms + by_kernels),
+  return add_own_work(
+      f, ms + by_kernels, all,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is copying memory",
                    100 * (ms + by_kernels) / all),
       arena_printf(f->a->arena,
@@ -126,8 +148,7 @@ int rule_copy(struct findings *f) {
       arena_text(f->a->arena,
                  "Keep on the device what is used there again; copy once, from pinned memory, on a "
                  "stream of its own; avoid contiguous(), clone() and cat() of large tensors in the "
-                 "step, and write results in place (out=)."),
-      NULL, 0);
+                 "step, and write results in place (out=)."));
 }
 
 int rule_dtype_conversion(struct findings *f) {
@@ -135,8 +156,8 @@ int rule_dtype_conversion(struct findings *f) {
   double all = own_work_ms(f->r);
   if (!conversion || !(all > 0) || !(conversion->sum_ms >= WORTH_MENTIONING * all))
     return 0;
-  return finding_add(
-      f, SEVERITY_WARNING, rank_seconds(f, conversion->sum_ms),
+  return add_own_work(
+      f, conversion->sum_ms, all,
       arena_printf(f->a->arena, "%.0f %% of the GPU's own work is converting number types",
                    100 * conversion->sum_ms / all),
       arena_printf(f->a->arena,
@@ -145,6 +166,5 @@ int rule_dtype_conversion(struct findings *f) {
       arena_text(f->a->arena,
                  "Keep weights and activations in one type: a bfloat16 model instead of autocast "
                  "per operator, cached casts, norms and losses that take the type they are given; "
-                 "let torch.compile fuse what is left."),
-      NULL, 0);
+                 "let torch.compile fuse what is left."));
 }
