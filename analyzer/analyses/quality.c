@@ -61,6 +61,13 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
   cover(a->results, "collective times", runs, calls, note);
 }
 
+static bool any_on_gpu(const struct analysis *a) {
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    if (a->ranks[i].on_gpu || a->model->ranks[i].launches)
+      return true;
+  return false;
+}
+
 /* Of what ran on the GPUs, what can be led back to a call on the host. */
 static void cover_gpu(struct analysis *a) {
   struct results *r = a->results;
@@ -196,8 +203,8 @@ static int list_coverage(struct analysis *a) {
                  : "ranks that showed no training phases");
   cover_look_ups(a);
   if (launches == 0 || kernels > 0)
-    cover(r, "steps with kernels", kept + unseen, kept + unseen + bare,
-          "kernels of earlier steps were overwritten under the disk cap");
+    cover(r, any_on_gpu(a) || kernels > 0 ? "steps with kernels" : "whole steps", kept + unseen,
+          kept + unseen + bare, "kernels of earlier steps were overwritten under the disk cap");
   cover_step_ends(a);
   if (untimed > 0)
     cover(

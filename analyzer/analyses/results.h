@@ -59,6 +59,7 @@ struct analyse_options {
   double flops_per_step;             /* NAN if not given */
   double params, tokens_per_step;    /* NAN if not given; 6 x params x tokens */
   double peak_tflops;                /* NAN: from the device table */
+  unsigned top;                      /* most rows of long lists, where more than their own caps */
   double gpu_bytes;                  /* memory of one device; NAN or 0: as the input tells */
   unsigned threads;
   void (*progress)(void *user, const char *what, double fraction);

@@ -75,6 +75,10 @@
 /* Share of calls whose real span must be known before their sum stands for all of them. */
 #define COVERAGE_ENOUGH 0.99
 
+/* Worths that differ by less than this share of the larger, or by two standard errors of the mean
+ * step, may be in the other order in the next run. */
+#define WORTH_TELLS_APART 0.10
+
 /* Of the time that threads could run, what they waited for a core: a tenth is no chance of the
  * scheduler's, a quarter makes every other time of the run doubtful. And of the wall, since threads
  * that run now and then wait a little each time. A look of less than so many seconds tells nothing.

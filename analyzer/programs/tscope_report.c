@@ -122,6 +122,7 @@ static int write_report(const struct options *options, const struct results *res
                              .steps_asked = options->steps != NULL,
                              .limit_bytes = options->limit,
                              .threads = options->threads,
+                             .top = options->top,
                              .output = options->output};
   char missing[96];
   if (results->check.ledger &&
@@ -191,6 +192,7 @@ static int read_and_analyse(const struct options *options, const char *const *pa
                                             .params = options->params,
                                             .tokens_per_step = options->tokens_per_step,
                                             .peak_tflops = options->peak_tflops,
+                                            .top = options->top,
                                             .gpu_bytes = options->gpu_gib * GIB,
                                             .threads = options->threads,
                                             .progress = progress_report,

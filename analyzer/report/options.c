@@ -163,6 +163,12 @@ static const char *option_width(struct options *options, const char *argument) {
   return good ? NULL : "a whole number from 60 to 160";
 }
 
+static const char *option_top(struct options *options, const char *argument) {
+  return whole_number(argument, 1, REPORT_MOST_ROWS, &options->top)
+             ? NULL
+             : "a whole number from 1 to 100000";
+}
+
 static const char *option_ascii(struct options *options, const char *argument) {
   (void)argument;
   options->ascii = true;

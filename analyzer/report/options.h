@@ -25,6 +25,7 @@ struct options {
   double flops_per_step, params, tokens_per_step, peak_tflops, gpu_gib; /* NAN if not given */
   unsigned width;                                                       /* 0 if not given */
   unsigned threads;                                                     /* 0: one per core */
+  unsigned top;                                                         /* 0 if not given */
   enum color_when color;
   int fail_on; /* enum severity, or FAIL_ON_NOTHING, FAIL_ON_UNDECIDED */
   u64 quick;   /* 0 if not given */

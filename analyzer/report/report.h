@@ -14,6 +14,7 @@
 #define REPORT_MIN_WIDTH 60
 #define REPORT_MAX_WIDTH 160
 #define REPORT_DEFAULT_WIDTH 80
+#define REPORT_MOST_ROWS 100000
 #define REPORT_DEFAULT_LIMIT 300e6 /* bytes of a timeline */
 
 /* How the reader sees it, and what the command line said about the job. */
@@ -27,6 +28,7 @@ struct report_view {
   bool steps_asked;           /* --steps was given: the model has those only */
   double limit_bytes;         /* most that a timeline may take */
   unsigned threads;           /* 0: one per core */
+  unsigned top;               /* rows of each table and list; 0: as many as read well */
   const char *output;         /* where it goes, as its reader will call it; NULL: standard output */
   const char *building;       /* where that is while it is being written, NULL likewise */
 };

@@ -118,6 +118,12 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.ok("--width", "100", self.traces), self.ok(self.traces, COLUMNS="100"))
         self.assertEqual(max(map(len, self.ok("--width", "60", self.traces).splitlines())), 60)
 
+    def test_lists_are_as_long_as_asked(self):
+        rows = lambda text: text.split("\n  kernel  ")[1].split("whole input")[0].count("\n") - 1
+        self.assertEqual(rows(self.ok("--top", "1", self.traces)), 1)
+        most = rows(self.ok("--top", "1000", self.traces))
+        self.assertEqual(most, len(json.loads(self.ok("--format", "json", self.traces))["kernels"]["top"]))
+
     def test_some_steps_only(self):
         some = json.loads(self.ok("--format", "json", "--steps", "10:20", self.traces))
         self.assertEqual((some["steps"]["count"], some["steps"]["warmup_excluded"]), (11, 0))

@@ -184,6 +184,8 @@ static void fail_slow(void **state) {
   assert_int_equal(finding->n_ranks, 1);
   assert_int_equal(finding->ranks[0], 6);
   assert_non_null(strstr(finding->title, "step 30"));
+  assert_non_null(strstr(finding->title, "the median step"));
+  assert_null(strstr(finding->title, "every step"));
   results_free(r);
   cluster_free(c);
   s.options.slow[6] = 0.08; /* the step grows by 7.7 % */
@@ -498,6 +500,57 @@ static void launch_bound(void **state) {
   assert_false(fires_on(rule_launch_bound, &r));
 }
 
+/* Copies and kernels that only copy: 5 % of the GPUs' own work, NCCL's left out. */
+static void copy(void **state) {
+  (void)state;
+  struct kernel_category_result categories[] = {
+      {.category = "GEMM", .count = 100, .sum_ms = 78},
+      {.category = "memcpy", .count = 40, .sum_ms = 12},
+      {.category = "elementwise", .count = 10, .sum_ms = 10},
+      {.category = "NCCL", .count = 10, .sum_ms = 900}};
+  struct kernel_result kernels[] = {
+      {.name = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>(int)",
+       .category = "elementwise",
+       .count = 10,
+       .sum_ms = 10},
+      {.name = "gemm", .category = "GEMM", .count = 100, .sum_ms = 78}};
+  struct results r = {.kernel_categories = categories,
+                      .n_kernel_categories = 4,
+                      .kernels = kernels,
+                      .n_kernels = 2};
+  assert_true(fires_on(rule_copy, &r));                              /* 22 % */
+  kernels[0].name = "void at::native::elementwise_kernel<mul>(int)"; /* 12 % */
+  assert_true(fires_on(rule_copy, &r));
+  categories[1].sum_ms = 4; /* 4 % */
+  assert_false(fires_on(rule_copy, &r));
+  kernels[0].name = "void at::native::CatArrayBatchedCopy<float>(int)";
+  assert_true(fires_on(rule_copy, &r));
+  kernels[0].category = "dtype conversion"; /* which has a finding of its own */
+  assert_false(fires_on(rule_copy, &r));
+}
+
+/* Two whose worths are within each other's uncertainty: the first is told as not stable. */
+static void a_close_second_is_told(void **state) {
+  (void)state;
+  for (u32 close = 0; close < 2; close++) {
+    struct scenario s = well();
+    s.options.slow[3] = 0.4;
+    s.options.exposed_copy = close ? 110 * MS : 30 * MS;
+    struct cluster *c = cluster_new(&s.options);
+    struct results *r = cluster_analyse(c, &s.given);
+    assert_true(r->n_findings >= 2);
+    double ratio = r->findings[1].worth_s / r->findings[0].worth_s;
+    assert_int_equal(r->findings[0].close_second != NULL, ratio >= 0.9);
+    if (r->findings[0].close_second)
+      assert_non_null(strstr(r->findings[0].close_second, r->findings[1].id));
+    assert_null(r->findings[1].close_second);
+    print_message("%s %.2f s, %s %.2f s\n", r->findings[0].id, r->findings[0].worth_s,
+                  r->findings[1].id, r->findings[1].worth_s);
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
 static void host_sync(void **state) {
   (void)state;
   struct line_result line = {.place = "train.py:88",
@@ -689,6 +742,8 @@ int main(void) {
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(low_mfu),
                                      cmocka_unit_test(precision),
+                                     cmocka_unit_test(copy),
+                                     cmocka_unit_test(a_close_second_is_told),
                                      cmocka_unit_test(oversubscribed),
                                      cmocka_unit_test(others_stand_under_it),
                                      cmocka_unit_test(something_else_has_the_cores),

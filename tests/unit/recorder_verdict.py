@@ -237,6 +237,18 @@ def sizes_that_differ_name_the_odd_one(folder):
 
 
 @case
+def without_a_majority_each_is_told_with_its_call(folder):
+    job = jobs.Job(6)
+    group = job.group("0", range(6))
+    kinds = ["all_reduce", "all_reduce", "_all_gather_base", "_all_gather_base", "broadcast", "broadcast"]
+    for step in range(4):
+        for r in range(6):
+            job.one(r, kinds[r] if step == 2 else "all_reduce", group)
+    details = [m["detail"] for m in run(job, folder)["collective_check"]["mismatches"] if m["state"] == "type mismatch"]
+    assert details and all(f"ranks {r}, {r + 1}: {kinds[r]}" in details[0] for r in (0, 2, 4)), details
+
+
+@case
 def types_that_differ_name_the_odd_one(folder):
     job = jobs.Job(4)
     group = job.group("0", range(4))

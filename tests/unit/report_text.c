@@ -280,8 +280,93 @@ static void tables_share_a_unit_and_drop_columns(void **state) {
                        "copy            <0.1\n");
 }
 
+/* A probability beside "none" says why it is none. */
+static void unlikely_and_yet_no_straggler_is_explained(void **state) {
+  (void)state;
+  static const struct {
+    double fraction, p;
+    const char *words;
+  } cases[] = {{0.9, 1e-4, "makes its peers wait too little"},
+               {0.4, 1e-4, "but not in most steps"},
+               {0.9, 0.5, NULL}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct results *results = example_make("straggler");
+    for (u32 r = 0; r < results->n_ranks; r++) {
+      results->ranks[r].straggler = false;
+      results->ranks[r].p_value = r == 2 ? cases[i].p : 1;
+      results->ranks[r].slowest_fraction = cases[i].fraction;
+    }
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    const struct report_view view = {.width = 160};
+    assert_int_equal(report_text.write(results, &view, out), 0);
+    example_free(results);
+    fclose(out);
+    assert_int_equal(strstr(text, "rank 2 comes last more often than chance explains") != NULL,
+                     cases[i].words != NULL);
+    if (cases[i].words)
+      assert_non_null(strstr(text, cases[i].words));
+    free(text);
+  }
+}
+
+/* Kernels of one template, whose names are told apart late or never: rows differ all the same, and
+ * --top shows as many as there are. */
+static void no_two_kernels_are_called_alike(void **state) {
+  (void)state;
+  enum { KERNELS = 30 };
+  static char names[KERNELS][256];
+  struct kernel_result kernels[KERNELS];
+  for (u32 i = 0; i < KERNELS; i++) {
+    snprintf(names[i], sizeof(names[i]),
+             "void at::native::vectorized_elementwise_kernel_with_a_long_name<4, at::native::"
+             "Functor_of_a_name_that_is_long_too_%u>(int)",
+             i);
+    kernels[i] = (struct kernel_result){.name = names[i],
+                                        .shortened = names[i] + 5,
+                                        .category = "elementwise",
+                                        .count = 100,
+                                        .sum_ms = KERNELS - i,
+                                        .mean_ms = 0.01,
+                                        .max_ms = 0.5,
+                                        .share = 0.01};
+  }
+  for (unsigned width = 80; width <= 160; width += 40)
+    for (unsigned top = 0; top <= KERNELS; top += KERNELS) {
+      struct results *results = example_make("straggler");
+      results->kernels = kernels;
+      results->n_kernels = results->kernel_names = KERNELS;
+      char *text = NULL, *shown[KERNELS];
+      size_t bytes = 0;
+      FILE *out = open_memstream(&text, &bytes);
+      const struct report_view view = {.width = width, .top = top};
+      assert_int_equal(report_text.write(results, &view, out), 0);
+      example_free(results);
+      fclose(out);
+      char *at = strstr(text, "\n  kernel  "), *line = NULL;
+      u32 n = 0;
+      assert_non_null(at++);
+      assert_true(strstr(at, "longest") < strchr(at, '\n') &&
+                  strstr(at, "a step") < strchr(at, '\n'));
+      strtok_r(at, "\n", &line);
+      for (char *row; (row = strtok_r(NULL, "\n", &line)) && !strstr(row, "whole input");) {
+        assert_true(n < KERNELS);
+        row[2 + (width < 110 ? 24 : width - 86)] = 0; /* what there is room for of its name */
+        shown[n++] = row;
+      }
+      assert_int_equal(n, top ? KERNELS : 6);
+      for (u32 i = 0; i < n; i++)
+        for (u32 k = i + 1; k < n; k++)
+          assert_string_not_equal(shown[i], shown[k]);
+      free(text);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(no_two_kernels_are_called_alike),
+      cmocka_unit_test(unlikely_and_yet_no_straggler_is_explained),
       cmocka_unit_test(every_line_fits),
       cmocka_unit_test(colour_changes_no_character),
       cmocka_unit_test(ascii_is_ascii),

@@ -117,7 +117,7 @@ int rule_fail_slow(struct findings *f) {
       f,
       onset.after_ms >= (1 + WORTH_ALARM) * onset.before_ms ? SEVERITY_CRITICAL : SEVERITY_WARNING,
       worth,
-      arena_printf(a->arena, "From step %u on every step takes %.0f %% longer",
+      arena_printf(a->arena, "From step %u on the median step takes %.0f %% longer",
                    a->model->steps.first + step, 100 * (onset.after_ms / onset.before_ms - 1)),
       arena_printf(
           a->arena,

@@ -106,6 +106,25 @@ static int by_worth(const void *left, const void *right) {
   return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);
 }
 
+/* Whether the first two would be in this order in another run of the same job. */
+static int tell_close_second(struct analysis *a) {
+  struct results *r = a->results;
+  if (r->n_findings < 2 || !(r->findings[0].worth_s > 0) || !(r->findings[1].worth_s > 0))
+    return 0;
+  struct finding *first = &r->findings[0], *second = &r->findings[1];
+  double chance = a->n_steps > 1 ? 2 * r->step_cv / sqrt(a->n_steps) : 0;
+  double margin = chance > WORTH_TELLS_APART ? chance : WORTH_TELLS_APART;
+  if (second->worth_s < (1 - margin) * first->worth_s)
+    return 0;
+  for (u32 i = 0; i < second->n_overlaps; i++)
+    if (strcmp(second->overlaps[i], first->id) == 0)
+      return 0; /* the same time told another way */
+  first->close_second = arena_printf(
+      a->arena, "not stable: %s is worth %.0f %% as much, and may come first in another run",
+      second->id, 100 * second->worth_s / first->worth_s);
+  return first->close_second ? 0 : -ENOMEM;
+}
+
 int findings_analyse(struct analysis *a) {
   static const struct {
     const char *id;
@@ -129,5 +148,7 @@ int findings_analyse(struct analysis *a) {
     error = findings_stand_under_cores(a);
   if (!error && r->n_findings)
     qsort(r->findings, r->n_findings, sizeof(*r->findings), by_worth);
-  return error ? error : findings_share_out(&f);
+  if (!error)
+    error = findings_share_out(&f);
+  return error ? error : tell_close_second(a);
 }

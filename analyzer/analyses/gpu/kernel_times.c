@@ -202,7 +202,8 @@ static int list_categories(struct analysis *a, const struct sum *sums, u32 n, do
 
 static int list_kernels(struct analysis *a, const struct sum *sums, u32 n, double total_ms) {
   struct results *r = a->results;
-  n = n < KERNELS_LISTED ? n : KERNELS_LISTED;
+  u32 most = a->options->top > KERNELS_LISTED ? a->options->top : KERNELS_LISTED;
+  n = n < most ? n : most;
   r->kernels = arena_array(a->arena, n, sizeof(*r->kernels));
   if (!r->kernels)
     return -ENOMEM;

@@ -26,6 +26,8 @@ static bool out_is_free(const char *op) {
   return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "gather");
 }
 
+#define MOST_KINDS_TOLD 4u
+
 /* What of a call the members must agree on. */
 typedef bool agreeing(const struct ledger_call *a, const struct ledger_call *b);
 
@@ -111,6 +113,33 @@ static bool all_agree(const struct instance *i, agreeing *agree) {
   return true;
 }
 
+/* "rank 0: X; ranks 1, 3: Y": who called what, where no call has a majority. */
+static char *who_called_what(const struct instance *i, agreeing *agree, enum match_state state) {
+  struct call_index *index = i->index;
+  bool *told = arena_array(index->arena, i->n, sizeof(bool));
+  u32 *ranks = arena_array(index->arena, i->n, sizeof(u32)), kinds = 0, left = i->n;
+  char *text = arena_text(index->arena, "");
+  for (u32 c = 0; told && ranks && text && c < i->n && kinds < MOST_KINDS_TOLD; c++) {
+    u32 n = 0;
+    if (told[c])
+      continue;
+    for (u32 k = c; k < i->n; k++)
+      if (!told[k] && agree(call_of(i, c), call_of(i, k))) {
+        told[k] = true;
+        ranks[n++] = i->entries[k].rank;
+      }
+    const char *list = verdict_rank_list(index, ranks, n);
+    const char *called = as_called(index, call_of(i, c), state);
+    left -= n;
+    text = list && called
+               ? arena_printf(index->arena, "%s%s%s: %s", text, kinds++ ? "; " : "", list, called)
+               : NULL;
+  }
+  if (text && left)
+    text = arena_printf(index->arena, "%s; %u more call something else", text, left);
+  return told && ranks ? text : NULL;
+}
+
 /* Adds a mismatch unless all agree. 1 if there was one, 0, or -ENOMEM. */
 static int check_agreement(const struct instance *i, agreeing *agree, enum match_state state) {
   if (all_agree(i, agree))
@@ -136,7 +165,7 @@ static int check_agreement(const struct instance *i, agreeing *agree, enum match
   char *detail =
       !most || !one || !list ? NULL
       : decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
-                : arena_printf(index->arena, "%s disagree: %s and %s", list, most, one);
+                : who_called_what(i, agree, state);
   int error = add(i, state, ranks, n, decided, detail);
   return error ? error : 1;
 }

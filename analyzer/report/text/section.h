@@ -78,6 +78,12 @@ enum lamp lamp_of(enum severity severity);
 /* Starts a line "  label       " for pen_item() with VALUE_INDENT to go on. */
 void section_label(struct pen *pen, const char *label);
 
+/* How many rows of n to show: --top, or else what reads well. */
+static inline u32 section_rows(const struct report_view *view, u32 n, u32 reads_well) {
+  u32 most = view->top ? view->top : reads_well;
+  return n < most ? n : most;
+}
+
 /* "a step", or "in all" where there were no steps and figures are for the whole run. */
 const char *section_per(const struct results *results);
 

@@ -190,8 +190,7 @@ static void collectives_body(struct pen *pen, const struct results *results,
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_result),
                                      TABLE_PLAIN, false};
-  (void)view;
-  u32 n = results->n_collectives, shown = n < COLLECTIVES_SHOWN ? n : COLLECTIVES_SHOWN;
+  u32 n = results->n_collectives, shown = section_rows(view, n, COLLECTIVES_SHOWN);
   struct collective_result *rows = malloc((n + 1) * sizeof(*rows));
   if (!rows)
     return;

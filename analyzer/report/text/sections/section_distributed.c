@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyses/thresholds.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -50,10 +51,16 @@ static const struct column columns[] = {
 static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct rank_row),
                                    offsetof(struct rank_row, style), false};
 
+/* What stands beside differences of medians is one too. Where most steps have no compute, a median
+ * of none tells nothing, and there is no difference. */
+static double compute_of(const struct rank_result *rank) {
+  return rank->median_compute_ms > 0 ? rank->median_compute_ms : rank->mean_compute_ms;
+}
+
 static struct rank_row row_of(const struct rank_result *rank) {
   struct rank_row row = {.host = rank->host,
                          .reason = straggler_reason_words[rank->reason],
-                         .compute_ms = rank->mean_compute_ms,
+                         .compute_ms = compute_of(rank),
                          .relative = rank->rel_slowdown,
                          .slowest = rank->slowest_fraction,
                          .slowest_bar = rank->slowest_fraction,
@@ -89,8 +96,8 @@ static void put_rest(struct pen *pen, const struct rank_result *const *ranks, u3
   u32 known = 0;
   for (u32 i = 0; compute && i < n; i++) {
     most_wait = fmax(most_wait, ranks[i]->imposed_wait_ms);
-    if (!isnan(ranks[i]->mean_compute_ms))
-      compute[known++] = ranks[i]->mean_compute_ms;
+    if (!isnan(compute_of(ranks[i])))
+      compute[known++] = compute_of(ranks[i]);
   }
   pen_to(pen, TEXT_INDENT);
   pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "the other %s ranks", count_of(n).text);
@@ -135,6 +142,25 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   free(rows);
 }
 
+/* Why one that chance does not explain is no straggler. */
+static void put_why_none(struct pen *pen, const struct results *results) {
+  const struct rank_result *odd = NULL;
+  for (u32 i = 0; i < results->n_ranks; i++) {
+    const struct rank_result *rank = &results->ranks[i];
+    if (rank->p_value < STRAGGLER_SIGNIFICANCE && (!odd || rank->p_value < odd->p_value))
+      odd = rank;
+  }
+  if (!odd)
+    return;
+  section_label(pen, "");
+  char line[256];
+  snprintf(line, sizeof(line), "rank %u comes last more often than chance explains, %s", odd->rank,
+           odd->slowest_fraction <= STRAGGLER_MAJORITY
+               ? "but not in most steps"
+               : "but makes its peers wait too little to matter");
+  pen_words(pen, STYLE_PLAIN, VALUE_INDENT, line);
+}
+
 static void put_summary(struct pen *pen, const struct results *results) {
   u32 *stragglers = calloc(results->n_ranks + 1, sizeof(*stragglers)), n = 0;
   for (u32 i = 0; stragglers && i < results->n_ranks; i++)
@@ -155,6 +181,8 @@ static void put_summary(struct pen *pen, const struct results *results) {
   if (results->dist_steps > 0)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "judged on %s",
                     plural(results->dist_steps, "step").text);
+  if (!n)
+    put_why_none(pen, results);
   section_label(pen, "imbalance");
   if (isnan(results->wall_frac_lost_to_imbalance) && isnan(results->imbalance_cv) &&
       isnan(results->sync_skew_ms)) {

@@ -45,11 +45,13 @@ static void put_suspect(struct pen *pen, const struct check_suspect *suspect) {
 }
 
 /* The first of each group: what follows it there follows from it. */
-static void put_mismatches(struct pen *pen, const struct collective_check *check) {
+static void put_mismatches(struct pen *pen, const struct collective_check *check,
+                           const struct report_view *view) {
   u32 shown = 0;
-  for (u32 i = 0; i < check->n_mismatches && shown < MISMATCHES_SHOWN; i++) {
+  u32 most = section_rows(view, check->n_mismatches, MISMATCHES_SHOWN);
+  for (u32 i = 0; i < check->n_mismatches && shown < most; i++) {
     const struct check_mismatch *m = &check->mismatches[i];
-    if (i && strcmp(m->group_name, check->mismatches[i - 1].group_name) == 0)
+    if (!view->top && i && strcmp(m->group_name, check->mismatches[i - 1].group_name) == 0)
       continue;
     char line[1000];
     snprintf(line, sizeof(line), "%s %.0f of %s: %s, %s", m->op, m->seq, m->group,
@@ -59,7 +61,7 @@ static void put_mismatches(struct pen *pen, const struct collective_check *check
   }
   if (check->mismatches_found > shown) {
     section_label(pen, "");
-    pen_format(pen, STYLE_DIM, "%.0f in all", check->mismatches_found);
+    pen_format(pen, STYLE_DIM, "%.0f in all: --top shows more", check->mismatches_found);
   }
 }
 
@@ -72,7 +74,6 @@ static void put_ranks(struct pen *pen, const char *label, const u32 *ranks, u32 
 }
 
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
   const struct collective_check *check = &results->check;
   section_label(pen, "calls");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.0f in %s", check->checked,
@@ -91,7 +92,7 @@ static void body(struct pen *pen, const struct results *results, const struct re
   }
   if (check->n_unrecorded)
     put_ranks(pen, "no record", check->unrecorded, check->n_unrecorded);
-  put_mismatches(pen, check);
+  put_mismatches(pen, check, view);
   if (check->n_suspects == 0) {
     section_label(pen, "verdict");
     pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
@@ -102,12 +103,13 @@ static void body(struct pen *pen, const struct results *results, const struct re
   }
   section_label(pen, "look at");
   pen_put(pen, STYLE_PLAIN, "first:");
-  for (u32 i = 0; i < check->n_suspects && i < SUSPECTS_SHOWN; i++)
+  for (u32 i = 0; i < section_rows(view, check->n_suspects, SUSPECTS_SHOWN); i++)
     put_suspect(pen, &check->suspects[i]);
-  if (check->n_suspects > SUSPECTS_SHOWN) {
+  if (check->n_suspects > section_rows(view, check->n_suspects, SUSPECTS_SHOWN)) {
     pen_newline(pen);
     pen_to(pen, TEXT_INDENT);
-    pen_format(pen, STYLE_DIM, "and %u more", check->n_suspects - SUSPECTS_SHOWN);
+    pen_format(pen, STYLE_DIM, "and %u more",
+               check->n_suspects - section_rows(view, check->n_suspects, SUSPECTS_SHOWN));
   }
 }
 

@@ -33,11 +33,12 @@ static const char *unknown(const struct results *results) {
 
 struct kernel_row {
   const char *name, *category;
-  double count, ms, mean_ms, max_ms, share, bar;
+  double count, ms, step_ms, mean_ms, max_ms, share, bar;
   enum style style;
 };
 
-static void put_categories(struct pen *pen, const struct results *results) {
+static void put_categories(struct pen *pen, const struct results *results,
+                           const struct report_view *view) {
   static const struct column columns[] = {
       {"kind of work", COLUMN_TEXT, offsetof(struct kernel_row, category), 0, 0},
       {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 1, 0},
@@ -58,72 +59,112 @@ static void put_categories(struct pen *pen, const struct results *results) {
                                   .style = STYLE_COMPUTE};
   }
   if (rows)
-    table_print(pen, &table, rows,
-                results->n_kernel_categories < KINDS_SHOWN ? results->n_kernel_categories
-                                                           : KINDS_SHOWN,
+    table_print(pen, &table, rows, section_rows(view, results->n_kernel_categories, KINDS_SHOWN),
                 TEXT_INDENT);
   free(rows);
 }
 
-enum { TOLD_APART = 24 };
+enum { TOLD_APART = 24, NAME_BYTES = 256 };
+
+/* Columns that the table leaves a name at least. Names that are alike so far would be shown alike.
+ */
+static size_t seen_of_name(const struct pen *pen) {
+  return pen->width >= 110 ? pen->width - 86 : 24;
+}
 
 /* What a row is called: where another is shortened alike, with what the whole names differ in. */
-static const char *name_of_row(const struct results *results, u32 n, u32 i, char *text,
-                               size_t bytes) {
+static void name_row(const struct results *results, u32 n, u32 i, size_t seen, char *text) {
   const struct kernel_result *one = &results->kernels[i];
   size_t same = 0;
   bool alike = false;
   for (u32 k = 0; k < n; k++) {
     const struct kernel_result *other = &results->kernels[k];
     size_t at = 0;
-    if (k == i || strcmp(one->shortened, other->shortened) != 0)
+    if (k == i || strncmp(one->shortened, other->shortened, seen) != 0)
       continue;
     while (one->name[at] && one->name[at] == other->name[at])
       at++;
     alike = true;
     same = at > same ? at : same;
   }
-  if (!alike)
-    return one->shortened;
-  while (same && (isalnum((unsigned char)one->name[same - 1]) || one->name[same - 1] == '_'))
+  while (same && isalnum((unsigned char)one->name[same - 1]))
     same--; /* from the beginning of the word */
-  snprintf(text, bytes, "…%.*s %s", TOLD_APART, one->name + same, one->shortened);
-  return text;
+  if (alike)
+    snprintf(text, NAME_BYTES, "…%.*s %s", TOLD_APART, one->name + same, one->shortened);
+  else
+    snprintf(text, NAME_BYTES, "%s", one->shortened);
 }
 
-static void put_kernels(struct pen *pen, const struct results *results) {
+/* Rows that are called alike even so, since their names differ too late, are numbered. */
+static void number_alike(char (*names)[NAME_BYTES], u32 n, size_t seen) {
+  for (u32 i = 0; i < n; i++) {
+    u32 number = 1;
+    for (u32 k = i + 1; k < n; k++) {
+      char longer[NAME_BYTES + 16];
+      if (strncmp(names[i], names[k], seen) != 0)
+        continue;
+      snprintf(longer, sizeof(longer), "(%u) %s", ++number, names[k]);
+      memcpy(names[k], longer, NAME_BYTES);
+      names[k][NAME_BYTES - 1] = 0;
+    }
+    if (number > 1) {
+      char longer[NAME_BYTES + 16];
+      snprintf(longer, sizeof(longer), "(1) %s", names[i]);
+      memcpy(names[i], longer, NAME_BYTES);
+      names[i][NAME_BYTES - 1] = 0;
+    }
+  }
+}
+
+/* Of the steps that the GPU was looked at in, and of one rank. */
+static double kernels_per_step(const struct results *results) {
+  double steps = results->step_count * results->kernels_seen * results->kernels_ranks;
+  return steps > 0 ? 1 / steps : NAN;
+}
+
+static void put_kernels(struct pen *pen, const struct results *results,
+                        const struct report_view *view) {
   static const struct column columns[] = {
       {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
       {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 3, 8},
-      {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 1, 0},
-      {"mean", COLUMN_DURATION, offsetof(struct kernel_row, mean_ms), 2, 0},
-      {"longest", COLUMN_DURATION, offsetof(struct kernel_row, max_ms), 4, 0},
-      {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
+      {"count", COLUMN_COUNT, offsetof(struct kernel_row, count), 2, 0},
+      {"mean", COLUMN_DURATION, offsetof(struct kernel_row, mean_ms), 4, 0},
+      {"longest", COLUMN_DURATION, offsetof(struct kernel_row, max_ms), 0, 0},
+      {"a step", COLUMN_DURATION, offsetof(struct kernel_row, step_ms), 0, 0},
+      {"time", COLUMN_MS, offsetof(struct kernel_row, ms), 1, 0},
       {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
                                      false};
-  struct kernel_row rows[KERNELS_SHOWN];
-  char names[KERNELS_SHOWN][256];
-  u32 n = results->n_kernels < KERNELS_SHOWN ? results->n_kernels : KERNELS_SHOWN;
-  for (u32 i = 0; i < n; i++) {
+  u32 n = section_rows(view, results->n_kernels, KERNELS_SHOWN);
+  struct kernel_row *rows = calloc(n + 1u, sizeof(*rows));
+  char(*names)[NAME_BYTES] = calloc(n + 1u, sizeof(*names));
+  double per_step = kernels_per_step(results);
+  size_t seen = seen_of_name(pen);
+  for (u32 i = 0; rows && names && i < n; i++) {
     const struct kernel_result *one = &results->kernels[i];
-    rows[i] = (struct kernel_row){.name = name_of_row(results, n, i, names[i], sizeof(names[i])),
+    name_row(results, n, i, seen, names[i]);
+    rows[i] = (struct kernel_row){.name = names[i],
                                   .category = one->category,
                                   .count = one->count,
                                   .ms = one->sum_ms,
+                                  .step_ms = one->sum_ms * per_step,
                                   .mean_ms = one->mean_ms,
                                   .max_ms = one->max_ms,
                                   .share = one->share};
   }
-  table_print(pen, &table, rows, n, TEXT_INDENT);
+  if (rows && names) {
+    number_alike(names, n, seen);
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  }
+  free(rows);
+  free(names);
 }
 
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
-  (void)view;
-  put_categories(pen, results);
+  put_categories(pen, results, view);
   pen_newline(pen);
-  put_kernels(pen, results);
+  put_kernels(pen, results, view);
   pen_to(pen, TEXT_INDENT);
   if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, %s OF %u RANKS together",
@@ -145,8 +186,8 @@ static void body(struct pen *pen, const struct results *results, const struct re
   for (u32 i = 0; i < results->n_kernel_categories; i++)
     if (strcmp(results->kernel_categories[i].category, "NCCL") == 0)
       pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time has waiting for ranks in it");
-  if (results->kernel_names > KERNELS_SHOWN)
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all",
+  if (results->kernel_names > section_rows(view, results->n_kernels, KERNELS_SHOWN))
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all: --top shows more",
                     plural(results->kernel_names, "name").text);
 }
 

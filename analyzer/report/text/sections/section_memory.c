@@ -157,7 +157,8 @@ struct use_row {
   enum style style;
 };
 
-static void put_uses(struct pen *pen, const struct memory_result *memory) {
+static void put_uses(struct pen *pen, const struct memory_result *memory,
+                     const struct report_view *view) {
   static const struct column columns[] = {
       {"live at the peak", COLUMN_TEXT, offsetof(struct use_row, category), 0, 0},
       {"size", COLUMN_MEMORY, offsetof(struct use_row, bytes), 0, 0},
@@ -167,12 +168,14 @@ static void put_uses(struct pen *pen, const struct memory_result *memory) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row),
                                      offsetof(struct use_row, style), true};
-  struct use_row rows[MOST_ROWS + 1];
-  u32 n = 0;
+  u32 n = 0, most = section_rows(view, memory->n_live_at_peak, MOST_ROWS);
+  struct use_row *rows = calloc(most + 1u, sizeof(*rows));
   double rest = 0;
+  if (!rows)
+    return;
   for (u32 i = 0; i < memory->n_live_at_peak; i++) {
     const struct memory_use *use = &memory->live_at_peak[i];
-    if (n == MOST_ROWS || use->share < LEAST_SHARE)
+    if (n == most || (!view->top && use->share < LEAST_SHARE))
       rest += use->bytes;
     else
       rows[n++] = (struct use_row){use->category ? use->category : "other",
@@ -191,6 +194,7 @@ static void put_uses(struct pen *pen, const struct memory_result *memory) {
                                  STYLE_COMPUTE};
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);
+  free(rows);
 }
 
 struct churn_row {
@@ -198,7 +202,8 @@ struct churn_row {
   double count, size, bytes;
 };
 
-static void put_churn(struct pen *pen, const struct memory_result *memory) {
+static void put_churn(struct pen *pen, const struct memory_result *memory,
+                      const struct report_view *view) {
   static const struct column columns[] = {
       {"allocated most", COLUMN_TEXT, offsetof(struct churn_row, category), 0, 0},
       {"times", COLUMN_COUNT, offsetof(struct churn_row, count), 0, 0},
@@ -208,9 +213,9 @@ static void put_churn(struct pen *pen, const struct memory_result *memory) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct churn_row), TABLE_PLAIN,
                                      false};
-  struct churn_row rows[MOST_ROWS];
-  u32 n = 0;
-  for (u32 i = 0; i < memory->n_churn && n < MOST_ROWS; i++) {
+  u32 n = 0, most = section_rows(view, memory->n_churn, MOST_ROWS);
+  struct churn_row *rows = calloc(most + 1u, sizeof(*rows));
+  for (u32 i = 0; rows && i < memory->n_churn && n < most; i++) {
     const struct memory_churn *churn = &memory->churn[i];
     if (churn->count > 1)
       rows[n++] = (struct churn_row){churn->category ? churn->category : "other", churn->source,
@@ -218,19 +223,19 @@ static void put_churn(struct pen *pen, const struct memory_result *memory) {
   }
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);
+  free(rows);
 }
 
 static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
   const struct memory_result *memory = &results->memory;
-  (void)view;
   put_which(pen, memory);
   put_peak(pen, memory);
   put_headroom(pen, memory);
   put_growth(pen, memory);
   put_segments(pen, memory);
   pen_newline(pen);
-  put_uses(pen, memory);
-  put_churn(pen, memory);
+  put_uses(pen, memory, view);
+  put_churn(pen, memory, view);
 }
 
 const struct section section_memory = {"Memory", applies, {"MEMORY."}, NULL, unjudged, body};

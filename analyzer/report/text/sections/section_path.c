@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/text/section.h"
 #include "report/text/table.h"
@@ -27,6 +28,14 @@ static int longest_first(const void *a, const void *b) {
   return x->ms == y->ms ? 0 : x->ms > y->ms ? -1 : 1;
 }
 
+/* A job on the CPU launches nothing: there it is the calls that start collectives. */
+static const char *category_of(const struct results *results, const char *name) {
+  for (u32 i = 0; i < results->model->n_ranks; i++)
+    if (results->model->ranks[i].launches || results->model->ranks[i].gpu_kernels)
+      return name;
+  return strcmp(name, "launch") == 0 ? "making calls" : name;
+}
+
 static void put_categories(struct pen *pen, const struct results *results) {
   static const struct column columns[] = {
       {"on the path", COLUMN_TEXT, offsetof(struct path_row, name), 0, 0},
@@ -42,7 +51,8 @@ static void put_categories(struct pen *pen, const struct results *results) {
     const struct share *one = &results->path_by_category[i];
     double share = one->ms / results->path_wall_ms;
     if (one->ms > 0)
-      rows[n++] = (struct path_row){one->name, one->ms, share, share, STYLE_NOTE};
+      rows[n++] =
+          (struct path_row){category_of(results, one->name), one->ms, share, share, STYLE_NOTE};
   }
   if (rows && n) {
     qsort(rows, n, sizeof(*rows), longest_first);

@@ -50,6 +50,14 @@ static void put_lamp_and_title(struct pen *pen, const struct finding *finding) {
   pen_words(pen, STYLE_BOLD, INDENT, finding->title);
 }
 
+static void put_close_second(struct pen *pen, const struct finding *finding) {
+  if (!finding->close_second)
+    return;
+  pen_newline(pen);
+  pen_to(pen, INDENT);
+  pen_words(pen, STYLE_DIM, INDENT, finding->close_second);
+}
+
 /* What could not be judged is part of the verdict: its silence must not read as praise. */
 static void put_cannot_tell(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < results->n_undecided; i++) {
@@ -74,6 +82,7 @@ static void verdict(struct pen *pen, const struct results *results,
     put_lamp_and_title(pen, finding);
     if (!isnan(finding->worth_s))
       put_worth(pen, finding, results);
+    put_close_second(pen, finding);
     put_action(pen, finding);
   }
   if (results->n_findings > shown) {
