@@ -371,7 +371,7 @@ panel({
                    ...partsShown(stepSeries), {name: 'slowest rank', shade: 'inkline'},
                    ...(s.other.length ? [{name: 'below: not only training', shade: 'accent'}] : [])
                  ]),
-                 s.other.length ? el('ul', {}, s.other.map((o) => el('li', {}, o.name))) : null,
+                 ...s.other.map((o) => el('p', {}, o.name)),
                  el('p', {class: 'dim'},
                     of > 1 ? `of each ${of} steps the slowest is shown \u00b7 ` : '', HOW_TO_MOVE),
                  stepInNumbers());
