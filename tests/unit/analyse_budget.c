@@ -83,6 +83,38 @@ static void mfu_is_never_guessed(void **state) {
   cluster_free(c);
 }
 
+/* A peak is what the multiprocessors do each clock, times the boost clock: both are published of
+ * every card. Tensor cores of GA102 and the Ada and Blackwell cards make 1024 operations a clock
+ * and multiprocessor in bf16, of GeForce and L40 half as many when they add up in FP32, and half of
+ * that in TF32; FP32 units make 256. Within 2 %, as data sheets round. */
+static void peaks_are_units_times_clock(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    double multiprocessors, boost_ghz, bf16_per_clock;
+  } cards[] = {{"NVIDIA L4", 58, 2.04, 1024},
+               {"NVIDIA L40", 142, 2.49, 512},
+               {"NVIDIA L40S", 142, 2.52, 1024},
+               {"NVIDIA A10", 72, 1.695, 1024},
+               {"NVIDIA A10G", 80, 1.71, 512},
+               {"NVIDIA RTX A6000", 84, 1.80, 1024},
+               {"NVIDIA GeForce RTX 3090", 82, 1.695, 512},
+               {"NVIDIA GeForce RTX 4080", 76, 2.505, 512},
+               {"NVIDIA GeForce RTX 4090", 128, 2.52, 512},
+               {"NVIDIA GeForce RTX 5090", 170, 2.407, 512}};
+  for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
+    double per_unit = cards[i].multiprocessors * cards[i].boost_ghz / 1e3;
+    double bf16 = device_peak_tflops(cards[i].name, PRECISION_FP16);
+    double tf32 = device_peak_tflops(cards[i].name, PRECISION_TF32);
+    double fp32 = device_peak_tflops(cards[i].name, PRECISION_FP32);
+    double fp8 = device_peak_tflops(cards[i].name, PRECISION_FP8);
+    assert_true(fabs(bf16 / (per_unit * cards[i].bf16_per_clock) - 1) < 0.02);
+    assert_true(fabs(tf32 / (per_unit * cards[i].bf16_per_clock / 2) - 1) < 0.02);
+    assert_true(fabs(fp32 / (per_unit * 256) - 1) < 0.02);
+    assert_true(isnan(fp8) || fabs(fp8 / (2 * bf16) - 1) < 0.02);
+  }
+}
+
 static void devices_by_whole_words(void **state) {
   (void)state;
   static const struct {
@@ -138,6 +170,7 @@ static void steps_without_warm_up(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lines_sum_to_the_wall), cmocka_unit_test(mfu_is_never_guessed),
-      cmocka_unit_test(devices_by_whole_words), cmocka_unit_test(steps_without_warm_up)};
+      cmocka_unit_test(peaks_are_units_times_clock), cmocka_unit_test(devices_by_whole_words),
+      cmocka_unit_test(steps_without_warm_up)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,6 +317,8 @@ static void play_launches(void *more) {
 static void anchors_cost_and_losses_at_the_end(void **state) {
   (void)state;
   struct scene scene;
+  cpu_set_t allowed;
+  assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   u32 launches = 1000;
   scene_play(&scene, play_launches, &launches);
   const struct tscope_file_header *header = scene.trace.header;
@@ -331,6 +333,14 @@ static void anchors_cost_and_losses_at_the_end(void **state) {
     assert_true(ns > monotonic * 0.999 - 1e6 && ns < monotonic * 1.001 + 1e6);
     assert_true(realtime > monotonic - 1e8 && realtime < monotonic + 1e8);
   }
+  struct found looks = find(&scene.trace, TSCOPE_REC_SCHEDULING);
+  assert_true(looks.count >= 1);
+  const struct tscope_scheduling_record *look = (const void *)looks.at[0].record;
+  assert_true(look->at_ns >= header->start_monotonic_ns && look->cpu_ns > 0);
+  assert_true(look->threads >= 2 && look->threads < 64); /* the job's own and the helper */
+  assert_int_equal(look->cores, CPU_COUNT(&allowed));
+  if (access("/proc/self/schedstat", R_OK) == 0)
+    assert_true(look->wait_ns == 0 && look->main_wait_ns < UINT64_MAX); /* the first look */
   struct found costs = find(&scene.trace, TSCOPE_REC_COST);
   const struct tscope_cost_record *cost = (const void *)costs.at[costs.count - 1].record;
   assert_true(costs.count >= 1 && costs.count <= 64);

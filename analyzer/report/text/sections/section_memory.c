@@ -13,8 +13,13 @@
 #define MOST_ROWS 8u
 #define LEAST_SHARE 0.01 /* rows below are summed up */
 
+#define LEAST_ON_CPU                                                                               \
+  (1024.0 * 1024) /* a job that has less of its tensors there has none to tell of */
+
 static bool applies(const struct results *results) {
-  return results->memory.reason == NULL;
+  const struct memory_result *memory = &results->memory;
+  bool little = isnan(memory->device) && memory->peak_allocated_bytes < LEAST_ON_CPU;
+  return memory->reason == NULL && !(little && !(memory->out_of_memory > 0));
 }
 
 static bool unjudged(const struct results *results) {
