@@ -182,6 +182,8 @@ class Cli(unittest.TestCase):
         self.assertEqual([run["path"] for run in document["runs"]], even + slow)
         self.assertEqual(document["cause"]["ranks"], [2])
         self.assertEqual(document["noise"], "between runs")
+        self.assertIn("figures that changed less", gate.stdout)
+        self.assertNotIn("that changed less", self.ok("diff", "--top", "1000", *even, "--", *slow))
         few = report("diff", *even, "--", *slow[:2], "--fail-on", "warning")
         self.assertEqual(few.returncode, 2)
         self.assertIn("not 3 and 2", few.stderr)

@@ -585,23 +585,6 @@ static void fills(void **state) {
   assert_true(fires_on(rule_fill, &r));
 }
 
-static void copies(void **state) {
-  (void)state;
-  struct kernel_category_result categories[] = {
-      {"NCCL", 10, 900, 0.9}, {"GEMM", 10, 78, 0.078}, {"memcpy", 50, 22, 0.022}};
-  struct results r = {.kernel_categories = categories, .n_kernel_categories = 3};
-  assert_true(fires_on(rule_copy, &r)); /* 22 of 100 ms that are not communication */
-  categories[2].sum_ms = 4;
-  assert_false(fires_on(rule_copy, &r));
-  struct kernel_result kernel = {
-      .name = "direct_copy_kernel_cuda", .category = "elementwise", .count = 5, .sum_ms = 2};
-  r.kernels = &kernel;
-  r.n_kernels = 1;
-  assert_true(fires_on(rule_copy, &r));
-  kernel.category = "dtype conversion"; /* that is no copy */
-  assert_false(fires_on(rule_copy, &r));
-}
-
 static void dtype_conversion(void **state) {
   (void)state;
   struct kernel_category_result categories[] = {{"GEMM", 10, 94, 0.94},
@@ -751,7 +734,6 @@ int main(void) {
                                      cmocka_unit_test(launch_bound),
                                      cmocka_unit_test(host_sync),
                                      cmocka_unit_test(fills),
-                                     cmocka_unit_test(copies),
                                      cmocka_unit_test(dtype_conversion),
                                      cmocka_unit_test(drift),
                                      cmocka_unit_test(partial_data),

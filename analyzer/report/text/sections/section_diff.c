@@ -104,7 +104,8 @@ static int by_growth(const void *left, const void *right) {
 }
 
 /* The figures of one unit that changed most. */
-static void put_figures(struct pen *pen, const struct results *results, const char *unit,
+static void put_figures(struct pen *pen, const struct results *results,
+                        const struct report_view *view, const char *unit,
                         const struct table *table) {
   const struct diff_result *diff = results->diff;
   struct figure_row *rows = calloc(diff->n_rows + 1, sizeof(*rows));
@@ -121,10 +122,11 @@ static void put_figures(struct pen *pen, const struct results *results, const ch
   }
   if (rows && n) {
     qsort(rows, n, sizeof(*rows), by_growth);
-    table_print(pen, table, rows, n < ROWS_SHOWN ? n : ROWS_SHOWN, TEXT_INDENT);
-    if (n > ROWS_SHOWN) {
+    u32 shown = section_rows(view, n, ROWS_SHOWN);
+    table_print(pen, table, rows, shown, TEXT_INDENT);
+    if (n > shown) {
       pen_to(pen, TEXT_INDENT);
-      pen_format(pen, STYLE_DIM, "and %s that changed less", plural(n - ROWS_SHOWN, "figure").text);
+      pen_format(pen, STYLE_DIM, "and %s that changed less", plural(n - shown, "figure").text);
       pen_newline(pen);
     }
   }
@@ -165,8 +167,7 @@ static void times_body(struct pen *pen, const struct results *results,
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MS)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
-  (void)view;
-  put_figures(pen, results, "ms", &table);
+  put_figures(pen, results, view, "ms", &table);
   pen_to(pen, TEXT_INDENT);
   pen_put(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
 }
@@ -176,8 +177,7 @@ static void bytes_body(struct pen *pen, const struct results *results,
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MEMORY)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
-  (void)view;
-  put_figures(pen, results, "bytes", &table);
+  put_figures(pen, results, view, "bytes", &table);
 }
 
 const struct section section_diff_times = {.title = "Where the time went",
@@ -201,7 +201,8 @@ struct kernel_row {
 };
 
 /* Kinds first: a kernel that another one took the place of shows there only. */
-static void put_kinds(struct pen *pen, const struct diff_result *diff) {
+static void put_kinds(struct pen *pen, const struct diff_result *diff,
+                      const struct report_view *view) {
   static const struct column columns[] = {
       {"kind", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 12},
       {"before", COLUMN_DURATION, offsetof(struct kernel_row, before_ms), 0, 0},
@@ -224,11 +225,12 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff) {
           .style = STYLE_PLAIN};
   }
   if (rows)
-    table_print(pen, &table, rows, n < ROWS_SHOWN ? n : ROWS_SHOWN, TEXT_INDENT);
+    table_print(pen, &table, rows, section_rows(view, n, ROWS_SHOWN), TEXT_INDENT);
   free(rows);
 }
 
-static void put_kernels(struct pen *pen, const struct diff_result *diff) {
+static void put_kernels(struct pen *pen, const struct diff_result *diff,
+                        const struct report_view *view) {
   static const struct column columns[] = {
       {"kernel", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 16},
       {"kind", COLUMN_TEXT, offsetof(struct kernel_row, category), 1, 8},
@@ -240,7 +242,7 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff) {
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row),
                                      offsetof(struct kernel_row, style), false};
-  u32 n = diff->n_kernels < ROWS_SHOWN ? diff->n_kernels : ROWS_SHOWN;
+  u32 n = section_rows(view, diff->n_kernels, ROWS_SHOWN);
   struct kernel_row *rows = calloc(n + 1, sizeof(*rows));
   for (u32 i = 0; rows && i < n; i++) {
     const struct diff_kernel *k = &diff->kernels[i];
@@ -269,9 +271,8 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff) {
 
 static void kernels_body(struct pen *pen, const struct results *results,
                          const struct report_view *view) {
-  (void)view;
-  put_kinds(pen, results->diff);
-  put_kernels(pen, results->diff);
+  put_kinds(pen, results->diff, view);
+  put_kernels(pen, results->diff, view);
 }
 
 static bool has_kernels(const struct results *results) {
@@ -304,9 +305,8 @@ static void collectives_body(struct pen *pen, const struct results *results,
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct collective_row),
                                      offsetof(struct collective_row, style), false};
   const struct diff_result *diff = results->diff;
-  u32 n = diff->n_collectives < ROWS_SHOWN ? diff->n_collectives : ROWS_SHOWN;
+  u32 n = section_rows(view, diff->n_collectives, ROWS_SHOWN);
   struct collective_row *rows = calloc(n + 1, sizeof(*rows));
-  (void)view;
   for (u32 i = 0; rows && i < n; i++) {
     const struct diff_collective *one = &diff->collectives[i];
     rows[i] = (struct collective_row){
