@@ -311,6 +311,28 @@ static void unlikely_and_yet_no_straggler_is_explained(void **state) {
   }
 }
 
+/* A job whose tensors are elsewhere has a byte or so on the CPU: nothing to tell of. */
+static void a_few_bytes_on_the_cpu_are_not_told(void **state) {
+  (void)state;
+  for (unsigned mib = 0; mib < 2; mib++) {
+    struct results *results = example_make("healthy");
+    results->memory.reason = NULL;
+    results->memory.origin = "tscope's records of tensors";
+    results->memory.device = NAN;
+    results->memory.peak_allocated_bytes = mib ? 3 << 20 : 1;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    const struct report_view view = {.width = 80};
+    assert_int_equal(report_text.write(results, &view, out), 0);
+    example_free(results);
+    fclose(out);
+    assert_int_equal(strstr(text, "tscope's records of tensors") != NULL, mib);
+    assert_null(strstr(text, " 1 B "));
+    free(text);
+  }
+}
+
 /* Kernels of one template, whose names are told apart late or never: rows differ all the same, and
  * --top shows as many as there are. */
 static void no_two_kernels_are_called_alike(void **state) {
@@ -366,6 +388,7 @@ static void no_two_kernels_are_called_alike(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_two_kernels_are_called_alike),
+      cmocka_unit_test(a_few_bytes_on_the_cpu_are_not_told),
       cmocka_unit_test(unlikely_and_yet_no_straggler_is_explained),
       cmocka_unit_test(every_line_fits),
       cmocka_unit_test(colour_changes_no_character),
