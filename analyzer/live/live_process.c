@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-enum { ANCHORS_KEPT = 64, STRING_KEPT = 160, SPANS_KEPT = 1 << 20 };
+enum { ANCHORS_KEPT = 64, STRING_KEPT = 160, STRINGS_MAX = 1 << 18, SPANS_KEPT = 1 << 20 };
 
 const char *live_string(const struct live_process *process, u32 number) {
   return number && number < process->strings.n ? process->strings.at[number] : NULL;
@@ -264,7 +264,7 @@ static void take_range(struct live_process *process, const struct live_record *r
 /* --- Definitions and facts --- */
 
 static void take_string(struct live_process *process, const struct tscope_string_record *string) {
-  if (string->string >= 1u << 24 || !VECTOR_REACH(&process->strings, string->string))
+  if (string->string >= STRINGS_MAX || !VECTOR_REACH(&process->strings, string->string))
     return;
   u32 bytes;
   const char *text = trace_text(&string->header, sizeof *string, string->bytes, &bytes);

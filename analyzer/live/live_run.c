@@ -48,6 +48,8 @@ static void forget(struct live_entry *entry) {
   entry->process = NULL;
   entry->alive_ticks = 0;
   entry->alive_changed = LIVE_UNKNOWN_NS;
+  entry->alive_changes = 0;
+  entry->alive_gap = 0;
 }
 
 /* A process's file, opened; where it cannot be read yet, that is tried again once it has changed.
@@ -197,8 +199,12 @@ static struct live_ring_share ring_share(struct live_run *run, u32 index, u32 n)
 
 static void note_alive(struct live_entry *entry, i64 now) {
   u64 alive = entry->process->file.header.alive_ticks;
-  if (entry->alive_ticks && alive != entry->alive_ticks)
+  if (entry->alive_ticks && alive != entry->alive_ticks) {
+    if (entry->alive_changed != LIVE_UNKNOWN_NS && now - entry->alive_changed > entry->alive_gap)
+      entry->alive_gap = now - entry->alive_changed;
     entry->alive_changed = now;
+    entry->alive_changes++;
+  }
   entry->alive_ticks = alive;
 }
 

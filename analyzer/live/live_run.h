@@ -20,6 +20,8 @@ struct live_entry {
   bool left_out;     /* a later process has its rank, or it has none */
   u64 alive_ticks;   /* last sign of life that was read */
   i64 alive_changed; /* our CLOCK_MONOTONIC when that was seen to move; LIVE_UNKNOWN_NS: never */
+  u32 alive_changes; /* how often that was seen */
+  i64 alive_gap;     /* longest time between two of these: what the file system delays */
 };
 
 struct live_run {

@@ -9,8 +9,6 @@
 
 #include "base/statistics.h"
 
-/* The shim gives a sign of life every 100 ms; a busy machine or disk may take its time. */
-#define SILENT_S 3.0
 #define SAME_BOOT_NS 2000000000 /* clocks of day may be set while a job runs */
 #define USUAL_STEPS 32u
 #define GPU_OLD_S 3.0 /* what was seen of a GPU longer ago says nothing about now */
@@ -60,14 +58,6 @@ static i64 clock_ns(clockid_t clock) {
   return (i64)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static double seconds(i64 ns) {
-  return (double)ns / 1e9;
-}
-
-static double between(i64 from, i64 to) {
-  return from == LIVE_UNKNOWN_NS || to == LIVE_UNKNOWN_NS ? NAN : fmax(seconds(to - from), 0);
-}
-
 const char *live_group_name(struct live_view *view, const struct live_process *process,
                             const struct live_comm *comm) {
   const char *name = live_string(process, comm->name);
@@ -108,124 +98,6 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
   return view->n_hosts++;
 }
 
-/* --- How a process is --- */
-
-/* R, S, D, T, Z of /proc; 0 where there is no such process, '?' where nothing can be said. */
-static char process_state(const struct tscope_file_header *header) {
-  char path[64], line[512], state;
-  unsigned long long start = 0;
-  snprintf(path, sizeof path, "/proc/%u/stat", header->pid);
-  FILE *file = fopen(path, "re");
-  if (!file)
-    return errno == ENOENT ? 0 : '?';
-  bool read = fgets(line, sizeof line, file) != NULL;
-  fclose(file);
-  const char *after = read ? strrchr(line, ')') : NULL;
-  if (!after || sscanf(after + 1,
-                       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-                       "%*d %*d %*d %*d %llu",
-                       &state, &start) != 2)
-    return '?';
-  /* A process that began after the trace did has the number of one that is gone. */
-  long hertz = sysconf(_SC_CLK_TCK);
-  i64 started = hertz > 0 ? (i64)(start * (1000000000ull / (u64)hertz)) : 0;
-  return started > (i64)header->start_monotonic_ns + 2000000000 ? 0 : state;
-}
-
-static void say_ended(struct live_rank *rank, const struct tscope_file_header *header) {
-  const char *exception = header->exception_ticks ? header->exception : "";
-  if (header->reaped_signal) {
-    rank->state = LIVE_KILLED;
-    snprintf(rank->what, sizeof rank->what, "killed by signal %u%s", header->reaped_signal,
-             header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
-                     header->oom_kills > header->oom_kills_at_start
-                 ? ", out of memory in its cgroup"
-                 : "");
-  } else if (header->end_kind != TSCOPE_END_UNSEEN && header->end_status != 0) {
-    rank->state = LIVE_FAILED;
-    snprintf(rank->what, sizeof rank->what, "ended with status %d%s%.*s", header->end_status,
-             *exception ? ": " : "", 100, exception);
-  } else {
-    rank->state = LIVE_ENDED;
-    snprintf(rank->what, sizeof rank->what, "ended");
-  }
-}
-
-static void say_silent(struct live_rank *rank, const struct live_host *host,
-                       const struct tscope_file_header *header) {
-  char state = host->here ? process_state(header) : '?';
-  rank->state = LIVE_SILENT;
-  switch (state) {
-  case 0:
-    rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof rank->what, "its process is gone, without a word of its end");
-    break;
-  case 'Z':
-  case 'X':
-    rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof rank->what, "its process is dead, and the parent has not noticed");
-    break;
-  case 'T':
-  case 't':
-    rank->state = LIVE_STOPPED;
-    snprintf(rank->what, sizeof rank->what, "its process is stopped (%s)",
-             state == 'T' ? "SIGSTOP" : "a debugger");
-    break;
-  case 'D':
-    snprintf(rank->what, sizeof rank->what,
-             "no sign of life; its process waits in the kernel for a disk or a driver (state D)");
-    break;
-  default:
-    snprintf(rank->what, sizeof rank->what, "no sign of life");
-  }
-}
-
-/* Since when nothing was heard, by our clock where we saw that, else by the process's own. */
-static double silence(const struct live_rank *rank, const struct live_host *host, i64 realtime,
-                      i64 monotonic) {
-  const struct live_process *process = rank->process;
-  i64 alive = live_ticks_ns(process, process->file.header.alive_ticks);
-  if (alive == LIVE_UNKNOWN_NS)
-    return NAN;
-  if (host->here)
-    return between(alive, monotonic);
-  if (rank->entry->alive_changed != LIVE_UNKNOWN_NS)
-    return between(rank->entry->alive_changed, monotonic);
-  return between(alive, realtime - process->realtime_minus_monotonic);
-}
-
-static void take_state(struct live_view *view, struct live_rank *rank, i64 realtime,
-                       i64 monotonic) {
-  const struct tscope_file_header *header = &rank->process->file.header;
-  struct live_host *host = &view->hosts[rank->host];
-  i64 alive = live_ticks_ns(rank->process, header->alive_ticks);
-  i64 now = host->here ? monotonic : realtime - rank->process->realtime_minus_monotonic;
-  rank->silent_s = silence(rank, host, realtime, monotonic);
-  rank->what[0] = 0;
-  if (header->closed_realtime_ns || header->reaped_signal ||
-      (header->end_kind != TSCOPE_END_UNSEEN && !(rank->silent_s < SILENT_S)))
-    say_ended(rank, header);
-  else if (isnan(rank->silent_s)) {
-    rank->state = LIVE_UNCERTAIN;
-    snprintf(rank->what, sizeof rank->what, "its trace gives no signs of life");
-  } else if (rank->silent_s > SILENT_S)
-    say_silent(rank, host, header);
-  else
-    rank->state = LIVE_RUNNING;
-  /* What was open when it fell silent has lasted until then, as far as anybody knows. */
-  rank->seen_ns = rank->state == LIVE_RUNNING && host->here ? now
-                  : alive != LIVE_UNKNOWN_NS                ? alive
-                                                            : rank->process->newest;
-  if (rank->process->newest != LIVE_UNKNOWN_NS && rank->process->newest > rank->seen_ns)
-    rank->seen_ns = rank->process->newest;
-  rank->quiet_s = between(rank->process->newest, rank->seen_ns);
-  if (!host->here && rank->state == LIVE_RUNNING && alive != LIVE_UNKNOWN_NS) {
-    double behind = between(alive, now);
-    if (isnan(host->behind_s) || behind > host->behind_s)
-      host->behind_s = behind;
-  }
-}
-
 /* --- What it does --- */
 
 static double median_of_last(const struct live_steps *steps) {
@@ -235,12 +107,11 @@ static double median_of_last(const struct live_steps *steps) {
   return n ? median_of(last, n) : NAN;
 }
 
-static void take_steps(struct live_view *view, struct live_rank *rank, u32 *hint) {
-  (void)view;
+static void take_steps(struct live_rank *rank, u32 *hint) {
   live_steps_of(rank->process, hint, &rank->steps);
   rank->step_s = rank->steps.n ? rank->steps.lengths[rank->steps.n - 1] : NAN;
   rank->usual_s = median_of_last(&rank->steps);
-  rank->since_step_s = between(rank->steps.last, rank->seen_ns);
+  rank->since_step_s = live_between(rank->steps.last, rank->seen_ns);
 }
 
 /* The innermost phase that is open, of the ones of training: a user's range may be anything. */
@@ -255,7 +126,7 @@ static void take_phase(struct live_rank *rank) {
     if (!name || (rank->phase && open->kind == TSCOPE_PHASE_USER))
       continue;
     rank->phase = name;
-    rank->phase_s = between(open->start, rank->seen_ns);
+    rank->phase_s = live_between(open->start, rank->seen_ns);
   }
 }
 
@@ -266,12 +137,12 @@ static void take_call(struct live_view *view, struct live_rank *rank) {
   rank->op = rank->group = NULL;
   rank->in_call = last->any && last->open;
   for (u32 i = 0; i < process->waits.n; i++)
-    rank->in_wait_s = fmax(between(process->waits.at[i].start, rank->seen_ns),
+    rank->in_wait_s = fmax(live_between(process->waits.at[i].start, rank->seen_ns),
                            isnan(rank->in_wait_s) ? 0 : rank->in_wait_s);
   if (!last->any)
     return;
   rank->op = live_op_name(last->op);
-  rank->called_s = between(last->start, rank->seen_ns);
+  rank->called_s = live_between(last->start, rank->seen_ns);
   if (last->comm != LIVE_NONE)
     rank->group = live_group_name(view, process, &process->comms.at[last->comm]);
 }
@@ -302,7 +173,7 @@ static void take_losses(struct live_view *view, struct live_rank *rank) {
 static void take_gpu(struct live_rank *rank) {
   i64 until;
   rank->gpu = live_gpu_share(rank->process, &until);
-  if (!(between(until, rank->seen_ns) < GPU_OLD_S))
+  if (!(live_between(until, rank->seen_ns) < GPU_OLD_S))
     rank->gpu = NAN;
 }
 
@@ -374,8 +245,8 @@ int live_view_make(struct live_view *view, struct live_run *run) {
   for (u32 i = 0; i < view->n_ranks && !error; i++) {
     struct live_rank *rank = &view->ranks[i];
     const struct tscope_file_header *header = &rank->process->file.header;
-    take_state(view, rank, realtime, monotonic);
-    take_steps(view, rank, &run->hint);
+    live_take_state(view, rank, realtime, monotonic);
+    take_steps(rank, &run->hint);
     take_phase(rank);
     take_call(view, rank);
     take_memory(rank);

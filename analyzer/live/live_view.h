@@ -50,7 +50,6 @@ struct live_rank {
   double waits_s;
   double gpu; /* share of time in which kernels other than collectives' ran */
   double memory, peak, reserved, gpu_memory; /* bytes */
-  double loss_share;                         /* records lost, in all those made; ring apart */
   u64 lost, overwritten;                     /* records */
 };
 
@@ -116,6 +115,13 @@ const char *live_loss_name(u32 reason);
 /* A communicator's name for people; in the view's arena. */
 const char *live_group_name(struct live_view *view, const struct live_process *process,
                             const struct live_comm *comm);
+
+/* live_state.c: the rank's state, its silence, and up to when its trace tells; now is on our
+ * clocks. */
+void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic);
+
+/* Seconds from one instant to a later one of the same clock; NAN where either is not known. */
+double live_between(i64 from, i64 to);
 
 /* live_join.c: hosts onto one axis; lateness; who waits for whom. 0, or -ENOMEM. */
 int live_join(struct live_view *view);

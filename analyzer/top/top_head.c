@@ -12,6 +12,7 @@
 #include "top/top_page.h"
 
 #define SPARK_HEIGHT 2.5 /* the usual step is half as high as there is room, or so */
+#define WORTH_SAYING_S 2.0
 #define STALL_FACTOR 5.0 /* a step that takes so many times the usual is worth a line */
 
 void top_spark(struct pen *pen, const struct live_steps *steps, unsigned columns) {
@@ -76,6 +77,18 @@ static void put_clocks(const struct live_view *view, struct pen *pen) {
     pen_item_format(pen, STYLE_NOTE, 2, "clocks of %s not aligned", plural(unknown, "host").text);
 }
 
+/* What can be read of other hosts is as old as the file system has it. */
+static void put_delay(const struct live_view *view, struct pen *pen) {
+  const struct live_host *oldest = NULL;
+  for (u32 h = 0; h < view->n_hosts; h++)
+    if (view->hosts[h].behind_s >= WORTH_SAYING_S &&
+        (!oldest || view->hosts[h].behind_s > oldest->behind_s))
+      oldest = &view->hosts[h];
+  if (oldest)
+    pen_item_format(pen, STYLE_NOTE, 2, "what %s shows is %s old", oldest->name,
+                    duration_s(oldest->behind_s).text);
+}
+
 static void put_ranks(const struct live_view *view, struct pen *pen) {
   pen_blank(pen, 2);
   if (view->world > view->n_ranks)
@@ -94,6 +107,7 @@ static void put_ranks(const struct live_view *view, struct pen *pen) {
                                         : STYLE_CRITICAL,
                       2, "%u %s", of_state[s], live_state_name(s));
   put_clocks(view, pen);
+  put_delay(view, pen);
   pen_newline(pen);
 }
 

@@ -162,7 +162,6 @@ static void put_cell(const struct live_view *view, const struct live_rank *rank,
     text = rank->group ? rank->group : "-";
     break;
   case COLUMN_records:
-    text = count_of((double)rank->process->file.records).text;
     snprintf(room, sizeof room, "%s", count_of((double)rank->process->file.records).text);
     text = room;
     break;

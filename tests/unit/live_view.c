@@ -10,9 +10,15 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "live/live_view.h"
+#include "trace_writer.h"
 #include "tracegen.h"
 
 static char folder[] = "/tmp/tscope-view-XXXXXX";
@@ -156,6 +162,76 @@ static void what_is_not_known_is_not_zero(void **state) {
   end(&looking);
 }
 
+/* A process that gave its last sign of life so long ago. */
+static enum live_state state_of(const char *host, u32 pid, double silent_s, double *behind_s) {
+  static unsigned n;
+  struct timespec real, monotonic;
+  char place[64], path[96], why[256];
+  struct live_view view;
+  clock_gettime(CLOCK_REALTIME, &real);
+  clock_gettime(CLOCK_MONOTONIC, &monotonic);
+  u64 mono_ns = (u64)monotonic.tv_sec * 1000000000u + (u64)monotonic.tv_nsec;
+  struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
+                                     .tick_hz = 1000000000,
+                                     .pid = pid,
+                                     .world_size = 1,
+                                     .start_ticks = mono_ns,
+                                     .start_monotonic_ns = mono_ns,
+                                     .start_realtime_ns =
+                                         (u64)real.tv_sec * 1000000000u + (u64)real.tv_nsec,
+                                     .alive_ticks = mono_ns - (u64)(silent_s * 1e9),
+                                     .run = "run"};
+  snprintf(facts.host, sizeof facts.host, "%s", host);
+  struct trace_writer *writer = trace_writer_new(&facts);
+  snprintf(place, sizeof place, "%s/state%u", folder, n++);
+  snprintf(path, sizeof path, "%s/0.tscope", place);
+  assert_int_equal(mkdir(place, 0700), 0);
+  trace_string(writer, "x");
+  assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+  trace_writer_free(writer);
+  struct live_run run = {.directory = place};
+  assert_int_equal(live_run_look(&run, why, sizeof why), 0);
+  assert_int_equal(live_view_make(&view, &run), 0);
+  enum live_state state = view.ranks[0].state;
+  *behind_s = view.hosts[0].behind_s;
+  live_view_release(&view);
+  live_run_close(&run);
+  return state;
+}
+
+/* A number that no process has: of one that ended and was waited for. */
+static u32 no_process(void) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(0);
+  waitpid(child, NULL, 0);
+  return (u32)child;
+}
+
+static void silence_is_told_apart(void **state) {
+  char here[64] = "";
+  double behind;
+  (void)state;
+  gethostname(here, sizeof here - 1);
+  assert_int_equal(state_of(here, (u32)getpid(), 0.1, &behind), LIVE_RUNNING);
+  assert_int_equal(state_of(here, (u32)getpid(), 10, &behind), LIVE_SILENT);
+  assert_int_equal(state_of(here, no_process(), 0.1, &behind), LIVE_RUNNING);
+  assert_int_equal(state_of(here, no_process(), 10, &behind), LIVE_GONE);
+  pid_t stopped = fork();
+  if (stopped == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  waitpid(stopped, NULL, WUNTRACED);
+  assert_int_equal(state_of(here, (u32)stopped, 10, &behind), LIVE_STOPPED);
+  kill(stopped, SIGKILL);
+  waitpid(stopped, NULL, 0);
+  /* Of another host what can be read may be old, and nothing is known of its processes. */
+  assert_int_equal(state_of("elsewhere", no_process(), 20, &behind), LIVE_RUNNING);
+  assert_true(behind > 19 && behind < 30);
+  assert_int_equal(state_of("elsewhere", no_process(), 100, &behind), LIVE_SILENT);
+}
+
 static int make_folder(void **state) {
   (void)state;
   return mkdtemp(folder) ? 0 : -1;
@@ -175,6 +251,7 @@ int main(void) {
       cmocka_unit_test(hosts_come_onto_one_axis),
       cmocka_unit_test(what_cannot_be_aligned_is_not_late),
       cmocka_unit_test(what_is_not_known_is_not_zero),
+      cmocka_unit_test(silence_is_told_apart),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a process is: by what its trace says of its end, by its last sign of life, and, on this
+ * machine, by what the kernel says of it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "live/live_view.h"
+
+/* The shim gives a sign of life every 100 ms; a busy machine or disk may take its time. */
+#define SILENT_S 3.0
+/* A shared file system may hand on what a mapped file holds half a minute late. Of another host's
+ * process silence is longer than that, or than what was seen of its delays. */
+#define SILENT_ELSEWHERE_S 60.0
+#define DELAYS 3.0
+#define ENOUGH_CHANGES 5
+
+double live_between(i64 from, i64 to) {
+  return from == LIVE_UNKNOWN_NS || to == LIVE_UNKNOWN_NS ? NAN
+                                                          : fmax((double)(to - from) / 1e9, 0);
+}
+
+/* R, S, D, T, Z of /proc; 0 where there is no such process, '?' where nothing can be said. */
+static char process_state(const struct tscope_file_header *header) {
+  char path[64], line[512], state;
+  unsigned long long start = 0;
+  snprintf(path, sizeof path, "/proc/%u/stat", header->pid);
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return errno == ENOENT ? 0 : '?';
+  bool read = fgets(line, sizeof line, file) != NULL;
+  fclose(file);
+  const char *after = read ? strrchr(line, ')') : NULL;
+  if (!after || sscanf(after + 1,
+                       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+                       "%*d %*d %*d %*d %llu",
+                       &state, &start) != 2)
+    return '?';
+  /* A process that began after the trace did has the number of one that is gone. */
+  long hertz = sysconf(_SC_CLK_TCK);
+  i64 started = hertz > 0 ? (i64)(start * (1000000000ull / (u64)hertz)) : 0;
+  return started > (i64)header->start_monotonic_ns + 2000000000 ? 0 : state;
+}
+
+static void say_ended(struct live_rank *rank, const struct tscope_file_header *header) {
+  const char *exception = header->exception_ticks ? header->exception : "";
+  if (header->reaped_signal) {
+    rank->state = LIVE_KILLED;
+    snprintf(rank->what, sizeof rank->what, "killed by signal %u%s", header->reaped_signal,
+             header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
+                     header->oom_kills > header->oom_kills_at_start
+                 ? ", out of memory in its cgroup"
+                 : "");
+  } else if (header->end_kind != TSCOPE_END_UNSEEN && header->end_status != 0) {
+    rank->state = LIVE_FAILED;
+    snprintf(rank->what, sizeof rank->what, "ended with status %d%s%.*s", header->end_status,
+             *exception ? ": " : "", 100, exception);
+  } else {
+    rank->state = LIVE_ENDED;
+    snprintf(rank->what, sizeof rank->what, "ended");
+  }
+}
+
+static void say_silent(struct live_rank *rank, const struct live_host *host,
+                       const struct tscope_file_header *header) {
+  char state = host->here ? process_state(header) : '?';
+  rank->state = LIVE_SILENT;
+  switch (state) {
+  case 0:
+    rank->state = LIVE_GONE;
+    snprintf(rank->what, sizeof rank->what, "its process is gone, without a word of its end");
+    break;
+  case 'Z':
+  case 'X':
+    rank->state = LIVE_GONE;
+    snprintf(rank->what, sizeof rank->what, "its process is dead, and the parent has not noticed");
+    break;
+  case 'T':
+  case 't':
+    rank->state = LIVE_STOPPED;
+    snprintf(rank->what, sizeof rank->what, "its process is stopped (%s)",
+             state == 'T' ? "SIGSTOP" : "a debugger");
+    break;
+  case 'D':
+    snprintf(rank->what, sizeof rank->what,
+             "no sign of life; its process waits in the kernel for a disk or a driver (state D)");
+    break;
+  default:
+    snprintf(rank->what, sizeof rank->what, "no sign of life%s",
+             host->here || rank->entry->alive_changed != LIVE_UNKNOWN_NS
+                 ? ""
+                 : " by its host's clock of day");
+  }
+}
+
+/* Since when nothing was heard, by our clock where we saw that, else by the process's own. */
+static double silence(const struct live_rank *rank, const struct live_host *host, i64 realtime,
+                      i64 monotonic) {
+  const struct live_process *process = rank->process;
+  i64 alive = live_ticks_ns(process, process->file.header.alive_ticks);
+  if (alive == LIVE_UNKNOWN_NS)
+    return NAN;
+  if (host->here)
+    return live_between(alive, monotonic);
+  if (rank->entry->alive_changed != LIVE_UNKNOWN_NS)
+    return live_between(rank->entry->alive_changed, monotonic);
+  return live_between(alive, realtime - process->realtime_minus_monotonic);
+}
+
+static double silence_allowed(const struct live_rank *rank, const struct live_host *host) {
+  if (host->here)
+    return SILENT_S;
+  return rank->entry->alive_changes < ENOUGH_CHANGES
+             ? SILENT_ELSEWHERE_S
+             : fmax(SILENT_S, DELAYS * (double)rank->entry->alive_gap / 1e9);
+}
+
+void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtime, i64 monotonic) {
+  const struct tscope_file_header *header = &rank->process->file.header;
+  struct live_host *host = &view->hosts[rank->host];
+  i64 alive = live_ticks_ns(rank->process, header->alive_ticks);
+  i64 now = host->here ? monotonic : realtime - rank->process->realtime_minus_monotonic;
+  rank->silent_s = silence(rank, host, realtime, monotonic);
+  rank->what[0] = 0;
+  if (header->closed_realtime_ns || header->reaped_signal ||
+      (header->end_kind != TSCOPE_END_UNSEEN && !(rank->silent_s < silence_allowed(rank, host))))
+    say_ended(rank, header);
+  else if (isnan(rank->silent_s)) {
+    rank->state = LIVE_UNCERTAIN;
+    snprintf(rank->what, sizeof rank->what, "its trace gives no signs of life");
+  } else if (rank->silent_s > silence_allowed(rank, host))
+    say_silent(rank, host, header);
+  else
+    rank->state = LIVE_RUNNING;
+  /* What was open when it fell silent has lasted until then, as far as anybody knows. */
+  rank->seen_ns = rank->state == LIVE_RUNNING && host->here ? now
+                  : alive != LIVE_UNKNOWN_NS                ? alive
+                                                            : rank->process->newest;
+  if (rank->process->newest != LIVE_UNKNOWN_NS && rank->process->newest > rank->seen_ns)
+    rank->seen_ns = rank->process->newest;
+  rank->quiet_s = live_between(rank->process->newest, rank->seen_ns);
+  if (!host->here && rank->state == LIVE_RUNNING && alive != LIVE_UNKNOWN_NS) {
+    double behind = live_between(alive, now);
+    if (isnan(host->behind_s) || behind > host->behind_s)
+      host->behind_s = behind;
+  }
+}

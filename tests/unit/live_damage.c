@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Traces with bytes that nobody wrote, while they are looked at: nothing crashes, and a page can be
+ * made of whatever is left. Sanitizers see what this test cannot.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "top/top_json.h"
+#include "top/top_metrics.h"
+#include "top/top_page.h"
+#include "tracegen.h"
+
+static char folder[] = "/tmp/tscope-damage-XXXXXX";
+static u64 seed = 88172645463325252u;
+
+static u64 some(u64 below) {
+  seed ^= seed << 13;
+  seed ^= seed >> 7;
+  seed ^= seed << 17;
+  return seed % below;
+}
+
+/* Flips, zeroes or fills a few bytes of the file, near the front of a chunk as often as not. */
+static void damage(const char *path) {
+  struct stat status;
+  int fd = open(path, O_RDWR);
+  assert_true(fd >= 0 && fstat(fd, &status) == 0);
+  for (u64 n = 1 + some(6); n > 0; n--) {
+    u8 bytes[8];
+    u64 at = some((u64)status.st_size);
+    if (some(2))
+      at = at / TSCOPE_CHUNK_BYTES * TSCOPE_CHUNK_BYTES + some(160) + some(2) * TSCOPE_HEADER_BYTES;
+    size_t size = 1 + some(8);
+    for (size_t i = 0; i < size; i++)
+      bytes[i] = some(3) ? (u8)some(256) : some(2) ? 0 : 0xff;
+    if (at < sizeof(struct tscope_file_header) && some(8)) /* else hardly any would be read */
+      continue;
+    assert_int_equal(pwrite(fd, bytes, size, (off_t)at), size);
+  }
+  if (some(20) == 0)
+    assert_int_equal(ftruncate(fd, (off_t)some((u64)status.st_size)), 0);
+  close(fd);
+}
+
+static void damage_one(const char *place) {
+  char path[512], names[16][256];
+  u32 n = 0;
+  DIR *directory = opendir(place);
+  for (struct dirent *item; directory && (item = readdir(directory));)
+    if (item->d_name[0] != '.' && n < 16)
+      snprintf(names[n++], sizeof *names, "%s", item->d_name);
+  closedir(directory);
+  snprintf(path, sizeof path, "%s/%s", place, names[some(n)]);
+  damage(path);
+}
+
+static void write_all(struct live_view *view) {
+  FILE *nowhere = fopen("/dev/null", "w");
+  for (u32 one = 0; one < 2; one++) {
+    struct top_page page = {.look = {.width = (unsigned)(40 + some(160)), .utf8 = some(2)},
+                            .height = (unsigned)some(40),
+                            .sort = (enum top_sort)some(TOP_SORTS),
+                            .chosen = (u32)some(6),
+                            .one = one,
+                            .watched = true};
+    top_page_write(&page, view, nowhere);
+  }
+  assert_int_equal(top_json_write(view, nowhere), 0);
+  top_metrics_write(view, nowhere);
+  fclose(nowhere);
+}
+
+static void damaged_traces_are_looked_at(void **state) {
+  char why[256], place[128], command[160];
+  u32 looked = 0;
+  (void)state;
+  for (u32 round = 0; round < 12; round++) {
+    struct tracegen_options options = tracegen_defaults();
+    struct tracegen_truth truth;
+    options.directory = folder;
+    options.steps = 12;
+    options.flavour = round % 2 ? TRACEGEN_GLOO : TRACEGEN_NCCL;
+    options.phases = round % 2;
+    options.ranks_per_host = 1 + round % 4;
+    assert_int_equal(tracegen_write(&options, &truth), 0);
+    tracegen_truth_free(&truth);
+    snprintf(place, sizeof place, "%s/%s", folder, options.run);
+    struct live_run run = {.directory = folder};
+    for (u32 i = 0; i < 60; i++) {
+      struct live_view view;
+      damage_one(place);
+      if (i % 3 == 0) { /* what was read once is not read again: from the start */
+        live_run_close(&run);
+        run = (struct live_run){.directory = folder};
+      }
+      if (live_run_look(&run, why, sizeof why) != 0)
+        continue;
+      assert_int_equal(live_view_make(&view, &run), 0);
+      write_all(&view);
+      looked++;
+      live_view_release(&view);
+    }
+    live_run_close(&run);
+    snprintf(command, sizeof command, "rm -r %s/*", folder);
+    assert_int_equal(system(command), 0);
+  }
+  assert_true(looked > 12 * 30); /* most are still traces */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_traces_are_looked_at)};
+  if (!mkdtemp(folder))
+    return 1;
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  rmdir(folder);
+  return failed;
+}
