@@ -51,6 +51,9 @@ typedef int64_t i64;
  */
 #define TSCOPE_CALL_SITE_OF_BACKWARD 0x8000u /* the thread had no frames: those of backward() */
 #define TSCOPE_CALL_SITE_WEIGHT 0x1fu
+/* In the tag of a THREAD_STACK. */
+#define TSCOPE_STACK_HOLDS_GIL 1u
+#define TSCOPE_STACK_MOVED 2u /* it changed while it was read: the thread runs */
 #define TSCOPE_MAX_RECORD_WORDS 255u
 
 enum tscope_retention { TSCOPE_RETAINED = 1, TSCOPE_RING = 2 };
@@ -117,6 +120,9 @@ enum tscope_loss { TSCOPE_LOSSES(X) TSCOPE_LOSS_REASONS };
 #undef X
 #define X(n, v, t) TSCOPE_END_##n = v,
 enum tscope_end { TSCOPE_ENDS(X) };
+#undef X
+#define X(n, v, t) TSCOPE_STALL_##n = v,
+enum tscope_stall { TSCOPE_STALLS(X) };
 #undef X
 #define X(n, v, t) TSCOPE_FAILED_##n = v,
 enum tscope_failed_call { TSCOPE_FAILED_CALLS(X) };

@@ -16,6 +16,7 @@ extern const struct tscope_family tscope_look_ups_family
     __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_call_sites_family
     __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_stalls_family __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_api_family __attribute__((weak, visibility("hidden")));
 
 const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
@@ -28,4 +29,5 @@ const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
     [TSCOPE_FAMILY_OUTPUT] = &tscope_output_family,
     [TSCOPE_FAMILY_LOOK_UPS] = &tscope_look_ups_family,
     [TSCOPE_FAMILY_CALL_SITES] = &tscope_call_sites_family,
+    [TSCOPE_FAMILY_STALLS] = &tscope_stalls_family,
 };

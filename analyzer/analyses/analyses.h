@@ -54,6 +54,7 @@ int budget_analyse(struct analysis *a);
 int memory_analyse(struct analysis *a);
 int verdict_analyse(struct analysis *a);
 int run_end_analyse(struct analysis *a);
+int stalls_analyse(struct analysis *a);
 int modules_analyse(struct analysis *a);
 int convergence_analyse(struct analysis *a);
 int quality_analyse(struct analysis *a);

@@ -14,6 +14,7 @@
 #include "analyses/lines/line_result.h"
 #include "analyses/memory/memory_result.h"
 #include "analyses/run_end/run_end_result.h"
+#include "analyses/stalls/stall_result.h"
 #include "analyses/steps/series_result.h"
 #include "analyses/words.h"
 #include "model/model.h"

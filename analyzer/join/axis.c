@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "base/robust.h"
 #include "join/joining.h"
+#include "model/stalls.h"
 
 struct placing {
   struct model *model;
@@ -68,6 +69,7 @@ int place_on_axis(struct model *model, unsigned threads) {
     model->ranks[r].begin = clock_to_axis(clock, internal->events[r].begin);
     model->ranks[r].end = clock_to_axis(clock, internal->events[r].end);
     rank_end_place(&model->ranks[r].ending, clock);
+    rank_stalls_place(model->ranks[r].stalls, model->ranks[r].n_stalls, clock);
     if (model->ranks[r].end > last)
       last = model->ranks[r].end;
   }

@@ -45,6 +45,8 @@ struct rank_scheduling {
   u32 threads, cores; /* at the last look; cores that it may run on, 0 if not known */
 };
 
+struct rank_stall;
+
 struct rank {
   u32 rank;       /* global rank */
   u32 local_rank; /* INDEX_NONE if unknown */
@@ -75,6 +77,8 @@ struct rank {
   struct rank_scheduling scheduling;
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
+  struct rank_stall *stalls; /* stalls.h: moments in which its process stood still, as they came */
+  u32 n_stalls;
 };
 
 struct comm {

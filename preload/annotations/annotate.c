@@ -8,6 +8,7 @@
 
 #include "gpu/gpu_steps.h"
 #include "process/families.h"
+#include "process/step_times.h"
 
 /* A program may link the core without the GPU clock. */
 #pragma weak gpu_step_ended
@@ -41,6 +42,7 @@ TSCOPE_EXPORT void tscope_step(uint64_t step) {
     return;
   struct tscope_step_record record = {.step = step};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof record);
+  tscope_step_ended(true);
   if (gpu_step_ended)
     gpu_step_ended(thread, true);
   tscope_leave(thread);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Taking a call's stack: a walk over the frames makes a hash of code addresses, instructions and
- * tags, by which the stack is known. A stack that is met first is written to the trace with those
- * of its frames that are new. Two threads that meet it at once both write it, which does no harm.
+ * Taking a call's stack: a walk over the frames makes a hash, by which the stack is known
+ * (known_stacks.h).
  *
  * What it costs is held by a bucket of time: three thousandths of what passes flow in, what is
  * spent flows out. While it is empty, fewer calls are looked at; how many stand for one is in each
@@ -12,47 +11,29 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "callsites/python_code.h"
+#include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
 #include "process/env.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 
 enum {
-  FRAMES_MOST = 128, /* of one stack; what is further out is cut off */
-  SET_BITS = 15,
-  SET_SLOTS = 1 << SET_BITS,
-  SET_FULL = SET_SLOTS / 4 * 3,
   LEAST_ONE_IN = 16,
   FIRST_ONE_IN = 64,
   MOST_ONE_IN = 1 << 16,
-};
-
-/* Hashes that are written to the trace. Slots only ever fill up. */
-struct known {
-  u64 *slots;
-  u32 count;
 };
 
 struct call_site_thread {
   struct call_site_countdown countdown;
   u64 random;
   bool walked; /* once, through the kernel, which makes wrong addresses an error */
-  u64 keys[FRAMES_MOST];
-  struct python_frame frames[FRAMES_MOST];
-  struct python_place place;
-  struct {
-    struct tscope_stack_record record;
-    u64 keys[FRAMES_MOST];
-  } stack;
+  struct stack_walk walk;
 };
 
 u8 call_sites_wanted;
 
-static struct known frames, stacks;
 static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN};
 
 /* Of this process, in ticks and calls. */
@@ -75,63 +56,9 @@ static u64 load(const u64 *word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-static bool is_known(const struct known *set, u64 hash) {
-  for (u64 i = hash >> (64 - SET_BITS);; i++) {
-    u64 found = __atomic_load_n(&set->slots[i & (SET_SLOTS - 1)], __ATOMIC_ACQUIRE);
-    if (found == hash)
-      return true;
-    if (!found)
-      return false;
-  }
-}
-
-static void make_known(struct known *set, u64 hash) {
-  for (u64 i = hash >> (64 - SET_BITS);; i++) {
-    u64 found = 0;
-    if (__atomic_compare_exchange_n(&set->slots[i & (SET_SLOTS - 1)], &found, hash, false,
-                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-      __atomic_fetch_add(&set->count, 1, __ATOMIC_RELAXED);
-      return;
-    }
-    if (found == hash)
-      return;
-  }
-}
-
-static bool is_full(const struct known *set) {
-  return __atomic_load_n(&set->count, __ATOMIC_RELAXED) >= SET_FULL;
-}
-
 static void give_up(const char *why) {
   if (__atomic_exchange_n(&call_sites_wanted, 0, __ATOMIC_RELAXED))
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "lines");
-}
-
-static u64 never_zero(u64 hash) {
-  return hash | (u64)!hash;
-}
-
-/* The thread's frames, innermost first; their number, or negative where they cannot be read. `more`
- * says that there are further ones. */
-__attribute__((always_inline)) static inline int
-walk(struct call_site_thread *mine, python_read *read, const void *context, u64 state, bool *more) {
-  u64 at;
-  int n = 0;
-  if (!python_first_frame(&python_here, read, context, state, &at))
-    return -1;
-  for (;;) {
-    struct python_frame frame;
-    enum python_walk next = python_next_frame(&python_here, read, context, &at, &frame);
-    if (next == PYTHON_UNREADABLE)
-      return -1;
-    *more = next == PYTHON_FRAME;
-    if (next == PYTHON_END || n == FRAMES_MOST)
-      return n;
-    mine->frames[n] = frame;
-    mine->keys[n] =
-        never_zero(python_mix(python_mix(frame.tag, frame.code), (u64)(u32)frame.instruction));
-    n++;
-  }
 }
 
 /* Whether the state is one of this thread, in an interpreter of this process. */
@@ -140,68 +67,32 @@ static bool is_this_thread(python_read *read, const void *context, u64 state) {
   return read(context, state + python_here.layout.thread_id, &id, 8) && id == (u64)pthread_self();
 }
 
-static TSCOPE_NOINLINE int walk_carefully(struct call_site_thread *mine, u64 state, bool *more) {
+static TSCOPE_NOINLINE bool walk_carefully(struct call_site_thread *mine, u64 state) {
   const struct python_process self = {.pid = getpid()};
-  int n = is_this_thread(python_read_process, &self, state)
-              ? walk(mine, python_read_process, &self, state, more)
-              : -1;
-  mine->walked = n > 0;
-  return n;
-}
-
-static bool write_frame(struct call_site_thread *mine, int i) {
-  const struct python_process self = {.pid = getpid()};
-  struct python_place *place = &mine->place;
-  struct tscope_frame_record record = {.frame = mine->keys[i]};
-  if (python_place_of(&python_here, python_read_process, &self, &mine->frames[i], place)) {
-    record.file = tscope_string(NULL, place->file);
-    record.function = tscope_string(NULL, place->function);
-    record.line = place->line;
-    record.first_line = place->first_line;
-  }
-  return tscope_registry_write(TSCOPE_REC_FRAME, 0, &record, sizeof record);
-}
-
-/* Writes what is new of a stack that is met first. False when there is no room for it. */
-static TSCOPE_NOINLINE bool define(struct call_site_thread *mine, u64 hash, int n, bool more) {
-  if (is_full(&stacks) || is_full(&frames))
-    return false;
-  for (int i = 0; i < n; i++)
-    if (!is_known(&frames, mine->keys[i])) {
-      if (!write_frame(mine, i))
-        return false;
-      make_known(&frames, mine->keys[i]);
-    }
-  mine->stack.record = (struct tscope_stack_record){.stack = hash, .frames = (u32)n, .cut = more};
-  memcpy(mine->stack.keys, mine->keys, (size_t)n * sizeof *mine->keys);
-  if (!tscope_registry_write(TSCOPE_REC_STACK, 0, &mine->stack,
-                             (u32)(sizeof mine->stack.record + (size_t)n * sizeof *mine->keys)))
-    return false;
-  make_known(&stacks, hash);
-  return true;
+  bool walked = is_this_thread(python_read_process, &self, state) &&
+                stack_walk(&mine->walk, python_read_process, &self, state);
+  mine->walked = walked && mine->walk.n;
+  return walked;
 }
 
 /* The thread's stack by its hash; 0 where it has no Python frames, or they cannot be kept. */
 static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   u64 state = python_here_thread();
-  bool more = false;
   if (!state)
     return 0;
-  int n = TSCOPE_LIKELY(mine->walked) ? walk(mine, python_read_directly, NULL, state, &more)
-                                      : walk_carefully(mine, state, &more);
-  if (n < 0)
+  bool walked = TSCOPE_LIKELY(mine->walked)
+                    ? stack_walk(&mine->walk, python_read_directly, NULL, state)
+                    : walk_carefully(mine, state);
+  if (!walked)
     give_up("Python's frames are not where its version has them");
-  if (n <= 0)
+  if (!walked || !mine->walk.n)
     return 0;
-  u64 hash = (u64)n;
-  for (int i = 0; i < n; i++)
-    hash = python_mix(hash, mine->keys[i]);
-  hash = never_zero(hash);
-  if (TSCOPE_LIKELY(is_known(&stacks, hash)))
+  u64 hash = stack_hash(&mine->walk);
+  if (TSCOPE_LIKELY(stack_is_known(hash)))
     return hash;
   u64 start = tscope_ticks();
   int saved = errno;
-  bool kept = define(mine, hash, n, more);
+  bool kept = stack_define(&mine->walk, hash);
   errno = saved;
   *first_ticks = tscope_ticks() - start;
   add(&spent.first_ticks, *first_ticks);
@@ -213,7 +104,7 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
 /* Calls until the next one that is looked at: from 1 to 2n - 1, n on average. */
 static u32 draw(struct call_site_thread *mine, u32 n) {
   if (!mine->random)
-    mine->random = never_zero(tscope_ticks() ^ (u64)(uintptr_t)mine);
+    mine->random = (tscope_ticks() ^ (u64)(uintptr_t)mine) | 1;
   mine->random ^= mine->random << 13;
   mine->random ^= mine->random >> 7;
   mine->random ^= mine->random << 17;
@@ -290,12 +181,6 @@ void call_site_backward_ends(void) {
   __atomic_store_n(&backward.stack, 0, __ATOMIC_RELAXED);
 }
 
-static u64 *new_set(void) {
-  void *slots = mmap(NULL, SET_SLOTS * sizeof(u64), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return slots == MAP_FAILED ? NULL : slots;
-}
-
 static u8 classes_of_environment(void) {
   if (strcmp(tscope_env.lines, "off") == 0)
     return 0;
@@ -309,12 +194,8 @@ void call_sites_ready(struct tscope_thread *thread) {
   if (!classes || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
     return;
   const char *why = python_here_find();
-  if (!why) {
-    frames.slots = new_set();
-    stacks.slots = new_set();
-    if (!frames.slots || !stacks.slots)
-      why = "no memory";
-  }
+  if (!why && !known_stacks_ready())
+    why = "no memory";
   if (!why)
     __atomic_store_n(&call_sites_wanted, classes, __ATOMIC_RELEASE);
   else if (*why)
@@ -342,8 +223,8 @@ static void report_totals(struct tscope_thread *thread) {
       .lost = load(&spent.lost),
       .ns = (u64)((double)all * 1e9 / (double)tscope_clock.hz),
       .first_ns = (u64)((double)first * 1e9 / (double)tscope_clock.hz),
-      .frames = __atomic_load_n(&frames.count, __ATOMIC_RELAXED),
-      .stacks = __atomic_load_n(&stacks.count, __ATOMIC_RELAXED),
+      .frames = __atomic_load_n(&known_stacks.frames.n, __ATOMIC_RELAXED),
+      .stacks = __atomic_load_n(&known_stacks.stacks.n, __ATOMIC_RELAXED),
       .one_in_always = __atomic_load_n(&one_in[CALL_SITE_ALWAYS], __ATOMIC_RELAXED),
       .one_in_large = __atomic_load_n(&one_in[CALL_SITE_LARGE], __ATOMIC_RELAXED),
       .one_in_sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED),

@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "process/lock.h"
 #include "record/hook.h"
 #include "resolve/real_dlsym.h"
 
 struct python python_here;
+u64 python_here_runtime;
 
 /* Functions of CPython that load a word and return it: no lock, no GIL. */
 static struct {
@@ -82,14 +84,15 @@ static bool agrees(const struct python *python, python_read *read, const void *c
          size == layout->text_compact + 8;
 }
 
-const char *python_here_find(void) {
+static const char *find_python(void) {
   const char *(*version)(void) = (const char *(*)(void))find("Py_GetVersion", NULL);
   const struct python_process self = {.pid = getpid()};
   struct python python = {0};
   if (!version)
     return "";
-  const char *why = python_layout_find(&python.layout, version(), python_read_process, &self,
-                                       (u64)(uintptr_t)find("_PyRuntime", NULL));
+  u64 runtime = (u64)(uintptr_t)find("_PyRuntime", NULL);
+  const char *why =
+      python_layout_find(&python.layout, version(), python_read_process, &self, runtime);
   if (why)
     return why;
   python.code_type = (u64)(uintptr_t)find("PyCode_Type", NULL);
@@ -99,7 +102,21 @@ const char *python_here_find(void) {
   if (!agrees(&python, python_read_process, &self))
     return "this build of Python is not laid out as its version says";
   python_here = python;
+  python_here_runtime = runtime;
   return NULL;
+}
+
+const char *python_here_find(void) {
+  static struct tscope_lock lock;
+  static const char *why;
+  static bool looked;
+  if (!tscope_lock(&lock))
+    return "another thread is looking for Python";
+  if (!looked)
+    why = find_python();
+  looked = true;
+  tscope_unlock(&lock);
+  return why;
 }
 
 u64 python_here_thread(void) {

@@ -5,15 +5,19 @@
 #ifndef TSCOPE_PYTHON_HERE_H
 #define TSCOPE_PYTHON_HERE_H
 
-#include "callsites/python_frames.h"
+#include "inspect/python_frames.h"
 
 #pragma GCC visibility push(hidden)
 
 /* Filled by python_here_find(); its layout's minor is 0 until then. Never changes afterwards. */
 extern struct python python_here;
 
-/* Finds the interpreter and checks what is known of it against its own type objects. NULL, or why
- * frames cannot be read: "" where the process has no Python at all. Not for two threads at once. */
+/* Address of _PyRuntime; 0 until the interpreter was found. */
+extern u64 python_here_runtime;
+
+/* Finds the interpreter and checks what is known of it against its own type objects, the first time
+ * that it is called. NULL, or why frames cannot be read: "" where the process has no Python at all.
+ * Looks up symbols. */
 const char *python_here_find(void);
 
 /* Address of the state of the calling thread's interpreter, 0 where it has none, where Python is

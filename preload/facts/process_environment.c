@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "record/hook.h"
-#include "record/memory_read.h"
+#include "inspect/memory_read.h"
 
 enum { COPY_BYTES = 1 << 20, PIECE = 1024 };
 

@@ -19,6 +19,7 @@ enum tscope_family_slot {
   TSCOPE_FAMILY_OUTPUT,
   TSCOPE_FAMILY_LOOK_UPS,
   TSCOPE_FAMILY_CALL_SITES,
+  TSCOPE_FAMILY_STALLS,
   TSCOPE_FAMILY_SLOTS
 };
 
@@ -27,6 +28,7 @@ struct tscope_family {
   size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
   void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
+  void (*watch)(void);                        /* on the helper, about every 100 ms: never waits */
   void (*end)(struct tscope_thread *thread);  /* once, at orderly process end */
 };
 

@@ -127,6 +127,9 @@ static void tick_helper(u64 tick, void *nothing) {
   if (tick <= TICKS_PER_SECOND || tick % TICKS_PER_SECOND == 0)
     tscope_stacks_find();
   write_totals(tick);
+  for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++)
+    if (tscope_families[i] && tscope_families[i]->watch)
+      tscope_families[i]->watch();
 }
 
 /* Whether the process is awake now, and the thread that waits for it has learned so. */

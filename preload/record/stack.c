@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "record/memory_read.h"
+#include "inspect/memory_read.h"
 #include "record/thread.h"
 
 /* --- on the job's threads --- */

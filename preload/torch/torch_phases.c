@@ -9,6 +9,7 @@
 
 #include "callsites/call_sites.h"
 #include "gpu/gpu_steps.h"
+#include "process/step_times.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
@@ -132,6 +133,11 @@ extern void *tscope_torch_range_start(void *context, const void *range)
 #define tscope_torch_range_start range_start
 #endif
 
+static void step_ended(struct tscope_thread *thread) {
+  tscope_step_ended(false);
+  gpu_step_ended(thread, false);
+}
+
 /* A range may end on another thread, and out of order: it is then none of this thread's. */
 static void range_end(const void *range, void *context) {
   (void)context;
@@ -145,7 +151,7 @@ static void range_end(const void *range, void *context) {
       if (mine->ranges[i].ends_forward)
         tscope_span_close(thread, mine->forward.dur, mine->forward.start);
       if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
-        gpu_step_ended(thread, false);
+        step_ended(thread);
       mine->n_ranges--;
       memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof *mine->ranges);
       return;

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "callsites/python_code.h"
 #include "callsites/python_here.h"
+#include "inspect/python_code.h"
 #include "record/hook.h"
 
 #define WALKER_EXPORT __attribute__((visibility("default")))

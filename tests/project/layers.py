@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Rooms use only the rooms that docs/architecture.md lets them use: layers.py SOURCE.
 
-Reads the includes of analyzer/, preload/ and format/, and the table under "Who uses whom". Wrong is
+Reads the includes of analyzer/, preload/, inspect/ and format/, and the table under "Who uses whom". Wrong is
 an include of a room that the table does not name for the including room, a line of the table that
 no include needs, a circle of rooms, and a folder that has no row. A folder without a row of its own
 belongs to the row of the folder above it, but each folder right below analyzer/ and preload/ has
@@ -14,7 +14,7 @@ import re
 import sys
 
 HALVES = ("analyzer", "preload")
-TOPS = HALVES + ("format",)
+TOPS = HALVES + ("format", "inspect")
 SOURCES = (".c", ".h", ".def")
 
 

@@ -273,6 +273,15 @@ cudart.cudaDeviceSynchronize()
 
 
 @setting
+def tscope_stall():
+    """A process that trains and then sleeps says that it stands still, unless that is off."""
+    program = "import time\ntime.sleep(4)\n"
+    for value, stalls in {"1": 1, "60": 0, "off": 0}.items():
+        made = python(program, TSCOPE_STALL=value)
+        expect(count(made, "Stall") == stalls and (count(made, "ThreadStack") > 0) == (stalls > 0), value)
+
+
+@setting
 def tscope_command():
     for value in ("on", "off"):
         trace, = train(TSCOPE_COMMAND=value)[1]

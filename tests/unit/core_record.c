@@ -10,14 +10,14 @@
 struct found {
   u8 type;
   long count;
-  struct trace_record at[64];
+  struct trace_record at[128];
 };
 
 static void match(const struct trace_record *at, void *more) {
   struct found *found = more;
   if (at->record->type != found->type)
     return;
-  if (found->count < 64)
+  if (found->count < 128)
     found->at[found->count] = *at;
   found->count++;
 }

@@ -62,7 +62,9 @@ int rule_hang(struct findings *f) {
   char *who = rank_words(f, check->hang_ranks, check->n_hang_ranks), *what = suspect_words(f);
   if (!who || !what)
     return finding_add(f, SEVERITY_CRITICAL, (double)NAN, NULL, NULL, NULL, NULL, 0);
-  char *title = arena_printf(arena, "The job is held up: look at %s first", who);
+  const char *place = check->n_suspects ? check->suspects[0].place : NULL;
+  char *title = arena_printf(arena, "The job is held up: look at %s first%s%s", who,
+                             place ? ", at " : "", place ? place : "");
   char *age =
       isnan(check->pending_s)
           ? arena_text(arena, "")

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/vector.h"
+#include "import/tscope/stall_records.h"
 
 struct info_item {
   u32 key, value, detail;
@@ -30,6 +31,7 @@ struct collector {
   VECTOR(struct frame_definition) frames;
   VECTOR(struct stack_definition) stacks;
   VECTOR(u64) stack_frames;
+  struct stall_records stalls;
   u32 gpu_clock_reason;
   u64 error_ticks;
   u32 damaged, cut, missing;
@@ -192,7 +194,7 @@ static bool take(struct collector *into, const struct tscope_record *record) {
     return take_stack(into, record);
   default:
     take_running_totals(into, record);
-    return true;
+    return stall_records_take(&into->stalls, record);
   }
 }
 
@@ -353,6 +355,8 @@ static int settle(struct collector *into, const struct trace_file *file) {
   if (result == 0)
     result =
         tick_map_build(&out->ticks, &file->header, into->anchors.at, into->anchors.n, into->arena);
+  if (result == 0)
+    result = stall_records_settle(&into->stalls, file->header.pid, out, into->arena);
   out->damage = damage_of(into, file);
   return result;
 }
@@ -382,6 +386,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   free(into.frames.at);
   free(into.stacks.at);
   free(into.stack_frames.at);
+  stall_records_release(&into.stalls);
   return result;
 }
 

@@ -57,6 +57,8 @@ struct stack_definition {
   bool cut;
 };
 
+struct rank_stall; /* model/stalls.h */
+
 struct definitions {
   struct arena text;    /* holds the next nine, which are many: see definitions_forget_text() */
   const char **strings; /* [n_strings], NULL where not announced */
@@ -71,6 +73,8 @@ struct definitions {
   struct stream_definition *streams;
   struct comm_definition *comms;
   struct thread_definition *threads;
+  struct rank_stall *stalls; /* times on the process's own clock */
+  u32 n_stalls;
   u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
   u32 n_graphs, n_graph_children, n_captured_products, n_captured_kernels;
   u32 n_frames, n_stacks, n_stack_frames;

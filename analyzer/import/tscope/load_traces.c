@@ -96,6 +96,8 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .cost_startup_ns = definitions->startup_ns,
                       .cost_slow_path_ns = definitions->slow_path_ns,
                       .cost_ns_per_record = definitions->cost_per_record_ns,
+                      .stalls = definitions->stalls,
+                      .n_stalls = definitions->n_stalls,
                       .file_bytes = process->entry->bytes};
   memcpy(rank.info, definitions->info, sizeof rank.info);
   memcpy(rank.lost, definitions->lost, sizeof rank.lost);

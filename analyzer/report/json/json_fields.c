@@ -74,6 +74,7 @@
 #include "analyses/path/path_result.def"
 #include "analyses/ranks/rank_result.def"
 #include "analyses/run_end/run_end_result.def"
+#include "analyses/stalls/stall_result.def"
 #include "analyses/steps/series_result.def"
 #include "analyses/steps/step_result.def"
 #include "diff/diff_result.def"

@@ -29,6 +29,7 @@ struct section {
   S(run_end)                                                                                       \
   S(trust)                                                                                         \
   S(hang)                                                                                          \
+  S(stalls)                                                                                        \
   S(verdict)                                                                                       \
   S(steps)                                                                                         \
   S(phases)                                                                                        \

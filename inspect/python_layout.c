@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "callsites/python_layout.h"
+#include "inspect/python_layout.h"
 
 #include <stdlib.h>
 
@@ -29,6 +29,7 @@ static const char *read_debug_offsets(struct python_layout *layout, u32 minor, p
   PYTHON_DEBUG_WORDS(X)
 #undef X
   layout->cframe_frame = PYTHON_NONE;
+  layout->gil_thread = PYTHON_NONE;
   layout->code_version -= sizeof(u32);                    /* right before co_localsplusnames */
   layout->code_first_traceable = layout->code_start - 16; /* an int, then a pointer */
   layout->text_compact = layout->text_ascii + 16;         /* a length and a pointer */

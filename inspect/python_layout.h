@@ -5,8 +5,8 @@
 #ifndef TSCOPE_PYTHON_LAYOUT_H
 #define TSCOPE_PYTHON_LAYOUT_H
 
-#include "callsites/python_layouts.def"
-#include "callsites/python_memory.h"
+#include "inspect/python_layouts.def"
+#include "inspect/python_memory.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -36,6 +36,8 @@ enum {
   PYTHON_TEXT_STATE = 32,
   PYTHON_BYTES_DATA = 32,
   PYTHON_TYPE_MEMBERS = 240,
+  PYTHON_GIL_HOLDER = 8, /* struct _gil_runtime_state, from 3.12 on: of the last, and */
+  PYTHON_GIL_LOCKED = 16,
 };
 
 /* The layout of CPython `version` ("3.11.7 (main, ..."); `runtime` is the address of _PyRuntime,

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "format/tscope_format.h"
-#include "record/memory_read.h"
+#include "inspect/memory_read.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -9,7 +9,7 @@
 #ifndef TSCOPE_PYTHON_FRAMES_H
 #define TSCOPE_PYTHON_FRAMES_H
 
-#include "callsites/python_layout.h"
+#include "inspect/python_layout.h"
 
 #define PYTHON_INLINE __attribute__((always_inline)) static inline
 
@@ -139,7 +139,9 @@ PYTHON_INLINE enum python_walk python_look(const struct python *python, python_r
 PYTHON_INLINE enum python_walk python_next_frame(const struct python *python, python_read *read,
                                                  const void *context, u64 *at,
                                                  struct python_frame *frame) {
-  while (*at) {
+  const u32 most =
+      4096; /* of frames passed over: what is torn while it is read may go in circles */
+  for (u32 i = 0; *at && i < most; i++) {
     enum python_walk seen = python_look(python, read, context, *at, frame);
     if (seen == PYTHON_UNREADABLE || !read(context, *at + python->layout.frame_previous, at, 8))
       return PYTHON_UNREADABLE;

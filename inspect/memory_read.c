@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/memory_read.h"
+#include "inspect/memory_read.h"
 
 #include <errno.h>
 #include <fcntl.h>

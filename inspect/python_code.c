@@ -3,7 +3,7 @@
  * Line tables: CPython's Objects/lnotab_notes.txt tells of that of 3.9 and (below "3.10") of 3.10's
  * pairs, Objects/locations.md and InternalDocs/code_objects.md of the table from 3.11 on.
  */
-#include "callsites/python_code.h"
+#include "inspect/python_code.h"
 
 /* A bytes object, read a window at a time. */
 struct table {

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_PYTHON_CODE_H
 #define TSCOPE_PYTHON_CODE_H
 
-#include "callsites/python_frames.h"
+#include "inspect/python_frames.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Frames are numbered, stacks sorted by their frames' numbers from the outermost on; what is below
+ * a node then lies in one stretch.
+ */
+#include "analyses/stalls/stack_tree.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quantity.h"
+#include "base/vector.h"
+
+enum { RANKS_TEXT = 60, FRAMES_MOST = 4096 };
+
+/* A stack as numbers of frames, outermost first. */
+struct path {
+  u32 rank;
+  u32 n;
+  const u32 *frames;
+};
+
+/* A stretch of the paths that go on with the same frame. */
+struct fork {
+  u32 first, n, n_ranks, lowest;
+};
+
+struct growing {
+  struct arena *arena;
+  struct call_frame *frames; /* by their numbers */
+  u32 *slots;                /* hash table of numbers + 1 */
+  u32 n_frames, n_slots;
+  struct path *paths;
+  VECTOR(struct stack_node) nodes;
+  bool failed;
+};
+
+static u64 hash_text(u64 hash, const char *text) {
+  for (; text && *text; text++)
+    hash = (hash ^ (u8)*text) * 0x100000001b3u;
+  return hash * 0x9e3779b97f4a7c15u;
+}
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static u32 number_of(struct growing *g, const struct call_frame *frame) {
+  u64 hash = hash_text(hash_text(0xcbf29ce484222325u ^ frame->line, frame->file), frame->function);
+  for (u64 i = hash >> 20;; i++) {
+    u32 *slot = &g->slots[i & (g->n_slots - 1)];
+    if (!*slot) {
+      g->frames[g->n_frames] = *frame;
+      *slot = ++g->n_frames;
+      return *slot - 1;
+    }
+    const struct call_frame *known = &g->frames[*slot - 1];
+    if (known->line == frame->line && same_text(known->file, frame->file) &&
+        same_text(known->function, frame->function))
+      return *slot - 1;
+  }
+}
+
+static int by_frames(const void *left, const void *right) {
+  const struct path *a = left, *b = right;
+  for (u32 i = 0; i < a->n && i < b->n; i++)
+    if (a->frames[i] != b->frames[i])
+      return a->frames[i] < b->frames[i] ? -1 : 1;
+  if (a->n != b->n)
+    return a->n < b->n ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static int number_frames(struct growing *g, const struct tree_stack *stacks, u32 n) {
+  u64 all = 0;
+  for (u32 i = 0; i < n; i++)
+    all += stacks[i].n + 1u;
+  if (all > UINT32_MAX / 4)
+    return -ENOMEM;
+  for (g->n_slots = 64; g->n_slots < 2 * all; g->n_slots *= 2)
+    ;
+  u32 *numbers = arena_array(g->arena, all + 1, sizeof *numbers);
+  g->frames = arena_array(g->arena, all + 1, sizeof *g->frames);
+  g->slots = arena_array(g->arena, g->n_slots, sizeof *g->slots);
+  g->paths = arena_array(g->arena, n + 1u, sizeof *g->paths);
+  if (!numbers || !g->frames || !g->slots || !g->paths)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    struct path *path = &g->paths[i];
+    *path = (struct path){.rank = stacks[i].rank, .frames = numbers};
+    if (stacks[i].thread)
+      numbers[path->n++] = number_of(g, &(struct call_frame){.function = stacks[i].thread});
+    for (u32 k = stacks[i].n; k-- > 0 && path->n < FRAMES_MOST;)
+      numbers[path->n++] = number_of(g, stacks[i].frames[k]);
+    numbers += path->n;
+  }
+  if (n)
+    qsort(g->paths, n, sizeof *g->paths, by_frames);
+  return 0;
+}
+
+static int by_u32(const void *left, const void *right) {
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* The ranks of a stretch, sorted, each once. NULL without memory. */
+static u32 *ranks_of(struct growing *g, u32 first, u32 n, u32 *n_ranks) {
+  u32 *ranks = arena_array(g->arena, n + 1u, sizeof *ranks);
+  *n_ranks = 0;
+  if (!ranks)
+    return NULL;
+  for (u32 i = 0; i < n; i++)
+    ranks[i] = g->paths[first + i].rank;
+  qsort(ranks, n, sizeof *ranks, by_u32);
+  for (u32 i = 0; i < n; i++)
+    if (!*n_ranks || ranks[*n_ranks - 1] != ranks[i])
+      ranks[(*n_ranks)++] = ranks[i];
+  return ranks;
+}
+
+static int by_size(const void *left, const void *right) {
+  const struct fork *a = left, *b = right;
+  if (a->n_ranks != b->n_ranks)
+    return a->n_ranks > b->n_ranks ? -1 : 1;
+  return a->lowest < b->lowest ? -1 : a->lowest > b->lowest;
+}
+
+char *stack_place(struct arena *arena, const struct call_frame *frame) {
+  const char *file = frame->file ? frame->file : "unknown file";
+  const char *slash = strrchr(file, '/');
+  const char *name = slash && slash[1] ? slash + 1 : file;
+  return frame->line ? arena_printf(arena, "%s:%u", name, frame->line) : arena_text(arena, name);
+}
+
+static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above);
+
+static void add_node(struct growing *g, const struct fork *fork, u32 depth, u32 above) {
+  const struct call_frame *frame = &g->frames[g->paths[fork->first].frames[depth]];
+  bool thread = !frame->file && !frame->line && frame->function;
+  struct stack_node node = {.file = frame->file,
+                            .function = thread ? NULL : frame->function,
+                            .line = frame->line ? frame->line : (double)NAN,
+                            .depth = depth,
+                            .own = call_frame_is_users(frame) ? ANSWER_YES : ANSWER_NO};
+  node.place = thread ? frame->function : stack_place(g->arena, frame);
+  u32 n_ranks = fork->n_ranks;
+  const struct stack_node *up = above == INDEX_NONE ? NULL : &g->nodes.at[above];
+  if (up && (u32)up->ranks_in == n_ranks) {
+    node.rank_numbers = up->rank_numbers;
+    node.ranks = up->ranks;
+  } else {
+    node.rank_numbers = ranks_of(g, fork->first, fork->n, &n_ranks);
+    char *text = node.rank_numbers ? rank_list(node.rank_numbers, n_ranks, RANKS_TEXT) : NULL;
+    node.ranks = text ? arena_text(g->arena, text) : NULL;
+    free(text);
+  }
+  node.ranks_in = n_ranks;
+  g->failed |= !node.place || !node.ranks || !VECTOR_PUSH(&g->nodes, node);
+  if (g->failed)
+    return;
+  if (up)
+    g->nodes.at[above].children++;
+  grow(g, fork->first, fork->n, depth + 1, g->nodes.n - 1);
+}
+
+/* What is below a node whose stretch is [first, first + n). Goes as deep as stacks are. */
+static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above) {
+  VECTOR(struct fork) forks = {0};
+  u32 end = first + n;
+  while (first < end && g->paths[first].n <= depth) /* these end here */
+    first++;
+  while (first < end && !g->failed) {
+    struct fork fork = {.first = first, .lowest = UINT32_MAX};
+    u32 frame = g->paths[first].frames[depth];
+    while (first < end && g->paths[first].frames[depth] == frame)
+      first++;
+    fork.n = first - fork.first;
+    u32 *ranks = ranks_of(g, fork.first, fork.n, &fork.n_ranks);
+    fork.lowest = ranks ? ranks[0] : 0;
+    g->failed |= !ranks || !VECTOR_PUSH(&forks, fork);
+  }
+  if (forks.n)
+    qsort(forks.at, forks.n, sizeof *forks.at, by_size);
+  for (u32 i = 0; i < forks.n && !g->failed; i++)
+    add_node(g, &forks.at[i], depth, above);
+  free(forks.at);
+}
+
+int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
+                    struct stack_tree *tree) {
+  struct growing g = {.arena = arena};
+  *tree = (struct stack_tree){0};
+  int error = number_frames(&g, stacks, n);
+  if (!error)
+    grow(&g, 0, n, 0, INDEX_NONE);
+  tree->nodes = arena_array(arena, g.nodes.n + 1u, sizeof *tree->nodes);
+  if (error || g.failed || !tree->nodes) {
+    free(g.nodes.at);
+    return -ENOMEM;
+  }
+  tree->n = g.nodes.n;
+  if (g.nodes.n)
+    memcpy(tree->nodes, g.nodes.at, g.nodes.n * sizeof *tree->nodes);
+  free(g.nodes.at);
+  return 0;
+}
+
+/* Whether all ranks of a node go on to the one after it. */
+static bool goes_on(const struct stack_tree *tree, u32 i) {
+  return tree->nodes[i].children == 1 && tree->nodes[i].ranks_in == tree->nodes[i + 1].ranks_in;
+}
+
+/* Of a stretch [first, last] the frames worth reading: the user's own, what these call, and the
+ * last one where the stack ends. */
+static bool is_told(const struct stack_tree *tree, u32 first, u32 i, u32 last) {
+  const struct stack_node *node = &tree->nodes[i];
+  bool users = node->own == ANSWER_YES;
+  bool called = i > 0 && i > first && tree->nodes[i - 1].own == ANSWER_YES;
+  return users || called || (i == last) || (i == first && node->depth == 0);
+}
+
+static char *stretch_text(struct arena *arena, const struct stack_tree *tree, u32 first, u32 last) {
+  char *text = arena_text(arena, "");
+  bool left_out = false;
+  for (u32 i = first; i <= last && text; i++) {
+    const struct stack_node *node = &tree->nodes[i];
+    if (!is_told(tree, first, i, last)) {
+      left_out = true;
+      continue;
+    }
+    const char *between = !*text ? "" : left_out ? " > ... > " : " > ";
+    text = node->function
+               ? arena_printf(arena, "%s%s%s %s", text, between, node->place, node->function)
+               : arena_printf(arena, "%s%s%s", text, between, node->place);
+    left_out = false;
+  }
+  return text;
+}
+
+struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
+                                    u32 *n) {
+  struct stack_line *lines = arena_array(arena, tree->n + 1u, sizeof *lines);
+  unsigned *forks = arena_array(arena, FRAMES_MOST + 2u, sizeof *forks); /* above each depth */
+  *n = 0;
+  if (!lines || !forks)
+    return NULL;
+  for (u32 i = 0; i < tree->n && *n < most; i++) {
+    u32 first = i;
+    unsigned depth = (unsigned)tree->nodes[first].depth;
+    while (goes_on(tree, i))
+      i++;
+    unsigned below = (unsigned)tree->nodes[i].depth + 1;
+    forks[below] = forks[depth] + 1;
+    struct stack_line *line = &lines[(*n)++];
+    *line = (struct stack_line){.depth = forks[depth],
+                                .ranks = tree->nodes[first].ranks,
+                                .n_ranks = tree->nodes[first].ranks_in,
+                                .text = stretch_text(arena, tree, first, i)};
+    if (!line->text)
+      return NULL;
+  }
+  return lines;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stacks of many ranks as one tree, with the set of ranks at each node (as STAT of LLNL does it):
+ * frames that are the same from the outermost on are one node.
+ */
+#ifndef TSCOPE_STACK_TREE_H
+#define TSCOPE_STACK_TREE_H
+
+#include "analyses/stalls/stall_result.h"
+#include "base/arena.h"
+#include "model/call_sites.h"
+
+/* One thread's. */
+struct tree_stack {
+  u32 rank;           /* global */
+  const char *thread; /* what stands above its frames, as "other threads"; NULL: nothing */
+  const struct call_frame *const *frames; /* innermost first */
+  u32 n;
+};
+
+struct stack_tree {
+  struct stack_node *nodes; /* stall_result.def */
+  u32 n;
+};
+
+/* Makes the tree in `arena`; `stacks` are put in another order. 0, or -ENOMEM. */
+int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n, struct stack_tree *tree);
+
+/* A stretch of the tree that does not fork, in words: "main job.py:15 > all_reduce c10d.py:3075".
+ */
+struct stack_line {
+  unsigned depth; /* forks above it */
+  const char *ranks;
+  double n_ranks;
+  char *text;
+};
+
+/* The tree as lines, at most `most`; *n are there. NULL without memory. */
+struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
+                                    u32 *n);
+
+/* "train.py:120" of a frame. NULL without memory. */
+char *stack_place(struct arena *arena, const struct call_frame *frame);
+
+#endif

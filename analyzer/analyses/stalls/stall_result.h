@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where ranks stood still: a part of struct results.
+ */
+#ifndef TSCOPE_STALL_RESULT_H
+#define TSCOPE_STALL_RESULT_H
+
+#include "analyses/words.h"
+#include "format/tscope_format.h"
+
+enum { PAST_STALLS_LISTED = 20 };
+
+#define RESULT_TABLE "analyses/stalls/stall_result.def"
+#include "analyses/result_structs.h"
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/stalls/stall_words.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+static bool is_one_of(const char *text, const char *const *words, size_t n) {
+  for (size_t i = 0; text && i < n; i++)
+    if (strcmp(text, words[i]) == 0)
+      return true;
+  return false;
+}
+#define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof *(words))
+
+const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
+  for (u32 i = 0; i < stall->n_threads; i++)
+    if (stall->threads[i].main)
+      return &stall->threads[i];
+  for (u32 i = 0; i < stall->n_threads; i++)
+    if (stall->threads[i].python)
+      return &stall->threads[i];
+  return stall->n_threads ? &stall->threads[0] : NULL;
+}
+
+static bool sleeps(const struct stalled_thread *thread) {
+  return !thread->moved && thread->state && strchr("SDTt", thread->state);
+}
+
+/* A thread that sleeps and keeps the GIL while it does: no other thread can run Python then. */
+static const struct stalled_thread *gil_keeper(const struct rank_stall *stall) {
+  for (u32 i = 0; i < stall->n_threads; i++)
+    if (stall->threads[i].holds_gil && sleeps(&stall->threads[i]))
+      return &stall->threads[i];
+  return NULL;
+}
+
+/* Whether a system call is about a file that is neither pipe, socket nor device. */
+static bool is_about_a_file(const struct stalled_thread *thread) {
+  return thread->file && (thread->file[0] == '/' || strncmp(thread->file, "...", 3) == 0) &&
+         strncmp(thread->file, "/dev/", 5) != 0;
+}
+
+static const char *state_words(const struct stalled_thread *thread) {
+  switch (thread->state) {
+  case 'R':
+    return "running";
+  case 'S':
+    return "asleep";
+  case 'D':
+    return "waiting for a device, not to be interrupted (D)";
+  case 'T':
+  case 't':
+    return "stopped";
+  case 'Z':
+  case 'X':
+    return "ended";
+  default:
+    return NULL;
+  }
+}
+
+static enum stall_doing what_of(const struct rank_stall *stall, const struct stalled_thread *thread,
+                                const char *in_collective) {
+  static const char *const locks[] = {"futex", "semtimedop"};
+  static const char *const children[] = {"wait4", "waitid"};
+  static const char *const naps[] = {"nanosleep", "clock_nanosleep", "pause", "rt_sigtimedwait",
+                                     "rt_sigsuspend"};
+  static const char *const data[] = {"read",    "readv",       "recvfrom",    "recvmsg", "poll",
+                                     "ppoll",   "select",      "pselect6",    "write",   "writev",
+                                     "sendto",  "sendmsg",     "epoll_wait",  "accept",  "accept4",
+                                     "connect", "epoll_pwait", "io_getevents"};
+  const struct stalled_thread *keeper = gil_keeper(stall);
+  if (!thread)
+    return STALL_UNKNOWN;
+  if (thread->state == 'T' || thread->state == 't')
+    return STALL_STOPPED;
+  if (thread->state == 'D')
+    return STALL_INPUT_OUTPUT;
+  if (keeper)
+    return keeper == thread ? STALL_KEEPS_GIL : STALL_WAITS_FOR_GIL;
+  if (is_about_a_file(thread) && sleeps(thread))
+    return STALL_INPUT_OUTPUT;
+  if (in_collective)
+    return STALL_IN_COLLECTIVE;
+  if (thread->state == 'R' || thread->moved)
+    return STALL_RUNS;
+  return IS_ONE_OF(thread->call, locks)      ? STALL_WAITS_FOR_LOCK
+         : IS_ONE_OF(thread->call, children) ? STALL_WAITS_FOR_PROCESS
+         : IS_ONE_OF(thread->call, naps)     ? STALL_SLEEPS
+         : IS_ONE_OF(thread->call, data)     ? STALL_WAITS_FOR_DATA
+                                             : STALL_UNKNOWN;
+}
+
+/* "read of pipe:[12], asleep in anon_pipe_read". NULL where nothing is told, or without memory. */
+static char *system_words(struct arena *arena, const struct stalled_thread *thread) {
+  const char *state = state_words(thread);
+  if (!state && !thread->call)
+    return NULL;
+  return arena_printf(arena, "%s%s%s%s%s%s%s", thread->call ? thread->call : "",
+                      thread->file ? " of " : "", thread->file ? thread->file : "",
+                      thread->call && state ? ", " : "", state ? state : "",
+                      state && thread->wait ? " in " : "", thread->wait ? thread->wait : "");
+}
+
+/* Functions that only pass a call on. */
+static bool passes_on(const char *function) {
+  static const char *const passing[] = {"wrapper", "decorate_context", "_fn", "inner", "wrapped"};
+  const char *dot = strrchr(function, '.');
+  return IS_ONE_OF(dot ? dot + 1 : function, passing);
+}
+
+static void take_place(struct arena *arena, const struct stalled_thread *thread,
+                       struct stalled_rank *out) {
+  const struct call_frame *own = NULL, *called = NULL;
+  for (u32 i = 0; i < thread->n_frames && !own; i++) {
+    const struct call_frame *frame = thread->frames[i];
+    if (call_frame_is_users(frame))
+      own = frame;
+    else if (frame->function && (!called || !passes_on(frame->function)))
+      called = frame;
+  }
+  if (!own) { /* none is the user's */
+    own = thread->n_frames ? thread->frames[0] : NULL;
+    called = NULL;
+  }
+  if (!own)
+    return;
+  out->place = stack_place(arena, own);
+  out->file = own->file;
+  out->function = own->function;
+  out->line = own->line ? own->line : (double)NAN;
+  out->call = called ? called->function : NULL;
+}
+
+static char *frame_lines(struct arena *arena, const struct stalled_thread *thread) {
+  const u32 most = 12;
+  char *text = arena_text(arena, "");
+  for (u32 i = 0; i < thread->n_frames && i < most && text; i++) {
+    const struct call_frame *frame = thread->frames[i];
+    text = arena_printf(arena, "%s%s%s:%u %s", text, i ? "\n" : "",
+                        frame->file ? frame->file : "unknown file", frame->line,
+                        frame->function ? frame->function : "");
+  }
+  return thread->n_frames ? text : NULL;
+}
+
+/* Who keeps the GIL, and where. */
+static char *keeper_words(struct arena *arena, const struct rank_stall *stall,
+                          const struct stalled_thread *main) {
+  const struct stalled_thread *keeper = gil_keeper(stall);
+  struct stalled_rank at = {0};
+  if (!keeper || keeper == main)
+    return arena_text(arena, "");
+  take_place(arena, keeper, &at);
+  const char *system = system_words(arena, keeper);
+  return arena_printf(arena, "; thread %u keeps the GIL%s%s%s%s%s%s", keeper->tid,
+                      at.place ? ", at " : "", at.place ? at.place : "", at.function ? " in " : "",
+                      at.function ? at.function : "", system ? ": " : "", system ? system : "");
+}
+
+bool stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
+                    struct stalled_rank *out) {
+  const struct stalled_thread *main = stall_main_thread(stall);
+  out->what = what_of(stall, main, in_collective);
+  out->line = (double)NAN;
+  if (!main)
+    return true;
+  take_place(arena, main, out);
+  out->system = system_words(arena, main);
+  out->frames = frame_lines(arena, main);
+  char *keeper = keeper_words(arena, stall, main);
+  char *where = arena_text(arena, "");
+  if (out->place)
+    where = arena_printf(arena, "%s%s%s%s%s%s", out->call ? "in " : "at ",
+                         out->call ? out->call : "", out->call ? ", from " : "", out->place,
+                         out->function ? " in " : "", out->function ? out->function : "");
+  if (!keeper || !where)
+    return false;
+  out->words =
+      arena_printf(arena, "%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
+                   in_collective ? in_collective : "", in_collective && *where ? ", " : "", where,
+                   *where && out->system ? ": " : "", out->system ? out->system : "", keeper);
+  return out->words != NULL;
+}
+
+u32 stall_stacks(const struct rank_stall *stall, u32 rank, struct tree_stack *stacks) {
+  const struct stalled_thread *main = stall_main_thread(stall);
+  u32 n = 0;
+  for (u32 i = 0; i < stall->n_threads; i++) {
+    const struct stalled_thread *thread = &stall->threads[i];
+    if (thread->n_frames)
+      stacks[n++] = (struct tree_stack){.rank = rank,
+                                        .thread = thread == main ? NULL : "other threads",
+                                        .frames = thread->frames,
+                                        .n = thread->n_frames};
+  }
+  return n;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Records of stalls, from a trace file to what the model says of them.
+ */
+#ifndef TSCOPE_IMPORT_STALL_RECORDS_H
+#define TSCOPE_IMPORT_STALL_RECORDS_H
+
+#include "import/tscope/definitions.h"
+#include "model/stalls.h"
+
+/* In file order. */
+struct stall_records {
+  VECTOR(struct tscope_stall_record) stalls;
+  VECTOR(struct tscope_stall_end_record) ends;
+  VECTOR(struct tscope_thread_state_record) states;
+  VECTOR(struct tscope_thread_stack_record) stacks;
+};
+
+/* Keeps the record if it is one of a stall. False when memory ran out. */
+bool stall_records_take(struct stall_records *records, const struct tscope_record *record);
+
+/* Makes definitions.stalls in `arena`, when all else is in its place; `pid` is the process's. 0, or
+ * -ENOMEM. */
+int stall_records_settle(const struct stall_records *records, u32 pid,
+                         struct definitions *definitions, struct arena *arena);
+
+void stall_records_release(struct stall_records *records);
+
+#endif

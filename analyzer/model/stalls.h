@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Moments in which a rank's process stood still, and what its threads were in, as its trace tells.
+ */
+#ifndef TSCOPE_MODEL_STALLS_H
+#define TSCOPE_MODEL_STALLS_H
+
+#include "model/call_sites.h"
+
+/* Texts are NULL where not told. */
+struct stalled_thread {
+  u32 tid;          /* 0 if not known */
+  char state;       /* the kernel's letter: R, S, D, T, ...; 0 if not told */
+  const char *name; /* as the kernel has it */
+  const char *wait; /* the kernel's function that it sleeps in */
+  const char *call; /* system call that it is in */
+  const char *file; /* what that is about */
+  bool main;        /* the process's first thread */
+  bool python;      /* Python knows it */
+  bool holds_gil;
+  bool moved;                       /* its frames changed while they were read: it runs */
+  bool cut;                         /* there were further frames outside of all */
+  const struct call_frame **frames; /* innermost first */
+  u32 n_frames;
+};
+
+struct rank_stall {
+  u8 what;                        /* enum tscope_stall */
+  i64 begin;                      /* something last moved */
+  i64 told;                       /* the threads were looked at */
+  i64 end;                        /* it went on; NS_UNKNOWN: not as far as the trace goes */
+  double limit_s;                 /* it is a stall after so long */
+  double step_s;                  /* median step until then; NAN */
+  u32 all_threads;                /* of the process; there may be fewer below */
+  const char *no_python;          /* why there are no Python frames; NULL */
+  struct stalled_thread *threads; /* the first one first */
+  u32 n_threads;
+};
+
+struct rank_clock;
+
+/* Puts the instants of stalls on the model's axis. */
+void rank_stalls_place(struct rank_stall *stalls, u32 n, const struct rank_clock *clock);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where ranks stand still: which line each is at, and all their stacks as one tree.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/stalls/stack_tree.h"
+#include "base/arena.h"
+#include "report/text/section.h"
+
+enum { RANKS_SHOWN = 12, LINES_SHOWN = 40, PAST_SHOWN = 5 };
+
+static bool applies(const struct results *results) {
+  return results->stalls.n_ranks || results->stalls.n_past;
+}
+
+static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
+  pen_newline(pen);
+  pen_to(pen, TEXT_INDENT);
+  pen_format(pen, STYLE_BOLD, "rank %u", rank->rank);
+  if (rank->host)
+    pen_format(pen, STYLE_DIM, " on %s", rank->host);
+  pen_item(pen, STYLE_BOLD, TEXT_INDENT + 2, stall_doing_words[rank->what]);
+  if (!isnan(rank->for_s))
+    pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT + 2, "for %s", duration_s(rank->for_s).text);
+  if (!rank->words || !*rank->words)
+    return;
+  pen_newline(pen);
+  pen_to(pen, TEXT_INDENT + 2);
+  pen_words(pen, STYLE_PLAIN, TEXT_INDENT + 2, rank->words);
+}
+
+/* Ranks that do the same are shown once. */
+static bool is_alike(const struct stalled_rank *a, const struct stalled_rank *b) {
+  return a->what == b->what && a->place && b->place && strcmp(a->place, b->place) == 0 &&
+         (!a->call || !b->call ? a->call == b->call : strcmp(a->call, b->call) == 0);
+}
+
+static u32 put_ranks(struct pen *pen, const struct stalls_result *stalls) {
+  u32 shown = 0, left = 0;
+  for (u32 i = 0; i < stalls->n_ranks; i++) {
+    const struct stalled_rank *rank = &stalls->ranks[i];
+    u32 first = 0, alike = 0;
+    while (first < i && !is_alike(&stalls->ranks[first], rank))
+      first++;
+    if (first < i)
+      continue;
+    for (u32 k = i + 1; k < stalls->n_ranks; k++)
+      alike += is_alike(rank, &stalls->ranks[k]);
+    if (shown == RANKS_SHOWN) {
+      left += 1 + alike;
+      continue;
+    }
+    put_rank(pen, rank);
+    if (alike) {
+      pen_newline(pen);
+      pen_to(pen, TEXT_INDENT + 2);
+      pen_format(pen, STYLE_DIM, "and %s more there", plural(alike, "rank").text);
+    }
+    shown++;
+  }
+  return left;
+}
+
+static void put_tree(struct pen *pen, const struct stack_tree *tree) {
+  struct arena arena = {0};
+  u32 n;
+  struct stack_line *lines = stack_tree_lines(&arena, tree, LINES_SHOWN, &n);
+  for (u32 i = 0; lines && i < n; i++) {
+    unsigned indent = VALUE_INDENT + 2 * lines[i].depth;
+    section_label(pen, i ? "" : "stacks");
+    pen_to(pen, indent);
+    pen_format(pen, STYLE_BOLD, "%s %s", lines[i].n_ranks == 1 ? "rank" : "ranks", lines[i].ranks);
+    pen_put(pen, STYLE_PLAIN, "  ");
+    pen_words(pen, STYLE_PLAIN, indent + 2, lines[i].text);
+  }
+  if (n == LINES_SHOWN) {
+    section_label(pen, "");
+    pen_put(pen, STYLE_DIM, "and further ones: --format json has them all");
+  }
+  arena_release(&arena);
+}
+
+static void put_past(struct pen *pen, const struct stalls_result *stalls) {
+  for (u32 i = 0; i < stalls->n_past && i < PAST_SHOWN; i++) {
+    const struct past_stall *past = &stalls->past[i];
+    section_label(pen, i ? "" : "went on");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %u at %.1f s", past->rank, past->since_s);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s for %s", past->what ? past->what : "stood",
+                    duration_s(past->for_s).text);
+    if (past->place)
+      pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s%s%s", past->place,
+                      past->function ? " in " : "", past->function ? past->function : "");
+  }
+  if (stalls->past_known > PAST_SHOWN) {
+    section_label(pen, "");
+    pen_format(pen, STYLE_DIM, "%.0f in all", stalls->past_known);
+  }
+}
+
+static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+  (void)view;
+  const struct stalls_result *stalls = &results->stalls;
+  if (stalls->n_ranks) {
+    section_label(pen, "standing");
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s in which nothing moved for %s",
+                    plural(stalls->n_ranks, "rank").text, duration_s(stalls->limit_s).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "looked at %.1f s into the run",
+                    stalls->told_s);
+    u32 left = put_ranks(pen, stalls);
+    if (left) {
+      pen_newline(pen);
+      pen_to(pen, TEXT_INDENT);
+      pen_format(pen, STYLE_DIM, "and %u more elsewhere", left);
+    }
+  }
+  const struct stack_tree tree = {stalls->tree, stalls->n_tree};
+  if (tree.n)
+    put_tree(pen, &tree);
+  put_past(pen, stalls);
+}
+
+const struct section section_stalls = {
+    .title = "Where it stands still",
+    .applies = applies,
+    .findings = {"DIST.HANG"},
+    .body = body,
+};

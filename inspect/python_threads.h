@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The threads of an interpreter, as it lists them itself. Read without its lock: a list that
+ * changes meanwhile may be told in part, and what is told was there.
+ */
+#ifndef TSCOPE_PYTHON_THREADS_H
+#define TSCOPE_PYTHON_THREADS_H
+
+#include "inspect/python_frames.h"
+
+#pragma GCC visibility push(hidden)
+
+struct python_thread {
+  u64 state; /* address of its PyThreadState */
+  u32 tid;   /* of the kernel; 0 if it cannot be told */
+  bool holds_gil;
+};
+
+/* Lists the threads of all interpreters of the process whose _PyRuntime is at `runtime`: at most
+ * `most` into `threads`. Returns how many. */
+u32 python_threads(const struct python *python, python_read *read, const void *context, u64 runtime,
+                   struct python_thread *threads, u32 most);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/thread_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "inspect/python_memory.h"
+#include "inspect/system_calls.def"
+
+/* What not every machine's kernel has by that name. */
+#ifndef SYS_open
+#define SYS_open -1
+#define SYS_stat -1
+#define SYS_lstat -1
+#define SYS_access -1
+#define SYS_mkdir -1
+#define SYS_rmdir -1
+#define SYS_unlink -1
+#define SYS_rename -1
+#define SYS_epoll_wait -1
+#define SYS_poll -1
+#define SYS_select -1
+#define SYS_pause -1
+#endif
+#ifndef SYS_renameat
+#define SYS_renameat -1
+#endif
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+
+enum call_kind { NOTHING, DESCRIPTOR, PATH, PATH_AT };
+
+static const struct {
+  i32 number;
+  enum call_kind kind;
+  const char *name;
+} calls[] = {
+#define X(name, KIND) {SYS_##name, KIND, #name},
+    TSCOPE_SYSTEM_CALLS(X)
+#undef X
+};
+
+/* The start of a small file; -1 if it cannot be read. Ends with a 0. */
+static ssize_t read_file(const char *path, char *to, size_t bytes) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return -1;
+  ssize_t got = read(fd, to, bytes - 1);
+  close(fd);
+  if (got >= 0)
+    to[got] = '\0';
+  return got;
+}
+
+static void thread_path(char *path, size_t bytes, pid_t pid, u32 tid, const char *file) {
+  snprintf(path, bytes, "/proc/%d/task/%u/%s", (int)pid, tid, file);
+}
+
+struct directory_entry { /* struct linux_dirent64 */
+  u64 inode;
+  i64 next;
+  unsigned short bytes;
+  unsigned char type;
+  char name[];
+};
+
+u32 thread_list(pid_t pid, u32 *tids, u32 most) {
+  char path[32];
+  _Alignas(8) char entries[1024];
+  u32 n = 0;
+  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return 0;
+  for (long got; (got = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0;)
+    for (long at = 0; at < got;) {
+      const struct directory_entry *entry = (const void *)(entries + at);
+      u32 tid = (u32)strtoul(entry->name, NULL, 10);
+      at += entry->bytes;
+      if (tid && n < most)
+        tids[n] = tid;
+      n += tid != 0;
+    }
+  close(fd);
+  return n;
+}
+
+/* "TID (name) S ..."; a name may hold anything, parentheses too. */
+static bool read_stat(pid_t pid, struct thread_state *state) {
+  char path[64], text[256];
+  thread_path(path, sizeof path, pid, state->tid, "stat");
+  if (read_file(path, text, sizeof text) <= 0)
+    return false;
+  const char *open = strchr(text, '('), *close = strrchr(text, ')');
+  if (!open || !close || close[1] != ' ')
+    return false;
+  snprintf(state->name, sizeof state->name, "%.*s", (int)(close - open - 1), open + 1);
+  state->state = close[2];
+  return true;
+}
+
+static void take_path(char *to, size_t bytes, const char *path) {
+  size_t length = strlen(path);
+  if (length < bytes)
+    memcpy(to, path, length + 1);
+  else
+    snprintf(to, bytes, "...%s", path + length - (bytes - 4));
+}
+
+/* A text in the process's memory, read in pieces that lie on one page each. */
+static void read_text(pid_t pid, u64 address, char *to, size_t bytes) {
+  const struct python_process process = {.pid = pid};
+  const size_t piece = 32;
+  size_t length = 0;
+  while (length + piece < bytes) {
+    size_t step = piece - (address + length) % piece;
+    if (!python_read_process(&process, address + length, to + length, step))
+      break;
+    to[length + step] = '\0';
+    if (strlen(to + length) < step)
+      return;
+    length += step;
+  }
+  to[length] = '\0';
+}
+
+static void take_file(pid_t pid, struct thread_state *state, enum call_kind kind,
+                      const u64 *arguments) {
+  char path[64], text[512];
+  if (kind == PATH || kind == PATH_AT) {
+    read_text(pid, arguments[kind == PATH_AT], text, sizeof text);
+    take_path(state->file, sizeof state->file, text);
+  } else if (kind == DESCRIPTOR) {
+    snprintf(path, sizeof path, "/proc/%d/task/%u/fd/%d", (int)pid, state->tid, (i32)arguments[0]);
+    ssize_t got = readlink(path, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    take_path(state->file, sizeof state->file, text);
+  }
+}
+
+/* "NUMBER ARGUMENT... SP PC", or "running". */
+static void read_call(pid_t pid, struct thread_state *state) {
+  char path[64], text[256], *at;
+  u64 arguments[2];
+  thread_path(path, sizeof path, pid, state->tid, "syscall");
+  if (read_file(path, text, sizeof text) <= 0 || text[0] < '0' || text[0] > '9')
+    return;
+  i32 number = (i32)strtol(text, &at, 10);
+  arguments[0] = strtoull(at, &at, 16);
+  arguments[1] = strtoull(at, &at, 16);
+  snprintf(state->call, sizeof state->call, "%d", number);
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (calls[i].number == number) {
+      snprintf(state->call, sizeof state->call, "%s", calls[i].name);
+      take_file(pid, state, calls[i].kind, arguments);
+    }
+}
+
+static void read_wait(pid_t pid, struct thread_state *state) {
+  char path[64], text[sizeof state->wait];
+  thread_path(path, sizeof path, pid, state->tid, "wchan");
+  if (read_file(path, text, sizeof text) > 0 && strcmp(text, "0") != 0)
+    memcpy(state->wait, text, sizeof text);
+}
+
+bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state) {
+  int saved = errno;
+  *state = (struct thread_state){.tid = tid};
+  bool there = read_stat(pid, state);
+  if (there && state->state != 'R') {
+    read_call(pid, state);
+    read_wait(pid, state);
+  }
+  errno = saved;
+  return there;
+}

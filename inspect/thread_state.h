@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the kernel says of a process's threads under /proc: nothing of the process is stopped or
+ * waited for. Allocates nothing, takes no lock of the C library's; files are opened and closed.
+ */
+#ifndef TSCOPE_THREAD_STATE_H
+#define TSCOPE_THREAD_STATE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "format/tscope_format.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Texts are empty where the kernel does not tell. */
+struct thread_state {
+  u32 tid;
+  char state; /* as in /proc/PID/stat: R running, S sleeping, D waiting for a device, T stopped,
+                 t traced, Z ended */
+  char name[32];
+  char wait[64];  /* the function of the kernel that it sleeps in */
+  char call[32];  /* the system call it is in, or its number where the name is not known here */
+  char file[256]; /* what file or socket that is about; of a longer one its end, after "..." */
+};
+
+/* Numbers of the threads of a process, at most `most`; returns how many there are, 0 if the process
+ * is gone. */
+u32 thread_list(pid_t pid, u32 *tids, u32 most);
+
+/* False when the thread is gone. Preserves errno. */
+bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "callsites/known_stacks.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "process/lock.h"
+#include "record/trace_definitions.h"
+
+enum { KNOWN_FULL = KNOWN_SLOTS / 4 * 3 };
+
+struct known_stacks known_stacks;
+
+static u64 *new_slots(void) {
+  void *slots = mmap(NULL, KNOWN_SLOTS * sizeof(u64), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return slots == MAP_FAILED ? NULL : slots;
+}
+
+bool known_stacks_ready(void) {
+  static struct tscope_lock lock;
+  if (!tscope_lock(&lock))
+    return false;
+  if (!known_stacks.frames.slots)
+    known_stacks.frames.slots = new_slots();
+  if (!known_stacks.stacks.slots)
+    known_stacks.stacks.slots = new_slots();
+  bool ready = known_stacks.frames.slots && known_stacks.stacks.slots;
+  tscope_unlock(&lock);
+  return ready;
+}
+
+static void add(struct known *set, u64 hash) {
+  for (u64 i = hash >> (64 - KNOWN_BITS);; i++) {
+    u64 found = 0;
+    if (__atomic_compare_exchange_n(&set->slots[i & (KNOWN_SLOTS - 1)], &found, hash, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+      __atomic_fetch_add(&set->n, 1, __ATOMIC_RELAXED);
+      return;
+    }
+    if (found == hash)
+      return;
+  }
+}
+
+static bool is_full(const struct known *set) {
+  return __atomic_load_n(&set->n, __ATOMIC_RELAXED) >= KNOWN_FULL;
+}
+
+static bool write_frame(struct stack_walk *walk, u32 i) {
+  const struct python_process self = {.pid = getpid()};
+  struct python_place *place = &walk->place;
+  struct tscope_frame_record record = {.frame = walk->keys[i]};
+  if (python_place_of(&python_here, python_read_process, &self, &walk->frames[i], place)) {
+    record.file = tscope_string(NULL, place->file);
+    record.function = tscope_string(NULL, place->function);
+    record.line = place->line;
+    record.first_line = place->first_line;
+  }
+  return tscope_registry_write(TSCOPE_REC_FRAME, 0, &record, sizeof record);
+}
+
+TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash) {
+  if (is_full(&known_stacks.stacks) || is_full(&known_stacks.frames))
+    return false;
+  for (u32 i = 0; i < walk->n; i++)
+    if (!known_has(&known_stacks.frames, walk->keys[i])) {
+      if (!write_frame(walk, i))
+        return false;
+      add(&known_stacks.frames, walk->keys[i]);
+    }
+  walk->stack.record =
+      (struct tscope_stack_record){.stack = hash, .frames = walk->n, .cut = walk->more};
+  memcpy(walk->stack.keys, walk->keys, walk->n * sizeof *walk->keys);
+  if (!tscope_registry_write(TSCOPE_REC_STACK, 0, &walk->stack,
+                             (u32)(sizeof walk->stack.record + walk->n * sizeof *walk->keys)))
+    return false;
+  add(&known_stacks.stacks, hash);
+  return true;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stacks and the frames in them, each written to the trace once. A stack is known by a hash of the
+ * code objects in it, how far each has got, and their tags. Two threads that meet one at once both
+ * write it, which does no harm.
+ */
+#ifndef TSCOPE_KNOWN_STACKS_H
+#define TSCOPE_KNOWN_STACKS_H
+
+#include "callsites/python_here.h"
+#include "inspect/python_code.h"
+
+#pragma GCC visibility push(hidden)
+
+enum {
+  STACK_FRAMES_MOST = 128, /* of one stack; what is further out is cut off */
+  KNOWN_BITS = 15,
+  KNOWN_SLOTS = 1 << KNOWN_BITS,
+};
+
+/* Hashes that are written to the trace. Slots only ever fill up. */
+struct known {
+  u64 *slots;
+  u32 n;
+};
+struct known_stacks {
+  struct known frames, stacks;
+};
+extern struct known_stacks known_stacks;
+
+/* A walk over a thread's frames, innermost first, and room to write what it met. */
+struct stack_walk {
+  u32 n;
+  bool more; /* there are further ones */
+  u64 keys[STACK_FRAMES_MOST];
+  struct python_frame frames[STACK_FRAMES_MOST];
+  struct python_place place;
+  struct {
+    struct tscope_stack_record record;
+    u64 keys[STACK_FRAMES_MOST];
+  } stack;
+};
+
+/* Makes the tables, unless they are there. False without memory. From any thread. */
+bool known_stacks_ready(void);
+
+static inline u64 stack_never_zero(u64 hash) {
+  return hash | (u64)!hash;
+}
+
+/* False where the frames cannot be read. */
+PYTHON_INLINE bool stack_walk(struct stack_walk *walk, python_read *read, const void *context,
+                              u64 state) {
+  u64 at;
+  walk->n = 0;
+  walk->more = false;
+  if (!python_first_frame(&python_here, read, context, state, &at))
+    return false;
+  for (;;) {
+    struct python_frame frame;
+    enum python_walk next = python_next_frame(&python_here, read, context, &at, &frame);
+    if (next == PYTHON_UNREADABLE)
+      return false;
+    walk->more = next == PYTHON_FRAME;
+    if (next == PYTHON_END || walk->n == STACK_FRAMES_MOST)
+      return true;
+    walk->frames[walk->n] = frame;
+    walk->keys[walk->n++] = stack_never_zero(
+        python_mix(python_mix(frame.tag, frame.code), (u64)(u32)frame.instruction));
+  }
+}
+
+static inline u64 stack_hash(const struct stack_walk *walk) {
+  u64 hash = walk->n;
+  for (u32 i = 0; i < walk->n; i++)
+    hash = python_mix(hash, walk->keys[i]);
+  return stack_never_zero(hash);
+}
+
+static inline bool known_has(const struct known *set, u64 hash) {
+  for (u64 i = hash >> (64 - KNOWN_BITS);; i++) {
+    u64 found = __atomic_load_n(&set->slots[i & (KNOWN_SLOTS - 1)], __ATOMIC_ACQUIRE);
+    if (found == hash)
+      return true;
+    if (!found)
+      return false;
+  }
+}
+
+static inline bool stack_is_known(u64 hash) {
+  return known_has(&known_stacks.stacks, hash);
+}
+
+/* Writes a stack that is not known, with what is new of its frames. False when there is no room for
+ * it. */
+bool stack_define(struct stack_walk *walk, u64 hash);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is written of a stall. On the helper, which has descriptors of its own: nothing of the job
+ * is waited for, stopped or allocated from.
+ */
+#ifndef TSCOPE_STALL_RECORDS_H
+#define TSCOPE_STALL_RECORDS_H
+
+#include "record/hook.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Why Python's frames cannot be read: "" where there is no Python, NULL where they can. Set before
+ * the first stall, by whoever may look up symbols. */
+extern const char *stall_python_why;
+
+/* The ticker's thread, which is no thread of the job's; 0 until it is known. */
+extern u32 stall_ticker_tid;
+
+/* Whether the process has begun to end, or is off: then nothing more is written. */
+bool stall_is_over(void);
+
+/* Writes a STALL and, if `whole`, what each thread is in. */
+void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole);
+
+void stall_write_end(u32 stall, u64 ticks);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch jobs over gloo that stand still, each for a known reason: which line of which rank the
+report names, once the job was killed.
+
+    stalling_jobs.py --build BUILD [--repeat N] [SCENARIO...]
+    stalling_jobs.py --list
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "standins"))
+sys.path.append(HERE)
+import read_trace  # pylint: disable=wrong-import-position
+import training  # pylint: disable=wrong-import-position
+from endings import environment  # pylint: disable=import-error,no-name-in-module,wrong-import-position
+
+RANKS, CULPRIT, STALL_S, PATIENCE_S = 4, 2, 3, 90
+JOB = os.path.join(HERE, "stalling_rank.py")
+
+# What rank CULPRIT does instead of the next collective; what the report says of it. `line` is a mark in
+# stalling_rank.py.
+SCENARIOS = {
+    "checkpoint": {"what": "waits for data", "line": "the write", "function": "save"},
+    "python-lock": {"what": "waits for a lock", "line": "the second lock", "function": "update"},
+    "gil": {"what": "waits for the GIL", "line": "the library", "function": "work_without_end"},
+    "busy": {"what": "runs", "line": "the loop", "function": "spin"},
+    "left-out": {"what": "sleeps", "line": "the nap", "function": "other_branch"},
+}
+
+
+def line_of(mark):
+    with open(JOB, encoding="utf-8") as file:
+        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
+
+
+def expect(condition, *what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def stalled(folder):
+    """Ranks whose stall goes on, and is written down in full: they have trained before."""
+    found = set()
+    for path in read_trace.paths_under(folder):
+        trace = read_trace.Trace(path)
+        last = trace.records["Stall"][-1] if trace.records["Stall"] else None
+        ended = {end.stall for end in trace.records["StallEnd"]}
+        if last and trace.records["Collective"] and last.stall not in ended and trace.phases("OPTIMIZER"):
+            found.add(trace.rank)
+    return found
+
+
+def run(scenario, build, folder, look):
+    """Starts the ranks, waits until all have written that they stand still, calls `look` meanwhile, and
+    kills them."""
+    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+           "TSCOPE_STALL": str(STALL_S), "WORLD_SIZE": str(RANKS)}
+    command = [training.python_with_torch(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
+    ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for r in range(RANKS)]
+    traces = os.path.join(folder, "traces")
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while len(stalled(traces)) < RANKS:
+            expect(time.monotonic() < until, "stalled:", stalled(traces))
+            expect(all(rank.poll() is None for rank in ranks), "a rank has ended")
+            time.sleep(0.5)
+        look(traces, ranks)
+    finally:
+        for rank in ranks:
+            rank.send_signal(signal.SIGKILL)
+        for rank in ranks:
+            rank.wait()
+    return traces
+
+
+def report(build, traces, *options):
+    program = os.path.join(build, "analyzer", "tscope-report")
+    return subprocess.run([program, traces, *options], capture_output=True, check=True, text=True).stdout
+
+
+def judge(expected, document, text):
+    found = [f for f in document["findings"] if f["id"] == "DIST.HANG"]
+    line = line_of(expected["line"])
+    place = f"stalling_rank.py:{line}"
+    expect(found and found[0]["ranks"] == [CULPRIT], "findings", found)
+    expect(place in (found[0]["title"] + found[0]["evidence"]), found[0])
+    ranks = {rank["rank"]: rank for rank in document["stalls"]["ranks"]}
+    expect(set(ranks) == set(range(RANKS)), "ranks", sorted(ranks))
+    expect(ranks[CULPRIT]["what"] == expected["what"], ranks[CULPRIT])
+    expect(expected["function"] in ranks[CULPRIT]["words"] or ranks[CULPRIT]["function"] == expected["function"],
+           ranks[CULPRIT])
+    expect(place in ranks[CULPRIT]["words"], place, ranks[CULPRIT]["words"])
+    for rank, said in ranks.items():
+        expect(rank == CULPRIT or (said["what"], said["line"]) == ("in a collective", line_of("the collective")), said)
+    leaves = [node for node in document["stalls"]["tree"] if node["place"] == place]
+    expect(leaves and all(node["ranks"] == str(CULPRIT) for node in leaves), place, document["stalls"]["tree"])
+    expect(place in text and "Where it stands still" in text, text)
+
+
+def check(name, build, folder):
+    traces = run(name, build, folder, lambda *_: None)
+    document = json.loads(report(build, traces, "--format", "json"))
+    judge(SCENARIOS[name], document, report(build, traces))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("scenarios", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(SCENARIOS))
+        return 0
+    if not training.python_with_torch():
+        print("skipped: no Python with PyTorch 2")
+        return training.SKIPPED
+    failed = 0
+    for name in arguments.scenarios or SCENARIOS:
+        right = 0
+        for _ in range(arguments.repeat):
+            folder = tempfile.mkdtemp(prefix="torch-stall-")
+            try:
+                check(name, os.path.realpath(arguments.build), folder)
+                right += 1
+            except AssertionError as wrong:
+                print(f"{name}: {wrong}")
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
+        failed += right < arguments.repeat
+    return failed > 0
+
+
+sys.exit(main())

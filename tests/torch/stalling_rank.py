@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""One rank of a job that trains with DDP over gloo until one rank does something else for ever:
+stalling_rank.py SCENARIO RANK STORE. Marks at the ends of lines are what stalling_jobs.py looks for."""
+import ctypes
+import os
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def save(model):
+    """A checkpoint into a pipe that nobody reads: it holds 64 KiB."""
+    _, full = os.pipe()
+    state = b"".join(bytes(1 << 16) for _ in model.parameters())
+    os.write(full, state)  # the write
+
+
+def update(first, second):
+    with first:
+        time.sleep(0.1)
+        with second:  # the second lock
+            pass
+
+
+def deadlock():
+    first, second = threading.Lock(), threading.Lock()
+    other = threading.Thread(target=update, args=(second, first), daemon=True)
+    other.start()
+    update(first, second)
+
+
+def work_without_end():
+    """A call of C that keeps the GIL: pause() as PyDLL calls it."""
+    ctypes.PyDLL(None).pause()  # the library
+
+
+def keep_the_gil():
+    other = threading.Thread(target=work_without_end, daemon=True)
+    other.start()
+    other.join()
+
+
+def spin():
+    while True: pass  # the loop
+
+
+def other_branch():
+    time.sleep(3600)  # the nap
+
+
+def main():
+    scenario, culprit, store = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    rank = int(os.environ["RANK"])
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank,
+                            world_size=int(os.environ["WORLD_SIZE"]))
+    model = DistributedDataParallel(torch.nn.Linear(32, 16))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    stand_still = {"checkpoint": lambda: save(model), "python-lock": deadlock, "gil": keep_the_gil, "busy": spin,
+                   "left-out": other_branch}.get(scenario)
+    for step in range(20):
+        time.sleep(0.01)
+        optimizer.zero_grad()
+        model(torch.randn(8, 32)).square().mean().backward()
+        optimizer.step()
+        if step == 12 and rank == culprit and stand_still:
+            stand_still()
+        total = torch.ones(1)
+        dist.all_reduce(total)  # the collective
+    dist.destroy_process_group()
+
+
+main()
