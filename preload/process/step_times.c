@@ -33,5 +33,6 @@ u64 tscope_step_median_ns(void) {
       sorted[at] = sorted[at - 1];
     sorted[at] = ticks;
   }
-  return n ? (u64)((double)sorted[n / 2] * 1e9 / (double)tscope_clock.hz) : 0;
+  u32 middle = n / 2;
+  return n ? (u64)((double)sorted[middle] * 1e9 / (double)tscope_clock.hz) : 0;
 }

@@ -76,7 +76,7 @@ static void one_of_each_type(void **state) {
       continue;
     struct found found = find(&scene.trace, (u8)type);
     long ours = 0;
-    for (long i = 0; i < found.count && i < 64; i++) {
+    for (long i = 0; i < found.count && i < 128; i++) {
       const struct tscope_record *record = found.at[i].record;
       if (record->tag != 0xabcd)
         continue;
@@ -272,7 +272,7 @@ static void strings_and_facts(void **state) {
   assert_true(cut.bytes > 2000 && cut.bytes <= 8 * TSCOPE_MAX_RECORD_WORDS);
   struct found facts = find(&scene.trace, TSCOPE_REC_INFO);
   int features = 0;
-  for (long i = 0; i < facts.count && i < 64; i++) {
+  for (long i = 0; i < facts.count && i < 128; i++) {
     const struct tscope_info_record *fact = (const void *)facts.at[i].record;
     if (fact->header.tag != TSCOPE_INFO_FEATURE)
       continue;
@@ -324,7 +324,7 @@ static void anchors_cost_and_losses_at_the_end(void **state) {
   const struct tscope_file_header *header = scene.trace.header;
   struct found anchors = find(&scene.trace, TSCOPE_REC_ANCHOR);
   assert_true(anchors.count >= 2);
-  for (long i = 0; i < anchors.count && i < 64; i++) {
+  for (long i = 0; i < anchors.count && i < 128; i++) {
     const struct tscope_anchor_record *anchor = (const void *)anchors.at[i].record;
     double ns = (double)(anchor->ticks - header->start_ticks) * 1e9 / (double)header->tick_hz;
     double monotonic = (double)(anchor->monotonic_ns - header->start_monotonic_ns);
@@ -343,7 +343,7 @@ static void anchors_cost_and_losses_at_the_end(void **state) {
     assert_true(look->wait_ns == 0 && look->main_wait_ns < UINT64_MAX); /* the first look */
   struct found costs = find(&scene.trace, TSCOPE_REC_COST);
   const struct tscope_cost_record *cost = (const void *)costs.at[costs.count - 1].record;
-  assert_true(costs.count >= 1 && costs.count <= 64);
+  assert_true(costs.count >= 1 && costs.count <= 128);
   assert_true(cost->records >= launches);
   assert_true(cost->startup_ns > 0 && cost->helper_cpu_ns > 0 && cost->hook_ns_per_record > 0);
   scene_end(&scene);
