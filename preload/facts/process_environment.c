@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "record/hook.h"
 #include "inspect/memory_read.h"
+#include "record/hook.h"
 
 enum { COPY_BYTES = 1 << 20, PIECE = 1024 };
 
