@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "live/live_process.h"
+#include "live/live_records.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-#include "base/hash.h"
 
 enum { ANCHORS_KEPT = 64, STRING_KEPT = 160, STRINGS_MAX = 1 << 18, SPANS_KEPT = 1 << 20 };
 
@@ -23,8 +21,7 @@ i64 live_ticks_ns(const struct live_process *process, u64 ticks) {
   return ticks ? tick_map_ns(&process->clock, ticks >> process->clock.shift) : LIVE_UNKNOWN_NS;
 }
 
-static i64 time_ns(const struct live_process *process, const struct live_record *record,
-                   u64 units) {
+i64 live_time_ns(const struct live_process *process, const struct live_record *record, u64 units) {
   return record->clock == TSCOPE_CLOCK_MONOTONIC ? tick_map_sane(&process->clock, (i64)units)
                                                  : tick_map_ns(&process->clock, units);
 }
@@ -36,9 +33,10 @@ static u64 dur_of(const struct live_record *record) {
 }
 
 /* LIVE_UNKNOWN_NS while it is pending. */
-static i64 end_ns(const struct live_process *process, const struct live_record *record) {
+i64 live_end_ns(const struct live_process *process, const struct live_record *record) {
   u64 dur = dur_of(record);
-  return dur == TSCOPE_DUR_PENDING ? LIVE_UNKNOWN_NS : time_ns(process, record, record->time + dur);
+  return dur == TSCOPE_DUR_PENDING ? LIVE_UNKNOWN_NS
+                                   : live_time_ns(process, record, record->time + dur);
 }
 
 /* --- Spans that are open --- */
@@ -58,8 +56,8 @@ static void opens_remove(struct live_opens *opens, u64 place) {
 }
 
 /* Keeps the span in the list for as long as it is open. */
-static void keep_open(struct live_opens *opens, const struct live_record *record,
-                      struct live_open open) {
+void live_keep_open(struct live_opens *opens, const struct live_record *record,
+                    struct live_open open) {
   opens_remove(opens, record->place);
   open.place = record->place;
   open.thread = record->thread;
@@ -73,178 +71,15 @@ static void times_add(struct live_times *times, i64 at, u32 token) {
   times->n++;
 }
 
-/* --- Communicators and their calls --- */
-
-static u32 comm_index(const struct live_process *process, u32 number) {
-  for (u32 i = process->comms.n; i-- > 0;)
-    if (process->comms.at[i].number == number)
-      return i;
-  return LIVE_NONE;
-}
-
-static void take_comm(struct live_process *process, const struct tscope_comm_record *comm) {
-  u32 index = comm_index(process, comm->comm);
-  if (index == LIVE_NONE) {
-    struct live_comm fresh = {.number = comm->comm, .newest = LIVE_NONE};
-    for (u32 i = 0; i < LIVE_RECENT_CALLS; i++)
-      fresh.recent[i].seq = LIVE_NONE;
-    if (!VECTOR_PUSH(&process->comms, fresh)) {
-      process->short_of_memory = true;
-      return;
-    }
-    index = process->comms.n - 1;
-  }
-  struct live_comm *known = &process->comms.at[index];
-  known->identity = comm->identity;
-  known->rank = comm->rank;
-  known->size = comm->size;
-  known->name = comm->name;
-  known->backend = (u8)comm->header.tag;
-}
-
-struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
-  struct live_call *call = &comm->recent[seq % LIVE_RECENT_CALLS];
-  return call->seq == seq ? call : NULL;
-}
-
-/* The place of a call, made anew unless it is there or newer ones took it. */
-static struct live_call *call_place(struct live_comm *comm, u32 seq) {
-  struct live_call *call = &comm->recent[seq % LIVE_RECENT_CALLS];
-  if (call->seq != LIVE_NONE && call->seq > seq && call->seq - seq < INT32_MAX)
-    return NULL;
-  if (call->seq != seq)
-    *call = (struct live_call){.start = LIVE_UNKNOWN_NS,
-                               .end = LIVE_UNKNOWN_NS,
-                               .run_start = LIVE_UNKNOWN_NS,
-                               .run_end = LIVE_UNKNOWN_NS,
-                               .seq = seq};
-  if (comm->newest == LIVE_NONE || seq > comm->newest)
-    comm->newest = seq;
-  return call;
-}
-
-static u32 mix(u32 hash, u64 value) {
-  u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-  return (u32)(x ^ (x >> 32));
-}
-
-static void add_token(struct live_process *process, i64 start, u32 token) {
-  struct live_tokens *tokens = &process->tokens;
-  u64 at = tokens->n++ % LIVE_TOKENS;
-  tokens->start[at] = start;
-  tokens->token[at] = token;
-  tokens->pause[at] =
-      process->last_call_end == LIVE_UNKNOWN_NS ? 0 : (float)(start - process->last_call_end);
-}
-
-static void await_run(struct live_process *process, struct live_unpaired call) {
-  if (call.stream == TSCOPE_NO_STREAM || process->gpu_clock == TSCOPE_GPU_CLOCK_HOST)
-    return;
-  process->short_of_memory |= !VECTOR_PUSH(&process->unpaired, call);
-}
-
-static void take_call(struct live_process *process, const struct live_record *record) {
-  const struct tscope_collective_record *call = (const void *)record->record;
-  u8 op = (u8)call->header.tag;
-  i64 start = time_ns(process, record, record->time), end = end_ns(process, record);
-  u32 index = comm_index(process, call->comm);
-  keep_open(&process->calls, record,
-            (struct live_open){.start = start, .comm = index, .seq = call->seq, .kind = op});
-  if (!record->again) {
-    u32 token = mix(mix(mix(1, index), op), (u64)call->dtype << 32 | (u32)call->peer);
-    add_token(process, start, mix(token, call->count));
-    process->last = (struct live_last_call){.start = start,
-                                            .place = record->place,
-                                            .comm = index,
-                                            .seq = call->seq,
-                                            .op = op,
-                                            .any = true,
-                                            .open = end == LIVE_UNKNOWN_NS};
-  } else if (process->last.place == record->place) {
-    process->last.open = false;
-  }
-  process->last_call_end = end == LIVE_UNKNOWN_NS ? start : end;
-  if (index == LIVE_NONE || op >= TSCOPE_OP_SEND)
-    return;
-  struct live_call *place = call_place(&process->comms.at[index], call->seq);
-  if (!place)
-    return;
-  place->start = start;
-  place->end = end;
-  place->op = op;
-  if (!record->again)
-    await_run(process, (struct live_unpaired){.start = start,
-                                              .comm = index,
-                                              .seq = call->seq,
-                                              .group = call->group,
-                                              .stream = call->stream,
-                                              .op = op});
-}
-
-/* The collectives of a graph are called when it is launched. */
-static void take_replay(struct live_process *process, const struct live_record *record) {
-  const struct tscope_graph_replay_record *replay = (const void *)record->record;
-  u32 room = (u32)((8u * replay->header.words - sizeof *replay) / sizeof(struct tscope_graph_comm));
-  const struct tscope_graph_comm *comms = (const void *)(replay + 1);
-  i64 start = time_ns(process, record, record->time);
-  for (u32 i = 0; i < replay->comms && i < room; i++) {
-    u32 index = comm_index(process, comms[i].comm);
-    struct live_call *call = index == LIVE_NONE
-                                 ? NULL
-                                 : call_place(&process->comms.at[index], comms[i].first_collective);
-    if (!call)
-      continue;
-    call->start = start;
-    call->end = end_ns(process, record);
-    if (!record->again) {
-      add_token(process, start, mix(mix(2, index), replay->graph));
-      process->last = (struct live_last_call){.start = start,
-                                              .place = record->place,
-                                              .comm = index,
-                                              .seq = comms[i].first_collective,
-                                              .any = true};
-    }
-  }
-}
-
-static void take_run(struct live_process *process, const struct live_record *record) {
-  const struct tscope_collective_run_record *run = (const void *)record->record;
-  i64 start = time_ns(process, record, record->time), end = end_ns(process, record);
-  u32 index = run->comm == TSCOPE_UNKNOWN ? LIVE_NONE : comm_index(process, run->comm);
-  if (index != LIVE_NONE && run->seq != TSCOPE_UNKNOWN) {
-    struct live_call *call = live_call_at(&process->comms.at[index], run->seq);
-    if (call) {
-      call->run_start = start;
-      call->run_end = end;
-    }
-    return;
-  }
-  bool of_graph = 8u * run->header.words >= sizeof *run + sizeof(struct tscope_graph_node);
-  if (of_graph || end == LIVE_UNKNOWN_NS)
-    return;
-  process->short_of_memory |=
-      !VECTOR_PUSH(&process->runs,
-                   (struct live_unpaired_run){
-                       .start = start, .end = end, .name = run->name, .stream = run->header.tag});
-}
-
-static void take_wait(struct live_process *process, const struct live_record *record) {
-  const struct tscope_comm_wait_record *wait = (const void *)record->record;
-  keep_open(&process->waits, record,
-            (struct live_open){.start = time_ns(process, record, record->time),
-                               .comm = comm_index(process, wait->comm),
-                               .seq = wait->seq});
-}
-
 /* --- Steps and phases --- */
 
 static void take_phase(struct live_process *process, const struct live_record *record) {
   const struct tscope_phase_record *phase = (const void *)record->record;
-  i64 end = end_ns(process, record);
-  keep_open(&process->phases, record,
-            (struct live_open){.start = time_ns(process, record, record->time),
-                               .name = phase->name,
-                               .kind = (u8)phase->header.tag});
+  i64 end = live_end_ns(process, record);
+  live_keep_open(&process->phases, record,
+                 (struct live_open){.start = live_time_ns(process, record, record->time),
+                                    .name = phase->name,
+                                    .kind = (u8)phase->header.tag});
   if (end == LIVE_UNKNOWN_NS)
     return;
   process->phase = (u8)phase->header.tag;
@@ -257,7 +92,7 @@ static void take_range(struct live_process *process, const struct live_record *r
   const struct tscope_step_range_record *range = (const void *)record->record;
   if (record->again)
     return;
-  times_add(&process->ranges, time_ns(process, record, record->time), range->name);
+  times_add(&process->ranges, live_time_ns(process, record, record->time), range->name);
   process->range_number = range->number == TSCOPE_UNKNOWN ? LIVE_NONE : range->number;
 }
 
@@ -312,11 +147,12 @@ static void take_memory(struct live_process *process, const struct tscope_memory
 
 static void take_kernel(struct live_process *process, const struct live_record *record) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record->record;
-  i64 start = time_ns(process, record, record->time);
+  i64 start = live_time_ns(process, record, record->time);
   u64 dur = trace_dur(record->record, kernel->dur, sizeof *kernel);
   if (process->spans.n < SPANS_KEPT)
-    process->short_of_memory |= !VECTOR_PUSH(
-        &process->spans, (struct interval){start, time_ns(process, record, record->time + dur)});
+    process->short_of_memory |=
+        !VECTOR_PUSH(&process->spans,
+                     (struct interval){start, live_time_ns(process, record, record->time + dur)});
 }
 
 static void take(void *user, const struct live_record *record) {
@@ -336,26 +172,26 @@ static void take(void *user, const struct live_record *record) {
       process->info[raw->tag] = ((const struct tscope_info_record *)(const void *)raw)->value;
     return;
   case TSCOPE_REC_COMM:
-    take_comm(process, (const void *)raw);
+    live_take_comm(process, (const void *)raw);
     break;
   case TSCOPE_REC_COMM_END: {
     u32 index =
-        comm_index(process, ((const struct tscope_comm_end_record *)(const void *)raw)->comm);
+        live_comm_index(process, ((const struct tscope_comm_end_record *)(const void *)raw)->comm);
     if (index != LIVE_NONE)
       process->comms.at[index].ended = true;
     break;
   }
   case TSCOPE_REC_COLLECTIVE:
-    take_call(process, record);
+    live_take_call(process, record);
     break;
   case TSCOPE_REC_GRAPH_REPLAY:
-    take_replay(process, record);
+    live_take_replay(process, record);
     break;
   case TSCOPE_REC_COLLECTIVE_RUN:
-    take_run(process, record);
+    live_take_run(process, record);
     break;
   case TSCOPE_REC_COMM_WAIT:
-    take_wait(process, record);
+    live_take_wait(process, record);
     break;
   case TSCOPE_REC_PHASE:
     take_phase(process, record);
@@ -365,7 +201,7 @@ static void take(void *user, const struct live_record *record) {
     break;
   case TSCOPE_REC_STEP:
     process->mark = ((const struct tscope_step_record *)(const void *)raw)->step;
-    times_add(&process->marks, time_ns(process, record, record->time), 0);
+    times_add(&process->marks, live_time_ns(process, record, record->time), 0);
     break;
   case TSCOPE_REC_MEMORY:
     take_memory(process, (const void *)raw);
@@ -390,7 +226,7 @@ static void take(void *user, const struct live_record *record) {
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
   }
-  i64 time = time_ns(process, record, record->time);
+  i64 time = live_time_ns(process, record, record->time);
   if (time > process->newest)
     process->newest = time;
 }

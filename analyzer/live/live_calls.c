@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Communicators, and what is called on them.
+ */
+#include "live/live_records.h"
+
+u32 live_comm_index(const struct live_process *process, u32 number) {
+  for (u32 i = process->comms.n; i-- > 0;)
+    if (process->comms.at[i].number == number)
+      return i;
+  return LIVE_NONE;
+}
+
+void live_take_comm(struct live_process *process, const struct tscope_comm_record *comm) {
+  u32 index = live_comm_index(process, comm->comm);
+  if (index == LIVE_NONE) {
+    struct live_comm fresh = {.number = comm->comm, .newest = LIVE_NONE};
+    for (u32 i = 0; i < LIVE_RECENT_CALLS; i++)
+      fresh.recent[i].seq = LIVE_NONE;
+    if (!VECTOR_PUSH(&process->comms, fresh)) {
+      process->short_of_memory = true;
+      return;
+    }
+    index = process->comms.n - 1;
+  }
+  struct live_comm *known = &process->comms.at[index];
+  known->identity = comm->identity;
+  known->rank = comm->rank;
+  known->size = comm->size;
+  known->name = comm->name;
+  known->backend = (u8)comm->header.tag;
+}
+
+struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
+  struct live_call *call = &comm->recent[seq % LIVE_RECENT_CALLS];
+  return call->seq == seq ? call : NULL;
+}
+
+/* The place of a call, made anew unless it is there or newer ones took it. */
+static struct live_call *call_place(struct live_comm *comm, u32 seq) {
+  struct live_call *call = &comm->recent[seq % LIVE_RECENT_CALLS];
+  if (call->seq != LIVE_NONE && call->seq > seq && call->seq - seq < INT32_MAX)
+    return NULL;
+  if (call->seq != seq)
+    *call = (struct live_call){.start = LIVE_UNKNOWN_NS,
+                               .end = LIVE_UNKNOWN_NS,
+                               .run_start = LIVE_UNKNOWN_NS,
+                               .run_end = LIVE_UNKNOWN_NS,
+                               .seq = seq};
+  if (comm->newest == LIVE_NONE || seq > comm->newest)
+    comm->newest = seq;
+  return call;
+}
+
+static u32 mix(u32 hash, u64 value) {
+  u64 x = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return (u32)(x ^ (x >> 32));
+}
+
+static void add_token(struct live_process *process, i64 start, u32 token) {
+  struct live_tokens *tokens = &process->tokens;
+  u64 at = tokens->n++ % LIVE_TOKENS;
+  tokens->start[at] = start;
+  tokens->token[at] = token;
+  tokens->pause[at] =
+      process->last_call_end == LIVE_UNKNOWN_NS ? 0 : (float)(start - process->last_call_end);
+}
+
+static void await_run(struct live_process *process, struct live_unpaired call) {
+  if (call.stream == TSCOPE_NO_STREAM || process->gpu_clock == TSCOPE_GPU_CLOCK_HOST)
+    return;
+  process->short_of_memory |= !VECTOR_PUSH(&process->unpaired, call);
+}
+
+void live_take_call(struct live_process *process, const struct live_record *record) {
+  const struct tscope_collective_record *call = (const void *)record->record;
+  u8 op = (u8)call->header.tag;
+  i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
+  u32 index = live_comm_index(process, call->comm);
+  live_keep_open(&process->calls, record,
+                 (struct live_open){.start = start, .comm = index, .seq = call->seq, .kind = op});
+  if (!record->again) {
+    u32 token = mix(mix(mix(1, index), op), (u64)call->dtype << 32 | (u32)call->peer);
+    add_token(process, start, mix(token, call->count));
+    process->last = (struct live_last_call){.start = start,
+                                            .place = record->place,
+                                            .comm = index,
+                                            .seq = call->seq,
+                                            .op = op,
+                                            .any = true,
+                                            .open = end == LIVE_UNKNOWN_NS};
+  } else if (process->last.place == record->place) {
+    process->last.open = false;
+  }
+  process->last_call_end = end == LIVE_UNKNOWN_NS ? start : end;
+  if (index == LIVE_NONE || op >= TSCOPE_OP_SEND)
+    return;
+  struct live_call *place = call_place(&process->comms.at[index], call->seq);
+  if (!place)
+    return;
+  place->start = start;
+  place->end = end;
+  place->op = op;
+  if (!record->again)
+    await_run(process, (struct live_unpaired){.start = start,
+                                              .comm = index,
+                                              .seq = call->seq,
+                                              .group = call->group,
+                                              .stream = call->stream,
+                                              .op = op});
+}
+
+/* The collectives of a graph are called when it is launched. */
+void live_take_replay(struct live_process *process, const struct live_record *record) {
+  const struct tscope_graph_replay_record *replay = (const void *)record->record;
+  u32 room = (u32)((8u * replay->header.words - sizeof *replay) / sizeof(struct tscope_graph_comm));
+  const struct tscope_graph_comm *comms = (const void *)(replay + 1);
+  i64 start = live_time_ns(process, record, record->time);
+  for (u32 i = 0; i < replay->comms && i < room; i++) {
+    u32 index = live_comm_index(process, comms[i].comm);
+    struct live_call *call = index == LIVE_NONE
+                                 ? NULL
+                                 : call_place(&process->comms.at[index], comms[i].first_collective);
+    if (!call)
+      continue;
+    call->start = start;
+    call->end = live_end_ns(process, record);
+    if (!record->again) {
+      add_token(process, start, mix(mix(2, index), replay->graph));
+      process->last = (struct live_last_call){.start = start,
+                                              .place = record->place,
+                                              .comm = index,
+                                              .seq = comms[i].first_collective,
+                                              .any = true};
+    }
+  }
+}
+
+void live_take_run(struct live_process *process, const struct live_record *record) {
+  const struct tscope_collective_run_record *run = (const void *)record->record;
+  i64 start = live_time_ns(process, record, record->time), end = live_end_ns(process, record);
+  u32 index = run->comm == TSCOPE_UNKNOWN ? LIVE_NONE : live_comm_index(process, run->comm);
+  if (index != LIVE_NONE && run->seq != TSCOPE_UNKNOWN) {
+    struct live_call *call = live_call_at(&process->comms.at[index], run->seq);
+    if (call) {
+      call->run_start = start;
+      call->run_end = end;
+    }
+    return;
+  }
+  bool of_graph = 8u * run->header.words >= sizeof *run + sizeof(struct tscope_graph_node);
+  if (of_graph || end == LIVE_UNKNOWN_NS)
+    return;
+  process->short_of_memory |=
+      !VECTOR_PUSH(&process->runs,
+                   (struct live_unpaired_run){
+                       .start = start, .end = end, .name = run->name, .stream = run->header.tag});
+}
+
+void live_take_wait(struct live_process *process, const struct live_record *record) {
+  const struct tscope_comm_wait_record *wait = (const void *)record->record;
+  live_keep_open(&process->waits, record,
+                 (struct live_open){.start = live_time_ns(process, record, record->time),
+                                    .comm = live_comm_index(process, wait->comm),
+                                    .seq = wait->seq});
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What those who take records in share.
+ */
+#ifndef TSCOPE_LIVE_RECORDS_H
+#define TSCOPE_LIVE_RECORDS_H
+
+#include "live/live_process.h"
+
+/* A time in the clock units of the record's chunk, on the process's CLOCK_MONOTONIC. */
+i64 live_time_ns(const struct live_process *process, const struct live_record *record, u64 units);
+
+/* The end of a record whose first field is a u64 duration; LIVE_UNKNOWN_NS while it is pending. */
+i64 live_end_ns(const struct live_process *process, const struct live_record *record);
+
+/* Keeps the span in the list for as long as it is open. */
+void live_keep_open(struct live_opens *opens, const struct live_record *record,
+                    struct live_open open);
+
+/* Index of the communicator of that number, LIVE_NONE if it is not known. */
+u32 live_comm_index(const struct live_process *process, u32 number);
+
+/* live_calls.c */
+void live_take_comm(struct live_process *process, const struct tscope_comm_record *comm);
+void live_take_call(struct live_process *process, const struct live_record *record);
+void live_take_replay(struct live_process *process, const struct live_record *record);
+void live_take_run(struct live_process *process, const struct live_record *record);
+void live_take_wait(struct live_process *process, const struct live_record *record);
+
+#endif
