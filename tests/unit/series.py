@@ -55,6 +55,16 @@ class Series(unittest.TestCase):
         for row, wrote in zip(table["rows"], truth["per_rank"]):  # whose means hold warm-up too
             self.assertAlmostEqual(mean(row["compute_ms"]) / wrote["compute_ms"], 1, delta=0.002)
 
+    def test_phases_of_every_step_and_rank(self):
+        """tracegen writes a forward pass of 0.1 ms and a backward pass of 0.132 ms into each step."""
+        report, _ = report_of("--ranks", "4", "--steps", "40", "--phases", "--slow-rank", "2")
+        for row in report["series"]["by_rank"]["rows"]:
+            for key in ("forward_ms", "backward_ms", "optimizer_ms"):
+                self.assertEqual(len(row[key]), len(row["wall_ms"]))
+                self.assertAlmostEqual(mean(row[key]) / report["phases"][key], 1, delta=0.01)
+            self.assertAlmostEqual(mean(row["forward_ms"]), 0.1, delta=1e-3)
+            self.assertAlmostEqual(mean(row["backward_ms"]), 0.132, delta=1e-3)
+
     def test_the_worst_of_many_ranks_has_a_row_of_its_own(self):
         report, _ = report_of("--ranks", "130", "--steps", "12", "--slow-rank", "77", "--buckets", "1",
                               "--kernels", "1")

@@ -247,6 +247,24 @@ static int tell_steps(struct analysis *a) {
   return 0;
 }
 
+static float phase_ms(i64 ns) {
+  return ns == NS_UNKNOWN ? NAN : (float)ns_to_ms(ns);
+}
+
+static void fill_phases(struct analysis *a) {
+  const struct series_gathering *g = a->series;
+  u32 n_ranks = a->model->n_ranks;
+  for (u32 rank = 0; rank < n_ranks && a->model->phases; rank++)
+    for (u32 column = 0; column < g->n_columns; column++) {
+      const struct phase_times *phases =
+          &a->model->phases[(size_t)g->column_step[column] * n_ranks + rank];
+      float *cell = cell_at(g, rank, column);
+      cell[SERIES_FORWARD] = phase_ms(phases->forward);
+      cell[SERIES_BACKWARD] = phase_ms(phases->backward);
+      cell[SERIES_OPTIMIZER] = phase_ms(phases->optimizer);
+    }
+}
+
 /* Walls are known of ranks whose parts are not. */
 static void fill_walls(struct analysis *a) {
   const struct series_gathering *g = a->series;
@@ -392,8 +410,10 @@ static int tell_ranks(struct analysis *a) {
     out->column_step[column] = a->model->steps.first + g->column_step[column];
   out->n_columns = g->n_columns;
   out->ranks_joined = n - n_own;
-  if (!error)
+  if (!error) {
     fill_walls(a);
+    fill_phases(a);
+  }
   if (!error && n_own < n)
     error = choose_worst(a, own, n_own);
   else if (!error)

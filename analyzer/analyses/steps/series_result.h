@@ -21,6 +21,9 @@
   X(COPY, "exposed_copy_ms", "array of ms", "copies that neither hid")                             \
   X(IDLE, "idle_ms", "array of ms", "nothing of these")                                            \
   X(INPUT, "input_ms", "array of ms", "fetching input; may lie beside all of these")               \
+  X(FORWARD, "forward_ms", "array of ms", "the host in the forward pass; this and the next two")   \
+  X(BACKWARD, "backward_ms", "array of ms", "in the backward pass: phases, beside the above")      \
+  X(OPTIMIZER, "optimizer_ms", "array of ms", "in the optimizer")                                  \
   X(LATE, "late_ms", "array of ms", "behind the first at the step's costliest collective")         \
   X(MEMORY, "memory_bytes", "array of bytes", "most allocated on its device")
 

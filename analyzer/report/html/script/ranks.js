@@ -11,6 +11,9 @@ const MEASURES = {
   exposed_copy_ms: {name: 'exposed copies', say: ms},
   idle_ms: {name: 'idle', say: ms},
   input_ms: {name: 'input', say: ms},
+  forward_ms: {name: 'forward (host)', say: ms},
+  backward_ms: {name: 'backward (host)', say: ms},
+  optimizer_ms: {name: 'optimizer (host)', say: ms},
   memory_bytes: {name: 'memory', say: bytes},
 };
 
