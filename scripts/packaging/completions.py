@@ -16,6 +16,11 @@ def rows(source, path, pattern):
     return [tuple(joined(cell) for cell in row) for row in re.findall(pattern, table)]
 
 
+# Of tscope-stacks, whose options are too few for a table of their own.
+STACKS = [("", "frames", "", "each frame of each thread in a line of its own"), ("", "help", "", "say how it is used"),
+          ("", "version", "", "say which version it is")]
+
+
 def tables(source):
     commands = rows(source, "scripts/commands.def",
                     rf'C\(\s*{STRINGS},\s*{STRINGS},\s*(NULL|{STRINGS[1:-1]}),\s*{STRINGS}\)')
@@ -24,7 +29,8 @@ def tables(source):
                                          rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
     top = [("", *row) for row in rows(source, "analyzer/top/top_options.def",
                                       rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
-    return commands, {"tscope-run": run, "tscope-report": report, "tscope-top": top}
+    return commands, {"tscope-run": run, "tscope-report": report, "tscope-top": top,
+                      "tscope-stacks": STACKS}
 
 
 def words(options):
@@ -57,6 +63,7 @@ _tscope() {{
   case $program in
   tscope-run) words='{words(options["tscope-run"])}' takes='{takes["tscope-run"]}' ;;
   tscope-top) words='{words(options["tscope-top"])}' takes='{takes["tscope-top"]}' ;;
+  tscope-stacks) words='{words(options["tscope-stacks"])}' takes='{takes["tscope-stacks"]}' ;;
   *) words='{words(options["tscope-report"])}' takes='{takes["tscope-report"]}' ;;
   esac
   if [ "$program" = tscope-run ]; then
@@ -81,7 +88,7 @@ _tscope() {{
   *) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
   esac
 }}
-complete -F _tscope tscope tscope-run tscope-report tscope-top
+complete -F _tscope tscope tscope-run tscope-report tscope-top tscope-stacks
 """
 
 
@@ -95,7 +102,7 @@ def zsh(commands, options):
     arguments = {program: " \\\n    ".join(spec(*row) for row in table) for program, table in options.items()}
     listed = "\n    ".join(f"'{name}:{quoted(what)}'" for name, _, _, what in commands)
     cases = "\n    ".join(f"{name}) _{program.replace('-', '_')} ;;" for name, program, *_ in commands)
-    return f"""#compdef tscope tscope-run tscope-report tscope-top
+    return f"""#compdef tscope tscope-run tscope-report tscope-top tscope-stacks
 # SPDX-License-Identifier: MIT
 # zsh completion for tscope, made from its tables
 _tscope_run() {{
@@ -113,6 +120,11 @@ _tscope_top() {{
     {arguments["tscope-top"]} \\
     '*:traces:_files'
 }}
+_tscope_stacks() {{
+  _arguments -s \\
+    {arguments["tscope-stacks"]} \\
+    '*:traces:_files'
+}}
 _tscope() {{
   local -a commands
   commands=(
@@ -122,6 +134,7 @@ _tscope() {{
   tscope-run) _tscope_run; return ;;
   tscope-report) _tscope_report; return ;;
   tscope-top) _tscope_top; return ;;
+  tscope-stacks) _tscope_stacks; return ;;
   esac
   if (( CURRENT == 2 )); then
     _describe command commands

@@ -81,12 +81,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tscope-install-") as root:
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root], check=True)
         library, report, run, top, umbrella = (one(root, name) for name in (
-            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope-top", "bin/tscope"))
+            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope-top", "bin/tscope-stacks", "bin/tscope"))
         header, pkgconfig = one(root, "tscope.h"), one(root, "tscope.pc")
         for page in glob.glob(os.path.join(SOURCE, "docs", "man", "*.[1-8]*")):
             name = os.path.basename(page).removesuffix(".in")
             assert os.path.getsize(one(root, name)) > 0
-        for page in ("tscope.1", "tscope-report.1", "tscope-run.1", "tscope-top.1"):
+        for page in ("tscope.1", "tscope-report.1", "tscope-run.1", "tscope-top.1", "tscope-stacks.1"):
             one(root, page)
 
         for place in ("bash-completion/completions/tscope", "zsh/site-functions/_tscope",

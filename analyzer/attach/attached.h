@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A process that runs, looked at from outside: what its threads are in, and their Python frames.
+ * Nothing of it is stopped; what changes while it is read is marked as such.
+ */
+#ifndef TSCOPE_ATTACHED_H
+#define TSCOPE_ATTACHED_H
+
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "model/stalls.h"
+
+/* Fills in the threads of `pid`; everything lives in `arena`. Where frames cannot be read,
+ * `look->no_python` says why and the rest stands. 0, -ESRCH, or -ENOMEM. */
+int attached_look(struct arena *arena, pid_t pid, struct rank_stall *look);
+
+#endif

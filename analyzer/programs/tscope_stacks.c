@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tscope-stacks: where the processes of a job are now, as one tree of Python stacks.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyses/stalls/stall_words.h"
+#include "attach/attached.h"
+#include "import/tscope/load_traces.h"
+#include "model/model.h"
+
+enum { LINES_MOST = 10000 };
+
+static const char help[] =
+    "usage: tscope-stacks [--frames] PID... | DIRECTORY\n"
+    "Says where processes are: their Python stacks, what their threads wait for, who holds the "
+    "GIL.\n"
+    "Nothing of them is stopped.\n"
+    "\n"
+    "  PID        a process of yours on this host\n"
+    "  --frames   each frame of each thread in a line of its own, innermost first, instead of the\n"
+    "             tree: number, thread, file, line, function, with tabs between\n"
+    "  DIRECTORY  of traces: of its newest run the ranks that live on this host, as they are now,\n"
+    "             and of the others what they wrote when they stood still\n"
+    "\n"
+    "Status: 0, or 1 if nothing could be had, or 2 if the command line makes no sense.\n";
+
+/* One process, by its rank or its number. */
+struct looked {
+  u32 number;
+  const char *source; /* "now", "written" */
+  struct rank_stall look;
+};
+
+struct page {
+  struct arena arena;
+  const char *unit; /* "rank", "process" */
+  bool frames;      /* --frames */
+  struct looked *at;
+  u32 n;
+};
+
+static void put_process(struct page *page, const struct looked *one) {
+  struct stalled_rank said = {0};
+  if (!stall_describe(&page->arena, &one->look, NULL, &said))
+    return;
+  printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source, stall_doing_words[said.what],
+         said.words && *said.words ? ": " : "", said.words ? said.words : "");
+  if (one->look.no_python)
+    printf("    no Python frames: %s\n",
+           *one->look.no_python ? one->look.no_python : "this is no process with Python");
+}
+
+static int put_tree(struct page *page) {
+  u64 threads = 0;
+  u32 n = 0, n_lines = 0;
+  struct stack_tree tree;
+  for (u32 i = 0; i < page->n; i++)
+    threads += page->at[i].look.n_threads;
+  struct tree_stack *stacks = arena_array(&page->arena, threads + 1, sizeof *stacks);
+  for (u32 i = 0; i < page->n && stacks; i++)
+    n += stall_stacks(&page->at[i].look, page->at[i].number, stacks + n);
+  if (!stacks || stack_tree_make(&page->arena, stacks, n, &tree) < 0)
+    return -ENOMEM;
+  struct stack_line *lines = stack_tree_lines(&page->arena, &tree, LINES_MOST, &n_lines);
+  for (u32 i = 0; lines && i < n_lines; i++)
+    printf("%s%*s%s %s  %s\n", i ? "" : "\n", (int)(2 * lines[i].depth), "", page->unit,
+           lines[i].ranks, lines[i].text);
+  return lines ? 0 : -ENOMEM;
+}
+
+static int put_frames(const struct page *page) {
+  for (u32 i = 0; i < page->n; i++)
+    for (u32 t = 0; t < page->at[i].look.n_threads; t++) {
+      const struct stalled_thread *thread = &page->at[i].look.threads[t];
+      for (u32 f = 0; f < thread->n_frames; f++) {
+        const struct call_frame *frame = thread->frames[f];
+        printf("%u\t%u\t%s\t%u\t%s\n", page->at[i].number, thread->tid,
+               frame->file ? frame->file : "", frame->line, frame->function ? frame->function : "");
+      }
+    }
+  return 0;
+}
+
+static int put(struct page *page) {
+  if (page->frames)
+    return put_frames(page);
+  for (u32 i = 0; i < page->n; i++)
+    put_process(page, &page->at[i]);
+  return put_tree(page);
+}
+
+/* Whether the process `pid` of this host is the one that writes this trace. */
+static bool writes_trace(u32 pid, const char *path) {
+  char maps_path[64], line[PATH_MAX + 128], real[PATH_MAX];
+  bool found = false;
+  snprintf(maps_path, sizeof maps_path, "/proc/%u/maps", pid);
+  FILE *maps = realpath(path, real) ? fopen(maps_path, "re") : NULL;
+  while (maps && !found && fgets(line, sizeof line, maps)) {
+    line[strcspn(line, "\n")] = '\0';
+    size_t length = strlen(line), wanted = strlen(real);
+    found = length > wanted && strcmp(line + length - wanted, real) == 0;
+  }
+  if (maps)
+    fclose(maps);
+  return found;
+}
+
+/* What a rank is in now, where it lives here; else what it wrote last. False where neither is. */
+static bool look_at_rank(struct page *page, const struct rank *rank) {
+  struct looked *one = &page->at[page->n];
+  *one = (struct looked){.number = rank->rank, .source = "now"};
+  if (!rank->closed && writes_trace(rank->pid, rank->path) &&
+      attached_look(&page->arena, (pid_t)rank->pid, &one->look) == 0) {
+    page->n++;
+    return true;
+  }
+  if (!rank->n_stalls)
+    return false;
+  one->source = rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN ? "as it wrote itself"
+                                                                   : "as it wrote, but went on";
+  one->look = rank->stalls[rank->n_stalls - 1];
+  page->n++;
+  return true;
+}
+
+static int look_at_run(struct page *page, const char *path) {
+  struct model *model;
+  char why[512];
+  u32 without = 0;
+  if (model_load(path, NULL, &model, why, sizeof why) < 0) {
+    fprintf(stderr, "tscope-stacks: %s\n", why);
+    return -ENOENT;
+  }
+  page->unit = "rank";
+  page->at = arena_array(&page->arena, model->n_ranks + 1u, sizeof *page->at);
+  for (u32 r = 0; r < model->n_ranks && page->at; r++)
+    without += !look_at_rank(page, &model->ranks[r]);
+  int error = page->at ? put(page) : -ENOMEM;
+  if (without)
+    printf("\n%u of %u ranks: not running on this host, and they wrote of no standstill\n", without,
+           model->n_ranks);
+  model_free(model);
+  return error || !page->n ? -ENODATA : 0;
+}
+
+static int look_at_processes(struct page *page, char **pids, int n) {
+  page->unit = "process";
+  page->at = arena_array(&page->arena, (size_t)n + 1, sizeof *page->at);
+  for (int i = 0; i < n && page->at; i++) {
+    struct looked *one = &page->at[page->n];
+    *one = (struct looked){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
+    int error = attached_look(&page->arena, (pid_t)one->number, &one->look);
+    if (error)
+      fprintf(stderr, "tscope-stacks: process %s: %s\n", pids[i], strerror(-error));
+    else
+      page->n++;
+  }
+  return !page->at || put(page) < 0 || !page->n ? -ENODATA : 0;
+}
+
+static bool are_numbers(char **texts, int n) {
+  for (int i = 0; i < n; i++)
+    if (!*texts[i] || texts[i][strspn(texts[i], "0123456789")])
+      return false;
+  return n > 0;
+}
+
+int main(int argc, char **argv) {
+  struct page page = {0};
+  if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    fputs(help, stdout);
+    return 0;
+  }
+  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+    puts("tscope-stacks " TSCOPE_VERSION);
+    return 0;
+  }
+  page.frames = argc > 1 && strcmp(argv[1], "--frames") == 0;
+  argc -= page.frames;
+  argv += page.frames;
+  bool numbers = are_numbers(argv + 1, argc - 1);
+  if (!numbers && (argc != 2 || argv[1][0] == '-')) {
+    fputs(help, stderr);
+    return 2;
+  }
+  int error = numbers ? look_at_processes(&page, argv + 1, argc - 1) : look_at_run(&page, argv[1]);
+  arena_release(&page.arena);
+  return error ? 1 : 0;
+}
