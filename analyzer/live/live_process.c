@@ -223,6 +223,14 @@ static void take(void *user, const struct live_record *record) {
   case TSCOPE_REC_GROUP:
   case TSCOPE_REC_SCALAR:
     break;
+  case TSCOPE_REC_FRAME:
+  case TSCOPE_REC_STACK:
+  case TSCOPE_REC_STALL:
+  case TSCOPE_REC_STALL_END:
+  case TSCOPE_REC_THREAD_STATE:
+  case TSCOPE_REC_THREAD_STACK:
+    live_take_stall(process, record);
+    return;
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */
     return;
   }
@@ -264,6 +272,9 @@ void live_process_close(struct live_process *process) {
   free(process->strings.at);
   free(process->anchors.at);
   free(process->comms.at);
+  free(process->frames.at);
+  free(process->stacks.at);
+  free(process->stack_frames.at);
   free(process->spans.at);
   free(process->unpaired.at);
   free(process->runs.at);

@@ -93,6 +93,27 @@ struct live_unpaired_run {
   u16 stream;
 };
 
+/* A call stack that was announced; its frames lie in stack_frames. */
+struct live_stack {
+  u64 id;
+  u32 first, n;
+  bool cut;
+};
+
+/* A stall that the process's own watchdog wrote down, and its threads. */
+enum { LIVE_STALLED = 16 };
+struct live_stalled {
+  struct tscope_thread_state_record state;
+  struct tscope_thread_stack_record stack;
+  bool python;
+};
+struct live_stall {
+  struct tscope_stall_record record;
+  struct live_stalled threads[LIVE_STALLED];
+  u32 n_threads;
+  bool on; /* it did not end */
+};
+
 struct live_last_call {
   i64 start;
   u64 place;
@@ -132,6 +153,10 @@ struct live_process {
   u32 n_windows; /* of all times */
   VECTOR(struct live_unpaired) unpaired;
   VECTOR(struct live_unpaired_run) runs;
+  VECTOR(struct tscope_frame_record) frames;
+  VECTOR(struct live_stack) stacks;
+  VECTOR(u64) stack_frames;
+  struct live_stall stall;
   i64 newest;      /* of any record */
   u32 failed_call; /* string */
   i32 failed_result;

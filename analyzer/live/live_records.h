@@ -27,4 +27,7 @@ void live_take_replay(struct live_process *process, const struct live_record *re
 void live_take_run(struct live_process *process, const struct live_record *record);
 void live_take_wait(struct live_process *process, const struct live_record *record);
 
+/* live_stalls.c: frames, stacks, and stalls with the threads in them. */
+void live_take_stall(struct live_process *process, const struct live_record *record);
+
 #endif

@@ -198,6 +198,7 @@ static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime
     view->ranks[view->n_ranks++] = (struct live_rank){.entry = entry,
                                                       .process = entry->process,
                                                       .rank = entry->process->rank,
+                                                      .stalled_s = NAN,
                                                       .late_s = NAN,
                                                       .waits_for = -1,
                                                       .waits_s = NAN};
@@ -249,6 +250,7 @@ int live_view_make(struct live_view *view, struct live_run *run) {
     take_steps(rank, &run->hint);
     take_phase(rank);
     take_call(view, rank);
+    live_describe_stall(view, rank);
     take_memory(rank);
     take_losses(view, rank);
     take_gpu(rank);

@@ -43,7 +43,9 @@ struct live_rank {
   double called_s;  /* since it was called */
   bool in_call;     /* it has not returned */
   double in_wait_s; /* how long the host has been waiting for a collective; NAN if it is not */
-  double late_s;    /* behind the median rank at a step's collectives, where it is latest */
+  const char *stalled_in; /* where it stands still, as its watchdog says; NULL */
+  double stalled_s;
+  double late_s; /* behind the median rank at a step's collectives, where it is latest */
   enum live_arrival late_by;
   i32 waits_for;   /* rank that it waits for, -1 none or several */
   u32 n_waits_for; /* ranks that it waits for */
@@ -122,6 +124,9 @@ void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtim
 
 /* Seconds from one instant to a later one of the same clock; NAN where either is not known. */
 double live_between(i64 from, i64 to);
+
+/* live_stalls.c: where the rank stands still, if it does. */
+void live_describe_stall(struct live_view *view, struct live_rank *rank);
 
 /* live_join.c: hosts onto one axis; lateness; who waits for whom. 0, or -ENOMEM. */
 int live_join(struct live_view *view);

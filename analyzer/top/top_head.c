@@ -191,6 +191,8 @@ static void say_instead(const struct live_view *view, const struct live_rank *ra
              isnan(rank->silent_s) ? "" : duration_s(rank->silent_s).text);
   else if (rank->waits_s >= view->threshold_s)
     snprintf(text, bytes, "; it waits itself");
+  else if (rank->stalled_in)
+    snprintf(text, bytes, "; %s", rank->stalled_in);
   else if (rank->phase)
     snprintf(text, bytes, "; in %s for %s", rank->phase, duration_s(rank->phase_s).text);
   else if (rank->op)

@@ -75,6 +75,8 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   SET("called_s", number(rank->called_s));
   SET("in_call", last->any ? json_boolean(rank->in_call) : json_null());
   SET("in_wait_s", number(rank->in_wait_s));
+  SET("stalled_in", text(rank->stalled_in));
+  SET("stalled_s", number(rank->stalled_s));
   SET("late_s", number(rank->late_s));
   SET("late_by", text(arrivals[rank->late_by]));
   SET("waits_for", whole(rank->n_waits_for));

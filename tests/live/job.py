@@ -13,10 +13,10 @@ def environment(**more):
 
 
 class Job:
-    def __init__(self, build, folder, *options, run="job"):
+    def __init__(self, build, folder, *options, run="job", stall="auto"):
         self.traces = os.path.join(folder, "traces")
         env = environment(LD_PRELOAD=os.path.join(build, "preload", "libtscope.so"), TSCOPE_DIR=self.traces,
-                          TSCOPE_RUN=run, STANDIN_RENDEZVOUS=folder, WORLD_SIZE=str(RANKS),
+                          TSCOPE_RUN=run, TSCOPE_STALL=stall, STANDIN_RENDEZVOUS=folder, WORLD_SIZE=str(RANKS),
                           STANDIN_LINK_GBPS="0.5", STANDIN_LATENCY_US="20")
         train = os.path.join(build, "tests", "standins", "train")
         self.ranks = [subprocess.Popen([train, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

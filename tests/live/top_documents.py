@@ -56,8 +56,8 @@ class Documents(unittest.TestCase):
         subprocess.run([TRACEGEN, *options, traces], check=True, capture_output=True)
         return traces
 
-    def job(self, *options):
-        job = Job(BUILD, self.folder, *options)
+    def job(self, *options, **more):
+        job = Job(BUILD, self.folder, *options, **more)
         self.addCleanup(job.end)
         return job
 
@@ -114,6 +114,13 @@ class Documents(unittest.TestCase):
         first = dead["waits"][0]["since_s"]
         time.sleep(1) # a hang that nobody is in any more does not get longer
         self.assertAlmostEqual(look(job.traces)["waits"][0]["since_s"], first, places=3)
+
+    def test_where_it_stands_still(self):
+        job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50", stall="2")
+        hang = self.until(job.traces, lambda one: one["waits"] and one["ranks"][1]["stalled_in"], "a stall")
+        self.assertRegex(hang["ranks"][1]["stalled_in"], r"nanosleep|pause") # fault 1: it sleeps for ever
+        self.assertGreaterEqual(hang["ranks"][1]["stalled_s"], 2)
+        self.assertIn(hang["ranks"][1]["stalled_in"].split(":")[0], " ".join(top(job.traces).stdout.split()))
 
     def test_a_healthy_job_waits_for_nobody(self):
         job = self.job("--steps", "100000")

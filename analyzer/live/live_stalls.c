@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where a process stands still, as its own watchdog wrote it down, in the report's words.
+ */
+#include "analyses/stalls/stall_words.h"
+#include "live/live_records.h"
+#include "live/live_view.h"
+
+enum { FRAMES_KEPT = 1 << 15, STACKS_KEPT = 1 << 12, STACK_FRAMES_KEPT = 1 << 16 };
+
+static void take_frame(struct live_process *process, const struct tscope_frame_record *frame) {
+  if (process->frames.n < FRAMES_KEPT)
+    process->short_of_memory |= !VECTOR_PUSH(&process->frames, *frame);
+}
+
+static void take_stack(struct live_process *process, const struct tscope_stack_record *stack) {
+  u32 room = (u32)((8u * stack->header.words - sizeof *stack) / sizeof(u64));
+  u32 n = stack->frames < room ? stack->frames : room;
+  const u64 *frames = (const void *)(stack + 1);
+  struct live_stack kept = {stack->stack, process->stack_frames.n, n, stack->cut != 0};
+  if (process->stacks.n >= STACKS_KEPT || process->stack_frames.n + n > STACK_FRAMES_KEPT)
+    return;
+  process->short_of_memory |= !VECTOR_PUSH(&process->stacks, kept);
+  for (u32 i = 0; i < n; i++)
+    process->short_of_memory |= !VECTOR_PUSH(&process->stack_frames, frames[i]);
+}
+
+static struct live_stalled *thread_of(struct live_stall *stall, u32 tid) {
+  for (u32 i = 0; tid && i < stall->n_threads; i++)
+    if (stall->threads[i].state.tid == tid)
+      return &stall->threads[i];
+  if (stall->n_threads == LIVE_STALLED)
+    return NULL;
+  struct live_stalled *thread = &stall->threads[stall->n_threads++];
+  *thread = (struct live_stalled){.state = {.tid = tid}};
+  return thread;
+}
+
+void live_take_stall(struct live_process *process, const struct live_record *record) {
+  const void *raw = record->record;
+  struct live_stall *stall = &process->stall;
+  struct live_stalled *thread;
+  switch (record->record->type) {
+  case TSCOPE_REC_FRAME:
+    take_frame(process, raw);
+    break;
+  case TSCOPE_REC_STACK:
+    take_stack(process, raw);
+    break;
+  case TSCOPE_REC_STALL:
+    *stall = (struct live_stall){.record = *(const struct tscope_stall_record *)raw, .on = true};
+    break;
+  case TSCOPE_REC_STALL_END:
+    if (((const struct tscope_stall_end_record *)raw)->stall == stall->record.stall)
+      stall->on = false;
+    break;
+  case TSCOPE_REC_THREAD_STATE:
+    thread = thread_of(stall, ((const struct tscope_thread_state_record *)raw)->tid);
+    if (thread)
+      thread->state = *(const struct tscope_thread_state_record *)raw;
+    break;
+  case TSCOPE_REC_THREAD_STACK:
+    thread = thread_of(stall, ((const struct tscope_thread_stack_record *)raw)->tid);
+    if (thread) {
+      thread->stack = *(const struct tscope_thread_stack_record *)raw;
+      thread->python = true;
+    }
+    break;
+  default:
+    break;
+  }
+}
+
+static const struct call_frame *frame_of(const struct live_process *process, u64 id,
+                                         struct arena *arena) {
+  for (u32 i = 0; i < process->frames.n; i++) {
+    const struct tscope_frame_record *known = &process->frames.at[i];
+    if (known->frame != id)
+      continue;
+    struct call_frame *frame = arena_alloc(arena, sizeof *frame);
+    if (frame)
+      *frame = (struct call_frame){.file = live_string(process, known->file),
+                                   .function = live_string(process, known->function),
+                                   .line = known->line,
+                                   .first_line = known->first_line};
+    return frame;
+  }
+  return NULL;
+}
+
+/* Frames that are not announced are left out. */
+static void put_frames(const struct live_process *process, u64 id, struct stalled_thread *thread,
+                       struct arena *arena) {
+  for (u32 i = 0; i < process->stacks.n; i++) {
+    const struct live_stack *stack = &process->stacks.at[i];
+    if (stack->id != id)
+      continue;
+    thread->cut = stack->cut;
+    thread->frames = arena_array(arena, stack->n + 1u, sizeof *thread->frames);
+    for (u32 f = 0; f < stack->n && thread->frames; f++) {
+      const struct call_frame *frame =
+          frame_of(process, process->stack_frames.at[stack->first + f], arena);
+      if (frame)
+        thread->frames[thread->n_frames++] = frame;
+    }
+    return;
+  }
+}
+
+static void put_thread(const struct live_process *process, const struct live_stalled *known,
+                       struct stalled_thread *thread, struct arena *arena) {
+  *thread = (struct stalled_thread){
+      .tid = known->state.tid,
+      .state = (char)known->state.header.tag,
+      .name = live_string(process, known->state.name),
+      .wait = live_string(process, known->state.wait),
+      .call = live_string(process, known->state.call),
+      .file = live_string(process, known->state.file),
+      .main = known->state.tid == process->file.header.pid,
+      .python = known->python,
+      .holds_gil = known->stack.header.tag & TSCOPE_STACK_HOLDS_GIL,
+      .moved = known->stack.header.tag & TSCOPE_STACK_MOVED,
+  };
+  if (known->python && known->stack.stack)
+    put_frames(process, known->stack.stack, thread, arena);
+}
+
+void live_describe_stall(struct live_view *view, struct live_rank *rank) {
+  const struct live_process *process = rank->process;
+  const struct live_stall *known = &process->stall;
+  struct arena *arena = &view->arena;
+  if (!known->on)
+    return;
+  struct rank_stall stall = {.what = (u8)known->record.header.tag,
+                             .begin = live_ticks_ns(process, known->record.since),
+                             .told = live_ticks_ns(process, known->record.told),
+                             .end = NS_UNKNOWN,
+                             .limit_s = known->record.limit_ms / 1e3,
+                             .all_threads = known->record.threads,
+                             .no_python = live_string(process, known->record.python),
+                             .threads =
+                                 arena_array(arena, known->n_threads + 1, sizeof *stall.threads)};
+  for (u32 i = 0; i < known->n_threads && stall.threads; i++)
+    put_thread(process, &known->threads[i], &stall.threads[stall.n_threads++], arena);
+  struct stalled_rank said = {0};
+  bool in_collective = rank->in_call || rank->in_wait_s >= 0;
+  if (!stall_describe(arena, &stall, in_collective ? rank->op : NULL, &said))
+    return;
+  rank->stalled_in = said.words;
+  rank->stalled_s = live_between(stall.begin, rank->seen_ns);
+}
