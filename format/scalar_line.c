@@ -17,7 +17,7 @@ static const struct word words[] = {
 #undef SCALAR
 #undef SKIP
 };
-#define WORDS (sizeof words / sizeof *words)
+#define WORDS (sizeof(words) / sizeof(*words))
 
 static char small(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;

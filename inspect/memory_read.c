@@ -11,7 +11,7 @@
  * does not know it. */
 static int read_mem_file(pid_t pid, u64 address, void *to, size_t bytes) {
   char path[32];
-  snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+  snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return -errno;

@@ -32,7 +32,7 @@ static u8 table_byte(struct table *table) {
   }
   if (table->at < table->begin || table->at >= table->end) {
     u64 left = table->size - table->at;
-    u64 bytes = left < sizeof table->window ? left : sizeof table->window;
+    u64 bytes = left < sizeof(table->window) ? left : sizeof(table->window);
     if (!table->read(table->context, table->address + table->at, table->window, bytes)) {
       table->failed = true;
       return 0;
@@ -200,7 +200,7 @@ bool python_place_of(const struct python *python, python_read *read, const void 
   u64 file, name;
   return read(context, frame->code + python->layout.code_file, &file, 8) &&
          read(context, frame->code + python->layout.code_name, &name, 8) &&
-         python_text(python, read, context, file, place->file, sizeof place->file) &&
-         python_text(python, read, context, name, place->function, sizeof place->function) &&
+         python_text(python, read, context, file, place->file, sizeof(place->file)) &&
+         python_text(python, read, context, name, place->function, sizeof(place->function)) &&
          find_line(python, read, context, frame, place);
 }

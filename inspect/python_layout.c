@@ -15,7 +15,8 @@ static const char unknown[] = "this version of Python is not known";
 static const char *read_debug_offsets(struct python_layout *layout, u32 minor, python_read *read,
                                       const void *context, u64 runtime) {
   u64 words[DEBUG_WORDS];
-  if (!runtime || !read(context, runtime, words, sizeof words) || memcmp(words, "xdebugpy", 8) != 0)
+  if (!runtime || !read(context, runtime, words, sizeof(words)) ||
+      memcmp(words, "xdebugpy", 8) != 0)
     return "Python does not say where its frames are";
   if (words[1] >> 16 != (3u << 8 | minor))
     return unknown;
@@ -42,7 +43,7 @@ const char *python_layout_find(struct python_layout *layout, const char *version
   if (sizeof(void *) != 8 || strncmp(version, "3.", 2) != 0)
     return unknown;
   u32 minor = (u32)strtoul(version + 2, NULL, 10);
-  for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+  for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
     if (older[i].minor == minor) {
       *layout = older[i];
       return NULL;

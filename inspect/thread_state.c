@@ -74,11 +74,11 @@ u32 thread_list(pid_t pid, u32 *tids, u32 most) {
   char path[32];
   _Alignas(8) char entries[1024];
   u32 n = 0;
-  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return 0;
-  for (long got; (got = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0;)
+  for (long got; (got = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0;)
     for (long at = 0; at < got;) {
       const struct directory_entry *entry = (const void *)(entries + at);
       u32 tid = (u32)strtoul(entry->name, NULL, 10);
@@ -94,13 +94,13 @@ u32 thread_list(pid_t pid, u32 *tids, u32 most) {
 /* "TID (name) S ..."; a name may hold anything, parentheses too. */
 static bool read_stat(pid_t pid, struct thread_state *state) {
   char path[64], text[256];
-  thread_path(path, sizeof path, pid, state->tid, "stat");
-  if (read_file(path, text, sizeof text) <= 0)
+  thread_path(path, sizeof(path), pid, state->tid, "stat");
+  if (read_file(path, text, sizeof(text)) <= 0)
     return false;
   const char *open = strchr(text, '('), *close = strrchr(text, ')');
   if (!open || !close || close[1] != ' ')
     return false;
-  snprintf(state->name, sizeof state->name, "%.*s", (int)(close - open - 1), open + 1);
+  snprintf(state->name, sizeof(state->name), "%.*s", (int)(close - open - 1), open + 1);
   state->state = close[2];
   return true;
 }
@@ -134,13 +134,13 @@ static void take_file(pid_t pid, struct thread_state *state, enum call_kind kind
                       const u64 *arguments) {
   char path[64], text[512];
   if (kind == PATH || kind == PATH_AT) {
-    read_text(pid, arguments[kind == PATH_AT], text, sizeof text);
-    take_path(state->file, sizeof state->file, text);
+    read_text(pid, arguments[kind == PATH_AT], text, sizeof(text));
+    take_path(state->file, sizeof(state->file), text);
   } else if (kind == DESCRIPTOR) {
-    snprintf(path, sizeof path, "/proc/%d/task/%u/fd/%d", (int)pid, state->tid, (i32)arguments[0]);
-    ssize_t got = readlink(path, text, sizeof text - 1);
+    snprintf(path, sizeof(path), "/proc/%d/task/%u/fd/%d", (int)pid, state->tid, (i32)arguments[0]);
+    ssize_t got = readlink(path, text, sizeof(text) - 1);
     text[got > 0 ? got : 0] = '\0';
-    take_path(state->file, sizeof state->file, text);
+    take_path(state->file, sizeof(state->file), text);
   }
 }
 
@@ -148,25 +148,25 @@ static void take_file(pid_t pid, struct thread_state *state, enum call_kind kind
 static void read_call(pid_t pid, struct thread_state *state) {
   char path[64], text[256], *at;
   u64 arguments[2];
-  thread_path(path, sizeof path, pid, state->tid, "syscall");
-  if (read_file(path, text, sizeof text) <= 0 || text[0] < '0' || text[0] > '9')
+  thread_path(path, sizeof(path), pid, state->tid, "syscall");
+  if (read_file(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
     return;
   i32 number = (i32)strtol(text, &at, 10);
   arguments[0] = strtoull(at, &at, 16);
   arguments[1] = strtoull(at, &at, 16);
-  snprintf(state->call, sizeof state->call, "%d", number);
-  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+  snprintf(state->call, sizeof(state->call), "%d", number);
+  for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
     if (calls[i].number == number) {
-      snprintf(state->call, sizeof state->call, "%s", calls[i].name);
+      snprintf(state->call, sizeof(state->call), "%s", calls[i].name);
       take_file(pid, state, calls[i].kind, arguments);
     }
 }
 
 static void read_wait(pid_t pid, struct thread_state *state) {
-  char path[64], text[sizeof state->wait];
-  thread_path(path, sizeof path, pid, state->tid, "wchan");
-  if (read_file(path, text, sizeof text) > 0 && strcmp(text, "0") != 0)
-    memcpy(state->wait, text, sizeof text);
+  char path[64], text[sizeof(state->wait)];
+  thread_path(path, sizeof(path), pid, state->tid, "wchan");
+  if (read_file(path, text, sizeof(text)) > 0 && strcmp(text, "0") != 0)
+    memcpy(state->wait, text, sizeof(text));
 }
 
 bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state) {

@@ -8,16 +8,16 @@
 
 /* The first of `places`, which are relative to this program's folder and end with NULL, that has a
  * file `name` with the rights `mode` of access(2). */
-static bool find(const char *const *places, const char *name, int mode, char path[PATH_MAX]) {
+static bool find_file(const char *const *places, const char *name, int mode, char path[PATH_MAX]) {
   char self[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
   if (length < 0)
     return false;
   self[length] = '\0';
   const char *folder = dirname(self);
   for (; *places; places++) {
     char candidate[2 * PATH_MAX];
-    snprintf(candidate, sizeof candidate, "%s/%s/%s", folder, *places, name);
+    snprintf(candidate, sizeof(candidate), "%s/%s/%s", folder, *places, name);
     if (realpath(candidate, path) && access(path, mode) == 0)
       return true;
   }
@@ -26,12 +26,12 @@ static bool find(const char *const *places, const char *name, int mode, char pat
 
 bool beside_program(const char *name, char path[PATH_MAX]) {
   static const char *const places[] = {".", "../analyzer", NULL}; /* installed; a build folder */
-  return find(places, name, X_OK, path);
+  return find_file(places, name, X_OK, path);
 }
 
 bool beside_library(char path[PATH_MAX]) {
   /* A build folder; where meson installs it; where other people's prefixes have it; a wheel. */
   static const char *const places[] = {"../preload", "../" TSCOPE_LIBDIR, "../lib",
                                        "../lib64",   "../lib/tscope",     NULL};
-  return find(places, "libtscope.so", R_OK, path);
+  return find_file(places, "libtscope.so", R_OK, path);
 }

@@ -22,7 +22,7 @@ static const struct command {
     TSCOPE_COMMANDS(C)
 #undef C
 };
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
+enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
 
 static void help(FILE *out) {
   fputs("usage: tscope COMMAND [ARGUMENT]...\n\n", out);
@@ -35,7 +35,7 @@ static void help(FILE *out) {
         out);
 }
 
-static const struct command *find(const char *name) {
+static const struct command *find_command(const char *name) {
   for (int i = 0; i < N_COMMANDS; i++)
     if (strcmp(name, commands[i].name) == 0)
       return &commands[i];
@@ -46,15 +46,15 @@ static const struct command *find(const char *name) {
 static int become(const struct command *command, int argc, char **argv) {
   char path[PATH_MAX];
   if (!beside_program(command->program, path))
-    snprintf(path, sizeof path, "%s", command->program); /* then execvp() looks in PATH */
-  char **arguments = calloc((size_t)argc + 3, sizeof *arguments);
+    snprintf(path, sizeof(path), "%s", command->program); /* then execvp() looks in PATH */
+  char **arguments = calloc((size_t)argc + 3, sizeof(*arguments));
   if (!arguments)
     return EXIT_CANNOT_RUN;
   int n = 0;
   arguments[n++] = (char *)command->program;
   if (command->first)
     arguments[n++] = (char *)command->first;
-  memcpy(arguments + n, argv, (size_t)argc * sizeof *argv);
+  memcpy(arguments + n, argv, (size_t)argc * sizeof(*argv));
   execvp(path, arguments);
   int error = errno;
   fprintf(stderr, "tscope: cannot run %s: %s; is the installation complete?\n", path,
@@ -77,9 +77,9 @@ int main(int argc, char **argv) {
     help(stdout);
     return 0;
   }
-  if (strcmp(argv[1], "help") == 0 && find(argv[2]))
-    return become(find(argv[2]), 1, (char *[]){(char *)"--help"});
-  const struct command *command = find(argv[1]);
+  if (strcmp(argv[1], "help") == 0 && find_command(argv[2]))
+    return become(find_command(argv[2]), 1, (char *[]){(char *)"--help"});
+  const struct command *command = find_command(argv[1]);
   if (!command) {
     fprintf(stderr, "tscope: there is no command '%s'; tscope --help lists them\n", argv[1]);
     return EXIT_USAGE;

@@ -40,7 +40,7 @@ static const struct option_row {
     TSCOPE_RUN_OPTIONS(O)
 #undef O
 };
-enum { N_ROWS = sizeof rows / sizeof *rows };
+enum { N_ROWS = sizeof(rows) / sizeof(*rows) };
 
 static void print_usage(FILE *out) {
   fputs("usage: tscope-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
@@ -160,7 +160,7 @@ static bool set_preload(const char *library) {
 static bool started_by_launcher(void) {
   static const char *const signs[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                       "PMIX_RANK",     "TORCHELASTIC_RUN_ID",  "RANK"};
-  for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+  for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
     if (getenv(signs[i]))
       return true;
   return false;
@@ -170,7 +170,7 @@ static bool started_by_launcher(void) {
 static bool speaks(void) {
   static const char *const ranks[] = {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                       "PMIX_RANK", "RANK"};
-  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+  for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++) {
     const char *rank = getenv(ranks[i]);
     if (rank)
       return strcmp(rank, "0") == 0;
@@ -192,10 +192,10 @@ static void set_run(const char *run) {
     char name[160], when[32], host[65] = "";
     time_t now = time(NULL);
     struct tm utc;
-    strftime(when, sizeof when, "%Y%m%d-%H%M%S", gmtime_r(&now, &utc));
-    gethostname(host, sizeof host - 1);
+    strftime(when, sizeof(when), "%Y%m%d-%H%M%S", gmtime_r(&now, &utc));
+    gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
-    snprintf(name, sizeof name, "%s-%s-%d", when, host, (int)getpid());
+    snprintf(name, sizeof(name), "%s-%s-%d", when, host, (int)getpid());
     name_run(name);
   }
 }
@@ -219,7 +219,7 @@ static void set_directory(const char *directory) {
 
 static void print_env(void) {
   static const char *const names[] = {"LD_PRELOAD", "TSCOPE_DIR", "TSCOPE_RUN", "TSCOPE_RUN_JOB"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
     if (getenv(names[i]))
       printf("%s=%s\n", names[i], getenv(names[i]));
 }
@@ -233,12 +233,12 @@ static void be_witness(int channel, pid_t parent) {
   if (getppid() != parent)
     _exit(0);
   int asked;
-  while (read(channel, &asked, sizeof asked) == sizeof asked) {
+  while (read(channel, &asked, sizeof(asked)) == sizeof(asked)) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, asked);
     int seen = sigtimedwait(&set, NULL, &(struct timespec){0}) == asked;
-    if (write(channel, &seen, sizeof seen) != sizeof seen)
+    if (write(channel, &seen, sizeof(seen)) != sizeof(seen))
       break;
   }
   _exit(0);
@@ -269,8 +269,8 @@ static bool sent_to_group(int channel, int number) {
   nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL); /* until all members have it */
   int seen = 0;
   return channel >= 0 &&
-         send(channel, &number, sizeof number, MSG_NOSIGNAL) == (ssize_t)sizeof number &&
-         read(channel, &seen, sizeof seen) == (ssize_t)sizeof seen && seen;
+         send(channel, &number, sizeof(number), MSG_NOSIGNAL) == (ssize_t)sizeof(number) &&
+         read(channel, &seen, sizeof(seen)) == (ssize_t)sizeof(seen) && seen;
 }
 
 /* Runs the command and returns its wait status. */
@@ -279,7 +279,7 @@ static int supervise(char **command) {
   sigset_t watched, before;
   sigemptyset(&watched);
   sigaddset(&watched, SIGCHLD);
-  for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+  for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
     sigaddset(&watched, forwarded[i]);
   struct sigaction child_action = {.sa_handler = SIG_DFL}, inherited;
   sigaction(SIGCHLD, &child_action, &inherited);
@@ -325,14 +325,14 @@ static int count_traces(const char *directory, const char *run, int depth) {
   for (struct dirent *entry; (entry = readdir(folder));) {
     char path[PATH_MAX];
     if (entry->d_name[0] == '.' ||
-        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) >= (int)sizeof path)
+        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name) >= (int)sizeof(path))
       continue;
     const char *suffix = strrchr(entry->d_name, '.');
     if (suffix && strcmp(suffix, TSCOPE_FILE_SUFFIX) == 0) {
       struct tscope_file_header header;
       int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-      if (fd >= 0 && read(fd, &header, sizeof header) == (ssize_t)sizeof header)
-        count += !run || strncmp(header.run, run, sizeof header.run - 1) == 0;
+      if (fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header))
+        count += !run || strncmp(header.run, run, sizeof(header.run) - 1) == 0;
       if (fd >= 0)
         close(fd);
     } else if (depth > 0) {
@@ -349,7 +349,7 @@ static bool on_path(const char *name, const char *file) {
   bool same = false, seen = false;
   for (const char *folder; !seen && (folder = strsep(&rest, ":"));) {
     char candidate[2 * PATH_MAX], real[PATH_MAX];
-    snprintf(candidate, sizeof candidate, "%s/%s", *folder ? folder : ".", name);
+    snprintf(candidate, sizeof(candidate), "%s/%s", *folder ? folder : ".", name);
     seen = access(candidate, X_OK) == 0;
     same = seen && realpath(candidate, real) && strcmp(real, file) == 0;
   }
@@ -384,7 +384,7 @@ static char *report_command(const char *directory, const char *run) {
   if (!words[0] || !words[1] || !words[2] ||
       asprintf(&command, "%s %s%s%s", words[0], words[1], run ? " --run " : "", words[2]) < 0)
     command = NULL;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     free(words[i]);
   return command;
 }

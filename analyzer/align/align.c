@@ -162,8 +162,8 @@ static const char *list_unplaced(struct aligner *aligner, u32 root) {
     if (aligner->placed[r])
       continue;
     if (count++ < 8)
-      length += (size_t)snprintf(text + length, sizeof text - length, "%s%u", count > 1 ? ", " : "",
-                                 aligner->model->ranks[r].rank);
+      length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%u",
+                                 count > 1 ? ", " : "", aligner->model->ranks[r].rank);
   }
   return arena_printf(aligner->arena,
                       "refused: rank%s %s%s (%u of %u) %s not linked to rank %u by at least %u "

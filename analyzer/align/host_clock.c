@@ -27,7 +27,7 @@ bool share_host_clock_unchecked(const struct model *model, const struct clock_fa
 }
 
 bool linked_by_calls(const struct model *model, struct arena *scratch) {
-  u32 *top = arena_array(scratch, model->n_ranks, sizeof *top), sets = model->n_ranks;
+  u32 *top = arena_array(scratch, model->n_ranks, sizeof(*top)), sets = model->n_ranks;
   if (!top)
     return false;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -85,11 +85,11 @@ static double scatter(const struct evidence *evidence, u32 rank, const struct ra
 static bool take_evidence(struct evidence *evidence, const struct samples *samples, u32 n_ranks,
                           const struct rank_clock *clocks, const bool *placed,
                           struct arena *scratch) {
-  i64 *values = arena_array(scratch, n_ranks, sizeof *values);
+  i64 *values = arena_array(scratch, n_ranks, sizeof(*values));
   *evidence =
       (struct evidence){.samples = samples,
-                        .consensus = arena_array(scratch, samples->n, sizeof *evidence->consensus),
-                        .seats = arena_array(scratch, n_ranks, sizeof *evidence->seats)};
+                        .consensus = arena_array(scratch, samples->n, sizeof(*evidence->consensus)),
+                        .seats = arena_array(scratch, n_ranks, sizeof(*evidence->seats))};
   if (!values || !evidence->consensus || !evidence->seats)
     return false;
   for (u32 s = 0; s < samples->n; s++) {
@@ -142,10 +142,10 @@ u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
                       const struct samples *samples, const bool *placed, u32 root,
                       struct rank_clock *clocks) {
   u32 n = model->n_ranks, shared = 0;
-  u32 *ranks = calloc(n, sizeof *ranks);
-  bool *done = calloc(n, sizeof *done);
-  i64 *offsets = calloc(n, sizeof *offsets);
-  double *drifts = calloc(n, sizeof *drifts);
+  u32 *ranks = calloc(n, sizeof(*ranks));
+  bool *done = calloc(n, sizeof(*done));
+  i64 *offsets = calloc(n, sizeof(*offsets));
+  double *drifts = calloc(n, sizeof(*drifts));
   struct arena scratch = {0};
   struct evidence evidence;
   bool room = ranks && done && offsets && drifts &&

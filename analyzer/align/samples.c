@@ -26,7 +26,7 @@ static bool is_usable(const struct model *model, const struct collective *collec
 static int pick(struct samples *samples, const struct model *model, const u32 *usable,
                 struct arena *arena) {
   struct sample **of_comm = calloc(model->n_comms + 1, sizeof(struct sample *));
-  u32 *seen = calloc(model->n_comms + 1, sizeof *seen);
+  u32 *seen = calloc(model->n_comms + 1, sizeof(*seen));
   bool room = of_comm && seen;
   for (u32 c = 0; c < model->n_comms && room; c++) {
     if (usable[c] == 0)
@@ -34,7 +34,7 @@ static int pick(struct samples *samples, const struct model *model, const u32 *u
     struct sample *sample = of_comm[c] = &samples->at[samples->n++];
     sample->comm = c;
     sample->collectives = arena_array(arena, usable[c] < MOST_SAMPLES ? usable[c] : MOST_SAMPLES,
-                                      sizeof *sample->collectives);
+                                      sizeof(*sample->collectives));
     room = sample->collectives != NULL;
   }
   for (u32 i = 0; i < model->n_collectives && room; i++) {
@@ -63,7 +63,7 @@ static int fill(struct sample *sample, const struct model *model, u32 *member_of
   for (u32 r = 0; r < model->n_ranks; r++)
     if (member_of_rank[r] != INDEX_NONE)
       member_of_rank[r] = sample->n_members++;
-  sample->members = arena_array(arena, sample->n_members, sizeof *sample->members);
+  sample->members = arena_array(arena, sample->n_members, sizeof(*sample->members));
   sample->ends = arena_array(arena, (size_t)sample->n * sample->n_members, sizeof(i64));
   if (!sample->members || !sample->ends)
     return -ENOMEM;
@@ -125,7 +125,7 @@ static bool pick_messages(struct sample *sample, const struct message *at, u32 n
   u32 fewer = upwards < n - upwards ? upwards : n - upwards;
   u32 each = fewer < MOST_SAMPLES / 2 ? fewer : MOST_SAMPLES / 2;
   *sample = (struct sample){.comm = at->comm, .messages = true};
-  sample->collectives = arena_array(arena, 2 * each, sizeof *sample->collectives);
+  sample->collectives = arena_array(arena, 2 * each, sizeof(*sample->collectives));
   for (u32 i = 0; i < each && sample->collectives; i++) {
     sample->collectives[sample->n++] = at[(u64)i * upwards / each].collective;
     sample->collectives[sample->n++] = at[upwards + (u64)i * (n - upwards) / each].collective;
@@ -137,13 +137,13 @@ static int take_messages(struct samples *samples, const struct model *model, str
   u32 n = list_messages(model, NULL);
   if (n == 0)
     return 0;
-  struct message *messages = malloc(n * sizeof *messages);
-  struct sample *all = arena_array(arena, (size_t)samples->n + n, sizeof *all);
+  struct message *messages = malloc(n * sizeof(*messages));
+  struct sample *all = arena_array(arena, (size_t)samples->n + n, sizeof(*all));
   bool room = messages && all;
   if (room) {
     list_messages(model, messages);
-    qsort(messages, n, sizeof *messages, by_pair);
-    memcpy(all, samples->at, samples->n * sizeof *all);
+    qsort(messages, n, sizeof(*messages), by_pair);
+    memcpy(all, samples->at, samples->n * sizeof(*all));
     samples->at = all;
   }
   for (u32 i = 0, next; i < n && room; i = next) {
@@ -175,9 +175,9 @@ static void measure_transfers(struct samples *samples, const struct model *model
 }
 
 int samples_take(struct samples *samples, const struct model *model, struct arena *arena) {
-  *samples = (struct samples){.at = arena_array(arena, model->n_comms + 1, sizeof *samples->at)};
-  u32 *usable = arena_array(arena, model->n_comms + 1, sizeof *usable);
-  u32 *member_of_rank = arena_array(arena, model->n_ranks + 1, sizeof *member_of_rank);
+  *samples = (struct samples){.at = arena_array(arena, model->n_comms + 1, sizeof(*samples->at))};
+  u32 *usable = arena_array(arena, model->n_comms + 1, sizeof(*usable));
+  u32 *member_of_rank = arena_array(arena, model->n_ranks + 1, sizeof(*member_of_rank));
   if (!samples->at || !usable || !member_of_rank)
     return -ENOMEM;
   for (u32 i = 0; i < model->n_collectives; i++)
@@ -190,7 +190,7 @@ int samples_take(struct samples *samples, const struct model *model, struct aren
     result = fill(&samples->at[s], model, member_of_rank, arena);
     total += samples->at[s].n;
   }
-  samples->transfers_us = arena_array(arena, total + 1, sizeof *samples->transfers_us);
+  samples->transfers_us = arena_array(arena, total + 1, sizeof(*samples->transfers_us));
   if (!samples->transfers_us)
     result = -ENOMEM;
   if (result == 0)

@@ -25,7 +25,7 @@ static const struct {
 #undef A
 };
 
-#define ANALYSES (sizeof analyses / sizeof *analyses)
+#define ANALYSES (sizeof(analyses) / sizeof(*analyses))
 
 struct rank_loop {
   struct analysis *a;

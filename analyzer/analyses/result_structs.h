@@ -14,6 +14,7 @@
 #define TEXT(member, meaning) const char *member;
 #define TEXT_AS(member, key, meaning) const char *member;
 #define WORD_OF(member, words, meaning) enum words member;
+#define WORD_OF_AS(member, key, words, meaning) enum words member;
 #define STRINGS(member, meaning)                                                                   \
   const char **member;                                                                             \
   u32 n_##member;
@@ -51,6 +52,7 @@
 #undef TEXT
 #undef TEXT_AS
 #undef WORD_OF
+#undef WORD_OF_AS
 #undef STRINGS
 #undef RANKS
 #undef NUMBERS

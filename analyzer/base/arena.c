@@ -25,7 +25,7 @@ static void *arena_grow(struct arena *arena, size_t bytes) {
   if (size > LARGEST_BLOCK)
     size = LARGEST_BLOCK;
   bool large = bytes > size / 4;
-  struct arena_block *block = calloc(1, sizeof *block + (large ? bytes : size));
+  struct arena_block *block = calloc(1, sizeof(*block) + (large ? bytes : size));
   if (!block)
     return NULL;
   if (large && arena->blocks) {

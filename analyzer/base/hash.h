@@ -22,8 +22,8 @@ static inline u64 hash_text(u64 seed, const char *text) {
 static inline u64 hash_bytes(u64 seed, const void *bytes, size_t n) {
   const char *at = bytes;
   u64 hash = seed ^ n * 0x9e3779b97f4a7c15ull, word;
-  for (; n >= sizeof word; at += sizeof word, n -= sizeof word) {
-    memcpy(&word, at, sizeof word);
+  for (; n >= sizeof(word); at += sizeof(word), n -= sizeof(word)) {
+    memcpy(&word, at, sizeof(word));
     hash = (hash ^ word) * 0x9fb21c651e98df25ull;
     hash ^= hash >> 32;
   }

@@ -38,7 +38,7 @@ static void *work(void *argument) {
 
 static unsigned cores(void) {
   cpu_set_t allowed;
-  int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  int count = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
   return count > 0 ? (unsigned)count : 1;
 }
 

@@ -25,12 +25,12 @@ static int by_token(const void *left, const void *right) {
 
 /* Renumbers tokens from 0 in `dense`; how many different ones there are, 0 without memory. */
 static u32 renumber(const u32 *tokens, u32 n, u32 *dense) {
-  struct numbered *sorted = malloc(n * sizeof *sorted);
+  struct numbered *sorted = malloc(n * sizeof(*sorted));
   if (!sorted)
     return 0;
   for (u32 i = 0; i < n; i++)
     sorted[i] = (struct numbered){tokens[i], i};
-  qsort(sorted, n, sizeof *sorted, by_token);
+  qsort(sorted, n, sizeof(*sorted), by_token);
   u32 kinds = 0;
   for (u32 i = 0; i < n; i++) {
     kinds += i == 0 || sorted[i].token != sorted[i - 1].token;
@@ -81,8 +81,8 @@ static double try_period(struct search *search, u32 period) {
     if (search->tokens[i] != search->tokens[i - period] && ++missed > most)
       return 0;
   if (missed) {
-    memset(search->times, 0, search->kinds * sizeof *search->times);
-    memset(search->misses, 0, search->kinds * sizeof *search->misses);
+    memset(search->times, 0, search->kinds * sizeof(*search->times));
+    memset(search->misses, 0, search->kinds * sizeof(*search->misses));
     for (u32 i = from; i < search->n; i++) {
       search->times[search->tokens[i]]++;
       search->misses[search->tokens[i]] += search->tokens[i] != search->tokens[i - period];
@@ -126,16 +126,16 @@ bool find_period(const u32 *tokens, u32 n, struct period *period) {
   *period = (struct period){0};
   if (n < 2)
     return false;
-  u32 *dense = malloc(n * sizeof *dense);
-  u32 *candidates = malloc(ANCHORS * MOST_CANDIDATES * sizeof *candidates);
+  u32 *dense = malloc(n * sizeof(*dense));
+  u32 *candidates = malloc(ANCHORS * MOST_CANDIDATES * sizeof(*candidates));
   struct search search = {.tokens = dense, .n = n, .tail = n >= 16 ? n / 4 : 0};
   if (dense && candidates)
     search.kinds = renumber(tokens, n, dense);
-  search.times = calloc(search.kinds + 1, sizeof *search.times);
-  search.misses = calloc(search.kinds + 1, sizeof *search.misses);
+  search.times = calloc(search.kinds + 1, sizeof(*search.times));
+  search.misses = calloc(search.kinds + 1, sizeof(*search.misses));
   if (search.kinds && search.times && search.misses) {
     u32 found = list_candidates(&search, candidates);
-    qsort(candidates, found, sizeof *candidates, by_value);
+    qsort(candidates, found, sizeof(*candidates), by_value);
     for (u32 i = 0; i < found && period->length == 0; i++) {
       if (i > 0 && candidates[i] == candidates[i - 1])
         continue;
@@ -182,7 +182,7 @@ static double explained_by(const double *logs, u32 n, u32 length, double *means,
 
 u32 find_gap_period(const double *gaps, u32 n, u32 *first) {
   double means[MOST_GAP_PERIOD];
-  double *logs = malloc((n + 1) * sizeof *logs);
+  double *logs = malloc((n + 1) * sizeof(*logs));
   u32 found = 1;
   *first = 0;
   double smallest = 1;

@@ -80,7 +80,7 @@ int diff_sides(const struct diff_side *before, const struct diff_side *after,
                       .after = *shown,
                       .arena = (*shown)->internal,
                       .several = before->n >= DIFF_LEAST_RUNS && after->n >= DIFF_LEAST_RUNS};
-  struct diff_result *out = d.out = arena_alloc(d.arena, sizeof *out);
+  struct diff_result *out = d.out = arena_alloc(d.arena, sizeof(*out));
   if (!out)
     return -ENOMEM;
   *out = diff_none;

@@ -31,7 +31,7 @@ static struct diff_collective *row_for(struct diff_result *out, const char *op, 
 
 /* Several communicators may have collectives alike: instances add up, times are their mean by
  * instances. */
-static void take(struct diff_result *out, const struct results *r, bool later) {
+static void add_run(struct diff_result *out, const struct results *r, bool later) {
   for (u32 i = 0; i < r->n_collectives; i++) {
     const struct collective_result *c = &r->collectives[i];
     struct diff_collective *row = row_for(out, c->op, ranks_of(r, c), c->bytes);
@@ -51,8 +51,8 @@ int diff_collectives(struct diffing *d) {
   out->collectives = arena_array(d->arena, most, sizeof(*out->collectives));
   if (!out->collectives)
     return -ENOMEM;
-  take(out, d->after, true);
-  take(out, d->before, false);
+  add_run(out, d->after, true);
+  add_run(out, d->before, false);
   for (u32 i = 0; i < out->n_collectives; i++)
     out->collectives[i].change = out->collectives[i].after_ms / out->collectives[i].before_ms - 1;
   return 0;

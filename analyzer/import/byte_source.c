@@ -37,7 +37,7 @@ static ssize_t read_fully(int fd, u8 *buffer, size_t bytes) {
 }
 
 int byte_source_open(struct byte_source **out, const char *path) {
-  struct byte_source *source = calloc(1, sizeof *source);
+  struct byte_source *source = calloc(1, sizeof(*source));
   *out = NULL;
   if (!source)
     return -ENOMEM;
@@ -48,7 +48,7 @@ int byte_source_open(struct byte_source **out, const char *path) {
     return error;
   }
   u8 magic[2];
-  ssize_t got = pread(source->fd, magic, sizeof magic, 0);
+  ssize_t got = pread(source->fd, magic, sizeof(magic), 0);
   int error = got < 0 ? -errno : 0;
   source->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (!error && source->gzip) {

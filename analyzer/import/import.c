@@ -20,7 +20,7 @@ struct kind {
 #define K(id, one, several) {one, several, probe_##id, load_##id},
 static const struct kind kinds[] = {TSCOPE_INPUTS(K)};
 #undef K
-#define KINDS (sizeof kinds / sizeof *kinds)
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
 
 typedef VECTOR(struct input) inputs;
 
@@ -164,7 +164,7 @@ static int nothing_here(const struct sorting *sorting, const char *path, char *w
 /* What the report says it was made from. */
 static int list_inputs(struct import *import, const struct sorting *sorting) {
   struct model *model = import->model;
-  model->inputs = arena_array(import->arena, KINDS, sizeof *model->inputs);
+  model->inputs = arena_array(import->arena, KINDS, sizeof(*model->inputs));
   if (!model->inputs)
     return -ENOMEM;
   for (size_t k = 0; k < KINDS; k++) {
@@ -188,7 +188,7 @@ static int load_kinds(struct import *import, const struct sorting *sorting) {
     char why[512] = "";
     struct import one = *import;
     one.why = why;
-    one.why_bytes = sizeof why;
+    one.why_bytes = sizeof(why);
     int result = files->n ? kinds[k].load(&one, files->at, files->n) : 0;
     if (result == -ENOMEM)
       return result;
@@ -196,7 +196,7 @@ static int load_kinds(struct import *import, const struct sorting *sorting) {
     if (result == 0)
       continue;
     if (!why[0])
-      snprintf(why, sizeof why, "%s: %s", files->at[0].path, strerror(-result));
+      snprintf(why, sizeof(why), "%s: %s", files->at[0].path, strerror(-result));
     if (first_failure == 0)
       snprintf(import->why, import->why_bytes, "%s", why);
     first_failure = first_failure ? first_failure : result;

@@ -81,7 +81,7 @@ static size_t left(const struct machine *m) {
   return (size_t)(m->end - m->at);
 }
 
-static bool take(struct machine *m, u32 bytes, u64 *value) {
+static bool read_number(struct machine *m, u32 bytes, u64 *value) {
   if (left(m) < bytes)
     return false;
   *value = 0;
@@ -183,8 +183,8 @@ static int memo_op(struct machine *m, enum op op) {
   u64 index = m->memoized;
   bool got = op == OP_MEMOIZE                     ? true
              : op == OP_GET || op == OP_PUT       ? line_number(m, &index)
-             : op == OP_BINGET || op == OP_BINPUT ? take(m, 1, &index)
-                                                  : take(m, 4, &index);
+             : op == OP_BINGET || op == OP_BINPUT ? read_number(m, 1, &index)
+                                                  : read_number(m, 4, &index);
   if (!got)
     return cut_short(m);
   bool put = op == OP_MEMOIZE || op == OP_PUT || op == OP_BINPUT || op == OP_LONG_BINPUT;
@@ -195,7 +195,7 @@ static int memo_op(struct machine *m, enum op op) {
 
 static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
   u64 word;
-  if (!take(m, bytes, &word))
+  if (!read_number(m, bytes, &word))
     return cut_short(m);
   i64 value = is_signed ? (i64)(i32)(u32)word : (i64)word;
   return push(m, (struct value){.kind = VALUE_INT, .integer = value});
@@ -204,7 +204,7 @@ static int push_integer(struct machine *m, u32 bytes, bool is_signed) {
 /* A size in `width` bytes, then that many bytes. */
 static int take_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
   u64 claimed;
-  if (!take(m, width, &claimed))
+  if (!read_number(m, width, &claimed))
     return cut_short(m);
   if (claimed > left(m))
     return bad(m, "a size beyond the end of the file; it is damaged or was not written whole");
@@ -238,11 +238,11 @@ static int push_text(struct machine *m, enum value_kind kind, u32 width) {
 
 static int push_binary_float(struct machine *m) {
   u64 word;
-  if (!take(m, 8, &word))
+  if (!read_number(m, 8, &word))
     return cut_short(m);
   word = __builtin_bswap64(word);
   struct value value = {.kind = VALUE_FLOAT};
-  memcpy(&value.real, &word, sizeof value.real);
+  memcpy(&value.real, &word, sizeof(value.real));
   return push(m, value);
 }
 
@@ -314,7 +314,8 @@ static int push_tuple(struct machine *m, u32 n) {
 }
 
 /* Adds to the container below the values. */
-static int add(struct machine *m, enum value_kind kind, const struct value *values, u32 n) {
+static int add_to_container(struct machine *m, enum value_kind kind, const struct value *values,
+                            u32 n) {
   struct value *to = top(m, kind);
   if (!to)
     return bad(m, "items for a list, dict or set that is not there");
@@ -324,14 +325,14 @@ static int add(struct machine *m, enum value_kind kind, const struct value *valu
 static int add_popped(struct machine *m, enum value_kind kind, u32 n) {
   struct value *values;
   int error = pop(m, n, &values);
-  return error ? error : add(m, kind, values, n);
+  return error ? error : add_to_container(m, kind, values, n);
 }
 
 static int add_marked(struct machine *m, enum value_kind kind) {
   struct value *values;
   u32 n;
   int error = pop_mark(m, &values, &n);
-  return error ? error : add(m, kind, values, n);
+  return error ? error : add_to_container(m, kind, values, n);
 }
 
 /* --- The rest --- */
@@ -352,7 +353,7 @@ static int duplicate(struct machine *m) {
 
 static int check_protocol(struct machine *m) {
   u64 protocol;
-  if (!take(m, 1, &protocol))
+  if (!read_number(m, 1, &protocol))
     return cut_short(m);
   return protocol <= NEWEST_PROTOCOL ? 0 : bad(m, "a protocol newer than 5");
 }
@@ -360,7 +361,7 @@ static int check_protocol(struct machine *m) {
 /* A frame only promises that so many bytes follow. */
 static int check_frame(struct machine *m) {
   u64 bytes;
-  if (!take(m, 8, &bytes))
+  if (!read_number(m, 8, &bytes))
     return cut_short(m);
   return bytes <= left(m) ? 0 : bad(m, "the file ends inside a frame; it was not written whole");
 }

@@ -78,7 +78,7 @@ int pickle_decimal(struct value_builder *b, const char *line, size_t n, struct v
 
 int pickle_float(const char *line, size_t n, struct value *out) {
   char text[64], *end;
-  if (n == 0 || n >= sizeof text)
+  if (n == 0 || n >= sizeof(text))
     return -EBADMSG;
   memcpy(text, line, n);
   text[n] = 0;

@@ -4,15 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-const char *value_kind_name(const struct value *value) {
-  static const char *const names[] = {
-      [VALUE_NONE] = "None",   [VALUE_BOOL] = "bool",   [VALUE_INT] = "int",
-      [VALUE_BIG] = "int",     [VALUE_FLOAT] = "float", [VALUE_STR] = "str",
-      [VALUE_BYTES] = "bytes", [VALUE_LIST] = "list",   [VALUE_TUPLE] = "tuple",
-      [VALUE_SET] = "set",     [VALUE_DICT] = "dict"};
-  return value && value->kind && value->kind <= VALUE_DICT ? names[value->kind] : "nothing";
-}
-
 const struct value *value_get(const struct value *value, const char *key) {
   if (!value || value->kind != VALUE_DICT)
     return NULL;

@@ -54,9 +54,6 @@ struct value_items {
                    shared counts each time. A reader who walks everything asks this first */
 };
 
-/* "str", "list", ...; for messages */
-const char *value_kind_name(const struct value *value);
-
 /* How many items a list, tuple, set or dict has. */
 static inline u32 value_count(const struct value *value) {
   return value && value->kind >= VALUE_LIST ? value->items->n : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/vector.h"
 
 /* Beyond these, what is read is taken to be content rather than a word that comes again. */
@@ -19,23 +20,9 @@ struct value_slot {
   u32 n, hash;
 };
 
-static u32 hash_bytes(const void *bytes, size_t n) {
-  const u8 *at = bytes;
-  u64 hash = 0x9e3779b97f4a7c15u ^ n;
-  for (; n >= 8; n -= 8, at += 8) {
-    u64 word;
-    memcpy(&word, at, 8);
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 32;
-  }
-  for (; n; n--)
-    hash = (hash ^ *at++) * 0x100000001b3u;
-  return (u32)(hash ^ (hash >> 29));
-}
-
 static bool table_grow(struct value_table *table) {
   u32 room = table->room ? table->room * 2 : 256;
-  struct value_slot *slots = room ? calloc(room, sizeof *slots) : NULL;
+  struct value_slot *slots = room ? calloc(room, sizeof(*slots)) : NULL;
   if (!slots)
     return false;
   for (u32 i = 0; i < table->room; i++) {
@@ -59,7 +46,7 @@ static const void *table_find(struct value_table *table, const void *what, u32 n
   *slot = NULL;
   if (table->n >= table->room / 2 && !table_grow(table))
     return NULL;
-  u32 hash = hash_bytes(what, bytes);
+  u32 hash = (u32)hash_bytes(HASH_SEED, what, bytes);
   for (u32 i = 0; i < MOST_PROBES; i++) {
     struct value_slot *at = &table->slots[(hash + i) & (table->room - 1)];
     if (!at->at) {
@@ -98,7 +85,7 @@ int value_make_text(struct value_builder *b, enum value_kind kind, const char *t
 }
 
 int value_make_items(struct value_builder *b, enum value_kind kind, struct value *out) {
-  struct value_items *items = arena_alloc(b->arena, sizeof *items);
+  struct value_items *items = arena_alloc(b->arena, sizeof(*items));
   if (!items)
     return -ENOMEM;
   *out = (struct value){.kind = kind, .items = items};
@@ -108,9 +95,9 @@ int value_make_items(struct value_builder *b, enum value_kind kind, struct value
 /* Moves an array to a place with room for `n` more. The first items come exactly, later ones leave
  * room for as many again. */
 static struct value *moved(struct value_builder *b, const struct value *old, u32 have, u32 room) {
-  struct value *at = arena_array(b->arena, room, sizeof *at);
+  struct value *at = arena_array(b->arena, room, sizeof(*at));
   if (at && have)
-    memcpy(at, old, have * sizeof *at);
+    memcpy(at, old, have * sizeof(*at));
   return at;
 }
 
@@ -135,7 +122,7 @@ int value_append(struct value_builder *b, struct value_items *items, const struc
     items->at = at;
     items->room = room;
   }
-  memcpy(items->at + items->n, more, n * sizeof *more);
+  memcpy(items->at + items->n, more, n * sizeof(*more));
   items->n += n;
   return 0;
 }
@@ -149,10 +136,10 @@ static struct value *keys_of(struct value_builder *b, const struct value *pairs,
     small = keys[i].kind == VALUE_STR;
   }
   struct value_slot *slot = NULL;
-  const void *kept = small ? table_find(&b->shapes, keys, n, n * sizeof *keys, &slot) : NULL;
+  const void *kept = small ? table_find(&b->shapes, keys, n, n * sizeof(*keys), &slot) : NULL;
   if (kept)
     return (struct value *)(uintptr_t)kept;
-  struct value *own = arena_array(b->arena, n, sizeof *own);
+  struct value *own = arena_array(b->arena, n, sizeof(*own));
   for (u32 i = 0; own && i < n; i++)
     own[i] = pairs[2 * (size_t)i];
   if (own)
@@ -181,7 +168,7 @@ int value_put(struct value_builder *b, struct value_items *items, const struct v
     return 0;
   if (items->n == 0) {
     items->keys = keys_of(b, pairs, n);
-    items->at = arena_array(b->arena, n, sizeof *items->at);
+    items->at = arena_array(b->arena, n, sizeof(*items->at));
     if (!items->keys || !items->at)
       return -ENOMEM;
     for (u32 i = 0; i < n; i++)

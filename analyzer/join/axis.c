@@ -137,14 +137,14 @@ int finish_collectives(struct model *model) {
   for (u32 c = 0; c < n; c++)
     if (model->collectives[c].n_arrivals > most)
       most = model->collectives[c].n_arrivals;
-  struct order *order = malloc((n + 1) * sizeof *order);
-  struct collective *sorted = arena_array(&internal_of(model)->arena, n + 1, sizeof *sorted);
-  i64 *scratch = malloc(most * sizeof *scratch);
+  struct order *order = malloc((n + 1) * sizeof(*order));
+  struct collective *sorted = arena_array(&internal_of(model)->arena, n + 1, sizeof(*sorted));
+  i64 *scratch = malloc(most * sizeof(*scratch));
   int result = order && sorted && scratch ? 0 : -ENOMEM;
   for (u32 c = 0; c < n && result == 0; c++)
     order[c] = measure(model, c, scratch);
   if (result == 0 && n)
-    qsort(order, n, sizeof *order, by_last_start);
+    qsort(order, n, sizeof(*order), by_last_start);
   for (u32 c = 0; c < n && result == 0; c++) {
     sorted[c] = model->collectives[order[c].collective];
     for (u32 i = 0; i < sorted[c].n_arrivals; i++)

@@ -40,7 +40,7 @@ static int make_comm(struct model *model, const struct sighting *sightings, u32 
   }
   if (comm->size == 0)
     return 0;
-  comm->members = arena_array(&internal_of(model)->arena, comm->size, sizeof *comm->members);
+  comm->members = arena_array(&internal_of(model)->arena, comm->size, sizeof(*comm->members));
   if (!comm->members)
     return -ENOMEM;
   for (u32 i = 0; i < comm->size; i++)
@@ -60,7 +60,7 @@ int unify_comms(struct model *model) {
   for (u32 r = 0; r < model->n_ranks && result == 0; r++) {
     const struct rank_events *events = &internal->events[r];
     internal->comm_of[r] =
-        arena_array(&internal->arena, events->n_comms + 1, sizeof **internal->comm_of);
+        arena_array(&internal->arena, events->n_comms + 1, sizeof(**internal->comm_of));
     if (!internal->comm_of[r])
       result = -ENOMEM;
     for (u32 i = 0; i < events->n_comms && result == 0; i++) {
@@ -69,11 +69,11 @@ int unify_comms(struct model *model) {
         result = -ENOMEM;
     }
   }
-  model->comms = arena_array(&internal->arena, all.n + 1, sizeof *model->comms);
+  model->comms = arena_array(&internal->arena, all.n + 1, sizeof(*model->comms));
   if (!model->comms)
     result = -ENOMEM;
   if (result == 0 && all.n)
-    qsort(all.at, all.n, sizeof *all.at, by_identity);
+    qsort(all.at, all.n, sizeof(*all.at), by_identity);
   for (u32 i = 0, next; i < all.n && result == 0; i = next) {
     for (next = i; next < all.n && all.at[next].identity == all.at[i].identity &&
                    all.at[next].backend == all.at[i].backend;

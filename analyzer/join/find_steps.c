@@ -64,14 +64,14 @@ static int assemble(struct model *model, const struct rank_bounds *bounds) {
   size_t cells = (size_t)n * model->n_ranks;
   struct steps *steps = &model->steps;
   i64 **const times[] = {&steps->begin, &steps->end, &steps->host_begin, &steps->host_end};
-  for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+  for (size_t k = 0; k < sizeof(times) / sizeof(*times); k++) {
     *times[k] = arena_array(arena, cells + 1, sizeof(i64));
     if (!*times[k])
       return -ENOMEM;
     for (size_t i = 0; i < cells; i++)
       (*times[k])[i] = NS_UNKNOWN;
   }
-  steps->told = arena_array(arena, cells + 1, sizeof *steps->told);
+  steps->told = arena_array(arena, cells + 1, sizeof(*steps->told));
   if (!steps->told)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
@@ -101,7 +101,7 @@ u32 model_count_warmup(const double *lengths, u32 n) {
   u32 half = n / 2, known = 0, warmup = 1;
   if (n < 2)
     return 0;
-  double *later = malloc(n * sizeof *later);
+  double *later = malloc(n * sizeof(*later));
   for (u32 s = half; s < n && later; s++)
     if (!isnan(lengths[s]))
       later[known++] = lengths[s];
@@ -114,7 +114,7 @@ u32 model_count_warmup(const double *lengths, u32 n) {
 }
 
 static int count_warmup(struct model *model) {
-  double *lengths = malloc((model->steps.n + 1) * sizeof *lengths);
+  double *lengths = malloc((model->steps.n + 1) * sizeof(*lengths));
   if (!lengths)
     return -ENOMEM;
   for (u32 s = 0; s < model->steps.n; s++)
@@ -169,7 +169,7 @@ static int step_of_arrivals(struct model *model, const struct rank_bounds *bound
 }
 
 int find_steps(struct model *model, const struct model_options *options) {
-  struct rank_bounds *bounds = calloc(model->n_ranks, sizeof *bounds);
+  struct rank_bounds *bounds = calloc(model->n_ranks, sizeof(*bounds));
   if (!bounds)
     return -ENOMEM;
   model->steps = (struct steps){.method = "none", .confidence = NAN};

@@ -25,7 +25,7 @@ static int list(struct model *model, u32 r) {
   u32 n = events->gpu_states.n;
   rank->gpu_overhead_ns = events->gpu_overhead_ns;
   rank->gpu_event_error_ns = events->gpu_event_error_ns;
-  rank->gpu_windows = arena_array(&internal->arena, n + 1, sizeof *rank->gpu_windows);
+  rank->gpu_windows = arena_array(&internal->arena, n + 1, sizeof(*rank->gpu_windows));
   if (!rank->gpu_windows)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {

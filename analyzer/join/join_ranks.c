@@ -13,7 +13,7 @@ static void report(const struct model_options *options, const char *what, double
 
 static int align(struct model *model) {
   struct model_internal *internal = internal_of(model);
-  struct clock_facts *facts = calloc(model->n_ranks + 1, sizeof *facts);
+  struct clock_facts *facts = calloc(model->n_ranks + 1, sizeof(*facts));
   if (!facts)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -38,7 +38,7 @@ static int list_scalars(struct model *model) {
   u64 total = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     total += internal->events[r].scalars.n;
-  model->scalars = arena_array(&internal->arena, total + 1, sizeof *model->scalars);
+  model->scalars = arena_array(&internal->arena, total + 1, sizeof(*model->scalars));
   if (!model->scalars || total > UINT32_MAX)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)

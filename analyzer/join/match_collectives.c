@@ -41,7 +41,7 @@ static u64 full_bytes(const struct rank_call *call, u32 size) {
       TSCOPE_DTYPES(X)
 #undef X
   };
-  u64 element = call->dtype < sizeof element_bytes ? element_bytes[call->dtype] : 0;
+  u64 element = call->dtype < sizeof(element_bytes) ? element_bytes[call->dtype] : 0;
   u64 bytes = element && call->count ? call->count * element : call->bytes;
   switch (call->op) {
   case TSCOPE_OP_ALLGATHER:
@@ -71,7 +71,7 @@ static struct collective collective_of(const struct model *model, u32 comm, u32 
 
 static int plan_slots(struct matcher *matcher) {
   struct model *model = matcher->model;
-  matcher->ranges = calloc(model->n_comms + 1, sizeof *matcher->ranges);
+  matcher->ranges = calloc(model->n_comms + 1, sizeof(*matcher->ranges));
   if (!matcher->ranges)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
@@ -96,7 +96,7 @@ static int plan_slots(struct matcher *matcher) {
     range->at = slots;
     slots += range->slots;
   }
-  matcher->slots = malloc((slots + 1) * sizeof *matcher->slots);
+  matcher->slots = malloc((slots + 1) * sizeof(*matcher->slots));
   for (u64 i = 0; matcher->slots && i < slots; i++)
     matcher->slots[i] = (struct slot){INDEX_NONE, INDEX_NONE};
   return matcher->slots ? 0 : -ENOMEM;
@@ -199,7 +199,7 @@ static int match_transfers(struct matcher *matcher) {
   transfers all = {0};
   int result = list_transfers(matcher, &all);
   if (result == 0 && all.n)
-    qsort(all.at, all.n, sizeof *all.at, by_meeting);
+    qsort(all.at, all.n, sizeof(*all.at), by_meeting);
   for (u32 i = 0, next; i < all.n && result == 0; i = next) {
     u32 sends = 0;
     for (next = i;
@@ -235,8 +235,8 @@ static int lay_out_arrivals(struct matcher *matcher) {
   u64 total = 0, matched = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     total += matcher->internal->events[r].calls.n;
-  model->arrivals = arena_array(&matcher->internal->arena, total + 1, sizeof *model->arrivals);
-  u32 *filled = calloc(model->n_collectives + 1, sizeof *filled);
+  model->arrivals = arena_array(&matcher->internal->arena, total + 1, sizeof(*model->arrivals));
+  u32 *filled = calloc(model->n_collectives + 1, sizeof(*filled));
   if (!model->arrivals || !filled || total >= INDEX_NONE) {
     free(filled);
     return -ENOMEM;
@@ -301,12 +301,12 @@ int match_collectives(struct model *model) {
     result = match_transfers(&matcher);
   model->n_collectives = matcher.collectives.n;
   model->collectives =
-      arena_array(&matcher.internal->arena, matcher.collectives.n + 1, sizeof *model->collectives);
+      arena_array(&matcher.internal->arena, matcher.collectives.n + 1, sizeof(*model->collectives));
   if (!model->collectives)
     result = -ENOMEM;
   if (result == 0 && matcher.collectives.n)
     memcpy(model->collectives, matcher.collectives.at,
-           matcher.collectives.n * sizeof *model->collectives);
+           matcher.collectives.n * sizeof(*model->collectives));
   if (result == 0)
     result = lay_out_arrivals(&matcher);
   if (result == 0)

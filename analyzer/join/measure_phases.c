@@ -54,7 +54,7 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
 /* Takes out of `outer` what lies whole within one of its intervals. */
 static int take_nested_out(struct arena *arena, struct intervals *outer,
                            const struct intervals *inner) {
-  struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof *nested.at)}, rest;
+  struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof(*nested.at))}, rest;
   if (!nested.at)
     return -ENOMEM;
   for (u32 i = 0, k = 0; i < inner->n; i++) {
@@ -75,7 +75,7 @@ static int unite_optimizer(const struct rank_events *events, struct arena *arena
                            struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
   int result = unite_phases(events, TSCOPE_PHASE_OPTIMIZER, arena, out);
-  for (u32 i = 0; i < sizeof closure && result == 0; i++) {
+  for (u32 i = 0; i < sizeof(closure) && result == 0; i++) {
     struct intervals inner;
     result = unite_phases(events, closure[i], arena, &inner);
     if (result == 0)
@@ -97,7 +97,7 @@ static int measure_rank(void *user, u32 r, unsigned worker) {
   struct intervals taken = {0}, all, own, rest;
   int result = 0;
   (void)worker;
-  for (u32 i = 0; i < sizeof order && result == 0; i++, taken = all) {
+  for (u32 i = 0; i < sizeof(order) && result == 0; i++, taken = all) {
     result = order[i] == TSCOPE_PHASE_OPTIMIZER ? unite_optimizer(events, &arena, &own)
                                                 : unite_phases(events, order[i], &arena, &own);
     if (result == 0)
@@ -135,7 +135,7 @@ static bool any_found(const struct measuring *measuring) {
 int measure_phases(struct model *model, const struct model_options *options) {
   size_t cells = (size_t)model->steps.n * model->n_ranks;
   struct measuring measuring = {.model = model, .found = calloc(model->n_ranks + 1, 1)};
-  model->phases = arena_array(&internal_of(model)->arena, cells + 1, sizeof *model->phases);
+  model->phases = arena_array(&internal_of(model)->arena, cells + 1, sizeof(*model->phases));
   if (!measuring.found || !model->phases) {
     free(measuring.found);
     return -ENOMEM;

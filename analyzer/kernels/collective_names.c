@@ -34,7 +34,7 @@ u8 op_of_name(const char *name) {
                {"send", TSCOPE_OP_SEND},
                {"recv", TSCOPE_OP_SEND},
                {"barrier", TSCOPE_OP_BARRIER}};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (mentions(name, words[i].word))
       return words[i].op;
   return 0;

@@ -100,16 +100,16 @@ void live_file_close(struct live_file *file) {
 /* The counters of the header, anew. Another process's header means another file in its place. */
 static int read_header(struct live_file *file) {
   struct tscope_file_header header;
-  size_t got = read_at(file, 0, &header, sizeof header);
-  if (got < sizeof header)
+  size_t got = read_at(file, 0, &header, sizeof(header));
+  if (got < sizeof(header))
     return got ? -ENODATA : -EIO;
   const struct tscope_file_header *known = &file->header;
-  if (memcmp(header.magic, known->magic, sizeof header.magic) != 0 || header.pid != known->pid ||
+  if (memcmp(header.magic, known->magic, sizeof(header.magic)) != 0 || header.pid != known->pid ||
       header.start_ticks != known->start_ticks || header.chunk_bytes != known->chunk_bytes ||
       header.header_bytes != known->header_bytes)
     return -ESTALE;
-  header.host[sizeof header.host - 1] = 0;
-  header.run[sizeof header.run - 1] = 0;
+  header.host[sizeof(header.host) - 1] = 0;
+  header.run[sizeof(header.run) - 1] = 0;
   file->header = header;
   return 0;
 }
@@ -136,11 +136,11 @@ static bool may_be_pending(u8 type) {
 
 static bool is_pending(const struct tscope_record *record) {
   u64 dur;
-  memcpy(&dur, record + 1, sizeof dur);
+  memcpy(&dur, record + 1, sizeof(dur));
   return dur == TSCOPE_DUR_PENDING;
 }
 
-static void tell(struct look *look, const struct live_record *record) {
+static void hand_record_over(struct look *look, const struct live_record *record) {
   look->file->records += !record->again;
   look->reader->take(look->reader->user, record);
 }
@@ -170,7 +170,7 @@ static bool tell_records(struct look *look, struct live_chunk *chunk, u64 offset
                                                              .clock = writer->clock}))
         return false;
     }
-    tell(look, &told);
+    hand_record_over(look, &told);
   }
   chunk->base = cursor.base;
   chunk->taken += bytes;
@@ -189,13 +189,13 @@ static void look_at_pending(struct look *look) {
       file->pending.at[kept++] = *pending;
       continue;
     }
-    tell(look, &(struct live_record){.record = record,
-                                     .time = pending->time,
-                                     .place = pending->place,
-                                     .thread = pending->thread,
-                                     .clock = pending->clock,
-                                     .retention = TSCOPE_RETAINED,
-                                     .again = true});
+    hand_record_over(look, &(struct live_record){.record = record,
+                                                 .time = pending->time,
+                                                 .place = pending->place,
+                                                 .thread = pending->thread,
+                                                 .clock = pending->clock,
+                                                 .retention = TSCOPE_RETAINED,
+                                                 .again = true});
   }
   file->pending.n = kept;
 }
@@ -206,7 +206,7 @@ static bool is_sane(const struct live_file *file, const struct tscope_chunk_head
   u32 bytes = (u32)header->committed;
   return (header->retention == TSCOPE_RETAINED || header->retention == TSCOPE_RING) &&
          (header->clock == TSCOPE_CLOCK_TICKS || header->clock == TSCOPE_CLOCK_MONOTONIC) &&
-         header->header_bytes >= sizeof *header && header->header_bytes % 8 == 0 &&
+         header->header_bytes >= sizeof(*header) && header->header_bytes % 8 == 0 &&
          header->header_bytes <= file->header.chunk_bytes && bytes % 8 == 0 &&
          bytes <= file->header.chunk_bytes - header->header_bytes;
 }
@@ -215,7 +215,7 @@ static bool is_sane(const struct live_file *file, const struct tscope_chunk_head
 static bool read_chunk_header(struct look *look, u32 index, struct tscope_chunk_header *header) {
   struct live_file *file = look->file;
   struct live_chunk *chunk = &file->chunks.at[index];
-  if (read_at(file, chunk_offset(file, index), header, sizeof *header) < sizeof *header ||
+  if (read_at(file, chunk_offset(file, index), header, sizeof(*header)) < sizeof(*header) ||
       header->magic == 0)
     return false;
   if (header->magic != TSCOPE_CHUNK_MAGIC || (header->committed && !is_sane(file, header))) {
@@ -286,7 +286,7 @@ static bool is_torn(struct look *look, u32 index, const struct tscope_chunk_head
   if (before->retention != TSCOPE_RING)
     return false;
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  return read_at(look->file, chunk_offset(look->file, index), &now, sizeof now) < sizeof now ||
+  return read_at(look->file, chunk_offset(look->file, index), &now, sizeof(now)) < sizeof(now) ||
          now.generation != before->generation || now.committed < before->committed;
 }
 

@@ -19,7 +19,7 @@ void live_gpu_window(struct live_process *process) {
   if (n == 0)
     return;
   struct interval *spans = process->spans.at;
-  qsort(spans, n, sizeof *spans, by_start);
+  qsort(spans, n, sizeof(*spans), by_start);
   i64 from = process->spans_to == LIVE_UNKNOWN_NS ? spans[0].start : process->spans_to;
   i64 to = from, busy = 0;
   for (u32 i = 0; i < n; i++) {

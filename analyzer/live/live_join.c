@@ -37,7 +37,7 @@ static struct sighting *list_sightings(struct live_view *view, u32 *n) {
   u32 all = 0;
   for (u32 r = 0; r < view->n_ranks; r++)
     all += view->ranks[r].process->comms.n;
-  struct sighting *sightings = arena_array(&view->arena, all + 1, sizeof *sightings);
+  struct sighting *sightings = arena_array(&view->arena, all + 1, sizeof(*sightings));
   *n = 0;
   for (u32 r = 0; r < view->n_ranks && sightings; r++)
     for (u32 c = 0; c < view->ranks[r].process->comms.n; c++) {
@@ -45,7 +45,7 @@ static struct sighting *list_sightings(struct live_view *view, u32 *n) {
       sightings[(*n)++] = (struct sighting){comm->identity, r, comm};
     }
   if (sightings)
-    qsort(sightings, *n, sizeof *sightings, by_identity);
+    qsort(sightings, *n, sizeof(*sightings), by_identity);
   return sightings;
 }
 
@@ -140,7 +140,7 @@ static bool measure_call(const struct live_view *view, const struct group *group
     if (late->times[m] == LIVE_UNKNOWN_NS || late->ends[m] == LIVE_UNKNOWN_NS)
       return false;
   }
-  memcpy(late->sorted, late->times, group->n * sizeof *late->sorted);
+  memcpy(late->sorted, late->times, group->n * sizeof(*late->sorted));
   i64 middle = median_i64(late->sorted, group->n), first = INT64_MAX, last = INT64_MIN;
   for (u32 m = 0; m < group->n; m++) {
     first = late->times[m] < first ? late->times[m] : first;
@@ -339,8 +339,8 @@ int live_join(struct live_view *view) {
   struct sighting *sightings = list_sightings(view, &n);
   if (!sightings)
     return -ENOMEM;
-  view->waits = arena_array(&view->arena, n + 1, sizeof *view->waits);
-  view->mismatches = arena_array(&view->arena, n + 1, sizeof *view->mismatches);
+  view->waits = arena_array(&view->arena, n + 1, sizeof(*view->waits));
+  view->mismatches = arena_array(&view->arena, n + 1, sizeof(*view->mismatches));
   if (!view->waits || !view->mismatches)
     return -ENOMEM;
   align_hosts(view, sightings, n);
@@ -358,6 +358,6 @@ int live_join(struct live_view *view) {
     view->n_waits += (u32)found;
     view->n_mismatches += find_mismatch(view, &group, &view->mismatches[view->n_mismatches]);
   }
-  qsort(view->waits, view->n_waits, sizeof *view->waits, longest_first);
+  qsort(view->waits, view->n_waits, sizeof(*view->waits), longest_first);
   return 0;
 }

@@ -60,7 +60,7 @@ static void forget_paired(struct live_process *process) {
   if (kept <= UNPAIRED_KEPT)
     return;
   memmove(process->unpaired.at, process->unpaired.at + kept - UNPAIRED_KEPT,
-          UNPAIRED_KEPT * sizeof *process->unpaired.at);
+          UNPAIRED_KEPT * sizeof(*process->unpaired.at));
   process->unpaired.n = UNPAIRED_KEPT;
 }
 

@@ -12,7 +12,7 @@ const char *live_string(const struct live_process *process, u32 number) {
 
 const char *live_info(const struct live_process *process, enum tscope_info key) {
   u32 index = (u32)key;
-  return index < sizeof process->info / sizeof *process->info
+  return index < sizeof(process->info) / sizeof(*process->info)
              ? live_string(process, process->info[index])
              : NULL;
 }
@@ -28,7 +28,7 @@ i64 live_time_ns(const struct live_process *process, const struct live_record *r
 
 static u64 dur_of(const struct live_record *record) {
   u64 dur;
-  memcpy(&dur, record->record + 1, sizeof dur);
+  memcpy(&dur, record->record + 1, sizeof(dur));
   return dur;
 }
 
@@ -43,14 +43,14 @@ i64 live_end_ns(const struct live_process *process, const struct live_record *re
 
 static void opens_add(struct live_opens *opens, struct live_open open) {
   if (opens->n == LIVE_OPEN)
-    memmove(opens->at, opens->at + 1, --opens->n * sizeof *opens->at);
+    memmove(opens->at, opens->at + 1, --opens->n * sizeof(*opens->at));
   opens->at[opens->n++] = open;
 }
 
 static void opens_remove(struct live_opens *opens, u64 place) {
   for (u32 i = 0; i < opens->n; i++)
     if (opens->at[i].place == place) {
-      memmove(opens->at + i, opens->at + i + 1, (--opens->n - i) * sizeof *opens->at);
+      memmove(opens->at + i, opens->at + i + 1, (--opens->n - i) * sizeof(*opens->at));
       return;
     }
 }
@@ -102,7 +102,7 @@ static void take_string(struct live_process *process, const struct tscope_string
   if (string->string >= STRINGS_MAX || !VECTOR_REACH(&process->strings, string->string))
     return;
   u32 bytes;
-  const char *text = trace_text(&string->header, sizeof *string, string->bytes, &bytes);
+  const char *text = trace_text(&string->header, sizeof(*string), string->bytes, &bytes);
   char **place = &process->strings.at[string->string];
   free(*place);
   *place = strndup(text, bytes < STRING_KEPT ? bytes : STRING_KEPT);
@@ -148,7 +148,7 @@ static void take_memory(struct live_process *process, const struct tscope_memory
 static void take_kernel(struct live_process *process, const struct live_record *record) {
   const struct tscope_gpu_kernel_record *kernel = (const void *)record->record;
   i64 start = live_time_ns(process, record, record->time);
-  u64 dur = trace_dur(record->record, kernel->dur, sizeof *kernel);
+  u64 dur = trace_dur(record->record, kernel->dur, sizeof(*kernel));
   if (process->spans.n < SPANS_KEPT)
     process->short_of_memory |=
         !VECTOR_PUSH(&process->spans,
@@ -168,7 +168,7 @@ static void take(void *user, const struct live_record *record) {
     take_anchor(process, (const void *)raw);
     return;
   case TSCOPE_REC_INFO:
-    if (raw->tag < sizeof process->info / sizeof *process->info)
+    if (raw->tag < sizeof(process->info) / sizeof(*process->info))
       process->info[raw->tag] = ((const struct tscope_info_record *)(const void *)raw)->value;
     return;
   case TSCOPE_REC_COMM:

@@ -28,7 +28,7 @@ static struct live_entry *entry_of(struct live_run *run, const char *path) {
     if (strcmp(known->path, path) == 0)
       return known;
   }
-  struct live_entry *entry = calloc(1, sizeof *entry);
+  struct live_entry *entry = calloc(1, sizeof(*entry));
   if (entry)
     entry->path = strdup(path);
   if (!entry || !entry->path || !VECTOR_PUSH(&run->entries, entry)) {
@@ -67,10 +67,10 @@ static int note_file(struct live_run *run, const char *path, const struct stat *
   entry->inode = status->st_ino;
   entry->device = status->st_dev;
   entry->bytes = (u64)status->st_size;
-  struct live_process *process = malloc(sizeof *process);
+  struct live_process *process = malloc(sizeof(*process));
   if (!process)
     return -ENOMEM;
-  if (live_process_open(process, path, entry->problem, sizeof entry->problem) < 0) {
+  if (live_process_open(process, path, entry->problem, sizeof(entry->problem)) < 0) {
     free(process);
     return 0;
   }
@@ -93,7 +93,7 @@ static int list(struct live_run *run, const char *path, unsigned depth) {
     char inner[4096];
     struct stat status;
     if (item->d_name[0] == '.' ||
-        snprintf(inner, sizeof inner, "%s/%s", path, item->d_name) >= (int)sizeof inner ||
+        snprintf(inner, sizeof(inner), "%s/%s", path, item->d_name) >= (int)sizeof(inner) ||
         lstat(inner, &status) < 0)
       continue;
     if (S_ISREG(status.st_mode) && is_trace_name(item->d_name))
@@ -154,7 +154,7 @@ static void choose_run(struct live_run *run) {
                         newest->process->file.header.start_realtime_ns))
       newest = entry;
   }
-  snprintf(run->name, sizeof run->name, "%s", newest ? run_of(newest) : "");
+  snprintf(run->name, sizeof(run->name), "%s", newest ? run_of(newest) : "");
   for (u32 i = 0; i < run->entries.n; i++)
     run->entries.at[i]->of_run =
         newest && run->entries.at[i]->process && strcmp(run_of(run->entries.at[i]), run->name) == 0;
@@ -173,14 +173,14 @@ static int by_rank(const void *left, const void *right) {
 /* As the report does it: of processes with one rank the last one counts, and one without a rank
  * counts where no other has ranks. */
 static int leave_out_doubles(struct live_run *run) {
-  struct live_entry **order = malloc((run->entries.n + 1) * sizeof *order);
+  struct live_entry **order = malloc((run->entries.n + 1) * sizeof(*order));
   u32 n = 0;
   if (!order)
     return -ENOMEM;
   for (u32 i = 0; i < run->entries.n; i++)
     if (run->entries.at[i]->of_run)
       order[n++] = run->entries.at[i];
-  qsort(order, n, sizeof *order, by_rank);
+  qsort(order, n, sizeof(*order), by_rank);
   for (u32 i = 0; i < n; i++)
     order[i]->left_out = i > 0 && (order[i]->process->rank == TSCOPE_UNKNOWN_RANK ||
                                    order[i]->process->rank == order[i - 1]->process->rank);

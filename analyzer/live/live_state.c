@@ -27,11 +27,11 @@ double live_between(i64 from, i64 to) {
 static char process_state(const struct tscope_file_header *header) {
   char path[64], line[512], state;
   unsigned long long start = 0;
-  snprintf(path, sizeof path, "/proc/%u/stat", header->pid);
+  snprintf(path, sizeof(path), "/proc/%u/stat", header->pid);
   FILE *file = fopen(path, "re");
   if (!file)
     return errno == ENOENT ? 0 : '?';
-  bool read = fgets(line, sizeof line, file) != NULL;
+  bool read = fgets(line, sizeof(line), file) != NULL;
   fclose(file);
   const char *after = read ? strrchr(line, ')') : NULL;
   if (!after || sscanf(after + 1,
@@ -49,18 +49,18 @@ static void say_ended(struct live_rank *rank, const struct tscope_file_header *h
   const char *exception = header->exception_ticks ? header->exception : "";
   if (header->reaped_signal) {
     rank->state = LIVE_KILLED;
-    snprintf(rank->what, sizeof rank->what, "killed by signal %u%s", header->reaped_signal,
+    snprintf(rank->what, sizeof(rank->what), "killed by signal %u%s", header->reaped_signal,
              header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
                      header->oom_kills > header->oom_kills_at_start
                  ? ", out of memory in its cgroup"
                  : "");
   } else if (header->end_kind != TSCOPE_END_UNSEEN && header->end_status != 0) {
     rank->state = LIVE_FAILED;
-    snprintf(rank->what, sizeof rank->what, "ended with status %d%s%.*s", header->end_status,
+    snprintf(rank->what, sizeof(rank->what), "ended with status %d%s%.*s", header->end_status,
              *exception ? ": " : "", 100, exception);
   } else {
     rank->state = LIVE_ENDED;
-    snprintf(rank->what, sizeof rank->what, "ended");
+    snprintf(rank->what, sizeof(rank->what), "ended");
   }
 }
 
@@ -71,25 +71,25 @@ static void say_silent(struct live_rank *rank, const struct live_host *host,
   switch (state) {
   case 0:
     rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof rank->what, "its process is gone, without a word of its end");
+    snprintf(rank->what, sizeof(rank->what), "its process is gone, without a word of its end");
     break;
   case 'Z':
   case 'X':
     rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof rank->what, "its process is dead, and the parent has not noticed");
+    snprintf(rank->what, sizeof(rank->what), "its process is dead, and the parent has not noticed");
     break;
   case 'T':
   case 't':
     rank->state = LIVE_STOPPED;
-    snprintf(rank->what, sizeof rank->what, "its process is stopped (%s)",
+    snprintf(rank->what, sizeof(rank->what), "its process is stopped (%s)",
              state == 'T' ? "SIGSTOP" : "a debugger");
     break;
   case 'D':
-    snprintf(rank->what, sizeof rank->what,
+    snprintf(rank->what, sizeof(rank->what),
              "no sign of life; its process waits in the kernel for a disk or a driver (state D)");
     break;
   default:
-    snprintf(rank->what, sizeof rank->what, "no sign of life%s",
+    snprintf(rank->what, sizeof(rank->what), "no sign of life%s",
              host->here || rank->entry->alive_changed != LIVE_UNKNOWN_NS
                  ? ""
                  : " by its host's clock of day");
@@ -130,7 +130,7 @@ void live_take_state(struct live_view *view, struct live_rank *rank, i64 realtim
     say_ended(rank, header);
   else if (isnan(rank->silent_s)) {
     rank->state = LIVE_UNCERTAIN;
-    snprintf(rank->what, sizeof rank->what, "its trace gives no signs of life");
+    snprintf(rank->what, sizeof(rank->what), "its trace gives no signs of life");
   } else if (rank->silent_s > silence_allowed(rank, host))
     say_silent(rank, host, header);
   else

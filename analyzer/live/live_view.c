@@ -31,7 +31,7 @@ const char *live_op_name(u8 op) {
       TSCOPE_OPS(X)
 #undef X
   };
-  return op == 0 ? "graph" : op < sizeof names / sizeof *names && names[op] ? names[op] : "call";
+  return op == 0 ? "graph" : op < sizeof(names) / sizeof(*names) && names[op] ? names[op] : "call";
 }
 
 const char *live_phase_name(u8 phase) {
@@ -40,7 +40,7 @@ const char *live_phase_name(u8 phase) {
       TSCOPE_PHASES(X)
 #undef X
   };
-  return phase < sizeof names / sizeof *names ? names[phase] : NULL;
+  return phase < sizeof(names) / sizeof(*names) ? names[phase] : NULL;
 }
 
 const char *live_loss_name(u32 reason) {
@@ -49,7 +49,7 @@ const char *live_loss_name(u32 reason) {
       TSCOPE_LOSSES(X)
 #undef X
   };
-  return reason < sizeof names / sizeof *names && names[reason] ? names[reason] : "lost";
+  return reason < sizeof(names) / sizeof(*names) && names[reason] ? names[reason] : "lost";
 }
 
 static i64 clock_ns(clockid_t clock) {
@@ -71,10 +71,10 @@ const char *live_group_name(struct live_view *view, const struct live_process *p
 
 static bool is_here(const struct live_process *process, i64 realtime, i64 monotonic) {
   char name[256] = "";
-  gethostname(name, sizeof name - 1);
+  gethostname(name, sizeof(name) - 1);
   const char *theirs = process->file.header.host;
   i64 difference = realtime - monotonic - process->realtime_minus_monotonic;
-  return strncmp(name, theirs, sizeof process->file.header.host - 1) == 0 &&
+  return strncmp(name, theirs, sizeof(process->file.header.host) - 1) == 0 &&
          llabs(difference) < SAME_BOOT_NS;
 }
 
@@ -103,7 +103,7 @@ static u32 host_of(struct live_view *view, const struct live_process *process, i
 static double median_of_last(const struct live_steps *steps) {
   double last[USUAL_STEPS];
   u32 n = steps->n < USUAL_STEPS ? steps->n : USUAL_STEPS;
-  memcpy(last, steps->lengths + steps->n - n, n * sizeof *last);
+  memcpy(last, steps->lengths + steps->n - n, n * sizeof(*last));
   return n ? median_of(last, n) : NAN;
 }
 
@@ -185,8 +185,8 @@ static int by_rank(const void *left, const void *right) {
 }
 
 static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime, i64 monotonic) {
-  view->ranks = arena_array(&view->arena, run->entries.n + 1, sizeof *view->ranks);
-  view->hosts = arena_array(&view->arena, run->entries.n + 1, sizeof *view->hosts);
+  view->ranks = arena_array(&view->arena, run->entries.n + 1, sizeof(*view->ranks));
+  view->hosts = arena_array(&view->arena, run->entries.n + 1, sizeof(*view->hosts));
   if (!view->ranks || !view->hosts)
     return -ENOMEM;
   for (u32 i = 0; i < run->entries.n; i++) {
@@ -205,7 +205,7 @@ static int list_ranks(struct live_view *view, struct live_run *run, i64 realtime
     u32 world = entry->process->file.header.world_size;
     view->world = world > view->world ? world : view->world;
   }
-  qsort(view->ranks, view->n_ranks, sizeof *view->ranks, by_rank);
+  qsort(view->ranks, view->n_ranks, sizeof(*view->ranks), by_rank);
   for (u32 i = 0; i < view->n_ranks; i++)
     view->ranks[i].host = host_of(view, view->ranks[i].process, realtime, monotonic);
   return 0;

@@ -73,19 +73,6 @@ bool live_take(struct live_set *set, u64 address, struct live_block *taken) {
   return true;
 }
 
-bool live_copy(struct live_set *to, const struct live_set *from) {
-  *to = *from;
-  if (!from->room)
-    return true;
-  to->slots = malloc(from->room * sizeof(*to->slots));
-  if (!to->slots) {
-    *to = (struct live_set){0};
-    return false;
-  }
-  memcpy(to->slots, from->slots, from->room * sizeof(*to->slots));
-  return true;
-}
-
 void live_free(struct live_set *set) {
   free(set->slots);
   *set = (struct live_set){0};

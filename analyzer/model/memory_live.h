@@ -31,7 +31,6 @@ const struct live_block *live_find(const struct live_set *set, u64 address);
 /* Removes the block of this address. False if there is none; `taken` may be NULL. */
 bool live_take(struct live_set *set, u64 address, struct live_block *taken);
 
-bool live_copy(struct live_set *to, const struct live_set *from);
 void live_free(struct live_set *set);
 
 #endif

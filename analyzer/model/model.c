@@ -9,8 +9,8 @@
 #include "model/named_ranges.h"
 
 struct model *model_new(void) {
-  struct model *model = calloc(1, sizeof *model);
-  struct model_internal *internal = calloc(1, sizeof *internal);
+  struct model *model = calloc(1, sizeof(*model));
+  struct model_internal *internal = calloc(1, sizeof(*internal));
   if (!model || !internal) {
     free(model);
     free(internal);
@@ -43,7 +43,7 @@ int model_note(struct model *model, const char *format, ...) {
   char text[1024];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   const char *note = arena_text(&internal->arena, text);
   if (!note || !VECTOR_PUSH(&internal->notes, note))
@@ -62,10 +62,10 @@ int model_make_ranks(struct model *model, u32 n) {
   for (u32 r = 0; r < internal->n_events; r++) /* of an input that could not be read to its end */
     rank_events_release(&internal->events[r]);
   internal->n_events = 0;
-  model->ranks = arena_array(&internal->arena, n + 1, sizeof *model->ranks);
-  internal->events = arena_array(&internal->arena, n + 1, sizeof *internal->events);
-  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof *internal->comm_of);
-  internal->clocks = arena_array(&internal->arena, n + 1, sizeof *internal->clocks);
+  model->ranks = arena_array(&internal->arena, n + 1, sizeof(*model->ranks));
+  internal->events = arena_array(&internal->arena, n + 1, sizeof(*internal->events));
+  internal->comm_of = arena_array(&internal->arena, n + 1, sizeof(*internal->comm_of));
+  internal->clocks = arena_array(&internal->arena, n + 1, sizeof(*internal->clocks));
   if (!model->ranks || !internal->events || !internal->comm_of || !internal->clocks)
     return -ENOMEM;
   model->n_ranks = internal->n_events = n;

@@ -4,7 +4,7 @@
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock) {
   i64 *const instants[] = {&end->end, &end->alive, &end->reaped, &end->exception_at,
                            &end->failed_at};
-  for (size_t i = 0; i < sizeof instants / sizeof *instants; i++)
+  for (size_t i = 0; i < sizeof(instants) / sizeof(*instants); i++)
     *instants[i] = clock_to_axis(clock, *instants[i]);
 }
 
@@ -21,7 +21,7 @@ const char *model_phase_at(const struct model *model, u32 rank, i64 time) {
   for (u32 i = 0; i < events->phases.n && events->phases.at[i].start <= time; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
     if ((phase->end == NS_UNKNOWN || phase->end >= time) &&
-        phase->kind < sizeof names / sizeof *names)
+        phase->kind < sizeof(names) / sizeof(*names))
       name = names[phase->kind];
   }
   return name;

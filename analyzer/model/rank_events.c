@@ -63,9 +63,9 @@ static int by_start(const void *left, const void *right) {
 
 int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
                  struct intervals *out) {
-  struct interval *found = arena_array(arena, events->phases.n + 1, sizeof *found);
+  struct interval *found = arena_array(arena, events->phases.n + 1, sizeof(*found));
   u32 n = 0;
-  *out = (struct intervals){.at = arena_array(arena, events->phases.n + 1, sizeof *out->at)};
+  *out = (struct intervals){.at = arena_array(arena, events->phases.n + 1, sizeof(*out->at))};
   if (!found || !out->at)
     return -ENOMEM;
   for (u32 i = 0; i < events->phases.n; i++) {
@@ -74,7 +74,7 @@ int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,
       found[n++] = (struct interval){phase->start, phase->end};
   }
   if (n)
-    qsort(found, n, sizeof *found, by_start);
+    qsort(found, n, sizeof(*found), by_start);
   for (u32 i = 0; i < n; i++)
     intervals_append(out, found[i].start, found[i].end);
   return 0;

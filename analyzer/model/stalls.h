@@ -5,7 +5,7 @@
 #ifndef TSCOPE_MODEL_STALLS_H
 #define TSCOPE_MODEL_STALLS_H
 
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 /* Texts are NULL where not told. */
 struct stalled_thread {

@@ -29,7 +29,7 @@ __attribute__((format(printf, 1, 2))) static int bad(const char *format, ...) {
   char line[1024];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(line, sizeof line, format, arguments);
+  vsnprintf(line, sizeof(line), format, arguments);
   va_end(arguments);
   for (char *c = line; *c; c++)
     if ((unsigned char)*c < ' ' || *c == 127)
@@ -57,13 +57,13 @@ static int look(struct watching *watching) {
   if (watching->seen)
     live_view_release(&watching->view);
   watching->seen = false;
-  int error = live_run_look(&watching->run, watching->why, sizeof watching->why);
+  int error = live_run_look(&watching->run, watching->why, sizeof(watching->why));
   if (error)
     return error;
   error = live_view_make(&watching->view, &watching->run);
   watching->seen = true;
   if (error)
-    snprintf(watching->why, sizeof watching->why, "out of memory");
+    snprintf(watching->why, sizeof(watching->why), "out of memory");
   return error;
 }
 
@@ -235,7 +235,7 @@ int main(int argc, char **argv) {
   struct watching watching = {0};
   char why[512];
   setlocale(LC_CTYPE, "");
-  if (!top_options_parse(argc, argv, &options, why, sizeof why))
+  if (!top_options_parse(argc, argv, &options, why, sizeof(why)))
     return bad("%s", why);
   if (options.help) {
     top_options_help(stdout);

@@ -21,7 +21,7 @@ void top_spark(struct pen *pen, const struct live_steps *steps, unsigned columns
   u32 n = steps->n < columns ? steps->n : columns;
   const double *lengths = steps->lengths + steps->n - n;
   double sorted[LIVE_STEP_ENDS];
-  memcpy(sorted, lengths, n * sizeof *sorted);
+  memcpy(sorted, lengths, n * sizeof(*sorted));
   double most = n ? SPARK_HEIGHT * median_of(sorted, n) : 0;
   for (u32 i = 0; i < n && most > 0; i++) {
     unsigned height = (unsigned)fmin(7, floor(8 * lengths[i] / most));
@@ -40,7 +40,7 @@ static void put_title(const struct top_page *page, const struct live_view *view,
   time_t now = (time_t)(view->now_realtime_ns / 1000000000u);
   struct tm local;
   if (localtime_r(&now, &local))
-    strftime(clock, sizeof clock, "%H:%M:%S", &local);
+    strftime(clock, sizeof(clock), "%H:%M:%S", &local);
   pen_put(pen, STYLE_BOLD, "tscope top");
   pen_format(pen, STYLE_PLAIN, "  %s  ", view->run->name);
   pen_put(pen,
@@ -174,7 +174,7 @@ void top_head(const struct top_page *page, struct live_view *view, struct pen *p
 /* --- What is wrong --- */
 
 static char *ranks_text(const struct live_view *view, const u32 *indices, u32 n) {
-  u32 *ranks = malloc((n + 1) * sizeof *ranks);
+  u32 *ranks = malloc((n + 1) * sizeof(*ranks));
   for (u32 i = 0; i < n && ranks; i++)
     ranks[i] = view->ranks[indices[i]].rank;
   char *text = ranks ? rank_list(ranks, n, 40) : NULL;
@@ -206,7 +206,7 @@ __attribute__((format(printf, 3, 4))) static void alert(struct pen *pen, const c
   char text[512];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   pen_put(pen, STYLE_CRITICAL, "! ");
   pen_words(pen, STYLE_CRITICAL, 2, text);
@@ -218,11 +218,11 @@ static void put_wait(const struct live_view *view, const struct live_wait *wait,
   char *absent = ranks_text(view, wait->absent, wait->n_absent);
   char instead[256], words[512], members[96] = "";
   bool one = wait->n_absent == 1;
-  say_instead(view, &view->ranks[wait->absent[0]], instead, sizeof instead);
+  say_instead(view, &view->ranks[wait->absent[0]], instead, sizeof(instead));
   if (wait->no_trace)
-    snprintf(members, sizeof members, "; %s without a trace",
+    snprintf(members, sizeof(members), "; %s without a trace",
              plural(wait->no_trace, "member").text);
-  snprintf(words, sizeof words, ": %s %s for %s%s%s", plural(wait->n_waiting, "rank").text,
+  snprintf(words, sizeof(words), ": %s %s for %s%s%s", plural(wait->n_waiting, "rank").text,
            wait->n_waiting == 1 ? "waits" : "wait", duration_s(wait->since_s).text, instead,
            members);
   alert(pen, words, "rank%s %s %s not come to %s #%u of %s", one ? "" : "s", absent ? absent : "?",
@@ -257,7 +257,7 @@ static void put_state(const struct live_view *view, const u32 *alike, u32 n, str
   for (u32 i = 0; i < n; i++)
     longest = fmax(view->ranks[alike[i]].silent_s, longest);
   if (!isnan(longest))
-    snprintf(words, sizeof words, "; silent for %s", duration_s(longest).text);
+    snprintf(words, sizeof(words), "; silent for %s", duration_s(longest).text);
   alert(pen, words, "rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
         view->ranks[alike[0]].what);
   free(ranks);
@@ -270,20 +270,20 @@ static bool has_stalled(const struct live_view *view) {
 
 static void put_stall(const struct live_view *view, struct pen *pen) {
   char words[96];
-  snprintf(words, sizeof words, ", usually one takes %s", duration_s(view->step_s).text);
+  snprintf(words, sizeof(words), ", usually one takes %s", duration_s(view->step_s).text);
   alert(pen, words, "no step for %s", duration_s(view->since_step_s).text);
 }
 
 static void put_mismatch(const struct live_mismatch *mismatch, struct pen *pen) {
   char words[256];
-  snprintf(words, sizeof words, ": #%u of %s", mismatch->seq, mismatch->group);
+  snprintf(words, sizeof(words), ": #%u of %s", mismatch->seq, mismatch->group);
   alert(pen, words, "rank %u called %s where rank %u called %s", mismatch->rank, mismatch->op,
         mismatch->other_rank, mismatch->other_op);
 }
 
 /* Each thing that is said of ranks, once; how many there are, of which `most` are written. */
 static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
-  u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof *alike), found = 0;
+  u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof(*alike)), found = 0;
   for (u32 i = 0; i < view->n_ranks && alike; i++) {
     if (!is_trouble(&view->ranks[i]) || was_said(view, i))
       continue;

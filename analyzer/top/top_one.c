@@ -7,7 +7,7 @@
 
 #include "top/top_page.h"
 
-static const struct live_rank *find(const struct live_view *view, u32 rank) {
+static const struct live_rank *rank_of_view(const struct live_view *view, u32 rank) {
   for (u32 i = 0; i < view->n_ranks; i++)
     if (view->ranks[i].rank == rank)
       return &view->ranks[i];
@@ -31,17 +31,17 @@ static void put_comms(struct live_view *view, const struct live_rank *rank, stru
     const struct live_comm *comm = &rank->process->comms.at[c];
     char text[160];
     if (comm->newest == LIVE_NONE)
-      snprintf(text, sizeof text, "%.80s: nothing called yet",
+      snprintf(text, sizeof(text), "%.80s: nothing called yet",
                live_group_name(view, rank->process, comm));
     else
-      snprintf(text, sizeof text, "%.80s: up to #%u%s", live_group_name(view, rank->process, comm),
+      snprintf(text, sizeof(text), "%.80s: up to #%u%s", live_group_name(view, rank->process, comm),
                comm->newest, comm->ended ? ", ended" : "");
     put_row(pen, c == 0 ? "collectives of" : "", text);
   }
 }
 
 void top_one(const struct top_page *page, struct live_view *view, struct pen *pen) {
-  const struct live_rank *rank = find(view, page->chosen);
+  const struct live_rank *rank = rank_of_view(view, page->chosen);
   char text[256], room[96];
   enum style style;
   if (!rank) {
@@ -50,14 +50,14 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
     return;
   }
   const struct live_process *process = rank->process;
-  snprintf(text, sizeof text, "rank %u", rank->rank);
+  snprintf(text, sizeof(text), "rank %u", rank->rank);
   pen_put(pen, STYLE_BOLD, text);
   pen_format(pen, STYLE_PLAIN, "  process %u on %s  ", process->file.header.pid,
              view->hosts[rank->host].name);
   pen_put(pen, STYLE_DIM, "Enter goes back");
   pen_newline(pen);
   put_row(pen, "state", rank->what[0] ? rank->what : live_state_name(rank->state));
-  put_row(pen, "doing", top_doing(rank, view->threshold_s, room, sizeof room, &style));
+  put_row(pen, "doing", top_doing(rank, view->threshold_s, room, sizeof(room), &style));
   put_known(pen, "last sign of life", rank->silent_s, duration_s);
   put_known(pen, "last record", rank->quiet_s, duration_s);
   put_known(pen, "last step", rank->step_s, duration_s);
@@ -67,7 +67,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   pen_newline(pen);
   put_row(pen, "late", top_late(rank->late_s).text);
   if (rank->op)
-    snprintf(text, sizeof text, "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,
+    snprintf(text, sizeof(text), "%s #%u of %s, called %s ago%s", rank->op, process->last.seq,
              rank->group ? rank->group : "-", duration_s(rank->called_s).text,
              rank->in_call ? ", not returned" : "");
   put_row(pen, "last collective", rank->op ? text : "-");
@@ -87,7 +87,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   put_known(pen, "lost", (double)rank->lost, count_of);
   const char *failed = live_string(process, process->failed_call);
   if (failed) {
-    snprintf(text, sizeof text, "%s: %d", failed, process->failed_result);
+    snprintf(text, sizeof(text), "%s: %d", failed, process->failed_result);
     put_row(pen, "failed call", text);
   }
   if (process->file.header.exception_ticks)

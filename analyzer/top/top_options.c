@@ -81,7 +81,7 @@ static const struct {
     TSCOPE_TOP_OPTIONS(O)
 #undef O
 };
-enum { N_OPTIONS = sizeof table / sizeof *table };
+enum { N_OPTIONS = sizeof(table) / sizeof(*table) };
 
 void top_options_help(FILE *out) {
   fputs("usage: tscope-top [OPTION]... [DIR]\n\n"
@@ -91,7 +91,7 @@ void top_options_help(FILE *out) {
         out);
   for (int i = 0; i < N_OPTIONS; i++) {
     char option[40];
-    snprintf(option, sizeof option, "--%s%s%s", table[i].name, *table[i].argument ? " " : "",
+    snprintf(option, sizeof(option), "--%s%s%s", table[i].name, *table[i].argument ? " " : "",
              table[i].argument);
     fprintf(out, "  %-20s %s\n", option, table[i].what);
   }

@@ -22,7 +22,7 @@ void top_help(struct pen *pen) {
       "step       ~: counted by the period of collectives, from where that was first seen",
       "-          not known",
   };
-  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+  for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
     pen_put(pen, STYLE_PLAIN, lines[i]);
     pen_newline(pen);
   }

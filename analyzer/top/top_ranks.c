@@ -28,7 +28,7 @@ static const struct {
 /* Those that are needed most, for as long as they fit. */
 static unsigned choose_columns(const struct live_view *view, unsigned width, bool shown[COLUMNS]) {
   unsigned used = 0;
-  memset(shown, 0, COLUMNS * sizeof *shown);
+  memset(shown, 0, COLUMNS * sizeof(*shown));
   for (unsigned need = 0; need < COLUMNS; need++)
     for (unsigned c = 0; c < COLUMNS; c++) {
       if (table[c].need != need || used + table[c].columns + 1 > width)
@@ -55,7 +55,7 @@ struct quantity top_late(double seconds) {
   else if (fabs(seconds) < 50e-6)
     strcpy(text.text, "0 ms");
   else
-    snprintf(text.text, sizeof text.text, "%c%.40s", seconds < 0 ? '-' : '+',
+    snprintf(text.text, sizeof(text.text), "%c%.40s", seconds < 0 ? '-' : '+',
              duration_s(fabs(seconds)).text);
   return text;
 }
@@ -114,19 +114,19 @@ static void put_cell(const struct live_view *view, const struct live_rank *rank,
     if (rank->rank == TSCOPE_UNKNOWN_RANK)
       text = "-";
     else
-      snprintf(room, sizeof room, "%u", rank->rank);
+      snprintf(room, sizeof(room), "%u", rank->rank);
     break;
   case COLUMN_host:
     text = view->hosts[rank->host].name;
     break;
   case COLUMN_doing:
-    text = top_doing(rank, view->threshold_s, room, sizeof room, &style);
+    text = top_doing(rank, view->threshold_s, room, sizeof(room), &style);
     break;
   case COLUMN_step:
     if (rank->steps.method == LIVE_STEPS_UNKNOWN)
       text = "-";
     else
-      snprintf(room, sizeof room, "%s%llu", rank->steps.method == LIVE_STEPS_PERIOD ? "~" : "",
+      snprintf(room, sizeof(room), "%s%llu", rank->steps.method == LIVE_STEPS_PERIOD ? "~" : "",
                (unsigned long long)rank->steps.count);
     break;
   case COLUMN_step_time:
@@ -153,7 +153,7 @@ static void put_cell(const struct live_view *view, const struct live_rank *rank,
     if (!rank->op)
       text = "-";
     else
-      snprintf(room, sizeof room, "%.60s #%u", rank->op, rank->process->last.seq);
+      snprintf(room, sizeof(room), "%.60s #%u", rank->op, rank->process->last.seq);
     break;
   case COLUMN_ago:
     text = top_known(rank->called_s, duration_s, &quantity);
@@ -162,11 +162,11 @@ static void put_cell(const struct live_view *view, const struct live_rank *rank,
     text = rank->group ? rank->group : "-";
     break;
   case COLUMN_records:
-    snprintf(room, sizeof room, "%s", count_of((double)rank->process->file.records).text);
+    snprintf(room, sizeof(room), "%s", count_of((double)rank->process->file.records).text);
     text = room;
     break;
   case COLUMN_lost:
-    snprintf(room, sizeof room, "%s", count_of((double)rank->lost).text);
+    snprintf(room, sizeof(room), "%s", count_of((double)rank->lost).text);
     style = rank->lost ? STYLE_WARNING : STYLE_DIM;
     break;
   case COLUMNS:
@@ -249,13 +249,13 @@ static int largest_first(const void *left, const void *right) {
 }
 
 u32 *top_order(struct live_view *view, enum top_sort sort) {
-  struct ordered *order = arena_array(&view->arena, view->n_ranks + 1, sizeof *order);
-  u32 *indices = arena_array(&view->arena, view->n_ranks + 1, sizeof *indices);
+  struct ordered *order = arena_array(&view->arena, view->n_ranks + 1, sizeof(*order));
+  u32 *indices = arena_array(&view->arena, view->n_ranks + 1, sizeof(*indices));
   if (!order || !indices)
     return NULL;
   for (u32 i = 0; i < view->n_ranks; i++)
     order[i] = (struct ordered){key_of(view, &view->ranks[i], sort), i};
-  qsort(order, view->n_ranks, sizeof *order, largest_first);
+  qsort(order, view->n_ranks, sizeof(*order), largest_first);
   for (u32 i = 0; i < view->n_ranks; i++)
     indices[i] = order[i].index;
   return indices;

@@ -44,7 +44,7 @@ bool top_screen_possible(void) {
   return isatty(STDOUT_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static void take(void) {
+static void terminal_take_over(void) {
   if (raw) {
     struct termios now = before;
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -52,7 +52,7 @@ static void take(void) {
     now.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &now);
   }
-  write_all(ENTER, sizeof ENTER - 1);
+  write_all(ENTER, sizeof(ENTER) - 1);
   on_screen = true;
 }
 
@@ -61,7 +61,7 @@ static void give_back(void) {
   if (!on_screen)
     return;
   on_screen = false;
-  ssize_t wrote = write(STDOUT_FILENO, LEAVE, sizeof LEAVE - 1);
+  ssize_t wrote = write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1);
   (void)wrote;
   if (raw)
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
@@ -86,7 +86,7 @@ static void fault(int number) {
 void top_screen_catch(void) {
   static const int noted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
   sigemptyset(&caught);
-  for (size_t i = 0; i < sizeof noted / sizeof *noted; i++) {
+  for (size_t i = 0; i < sizeof(noted) / sizeof(*noted); i++) {
     struct sigaction old, action = {.sa_handler = note};
     if (noted[i] == SIGTSTP && !on_screen)
       continue;
@@ -107,10 +107,10 @@ bool top_screen_begin(void) {
         getpgrp() == tcgetpgrp(STDIN_FILENO);
   on_screen = true;
   top_screen_catch();
-  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+  for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
     signal(faults[i], fault);
   atexit(give_back);
-  take();
+  terminal_take_over();
   return !hung_up;
 }
 
@@ -129,13 +129,13 @@ void top_screen_size(unsigned *columns, unsigned *lines) {
  * be that to wipe. */
 void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
   static const char home[] = "\033[H", wipe[] = "\033[0m\033[K", below[] = "\033[0m\r\n\033[J";
-  char *out = malloc(bytes + (size_t)(lines + 1) * (sizeof wipe + 2) + 32);
+  char *out = malloc(bytes + (size_t)(lines + 1) * (sizeof(wipe) + 2) + 32);
   size_t n = 0;
   unsigned line = 0;
   if (!out)
     return;
-  memcpy(out, home, sizeof home - 1);
-  n += sizeof home - 1;
+  memcpy(out, home, sizeof(home) - 1);
+  n += sizeof(home) - 1;
   for (const char *at = text, *end = text + bytes; at < end && line < lines; line++) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     size_t length = (size_t)((stop ? stop : end) - at);
@@ -143,15 +143,15 @@ void top_screen_draw(const char *text, size_t bytes, unsigned lines) {
       memcpy(out + n, "\r\n", 2);
       n += 2;
     }
-    memcpy(out + n, wipe, sizeof wipe - 1);
-    n += sizeof wipe - 1;
+    memcpy(out + n, wipe, sizeof(wipe) - 1);
+    n += sizeof(wipe) - 1;
     memcpy(out + n, at, length);
     n += length;
     at += length + 1;
   }
   if (line < lines) { /* what is left of a longer page */
-    memcpy(out + n, below, sizeof below - 1);
-    n += sizeof below - 1;
+    memcpy(out + n, below, sizeof(below) - 1);
+    n += sizeof(below) - 1;
   }
   write_all(out, n);
   free(out);
@@ -169,7 +169,7 @@ static void stop(void) {
   sigprocmask(SIG_BLOCK, &only, NULL);
   struct sigaction action = {.sa_handler = note};
   sigaction(SIGTSTP, &action, NULL);
-  take();
+  terminal_take_over();
 }
 
 static int sequence_key(const char *text) {
@@ -180,7 +180,7 @@ static int sequence_key(const char *text) {
                    {"OB", KEY_DOWN}, {"[5~", KEY_PAGE_UP}, {"[6~", KEY_PAGE_DOWN},
                    {"[H", KEY_HOME}, {"[1~", KEY_HOME},    {"OH", KEY_HOME},
                    {"[F", KEY_END},  {"[4~", KEY_END},     {"OF", KEY_END}};
-  for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+  for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++)
     if (strcmp(text, sequences[i].text) == 0)
       return sequences[i].key;
   return *text ? KEY_NONE : KEY_ESCAPE;
@@ -192,7 +192,7 @@ static size_t n_typed;
 
 static void read_typed(void) {
   ssize_t got =
-      n_typed < sizeof typed ? read(STDIN_FILENO, typed + n_typed, sizeof typed - n_typed) : 0;
+      n_typed < sizeof(typed) ? read(STDIN_FILENO, typed + n_typed, sizeof(typed) - n_typed) : 0;
   if (got == 0 && n_typed == 0)
     hung_up = true; /* poll() said that there is something, and it is the end */
   n_typed += got > 0 ? (size_t)got : 0;
@@ -206,7 +206,7 @@ static int take_key(void) {
     key = KEY_ENTER;
   } else if (typed[0] == '\033') {
     char sequence[8] = "";
-    while (length < n_typed && length < sizeof sequence - 1) {
+    while (length < n_typed && length < sizeof(sequence) - 1) {
       sequence[length - 1] = typed[length];
       char last = typed[length++];
       if (length > 2 && ((last >= 'A' && last <= 'Z') || last == '~'))

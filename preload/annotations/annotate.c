@@ -8,7 +8,7 @@
 
 #include "gpu/gpu_steps.h"
 #include "process/families.h"
-#include "process/step_times.h"
+#include "process/step_duration.h"
 
 /* A program may link the core without the GPU clock. */
 #pragma weak gpu_step_ended
@@ -41,7 +41,7 @@ TSCOPE_EXPORT void tscope_step(uint64_t step) {
   if (!thread)
     return;
   struct tscope_step_record record = {.step = step};
-  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &record, sizeof(record));
   tscope_step_ended(true);
   if (gpu_step_ended)
     gpu_step_ended(thread, true);
@@ -53,8 +53,8 @@ TSCOPE_EXPORT void tscope_scalar(const char *name, double value, uint64_t step) 
   if (!thread)
     return;
   struct tscope_scalar_record record = {.step = step, .name = tscope_string(thread, name)};
-  memcpy(&record.bits, &value, sizeof record.bits);
-  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &record, sizeof record);
+  memcpy(&record.bits, &value, sizeof(record.bits));
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &record, sizeof(record));
   tscope_leave(thread);
 }
 
@@ -69,7 +69,7 @@ TSCOPE_EXPORT void tscope_range_push(const char *name) {
     u64 start = tscope_ticks();
     ranges->range[ranges->open].start = start;
     ranges->range[ranges->open].dur =
-        tscope_span_open(thread, start, TSCOPE_REC_PHASE, phase_of(name), &record, sizeof record);
+        tscope_span_open(thread, start, TSCOPE_REC_PHASE, phase_of(name), &record, sizeof(record));
   }
   ranges->open++;
   thread->phase_depth++;

@@ -25,7 +25,7 @@ u8 gemm_dtype(cudaDataType type) {
       [CUDA_R_64U] = TSCOPE_DTYPE_U64,   [R_8F_E4M3] = TSCOPE_DTYPE_F8E4M3,
       [R_8F_E5M2] = TSCOPE_DTYPE_F8E5M2, [R_4F_E2M1] = TSCOPE_DTYPE_F4E2M1X2,
   };
-  return (unsigned)type < sizeof dtypes ? dtypes[type] : TSCOPE_DTYPE_UNKNOWN;
+  return (unsigned)type < sizeof(dtypes) ? dtypes[type] : TSCOPE_DTYPE_UNKNOWN;
 }
 
 u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
@@ -88,7 +88,7 @@ static void write_captured(struct tscope_thread *thread, const struct gemm_facts
   u32 words = (record.product.shapes + 1) / 2;
   if (record.product.captured)
     tscope_retain(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
-                  (u32)sizeof record.product + 8 * words);
+                  (u32)sizeof(record.product) + 8 * words);
 }
 
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
@@ -101,7 +101,7 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
   if (TSCOPE_UNLIKELY(captured))
     write_captured(thread, facts, stream, index);
   struct tscope_gemm_record *record =
-      tscope_reserve(thread, &thread->ring, facts->start, TSCOPE_REC_GEMM, index, sizeof *record);
+      tscope_reserve(thread, &thread->ring, facts->start, TSCOPE_REC_GEMM, index, sizeof(*record));
   if (record) {
     *record = (struct tscope_gemm_record){.header = record->header,
                                           .m = dimension(facts->m),
@@ -115,7 +115,7 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
                                           .c = facts->c,
                                           .compute = facts->compute,
                                           .timed = product_now.timed};
-    tscope_commit_dur(thread, &thread->ring, sizeof *record, facts->start);
+    tscope_commit_dur(thread, &thread->ring, sizeof(*record), facts->start);
   }
   errno = saved;
 }

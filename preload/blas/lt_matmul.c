@@ -22,7 +22,7 @@ static i64 ask(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int 
   i64 value = 0;
   size_t written = 0;
   if (!get || !what || get(what, attribute, &value, bytes, &written) != CUBLAS_STATUS_SUCCESS ||
-      written > sizeof value)
+      written > sizeof(value))
     return otherwise;
   return value;
 }

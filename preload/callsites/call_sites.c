@@ -147,10 +147,10 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
   if (stack) {
     u8 type = writer->retention == TSCOPE_RING ? TSCOPE_REC_CALL_SITE_RING : TSCOPE_REC_CALL_SITE;
     struct tscope_call_site_record *record =
-        tscope_reserve(thread, writer, start, type, tag, sizeof *record);
+        tscope_reserve(thread, writer, start, type, tag, sizeof(*record));
     if (record) {
       record->stack = stack;
-      tscope_commit(writer, sizeof *record);
+      tscope_commit(writer, sizeof(*record));
     }
     add(&spent.taken, 1);
   }
@@ -167,7 +167,7 @@ void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
   __atomic_store_n(&backward.stack, only ? stack : 0, __ATOMIC_RELAXED);
   if (stack) {
     struct tscope_call_site_record record = {.stack = stack};
-    tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof record);
+    tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof(record));
     add(&spent.taken, 1);
   }
   add(&spent.ticks[CALL_SITE_ALWAYS], tscope_ticks() - began - first_ticks);
@@ -229,7 +229,7 @@ static void report_totals(struct tscope_thread *thread) {
       .one_in_large = __atomic_load_n(&one_in[CALL_SITE_LARGE], __ATOMIC_RELAXED),
       .one_in_sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED),
   };
-  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_CALL_SITES, 0, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_CALL_SITES, 0, &record, sizeof(record));
 }
 
 static void look_at_less(enum call_site_class class) {

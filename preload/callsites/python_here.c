@@ -51,7 +51,7 @@ static u32 said_offset(python_read *read, const void *context, u64 type, const c
   struct member member;
   if (!read(context, type + PYTHON_TYPE_MEMBERS, &members, 8))
     return PYTHON_NONE;
-  for (u32 i = 0; i < most && read(context, members + i * sizeof member, &member, sizeof member);
+  for (u32 i = 0; i < most && read(context, members + i * sizeof(member), &member, sizeof(member));
        i++) {
     char text[32] = "";
     if (!member.name)
@@ -75,7 +75,7 @@ static bool agrees(const struct python *python, python_read *read, const void *c
       {layout->minor < 11 ? "co_name" : "co_qualname", layout->code_name},
       {layout->minor < 10 ? "co_lnotab" : "co_linetable", layout->code_lines},
   };
-  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+  for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
     if (said_offset(read, context, python->code_type, members[i].name) != members[i].offset)
       return false;
   const u32 tp_basicsize = 32;

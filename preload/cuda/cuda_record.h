@@ -139,7 +139,7 @@ static inline u32 copy_direction(enum cudaMemcpyKind kind) {
                                   [cudaMemcpyHostToDevice] = TSCOPE_COPY_H2D,
                                   [cudaMemcpyDeviceToHost] = TSCOPE_COPY_D2H,
                                   [cudaMemcpyDeviceToDevice] = TSCOPE_COPY_D2D};
-  return (unsigned)kind < sizeof directions ? directions[kind] : TSCOPE_COPY_UNKNOWN;
+  return (unsigned)kind < sizeof(directions) ? directions[kind] : TSCOPE_COPY_UNKNOWN;
 }
 /* `kind` as COPY records have it. */
 static inline void record_any_copy(struct tscope_thread *thread, u64 start, cudaError_t result,

@@ -12,19 +12,19 @@
 
 static bool reported;
 
-static void *find(struct tscope_symbol *symbol) {
+static void *resolve(struct tscope_symbol *symbol) {
   return tscope_resolve(symbol, NULL);
 }
 
 static void tell_version(struct tscope_thread *thread, enum tscope_info key, int code) {
   char text[32];
-  snprintf(text, sizeof text, "%d.%d", code / 1000, code % 1000 / 10);
+  snprintf(text, sizeof(text), "%d.%d", code / 1000, code % 1000 / 10);
   tscope_info(thread, key, text, NULL);
 }
 
 static void tell_memory(struct tscope_thread *thread, size_t bytes) {
   char text[32];
-  snprintf(text, sizeof text, "%zu", bytes);
+  snprintf(text, sizeof(text), "%zu", bytes);
   tscope_info(thread, TSCOPE_INFO_GPU_MEMORY, text, NULL);
 }
 
@@ -34,16 +34,16 @@ static bool tell_device_by_driver(struct tscope_thread *thread) {
   static struct tscope_symbol name = {.name = "cuDeviceGetName", .sonames = tscope_driver_sonames};
   static struct tscope_symbol memory = {.name = "cuDeviceTotalMem_v2",
                                         .sonames = tscope_driver_sonames};
-  int (*get_device)(int *) = find(&ctx);
-  int (*get_name)(char *, int, int) = find(&name);
-  int (*get_memory)(size_t *, int) = find(&memory);
+  int (*get_device)(int *) = resolve(&ctx);
+  int (*get_name)(char *, int, int) = resolve(&name);
+  int (*get_memory)(size_t *, int) = resolve(&memory);
   int device;
   char text[256];
   size_t bytes;
   if (!get_device || !get_name || !get_memory || get_device(&device) ||
-      get_name(text, sizeof text, device) || get_memory(&bytes, device))
+      get_name(text, sizeof(text), device) || get_memory(&bytes, device))
     return false;
-  text[sizeof text - 1] = '\0';
+  text[sizeof(text) - 1] = '\0';
   tscope_info(thread, TSCOPE_INFO_GPU_NAME, text, NULL);
   tell_memory(thread, bytes);
   return true;
@@ -67,16 +67,16 @@ static void tell_device_by_runtime(struct tscope_thread *thread) {
                                        .sonames = tscope_cuda_sonames};
   static struct tscope_symbol plain = {.name = "cudaGetDeviceProperties",
                                        .sonames = tscope_cuda_sonames};
-  cudaError_t (*get_device)(int *) = find(&current);
-  cudaError_t (*get_properties)(void *, int) = find(&newer);
+  cudaError_t (*get_device)(int *) = resolve(&current);
+  cudaError_t (*get_properties)(void *, int) = resolve(&newer);
   if (!get_properties)
-    get_properties = find(&plain);
+    get_properties = resolve(&plain);
   static union device_properties properties; /* written once; the stack may be small */
   int device;
   if (!get_device || !get_properties || !last_error_is_clear())
     return;
   if (get_device(&device) == cudaSuccess && get_properties(&properties, device) == cudaSuccess) {
-    properties.start.name[sizeof properties.start.name - 1] = '\0';
+    properties.start.name[sizeof(properties.start.name) - 1] = '\0';
     tscope_info(thread, TSCOPE_INFO_GPU_NAME, properties.start.name, NULL);
     tell_memory(thread, properties.start.total_memory);
   }
@@ -95,8 +95,8 @@ void gpu_facts_tell_once(struct tscope_thread *thread) {
     struct tscope_symbol *symbol;
     enum tscope_info key;
   } versions[] = {{&driver, TSCOPE_INFO_CUDA_DRIVER}, {&runtime, TSCOPE_INFO_CUDA_RUNTIME}};
-  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-    cudaError_t (*get_version)(int *) = find(versions[i].symbol);
+  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+    cudaError_t (*get_version)(int *) = resolve(versions[i].symbol);
     int code;
     if (get_version && get_version(&code) == cudaSuccess && code > 0)
       tell_version(thread, versions[i].key, code);

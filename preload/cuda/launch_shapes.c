@@ -57,7 +57,7 @@ static u32 announce(struct tscope_thread *thread, u64 key, const void *function,
       .function = (u64)(uintptr_t)function & ~(u64)KERNEL_OF_DRIVER,
   };
   if (is_new)
-    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SHAPE, 0, &record, sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SHAPE, 0, &record, sizeof(record));
   return shape;
 }
 

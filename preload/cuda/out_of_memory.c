@@ -37,6 +37,6 @@ void out_of_memory(struct tscope_thread *thread, u64 start, enum tscope_memory m
     }
   }
   tscope_retain(thread, start, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_API, &record,
-                sizeof record);
+                sizeof(record));
   errno = saved;
 }

@@ -18,16 +18,16 @@ static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
     const u64 long_dur_ = (dur_);                                                                  \
     const bool is_long_ = TSCOPE_UNLIKELY(long_dur_ >= TSCOPE_DUR_LONG);                           \
     struct tscope_##name_##_record *record_ = tscope_reserve(                                      \
-        thread, &thread->ring, (start_), TSCOPE_REC_##NAME, (tag_), sizeof *record_);              \
+        thread, &thread->ring, (start_), TSCOPE_REC_##NAME, (tag_), sizeof(*record_));             \
     if (TSCOPE_LIKELY(record_ != NULL)) {                                                          \
       *record_ =                                                                                   \
           (struct tscope_##name_##_record){.header = record_->header,                              \
                                            .dur = is_long_ ? TSCOPE_DUR_LONG : (u32)long_dur_,     \
                                            __VA_ARGS__};                                           \
       if (is_long_)                                                                                \
-        tscope_commit_long(&thread->ring, sizeof *record_, long_dur_);                             \
+        tscope_commit_long(&thread->ring, sizeof(*record_), long_dur_);                            \
       else                                                                                         \
-        tscope_commit(&thread->ring, sizeof *record_);                                             \
+        tscope_commit(&thread->ring, sizeof(*record_));                                            \
     }                                                                                              \
   } while (0)
 

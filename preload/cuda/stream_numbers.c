@@ -53,7 +53,7 @@ static u16 intern(struct tscope_thread *thread, const u64 keys[2],
   u16 index = number_of(keys, &announce);
   struct tscope_stream_record record = *stream;
   if (announce)
-    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STREAM, index, &record, sizeof(record));
   return index;
 }
 
@@ -61,7 +61,7 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
   struct cuda_thread *cuda = cuda_thread(thread);
   u32 generation = __atomic_load_n(&stream_generation, __ATOMIC_ACQUIRE);
   if (cuda->stream_generation != generation) {
-    memset(cuda->streams, 0, sizeof cuda->streams);
+    memset(cuda->streams, 0, sizeof(cuda->streams));
     cuda->stream_generation = generation;
   }
   u64 index;

@@ -13,6 +13,7 @@
 #include "gpu/cupti_clients.h"
 #include "nccl/nccl_hooks.def"
 #include "process/env.h"
+#include "record/fnv.h"
 #include "resolve/library_instances.h"
 
 #define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
@@ -62,7 +63,7 @@ TSCOPE_COPIED_HOOKS(HOOK)
    .since = (since_)},
 static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK)
                                              TSCOPE_COPIED_HOOKS(COPIED_HOOK)};
-enum { ALLOWED = sizeof allowed / sizeof *allowed, PLACES = 2048 };
+enum { ALLOWED = sizeof(allowed) / sizeof(*allowed), PLACES = 2048 };
 _Static_assert(2 * ALLOWED <= PLACES, "the table of names is at most half full");
 
 /* What became of look-ups of each function, any of two, and what the trace has of it. */
@@ -90,11 +91,8 @@ bool look_ups_are_wanted(void) {
   return is_wanted(&state, "TSCOPE_LOOKUPS");
 }
 
-static u32 hash_of(const char *name) {
-  u32 hash = 0x811c9dc5u; /* FNV-1a */
-  while (*name)
-    hash = (hash ^ (u8)*name++) * 0x01000193u;
-  return hash;
+static u32 name_hash(const char *name) {
+  return (u32)tscope_fnv(TSCOPE_FNV_SEED, name, strlen(name));
 }
 
 /* Where the names are, 1 + index. Look-ups come before any constructor has run and on any thread:
@@ -105,7 +103,7 @@ static const u16 *places(void) {
   if (TSCOPE_LIKELY(__atomic_load_n(&filled, __ATOMIC_ACQUIRE)))
     return table;
   for (u16 i = 1; i <= ALLOWED; i++)
-    for (u32 place = hash_of(allowed[i - 1].name);; place++) {
+    for (u32 place = name_hash(allowed[i - 1].name);; place++) {
       u16 *there = &table[place % PLACES];
       u16 taken = __atomic_load_n(there, __ATOMIC_RELAXED);
       if (!taken)
@@ -121,7 +119,7 @@ const struct allowed *allowed_find(const char *name) {
   if (!strncmp(name, "pnccl", 5))
     name++;
   const u16 *table = places();
-  for (u32 place = hash_of(name);; place++) {
+  for (u32 place = name_hash(name);; place++) {
     u16 taken = __atomic_load_n(&table[place % PLACES], __ATOMIC_RELAXED);
     if (!taken)
       return NULL;
@@ -165,7 +163,7 @@ static const char *path_of(u32 i) {
   return path && *path ? path : "a further copy";
 }
 
-static void tell(struct tscope_thread *thread) {
+static void record_changes(struct tscope_thread *thread) {
   u32 now = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
   if (now == changes_told)
     return;
@@ -180,4 +178,5 @@ static void tell(struct tscope_thread *thread) {
   }
 }
 
-const struct tscope_family tscope_look_ups_family = {.name = "look-ups", .tick = tell, .end = tell};
+const struct tscope_family tscope_look_ups_family = {
+    .name = "look-ups", .tick = record_changes, .end = record_changes};

@@ -34,7 +34,7 @@ static const char *const forms[] = {"", "_ptsz", "_ptds"};
 
 /* Whether any version or form of the function is hooked. */
 static bool is_hooked(const char *base, char name[NAME_BYTES]) {
-  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
     snprintf(name, NAME_BYTES, "%s%s", base, versions[i]);
     if (allowed_find(name))
       return true;
@@ -56,10 +56,10 @@ static const struct allowed *identify(const char *base, const void *real, int ve
     return NULL;
   const struct allowed *found = NULL, *newest = NULL;
   bool is_newest = true, is_exported = false;
-  for (size_t i = 0; i < sizeof versions / sizeof *versions && !is_exported; i++) {
+  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions) && !is_exported; i++) {
     bool has_version = false;
-    for (size_t j = 0; j < sizeof forms / sizeof *forms && !is_exported; j++) {
-      snprintf(name, sizeof name, "%s%s%s", base, versions[i], forms[j]);
+    for (size_t j = 0; j < sizeof(forms) / sizeof(*forms) && !is_exported; j++) {
+      snprintf(name, sizeof(name), "%s%s%s", base, versions[i], forms[j]);
       const void *address = tscope_dlsym(library, name);
       has_version |= address != NULL;
       is_exported = address == real;

@@ -62,7 +62,7 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   size_t length = strlen(directory);
   while (length > 1 && directory[length - 1] == '/')
     length--;
-  if (length < 2 || directory[0] != '/' || length + strlen(run) + 2 > sizeof path) {
+  if (length < 2 || directory[0] != '/' || length + strlen(run) + 2 > sizeof(path)) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
     return -EINVAL;
   }
@@ -75,7 +75,7 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   }
   char *last = strrchr(path, '/') + 1;
   char name[NAME_MAX + 1];
-  if (strlen(last) >= sizeof name || !strcmp(last, "..") || !strcmp(last, ".")) {
+  if (strlen(last) >= sizeof(name) || !strcmp(last, "..") || !strcmp(last, ".")) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", directory);
     return -EINVAL;
   }
@@ -92,7 +92,7 @@ int tscope_directory_open(const char *directory, const char *run, bool for_group
   close(parent);
   if (home < 0)
     return home;
-  snprintf(path, sizeof path, "%.*s/%s", (int)length, shown, run);
+  snprintf(path, sizeof(path), "%.*s/%s", (int)length, shown, run);
   int fd = open_own(home, run, path, for_group, why, bytes);
   close(home);
   return fd;

@@ -72,9 +72,9 @@ struct parent {
  * hold blanks and brackets, so fields are counted from its last bracket. */
 static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   char path[64], text[1024];
-  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  snprintf(path, sizeof(path), "/proc/%u/stat", pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
   if (fd >= 0)
     close(fd);
   if (got <= 0)
@@ -84,7 +84,7 @@ static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   if (!name || !end)
     return false;
   *end = '\0';
-  snprintf(process->name, sizeof process->name, "%s", name + 1);
+  snprintf(process->name, sizeof(process->name), "%s", name + 1);
   process->pid = pid;
   char *field = end + 2; /* field 3 */
   for (int i = 3; i < 22 && field; i++) {
@@ -101,7 +101,7 @@ static bool is_interactive_parent(const char *name) {
   static const char *const names[] = {"bash", "sh",      "dash",  "zsh",  "fish",   "ksh",
                                       "tcsh", "csh",     "sshd",  "tmux", "screen", "init",
                                       "su",   "systemd", "login", "sudo", "tini",   "make"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
     if (strcmp(name, names[i]) == 0 || (name[0] == '-' && strcmp(name + 1, names[i]) == 0))
       return true;
   return false;
@@ -130,7 +130,7 @@ static void append(char *text, size_t bytes, const char *format, ...) {
 }
 
 static const struct scheduler *scheduler(void) {
-  for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+  for (size_t i = 0; i < sizeof(schedulers) / sizeof(*schedulers); i++)
     if (environment_value(schedulers[i].job))
       return &schedulers[i];
   return NULL;
@@ -157,28 +157,28 @@ static void extend_given_name(char *run, size_t bytes) {
  * alone does not (a job script may train twice), and a parent process is the same for one host
  * only. */
 static void name_run(struct tscope_identity *identity) {
-  char run[sizeof identity->run] = "";
+  char run[sizeof(identity->run)] = "";
   if (*tscope_env.run) {
-    tscope_file_name_from(run, sizeof run, tscope_env.run);
-    extend_given_name(run, sizeof run);
-    tscope_file_name_from(identity->run, sizeof identity->run, run);
+    tscope_file_name_from(run, sizeof(run), tscope_env.run);
+    extend_given_name(run, sizeof(run));
+    tscope_file_name_from(identity->run, sizeof(identity->run), run);
     return;
   }
   const struct scheduler *job = scheduler();
   const char *elastic = environment_value("TORCHELASTIC_RUN_ID"),
              *port = environment_value("MASTER_PORT");
   if (job) {
-    append(run, sizeof run, "%s-%.40s", job->name, environment_value(job->job));
+    append(run, sizeof(run), "%s-%.40s", job->name, environment_value(job->job));
     if (environment_value(job->step))
-      append(run, sizeof run, ".%.16s", environment_value(job->step));
+      append(run, sizeof(run), ".%.16s", environment_value(job->step));
     u32 requeued = number("SLURM_RESTART_COUNT", 0);
     if (requeued)
-      append(run, sizeof run, "-requeue%u", requeued);
+      append(run, sizeof(run), "-requeue%u", requeued);
   }
   if (elastic) {
-    append(run, sizeof run, "%storchrun", job ? "-" : "");
+    append(run, sizeof(run), "%storchrun", job ? "-" : "");
     if (strcmp(elastic, "none") != 0)
-      append(run, sizeof run, "-%.40s", elastic);
+      append(run, sizeof(run), "-%.40s", elastic);
   }
   u32 local_world_size = number("LOCAL_WORLD_SIZE", 0);
   bool one_host = elastic ? local_world_size == identity->world_size
@@ -186,16 +186,16 @@ static void name_run(struct tscope_identity *identity) {
   if (one_host) {
     struct parent process;
     starter(&process, identity->world_size);
-    append(run, sizeof run, "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
+    append(run, sizeof(run), "%s%s-%u-%llu", *run ? "-" : "", elastic ? "p" : process.name,
            process.pid, (unsigned long long)process.start);
   } else if (port) {
     const char *address = environment_value("MASTER_ADDR");
-    append(run, sizeof run, "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
+    append(run, sizeof(run), "%s%.40s-%.8s", *run ? "-" : "", address ? address : "master", port);
   }
   u32 restart = number("TORCHELASTIC_RESTART_COUNT", 0);
   if (restart)
-    append(run, sizeof run, "-restart%u", restart);
-  tscope_file_name_from(identity->run, sizeof identity->run, run);
+    append(run, sizeof(run), "-restart%u", restart);
+  tscope_file_name_from(identity->run, sizeof(identity->run), run);
 }
 
 /* The host's own name, with the one that Slurm has for the node before it where the two differ: one
@@ -203,7 +203,7 @@ static void name_run(struct tscope_identity *identity) {
  * since a variable may have come along from another node. */
 static void name_host(char *host, size_t bytes) {
   char own[64] = "";
-  if (gethostname(own, sizeof own - 1) != 0)
+  if (gethostname(own, sizeof(own) - 1) != 0)
     strcpy(own, "unknown");
   const char *node = environment_value("SLURMD_NODENAME");
   size_t first_label = strcspn(own, ".");
@@ -218,7 +218,7 @@ static void name_host(char *host, size_t bytes) {
 void tscope_identify(struct tscope_identity *identity) {
   *identity =
       (struct tscope_identity){.rank = TSCOPE_UNKNOWN_RANK, .local_rank = TSCOPE_UNKNOWN_RANK};
-  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+  for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++) {
     const struct launcher *launcher = &launchers[i];
     if (!environment_value(launcher->rank))
       continue;
@@ -228,7 +228,7 @@ void tscope_identify(struct tscope_identity *identity) {
     identity->world_size = number(launcher->world_size, 0);
     break;
   }
-  name_host(identity->host, sizeof identity->host);
-  tscope_file_name_from(identity->file_host, sizeof identity->file_host, identity->host);
+  name_host(identity->host, sizeof(identity->host));
+  tscope_file_name_from(identity->file_host, sizeof(identity->file_host), identity->host);
   name_run(identity);
 }

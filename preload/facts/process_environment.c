@@ -25,7 +25,7 @@ static bool by_kernel;
 /* Where the kernel reads no memory for us at all, entries are read as they are. */
 static bool kernel_reads(void) {
   char probe = 1, got = 0;
-  return tscope_read_memory(getpid(), (u64)(uintptr_t)&probe, &got, sizeof got) == 0;
+  return tscope_read_memory(getpid(), (u64)(uintptr_t)&probe, &got, sizeof(got)) == 0;
 }
 
 static bool read_at(void *to, const void *from, size_t bytes) {
@@ -76,7 +76,7 @@ void tscope_environment_take(void) {
   if (copy)
     copy[0] = '\0';
   char *entry;
-  for (char **list = environ; copy && list && read_at(&entry, list, sizeof entry) && entry; list++)
+  for (char **list = environ; copy && list && read_at(&entry, list, sizeof(entry)) && entry; list++)
     copy_entry(entry);
   errno = saved;
 }

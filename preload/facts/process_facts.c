@@ -46,17 +46,18 @@ static bool starts_with_any(const char *entry, const char *const *prefixes, size
 }
 
 static bool is_told(const char *entry) {
-  return starts_with_any(entry, told_prefixes, sizeof told_prefixes / sizeof *told_prefixes) ||
-         starts_with_any(entry, told_of_results, sizeof told_of_results / sizeof *told_of_results);
+  return starts_with_any(entry, told_prefixes, sizeof(told_prefixes) / sizeof(*told_prefixes)) ||
+         starts_with_any(entry, told_of_results,
+                         sizeof(told_of_results) / sizeof(*told_of_results));
 }
 
 static void write_environment(struct tscope_thread *thread) {
   for (const char *entry = NULL; (entry = tscope_environment_next(entry));) {
     const char *equals = strchr(entry, '=');
     char name[128];
-    if (!equals || (size_t)(equals - entry) >= sizeof name || !is_told(entry))
+    if (!equals || (size_t)(equals - entry) >= sizeof(name) || !is_told(entry))
       continue;
-    snprintf(name, sizeof name, "%.*s", (int)(equals - entry), entry);
+    snprintf(name, sizeof(name), "%.*s", (int)(equals - entry), entry);
     tscope_info(thread, TSCOPE_INFO_ENVIRONMENT,
                 tscope_is_secret_variable(name, equals + 1) ? "(redacted)" : equals + 1, name);
   }
@@ -79,13 +80,13 @@ static bool read_text(const char *path, char *text, size_t bytes) {
 static void write_command(struct tscope_thread *thread) {
   char arguments[8192], text[2048];
   int fd = tscope_env.command ? open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC) : -1;
-  ssize_t got = fd < 0 ? -1 : read(fd, arguments, sizeof arguments - 1);
+  ssize_t got = fd < 0 ? -1 : read(fd, arguments, sizeof(arguments) - 1);
   if (fd >= 0)
     close(fd);
   if (got <= 0)
     return;
   arguments[got] = '\0'; /* the last one may be cut */
-  tscope_redact_command(text, sizeof text, arguments, (size_t)got);
+  tscope_redact_command(text, sizeof(text), arguments, (size_t)got);
   tscope_info(thread, TSCOPE_INFO_COMMAND, text, NULL);
 }
 
@@ -97,15 +98,15 @@ static bool is_commit(const char *text) {
 /* The commit that `reference` ("refs/heads/...") means, from its own file or from packed-refs. */
 static bool find_reference(const char *git, const char *reference, char *commit, size_t bytes) {
   char path[PATH_MAX];
-  if ((size_t)snprintf(path, sizeof path, "%s/%s", git, reference) < sizeof path &&
+  if ((size_t)snprintf(path, sizeof(path), "%s/%s", git, reference) < sizeof(path) &&
       read_text(path, commit, bytes) && is_commit(commit))
     return true;
-  if ((size_t)snprintf(path, sizeof path, "%s/packed-refs", git) >= sizeof path)
+  if ((size_t)snprintf(path, sizeof(path), "%s/packed-refs", git) >= sizeof(path))
     return false;
   FILE *packed = fopen(path, "re");
   char line[512];
   bool found = false;
-  while (packed && !found && fgets(line, sizeof line, packed)) {
+  while (packed && !found && fgets(line, sizeof(line), packed)) {
     line[strcspn(line, "\n")] = '\0';
     char *blank = strchr(line, ' ');
     if (!blank || strcmp(blank + 1, reference) != 0)
@@ -127,7 +128,7 @@ static bool find_git_folder(const char *folder, char *git, size_t bytes) {
     return false;
   if (access(git, F_OK) != 0)
     return false;
-  if (!read_text(git, text, sizeof text)) /* a folder cannot be read */
+  if (!read_text(git, text, sizeof(text))) /* a folder cannot be read */
     return true;
   if (!starts_with(text, "gitdir: "))
     return false;
@@ -140,8 +141,8 @@ static bool find_git_folder(const char *folder, char *git, size_t bytes) {
  * which are where its file `commondir` says. */
 static bool read_head(const char *git, char *commit, size_t bytes) {
   char path[PATH_MAX], head[512], common[PATH_MAX], where[512];
-  if ((size_t)snprintf(path, sizeof path, "%s/HEAD", git) >= sizeof path ||
-      !read_text(path, head, sizeof head))
+  if ((size_t)snprintf(path, sizeof(path), "%s/HEAD", git) >= sizeof(path) ||
+      !read_text(path, head, sizeof(head)))
     return false;
   if (!starts_with(head, "ref: ")) {
     snprintf(commit, bytes, "%.64s", head);
@@ -149,19 +150,19 @@ static bool read_head(const char *git, char *commit, size_t bytes) {
   }
   if (find_reference(git, head + 5, commit, bytes))
     return true;
-  if ((size_t)snprintf(path, sizeof path, "%s/commondir", git) >= sizeof path ||
-      !read_text(path, where, sizeof where))
+  if ((size_t)snprintf(path, sizeof(path), "%s/commondir", git) >= sizeof(path) ||
+      !read_text(path, where, sizeof(where)))
     return false;
-  bool fits = (size_t)snprintf(common, sizeof common, "%s%s%s", where[0] == '/' ? "" : git,
-                               where[0] == '/' ? "" : "/", where) < sizeof common;
+  bool fits = (size_t)snprintf(common, sizeof(common), "%s%s%s", where[0] == '/' ? "" : git,
+                               where[0] == '/' ? "" : "/", where) < sizeof(common);
   return fits && find_reference(common, head + 5, commit, bytes);
 }
 
 bool tscope_git_commit(const char *folder, char *commit, size_t bytes) {
   char here[PATH_MAX], git[PATH_MAX];
-  snprintf(here, sizeof here, "%s", folder);
+  snprintf(here, sizeof(here), "%s", folder);
   for (;;) {
-    if (find_git_folder(here, git, sizeof git))
+    if (find_git_folder(here, git, sizeof(git)))
       return read_head(git, commit, bytes);
     char *slash = strrchr(here, '/');
     if (!slash || slash == here)
@@ -172,10 +173,10 @@ bool tscope_git_commit(const char *folder, char *commit, size_t bytes) {
 
 static void write_place(struct tscope_thread *thread) {
   char folder[PATH_MAX], commit[PATH_MAX];
-  if (!getcwd(folder, sizeof folder))
+  if (!getcwd(folder, sizeof(folder)))
     return;
   tscope_info(thread, TSCOPE_INFO_DIRECTORY, folder, NULL);
-  if (tscope_git_commit(folder, commit, sizeof commit))
+  if (tscope_git_commit(folder, commit, sizeof(commit)))
     tscope_info(thread, TSCOPE_INFO_GIT_COMMIT, commit, NULL);
 }
 
@@ -193,13 +194,13 @@ static bool cpu_says(const char *text, const char *name, char *value, size_t byt
 /* The kernel tells an Arm processor by numbers alone. */
 static void write_cpu(struct tscope_thread *thread) {
   char text[4096], model[128], maker[16], part[16];
-  if (!read_text("/proc/cpuinfo", text, sizeof text))
+  if (!read_text("/proc/cpuinfo", text, sizeof(text)))
     return;
-  if (!cpu_says(text, "model name", model, sizeof model)) {
-    if (!cpu_says(text, "CPU implementer", maker, sizeof maker) ||
-        !cpu_says(text, "CPU part", part, sizeof part))
+  if (!cpu_says(text, "model name", model, sizeof(model))) {
+    if (!cpu_says(text, "CPU implementer", maker, sizeof(maker)) ||
+        !cpu_says(text, "CPU part", part, sizeof(part)))
       return;
-    snprintf(model, sizeof model, "implementer %s, part %s", maker, part);
+    snprintf(model, sizeof(model), "implementer %s, part %s", maker, part);
   }
   tscope_info(thread, TSCOPE_INFO_CPU, model, NULL);
 }
@@ -208,20 +209,20 @@ static void write_cpu(struct tscope_thread *thread) {
 static void write_cores(struct tscope_thread *thread) {
   static const char name[] = "\nCpus_allowed_list:";
   char text[4096], list[512];
-  if (!read_text("/proc/self/status", text, sizeof text))
+  if (!read_text("/proc/self/status", text, sizeof(text)))
     return;
   const char *at = strstr(text, name);
   if (!at)
     return;
-  at += sizeof name - 1;
+  at += sizeof(name) - 1;
   at += strspn(at, " \t");
-  snprintf(list, sizeof list, "%.*s", (int)strcspn(at, "\n"), at);
+  snprintf(list, sizeof(list), "%.*s", (int)strcspn(at, "\n"), at);
   tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
 }
 
 static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {
   char text[16];
-  snprintf(text, sizeof text, "%u", value);
+  snprintf(text, sizeof(text), "%u", value);
   tscope_info(thread, key, text, NULL);
 }
 
@@ -252,6 +253,6 @@ void tscope_provenance_write_python(void) {
     return;
   const char *whole = get_version(); /* "3.11.7 (main, ...) [GCC ...]" */
   char text[32];
-  snprintf(text, sizeof text, "%.*s", (int)strcspn(whole, " "), whole);
+  snprintf(text, sizeof(text), "%.*s", (int)strcspn(whole, " "), whole);
   tscope_info(NULL, TSCOPE_INFO_PYTHON, text, NULL);
 }

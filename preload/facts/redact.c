@@ -12,7 +12,7 @@ static const char redacted[] = "(redacted)";
 bool tscope_is_secret_variable(const char *name, const char *value) {
   static const char *const words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
                                       "PASS", "CREDENTIAL", "AUTH",   "COOKIE"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (strcasestr(name, words[i]) || strcasestr(value, words[i]))
       return true;
   return strstr(value, "://") && strchr(value, '@'); /* user and password in an address */
@@ -87,7 +87,7 @@ struct text {
   size_t used, bytes;
 };
 
-static void put(struct text *text, const char *from, size_t n) {
+static void put_text(struct text *text, const char *from, size_t n) {
   size_t room = text->bytes - 1 - text->used;
   n = n < room ? n : room;
   memcpy(text->to + text->used, from, n);
@@ -95,7 +95,7 @@ static void put(struct text *text, const char *from, size_t n) {
 }
 
 static void put_redacted(struct text *text) {
-  put(text, redacted, sizeof redacted - 1);
+  put_text(text, redacted, sizeof(redacted) - 1);
 }
 
 /* Length of what stands between a name and its value: "=", ": ", "\": \""; 0 if no value follows.
@@ -125,10 +125,10 @@ static bool put_argument(struct text *text, const char *argument) {
     while (starts && is_of_name(at[name]))
       name++;
     if (!name) {
-      put(text, at++, 1);
+      put_text(text, at++, 1);
       continue;
     }
-    put(text, at, name);
+    put_text(text, at, name);
     bool secret = is_secret_name(at, name), whole = at == argument || at == begin;
     at += name;
     size_t between = secret ? assignment(at) : 0;
@@ -136,7 +136,7 @@ static bool put_argument(struct text *text, const char *argument) {
       return true;
     if (!between)
       continue;
-    put(text, at, between);
+    put_text(text, at, between);
     put_redacted(text);
     at += between;
     /* An option's value is the rest of the argument; in a longer text it ends with the word. */
@@ -151,7 +151,7 @@ void tscope_redact_command(char *to, size_t bytes, const char *arguments, size_t
   for (const char *argument = arguments; argument < arguments + n;) {
     size_t length = strnlen(argument, n - (size_t)(argument - arguments));
     if (argument > arguments)
-      put(&text, " ", 1);
+      put_text(&text, " ", 1);
     if (value_follows && strncmp(argument, "--", 2) != 0) {
       put_redacted(&text);
       value_follows = false;

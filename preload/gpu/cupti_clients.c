@@ -71,7 +71,7 @@ bool cupti_client_wants(int kind) {
 }
 
 void cupti_client_restore(const struct cupti *cupti) {
-  size_t bytes = sizeof client.zeroed;
+  size_t bytes = sizeof(client.zeroed);
   if (cupti->cuptiActivityEnableAllSyncRecords)
     cupti->cuptiActivityEnableAllSyncRecords(!client.few_waits);
   if (cupti->cuptiActivitySetAttribute)
@@ -100,7 +100,7 @@ void cupti_client_collect(const struct cupti *cupti) {
 static void comes(const char *call) {
   static char why[128];
   if (!why[0])
-    snprintf(why, sizeof why, "the job's own CUPTI client is at work (%s)", call);
+    snprintf(why, sizeof(why), "the job's own CUPTI client is at work (%s)", call);
   const char *teardown = getenv("TEARDOWN_CUPTI");
   __atomic_store_n(&client.detaches, teardown && !strcmp(teardown, "1"), __ATOMIC_RELEASE);
   __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
@@ -138,7 +138,7 @@ static bool on_all_waits(const char *call, int all) {
 
 static bool on_attribute(const char *call, int attribute, const size_t *bytes, const void *value) {
   (void)call;
-  if (attribute != ZEROED_OUT_ACTIVITY_BUFFER || !bytes || !value || *bytes < sizeof client.zeroed)
+  if (attribute != ZEROED_OUT_ACTIVITY_BUFFER || !bytes || !value || *bytes < sizeof(client.zeroed))
     return false;
   client.zeroed = *(const uint8_t *)value;
   return gpu_clock_is_open(&gpu_clock_cupti);
@@ -167,7 +167,7 @@ static bool on_disable(const char *call, int kind) {
 static bool on_profile(const char *call) {
   static char why[128];
   if (!why[0])
-    snprintf(why, sizeof why, "the job profiles with CUPTI itself (%s)", call);
+    snprintf(why, sizeof(why), "the job profiles with CUPTI itself (%s)", call);
   gpu_clock_step_aside(why, true);
   return false;
 }

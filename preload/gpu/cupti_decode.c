@@ -37,13 +37,13 @@ static const struct layout layouts[] = {
 
 static u64 read_u64(const u8 *at) {
   u64 value;
-  memcpy(&value, at, sizeof value);
+  memcpy(&value, at, sizeof(value));
   return value;
 }
 
 static u32 read_u32(const u8 *at) {
   u32 value;
-  memcpy(&value, at, sizeof value);
+  memcpy(&value, at, sizeof(value));
   return value;
 }
 
@@ -55,7 +55,7 @@ static enum tscope_copy direction(u32 kind, u8 copy_kind) {
       [9] = TSCOPE_COPY_H2H, [10] = TSCOPE_COPY_P2P};
   if (kind == KIND_MEMCPY2)
     return TSCOPE_COPY_P2P;
-  return copy_kind < sizeof directions ? directions[copy_kind] : TSCOPE_COPY_UNKNOWN;
+  return copy_kind < sizeof(directions) ? directions[copy_kind] : TSCOPE_COPY_UNKNOWN;
 }
 
 static bool decode_work(const u8 *at, size_t length, const struct layout *layout,
@@ -159,7 +159,7 @@ bool cupti_decode(const void *record, size_t length, struct cupti_record *out) {
   case KIND_OVERHEAD:
     return decode_overhead(at, length, out);
   default:
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
       if (layouts[i].kind == kind) {
         *out = (struct cupti_record){.kind = CUPTI_WORK};
         return decode_work(at, length, &layouts[i], &out->span);

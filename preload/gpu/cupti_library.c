@@ -53,8 +53,8 @@ static void *beside_runtime(void) {
   if (!slash)
     return NULL;
   slash[1] = '\0';
-  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-    snprintf(path, sizeof path, "%s%slibcupti.so.%d", runtime, folders[i], major);
+  for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+    snprintf(path, sizeof(path), "%s%slibcupti.so.%d", runtime, folders[i], major);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library)
       return library;

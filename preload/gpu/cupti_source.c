@@ -38,7 +38,7 @@ enum { MOST_UNTIMED = 20000 }; /* in a row; what runs when a session ends is few
  * what streams wait for; what CUPTI costs. Never KIND_KERNEL (3): it makes kernels run one after
  * another. The first is the one that matters. */
 static const int kinds[] = {10, 1, 22, 2, 38, 36, 17};
-enum { KINDS = sizeof kinds / sizeof *kinds, GRAPH_TRACE = 51 };
+enum { KINDS = sizeof(kinds) / sizeof(*kinds), GRAPH_TRACE = 51 };
 
 static struct cupti cupti;
 static struct gpu_clock_counts totals;
@@ -70,7 +70,7 @@ static void count_dropped(u64 more) {
 }
 
 static void take_overhead(const struct cupti_record *record) {
-  if (record->type >= sizeof overhead / sizeof *overhead || record->span.end < record->span.start)
+  if (record->type >= sizeof(overhead) / sizeof(*overhead) || record->span.end < record->span.start)
     return;
   count(&overhead[record->type].ns, record->span.end - record->span.start);
   count(&overhead[record->type].times, 1);
@@ -200,18 +200,18 @@ bool cupti_source_wants(int kind) {
 
 /* Sets what CUPTI may take of the device's memory; gives what it was, 0 if that is not known. */
 static size_t limit_device_buffers(size_t limit) {
-  size_t before = 0, bytes = sizeof before;
+  size_t before = 0, bytes = sizeof(before);
   if (!cupti.cuptiActivityGetAttribute || !cupti.cuptiActivitySetAttribute ||
       cupti.cuptiActivityGetAttribute(DEVICE_BUFFER_POOL_LIMIT, &bytes, &before))
     return 0;
-  bytes = sizeof limit;
+  bytes = sizeof(limit);
   cupti.cuptiActivitySetAttribute(DEVICE_BUFFER_POOL_LIMIT, &bytes, &limit);
   return before;
 }
 
 static void apply_settings(void) {
   uint8_t yes = 1;
-  size_t yes_bytes = sizeof yes;
+  size_t yes_bytes = sizeof(yes);
   if (cupti.cuptiActivitySetAttribute) /* else it clears them itself, on the job's thread */
     cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
   if (cupti.cuptiActivityEnableAllSyncRecords) /* whoever polls an event makes no record of each */
@@ -257,13 +257,13 @@ static bool open_cupti(char *why, size_t why_bytes) {
 
 /* Records come by the thousand, what they cost by the dozen: it is recorded as totals. */
 static void tell_overhead(struct tscope_thread *thread) {
-  static u64 reported[sizeof overhead / sizeof *overhead];
-  for (u16 i = 0; i < sizeof overhead / sizeof *overhead; i++) {
+  static u64 reported[sizeof(overhead) / sizeof(*overhead)];
+  for (u16 i = 0; i < sizeof(overhead) / sizeof(*overhead); i++) {
     u64 times = __atomic_load_n(&overhead[i].times, __ATOMIC_RELAXED);
     struct tscope_gpu_overhead_record record = {
         .ns = __atomic_load_n(&overhead[i].ns, __ATOMIC_RELAXED), .times = times};
     if (__atomic_exchange_n(&reported[i], times, __ATOMIC_RELAXED) != times)
-      tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof record);
+      tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_OVERHEAD, i, &record, sizeof(record));
   }
 }
 
@@ -312,7 +312,7 @@ static void rest(bool resting) {
   if (resting)
     disable_kinds();
   else
-    enable_kinds(why, sizeof why);
+    enable_kinds(why, sizeof(why));
 }
 
 /* The default streams' own handles (1, 2) are the driver's; CUPTI is asked as its documentation

@@ -102,7 +102,7 @@ static void write_anchor(const struct event_clock *clock, struct tscope_thread *
                                                                : drift < INT32_MIN ? INT32_MIN
                                                                                    : (i32)drift)};
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_ANCHOR, (u16)clock->device, &record,
-                sizeof record);
+                sizeof(record));
 }
 
 void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread) {

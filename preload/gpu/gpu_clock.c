@@ -18,7 +18,7 @@
 
 /* In the order in which they are tried. */
 static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti, &gpu_clock_events};
-enum { SOURCES = sizeof sources / sizeof *sources };
+enum { SOURCES = sizeof(sources) / sizeof(*sources) };
 
 u32 gpu_clock_tried;
 static const struct gpu_clock_source *source; /* the one that is open */
@@ -62,13 +62,14 @@ static u32 at_most_u32(u64 value) {
   return (u32)(value < UINT32_MAX ? value : UINT32_MAX);
 }
 
-static void tell(struct tscope_thread *thread, enum tscope_gpu_clock id, const char *reason) {
+static void record_clock(struct tscope_thread *thread, enum tscope_gpu_clock id,
+                         const char *reason) {
   said = count_all();
   struct tscope_gpu_clock_record record = {.reason = tscope_string(thread, reason),
                                            .dropped = at_most_u32(said.dropped),
                                            .invalid = at_most_u32(said.invalid),
                                            .seen = at_most_u32(said.seen)};
-  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GPU_CLOCK, (u16)id, &record, sizeof(record));
 }
 
 /* --- closing --- */
@@ -89,7 +90,7 @@ static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id,
   closing->close(process_ends);
   __atomic_store_n(&resting, false, __ATOMIC_RELAXED);
   if (thread)
-    tell(thread, id, why);
+    record_clock(thread, id, why);
 }
 
 static void end(struct tscope_thread *thread) {
@@ -170,7 +171,7 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
     if (!asked_for(sources[i]))
       continue;
     const char *not_now = forbidden(sources[i]);
-    if (!not_now && sources[i]->open(own, sizeof own)) {
+    if (!not_now && sources[i]->open(own, sizeof(own))) {
       if (!refused && wanted("auto"))
         snprintf(why, why_bytes, "opened");
       return sources[i];
@@ -186,14 +187,14 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
 /* Opens what can be had, and tells; `again` is why there is something to try anew. */
 static void open_and_tell(struct tscope_thread *thread, const char *again) {
   char *why = opened_why;
-  const struct gpu_clock_source *opened = open_first(why, sizeof opened_why);
+  const struct gpu_clock_source *opened = open_first(why, sizeof(opened_why));
   if (opened)
     __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
   else
     tscope_say(2, "GPU times are not to be had: %s", why);
   if (opened && again)
-    snprintf(why, sizeof opened_why, "%s", again);
-  tell(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
+    snprintf(why, sizeof(opened_why), "%s", again);
+  record_clock(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);
 }
 
 void gpu_clock_start(struct tscope_thread *thread) {
@@ -256,10 +257,10 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
     /* Work launched while it is off is not seen, so it is off before it is said to be and on
      * before it is said to be. */
     if (rest)
-      tell(thread, TSCOPE_GPU_CLOCK_HOST, "resting until its next turn (TSCOPE_GPU_STEPS)");
+      record_clock(thread, TSCOPE_GPU_CLOCK_HOST, "resting until its next turn (TSCOPE_GPU_STEPS)");
     open->rest(rest);
     if (!rest)
-      tell(thread, open->id, "its turn (TSCOPE_GPU_STEPS)");
+      record_clock(thread, open->id, "its turn (TSCOPE_GPU_STEPS)");
   }
   errno = saved;
   gpu_clock_unlock(true);
@@ -306,9 +307,9 @@ static void tick(struct tscope_thread *thread) {
   if (due && thread)
     give_up(thread, open);
   struct gpu_clock_counts now = count_all();
-  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof now) && try_lock()) {
+  if (due && ticks % TICKS_PER_COUNT == 0 && memcmp(&now, &said, sizeof(now)) && try_lock()) {
     if (source == open && !resting)
-      tell(thread, open->id, opened_why);
+      record_clock(thread, open->id, opened_why);
     gpu_clock_unlock(true);
   }
 }

@@ -12,7 +12,7 @@ bool gpu_kernel_is_collective(const char *name) {
   if (name[0] == '_' && name[1] == 'Z') /* a plain C++ function: _Z, length, name */
     for (name += 2; *name == 'L' || (*name >= '0' && *name <= '9'); name++)
       ;
-  for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+  for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
     if (!strncmp(name, libraries[i], strlen(libraries[i])))
       return true;
   return false;
@@ -29,13 +29,13 @@ void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *from) {
   struct tscope_writer *retained = writer(&gpu->retained, TSCOPE_RETAINED);
   struct tscope_collective_run_record *run;
   struct tscope_graph_node node = {.node = from->node, .graph = from->graph};
-  u32 bytes = (u32)(sizeof *run + (node.graph ? sizeof node : 0));
+  u32 bytes = (u32)(sizeof(*run) + (node.graph ? sizeof(node) : 0));
   run =
       tscope_reserve(thread, retained, from->start, TSCOPE_REC_COLLECTIVE_RUN, from->stream, bytes);
   if (!run)
     return;
   if (node.graph)
-    memcpy(run + 1, &node, sizeof node);
+    memcpy(run + 1, &node, sizeof(node));
   run->dur = from->end - from->start;
   run->comm = from->comm;
   run->seq = from->seq;
@@ -54,7 +54,7 @@ static void record_ring(struct tscope_thread *thread, u64 start, u64 dur, u8 typ
   if (!record)
     return;
   u32 *short_dur = (u32 *)(void *)(record + 1);
-  memcpy(record + 1, (const struct tscope_record *)fields + 1, bytes - sizeof *record);
+  memcpy(record + 1, (const struct tscope_record *)fields + 1, bytes - sizeof(*record));
   *short_dur = dur < TSCOPE_DUR_LONG ? (u32)dur : TSCOPE_DUR_LONG;
   if (dur < TSCOPE_DUR_LONG)
     tscope_commit(ring, bytes);
@@ -66,7 +66,7 @@ void gpu_work_record(struct tscope_thread *thread, const struct gpu_work *work) 
   struct tscope_gpu_work_record record = {
       .name = work->name, .one_in = work->one_in, .number = work->number};
   record_ring(thread, work->start, work->end - work->start, TSCOPE_REC_GPU_WORK, work->stream,
-              &record, sizeof record);
+              &record, sizeof(record));
 }
 
 void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wait) {
@@ -75,7 +75,7 @@ void gpu_wait_record(struct tscope_thread *thread, const struct cupti_record *wa
                                           .gpu_stream = wait->stream,
                                           .record_id = (u32)wait->record_id};
   record_ring(thread, wait->span.start, wait->span.end - wait->span.start, TSCOPE_REC_GPU_SYNC,
-              (u16)wait->type, &record, sizeof record);
+              (u16)wait->type, &record, sizeof(record));
 }
 
 void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *event) {
@@ -85,7 +85,7 @@ void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *e
   clock_gettime(CLOCK_MONOTONIC, &time);
   struct tscope_gpu_event_record *record =
       tscope_reserve(thread, ring, (u64)time.tv_sec * 1000000000u + (u64)time.tv_nsec,
-                     TSCOPE_REC_GPU_EVENT, 0, sizeof *record);
+                     TSCOPE_REC_GPU_EVENT, 0, sizeof(*record));
   if (!record)
     return;
   *record = (struct tscope_gpu_event_record){.header = record->header,
@@ -93,7 +93,7 @@ void gpu_event_record(struct tscope_thread *thread, const struct cupti_record *e
                                              .correlation = event->correlation,
                                              .gpu_stream = event->stream,
                                              .record_id = (u32)event->record_id};
-  tscope_commit(ring, sizeof *record);
+  tscope_commit(ring, sizeof(*record));
 }
 
 static void record_collective(struct tscope_thread *thread, const struct gpu_span *span,
@@ -121,7 +121,7 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) 
     struct tscope_gpu_kernel_record kernel = {.name = tscope_string(thread, span->name),
                                               .correlation = span->correlation,
                                               .graph = span->graph};
-    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_KERNEL, stream, &kernel, sizeof kernel);
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_KERNEL, stream, &kernel, sizeof(kernel));
     return;
   }
   case GPU_SPAN_COPY: {
@@ -129,12 +129,12 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) 
                                           .bytes = span->bytes,
                                           .correlation = span->correlation,
                                           .graph = span->graph};
-    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_COPY, stream, &copy, sizeof copy);
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_COPY, stream, &copy, sizeof(copy));
     return;
   }
   case GPU_SPAN_FILL: {
     struct tscope_gpu_fill_record fill = {.correlation = span->correlation, .bytes = span->bytes};
-    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_FILL, stream, &fill, sizeof fill);
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_FILL, stream, &fill, sizeof(fill));
     return;
   }
   }

@@ -27,7 +27,7 @@ static const u8 dtype_bytes[] = {TSCOPE_DTYPES(X)};
 #undef X
 
 u8 nccl_dtype(int datatype) {
-  return (unsigned)datatype < sizeof dtypes ? dtypes[datatype] : TSCOPE_DTYPE_UNKNOWN;
+  return (unsigned)datatype < sizeof(dtypes) ? dtypes[datatype] : TSCOPE_DTYPE_UNKNOWN;
 }
 
 u64 nccl_bytes(int datatype, size_t count) {
@@ -42,7 +42,7 @@ u8 nccl_redop(int op) {
                               [ncclAvg] = TSCOPE_REDOP_AVG};
   if (op == TSCOPE_NO_REDOP)
     return TSCOPE_REDOP_NONE;
-  return (unsigned)op < sizeof redops ? redops[op] : TSCOPE_REDOP_OTHER;
+  return (unsigned)op < sizeof(redops) ? redops[op] : TSCOPE_REDOP_OTHER;
 }
 
 u32 nccl_group_open(struct nccl_thread *nccl) {
@@ -147,7 +147,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
         .group = nccl_group_open(nccl),
     };
     tscope_retain(thread, call.span.start, TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, &record,
-                  sizeof record);
+                  sizeof(record));
     return call;
   }
   u32 *next = !communicator          ? NULL
@@ -173,7 +173,7 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
     nccl_held_end(nccl, record.comm, false);
   call_site(thread, &thread->retained, call.span.start, CALL_SITE_ALWAYS);
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
-                                   sizeof record);
+                                   sizeof(record));
   if (TSCOPE_UNLIKELY(__atomic_load_n(&profiler_attached, __ATOMIC_RELAXED)) && communicator &&
       communicator->size != 1)
     profiler_expect(&(struct profiler_call){
@@ -216,7 +216,7 @@ static void open_group_span(struct tscope_thread *thread, struct nccl_span *span
     return;
   struct tscope_group_record record = {.group = nccl_group_open(nccl), .calls = nccl->calls};
   call_site(thread, &thread->retained, span->start, CALL_SITE_ALWAYS);
-  span->dur = tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof record);
+  span->dur = tscope_span_open(thread, span->start, TSCOPE_REC_GROUP, tag, &record, sizeof(record));
 }
 
 /* True when this was the outermost group's end. */

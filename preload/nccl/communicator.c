@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "hooks/handle_map.h"
+#include "record/fnv.h"
 
 enum { MAX_COMMUNICATORS = 2048, MAX_WAITING = 64 };
 
@@ -21,17 +22,13 @@ static struct pending_communicator waiting[MAX_WAITING];
 static u32 n_waiting;
 
 static u64 mix(u64 hash, const void *bytes, size_t n) {
-  const unsigned char *byte = bytes;
-  for (size_t i = 0; i < n; i++)
-    hash = (hash ^ byte[i]) * 0x100000001b3ull; /* FNV-1a */
+  hash = tscope_fnv(hash, bytes, n);
   hash ^= hash >> 32;
   return hash ? hash : 1;
 }
 
-static const u64 hash_start = 0xcbf29ce484222325ull;
-
 u64 communicator_identity(const ncclUniqueId *ids, int n_ids) {
-  return ids && n_ids > 0 ? mix(hash_start, ids, (size_t)n_ids * sizeof *ids) : 0;
+  return ids && n_ids > 0 ? mix(TSCOPE_FNV_SEED, ids, (size_t)n_ids * sizeof(*ids)) : 0;
 }
 
 u64 communicator_identity_private(void) {
@@ -40,16 +37,16 @@ u64 communicator_identity_private(void) {
   clock_gettime(CLOCK_REALTIME, &now);
   u64 seed[] = {(u64)now.tv_sec, (u64)now.tv_nsec, (u64)getpid(),
                 __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED)};
-  return mix(hash_start, seed, sizeof seed);
+  return mix(TSCOPE_FNV_SEED, seed, sizeof(seed));
 }
 
 u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *kind) {
   if (!parent)
     return 0;
-  u64 hash = mix(hash_start, kind, strlen(kind));
-  hash = mix(hash, &parent, sizeof parent);
-  hash = mix(hash, &ordinal, sizeof ordinal);
-  return mix(hash, &color, sizeof color);
+  u64 hash = mix(TSCOPE_FNV_SEED, kind, strlen(kind));
+  hash = mix(hash, &parent, sizeof(parent));
+  hash = mix(hash, &ordinal, sizeof(ordinal));
+  return mix(hash, &color, sizeof(color));
 }
 
 /* Asks the real library for what the creating call did not say. NCCL complains in the job's log
@@ -70,11 +67,11 @@ static bool ask(const struct tscope_thread *thread, ncclComm_t handle, struct co
   } questions[] = {{count, &comm->size, comm->size != 0},
                    {user_rank, &comm->rank, comm->rank != TSCOPE_UNKNOWN_RANK},
                    {device, &comm->device, comm->device >= 0}};
-  for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+  for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
     ncclResult_t (*get)(ncclComm_t, int *) = tscope_query_function(questions[i].symbols, thread);
     int answer;
     if (!questions[i].known && get && get(handle, &answer) == ncclSuccess)
-      memcpy(questions[i].into, &answer, sizeof answer);
+      memcpy(questions[i].into, &answer, sizeof(answer));
   }
   return true;
 }
@@ -94,7 +91,7 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
       .dur = comm->create_dur,
   };
   tscope_retain(thread, tscope_ticks(), TSCOPE_REC_COMM, TSCOPE_BACKEND_NCCL, &record,
-                sizeof record);
+                sizeof(record));
 }
 
 /* Enters a communicator under its handle. A handle that is still there was given back in a way

@@ -21,7 +21,7 @@ static void tell_version(struct tscope_thread *thread) {
     return;
   char text[32]; /* 2.8 and before count in thousands, later ones in ten thousands */
   int major = code < 10000 ? code / 1000 : code / 10000;
-  snprintf(text, sizeof text, "%d.%d.%d", major, code / 100 % (code < 10000 ? 10 : 100),
+  snprintf(text, sizeof(text), "%d.%d.%d", major, code / 100 % (code < 10000 ? 10 : 100),
            code % 100);
   tscope_info(thread, TSCOPE_INFO_NCCL, text, NULL);
 }
@@ -179,7 +179,7 @@ void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, nccl
     return;
   int saved = errno;
   struct tscope_comm_end_record record = {.comm = call->number, .result = (u32)result};
-  tscope_retain(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof record);
+  tscope_retain(thread, call->start, TSCOPE_REC_COMM_END, call->how, &record, sizeof(record));
   errno = saved;
 }
 

@@ -26,7 +26,7 @@ struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_
       .dtype = nccl_dtype(datatype),
   };
   call.span.dur = tscope_span_open(thread, call.span.start, TSCOPE_REC_ONE_SIDED, (u16)kind,
-                                   &record, sizeof record);
+                                   &record, sizeof(record));
   return call;
 }
 

@@ -23,7 +23,7 @@ static bool is_profiler(const char *library, int mode) {
   bool found = false;
   for (char version = '1'; handle && version <= '9' && !found; version++) {
     char name[] = "ncclProfiler_v0";
-    name[sizeof name - 2] = version;
+    name[sizeof(name) - 2] = version;
     found = tscope_dlsym(handle, name) != NULL;
   }
   if (handle)
@@ -34,7 +34,7 @@ static bool is_profiler(const char *library, int mode) {
 static bool net_plugin_is_profiler(void) {
   const char *plugin = getenv("NCCL_NET_PLUGIN");
   char name[256];
-  snprintf(name, sizeof name, "libnccl-net-%s.so", plugin ? plugin : "");
+  snprintf(name, sizeof(name), "libnccl-net-%s.so", plugin ? plugin : "");
   return is_profiler("libnccl-net.so", RTLD_NOLOAD) ||
          (plugin && (is_profiler(plugin, RTLD_NOLOAD) || is_profiler(name, RTLD_NOLOAD)));
 }

@@ -29,7 +29,7 @@ static const u8 ops_by_number[] = {TSCOPE_OP_BROADCAST, TSCOPE_OP_REDUCE,
                                    TSCOPE_OP_SEND,      TSCOPE_OP_RECV};
 
 static u8 op_of_number(u8 func) {
-  return func < sizeof ops_by_number ? ops_by_number[func] : 0;
+  return func < sizeof(ops_by_number) ? ops_by_number[func] : 0;
 }
 
 static u8 op_of(const char *func) {
@@ -48,7 +48,7 @@ static u8 op_of(const char *func) {
       {"Send", TSCOPE_OP_SEND},
       {"Recv", TSCOPE_OP_RECV},
   };
-  for (size_t i = 0; func && i < sizeof ops / sizeof *ops; i++)
+  for (size_t i = 0; func && i < sizeof(ops) / sizeof(*ops); i++)
     if (strcmp(func, ops[i].func) == 0)
       return ops[i].op;
   return 0;
@@ -56,7 +56,7 @@ static u8 op_of(const char *func) {
 
 static u32 bytes_of_number(u8 datatype) {
   static const u8 bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return datatype < sizeof bytes ? bytes[datatype] : 0;
+  return datatype < sizeof(bytes) ? bytes[datatype] : 0;
 }
 
 /* "ncclFloat32" and so on; 0 if not known. */

@@ -33,7 +33,7 @@ __attribute__((visibility("hidden"))) const char *nvtx_injection(const void *cal
 /* The text of a message; `room` holds it where it has to be made. False: there is none. */
 static bool text_of(const struct nvtx_attributes *attributes, char room[NVTX_TEXT_BYTES],
                     struct nvtx_text *text) {
-  if (!attributes || attributes->size < sizeof *attributes || !attributes->message.ascii)
+  if (!attributes || attributes->size < sizeof(*attributes) || !attributes->message.ascii)
     return false;
   switch (attributes->message_type) {
   case NVTX_MESSAGE_ASCII:
@@ -208,9 +208,9 @@ TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table));
 TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table)) {
   const struct nvtx_callbacks_table *callbacks =
       tscope_env_flag("TSCOPE", true) ? get_table(NVTX_TABLE_CALLBACKS) : NULL;
-  if (!callbacks || callbacks->struct_size < sizeof *callbacks || !callbacks->get_module)
+  if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !callbacks->get_module)
     return 0;
-  fill(callbacks, NVTX_MODULE_CORE, core, sizeof core / sizeof *core);
-  fill(callbacks, NVTX_MODULE_CORE2, core2, sizeof core2 / sizeof *core2);
+  fill(callbacks, NVTX_MODULE_CORE, core, sizeof(core) / sizeof(*core));
+  fill(callbacks, NVTX_MODULE_CORE2, core2, sizeof(core2) / sizeof(*core2));
   return 1;
 }

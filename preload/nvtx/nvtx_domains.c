@@ -30,7 +30,7 @@ struct nvtx_domain *nvtx_domain_create(const char *name) {
     return &beyond;
   }
   struct nvtx_domain *domain = &domains[place];
-  snprintf(domain->name, sizeof domain->name, "%s", name ? name : "");
+  snprintf(domain->name, sizeof(domain->name), "%s", name ? name : "");
   domain->left_alone = is_left_alone(domain->name);
   return domain;
 }
@@ -54,8 +54,9 @@ const void *nvtx_string_register(const char *name) {
   static const char beyond_text[] = "(beyond the table of registered strings)";
   static struct {
     struct registered head;
-    char text[sizeof beyond_text];
-  } beyond = {{TSCOPE_UNKNOWN, sizeof beyond_text - 1}, "(beyond the table of registered strings)"};
+    char text[sizeof(beyond_text)];
+  } beyond = {{TSCOPE_UNKNOWN, sizeof(beyond_text) - 1},
+              "(beyond the table of registered strings)"};
   static _Alignas(8) char memory[REGISTERED_BYTES];
   static u32 used;
   struct nvtx_text text = nvtx_text_of(name ? name : "");

@@ -7,6 +7,7 @@
 #include <wchar.h>
 
 #include "nvtx/nvtx_names.def"
+#include "record/fnv.h"
 
 /* Names that differ are told apart up to here; a program that makes up names without end must not
  * use up the trace's strings. */
@@ -61,7 +62,7 @@ u8 nvtx_meaning_of(const char *text, u32 bytes, bool numbered) {
       TSCOPE_NVTX_NAMES(N)
 #undef N
   };
-  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+  for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
     size_t length = strlen(meanings[i].text);
     char last = meanings[i].text[length - 1];
     bool whole = last == '$' || last == '#';
@@ -84,16 +85,9 @@ static u32 intern(struct tscope_thread *thread, struct nvtx_text text) {
 }
 
 /* FNV-1a, 64 bit. */
-static u64 hash_of(const char *text, u32 bytes) {
-  u64 hash = 0xcbf29ce484222325u;
-  for (u32 i = 0; i < bytes; i++)
-    hash = (hash ^ (u8)text[i]) * 0x100000001b3u;
-  return hash;
-}
-
 struct nvtx_name nvtx_name_of(struct tscope_thread *thread, struct nvtx_cache *cache,
                               struct nvtx_text text) {
-  u64 hash = hash_of(text.text, text.bytes);
+  u64 hash = tscope_fnv(TSCOPE_FNV_SEED, text.text, text.bytes);
   struct nvtx_cached *cached = &cache->names[(hash ^ hash >> 32) & (NVTX_CACHED - 1)];
   if (TSCOPE_UNLIKELY(!cached->known || cached->hash != hash)) {
     *cached = (struct nvtx_cached){

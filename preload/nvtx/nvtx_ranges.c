@@ -30,13 +30,13 @@ static struct nvtx_thread *thread_of(const struct tscope_thread *thread) {
 static u64 *open_step(struct tscope_thread *thread, const struct range *range) {
   struct tscope_step_range_record record = {.name = range->name.string,
                                             .number = range->name.number};
-  return tscope_span_open(thread, range->start, TSCOPE_REC_STEP_RANGE, 0, &record, sizeof record);
+  return tscope_span_open(thread, range->start, TSCOPE_REC_STEP_RANGE, 0, &record, sizeof(record));
 }
 
 static u64 *open_phase(struct tscope_thread *thread, const struct range *range) {
   struct tscope_phase_record record = {.name = range->name.string, .depth = thread->phase_depth};
   return tscope_span_open(thread, range->start, TSCOPE_REC_PHASE, range->name.meaning, &record,
-                          sizeof record);
+                          sizeof(record));
 }
 
 /* Whether the thread is in a range of the same meaning: what modules call "forward" inside the
@@ -67,7 +67,7 @@ static void record(struct tscope_thread *thread, const struct range *range, enum
                    u32 depth) {
   u32 domain = nvtx_domain_string(thread, range->domain);
   struct tscope_range_record *record = tscope_reserve(thread, &thread->ring, range->start,
-                                                      TSCOPE_REC_RANGE, (u16)kind, sizeof *record);
+                                                      TSCOPE_REC_RANGE, (u16)kind, sizeof(*record));
   if (!record)
     return;
   record->name = range->name.string;
@@ -77,9 +77,9 @@ static void record(struct tscope_thread *thread, const struct range *range, enum
   record->reserved = 0;
   if (kind == TSCOPE_RANGE_MARK) {
     record->dur = 0;
-    tscope_commit(&thread->ring, sizeof *record);
+    tscope_commit(&thread->ring, sizeof(*record));
   } else {
-    tscope_commit_dur(thread, &thread->ring, sizeof *record, range->start);
+    tscope_commit_dur(thread, &thread->ring, sizeof(*record), range->start);
   }
 }
 
@@ -99,8 +99,8 @@ void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
 }
 
 /* Removes the innermost open range of a domain. False when it was too deep to be kept. */
-static bool take(struct nvtx_thread *mine, const struct nvtx_domain *domain, struct range *range,
-                 u32 *depth) {
+static bool pop_range(struct nvtx_thread *mine, const struct nvtx_domain *domain,
+                      struct range *range, u32 *depth) {
   u32 i = mine->open;
   while (i > 0 && mine->ranges[i - 1].domain != domain)
     i--;
@@ -125,7 +125,7 @@ void nvtx_pop(struct nvtx_domain *domain) {
   u32 depth;
   if (mine->open > NESTED_MAX) {
     mine->open--;
-  } else if (take(mine, domain, &range, &depth)) {
+  } else if (pop_range(mine, domain, &range, &depth)) {
     if (range.dur) {
       thread->phase_depth -= range.name.meaning != NVTX_STEP;
       tscope_span_close(thread, range.dur, range.start);

@@ -25,7 +25,7 @@ static bool parse_flag(bool *target, const char *value, const char *values) {
   (void)values;
   static const char *const no[] = {"off", "0", "no", "false"};
   static const char *const yes[] = {"on", "1", "yes", "true"};
-  for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+  for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
     if (strcasecmp(value, no[i]) == 0 || strcasecmp(value, yes[i]) == 0) {
       *target = strcasecmp(value, yes[i]) == 0;
       return true;

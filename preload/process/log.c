@@ -37,12 +37,12 @@ void tscope_say(int level, const char *format, ...) {
   const int prefix = 8;
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(line + prefix, sizeof line - (size_t)prefix - 1, format, arguments);
+  int length = vsnprintf(line + prefix, sizeof(line) - (size_t)prefix - 1, format, arguments);
   va_end(arguments);
   if (length >= 0) {
     size_t bytes = (size_t)prefix + (size_t)length;
-    if (bytes > sizeof line - 2)
-      bytes = sizeof line - 2;
+    if (bytes > sizeof(line) - 2)
+      bytes = sizeof(line) - 2;
     line[bytes++] = '\n';
     write_quietly(line, bytes);
   }

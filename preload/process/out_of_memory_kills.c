@@ -20,7 +20,7 @@ static ssize_t read_some(const char *path, char *text, size_t bytes) {
  * container the path may be the host's: what is mounted at the top is then its own. */
 void tscope_memory_events_file(char *path, size_t bytes) {
   char text[1024];
-  read_some("/proc/self/cgroup", text, sizeof text);
+  read_some("/proc/self/cgroup", text, sizeof(text));
   for (char *next, *entry = text; entry && *entry; entry = next) {
     next = strchr(entry, '\n');
     if (next)
@@ -33,7 +33,7 @@ void tscope_memory_events_file(char *path, size_t bytes) {
     const char *root = first ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
     const char *file = first ? "memory.oom_control" : "memory.events";
     const char *places[] = {folder + 1, ""};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
       snprintf(path, bytes, "%s%s/%s", root, places[i], file);
       if (tscope_oom_kills(path) != UINT64_MAX)
         return;
@@ -44,7 +44,7 @@ void tscope_memory_events_file(char *path, size_t bytes) {
 
 u64 tscope_oom_kills(const char *path) {
   char text[512];
-  if (!*path || read_some(path, text, sizeof text) <= 0)
+  if (!*path || read_some(path, text, sizeof(text)) <= 0)
     return UINT64_MAX;
   const char *at = strstr(text, "oom_kill ");
   if (!at)

@@ -8,7 +8,7 @@
 #include "facts/identity.h"
 #include "process/families.h"
 #include "process/lock.h"
-#include "process/run_end.h"
+#include "process/process_end.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"

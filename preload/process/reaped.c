@@ -34,7 +34,7 @@ static bool any_name(int folder, bool (*each)(int folder, const char *name, void
                      void *more) {
   char room[1024] __attribute__((aligned(8)));
   long got;
-  while ((got = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
+  while ((got = syscall(SYS_getdents64, folder, room, sizeof(room))) > 0)
     for (long at = 0; at < got;) {
       const struct entry *entry = (const void *)(room + at);
       if (entry->name[0] != '.' && each(folder, entry->name, more))
@@ -65,16 +65,16 @@ static bool write_death(int folder, const char *name, void *more) {
   int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return false;
-  char host[sizeof header.host] = "";
-  gethostname(host, sizeof host - 1);
-  bool is_it = pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-               memcmp(header.magic, TSCOPE_MAGIC, sizeof header.magic) == 0 &&
-               header.pid == death->pid && strncmp(header.host, host, sizeof host - 1) == 0 &&
+  char host[sizeof(header.host)] = "";
+  gethostname(host, sizeof(host) - 1);
+  bool is_it = pread(file, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+               memcmp(header.magic, TSCOPE_MAGIC, sizeof(header.magic)) == 0 &&
+               header.pid == death->pid && strncmp(header.host, host, sizeof(host) - 1) == 0 &&
                !header.closed_realtime_ns && !header.reaped_signal;
   if (is_it) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    header.memory_events[sizeof header.memory_events - 1] = '\0';
+    header.memory_events[sizeof(header.memory_events) - 1] = '\0';
     header.reaped_signal = (u32)death->signal;
     header.reaped_realtime_ns = (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
     header.oom_kills = tscope_oom_kills(header.memory_events);
@@ -101,15 +101,15 @@ void tscope_reaped(pid_t child, int signal) {
   int saved = errno;
   const char *directory = secure_getenv("TSCOPE_DIR"), *run = secure_getenv("TSCOPE_RUN");
   struct death death = {.pid = (u32)child, .signal = signal};
-  snprintf(death.pid_in_name, sizeof death.pid_in_name, "-%d-", (int)child);
-  snprintf(death.mine, sizeof death.mine, "-%d-", (int)getpid());
+  snprintf(death.pid_in_name, sizeof(death.pid_in_name), "-%d-", (int)child);
+  snprintf(death.mine, sizeof(death.mine), "-%d-", (int)getpid());
   char path[1100];
   bool named = run && *run && *run != '.' && !strchr(run, '/');
-  int length = snprintf(path, sizeof path, "%s%s%s",
+  int length = snprintf(path, sizeof(path), "%s%s%s",
                         directory && *directory ? directory : TSCOPE_DEFAULT_DIRECTORY,
                         named ? "/" : "", named ? run : "");
   int folder =
-      length < (int)sizeof path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) : -1;
+      length < (int)sizeof(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) : -1;
   if (folder >= 0) {
     any_name(folder, named ? write_death : look_in_run, &death);
     close(folder);

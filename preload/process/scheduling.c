@@ -43,8 +43,8 @@ static bool read_small(const char *path, char *text, size_t bytes) {
 /* "CPU WAIT TIMESLICES"; UINT64_MAX where the kernel does not count. */
 static u64 wait_of(u32 tid) {
   char path[64], text[96], *end;
-  snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
-  if (!read_small(path, text, sizeof text))
+  snprintf(path, sizeof(path), "/proc/self/task/%u/schedstat", tid);
+  if (!read_small(path, text, sizeof(text)))
     return UINT64_MAX;
   u64 cpu = strtoull(text, &end, 10);
   if (*end != ' ')
@@ -79,7 +79,7 @@ static void add_threads(struct tscope_scheduling_record *record) {
   static char room[4096] __attribute__((aligned(8)));
   int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   long got;
-  while (folder >= 0 && (got = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
+  while (folder >= 0 && (got = syscall(SYS_getdents64, folder, room, sizeof(room))) > 0)
     for (long at = 0; at < got;) {
       const struct entry *entry = (const void *)(room + at);
       at += entry->bytes;
@@ -96,7 +96,7 @@ static void add_threads(struct tscope_scheduling_record *record) {
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
 static u64 stolen(void) {
   char text[256], *at = text;
-  if (!read_small("/proc/stat", text, sizeof text) || strncmp(text, "cpu ", 4) != 0)
+  if (!read_small("/proc/stat", text, sizeof(text)) || strncmp(text, "cpu ", 4) != 0)
     return UINT64_MAX;
   u64 value = 0;
   at += 4;
@@ -117,8 +117,8 @@ void tscope_scheduling_write(void) {
                                             .wait_ns = UINT64_MAX,
                                             .main_wait_ns = UINT64_MAX,
                                             .stolen_ns = stolen()};
-  if (sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0)
+  if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0)
     record.cores = (u32)CPU_COUNT(&allowed);
   add_threads(&record);
-  tscope_registry_write(TSCOPE_REC_SCHEDULING, 0, &record, sizeof record);
+  tscope_registry_write(TSCOPE_REC_SCHEDULING, 0, &record, sizeof(record));
 }

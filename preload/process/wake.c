@@ -46,9 +46,9 @@ static void fill_header(struct tscope_file_header *header, const struct tscope_i
       .start_realtime_ns = now.realtime_ns,
       .ring_cap_chunks = ring_max,
   };
-  memcpy(header->magic, TSCOPE_MAGIC, sizeof header->magic);
-  snprintf(header->host, sizeof header->host, "%s", identity->host);
-  snprintf(header->run, sizeof header->run, "%s", identity->run);
+  memcpy(header->magic, TSCOPE_MAGIC, sizeof(header->magic));
+  snprintf(header->host, sizeof(header->host), "%s", identity->host);
+  snprintf(header->run, sizeof(header->run), "%s", identity->run);
 }
 
 /* `directory` as an absolute path: the job may change its working directory later. */
@@ -56,7 +56,7 @@ static bool absolute(char *path, size_t bytes, const char *directory) {
   if (directory[0] == '/')
     return (size_t)snprintf(path, bytes, "%s", directory) < bytes;
   char here[PATH_MAX];
-  return getcwd(here, sizeof here) &&
+  return getcwd(here, sizeof(here)) &&
          (size_t)snprintf(path, bytes, "%s/%s", here, directory) < bytes;
 }
 
@@ -72,7 +72,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   struct tscope_file_header header;
   fill_header(&header, identity, ring_max);
   char directory[PATH_MAX], path[PATH_MAX + 256], name[200];
-  if (!absolute(directory, sizeof directory, tscope_env.dir)) {
+  if (!absolute(directory, sizeof(directory), tscope_env.dir)) {
     snprintf(why, bytes, "%.200s cannot be used as TSCOPE_DIR", tscope_env.dir);
     return false;
   }
@@ -80,8 +80,8 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   int fd = tscope_directory_open(directory, identity->run, for_group, why, bytes);
   if (fd < 0)
     return false;
-  snprintf(path, sizeof path, "%s/%s", directory, identity->run);
-  snprintf(name, sizeof name, "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
+  snprintf(path, sizeof(path), "%s/%s", directory, identity->run);
+  snprintf(name, sizeof(name), "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
   tscope_store.disk_free = tscope_env.disk_free;
   int error = tscope_chunk_pool_init(ring_max, retained_max);

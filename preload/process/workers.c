@@ -11,7 +11,7 @@
 
 #include "process/families.h"
 #include "process/process.h"
-#include "process/run_end.h"
+#include "process/process_end.h"
 #include "process/scheduling.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
@@ -134,7 +134,7 @@ static void tick_helper(u64 tick, void *nothing) {
 
 /* Whether the process is awake now, and the thread that waits for it has learned so. */
 static bool wake_process(void) {
-  bool awake = tscope_wake(waking.began_ns, waking.why, sizeof waking.why);
+  bool awake = tscope_wake(waking.began_ns, waking.why, sizeof(waking.why));
   u32 expected = WAKING;
   bool in_time = __atomic_compare_exchange_n(&waking.state, &expected, awake ? AWAKE : REFUSED,
                                              false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);

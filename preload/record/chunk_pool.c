@@ -24,7 +24,7 @@ int tscope_chunk_pool_init(u32 ring_max, u32 retained_max) {
   u32 capacity = 2;
   while (capacity < ring_max)
     capacity *= 2;
-  struct tscope_queue_cell *cells = mmap(NULL, capacity * sizeof *cells, PROT_READ | PROT_WRITE,
+  struct tscope_queue_cell *cells = mmap(NULL, capacity * sizeof(*cells), PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (cells == MAP_FAILED)
     return -errno;
@@ -173,7 +173,7 @@ void tscope_chunk_pool_refill(void) {
  * whether there are others. */
 static bool touch_filling(struct tscope_thread *thread) {
   bool busy = false;
-  for (size_t i = 0; i < sizeof thread->filling / sizeof *thread->filling; i++) {
+  for (size_t i = 0; i < sizeof(thread->filling) / sizeof(*thread->filling); i++) {
     u32 number = __atomic_load_n(&thread->filling[i], __ATOMIC_ACQUIRE);
     if (!number)
       continue;

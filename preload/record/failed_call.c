@@ -11,6 +11,7 @@ void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call wh
     return;
   int saved = errno;
   struct tscope_failed_call_record record = {.what = tscope_string(thread, what), .result = result};
-  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_FAILED_CALL, (u16)whose, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_FAILED_CALL, (u16)whose, &record,
+                sizeof(record));
   errno = saved;
 }

@@ -40,7 +40,7 @@ static int allocate(int fd, off_t from, off_t to) {
     return -errno;
   static const u8 zeros[16384];
   while (from < to) {
-    size_t bytes = (size_t)(to - from) < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
+    size_t bytes = (size_t)(to - from) < sizeof(zeros) ? (size_t)(to - from) : sizeof(zeros);
     ssize_t written = pwrite(fd, zeros, bytes, from);
     if (written < 0 && errno != EINTR)
       return -errno;
@@ -135,9 +135,9 @@ int tscope_store_create(int directory_fd, const char *directory, const char *nam
                         const struct tscope_file_header *header, u32 chunks_max) {
   char unfinished[256];
   struct tscope_store *store = &tscope_store;
-  if ((size_t)snprintf(unfinished, sizeof unfinished, ".%s.new", name) >= sizeof unfinished ||
-      (size_t)snprintf(store->path, sizeof store->path, "%s/%s", directory, name) >=
-          sizeof store->path)
+  if ((size_t)snprintf(unfinished, sizeof(unfinished), ".%s.new", name) >= sizeof(unfinished) ||
+      (size_t)snprintf(store->path, sizeof(store->path), "%s/%s", directory, name) >=
+          sizeof(store->path))
     return -ENAMETOOLONG;
   int fd =
       openat(directory_fd, unfinished, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -161,7 +161,7 @@ int tscope_store_create(int directory_fd, const char *directory, const char *nam
     error = -errno;
     goto out;
   }
-  memcpy(map, header, sizeof *header);
+  memcpy(map, header, sizeof(*header));
   store->header = map;
   store->chunks_max = chunks_max;
   if (renameat(directory_fd, unfinished, directory_fd, name) != 0) {

@@ -21,7 +21,7 @@ static u64 measure_hook(void) {
   struct tscope_thread thread = {.tick_shift = tscope_clock.shift, .number = TSCOPE_UNKNOWN};
   tscope_writer_init(&thread.ring, TSCOPE_RING, TSCOPE_CLOCK_TICKS);
   thread.ring.chunk = &chunk.header;
-  thread.ring.limit = chunk.records + sizeof chunk.records;
+  thread.ring.limit = chunk.records + sizeof(chunk.records);
   thread.ring.base = tscope_ticks() >> thread.ring.shift;
   u64 best = UINT64_MAX;
   for (int attempt = 0; attempt < 4; attempt++) {
@@ -30,10 +30,10 @@ static u64 measure_hook(void) {
     for (int i = 0; i < ROUNDS; i++) {
       u64 start = tscope_ticks();
       struct tscope_launch_record *launch =
-          tscope_reserve(&thread, &thread.ring, start, TSCOPE_REC_LAUNCH, 0, sizeof *launch);
+          tscope_reserve(&thread, &thread.ring, start, TSCOPE_REC_LAUNCH, 0, sizeof(*launch));
       if (launch) {
         launch->shape = (u32)i;
-        tscope_commit_dur(&thread, &thread.ring, sizeof *launch, start);
+        tscope_commit_dur(&thread, &thread.ring, sizeof(*launch), start);
       }
     }
     u64 taken = tscope_ticks() - begun;
@@ -68,7 +68,7 @@ static void write_cost(void) {
       .slow_path_ns = (u64)((double)slow * 1e9 / (double)tscope_clock.hz),
       .hook_ns_per_record = __atomic_load_n(&hook_ns, __ATOMIC_RELAXED),
   };
-  tscope_registry_write(TSCOPE_REC_COST, 0, &cost, sizeof cost);
+  tscope_registry_write(TSCOPE_REC_COST, 0, &cost, sizeof(cost));
 }
 
 static void write_losses(void) {
@@ -79,7 +79,7 @@ static void write_losses(void) {
     if (lost == written[reason])
       continue;
     struct tscope_loss_record record = {.records = lost};
-    if (tscope_registry_write(TSCOPE_REC_LOSS, (u16)reason, &record, sizeof record))
+    if (tscope_registry_write(TSCOPE_REC_LOSS, (u16)reason, &record, sizeof(record)))
       written[reason] = lost;
   }
 }
@@ -87,7 +87,7 @@ static void write_losses(void) {
 void tscope_totals_write(void) {
   struct tscope_anchor_record anchor = {0};
   tscope_clock_anchor(&anchor);
-  tscope_registry_write(TSCOPE_REC_ANCHOR, 0, &anchor, sizeof anchor);
+  tscope_registry_write(TSCOPE_REC_ANCHOR, 0, &anchor, sizeof(anchor));
   write_cost();
   write_losses();
 }

@@ -40,13 +40,13 @@ static bool is_in(const struct tscope_stack *stack, const void *address) {
 static bool is_whole_elsewhere(const struct tscope_guard *guard) {
   struct tscope_guard copy;
   const void *returns_to;
-  int error = tscope_read_memory(getpid(), (u64)(uintptr_t)guard, &copy, sizeof copy);
+  int error = tscope_read_memory(getpid(), (u64)(uintptr_t)guard, &copy, sizeof(copy));
   if (error)
     return error != -EFAULT;
   u64 moved = (u64)(uintptr_t)guard ^ (u64)(uintptr_t)&copy;
   if (copy.check != (tscope_guard_check(&copy) ^ moved))
     return false;
-  error = tscope_read_memory(getpid(), (u64)(uintptr_t)copy.place, &returns_to, sizeof returns_to);
+  error = tscope_read_memory(getpid(), (u64)(uintptr_t)copy.place, &returns_to, sizeof(returns_to));
   return error == 0 && returns_to == copy.returns_to;
 }
 
@@ -119,14 +119,14 @@ void tscope_stacks_find(void) {
   int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return;
-  while ((more = read(fd, text + n, sizeof text - 1 - n)) > 0) {
+  while ((more = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
     char *line = text, *end;
     text[n += (size_t)more] = '\0';
     for (; (end = strchr(line, '\n')); line = end + 1) {
       *end = '\0';
       look_at_line(line);
     }
-    n = strlen(line) < sizeof text / 2 ? strlen(line) : 0;
+    n = strlen(line) < sizeof(text) / 2 ? strlen(line) : 0;
     memmove(text, line, n);
   }
   close(fd);

@@ -56,7 +56,7 @@ static struct tscope_thread *new_slot(void) {
   if (memory == MAP_FAILED)
     return NULL;
   struct tscope_thread *thread = (struct tscope_thread *)(void *)memory;
-  memory += sizeof *thread;
+  memory += sizeof(*thread);
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS; i++) {
     if (!tscope_families[i] || !tscope_families[i]->thread_bytes)
       continue;
@@ -87,7 +87,7 @@ static void leave_slot(void *seat) {
   tscope_self = NULL;
   if (!tscope_is_live())
     return;
-  for (size_t i = 0; i < sizeof thread->more / sizeof *thread->more; i++) {
+  for (size_t i = 0; i < sizeof(thread->more) / sizeof(*thread->more); i++) {
     if (thread->more[i])
       tscope_writer_retire(thread->more[i]);
     thread->more[i] = NULL;

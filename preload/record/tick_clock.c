@@ -41,7 +41,7 @@ static bool kernel_clocksource(char *name, size_t bytes) {
  * that fell back to a timer outside the CPU has seen the TSC fail. */
 static bool tsc_is_a_clock(void) {
   char name[32] = "";
-  if (kernel_clocksource(name, sizeof name)) {
+  if (kernel_clocksource(name, sizeof(name))) {
     if (strcmp(name, "tsc") == 0)
       return true;
     if (strcmp(name, "hpet") == 0 || strcmp(name, "acpi_pm") == 0 || strcmp(name, "jiffies") == 0)

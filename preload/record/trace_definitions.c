@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "process/lock.h"
+#include "record/fnv.h"
 #include "record/tick_clock.h"
 
 /* A string is known by the hash and length of its text; at this many strings, two texts share
@@ -24,7 +25,7 @@ static struct tscope_thread lane;
 static struct tscope_lock lock;
 
 int tscope_registry_init(void) {
-  strings = mmap(NULL, STRINGS_SLOTS * sizeof *strings, PROT_READ | PROT_WRITE,
+  strings = mmap(NULL, STRINGS_SLOTS * sizeof(*strings), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (strings == MAP_FAILED)
     return -errno;
@@ -60,8 +61,8 @@ _Static_assert(sizeof(struct with_text) == 8 * TSCOPE_MAX_RECORD_WORDS, "the lar
 
 /* Copies text behind the fields, cut to what a record holds. Returns its length. */
 static u32 set_text(struct with_text *record, const char *text, size_t bytes) {
-  if (bytes > sizeof record->text)
-    bytes = sizeof record->text;
+  if (bytes > sizeof(record->text))
+    bytes = sizeof(record->text);
   memset(record->text, 0, (bytes + 7) / 8 * 8);
   memcpy(record->text, text, bytes);
   return (u32)bytes;
@@ -71,16 +72,14 @@ static u32 whole_bytes(u32 text_bytes) {
   return 16 + (text_bytes + 7) / 8 * 8;
 }
 
-static u64 hash_of(const char *text, size_t bytes) {
-  u64 hash = 0xcbf29ce484222325u ^ bytes; /* FNV-1a, and a last mix for the table's index */
-  for (size_t i = 0; i < bytes; i++)
-    hash = (hash ^ (u8)text[i]) * 0x100000001b3u;
-  hash ^= hash >> 32;
-  return hash * 0x9e3779b97f4a7c15u;
+/* With a last mix, since its upper bits are the table's index. */
+static u64 string_hash(const char *text, size_t bytes) {
+  u64 hash = tscope_fnv(TSCOPE_FNV_SEED ^ bytes, text, bytes);
+  return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
 }
 
 /* The string's slot, or the free one where it belongs. Needs no lock: slots only ever fill up. */
-static struct string *find(u64 hash, u32 bytes, u32 *number) {
+static struct string *find_string(u64 hash, u32 bytes, u32 *number) {
   for (u64 i = hash >> (64 - STRINGS_BITS);; i++) {
     struct string *slot = &strings[i & (STRINGS_SLOTS - 1)];
     *number = __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE);
@@ -91,7 +90,7 @@ static struct string *find(u64 hash, u32 bytes, u32 *number) {
 
 static u32 add_locked(u64 hash, const char *text, size_t bytes) {
   u32 number;
-  struct string *slot = find(hash, (u32)bytes, &number);
+  struct string *slot = find_string(hash, (u32)bytes, &number);
   if (number)
     return number;
   if (strings_known == STRINGS_MAX) {
@@ -116,9 +115,9 @@ u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes
   (void)thread;
   if (!text)
     return 0;
-  u64 hash = hash_of(text, bytes);
+  u64 hash = string_hash(text, bytes);
   u32 number;
-  find(hash, (u32)bytes, &number);
+  find_string(hash, (u32)bytes, &number);
   if (number)
     return number;
   if (!tscope_lock(&lock))
@@ -138,13 +137,13 @@ void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char 
     return;
   struct tscope_info_record info = {.value = tscope_string(thread, value),
                                     .detail = tscope_string(thread, detail)};
-  tscope_registry_write(TSCOPE_REC_INFO, (u16)key, &info, sizeof info);
+  tscope_registry_write(TSCOPE_REC_INFO, (u16)key, &info, sizeof(info));
 }
 
 void tscope_registry_write_thread(u32 number, u32 tid, const char *name) {
   struct tscope_thread_record record = {
       .thread = number, .tid = tid, .name = tscope_string(NULL, name)};
-  tscope_registry_write(TSCOPE_REC_THREAD, 0, &record, sizeof record);
+  tscope_registry_write(TSCOPE_REC_THREAD, 0, &record, sizeof(record));
 }
 
 static void write_schema(u8 type, u32 retention, const char *fields) {

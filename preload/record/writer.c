@@ -23,7 +23,7 @@ static u64 base_for(u64 units) {
 static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) {
   if (writer == &thread->ring || writer == &thread->retained)
     return writer == &thread->retained;
-  for (int i = 0; i < (int)(sizeof thread->more / sizeof *thread->more); i++) {
+  for (int i = 0; i < (int)(sizeof(thread->more) / sizeof(*thread->more)); i++) {
     if (!thread->more[i])
       thread->more[i] = writer;
     if (thread->more[i] == writer)
@@ -57,7 +57,7 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   writer->sequence = thread->chunks[writer->retention == TSCOPE_RING]++;
   chunk->retention = writer->retention;
   chunk->clock = writer->clock;
-  chunk->header_bytes = sizeof *chunk;
+  chunk->header_bytes = sizeof(*chunk);
   chunk->thread = thread->number;
   chunk->sequence = writer->sequence;
   chunk->base = writer->base;
@@ -75,8 +75,8 @@ static void rebase(struct tscope_writer *writer, u64 units) {
   struct tscope_time_record *time = (struct tscope_time_record *)(void *)writer->cursor;
   writer->base = base_for(units);
   *time = (struct tscope_time_record){
-      .header = {.type = TSCOPE_REC_TIME, .words = sizeof *time / 8}, .base = writer->base};
-  tscope_commit(writer, sizeof *time);
+      .header = {.type = TSCOPE_REC_TIME, .words = sizeof(*time) / 8}, .base = writer->base};
+  tscope_commit(writer, sizeof(*time));
 }
 
 static void *reserve(struct tscope_thread *thread, struct tscope_writer *writer, u64 units, u8 type,
@@ -104,17 +104,17 @@ void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *wr
   return record;
 }
 
-static void *put(struct tscope_thread *thread, u64 start, u8 type, u16 tag, const void *record,
-                 u32 bytes) {
+static void *put_retained(struct tscope_thread *thread, u64 start, u8 type, u16 tag,
+                          const void *record, u32 bytes) {
   struct tscope_record *place = tscope_reserve(thread, &thread->retained, start, type, tag, bytes);
   if (place)
-    memcpy(place + 1, (const struct tscope_record *)record + 1, bytes - sizeof *place);
+    memcpy(place + 1, (const struct tscope_record *)record + 1, bytes - sizeof(*place));
   return place;
 }
 
 bool tscope_retain(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
                    u32 bytes) {
-  if (!put(thread, start, type, tag, record, bytes))
+  if (!put_retained(thread, start, type, tag, record, bytes))
     return false;
   tscope_commit(&thread->retained, bytes);
   return true;
@@ -122,7 +122,7 @@ bool tscope_retain(struct tscope_thread *thread, u64 start, u8 type, u16 tag, vo
 
 u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
                       u32 bytes) {
-  struct tscope_record *place = put(thread, start, type, tag, record, bytes);
+  struct tscope_record *place = put_retained(thread, start, type, tag, record, bytes);
   if (!place)
     return NULL;
   u64 *dur = (u64 *)(place + 1);

@@ -101,7 +101,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data) {
   }
   if (here.begin >= here.end || !lies_in(&here, search->address))
     return 0;
-  snprintf(here.path, sizeof here.path, "%s", info->dlpi_name ? info->dlpi_name : "");
+  snprintf(here.path, sizeof(here.path), "%s", info->dlpi_name ? info->dlpi_name : "");
   search->hit = here;
   return 1;
 }
@@ -136,7 +136,7 @@ static struct object *note(struct library *library, const void *address) {
 }
 
 static struct route *first_route(const struct tscope_symbol *symbol) {
-  return &routes[(uintptr_t)symbol / sizeof *symbol % ROUTES];
+  return &routes[(uintptr_t)symbol / sizeof(*symbol) % ROUTES];
 }
 
 static struct route *after(struct route *route) {
@@ -188,8 +188,8 @@ static void *find_for(const struct tscope_symbol *symbol, const struct object *c
 
 /* Keeps the address: `for_all` callers, if the library is there once, else for those in the
  * caller's object. */
-static void keep(struct tscope_symbol *symbol, const struct object *caller, void *address,
-                 bool for_all) {
+static void remember(struct tscope_symbol *symbol, const struct object *caller, void *address,
+                     bool for_all) {
   if (!lock())
     return;
   struct library *library = library_get(symbol);
@@ -243,7 +243,7 @@ static void *resolve(struct tscope_symbol *symbol, const void *return_address, b
     address = resolve_alone(symbol->name);
   if (address) {
     resolve_pin(address);
-    keep(symbol, &caller, address, address == next || is_query);
+    remember(symbol, &caller, address, address == next || is_query);
   }
   if (dlerror)
     dlerror();

@@ -66,7 +66,7 @@ static int name_loaded(struct dl_phdr_info *info, size_t bytes, void *data) {
   (void)bytes;
   if (loaded->seen++ != loaded->index)
     return 0;
-  snprintf(loaded->path, sizeof loaded->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+  snprintf(loaded->path, sizeof(loaded->path), "%s", info->dlpi_name ? info->dlpi_name : "");
   return 1;
 }
 

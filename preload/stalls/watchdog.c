@@ -14,7 +14,7 @@
 #include "callsites/python_here.h"
 #include "process/env.h"
 #include "process/families.h"
-#include "process/step_times.h"
+#include "process/step_duration.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
@@ -61,7 +61,7 @@ static u64 signature_now(void) {
        thread = thread->before) {
     bool own = thread == __atomic_load_n(&ticker, __ATOMIC_ACQUIRE);
     u64 marks = thread->number;
-    for (u32 i = own ? FURTHER : RING; i < sizeof thread->filling / sizeof *thread->filling; i++)
+    for (u32 i = own ? FURTHER : RING; i < sizeof(thread->filling) / sizeof(*thread->filling); i++)
       marks = mix(marks, mark_of(thread, i));
     all = mix(all, marks);
     if (own || __atomic_load_n(&thread->filling[RETAINED], __ATOMIC_RELAXED))

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "process/run_end.h"
+#include "process/process_end.h"
 #include "resolve/real_dlsym.h"
 #include "stdout_scalars/got_patch.h"
 
@@ -19,6 +19,6 @@ void exit_slot_follow(void) {
   void *real = tscope_dlsym(RTLD_DEFAULT, "_exit");
   if (!real)
     return;
-  memcpy(&exit_real, &real, sizeof exit_real);
+  memcpy(&exit_real, &real, sizeof(exit_real));
   tscope_slots_replace("_exit", (const void *)exit_at_once);
 }

@@ -17,7 +17,7 @@
 #include "format/scalar_line.h"
 #include "process/env.h"
 #include "process/families.h"
-#include "process/run_end.h"
+#include "process/process_end.h"
 #include "resolve/real_dlsym.h"
 #include "stdout_scalars/exit_slot.h"
 #include "stdout_scalars/got_patch.h"
@@ -41,8 +41,8 @@ static void record(struct tscope_thread *thread, const struct scalar_line *line)
   for (u32 i = 0; i < line->n; i++) {
     struct tscope_scalar_record scalar = {.step = line->step,
                                           .name = tscope_string(thread, line->values[i].name)};
-    memcpy(&scalar.bits, &line->values[i].value, sizeof scalar.bits);
-    tscope_retain(thread, now, TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar);
+    memcpy(&scalar.bits, &line->values[i].value, sizeof(scalar.bits));
+    tscope_retain(thread, now, TSCOPE_REC_SCALAR, 0, &scalar, sizeof(scalar));
   }
 }
 
@@ -55,12 +55,12 @@ static void end_line(struct tscope_thread *thread, struct output_line *line) {
   line->broken = false;
 }
 
-static void take(struct tscope_thread *thread, struct output_line *line, const char *text,
-                 size_t n) {
+static void look_at_output(struct tscope_thread *thread, struct output_line *line, const char *text,
+                           size_t n) {
   for (size_t i = 0; i < n; i++) {
     if (text[i] == '\n' || text[i] == '\r')
       end_line(thread, line);
-    else if (line->n < sizeof line->text)
+    else if (line->n < sizeof(line->text))
       line->text[line->n++] = text[i];
   }
 }
@@ -72,7 +72,7 @@ static void look_at(struct tscope_thread *thread, struct output_line *line, cons
     __atomic_store_n(&line->broken, true, __ATOMIC_RELAXED);
     return;
   }
-  take(thread, line, text, n < MOST_LOOKED_AT ? n : MOST_LOOKED_AT);
+  look_at_output(thread, line, text, n < MOST_LOOKED_AT ? n : MOST_LOOKED_AT);
   if (n > MOST_LOOKED_AT)
     line->broken = true;
   __atomic_store_n(&line->busy, false, __ATOMIC_RELEASE);
@@ -106,7 +106,7 @@ static void output_wake(struct tscope_thread *thread) {
   if (!values && !tscope_env.exceptions)
     return;
   void *real = tscope_dlsym(RTLD_DEFAULT, "write");
-  memcpy(&write_real, &real, sizeof real);
+  memcpy(&write_real, &real, sizeof(real));
   bool followed = real && tscope_slots_replace("write", (const void *)output_write);
   if (!followed && values) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, "no calls of write() to follow", "values printed");

@@ -30,7 +30,7 @@ static const struct seat {
 };
 
 char *tscope_seat(const char *variable, const void *caller) {
-  for (const struct seat *seat = seats; seat < seats + sizeof seats / sizeof *seats; seat++) {
+  for (const struct seat *seat = seats; seat < seats + sizeof(seats) / sizeof(*seats); seat++) {
     if (strcmp(variable, seat->variable) != 0)
       continue;
     int saved = errno;

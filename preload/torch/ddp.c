@@ -16,11 +16,11 @@ static void record_cpu_time(struct tscope_thread *thread, u64 now) {
   if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) != 0)
     return;
   struct tscope_thread_cpu_record *record =
-      tscope_reserve(thread, &thread->retained, now, TSCOPE_REC_THREAD_CPU, 0, sizeof *record);
+      tscope_reserve(thread, &thread->retained, now, TSCOPE_REC_THREAD_CPU, 0, sizeof(*record));
   if (!record)
     return;
   record->cpu_ns = (u64)cpu.tv_sec * 1000000000ull + (u64)cpu.tv_nsec;
-  tscope_commit(&thread->retained, sizeof *record);
+  tscope_commit(&thread->retained, sizeof(*record));
 }
 
 void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq) {
@@ -30,7 +30,7 @@ void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u3
   record_cpu_time(thread, scope->start);
   call_site(thread, &thread->retained, scope->start, CALL_SITE_ALWAYS);
   scope->dur =
-      tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof record);
+      tscope_span_open(thread, scope->start, TSCOPE_REC_COMM_WAIT, 0, &record, sizeof(record));
 }
 
 void bucket_queued_begin(struct torch_scope *scope) {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "process/lock.h"
+#include "record/fnv.h"
 #include "torch/torch_record.h"
 
 /* Numbers of NCCL communicators start at 0; a process has far fewer than this. */
@@ -43,29 +44,21 @@ static struct gloo_comm *free_place(void) {
   return place_of(NULL);
 }
 
-/* FNV-1a, 64 bit. */
-static u64 hash_text(const char *text) {
-  u64 hash = 0xcbf29ce484222325ull;
-  for (; *text; text++)
-    hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-  return hash;
-}
-
 /* Names come back when groups are destroyed and made anew ("0" is every first group's): the how
  * manieth of its name and size in this process it is tells them apart. */
 static void identify(struct gloo_comm *comm) {
   static u64 seen[4 * GLOO_COMMS];
   static u32 n_seen;
   char text[128];
-  int length = snprintf(text, sizeof text, "gloo %u %s", comm->size, comm->name);
-  u64 stem = hash_text(text);
+  int length = snprintf(text, sizeof(text), "gloo %u %s", comm->size, comm->name);
+  u64 stem = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
   u32 earlier = 0;
   for (u32 i = 0; i < n_seen; i++)
     earlier += seen[i] == stem;
-  if (n_seen < sizeof seen / sizeof *seen)
+  if (n_seen < sizeof(seen) / sizeof(*seen))
     seen[n_seen++] = stem;
-  snprintf(text + length, sizeof text - (size_t)length, " %u", earlier);
-  comm->identity = hash_text(text);
+  snprintf(text + length, sizeof(text) - (size_t)length, " %u", earlier);
+  comm->identity = tscope_fnv(TSCOPE_FNV_SEED, text, strlen(text));
 }
 
 /* What people call the group; "" if nobody does. */
@@ -85,7 +78,7 @@ static void announce(struct tscope_thread *thread, struct gloo_comm *comm) {
       .name = name[0] ? tscope_string(thread, name) : 0,
       .dur = comm->dur,
   };
-  tscope_retain(thread, comm->start, TSCOPE_REC_COMM, TSCOPE_BACKEND_GLOO, &record, sizeof record);
+  tscope_retain(thread, comm->start, TSCOPE_REC_COMM, TSCOPE_BACKEND_GLOO, &record, sizeof(record));
 }
 
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group) {
@@ -179,7 +172,7 @@ void group_end_begin(struct torch_scope *scope, const void *group) {
   if (number) {
     struct tscope_comm_end_record record = {.comm = number};
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_COMM_END, TSCOPE_COMM_END_DESTROY, &record,
-                  sizeof record);
+                  sizeof(record));
   }
   tscope_leave(thread);
 }
@@ -200,7 +193,7 @@ static void label_groups(const void *string, size_t offset) {
   for (struct gloo_comm *comm = gloo_comms; comm < gloo_comms + GLOO_COMMS; comm++) {
     char *label = (char *)comm + offset;
     if (comm->group && comm->maker == thread && !comm->number && !label[0])
-      snprintf(label, sizeof comm->name, "%s", string_text(string));
+      snprintf(label, sizeof(comm->name), "%s", string_text(string));
   }
   tscope_unlock(&gloo_comms_lock);
 }

@@ -66,14 +66,14 @@ static enum tscope_op op_of(u8 type) {
       TSCOPE_OP_BARRIER,        TSCOPE_OP_REDUCE_SCATTER, 0,
       TSCOPE_OP_ALLREDUCE,      TSCOPE_OP_REDUCE_SCATTER, TSCOPE_OP_ALLGATHER,
   };
-  return type < sizeof ops ? ops[type] : 0;
+  return type < sizeof(ops) ? ops[type] : 0;
 }
 
 /* enum c10d::ReduceOp::RedOpType */
 static enum tscope_redop redop_of(u8 type) {
   static const u8 redops[] = {TSCOPE_REDOP_SUM, TSCOPE_REDOP_AVG, TSCOPE_REDOP_PROD,
                               TSCOPE_REDOP_MIN, TSCOPE_REDOP_MAX};
-  return type < sizeof redops ? redops[type] : TSCOPE_REDOP_OTHER;
+  return type < sizeof(redops) ? redops[type] : TSCOPE_REDOP_OTHER;
 }
 
 static void read_options(struct tscope_collective_record *record, enum torch_options shape,
@@ -143,7 +143,7 @@ static void record_enqueue(struct tscope_thread *thread, struct torch_scope *sco
   spanning->thread = thread;
   call_site(thread, &thread->retained, spanning->start, CALL_SITE_ALWAYS);
   spanning->dur = tscope_span_open(thread, spanning->start, TSCOPE_REC_COLLECTIVE, (u16)op_of(type),
-                                   &record, sizeof record);
+                                   &record, sizeof(record));
   struct torch_scope *bucket = torch_scope_find(SCOPE_BUCKET);
   if (bucket) {
     bucket->comm = record.comm;
@@ -187,7 +187,7 @@ void transfer_begin(struct torch_scope *scope, enum tscope_op op, const void *gr
     scope->start = tscope_ticks();
     call_site(thread, &thread->retained, scope->start, CALL_SITE_ALWAYS);
     scope->dur = tscope_span_open(thread, scope->start, TSCOPE_REC_COLLECTIVE, (u16)op, &record,
-                                  sizeof record);
+                                  sizeof(record));
   }
   tscope_leave(thread);
 }
@@ -209,7 +209,7 @@ void run_begin(struct torch_scope *scope, const void *work) {
   scope->thread = thread;
   scope->start = tscope_ticks();
   scope->dur = tscope_span_open(thread, scope->start, TSCOPE_REC_COLLECTIVE_RUN, TSCOPE_NO_STREAM,
-                                &record, sizeof record);
+                                &record, sizeof(record));
   tscope_leave(thread);
 }
 

@@ -66,7 +66,7 @@ static void count(u16 device, i64 bytes, u64 allocated, u64 reserved) {
   __atomic_fetch_add(bytes < 0 ? &totals->given_back : &totals->obtained, 1, __ATOMIC_RELAXED);
 }
 
-static void tell(struct tscope_thread *thread, u16 device, struct device_totals *totals) {
+static void record_totals(struct tscope_thread *thread, u16 device, struct device_totals *totals) {
   u64 obtained = load(&totals->obtained), given_back = load(&totals->given_back);
   if (obtained + given_back == totals->told)
     return;
@@ -81,14 +81,14 @@ static void tell(struct tscope_thread *thread, u16 device, struct device_totals 
       __atomic_exchange_n(&totals->peak_allocated, record.allocated, __ATOMIC_RELAXED);
   record.peak_reserved =
       __atomic_exchange_n(&totals->peak_reserved, record.reserved, __ATOMIC_RELAXED);
-  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof record);
+  tscope_retain(thread, tscope_ticks(), TSCOPE_REC_MEMORY, device, &record, sizeof(record));
 }
 
 void tensor_memory_tell(struct tscope_thread *thread) {
   for (u32 i = 0; i < DEVICES; i++) {
     u32 key = __atomic_load_n(&devices[i].key, __ATOMIC_RELAXED);
     if (key)
-      tell(thread, (u16)(key - 1), &devices[i]);
+      record_totals(thread, (u16)(key - 1), &devices[i]);
   }
 }
 
@@ -120,12 +120,12 @@ void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i6
   u64 now = tscope_ticks();
   note_site(thread, now, bytes);
   struct tscope_tensor_record *record =
-      tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR, device, sizeof *record);
+      tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR, device, sizeof(*record));
   if (!record)
     return;
   record->bytes = bytes;
   record->address = (u64)(uintptr_t)address;
-  tscope_commit(&thread->ring, sizeof *record);
+  tscope_commit(&thread->ring, sizeof(*record));
 }
 
 void tensor_end(struct torch_scope *scope) {
@@ -141,14 +141,14 @@ void tensor_totals_begin(struct torch_scope *scope, u16 device, const void *addr
   u64 now = tscope_ticks();
   note_site(thread, now, bytes);
   struct tscope_tensor_totals_record *record =
-      tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR_TOTALS, device, sizeof *record);
+      tscope_reserve(thread, &thread->ring, now, TSCOPE_REC_TENSOR_TOTALS, device, sizeof(*record));
   if (!record)
     return;
   record->bytes = bytes;
   record->address = (u64)(uintptr_t)address;
   record->allocated = allocated;
   record->reserved = reserved;
-  tscope_commit(&thread->ring, sizeof *record);
+  tscope_commit(&thread->ring, sizeof(*record));
 }
 
 void tensor_totals_end(struct torch_scope *scope) {
@@ -171,7 +171,7 @@ void tensor_refused_begin(struct torch_scope *scope, u16 device, i64 bytes, u64 
   u64 now = tscope_ticks();
   call_site(thread, &thread->retained, now, CALL_SITE_ALWAYS);
   tscope_retain(thread, now, TSCOPE_REC_OUT_OF_MEMORY, TSCOPE_REFUSAL_ALLOCATOR, &record,
-                sizeof record);
+                sizeof(record));
 }
 
 void tensor_refused_end(struct torch_scope *scope) {

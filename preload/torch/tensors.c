@@ -13,8 +13,8 @@ static enum tscope_dtype dtype_of(i32 scalar_type) {
       [15] = TSCOPE_DTYPE_BF16, [23] = TSCOPE_DTYPE_F8E5M2, [24] = TSCOPE_DTYPE_F8E4M3,
       [28] = TSCOPE_DTYPE_U32,  [29] = TSCOPE_DTYPE_U64,
   };
-  return scalar_type >= 0 && (size_t)scalar_type < sizeof dtypes ? dtypes[scalar_type]
-                                                                 : TSCOPE_DTYPE_UNKNOWN;
+  return scalar_type >= 0 && (size_t)scalar_type < sizeof(dtypes) ? dtypes[scalar_type]
+                                                                  : TSCOPE_DTYPE_UNKNOWN;
 }
 
 static u32 dtype_bytes(enum tscope_dtype dtype) {

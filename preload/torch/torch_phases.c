@@ -9,7 +9,7 @@
 
 #include "callsites/call_sites.h"
 #include "gpu/gpu_steps.h"
-#include "process/step_times.h"
+#include "process/step_duration.h"
 #include "torch/class_result.h"
 #include "torch/torch_family.h"
 #include "torch/torch_hooks.def"
@@ -23,7 +23,7 @@ static u64 *phase_open(struct tscope_thread *thread, u64 start, enum tscope_phas
   struct tscope_phase_record record = {.name = name, .depth = torch_thread_of(thread)->n_ranges};
   for (struct torch_scope *scope = torch_scopes; scope; scope = scope->outer)
     record.depth += scope->kind == SCOPE_BACKWARD && scope->dur;
-  return tscope_span_open(thread, start, TSCOPE_REC_PHASE, (u16)phase, &record, sizeof record);
+  return tscope_span_open(thread, start, TSCOPE_REC_PHASE, (u16)phase, &record, sizeof(record));
 }
 
 void backward_begin(struct torch_scope *scope) {
@@ -69,7 +69,7 @@ static u32 phase_of(const char *name) {
       TSCOPE_TORCH_PHASES(P)
 #undef P
   };
-  for (size_t i = 0; name && i < sizeof phases / sizeof *phases; i++) {
+  for (size_t i = 0; name && i < sizeof(phases) / sizeof(*phases); i++) {
     size_t length = strlen(phases[i].text);
     bool whole = phases[i].text[length - 1] == '$';
     if (whole ? strlen(name) == length - 1 && !memcmp(name, phases[i].text, length - 1)
@@ -153,7 +153,7 @@ static void range_end(const void *range, void *context) {
       if (mine->ranges[i].phase == TSCOPE_PHASE_OPTIMIZER)
         step_ended(thread);
       mine->n_ranges--;
-      memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof *mine->ranges);
+      memmove(&mine->ranges[i], &mine->ranges[i + 1], (mine->n_ranges - i) * sizeof(*mine->ranges));
       return;
     }
 }

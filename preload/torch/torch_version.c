@@ -62,14 +62,14 @@ static bool version_from_wheel(char *text, size_t bytes) {
     return false;
   const char *lib = strstr(where.dli_fname, "/lib/libtorch_cpu.so");
   static char path[PATH_MAX]; /* found once, on a thread that may have little stack */
-  if (!lib || lib - where.dli_fname > (ptrdiff_t)sizeof path - 16)
+  if (!lib || lib - where.dli_fname > (ptrdiff_t)sizeof(path) - 16)
     return false;
-  snprintf(path, sizeof path, "%.*s/version.py", (int)(lib - where.dli_fname), where.dli_fname);
+  snprintf(path, sizeof(path), "%.*s/version.py", (int)(lib - where.dli_fname), where.dli_fname);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return false;
   char content[1024];
-  ssize_t got = read(fd, content, sizeof content - 1);
+  ssize_t got = read(fd, content, sizeof(content) - 1);
   close(fd);
   if (got <= 0)
     return false;
@@ -104,7 +104,7 @@ static u32 version_code(const char *text) {
 
 void torch_version_find(struct tscope_thread *thread) {
   char text[64];
-  if (version_from_wheel(text, sizeof text) || version_from_library(text, sizeof text)) {
+  if (version_from_wheel(text, sizeof(text)) || version_from_library(text, sizeof(text))) {
     torch_version = version_code(text);
     tscope_info(thread, TSCOPE_INFO_TORCH, text, NULL);
   }

@@ -41,7 +41,7 @@ static inline int ascending(const void *a, const void *b) {
 }
 
 static inline double median(double *values, size_t count) {
-  qsort(values, count, sizeof *values, ascending);
+  qsort(values, count, sizeof(*values), ascending);
   return values[count / 2];
 }
 
@@ -51,7 +51,7 @@ struct entry {
 
 static inline struct entry *shared_pages(const char *directory) {
   char path[1024];
-  snprintf(path, sizeof path, "%s/floor", directory);
+  snprintf(path, sizeof(path), "%s/floor", directory);
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0 || posix_fallocate(fd, 0, 4096))
     fail(path);
@@ -77,7 +77,7 @@ __attribute__((noinline, unused)) static double measure_floor(volatile struct en
   for (u64 i = 0; i < CALLS; i++) {
     u64 start = counter();
     u64 end = counter();
-    volatile struct entry *entry = &page[i % (4096 / sizeof *page)];
+    volatile struct entry *entry = &page[i % (4096 / sizeof(*page))];
     entry->start = start;
     entry->end = end;
     entry->a = i;

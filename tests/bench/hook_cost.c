@@ -120,7 +120,7 @@ static void show_trace(const char *directory) {
 
 static void clean(const char *directory) {
   char command[1200];
-  snprintf(command, sizeof command, "rm -rf '%s'", directory);
+  snprintf(command, sizeof(command), "rm -rf '%s'", directory);
   if (system(command) != 0)
     fail(directory);
 }
@@ -129,7 +129,7 @@ static void clean(const char *directory) {
 static void in_child(void (*part)(const char *directory), const char *ring_max) {
   const char *place = getenv("TMPDIR");
   char directory[512];
-  snprintf(directory, sizeof directory, "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
+  snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
   if (!mkdtemp(directory))
     fail(directory);
   fflush(stdout);

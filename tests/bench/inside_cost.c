@@ -64,7 +64,7 @@ int main(void) {
   setenv("TSCOPE_RING_MAX", "1M", 1);
   struct entry *page = shared_pages(directory);
   cudaLaunchKernel(page, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL); /* wakes */
-  for (size_t s = 0; s < sizeof subjects / sizeof *subjects; s++) {
+  for (size_t s = 0; s < sizeof(subjects) / sizeof(*subjects); s++) {
     for (int i = -20; i < ROUNDS; i++) {
       double base = measure_floor(page);
       u64 begun = now_ns();
@@ -78,6 +78,6 @@ int main(void) {
     double base = median(floor_ns, ROUNDS), call = median(call_ns, ROUNDS);
     printf("%-20s %6.1f ns   %.2f x floor (%.1f ns)\n", subjects[s].name, call, call / base, base);
   }
-  snprintf(command, sizeof command, "rm -rf '%s'", directory);
+  snprintf(command, sizeof(command), "rm -rf '%s'", directory);
   return system(command);
 }

@@ -91,11 +91,11 @@ static pid_t start_load(void) {
     return child;
   static char block[1 << 20];
   char file[600];
-  snprintf(file, sizeof file, "%s/load", directory);
-  memset(block, 1, sizeof block);
+  snprintf(file, sizeof(file), "%s/load", directory);
+  memset(block, 1, sizeof(block));
   int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   for (u32 i = 0; fd >= 0; i++)
-    if (pwrite(fd, block, sizeof block, (off_t)(i % 256) << 20) < 0 ||
+    if (pwrite(fd, block, sizeof(block), (off_t)(i % 256) << 20) < 0 ||
         (i % 64 == 63 && fdatasync(fd)))
       break;
   _exit(1);
@@ -103,7 +103,7 @@ static pid_t start_load(void) {
 
 int main(void) {
   const char *place = getenv("TMPDIR");
-  snprintf(directory, sizeof directory, "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
+  snprintf(directory, sizeof(directory), "%s/tscope-bench-XXXXXX", place ? place : "/tmp");
   if (!mkdtemp(directory))
     fail(directory);
   setenv("TSCOPE_DIR", directory, 1);
@@ -120,6 +120,6 @@ int main(void) {
   kill(load, SIGKILL);
   waitpid(load, NULL, 0);
   char command[600];
-  snprintf(command, sizeof command, "rm -rf '%s'", directory);
+  snprintf(command, sizeof(command), "rm -rf '%s'", directory);
   return system(command) != 0;
 }

@@ -51,7 +51,7 @@ static void open_growing(struct growing *file, const char *path) {
   close(fd);
   if (file->map == MAP_FAILED)
     exit(2);
-  file->whole = calloc(chunks_of(file) + 1, sizeof *file->whole);
+  file->whole = calloc(chunks_of(file) + 1, sizeof(*file->whole));
   ((struct tscope_file_header *)(void *)file->map)->closed_realtime_ns = 0;
   for (u32 c = 0; c < chunks_of(file); c++) {
     file->whole[c] = chunk_of(file, c)->committed;
@@ -95,8 +95,8 @@ static struct growing *open_all(const char *folder, u32 *n) {
     char path[1024];
     if (item->d_name[0] == '.')
       continue;
-    files = realloc(files, (*n + 1) * sizeof *files);
-    snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
+    files = realloc(files, (*n + 1) * sizeof(*files));
+    snprintf(path, sizeof(path), "%s/%s", folder, item->d_name);
     open_growing(&files[(*n)++], path);
   }
   if (directory)
@@ -109,7 +109,7 @@ static void look(struct live_run *run, u32 number) {
   size_t bytes = 0;
   struct live_view view;
   double cpu = now_s(CLOCK_PROCESS_CPUTIME_ID), begin = now_s(CLOCK_MONOTONIC);
-  if (live_run_look(run, why, sizeof why) != 0) {
+  if (live_run_look(run, why, sizeof(why)) != 0) {
     fprintf(stderr, "%s\n", why);
     exit(2);
   }
@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
   options.steps = looks * events / 215 + 1;
   if (tracegen_write(&options, &truth) != 0)
     return 2;
-  snprintf(runs, sizeof runs, "%s/%s", folder, options.run);
+  snprintf(runs, sizeof(runs), "%s/%s", folder, options.run);
   struct growing *files = open_all(runs, &n);
   struct live_run run = {.directory = folder};
   printf("%u ranks, %u events each from look to look\n", ranks, events);
@@ -156,6 +156,6 @@ int main(int argc, char **argv) {
   }
   live_run_close(&run);
   tracegen_truth_free(&truth);
-  snprintf(command, sizeof command, "rm -r %s", folder);
+  snprintf(command, sizeof(command), "rm -r %s", folder);
   return system(command);
 }

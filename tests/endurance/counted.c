@@ -39,11 +39,11 @@ static void *launch(void *number) {
 
 int main(int argc, char **argv) {
   int file = argc == 2 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
-  if (file < 0 || ftruncate(file, THREADS * sizeof *counts) != 0) {
+  if (file < 0 || ftruncate(file, THREADS * sizeof(*counts)) != 0) {
     fputs("usage: counted FILE\n", stderr);
     return 2;
   }
-  counts = mmap(NULL, THREADS * sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  counts = mmap(NULL, THREADS * sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (counts == MAP_FAILED)
     return 2;
   pthread_t threads[THREADS];

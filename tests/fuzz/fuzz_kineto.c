@@ -33,13 +33,13 @@ static void clean_up(void) {
 
 static void set_up(void) {
   const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  snprintf(directory, sizeof directory, "%s/tscope-fuzz-XXXXXX", memory);
+  snprintf(directory, sizeof(directory), "%s/tscope-fuzz-XXXXXX", memory);
   if (!mkdtemp(directory))
     abort();
   for (int i = 0; i < 2; i++)
-    snprintf(paths[i], sizeof paths[i], "%s/rank%d.trace.json", directory, i);
+    snprintf(paths[i], sizeof(paths[i]), "%s/rank%d.trace.json", directory, i);
   char why[128];
-  names = kernel_names_new(NULL, why, sizeof why);
+  names = kernel_names_new(NULL, why, sizeof(why));
   atexit(clean_up);
 }
 
@@ -54,7 +54,7 @@ static void read_paths(u32 n) {
   char why[512];
   struct model *model;
   struct results *results;
-  if (import_load(given, n, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+  if (import_load(given, n, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   if (analyse(model, &options, &results) == 0)
     results_free(results);

@@ -33,7 +33,7 @@ static void read_pickle(const u8 *data, size_t bytes) {
   struct arena arena = {0};
   struct value root;
   char why[300];
-  if (pickle_read(data, bytes, &arena, &root, why, sizeof why) == 0) {
+  if (pickle_read(data, bytes, &arena, &root, why, sizeof(why)) == 0) {
     if (value_spread(&root) < 1e5 && walk(&root) == UINT64_MAX)
       abort();
     value_get(&root, "entries");
@@ -55,7 +55,7 @@ static void judge(void) {
   struct results *results;
   char why[512];
   const char *path = directory;
-  if (import_load(&path, 1, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+  if (import_load(&path, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   const struct analyse_options options = {.flops_per_step = 0, .threads = 1};
   if (analyse(model, &options, &results) == 0) {
@@ -81,14 +81,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
   read_pickle(data, bytes);
   if (!directory[0]) {
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(directory, sizeof directory, "%s/tscope-fuzz-XXXXXX", memory);
+    snprintf(directory, sizeof(directory), "%s/tscope-fuzz-XXXXXX", memory);
     if (!mkdtemp(directory))
       abort();
     atexit(remove_directory);
   }
   char paths[2][128];
   for (int i = 0; i < 2; i++) {
-    snprintf(paths[i], sizeof paths[i], "%s/dump_%d", directory, i);
+    snprintf(paths[i], sizeof(paths[i]), "%s/dump_%d", directory, i);
     write_file(paths[i], data, bytes);
   }
   judge();

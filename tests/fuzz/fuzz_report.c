@@ -23,11 +23,11 @@ static void clean_up(void) {
 
 static void set_up(void) {
   const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  snprintf(path, sizeof path, "%s/tscope-fuzz-XXXXXX", memory);
-  snprintf(database, sizeof database, "%s/tscope-fuzz-XXXXXX", memory);
+  snprintf(path, sizeof(path), "%s/tscope-fuzz-XXXXXX", memory);
+  snprintf(database, sizeof(database), "%s/tscope-fuzz-XXXXXX", memory);
   int file = mkstemp(path), other = mkstemp(database);
   char why[128];
-  names = kernel_names_new(NULL, why, sizeof why);
+  names = kernel_names_new(NULL, why, sizeof(why));
   nowhere = fopen("/dev/null", "w");
   if (file < 0 || other < 0 || !nowhere)
     abort();
@@ -64,7 +64,7 @@ void fuzz_report(const u8 *data, size_t bytes) {
   struct model *model;
   struct results *results;
   write_file(data, bytes);
-  if (import_load(given, 1, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+  if (import_load(given, 1, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   if (analyse(model, &options, &results) == 0) {
     report_text.write(results, &view, nowhere);

@@ -18,7 +18,7 @@ static void read_from_memory(const u8 *data, size_t bytes) {
   struct trace_file file;
   struct rank_events events;
   char why[256];
-  if (trace_file_open_memory(&file, data, bytes, why, sizeof why) < 0)
+  if (trace_file_open_memory(&file, data, bytes, why, sizeof(why)) < 0)
     return;
   if (rank_events_read(&events, &file) == 0)
     rank_events_release(&events);
@@ -37,14 +37,14 @@ static void write_file(const char *path, const u8 *data, size_t bytes) {
 /* The same trace once as it is and once as another rank. */
 static void write_ranks(const u8 *data, size_t bytes) {
   char path[128];
-  snprintf(path, sizeof path, "%s/0.tscope", directory);
+  snprintf(path, sizeof(path), "%s/0.tscope", directory);
   write_file(path, data, bytes);
-  snprintf(path, sizeof path, "%s/1.tscope", directory);
-  struct tscope_file_header *header = malloc(bytes > sizeof *header ? bytes : sizeof *header);
+  snprintf(path, sizeof(path), "%s/1.tscope", directory);
+  struct tscope_file_header *header = malloc(bytes > sizeof(*header) ? bytes : sizeof(*header));
   if (!header)
     abort();
   memcpy(header, data, bytes);
-  if (bytes >= sizeof *header)
+  if (bytes >= sizeof(*header))
     header->rank ^= 1;
   write_file(path, (const u8 *)header, bytes);
   free(header);
@@ -53,7 +53,7 @@ static void write_ranks(const u8 *data, size_t bytes) {
 static void read_as_run(void) {
   char why[512];
   struct model *model;
-  if (model_load(directory, &(struct model_options){.threads = 1}, &model, why, sizeof why) < 0)
+  if (model_load(directory, &(struct model_options){.threads = 1}, &model, why, sizeof(why)) < 0)
     return;
   for (u32 r = 0; r < model->n_ranks; r++) {
     struct timeline timeline;
@@ -77,7 +77,7 @@ static void remove_directory(void) {
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
   if (!directory[0]) {
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(directory, sizeof directory, "%s/tscope-fuzz-XXXXXX", memory);
+    snprintf(directory, sizeof(directory), "%s/tscope-fuzz-XXXXXX", memory);
     if (!mkdtemp(directory))
       abort();
     atexit(remove_directory);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes) {
   write_ranks(data, bytes);
   read_as_run();
   for (int i = 0; i < 2; i++) {
-    snprintf(path, sizeof path, "%s/%d.tscope", directory, i);
+    snprintf(path, sizeof(path), "%s/%d.tscope", directory, i);
     unlink(path);
   }
   return 0;

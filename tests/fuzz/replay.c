@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
       char path[4096];
       if (item->d_name[0] == '.')
         continue;
-      snprintf(path, sizeof path, "%s/%s", argv[i], item->d_name);
+      snprintf(path, sizeof(path), "%s/%s", argv[i], item->d_name);
       failures += feed(path);
       fed++;
     }

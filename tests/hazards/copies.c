@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     const char *file = strchr(argv[i], ':');
     size_t length = file ? (size_t)(file++ - argv[i]) : strlen(argv[i]);
     char step[32];
-    snprintf(step, sizeof step, "%.*s", (int)length, argv[i]);
+    snprintf(step, sizeof(step), "%.*s", (int)length, argv[i]);
     if (!strcmp(step, "again")) {
       train(step, &first);
     } else if (!strcmp(step, "linked")) {

@@ -32,7 +32,7 @@ FAKE_EXPORT ncclResult_t ncclGetVersion(int *version) {
 
 FAKE_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank) {
   (void)id;
-  *comm = malloc(sizeof **comm);
+  *comm = malloc(sizeof(**comm));
   **comm = (struct ncclComm){this_copy, ranks, rank};
   return ncclSuccess;
 }

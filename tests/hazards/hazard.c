@@ -204,7 +204,7 @@ static void exec_self(char **arguments) {
   report();
   if (more) {
     char count[24];
-    snprintf(count, sizeof count, "%lu", more - 1);
+    snprintf(count, sizeof(count), "%lu", more - 1);
     execl("/proc/self/exe", "hazard", "exec", count, (char *)NULL);
     fail("exec");
   }
@@ -312,7 +312,7 @@ static void raise_alarm(void) {
 static void handler_inside(char **arguments) {
   (void)arguments;
   static char stack[256 * 1024];
-  sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+  sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);
   sigaction(SIGALRM, &(struct sigaction){.sa_handler = launch_from_handler, .sa_flags = SA_ONSTACK},
             NULL);
   fake_inside_launch = raise_alarm;
@@ -382,7 +382,7 @@ static void descriptors_taken(char **arguments) {
   int mine[64];
   for (int i = 0; i < 64; i++) {
     char path[4096];
-    snprintf(path, sizeof path, "%s/mine-%d", arguments[0], i);
+    snprintf(path, sizeof(path), "%s/mine-%d", arguments[0], i);
     mine[i] = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (mine[i] < 0 || write(mine[i], "mine", 4) != 4)
       fail(path);
@@ -467,7 +467,7 @@ static const struct hazard {
 
 int main(int argc, char **argv) {
   static char *none[] = {"0", NULL};
-  for (size_t i = 0; argc > 1 && i < sizeof hazards / sizeof *hazards; i++) {
+  for (size_t i = 0; argc > 1 && i < sizeof(hazards) / sizeof(*hazards); i++) {
     if (strcmp(argv[1], hazards[i].name) == 0) {
       hazards[i].run(argc > 2 ? argv + 2 : none);
       report();

@@ -25,7 +25,7 @@ int main(void) {
   cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL);
   for (int i = 0; i < 1000; i++) {
     char name[32];
-    snprintf(name, sizeof name, "iteration %d", i);
+    snprintf(name, sizeof(name), "iteration %d", i);
     printf("push %d\n", nvtxRangePushA(name));
     nvtxRangePushA("work");
     cudaLaunchKernel(&kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL);

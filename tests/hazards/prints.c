@@ -14,7 +14,7 @@ static volatile int written = 1;
 int main(void) {
   for (unsigned long step = 0; step < 1000; step++) {
     char line[64];
-    int length = snprintf(line, sizeof line, "step %lu: loss=%lu\n", step, step);
+    int length = snprintf(line, sizeof(line), "step %lu: loss=%lu\n", step, step);
     TSCOPE_STEP(step);
     if (write(STDOUT_FILENO, line, (size_t)length) != length)
       return 1;

@@ -129,6 +129,6 @@ EXPORT int uname(struct utsname *host) {
   if (syscall(SYS_uname, host) != 0)
     return -1;
   if (own_host)
-    snprintf(host->nodename, sizeof host->nodename, "node%d", rank);
+    snprintf(host->nodename, sizeof(host->nodename), "node%d", rank);
   return 0;
 }

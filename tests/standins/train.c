@@ -254,9 +254,11 @@ static void set_up(struct rank *rank) {
 /* The loss after the last step: every rank's share summed, to show that data really moved. */
 static float read_loss(struct rank *rank) {
   float loss = (float)(rank->rank + 1);
-  CUDA(cudaMemcpyAsync(rank->gradients, &loss, sizeof loss, cudaMemcpyHostToDevice, rank->compute));
-  all_reduce(rank, sizeof loss, rank->world, rank->compute);
-  CUDA(cudaMemcpyAsync(&loss, rank->gradients, sizeof loss, cudaMemcpyDeviceToHost, rank->compute));
+  CUDA(
+      cudaMemcpyAsync(rank->gradients, &loss, sizeof(loss), cudaMemcpyHostToDevice, rank->compute));
+  all_reduce(rank, sizeof(loss), rank->world, rank->compute);
+  CUDA(
+      cudaMemcpyAsync(&loss, rank->gradients, sizeof(loss), cudaMemcpyDeviceToHost, rank->compute));
   CUDA(cudaStreamSynchronize(rank->compute));
   return loss;
 }

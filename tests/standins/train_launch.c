@@ -89,9 +89,9 @@ static void rendezvous_path(char *path, size_t bytes) {
 
 static void publish(const char *path, const ncclUniqueId *id) {
   char unfinished[4200];
-  snprintf(unfinished, sizeof unfinished, "%s.%d", path, getpid());
+  snprintf(unfinished, sizeof(unfinished), "%s.%d", path, getpid());
   int file = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0 || write(file, id, sizeof *id) != (ssize_t)sizeof *id ||
+  if (file < 0 || write(file, id, sizeof(*id)) != (ssize_t)sizeof(*id) ||
       rename(unfinished, path) != 0) {
     perror(path);
     exit(1);
@@ -103,7 +103,7 @@ static bool look_up(const char *path, ncclUniqueId *id) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0)
     return false;
-  bool whole = read(file, id, sizeof *id) == (ssize_t)sizeof *id;
+  bool whole = read(file, id, sizeof(*id)) == (ssize_t)sizeof(*id);
   close(file);
   return whole;
 }
@@ -111,7 +111,7 @@ static bool look_up(const char *path, ncclUniqueId *id) {
 ncclUniqueId rendezvous(const struct rank *rank) {
   char path[4096];
   ncclUniqueId id;
-  rendezvous_path(path, sizeof path);
+  rendezvous_path(path, sizeof(path));
   if (rank->rank == 0) {
     NCCL(ncclGetUniqueId(&id));
     publish(path, &id);
@@ -126,15 +126,15 @@ ncclUniqueId rendezvous(const struct rank *rank) {
 
 static void set_number(const char *name, int value, bool replace) {
   char text[16];
-  snprintf(text, sizeof text, "%d", value);
+  snprintf(text, sizeof(text), "%d", value);
   setenv(name, text, replace);
 }
 
 static void set_cluster(const struct options *options) {
   char text[32];
-  snprintf(text, sizeof text, "%g", options->link_gbps);
+  snprintf(text, sizeof(text), "%g", options->link_gbps);
   setenv("STANDIN_LINK_GBPS", text, 0);
-  snprintf(text, sizeof text, "%g", options->latency_us);
+  snprintf(text, sizeof(text), "%g", options->latency_us);
   setenv("STANDIN_LATENCY_US", text, 0);
   if (options->slow_link)
     setenv("STANDIN_SLOW_LINK", options->slow_link, 1);
@@ -185,7 +185,7 @@ static int write_truth(const char *directory) {
 
 int launch_ranks(const struct options *options, char **argv) {
   char place[] = "/tmp/standin-train-XXXXXX", path[64];
-  if (options->ranks > (int)(sizeof children / sizeof *children) || !mkdtemp(place)) {
+  if (options->ranks > (int)(sizeof(children) / sizeof(*children)) || !mkdtemp(place)) {
     perror("train");
     return 1;
   }
@@ -208,7 +208,7 @@ int launch_ranks(const struct options *options, char **argv) {
     n_children++;
   }
   int result = wait_for_ranks();
-  snprintf(path, sizeof path, "%s/nccl-id", place);
+  snprintf(path, sizeof(path), "%s/nccl-id", place);
   unlink(path);
   rmdir(place);
   return result == 0 && options->log ? write_truth(options->log) : result;

@@ -144,7 +144,7 @@ static inline int trace_find(const char *directory, char **paths, int most) {
     char folder[1024];
     if (run->d_name[0] == '.')
       continue;
-    snprintf(folder, sizeof folder, "%s/%s", directory, run->d_name);
+    snprintf(folder, sizeof(folder), "%s/%s", directory, run->d_name);
     DIR *files = opendir(folder);
     for (struct dirent *file; files && (file = readdir(files));) {
       const char *suffix = strrchr(file->d_name, '.');

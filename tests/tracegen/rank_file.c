@@ -21,7 +21,7 @@ static const struct trace_place worker_retained = {2, TSCOPE_RETAINED, TSCOPE_CL
 static const char *const kernels[] = {"gemm_forward",     "gelu_forward",  "norm_forward",
                                       "gemm_backward",    "gelu_backward", "norm_backward",
                                       "multi_tensor_adam"};
-#define KERNELS (sizeof kernels / sizeof *kernels)
+#define KERNELS (sizeof(kernels) / sizeof(*kernels))
 #define NCCL_KERNEL "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 struct rank_file {
@@ -64,7 +64,7 @@ static void *add(struct rank_file *file, struct trace_place place, u64 at, u8 ty
 static void anchor(struct rank_file *file, u64 at) {
   u64 monotonic = local_ns(file, at);
   struct tscope_anchor_record *record =
-      add(file, host_retained, at, TSCOPE_REC_ANCHOR, 0, sizeof *record);
+      add(file, host_retained, at, TSCOPE_REC_ANCHOR, 0, sizeof(*record));
   record->ticks = tick_of(monotonic);
   record->monotonic_ns = monotonic;
   record->realtime_ns = file->options->start_realtime_ns + at;
@@ -92,7 +92,7 @@ static void on_step(void *user, u32 step, u64 at) {
   if (!file->options->step_marks)
     return;
   struct tscope_step_record *record =
-      add(file, host_retained, at, TSCOPE_REC_STEP, 0, sizeof *record);
+      add(file, host_retained, at, TSCOPE_REC_STEP, 0, sizeof(*record));
   record->step = step;
 }
 
@@ -104,7 +104,7 @@ static void on_phase(void *user, enum tscope_phase phase, u64 start, u64 end) {
   if (!file->options->phases)
     return;
   struct tscope_phase_record *record =
-      add(file, host_retained, start, TSCOPE_REC_PHASE, (u16)phase, sizeof *record);
+      add(file, host_retained, start, TSCOPE_REC_PHASE, (u16)phase, sizeof(*record));
   record->dur = units_between(file, start, end);
   record->name = file->phase_names[phase];
 }
@@ -116,14 +116,14 @@ static bool kernels_are_timed(const struct rank_file *file) {
 static void on_copy(void *user, u64 call, u64 call_end, u64 start, u64 end) {
   struct rank_file *file = user;
   struct tscope_copy_record *record =
-      add(file, host_ring, call, TSCOPE_REC_COPY, 0, sizeof *record);
+      add(file, host_ring, call, TSCOPE_REC_COPY, 0, sizeof(*record));
   record->dur = (u32)units_between(file, call, call_end);
   record->kind = TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC;
   record->bytes = 1 << 20;
   if (!kernels_are_timed(file))
     return;
   struct tscope_gpu_copy_record *ran =
-      add(file, gpu_ring, start, TSCOPE_REC_GPU_COPY, 0, sizeof *ran);
+      add(file, gpu_ring, start, TSCOPE_REC_GPU_COPY, 0, sizeof(*ran));
   ran->dur = (u32)(local_ns(file, end) - local_ns(file, start));
   ran->kind = TSCOPE_COPY_H2D;
   ran->bytes = 1 << 20;
@@ -133,14 +133,14 @@ static void on_copy(void *user, u64 call, u64 call_end, u64 start, u64 end) {
 static void on_kernel(void *user, u32 which, u64 call, u64 call_end, u64 start, u64 end) {
   struct rank_file *file = user;
   struct tscope_launch_record *record =
-      add(file, host_ring, call, TSCOPE_REC_LAUNCH, 0, sizeof *record);
+      add(file, host_ring, call, TSCOPE_REC_LAUNCH, 0, sizeof(*record));
   record->dur = (u32)units_between(file, call, call_end);
   record->shape = which + 1;
   count_compute(file, start, end);
   if (!kernels_are_timed(file))
     return;
   struct tscope_gpu_kernel_record *ran =
-      add(file, gpu_ring, start, TSCOPE_REC_GPU_KERNEL, 0, sizeof *ran);
+      add(file, gpu_ring, start, TSCOPE_REC_GPU_KERNEL, 0, sizeof(*ran));
   ran->dur = (u32)(local_ns(file, end) - local_ns(file, start));
   ran->name = file->kernel_names[which];
   ran->correlation = ++file->correlation;
@@ -149,10 +149,10 @@ static void on_kernel(void *user, u32 which, u64 call, u64 call_end, u64 start, 
 static void on_order(void *user, u32 from_stream, u32 to_stream, u64 at) {
   struct rank_file *file = user;
   struct tscope_event_record_record *mark =
-      add(file, host_ring, at, TSCOPE_REC_EVENT_RECORD, (u16)from_stream, sizeof *mark);
+      add(file, host_ring, at, TSCOPE_REC_EVENT_RECORD, (u16)from_stream, sizeof(*mark));
   mark->event = 0x1000 + from_stream;
   struct tscope_event_wait_record *wait =
-      add(file, host_ring, at, TSCOPE_REC_EVENT_WAIT, (u16)to_stream, sizeof *wait);
+      add(file, host_ring, at, TSCOPE_REC_EVENT_WAIT, (u16)to_stream, sizeof(*wait));
   wait->event = 0x1000 + from_stream;
 }
 
@@ -162,7 +162,7 @@ static void on_run(struct rank_file *file, u64 start, u64 end, u32 seq) {
     return;
   struct tscope_collective_run_record *run =
       add(file, gloo ? worker_retained : gpu_retained, start, TSCOPE_REC_COLLECTIVE_RUN,
-          gloo ? TSCOPE_NO_STREAM : 1, sizeof *run);
+          gloo ? TSCOPE_NO_STREAM : 1, sizeof(*run));
   run->dur = gloo ? units_between(file, start, end) : local_ns(file, end) - local_ns(file, start);
   run->comm = gloo ? COMM : TSCOPE_UNKNOWN;
   run->seq = gloo ? seq : TSCOPE_UNKNOWN;
@@ -174,7 +174,7 @@ static void on_collective(void *user, u32 bucket, u64 call, u64 call_end, u64 st
   struct rank_file *file = user;
   const struct tracegen_options *options = file->options;
   struct tscope_collective_record *record =
-      add(file, host_retained, call, TSCOPE_REC_COLLECTIVE, TSCOPE_OP_ALLREDUCE, sizeof *record);
+      add(file, host_retained, call, TSCOPE_REC_COLLECTIVE, TSCOPE_OP_ALLREDUCE, sizeof(*record));
   record->dur = units_between(file, call, call_end);
   record->count = tracegen_bucket_count(options, bucket);
   record->bytes = record->count * 4;
@@ -188,7 +188,7 @@ static void on_collective(void *user, u32 bucket, u64 call, u64 call_end, u64 st
   file->truth->comm_ns += end - start;
   file->truth->exposed_ns += end - start;
   file->truth->wait_ns += last - start;
-  if (file->n_comm < sizeof file->comm_start / sizeof *file->comm_start) {
+  if (file->n_comm < sizeof(file->comm_start) / sizeof(*file->comm_start)) {
     file->comm_start[file->n_comm] = start;
     file->comm_end[file->n_comm++] = end;
   }
@@ -198,7 +198,7 @@ static void on_collective(void *user, u32 bucket, u64 call, u64 call_end, u64 st
 static void on_sync(void *user, u64 start, u64 end) {
   struct rank_file *file = user;
   struct tscope_sync_record *record =
-      add(file, host_ring, start, TSCOPE_REC_SYNC, TSCOPE_SYNC_STREAM, sizeof *record);
+      add(file, host_ring, start, TSCOPE_REC_SYNC, TSCOPE_SYNC_STREAM, sizeof(*record));
   record->dur = (u32)units_between(file, start, end);
   record->object = 0;
 }
@@ -213,11 +213,11 @@ static void on_wait(void *user, u32 bucket, u64 start, u64 end) {
   (void)bucket;
   file->wait_start = start;
   struct tscope_thread_cpu_record *cpu =
-      add(file, host_retained, start, TSCOPE_REC_THREAD_CPU, 0, sizeof *cpu);
+      add(file, host_retained, start, TSCOPE_REC_THREAD_CPU, 0, sizeof(*cpu));
   cpu->cpu_ns = start - TRACEGEN_START_NS - file->slept;
   file->slept += end - start;
   struct tscope_comm_wait_record *record =
-      add(file, host_retained, start, TSCOPE_REC_COMM_WAIT, 0, sizeof *record);
+      add(file, host_retained, start, TSCOPE_REC_COMM_WAIT, 0, sizeof(*record));
   record->dur = units_between(file, start, end);
   record->comm = COMM;
   record->seq = file->next_seq - 1;
@@ -227,7 +227,7 @@ static void define_process(struct rank_file *file) {
   const struct tracegen_options *options = file->options;
   struct trace_writer *writer = file->writer;
   char text[32];
-  snprintf(text, sizeof text, "%u", file->rank);
+  snprintf(text, sizeof(text), "%u", file->rank);
   trace_info(writer, TSCOPE_INFO_RANK, text, NULL);
   trace_info(writer, TSCOPE_INFO_COMMAND, "python train.py --synthetic", NULL);
   trace_info(writer, TSCOPE_INFO_TSCOPE, "0.1.0", NULL);
@@ -239,16 +239,16 @@ static void define_process(struct rank_file *file) {
           options->flavour != TRACEGEN_NCCL || !options->gpu_spans ? TSCOPE_GPU_CLOCK_NONE
           : options->event_pairs                                   ? TSCOPE_GPU_CLOCK_EVENTS
                                                                    : TSCOPE_GPU_CLOCK_CUPTI,
-          sizeof *clock);
+          sizeof(*clock));
   clock->reason = reason;
 }
 
 static void define_threads(struct rank_file *file) {
   static const char *const names[] = {"main", "tscope", "gloo worker"};
-  for (u32 i = 0; i < sizeof names / sizeof *names; i++) {
+  for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
     u32 name = trace_string(file->writer, names[i]);
     struct tscope_thread_record *thread =
-        add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_THREAD, 0, sizeof *thread);
+        add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_THREAD, 0, sizeof(*thread));
     thread->thread = i;
     thread->tid = 1000 + i;
     thread->name = name;
@@ -261,7 +261,7 @@ static void define_comm(struct rank_file *file) {
   u32 name = trace_string(file->writer, "default_pg");
   struct tscope_comm_record *comm = add(
       file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_COMM,
-      options->flavour == TRACEGEN_GLOO ? TSCOPE_BACKEND_GLOO : TSCOPE_BACKEND_NCCL, sizeof *comm);
+      options->flavour == TRACEGEN_GLOO ? TSCOPE_BACKEND_GLOO : TSCOPE_BACKEND_NCCL, sizeof(*comm));
   comm->identity = 0xc0ffee00 + island;
   comm->comm = COMM;
   comm->rank = file->rank / options->islands;
@@ -274,7 +274,7 @@ static void define_comm(struct rank_file *file) {
 static void define_gpu(struct rank_file *file) {
   for (u16 stream = 0; stream < 2; stream++) {
     struct tscope_stream_record *record =
-        add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_STREAM, stream, sizeof *record);
+        add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_STREAM, stream, sizeof(*record));
     record->handle = stream ? 0x7f0000001000 : 0;
     record->gpu_stream = stream ? 20 : 7;
   }
@@ -282,7 +282,7 @@ static void define_gpu(struct rank_file *file) {
     u32 name = trace_string(file->writer, kernels[i]);
     file->kernel_names[i] = name;
     struct tscope_shape_record *shape =
-        add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_SHAPE, 0, sizeof *shape);
+        add(file, host_retained, TRACEGEN_START_NS, TSCOPE_REC_SHAPE, 0, sizeof(*shape));
     shape->shape = i + 1;
     shape->kernel = name;
     shape->grid_x = 64;
@@ -305,7 +305,7 @@ static void define_names(struct rank_file *file) {
 
 struct rank_file *rank_file_new(const struct tracegen_options *options, struct tracegen_rank *truth,
                                 u32 rank) {
-  struct rank_file *file = calloc(1, sizeof *file);
+  struct rank_file *file = calloc(1, sizeof(*file));
   if (!file)
     return NULL;
   *file = (struct rank_file){.options = options, .truth = truth, .rank = rank};
@@ -323,8 +323,8 @@ struct rank_file *rank_file_new(const struct tracegen_options *options, struct t
                                      .start_monotonic_ns = start,
                                      .start_realtime_ns =
                                          options->start_realtime_ns + TRACEGEN_START_NS};
-  snprintf(facts.host, sizeof facts.host, "node%03u", rank / options->ranks_per_host);
-  snprintf(facts.run, sizeof facts.run, "%s", options->run);
+  snprintf(facts.host, sizeof(facts.host), "node%03u", rank / options->ranks_per_host);
+  snprintf(facts.run, sizeof(facts.run), "%s", options->run);
   file->writer = trace_writer_new(&facts);
   file->next_anchor = TRACEGEN_START_NS;
   file->emitter = (struct emitter){.user = file,
@@ -359,7 +359,8 @@ const struct emitter *rank_file_emitter(struct rank_file *file) {
 int rank_file_save(struct rank_file *file, const char *folder, u64 end) {
   const struct tracegen_options *options = file->options;
   anchor(file, end);
-  struct tscope_cost_record *cost = add(file, host_retained, end, TSCOPE_REC_COST, 0, sizeof *cost);
+  struct tscope_cost_record *cost =
+      add(file, host_retained, end, TSCOPE_REC_COST, 0, sizeof(*cost));
   cost->records = trace_writer_records(file->writer);
   cost->helper_cpu_ns = 1000000;
   cost->startup_ns = 2000000;
@@ -368,8 +369,8 @@ int rank_file_save(struct rank_file *file, const char *folder, u64 end) {
   struct tscope_file_header *header = trace_writer_header(file->writer);
   header->closed_realtime_ns = options->start_realtime_ns + end;
   char path[4096];
-  snprintf(path, sizeof path, "%s/%s-%u-%llu" TSCOPE_FILE_SUFFIX, folder, header->host, header->pid,
-           (unsigned long long)header->start_ticks);
+  snprintf(path, sizeof(path), "%s/%s-%u-%llu" TSCOPE_FILE_SUFFIX, folder, header->host,
+           header->pid, (unsigned long long)header->start_ticks);
   return trace_writer_save(file->writer, path,
                            file->rank == options->cut_rank ? options->cut_bytes : SIZE_MAX);
 }

@@ -38,7 +38,7 @@ struct tscope_file_header *trace_writer_header(struct trace_writer *writer) {
 }
 
 struct trace_writer *trace_writer_new(const struct tscope_file_header *facts) {
-  struct trace_writer *writer = must(calloc(1, sizeof *writer));
+  struct trace_writer *writer = must(calloc(1, sizeof(*writer)));
   writer->room = TSCOPE_HEADER_BYTES + 16 * TSCOPE_CHUNK_BYTES;
   writer->data = must(calloc(1, writer->room));
   struct tscope_file_header *header = trace_writer_header(writer);
@@ -47,7 +47,7 @@ struct trace_writer *trace_writer_new(const struct tscope_file_header *facts) {
     header->header_bytes = TSCOPE_HEADER_BYTES;
   if (header->chunk_bytes == 0)
     header->chunk_bytes = TSCOPE_CHUNK_BYTES;
-  memcpy(header->magic, TSCOPE_MAGIC, sizeof header->magic);
+  memcpy(header->magic, TSCOPE_MAGIC, sizeof(header->magic));
   header->version_major = TSCOPE_VERSION_MAJOR;
   header->version_minor = TSCOPE_VERSION_MINOR;
   header->byte_order_mark = TSCOPE_BYTE_ORDER_MARK;
@@ -156,7 +156,8 @@ u32 trace_string(struct trace_writer *writer, const char *text) {
     return number;
   if (writer->n_strings == writer->string_room) {
     writer->string_room = writer->string_room ? writer->string_room * 2 : 64;
-    writer->strings = must(realloc(writer->strings, writer->string_room * sizeof *writer->strings));
+    writer->strings =
+        must(realloc(writer->strings, writer->string_room * sizeof(*writer->strings)));
   }
   writer->strings[writer->n_strings++] = must(strdup(text));
   size_t length = strlen(text);
@@ -181,7 +182,7 @@ void trace_info(struct trace_writer *writer, enum tscope_info key, const char *v
       .thread = 0, .retention = TSCOPE_RETAINED, .clock = TSCOPE_CLOCK_TICKS};
   struct tscope_info_record *record =
       trace_add(writer, retained, header->start_ticks >> header->tick_shift, TSCOPE_REC_INFO,
-                (u16)key, sizeof *record);
+                (u16)key, sizeof(*record));
   record->value = value_number;
   record->detail = detail_number;
 }

@@ -91,9 +91,9 @@ static u64 waits_for(const struct tracegen_options *options, const struct traceg
 /* The whole schedule: when every step begins on every rank and every collective ends. */
 static int make_schedule(const struct tracegen_options *options, struct tracegen_truth *truth) {
   size_t buckets = options->buckets;
-  u64 *ready = calloc(options->ranks * buckets, sizeof *ready);
-  u64 *ends = calloc(buckets, sizeof *ends), *scratch = calloc(buckets, sizeof *scratch);
-  struct tracegen_place *places = calloc(options->ranks, sizeof *places);
+  u64 *ready = calloc(options->ranks * buckets, sizeof(*ready));
+  u64 *ends = calloc(buckets, sizeof(*ends)), *scratch = calloc(buckets, sizeof(*scratch));
+  struct tracegen_place *places = calloc(options->ranks, sizeof(*places));
   int result = ready && ends && scratch && places ? 0 : -ENOMEM;
   for (u32 r = 0; r < options->ranks && result == 0; r++)
     places[r].host = truth->step_begin[r] = TRACEGEN_START_NS;
@@ -120,8 +120,8 @@ static int make_schedule(const struct tracegen_options *options, struct tracegen
 
 static int write_rank(const struct tracegen_options *options, struct tracegen_truth *truth,
                       u32 rank, const char *folder) {
-  u64 *ends = calloc(options->buckets, sizeof *ends);
-  u64 *ready = calloc(options->buckets, sizeof *ready);
+  u64 *ends = calloc(options->buckets, sizeof(*ends));
+  u64 *ready = calloc(options->buckets, sizeof(*ready));
   struct rank_file *file = rank_file_new(options, &truth->ranks[rank], rank);
   struct tracegen_place place = {.host = TRACEGEN_START_NS};
   int result = ends && ready && file ? 0 : -ENOMEM;
@@ -144,7 +144,7 @@ static int write_rank(const struct tracegen_options *options, struct tracegen_tr
 
 static int write_truth(const struct tracegen_options *options, const struct tracegen_truth *truth) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/%s.truth.json", options->directory, options->run);
+  snprintf(path, sizeof(path), "%s/%s.truth.json", options->directory, options->run);
   FILE *out = fopen(path, "w");
   if (!out)
     return -errno;
@@ -177,7 +177,7 @@ static int make_folder(const char *path) {
 int tracegen_write(const struct tracegen_options *options, struct tracegen_truth *truth) {
   size_t meetings = (size_t)options->steps * options->buckets * options->islands;
   *truth = (struct tracegen_truth){
-      .ranks = calloc(options->ranks, sizeof *truth->ranks),
+      .ranks = calloc(options->ranks, sizeof(*truth->ranks)),
       .step_begin = calloc((options->steps + 1) * (size_t)options->ranks, sizeof(u64)),
       .gpu_end = calloc(options->steps * (size_t)options->ranks + 1, sizeof(u64)),
       .collective_end = calloc(meetings + 1, sizeof(u64)),
@@ -187,7 +187,7 @@ int tracegen_write(const struct tracegen_options *options, struct tracegen_truth
     return -ENOMEM;
   set_clocks(options, truth);
   char folder[4096];
-  snprintf(folder, sizeof folder, "%s/%s", options->directory, options->run);
+  snprintf(folder, sizeof(folder), "%s/%s", options->directory, options->run);
   int result = make_folder(options->directory);
   if (result == 0)
     result = make_folder(folder);

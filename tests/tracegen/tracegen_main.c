@@ -51,7 +51,7 @@ static const struct {
     {"end-noise-ns", U64, FIELD(end_noise_ns), "between ranks, at an all-reduce's end (3000)"},
 #undef FIELD
 };
-enum { OPTIONS = sizeof table / sizeof *table };
+enum { OPTIONS = sizeof(table) / sizeof(*table) };
 
 static bool takes_value(enum kind kind) {
   return kind != YES && kind != NO;

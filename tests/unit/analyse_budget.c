@@ -16,7 +16,7 @@
 
 static double line_s(const struct results *r, const char *name) {
   for (u32 i = 0; i < r->n_budget; i++)
-    if (!strcmp(r->budget[i].name, name))
+    if (!strcmp(budget_part_words[r->budget[i].part], name))
       return r->budget[i].seconds;
   return NAN;
 }

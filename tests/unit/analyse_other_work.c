@@ -55,7 +55,7 @@ static void end_run(struct run *run) {
 
 static double other_line_s(const struct results *r) {
   for (u32 i = 0; i < r->n_budget; i++)
-    if (!strcmp(r->budget[i].name, "other than training"))
+    if (!strcmp(budget_part_words[r->budget[i].part], "other than training"))
       return r->budget[i].seconds;
   return 0;
 }

@@ -61,7 +61,7 @@ static struct annotations found;
 static void steps_scalars_and_ranges(void **state) {
   (void)state;
   struct scene scene;
-  memset(&found, 0, sizeof found);
+  memset(&found, 0, sizeof(found));
   scene_play(&scene, play_training, NULL);
   assert_true(trace_walk(&scene.trace, take, &found) > 0);
   assert_int_equal(found.step_count, 2);
@@ -101,7 +101,7 @@ static void play_deep(void *nothing) {
 static void ranges_too_deep_do_not_confuse_later_ones(void **state) {
   (void)state;
   struct scene scene;
-  memset(&found, 0, sizeof found);
+  memset(&found, 0, sizeof(found));
   scene_play(&scene, play_deep, NULL);
   assert_true(trace_walk(&scene.trace, take, &found) > 0);
   for (int i = 0; i < found.phase_count; i++)

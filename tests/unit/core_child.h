@@ -75,7 +75,7 @@ static inline int scene_traces(const struct scene *scene) {
 
 static inline void scene_clean(struct scene *scene) {
   char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", scene->directory);
+  snprintf(command, sizeof(command), "rm -rf '%s'", scene->directory);
   assert_int_equal(system(command), 0);
 }
 
@@ -93,10 +93,10 @@ __attribute__((noinline, unused)) static bool hooked_launch(u32 shape) {
     return false;
   u64 start = tscope_ticks();
   struct tscope_launch_record *launch =
-      tscope_reserve(thread, &thread->ring, start, TSCOPE_REC_LAUNCH, 3, sizeof *launch);
+      tscope_reserve(thread, &thread->ring, start, TSCOPE_REC_LAUNCH, 3, sizeof(*launch));
   if (launch) {
     launch->shape = shape;
-    tscope_commit_dur(thread, &thread->ring, sizeof *launch, start);
+    tscope_commit_dur(thread, &thread->ring, sizeof(*launch), start);
   }
   tscope_leave(thread);
   return true;

@@ -50,11 +50,11 @@ static void ranks_by_launcher(void **state) {
 static void a_node_of_slurm_is_named_beside_its_host(void **state) {
   (void)state;
   char own[64];
-  gethostname(own, sizeof own);
+  gethostname(own, sizeof(own));
   assert_string_equal(IDENTIFY("HOME", "/").host, own);
   assert_string_equal(IDENTIFY("SLURMD_NODENAME", own).host, own);
   char both[80];
-  snprintf(both, sizeof both, "n1@%.31s", own);
+  snprintf(both, sizeof(both), "n1@%.31s", own);
   assert_string_equal(IDENTIFY("SLURMD_NODENAME", "n1").host, both);
 }
 
@@ -87,7 +87,7 @@ static void run_is_the_same_for_all_ranks_and_differs_between_runs(void **state)
   assert_string_equal(a.run, b.run);
   /* On one host the launcher's process tells two runs with the same port apart. */
   char parent[32];
-  snprintf(parent, sizeof parent, "-%d-", (int)getppid());
+  snprintf(parent, sizeof(parent), "-%d-", (int)getppid());
   assert_non_null(strstr(a.run, parent));
 #undef TORCHRUN
   a = IDENTIFY("SLURM_JOB_ID", "12", "SLURM_STEP_ID", "3", "SLURM_PROCID", "1");
@@ -145,7 +145,7 @@ static void nonsense_leaves_the_default(void **state) {
   char line[256];
   int lines = 0;
   rewind(said);
-  while (fgets(line, sizeof line, said))
+  while (fgets(line, sizeof(line), said))
     lines += strncmp(line, "tscope: TSCOPE", 14) == 0;
   fclose(said);
   assert_int_equal(lines, 4);
@@ -188,7 +188,7 @@ static void play_environment_goes(void *nothing) {
   char **list = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHILD_CHECK(list != MAP_FAILED && gone != MAP_FAILED);
-  size_t n = page / sizeof *list, used = 0;
+  size_t n = page / sizeof(*list), used = 0;
   for (char **entry = environ; *entry && used < n - 2; entry++)
     list[used++] = *entry;
   list[used++] = gone;
@@ -217,11 +217,11 @@ static void assert_told(const char *const *arguments, const char *wanted) {
   size_t n = 0;
   for (; *arguments; n += strlen(*arguments++) + 1)
     strcpy(line + n, *arguments);
-  tscope_redact_command(told, sizeof told, line, n);
+  tscope_redact_command(told, sizeof(told), line, n);
   assert_string_equal(told, wanted);
   char cut[16]; /* whatever the room */
-  tscope_redact_command(cut, sizeof cut, line, n);
-  assert_int_equal(strlen(cut), strlen(wanted) < sizeof cut ? strlen(wanted) : sizeof cut - 1);
+  tscope_redact_command(cut, sizeof(cut), line, n);
+  assert_int_equal(strlen(cut), strlen(wanted) < sizeof(cut) ? strlen(wanted) : sizeof(cut) - 1);
   assert_memory_equal(cut, wanted, strlen(cut));
 }
 
@@ -284,7 +284,7 @@ static void a_command_line_is_told_unless_it_is_not_to_be(void **state) {
 
 static void write_file(const char *folder, const char *name, const char *text) {
   char path[256];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(path, sizeof(path), "%s/%s", folder, name);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fputs(text, file);
@@ -298,29 +298,29 @@ static void commit_of_the_working_folder(void **state) {
   struct scene scene;
   char command[512], folder[128], commit[128];
   scene_directory(&scene);
-  snprintf(command, sizeof command,
+  snprintf(command, sizeof(command),
            "mkdir -p %s/.git/refs/heads %s/src/deep %s/.git/worktrees/w %s/w", scene.directory,
            scene.directory, scene.directory, scene.directory);
   assert_int_equal(system(command), 0);
-  snprintf(folder, sizeof folder, "%s/src/deep", scene.directory);
+  snprintf(folder, sizeof(folder), "%s/src/deep", scene.directory);
   write_file(scene.directory, ".git/HEAD", "ref: refs/heads/main\n");
-  assert_false(tscope_git_commit(folder, commit, sizeof commit));
+  assert_false(tscope_git_commit(folder, commit, sizeof(commit)));
   write_file(scene.directory, ".git/packed-refs",
              "# pack-refs with: peeled\n" COMMIT " refs/heads/main\n");
-  assert_true(tscope_git_commit(folder, commit, sizeof commit));
+  assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
   write_file(scene.directory, ".git/refs/heads/main", "f" COMMIT "\n");
   write_file(scene.directory, ".git/HEAD", COMMIT "\n");
-  assert_true(tscope_git_commit(folder, commit, sizeof commit));
+  assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
   /* A further work tree. */
-  snprintf(command, sizeof command, "gitdir: %s/.git/worktrees/w\n", scene.directory);
+  snprintf(command, sizeof(command), "gitdir: %s/.git/worktrees/w\n", scene.directory);
   write_file(scene.directory, "w/.git", command);
   write_file(scene.directory, ".git/worktrees/w/HEAD", "ref: refs/heads/main\n");
   write_file(scene.directory, ".git/worktrees/w/commondir", "../..\n");
   write_file(scene.directory, ".git/refs/heads/main", COMMIT "\n");
-  snprintf(folder, sizeof folder, "%s/w", scene.directory);
-  assert_true(tscope_git_commit(folder, commit, sizeof commit));
+  snprintf(folder, sizeof(folder), "%s/w", scene.directory);
+  assert_true(tscope_git_commit(folder, commit, sizeof(commit)));
   assert_string_equal(commit, COMMIT);
   scene_clean(&scene);
 }
@@ -335,7 +335,7 @@ static unsigned mode_of(const char *path) {
 
 static int open_for(bool group, const char *directory, const char *run) {
   char why[512] = "";
-  int fd = tscope_directory_open(directory, run, group, why, sizeof why);
+  int fd = tscope_directory_open(directory, run, group, why, sizeof(why));
   assert_true(fd >= 0 || *why);
   if (fd >= 0)
     close(fd);
@@ -352,14 +352,14 @@ static void a_group_may_read_what_is_made_for_it(void **state) {
   char path[256];
   scene_directory(&scene);
   mode_t mask = umask(077);
-  snprintf(path, sizeof path, "%s/a", scene.directory);
+  snprintf(path, sizeof(path), "%s/a", scene.directory);
   assert_true(open_for(true, path, "run") >= 0);
   assert_int_equal(mode_of(path), 02750);
   assert_int_equal(chmod(path, 0711), 0); /* what is there is the owner's to decide */
   assert_true(open_for(true, path, "run2") >= 0);
   umask(mask);
   assert_int_equal(mode_of(path), 0711);
-  snprintf(path, sizeof path, "%s/a/run2", scene.directory);
+  snprintf(path, sizeof(path), "%s/a/run2", scene.directory);
   assert_int_equal(mode_of(path), 02750);
   scene_clean(&scene);
 }
@@ -370,13 +370,13 @@ static void directories_are_made_private(void **state) {
   char path[256];
   scene_directory(&scene);
   mode_t mask = umask(0);
-  snprintf(path, sizeof path, "%s/a/b//", scene.directory);
+  snprintf(path, sizeof(path), "%s/a/b//", scene.directory);
   assert_true(open_directory(path, "run") >= 0);
   assert_true(open_directory(path, "run") >= 0);
   umask(mask);
   static const char *const made[] = {"a", "a/b", "a/b/run"};
   for (int i = 0; i < 3; i++) {
-    snprintf(path, sizeof path, "%s/%s", scene.directory, made[i]);
+    snprintf(path, sizeof(path), "%s/%s", scene.directory, made[i]);
     assert_int_equal(mode_of(path), 0700);
   }
   scene_clean(&scene);
@@ -387,22 +387,22 @@ static void links_files_and_strangers_are_refused(void **state) {
   struct scene scene;
   char path[256], link[256];
   scene_directory(&scene);
-  snprintf(path, sizeof path, "%s/real", scene.directory);
-  snprintf(link, sizeof link, "%s/link", scene.directory);
+  snprintf(path, sizeof(path), "%s/real", scene.directory);
+  snprintf(link, sizeof(link), "%s/link", scene.directory);
   assert_int_equal(mkdir(path, 0700), 0);
   assert_int_equal(symlink(path, link), 0);
   assert_true(open_directory(link, "run") < 0);
   assert_true(open_directory(path, "run") >= 0);
-  snprintf(link, sizeof link, "%s/real/planted", scene.directory);
+  snprintf(link, sizeof(link), "%s/real/planted", scene.directory);
   assert_int_equal(symlink("/tmp", link), 0);
   assert_true(open_directory(path, "planted") < 0);
   write_file(scene.directory, "file", "");
-  snprintf(path, sizeof path, "%s/file", scene.directory);
+  snprintf(path, sizeof(path), "%s/file", scene.directory);
   assert_true(open_directory(path, "run") < 0);
   assert_true(open_directory("/", "run") < 0);
   assert_true(open_directory("relative", "run") < 0);
   if (geteuid() == 0) {
-    snprintf(path, sizeof path, "%s/real", scene.directory);
+    snprintf(path, sizeof(path), "%s/real", scene.directory);
     assert_int_equal(chown(path, 12345, 12345), 0);
     assert_true(open_directory(path, "run") < 0);
   } else {

@@ -55,7 +55,7 @@ static void every_committed_record_is_read(void **state) {
   said = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   for (int kill_number = 0; kill_number < KILLS; kill_number++) {
     struct scene scene;
-    memset(said, 0, sizeof *said);
+    memset(said, 0, sizeof(*said));
     scene_directory(&scene);
     pid_t child = scene_start(&scene, play_until_killed, NULL);
     seed = seed * 6364136223846793005u + 1442695040888963407u;

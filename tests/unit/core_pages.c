@@ -63,7 +63,7 @@ static void some_round_takes_no_faults(u32 launches) {
  * kernel can take the fault before its time. */
 static bool can_be_tested(const char *directory) {
   char path[128];
-  snprintf(path, sizeof path, "%s/pages", directory);
+  snprintf(path, sizeof(path), "%s/pages", directory);
   const size_t bytes = 64 << 12;
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   volatile char *map = MAP_FAILED;

@@ -43,9 +43,9 @@ static u8 filler(u8 type, size_t byte) {
 #define X(NAME, name, id, retention, doc)                                                          \
   static void write_##name(struct tscope_thread *thread) {                                         \
     struct tscope_##name##_record record;                                                          \
-    for (size_t i = sizeof record.header; i < sizeof record; i++)                                  \
+    for (size_t i = sizeof(record.header); i < sizeof(record); i++)                                \
       ((u8 *)&record)[i] = filler(id, i);                                                          \
-    CHILD_CHECK(tscope_retain(thread, tscope_ticks(), id, 0xabcd, &record, sizeof record));        \
+    CHILD_CHECK(tscope_retain(thread, tscope_ticks(), id, 0xabcd, &record, sizeof(record)));       \
   }
 TSCOPE_RECORDS(X)
 #undef X
@@ -83,7 +83,7 @@ static void one_of_each_type(void **state) {
       ours++;
       assert_int_equal(record->words * 8u, sizes[type]);
       assert_int_equal(found.at[i].chunk->retention, TSCOPE_RETAINED);
-      for (size_t byte = sizeof *record; byte < sizes[type]; byte++)
+      for (size_t byte = sizeof(*record); byte < sizes[type]; byte++)
         assert_int_equal(((const u8 *)record)[byte], filler((u8)type, byte));
     }
     assert_int_equal(ours, 1);
@@ -105,11 +105,11 @@ static void play_jumps(void *more) {
   struct tscope_thread *thread = enter();
   for (u32 i = 0; i < JUMPS; i++) {
     struct tscope_launch_record *launch = tscope_reserve(
-        thread, &thread->ring, ticks_at(origin, jumps[i]), TSCOPE_REC_LAUNCH, 0, sizeof *launch);
+        thread, &thread->ring, ticks_at(origin, jumps[i]), TSCOPE_REC_LAUNCH, 0, sizeof(*launch));
     CHILD_CHECK(launch);
     launch->dur = 1;
     launch->shape = i;
-    tscope_commit(&thread->ring, sizeof *launch);
+    tscope_commit(&thread->ring, sizeof(*launch));
   }
   tscope_leave(thread);
 }
@@ -135,10 +135,10 @@ static void play_other_clock(void *nothing) {
   tscope_writer_init(&writer, TSCOPE_RING, TSCOPE_CLOCK_MONOTONIC);
   for (u64 i = 0; i < 3; i++) {
     struct tscope_gpu_kernel_record *kernel =
-        tscope_reserve(thread, &writer, 5000000000u + i, TSCOPE_REC_GPU_KERNEL, 0, sizeof *kernel);
+        tscope_reserve(thread, &writer, 5000000000u + i, TSCOPE_REC_GPU_KERNEL, 0, sizeof(*kernel));
     CHILD_CHECK(kernel);
     kernel->dur = 10;
-    tscope_commit(&writer, sizeof *kernel);
+    tscope_commit(&writer, sizeof(*kernel));
   }
   CHILD_CHECK(hooked_launch(1) || true);
   tscope_leave(thread);
@@ -165,11 +165,11 @@ static void play_durations(void *nothing) {
   u64 now = tscope_ticks(), hour = 3600ull * 3000000000u;
   for (u32 i = 0; i < 10000; i++) { /* enough that a long one falls on a chunk's very end */
     struct tscope_copy_record *copy =
-        tscope_reserve(thread, &thread->ring, now - hour, TSCOPE_REC_COPY, 0, sizeof *copy);
+        tscope_reserve(thread, &thread->ring, now - hour, TSCOPE_REC_COPY, 0, sizeof(*copy));
     CHILD_CHECK(copy);
     copy->kind = TSCOPE_COPY_D2H;
     copy->bytes = i;
-    tscope_commit_dur(thread, &thread->ring, sizeof *copy, now - hour);
+    tscope_commit_dur(thread, &thread->ring, sizeof(*copy), now - hour);
   }
   tscope_leave(thread);
 }
@@ -185,9 +185,9 @@ static void check_long(const struct trace_record *at, void *more) {
   if (copy->header.type != TSCOPE_REC_COPY)
     return;
   u64 dur;
-  memcpy(&dur, copy + 1, sizeof dur);
+  memcpy(&dur, copy + 1, sizeof(dur));
   assert_int_equal(copy->dur, TSCOPE_DUR_LONG);
-  assert_int_equal(copy->header.words, sizeof *copy / 8 + 1);
+  assert_int_equal(copy->header.words, sizeof(*copy) / 8 + 1);
   assert_int_equal(copy->bytes, expected->count);
   assert_true(dur >= expected->least && dur < expected->least * 2);
   expected->count++;
@@ -209,8 +209,8 @@ static void play_spans(void *nothing) {
   struct tscope_thread *thread = enter();
   struct tscope_group_record group = {.group = 7, .calls = 2};
   u64 start = tscope_ticks();
-  u64 *first = tscope_span_open(thread, start, TSCOPE_REC_GROUP, 1, &group, sizeof group);
-  u64 *second = tscope_span_open(thread, start, TSCOPE_REC_GROUP, 2, &group, sizeof group);
+  u64 *first = tscope_span_open(thread, start, TSCOPE_REC_GROUP, 1, &group, sizeof(group));
+  u64 *second = tscope_span_open(thread, start, TSCOPE_REC_GROUP, 2, &group, sizeof(group));
   CHILD_CHECK(first && second && *first == TSCOPE_DUR_PENDING);
   tscope_span_close(thread, first, start);
   tscope_span_close(thread, NULL, start);
@@ -243,12 +243,12 @@ static void play_strings(void *nothing) {
   CHILD_CHECK(same && tscope_string(thread, "gradient") == same);
   CHILD_CHECK(tscope_string_n(thread, "gradients", 8) == same);
   CHILD_CHECK(tscope_string(thread, "") != same);
-  memset(long_text, 'x', sizeof long_text - 1);
+  memset(long_text, 'x', sizeof(long_text) - 1);
   u32 cut = tscope_string(thread, long_text);
   long_text[4000] = 'y';
   CHILD_CHECK(cut && tscope_string(thread, long_text) != cut);
   struct tscope_scalar_record scalar = {.name = same, .step = cut};
-  CHILD_CHECK(tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &scalar, sizeof scalar));
+  CHILD_CHECK(tscope_retain(thread, tscope_ticks(), TSCOPE_REC_SCALAR, 0, &scalar, sizeof(scalar)));
   tscope_info(thread, TSCOPE_INFO_FEATURE, "absent", "gloo");
   tscope_info(thread, TSCOPE_INFO_FEATURE, NULL, "nothing");
   tscope_leave(thread);
@@ -318,7 +318,7 @@ static void anchors_cost_and_losses_at_the_end(void **state) {
   (void)state;
   struct scene scene;
   cpu_set_t allowed;
-  assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
   u32 launches = 1000;
   scene_play(&scene, play_launches, &launches);
   const struct tscope_file_header *header = scene.trace.header;

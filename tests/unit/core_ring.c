@@ -51,7 +51,7 @@ static void keep(const struct trace_record *at, void *more) {
 static struct kept kept;
 
 static void read_kept(const struct scene *scene) {
-  memset(&kept, 0, sizeof kept);
+  memset(&kept, 0, sizeof(kept));
   kept.least = UINT32_MAX;
   assert_true(trace_walk(&scene->trace, keep, &kept) >= 0);
 }
@@ -134,7 +134,7 @@ static void play_retained(void *more) {
     struct tscope_thread *thread = tscope_enter(TSCOPE_WAKES);
     CHILD_CHECK(thread);
     struct tscope_step_record step = {.step = i};
-    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &step, sizeof step);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_STEP, 0, &step, sizeof(step));
     if (i + 1 == play->launches)
       tscope_info(thread, TSCOPE_INFO_FEATURE, "last words", NULL);
     tscope_leave(thread);

@@ -66,7 +66,7 @@ static void *name_all(void *which) {
   CHILD_CHECK(thread);
   for (int i = 0; i < NAMES; i++) {
     char text[32];
-    snprintf(text, sizeof text, "kernel %d", i);
+    snprintf(text, sizeof(text), "kernel %d", i);
     mine[i] = tscope_string(thread, text);
   }
   tscope_leave(thread);

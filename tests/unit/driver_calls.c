@@ -200,7 +200,7 @@ static void copy_of_a_box_says_how_much_and_which_way(void **state) {
   (void)state;
   CUdeviceptr memory;
   char host[3][4][8];
-  assert_int_equal(cuMemAlloc(&memory, sizeof host), CUDA_SUCCESS);
+  assert_int_equal(cuMemAlloc(&memory, sizeof(host)), CUDA_SUCCESS);
   assert_int_equal(cuMemsetD2D8(memory, 8, 9, 8, 12), CUDA_SUCCESS);
   assert_int_equal(LAST(FILL, fill).bytes, 96);
   CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -270,7 +270,7 @@ static const char *object_of(const void *address) {
 static void what_is_not_hooked_is_the_drivers_own(void **state) {
   (void)state;
   const char *const names[] = {"cuInit", "cuDeviceGet", "cuCtxSetCurrent", "cuMemSetAccess"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
     assert_non_null(strstr(object_of(dlsym(driver, names[i])), "libcuda.so.1"));
     assert_non_null(strstr(object_of(by_proc_address(names[i], 13000, 0)), "libcuda.so.1"));
   }

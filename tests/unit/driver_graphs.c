@@ -115,7 +115,7 @@ static void handles_that_are_none_end_no_graph(void **state) {
   assert_int_not_equal(cudaGraphDestroy(NULL), cudaSuccess);
   assert_int_not_equal(cudaGraphExecDestroy(NULL), cudaSuccess);
   assert_int_not_equal(cudaGraphLaunch(NULL, stream), cudaSuccess);
-  for (size_t i = 0; i < sizeof never_seen / sizeof *never_seen; i++) {
+  for (size_t i = 0; i < sizeof(never_seen) / sizeof(*never_seen); i++) {
     void *handle = (void *)(uintptr_t)never_seen[i];
     graph_gone(handle);
     graph_executable_gone(handle);
@@ -198,10 +198,10 @@ static struct tscope_graph_comm replayed(u32 *graph, u32 *comms) {
   struct trace trace = trace_read();
   const struct tscope_graph_replay_record *replay = trace_last(&trace, TSCOPE_REC_GRAPH_REPLAY);
   assert_non_null(replay);
-  assert_int_equal(replay->header.words * 8, sizeof *replay + 16 * replay->comms);
+  assert_int_equal(replay->header.words * 8, sizeof(*replay) + 16 * replay->comms);
   assert_true(replay->dur != TSCOPE_DUR_PENDING);
   struct tscope_graph_comm first;
-  memcpy(&first, replay + 1, sizeof first);
+  memcpy(&first, replay + 1, sizeof(first));
   *graph = replay->graph;
   *comms = replay->comms;
   trace_free(&trace);

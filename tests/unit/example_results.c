@@ -273,11 +273,11 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->n_what_if = LENGTH(what_if);
 
   results->wall_s = results->looked_at_s = 34.77;
-  static const struct budget_line budget[] = {{"compute", 26.312, 0.7567, NAN},
-                                              {"waiting for ranks", 5.709, 0.1642, 5.709},
-                                              {"communication", 1.21, 0.0348, 1.21},
-                                              {"memory copies", 0.132, 0.0038, 0.132},
-                                              {"launch and idle", 1.407, 0.0405, 1.407}};
+  static const struct budget_line budget[] = {{BUDGET_COMPUTE, 26.312, 0.7567, NAN},
+                                              {BUDGET_RANKS, 5.709, 0.1642, 5.709},
+                                              {BUDGET_COMMUNICATION, 1.21, 0.0348, 1.21},
+                                              {BUDGET_COPIES, 0.132, 0.0038, 0.132},
+                                              {BUDGET_LAUNCH_AND_IDLE, 1.407, 0.0405, 1.407}};
   results->budget = KEEP(arena, budget);
   results->n_budget = LENGTH(budget);
   results->residual_s = 0;
@@ -473,7 +473,7 @@ static struct results *unknown(void) {
   results->path_reason = "no GPU work was timed";
   results->what_if_reason = results->path_reason;
   results->wall_s = results->looked_at_s = 39.1;
-  static const struct budget_line budget[] = {{"not seen", 39.1, 1, NAN}};
+  static const struct budget_line budget[] = {{BUDGET_NOT_SEEN, 39.1, 1, NAN}};
   results->budget = KEEP(arena, budget);
   results->n_budget = LENGTH(budget);
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;

@@ -53,13 +53,13 @@ static int tell_layout(const struct fake_call *call) {
   if (attribute == blas.lt_attribute)
     return 7;
   if (attribute == 0)
-    put(call, &layout->type, sizeof layout->type);
+    put(call, &layout->type, sizeof(layout->type));
   else if (attribute == 2)
-    put(call, &layout->rows, sizeof layout->rows);
+    put(call, &layout->rows, sizeof(layout->rows));
   else if (attribute == 3)
-    put(call, &layout->cols, sizeof layout->cols);
+    put(call, &layout->cols, sizeof(layout->cols));
   else
-    put(call, &layout->batch, sizeof layout->batch);
+    put(call, &layout->batch, sizeof(layout->batch));
   return 0;
 }
 
@@ -104,7 +104,7 @@ static int behave(const struct fake_call *call) {
 
 static int fresh(void **state) {
   (void)state;
-  memset(&blas, 0, sizeof blas);
+  memset(&blas, 0, sizeof(blas));
   blas.lt_attribute = -1;
   fake_behaviour = behave;
   return 0;

@@ -56,9 +56,9 @@ static void *open_real_library(void) {
                                "lib/python3*/site-packages/nvidia/c*/lib/libcublasLt.so.1[23]",
                                ".cache/tscope/venv/lib/python3*/site-packages/nvidia/c*/lib/"
                                "libcublasLt.so.1[23]"};
-  for (size_t i = 0; i < sizeof roots / sizeof *roots && !library; i++) {
+  for (size_t i = 0; i < sizeof(roots) / sizeof(*roots) && !library; i++) {
     char pattern[4096];
-    snprintf(pattern, sizeof pattern, "%s/%s", roots[i] ? roots[i] : "/nonexistent", below[i]);
+    snprintf(pattern, sizeof(pattern), "%s/%s", roots[i] ? roots[i] : "/nonexistent", below[i]);
     library = open_first(pattern);
   }
   return library;
@@ -67,14 +67,14 @@ static void *open_real_library(void) {
 static cublasLtMatrixLayout_t layout(int type, uint64_t rows, uint64_t cols, int32_t batch) {
   void *made;
   assert_int_equal(lt.layout_create(&made, type, rows, cols, (int64_t)rows), 0);
-  assert_int_equal(lt.layout_set(made, 5, &batch, sizeof batch), 0);
+  assert_int_equal(lt.layout_set(made, 5, &batch, sizeof(batch)), 0);
   return made;
 }
 
 static cublasLtMatmulDesc_t matmul(int compute, int scale, int32_t transposed_a) {
   void *made;
   assert_int_equal(lt.matmul_create(&made, compute, scale), 0);
-  assert_int_equal(lt.matmul_set(made, 3, &transposed_a, sizeof transposed_a), 0);
+  assert_int_equal(lt.matmul_set(made, 3, &transposed_a, sizeof(transposed_a)), 0);
   return made;
 }
 

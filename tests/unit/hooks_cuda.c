@@ -63,7 +63,7 @@ static int behave(const struct fake_call *call) {
 
 static int fresh_runtime(void **state) {
   (void)state;
-  memset(&runtime, 0, sizeof runtime);
+  memset(&runtime, 0, sizeof(runtime));
   fake_behaviour = behave;
   return 0;
 }

@@ -38,7 +38,7 @@ static void assert_common(const struct cupti_record *out, enum gpu_span_kind kin
   type record;                                                                                     \
   struct cupti_record out;                                                                         \
   const struct gpu_span *span = &out.span;                                                         \
-  memset(&record, 0x5a, sizeof record);                                                            \
+  memset(&record, 0x5a, sizeof(record));                                                           \
   record.kind = (kind_);                                                                           \
   record.start = 1000000000007;                                                                    \
   record.end = 1000000000107;                                                                      \
@@ -52,7 +52,7 @@ static void assert_common(const struct cupti_record *out, enum gpu_span_kind kin
     RECORD(type, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)                                            \
     record.name = name;                                                                            \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_common(&out, GPU_SPAN_KERNEL);                                                          \
     assert_ptr_equal(span->name, name);                                                            \
     assert_int_equal(span->graph, graph_);                                                         \
@@ -78,7 +78,7 @@ static void kernels_of_every_version(void **state) {
     record.bytes = 1234567890123;                                                                  \
     record.copyKind = (copy_kind);                                                                 \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_common(&out, GPU_SPAN_COPY);                                                            \
     assert_int_equal(span->bytes, 1234567890123);                                                  \
     assert_int_equal(span->copy, copy_);                                                           \
@@ -114,7 +114,7 @@ static void copies_of_every_version(void **state) {
     RECORD(type, CUPTI_ACTIVITY_KIND_MEMSET)                                                       \
     record.bytes = 1234567890123;                                                                  \
     set_graph;                                                                                     \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_common(&out, GPU_SPAN_FILL);                                                            \
     assert_int_equal(span->bytes, 1234567890123);                                                  \
     assert_int_equal(span->graph, graph_);                                                         \
@@ -135,7 +135,7 @@ static void a_graph_replay_is_one_piece_of_work(void **state) {
   do {                                                                                             \
     RECORD(type, CUPTI_ACTIVITY_KIND_GRAPH_TRACE)                                                  \
     record.graphId = 77;                                                                           \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_common(&out, GPU_SPAN_KERNEL);                                                          \
     assert_int_equal(span->graph, 77);                                                             \
     assert_string_equal(span->name, "CUDA graph");                                                 \
@@ -149,7 +149,7 @@ static void a_graph_replay_is_one_piece_of_work(void **state) {
 #define FILLED(type, kind_)                                                                        \
   type record;                                                                                     \
   struct cupti_record out;                                                                         \
-  memset(&record, 0x5a, sizeof record);                                                            \
+  memset(&record, 0x5a, sizeof(record));                                                           \
   record.kind = (kind_);
 
 static void waits_of_every_version(void **state) {
@@ -164,7 +164,7 @@ static void waits_of_every_version(void **state) {
     record.streamId = 21;                                                                          \
     record.cudaEventId = 9;                                                                        \
     set_id;                                                                                        \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_int_equal(out.kind, CUPTI_WAIT);                                                        \
     assert_int_equal(out.type, TSCOPE_GPU_WAIT_STREAM_EVENT);                                      \
     assert_int_equal(out.span.start, 1000000000007);                                               \
@@ -176,7 +176,7 @@ static void waits_of_every_version(void **state) {
     record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;                         \
     record.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;                                         \
     record.cudaEventId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;                                      \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_int_equal(out.type, TSCOPE_GPU_WAIT_CONTEXT);                                           \
     assert_int_equal(out.stream, TSCOPE_UNKNOWN);                                                  \
     assert_int_equal(out.event, TSCOPE_UNKNOWN);                                                   \
@@ -200,9 +200,9 @@ static void queries_are_no_waits(void **state) {
       .end = 1001,
       .returnValue = CUDA_ERROR_NOT_READY};
   struct cupti_record out;
-  assert_false(cupti_decode(&record, sizeof record, &out));
+  assert_false(cupti_decode(&record, sizeof(record), &out));
   record.returnValue = CUDA_SUCCESS;
-  assert_true(cupti_decode(&record, sizeof record, &out));
+  assert_true(cupti_decode(&record, sizeof(record), &out));
 #endif
 }
 
@@ -215,7 +215,7 @@ static void events_of_every_version(void **state) {
     record.streamId = 21;                                                                          \
     record.eventId = 9;                                                                            \
     set_id;                                                                                        \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_int_equal(out.kind, CUPTI_EVENT);                                                       \
     assert_int_equal(out.correlation, 4242);                                                       \
     assert_int_equal(out.stream, 21);                                                              \
@@ -237,14 +237,14 @@ static void only_cuptis_own_overhead_is_its_cost(void **state) {
     record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;                              \
     record.start = 1000000000007;                                                                  \
     record.end = 1000000000107;                                                                    \
-    assert_true(cupti_decode(&record, sizeof record, &out));                                       \
+    assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
     assert_int_equal(out.kind, CUPTI_OVERHEAD);                                                    \
     assert_int_equal(out.type, TSCOPE_GPU_OVERHEAD_FLUSH);                                         \
     assert_int_equal(out.span.start, 1000000000007);                                               \
     assert_int_equal(out.span.end, 1000000000107);                                                 \
     record.overheadKind =                                                                          \
         CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER; /* the job's, with or without */                  \
-    assert_false(cupti_decode(&record, sizeof record, &out));                                      \
+    assert_false(cupti_decode(&record, sizeof(record), &out));                                     \
   } while (0)
   OVERHEAD(CUpti_ActivityOverhead);
   OVERHEAD(CUpti_ActivityOverhead2);
@@ -257,9 +257,9 @@ static void other_records_are_passed_over(void **state) {
   (void)state;
   struct cupti_record out;
   u32 record[64] = {CUPTI_ACTIVITY_KIND_RUNTIME};
-  assert_false(cupti_decode(record, sizeof record, &out));
+  assert_false(cupti_decode(record, sizeof(record), &out));
   record[0] = CUPTI_ACTIVITY_KIND_KERNEL;
-  assert_false(cupti_decode(record, sizeof record, &out));
+  assert_false(cupti_decode(record, sizeof(record), &out));
   assert_false(cupti_decode(record, 3, &out));
 }
 
@@ -277,9 +277,9 @@ static void collective_kernels_are_known_by_name(void **state) {
       "_Z8a_kernelPf", "ampere_sgemm_128x64_tn", "_ZN2at6native12mynccl_thingEv", "", "_Z",
       "not_nccl",
   };
-  for (size_t i = 0; i < sizeof collective / sizeof *collective; i++)
+  for (size_t i = 0; i < sizeof(collective) / sizeof(*collective); i++)
     assert_true(gpu_kernel_is_collective(collective[i]));
-  for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+  for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
     assert_false(gpu_kernel_is_collective(other[i]));
   assert_false(gpu_kernel_is_collective(NULL));
 }

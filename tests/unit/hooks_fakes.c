@@ -27,7 +27,7 @@ static int answer(const struct fake_call *call) {
 }
 
 /* NOTE_ALL(a, b, ...) notes each argument. */
-#define NOTE_1(a) note(&call, &a, sizeof a);
+#define NOTE_1(a) note(&call, &a, sizeof(a));
 #define NOTE_2(a, ...) NOTE_1(a) NOTE_1(__VA_ARGS__)
 #define NOTE_3(a, ...) NOTE_1(a) NOTE_2(__VA_ARGS__)
 #define NOTE_4(a, ...) NOTE_1(a) NOTE_3(__VA_ARGS__)

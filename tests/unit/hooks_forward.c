@@ -100,7 +100,7 @@ static int behave(const struct fake_call *made) {
 static struct fake_call made_by(const char *name, any_function *function, word *result) {
   struct fake_call mine = {0};
   expected_name = name;
-  memset(&fake_last, 0, sizeof fake_last);
+  memset(&fake_last, 0, sizeof(fake_last));
   *result = call(function);
   mine = fake_last;
   return mine;
@@ -128,14 +128,14 @@ static void forwards(const char *name, any_function *wrapper, size_t result_byte
   assert_int_equal(errno, 77);
   if (strcmp(through.name, name))
     fail_msg("%s: the last function called was %s", name, through.name);
-  assert_memory_equal(&direct, &through, sizeof direct);
+  assert_memory_equal(&direct, &through, sizeof(direct));
   assert_memory_equal(&direct_result, &result, result_bytes);
 }
 
 static void every_function_forwards(int returns) {
   fake_behaviour = behave;
   result_wanted = returns;
-  for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
+  for (size_t i = 0; i < sizeof(hooked) / sizeof(*hooked); i++)
     forwards(hooked[i].name, hooked[i].wrapper, hooked[i].result_bytes);
 }
 
@@ -145,12 +145,12 @@ static void what_is_no_handle_is_forwarded_too(void **state) {
   (void)state;
   result_wanted = 3;
   fake_behaviour = behave;
-  for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
+  for (size_t i = 0; i < sizeof(hooked) / sizeof(*hooked); i++)
     for (int set = 0; set <= 1 && !passes_structure_by_address(&hooked[i]); set++) {
       word all = set ? ~(word)0 : 0;
       any_function *real = (any_function *)dlsym(RTLD_NEXT, hooked[i].name);
       expected_name = hooked[i].name;
-      memset(&fake_last, 0, sizeof fake_last);
+      memset(&fake_last, 0, sizeof(fake_last));
       word direct = call_with(real, all), through;
       errno_wanted = 77;
       through = call_with(hooked[i].wrapper, all);

@@ -43,8 +43,8 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   void *memory;
   char host[4096] = "";
   launch(&plain, 3000000);
-  cudaMalloc(&memory, sizeof host);
-  cudaMemcpyAsync(memory, host, sizeof host, cudaMemcpyHostToDevice, stream);
+  cudaMalloc(&memory, sizeof(host));
+  cudaMemcpyAsync(memory, host, sizeof(host), cudaMemcpyHostToDevice, stream);
   cudaMemsetAsync(memory, 0, 100, stream);
   deliver();
   struct tscope_gpu_kernel_record kernel = LAST(GPU_KERNEL, gpu_kernel);
@@ -52,7 +52,7 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   assert_string(kernel.name, "_Z5plainv");
   struct tscope_gpu_copy_record copy = LAST(GPU_COPY, gpu_copy);
   assert_int_equal(copy.kind, TSCOPE_COPY_H2D);
-  assert_int_equal(copy.bytes, sizeof host);
+  assert_int_equal(copy.bytes, sizeof(host));
   assert_int_equal(LAST(GPU_FILL, gpu_fill).bytes, 100);
   /* One stream to the host and to the GPU. */
   u16 launched_on = LAST(LAUNCH, launch).header.tag;
@@ -108,8 +108,8 @@ static void long_spans_keep_their_length(void **state) {
     struct tscope_gpu_kernel_record record;
     u64 dur;
   } kernel;
-  last_record(TSCOPE_REC_GPU_KERNEL, &kernel, sizeof kernel);
-  assert_int_equal(kernel.record.header.words, sizeof kernel / 8);
+  last_record(TSCOPE_REC_GPU_KERNEL, &kernel, sizeof(kernel));
+  assert_int_equal(kernel.record.header.words, sizeof(kernel) / 8);
   assert_int_equal(kernel.record.dur, TSCOPE_DUR_LONG);
   assert_true(kernel.dur == 6000000000);
 }

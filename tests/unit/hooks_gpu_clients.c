@@ -29,7 +29,7 @@ static struct {
 
 static void CUPTIAPI requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
   *buffer = (uint8_t *)client.buffers[client.next ^= 1];
-  *bytes = sizeof client.buffers[0];
+  *bytes = sizeof(client.buffers[0]);
   *max_records = 0;
 }
 

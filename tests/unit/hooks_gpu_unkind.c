@@ -96,7 +96,7 @@ static void what_is_held_back_is_had_in_the_end(void **state) {
 }
 
 static size_t device_buffers(void) {
-  size_t limit = 0, bytes = sizeof limit;
+  size_t limit = 0, bytes = sizeof(limit);
   assert_int_equal(
       cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &bytes, &limit),
       CUPTI_SUCCESS);

@@ -82,7 +82,7 @@ static int behave(const struct fake_call *call) {
 
 static int fresh_library(void **state) {
   (void)state;
-  memset(&library, 0, sizeof library);
+  memset(&library, 0, sizeof(library));
   library.size = 4;
   library.rank = 2;
   library.device = 1;
@@ -230,7 +230,7 @@ static void splits_agree_between_ranks_and_differ_from_each_other(void **state) 
       seen[rank][split] = record.identity;
     }
   }
-  assert_memory_equal(seen[0], seen[1], sizeof seen[0]);
+  assert_memory_equal(seen[0], seen[1], sizeof(seen[0]));
   assert_true(seen[0][0] != seen[0][1] && seen[0][1] != seen[0][2] && seen[0][0] != seen[0][2]);
 }
 

@@ -28,8 +28,8 @@ static inline int trace_set_up(void **state) {
 
 static inline int trace_tear_down(void **state) {
   (void)state;
-  char command[sizeof trace_directory + 16];
-  snprintf(command, sizeof command, "rm -rf %s", trace_directory);
+  char command[sizeof(trace_directory) + 16];
+  snprintf(command, sizeof(command), "rm -rf %s", trace_directory);
   return system(command);
 }
 
@@ -40,8 +40,8 @@ struct trace {
 
 static inline struct trace trace_read(void) {
   struct trace trace = {0};
-  char pattern[sizeof trace_directory + 32];
-  snprintf(pattern, sizeof pattern, "%s/*/*" TSCOPE_FILE_SUFFIX, trace_directory);
+  char pattern[sizeof(trace_directory) + 32];
+  snprintf(pattern, sizeof(pattern), "%s/*/*" TSCOPE_FILE_SUFFIX, trace_directory);
   glob_t found;
   FILE *file = glob(pattern, 0, NULL, &found) ? NULL : fopen(found.gl_pathv[0], "rb");
   globfree(&found);

@@ -14,7 +14,7 @@ static char why[512];
 
 static const char *write_file(const struct fixture *fixture, const char *name, const char *text) {
   static char path[512];
-  snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+  snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fputs(text, file);
@@ -51,7 +51,7 @@ static void ranks_are_read_from_names(void **state) {
       {".hidden", INDEX_NONE},
       {"rank99999999999999999999", INDEX_NONE},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
     if (rank_of_name(cases[i].name) != cases[i].rank)
       fail_msg("%s: rank %u", cases[i].name, rank_of_name(cases[i].name));
 }
@@ -62,7 +62,7 @@ static void traces_are_found_as_before_and_said(void **state) {
   generate_run(fixture, 2);
   write_file(fixture, "notes.txt", "nothing of ours");
   const char *path = fixture->directory;
-  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof why), 0);
+  assert_int_equal(import_load(&path, 1, NULL, &model, why, sizeof(why)), 0);
   assert_int_equal(model->n_ranks, 2);
   assert_int_equal(model->n_inputs, 1);
   assert_int_equal(model->inputs[0].files, 2);
@@ -76,15 +76,15 @@ static void files_that_are_nothing_are_said(void **state) {
   struct model *model;
   generate_run(fixture, 1);
   const char *paths[] = {fixture->directory, write_file(fixture, "notes.txt", "nothing of ours")};
-  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof why), 0);
+  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof(why)), 0);
   assert_int_equal(model->n_notes, 1);
   assert_non_null(strstr(model->notes[0], "notes.txt is not recognised"));
   model_free(model);
-  assert_true(import_load(paths + 1, 1, NULL, &model, why, sizeof why) < 0);
+  assert_true(import_load(paths + 1, 1, NULL, &model, why, sizeof(why)) < 0);
   assert_non_null(strstr(why, "notes.txt is not recognised"));
   assert_non_null(strstr(why, "tscope traces"));
   const char *nowhere = "/nonexistent/tscope";
-  assert_true(import_load(&nowhere, 1, NULL, &model, why, sizeof why) == -ENOENT);
+  assert_true(import_load(&nowhere, 1, NULL, &model, why, sizeof(why)) == -ENOENT);
   assert_non_null(strstr(why, "TSCOPE_DIR"));
 }
 

@@ -93,7 +93,7 @@ static struct tscope_memory_record totals_of(u16 device, u64 events) {
     struct tscope_memory_record last = {0};
     while (trace_next(&trace, &at, TSCOPE_REC_MEMORY))
       if (at.record->tag == device)
-        memcpy(&last, at.record, sizeof last);
+        memcpy(&last, at.record, sizeof(last));
     trace_free(&trace);
     if (last.obtained + last.given_back == events)
       return last;

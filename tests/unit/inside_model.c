@@ -22,7 +22,7 @@ static void write_inside(struct trace_writer *writer, u32 i, u32 algorithm, u32 
   u64 launched = start_of(i) - 1000000;
   struct tscope_collective_inside_record *inside =
       trace_add(writer, retained, launched, TSCOPE_REC_COLLECTIVE_INSIDE, TSCOPE_OP_ALLREDUCE,
-                sizeof *inside);
+                sizeof(*inside));
   inside->dur = 1000000 + LASTS_NS + (i % 10 == 3 ? 1000 : SEEN_LATE_NS - i % 7 * 1000);
   inside->gpu_start = timer(start_of(i));
   inside->gpu_stop = timer(start_of(i) + LASTS_NS);

@@ -43,13 +43,13 @@ void group_made(void *group, const void *store, int rank, int size, void *option
  * first, the object whose method it is, is never NULL. */
 static void objects_and_parameters_pass(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+  for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
     for (int set = 0; set < functions[i].parameters; set++) {
       word w[TORCH_WORDS] = {0x100};
       w[set] |= 1;
       struct torch_object object = functions[i].hooked(w[0], w[1], w[2], w[3], w[4], w[5], w[6]);
       assert_string_equal(torch_last.name, functions[i].name);
-      assert_memory_equal(&object, &torch_returned, sizeof object);
+      assert_memory_equal(&object, &torch_returned, sizeof(object));
       for (int at = 0; at < functions[i].parameters; at++)
         if ((torch_last.words[at] & 0xff) != (at == set))
           fail_msg("%s: parameter %d is %#jx", functions[i].name, at,

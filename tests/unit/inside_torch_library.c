@@ -20,7 +20,7 @@ TORCH void torch_enqueue(void *group, void *work) {
 static struct torch_object called(const char *name, const word words[TORCH_WORDS]) {
   static word calls;
   torch_last.name = name;
-  memcpy(torch_last.words, words, sizeof torch_last.words);
+  memcpy(torch_last.words, words, sizeof(torch_last.words));
   if (torch_work && strstr(name, "9allreduce"))
     torch_enqueue((void *)words[0], &torch_work);
   torch_returned = (struct torch_object){torch_work, {++calls, 2 * calls, 3 * calls}};

@@ -16,7 +16,7 @@ static const char *const attention =
 
 static void write_launch(struct trace_writer *writer, u64 at, u32 shape) {
   struct tscope_launch_record *launch =
-      trace_add(writer, in_ring, AT(at), TSCOPE_REC_LAUNCH, 1, sizeof *launch);
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_LAUNCH, 1, sizeof(*launch));
   launch->dur = 100;
   launch->shape = shape;
 }
@@ -24,7 +24,7 @@ static void write_launch(struct trace_writer *writer, u64 at, u32 shape) {
 static void write_kernel(struct trace_writer *writer, u64 at, u32 dur, const char *name) {
   u32 string = trace_string(writer, name);
   struct tscope_gpu_kernel_record *kernel =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, 1, sizeof *kernel);
+      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, 1, sizeof(*kernel));
   kernel->dur = dur;
   kernel->name = string;
 }
@@ -32,7 +32,7 @@ static void write_kernel(struct trace_writer *writer, u64 at, u32 dur, const cha
 static void write_shape(struct trace_writer *writer, u32 number, const char *name, u32 grid_x) {
   u32 string = trace_string(writer, name);
   struct tscope_shape_record *shape =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof *shape);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof(*shape));
   shape->shape = number;
   shape->kernel = string;
   shape->grid_x = grid_x;
@@ -44,7 +44,7 @@ static void write_shape(struct trace_writer *writer, u32 number, const char *nam
 /* A product of two kernels (its own and its split-k sum), an attention, an elementwise kernel. */
 static void write_step(struct trace_writer *writer, u64 at, bool captured) {
   struct tscope_gemm_record *gemm =
-      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof *gemm);
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof(*gemm));
   gemm->dur = 500;
   gemm->flops = FLOPS;
   gemm->captured = captured;
@@ -62,7 +62,7 @@ static struct model *write_run_by_hand(struct fixture *fixture, bool captured) {
   struct trace_writer *writer = new_rank(0, 1);
   trace_info(writer, TSCOPE_INFO_TSCOPE, "test", NULL);
   struct tscope_stream_record *stream =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof *stream);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof(*stream));
   stream->handle = 0x1000;
   write_shape(writer, 1, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", 4);
   write_shape(writer, 2, "_ZN8cublasLt18splitKreduce_kernelEv", 4);
@@ -70,7 +70,7 @@ static struct model *write_run_by_hand(struct fixture *fixture, bool captured) {
   write_shape(writer, 4, "_Z10elementwisev", 4);
   for (u32 step = 0; step <= 10; step++) {
     struct tscope_step_record *mark =
-        trace_add(writer, retained, AT(step * 10000), TSCOPE_REC_STEP, 0, sizeof *mark);
+        trace_add(writer, retained, AT(step * 10000), TSCOPE_REC_STEP, 0, sizeof(*mark));
     mark->step = step;
     if (step < 10)
       write_step(writer, step * 10000, captured);
@@ -126,16 +126,17 @@ static void test_captured_products_did_nothing_yet(void **state) {
 static void test_replays_are_counted(void **state) {
   struct trace_writer *writer = new_rank(0, 1);
   struct tscope_stream_record *stream =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof *stream);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof(*stream));
   stream->handle = 0x1000;
   u32 name = trace_string(writer, "_Z6kernelv");
   for (u32 i = 0; i < 10; i++) {
     struct tscope_graph_launch_record *launch =
-        trace_add(writer, in_ring, AT(i * 10000), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof *launch);
+        trace_add(writer, in_ring, AT(i * 10000), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof(*launch));
     launch->dur = 100;
     for (u32 k = 0; k < 3 && i < 4; k++) {
-      struct tscope_gpu_kernel_record *kernel = trace_add(
-          writer, on_gpu, AT(i * 10000 + 1000 + k * 100), TSCOPE_REC_GPU_KERNEL, 1, sizeof *kernel);
+      struct tscope_gpu_kernel_record *kernel =
+          trace_add(writer, on_gpu, AT(i * 10000 + 1000 + k * 100), TSCOPE_REC_GPU_KERNEL, 1,
+                    sizeof(*kernel));
       kernel->dur = 50;
       kernel->name = name;
       kernel->correlation = i + 1;

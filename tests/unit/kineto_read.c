@@ -12,7 +12,7 @@ static char why[512];
 
 static void write_text(const struct fixture *fixture, const char *name, const char *text) {
   char path[512];
-  snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+  snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   fputs(text, file);
@@ -22,7 +22,7 @@ static void write_text(const struct fixture *fixture, const char *name, const ch
 static struct model *read_folder(const struct fixture *fixture) {
   const char *path = fixture->directory;
   struct model *model = NULL;
-  if (import_load(&path, 1, NULL, &model, why, sizeof why) != 0)
+  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
     fail_msg("%s", why);
   return model;
 }
@@ -129,7 +129,7 @@ static void a_quick_look_that_never_reached_the_gpu_says_so(void **state) {
                                                                                     "1") "]}");
   for (u64 quick = 2; quick <= 3; quick++) {
     const struct model_options options = {.quick = quick, .threads = 1};
-    assert_int_equal(import_load(&path, 1, &options, &model, why, sizeof why), 0);
+    assert_int_equal(import_load(&path, 1, &options, &model, why, sizeof(why)), 0);
     bool said = false;
     for (u32 i = 0; i < model->n_notes; i++)
       said |= strstr(model->notes[i], "NO GPU WORK") != NULL;
@@ -158,7 +158,7 @@ static void broken_files_are_read_as_far_as_they_go(void **state) {
        1, NULL},
       {"{\"traceEvents\":[" KERNEL("a\\q\\u12", "1", "1", "0") "]}", 1, NULL},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
     struct model *model = read_text(*state, cases[i].text);
     struct timeline timeline = timeline_of(model, 0);
     assert_int_equal(count_kind(&timeline, SPAN_KERNEL), cases[i].kernels);

@@ -21,14 +21,14 @@ static char folder[4096];
 
 static const char *at(const char *name) {
   static char path[8192];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(path, sizeof(path), "%s/%s", folder, name);
   return path;
 }
 
 static struct model *load(const char *path) {
   char why[512] = "";
   struct model *model = NULL;
-  if (import_load(&path, 1, NULL, &model, why, sizeof why) != 0)
+  if (import_load(&path, 1, NULL, &model, why, sizeof(why)) != 0)
     fail_msg("%s: %s", path, why);
   return model;
 }
@@ -47,7 +47,7 @@ static double other_says(const char *what) {
   FILE *table = fopen(at("h100_bert_small/gpu_timeline.csv"), "r");
   assert_non_null(table);
   double ms = NAN;
-  while (fgets(line, sizeof line, table))
+  while (fgets(line, sizeof(line), table))
     if (strncmp(line, what, strlen(what)) == 0 && line[strlen(what)] == ',')
       ms = strtod(line + strlen(what) + 1, NULL);
   fclose(table);
@@ -68,13 +68,13 @@ static void other_kernels(double *sum_ms, double *count) {
   FILE *table = fopen(at("h100_bert_small/kernel_summary.csv"), "r");
   assert_non_null(table);
   *sum_ms = *count = 0;
-  assert_non_null(fgets(line, sizeof line, table));
+  assert_non_null(fgets(line, sizeof(line), table));
   u32 columns = 1, of_sum = 0, of_count = 0;
   for (char *column = strtok(line, ","); column; column = strtok(NULL, ","), columns++) {
     of_sum = strstr(column, "_sum") ? columns : of_sum;
     of_count = strstr(column, "_count") ? columns : of_count;
   }
-  while (fgets(line, sizeof line, table)) {
+  while (fgets(line, sizeof(line), table)) {
     char *at_column[64];
     u32 n = 0;
     bool quoted = false;
@@ -194,11 +194,11 @@ static void strangers_are_not_aligned(void **state) {
   (void)state;
   char why[512];
   char first[8300], second[8300];
-  snprintf(first, sizeof first, "%s", at("hta/nccl_parser_config/nccl_data.json.gz"));
-  snprintf(second, sizeof second, "%s", at("hta/trace_compare/base/base.json.gz"));
+  snprintf(first, sizeof(first), "%s", at("hta/nccl_parser_config/nccl_data.json.gz"));
+  snprintf(second, sizeof(second), "%s", at("hta/trace_compare/base/base.json.gz"));
   const char *paths[] = {first, second}; /* ranks 0 and 1 */
   struct model *model = NULL;
-  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof why), 0);
+  assert_int_equal(import_load(paths, 2, NULL, &model, why, sizeof(why)), 0);
   assert_int_equal(model->n_ranks, 2);
   assert_false(model->clock_aligned);
   assert_non_null(strstr(model->clock_method, "refused"));
@@ -210,11 +210,11 @@ static void eight_ranks_are_put_on_one_axis(void **state) {
   (void)state;
   char where[] = "/tmp/tscope-kineto-XXXXXX", command[8300];
   assert_non_null(mkdtemp(where));
-  snprintf(command, sizeof command, "tar xzf '%s' -C %s", at("dlrm_8rank/dlrm_kineto.tar.gz"),
+  snprintf(command, sizeof(command), "tar xzf '%s' -C %s", at("dlrm_8rank/dlrm_kineto.tar.gz"),
            where);
   assert_int_equal(system(command), 0);
   struct model *model = load(where);
-  snprintf(command, sizeof command, "rm -r %s", where);
+  snprintf(command, sizeof(command), "rm -r %s", where);
   assert_int_equal(system(command), 0);
 
   assert_int_equal(model->n_ranks, 8);

@@ -59,9 +59,9 @@ static void damage_one(const char *place) {
   DIR *directory = opendir(place);
   for (struct dirent *item; directory && (item = readdir(directory));)
     if (item->d_name[0] != '.' && n < 16)
-      snprintf(names[n++], sizeof *names, "%s", item->d_name);
+      snprintf(names[n++], sizeof(*names), "%s", item->d_name);
   closedir(directory);
-  snprintf(path, sizeof path, "%s/%s", place, names[some(n)]);
+  snprintf(path, sizeof(path), "%s/%s", place, names[some(n)]);
   damage(path);
 }
 
@@ -95,7 +95,7 @@ static void damaged_traces_are_looked_at(void **state) {
     options.ranks_per_host = 1 + round % 4;
     assert_int_equal(tracegen_write(&options, &truth), 0);
     tracegen_truth_free(&truth);
-    snprintf(place, sizeof place, "%s/%s", folder, options.run);
+    snprintf(place, sizeof(place), "%s/%s", folder, options.run);
     struct live_run run = {.directory = folder};
     for (u32 i = 0; i < 60; i++) {
       struct live_view view;
@@ -104,7 +104,7 @@ static void damaged_traces_are_looked_at(void **state) {
         live_run_close(&run);
         run = (struct live_run){.directory = folder};
       }
-      if (live_run_look(&run, why, sizeof why) != 0)
+      if (live_run_look(&run, why, sizeof(why)) != 0)
         continue;
       assert_int_equal(live_view_make(&view, &run), 0);
       write_all(&view);
@@ -112,7 +112,7 @@ static void damaged_traces_are_looked_at(void **state) {
       live_view_release(&view);
     }
     live_run_close(&run);
-    snprintf(command, sizeof command, "rm -r %s/*", folder);
+    snprintf(command, sizeof(command), "rm -r %s/*", folder);
     assert_int_equal(system(command), 0);
   }
   assert_true(looked > 12 * 30); /* most are still traces */

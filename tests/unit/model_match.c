@@ -170,7 +170,7 @@ static void test_group_members_share_their_kernel(void **state) {
   for (u32 i = 0; i < 3; i++)
     write_call(writer, 1000 * i, TSCOPE_OP_ALLREDUCE, i == 2 ? 2 : 1, i % 2)->group = 9;
   struct tscope_group_record *group =
-      trace_add(writer, retained, AT(10000), TSCOPE_REC_GROUP, 0, sizeof *group);
+      trace_add(writer, retained, AT(10000), TSCOPE_REC_GROUP, 0, sizeof(*group));
   group->dur = 5000;
   group->group = 9;
   group->calls = 3;
@@ -210,7 +210,7 @@ static void test_group_members_share_their_kernel(void **state) {
 
 static void write_graph(struct trace_writer *writer, u32 gpu_graph) {
   struct tscope_graph_record *graph =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof(*graph));
   graph->graph = graph->captured = 1;
   graph->gpu_graph = gpu_graph;
 }
@@ -218,7 +218,7 @@ static void write_graph(struct trace_writer *writer, u32 gpu_graph) {
 static void write_captured(struct trace_writer *writer, u64 at, enum tscope_op op, u32 comm,
                            u32 index) {
   struct tscope_graph_collective_record *call =
-      trace_add(writer, retained, AT(at), TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, sizeof *call);
+      trace_add(writer, retained, AT(at), TSCOPE_REC_GRAPH_COLLECTIVE, (u16)op, sizeof(*call));
   call->captured = 1;
   call->count = 16;
   call->comm = comm;
@@ -231,7 +231,7 @@ static void write_replay(struct trace_writer *writer, u64 at, u32 first) {
   struct {
     struct tscope_graph_replay_record record;
     struct tscope_graph_comm comms[2];
-  } *replay = trace_add(writer, retained, AT(at), TSCOPE_REC_GRAPH_REPLAY, 1, sizeof *replay);
+  } *replay = trace_add(writer, retained, AT(at), TSCOPE_REC_GRAPH_REPLAY, 1, sizeof(*replay));
   replay->record.dur = 500;
   replay->record.graph = 1;
   replay->record.comms = 2;
@@ -245,7 +245,7 @@ static void write_graph_run(struct trace_writer *writer, u64 at, u16 stream, u32
   struct {
     struct tscope_collective_run_record record;
     struct tscope_graph_node node;
-  } *run = trace_add(writer, gpu_retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, stream, sizeof *run);
+  } *run = trace_add(writer, gpu_retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, stream, sizeof(*run));
   run->record.dur = 1000;
   run->record.comm = run->record.seq = TSCOPE_UNKNOWN;
   run->record.name = string;

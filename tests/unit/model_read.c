@@ -87,7 +87,7 @@ static void test_unknown_records_are_skipped(void **state) {
   memset((u8 *)trace_add(writer, retained, AT(5000), 0xee, 1, 48) + 8, 0xff, 40);
   /* a newer minor version may make known records longer */
   struct tscope_collective_record *longer = trace_add(
-      writer, retained, AT(6000), TSCOPE_REC_COLLECTIVE, TSCOPE_OP_BROADCAST, sizeof *longer + 16);
+      writer, retained, AT(6000), TSCOPE_REC_COLLECTIVE, TSCOPE_OP_BROADCAST, sizeof(*longer) + 16);
   longer->comm = 1;
   longer->seq = 3;
   size_t bytes;
@@ -120,7 +120,7 @@ static void test_damaged_headers_are_refused(void **state) {
   struct trace_writer *writer = small_file(3);
   size_t bytes;
   u8 *data = (u8 *)(uintptr_t)trace_writer_data(writer, &bytes);
-  for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+  for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
     struct rank_events events;
     char why[256] = "";
     u8 before = data[damages[i].offset];
@@ -151,7 +151,7 @@ static void test_damaged_chunks_are_skipped_and_said(void **state) {
 
 static void write_text(const char *directory, const char *name, const char *text) {
   char path[256];
-  snprintf(path, sizeof path, "%s/%s", directory, name);
+  snprintf(path, sizeof(path), "%s/%s", directory, name);
   FILE *file = fopen(path, "w");
   fputs(text, file);
   fclose(file);
@@ -165,7 +165,7 @@ static void test_garbage_beside_good_files_is_named(void **state) {
   options.steps = 5;
   options.directory = fixture->directory;
   assert_int_equal(tracegen_write(&options, &truth), 0);
-  snprintf(folder, sizeof folder, "%s/synthetic", fixture->directory);
+  snprintf(folder, sizeof(folder), "%s/synthetic", fixture->directory);
   write_text(folder, "garbage.tscope", "this is no trace");
   write_text(folder, "empty.tscope", "");
   write_text(folder, "notes.txt", "nobody's business");
@@ -200,13 +200,13 @@ static void test_runs_are_told_apart(void **state) {
   model_free(model);
   char why[512], listing[4096] = "";
   assert_true(model_load(fixture->directory, &(struct model_options){.run = "monday"}, &model, why,
-                         sizeof why) < 0);
+                         sizeof(why)) < 0);
   assert_non_null(strstr(why, "several runs"));
   assert_true(model_load(fixture->directory, &(struct model_options){.run = "friday"}, &model, why,
-                         sizeof why) < 0);
+                         sizeof(why)) < 0);
   assert_non_null(strstr(why, "no run is called \"friday\""));
-  FILE *out = fmemopen(listing, sizeof listing, "w");
-  assert_int_equal(model_list_runs(&(const char *){fixture->directory}, 1, out, why, sizeof why),
+  FILE *out = fmemopen(listing, sizeof(listing), "w");
+  assert_int_equal(model_list_runs(&(const char *){fixture->directory}, 1, out, why, sizeof(why)),
                    0);
   fclose(out);
   assert_true(strstr(listing, "monday-2") < strstr(listing, "monday-1"));
@@ -218,14 +218,14 @@ static void test_one_file_or_one_run_folder_will_do(void **state) {
   struct trace_writer *writer = small_file(4);
   save_rank(fixture, writer);
   char path[128];
-  snprintf(path, sizeof path, "%s/host-100-1.tscope", fixture->directory);
+  snprintf(path, sizeof(path), "%s/host-100-1.tscope", fixture->directory);
   struct model *model = load(path, NULL);
   assert_int_equal(model->n_ranks, 1);
   assert_int_equal(model->n_arrivals, 4);
   assert_true(model->clock_aligned);
   model_free(model);
   char why[512];
-  assert_true(model_load("/nonexistent/tscope", NULL, &model, why, sizeof why) < 0);
+  assert_true(model_load("/nonexistent/tscope", NULL, &model, why, sizeof(why)) < 0);
   assert_non_null(strstr(why, "/nonexistent/tscope"));
 }
 
@@ -281,7 +281,7 @@ static void strays(struct fixture *fixture, const char *const names[3], const u3
     header->pid = 100 + i;
     header->start_realtime_ns = starts[i] * 1000000000;
     header->closed_realtime_ns = killed ? 0 : (starts[i] + 10) * 1000000000;
-    snprintf(header->run, sizeof header->run, "%s", names[i]);
+    snprintf(header->run, sizeof(header->run), "%s", names[i]);
     write_comm(writer, 1, 5, ranks[i], 3, TSCOPE_BACKEND_GLOO);
     write_call(writer, 10, TSCOPE_OP_ALLREDUCE, 1, 0);
     save_rank(fixture, writer);

@@ -157,22 +157,22 @@ static struct model *model_of_ranges(struct fixture *fixture, u32 ranges, bool o
     for (u32 i = r == 0 ? 0 : 2 * ranges; i < STEPS * ranges; i++) {
       u64 dur = STEP_NS / ranges, at = AT(5000000 + i * dur);
       struct tscope_step_range_record *range =
-          trace_add(writer, retained, at, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
+          trace_add(writer, retained, at, TSCOPE_REC_STEP_RANGE, 0, sizeof(*range));
       range->dur = dur * 3 / 4; /* then data is loaded */
       range->name = name;
       range->number = 100 + i;
-      range = trace_add(writer, retained, at + 10, TSCOPE_REC_STEP_RANGE, 0, sizeof *range);
+      range = trace_add(writer, retained, at + 10, TSCOPE_REC_STEP_RANGE, 0, sizeof(*range));
       range->dur = dur / 2; /* "train_step" inside "iteration" */
       range->number = TSCOPE_UNKNOWN;
       if (marks) {
         struct tscope_step_record *mark =
-            trace_add(writer, retained, at + 20, TSCOPE_REC_STEP, 0, sizeof *mark);
+            trace_add(writer, retained, at + 20, TSCOPE_REC_STEP, 0, sizeof(*mark));
         mark->step = i;
       }
       if (optimizer && i % ranges == ranges - 1) {
         struct tscope_phase_record *phase =
             trace_add(writer, retained, at + dur / 2, TSCOPE_REC_PHASE, TSCOPE_PHASE_OPTIMIZER,
-                      sizeof *phase);
+                      sizeof(*phase));
         phase->dur = dur / 8;
       }
     }
@@ -241,7 +241,7 @@ static void test_several_optimizers_are_one_step(void **state) {
     static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
     for (u32 k = 0; k < 3; k++) {
       struct tscope_phase_record *phase = trace_add(writer, retained, AT(i * 3000000 + k * 1000000),
-                                                    TSCOPE_REC_PHASE, kinds[k], sizeof *phase);
+                                                    TSCOPE_REC_PHASE, kinds[k], sizeof(*phase));
       phase->dur = 900000;
       phase->name = k == 2 ? names[i % 2] : 0;
     }
@@ -266,7 +266,7 @@ static struct model *steps_of_ranges(struct fixture *fixture, const struct range
     for (u32 i = 0; i < n; i++) {
       struct tscope_phase_record *phase =
           trace_add(writer, retained, AT(step * 1000000 + ranges[i].from * 1000), TSCOPE_REC_PHASE,
-                    ranges[i].kind, sizeof *phase);
+                    ranges[i].kind, sizeof(*phase));
       phase->dur = (ranges[i].to - ranges[i].from) * 1000;
     }
   save_rank(fixture, writer);
@@ -281,7 +281,7 @@ static void test_recomputed_forward_is_backward(void **state) {
       {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_FORWARD, 50, 300},
       {TSCOPE_PHASE_FORWARD, 60, 200},  {TSCOPE_PHASE_BACKWARD, 300, 800},
       {TSCOPE_PHASE_FORWARD, 400, 500}, {TSCOPE_PHASE_OPTIMIZER, 850, 1000}};
-  struct model *model = steps_of_ranges(*state, ranges, sizeof ranges / sizeof *ranges);
+  struct model *model = steps_of_ranges(*state, ranges, sizeof(ranges) / sizeof(*ranges));
   for (u32 s = 0; s < 4; s++) {
     assert_int_equal(model->phases[s].data, 50000);
     assert_int_equal(model->phases[s].forward, 250000);
@@ -298,7 +298,7 @@ static void test_closure_of_the_optimizer(void **state) {
       {TSCOPE_PHASE_DATA, 0, 50},       {TSCOPE_PHASE_OPTIMIZER, 100, 1000},
       {TSCOPE_PHASE_FORWARD, 150, 350}, {TSCOPE_PHASE_BACKWARD, 400, 800},
       {TSCOPE_PHASE_FORWARD, 500, 600}, {TSCOPE_PHASE_ZERO_GRAD, 360, 380}};
-  struct model *model = steps_of_ranges(*state, ranges, sizeof ranges / sizeof *ranges);
+  struct model *model = steps_of_ranges(*state, ranges, sizeof(ranges) / sizeof(*ranges));
   for (u32 s = 0; s < 4; s++) {
     assert_int_equal(model->phases[s].forward, 200000);
     assert_int_equal(model->phases[s].backward, 400000);
@@ -312,7 +312,7 @@ static void test_optimizer_in_backward(void **state) {
   static const struct range ranges[] = {{TSCOPE_PHASE_FORWARD, 0, 300},
                                         {TSCOPE_PHASE_BACKWARD, 300, 900},
                                         {TSCOPE_PHASE_OPTIMIZER, 700, 800}};
-  struct model *model = steps_of_ranges(*state, ranges, sizeof ranges / sizeof *ranges);
+  struct model *model = steps_of_ranges(*state, ranges, sizeof(ranges) / sizeof(*ranges));
   assert_int_equal(model->phases[1].backward, 500000);
   assert_int_equal(model->phases[1].optimizer, 100000);
   model_free(model);

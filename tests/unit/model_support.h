@@ -26,8 +26,8 @@ struct fixture {
 };
 
 static inline int make_fixture(void **state) {
-  struct fixture *fixture = calloc(1, sizeof *fixture);
-  snprintf(fixture->directory, sizeof fixture->directory, "/tmp/tscope-model-XXXXXX");
+  struct fixture *fixture = calloc(1, sizeof(*fixture));
+  snprintf(fixture->directory, sizeof(fixture->directory), "/tmp/tscope-model-XXXXXX");
   *state = fixture;
   return fixture && mkdtemp(fixture->directory) ? 0 : -1;
 }
@@ -50,7 +50,7 @@ static inline int drop_fixture(void **state) {
 static inline struct model *load(const char *path, const struct model_options *options) {
   char why[512] = "";
   struct model *model = NULL;
-  int result = model_load(path, options, &model, why, sizeof why);
+  int result = model_load(path, options, &model, why, sizeof(why));
   if (result != 0)
     fail_msg("model_load: %d %s", result, why);
   return model;
@@ -76,14 +76,14 @@ static inline struct trace_writer *new_rank(u32 rank, u32 world_size) {
                                      .start_monotonic_ns = 1000000000,
                                      .start_realtime_ns = 1700000000000000000ull,
                                      .closed_realtime_ns = 1700000001000000000ull};
-  snprintf(facts.host, sizeof facts.host, "host");
-  snprintf(facts.run, sizeof facts.run, "by-hand");
+  snprintf(facts.host, sizeof(facts.host), "host");
+  snprintf(facts.run, sizeof(facts.run), "by-hand");
   return trace_writer_new(&facts);
 }
 
 static inline void save_rank(const struct fixture *fixture, struct trace_writer *writer) {
   char path[128];
-  snprintf(path, sizeof path, "%s/host-%u-1.tscope", fixture->directory,
+  snprintf(path, sizeof(path), "%s/host-%u-1.tscope", fixture->directory,
            trace_writer_header(writer)->pid);
   assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
   trace_writer_free(writer);
@@ -99,7 +99,7 @@ static const struct trace_place on_gpu = {1, TSCOPE_RING, TSCOPE_CLOCK_MONOTONIC
 static inline void write_comm(struct trace_writer *writer, u32 comm, u64 identity, u32 rank,
                               u32 size, enum tscope_backend backend) {
   struct tscope_comm_record *record =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_COMM, (u16)backend, sizeof *record);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_COMM, (u16)backend, sizeof(*record));
   record->identity = identity;
   record->comm = comm;
   record->rank = rank;
@@ -109,7 +109,7 @@ static inline void write_comm(struct trace_writer *writer, u32 comm, u64 identit
 static inline struct tscope_collective_record *write_call(struct trace_writer *writer, u64 at,
                                                           enum tscope_op op, u32 comm, u32 seq) {
   struct tscope_collective_record *record =
-      trace_add(writer, retained, AT(at), TSCOPE_REC_COLLECTIVE, (u16)op, sizeof *record);
+      trace_add(writer, retained, AT(at), TSCOPE_REC_COLLECTIVE, (u16)op, sizeof(*record));
   record->dur = 1000;
   record->count = 256;
   record->comm = comm;
@@ -124,7 +124,7 @@ static inline struct tscope_collective_run_record *write_run(struct trace_writer
                                                              u64 dur, const char *name) {
   u32 string = trace_string(writer, name);
   struct tscope_collective_run_record *record =
-      trace_add(writer, gpu_retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, 1, sizeof *record);
+      trace_add(writer, gpu_retained, AT(at), TSCOPE_REC_COLLECTIVE_RUN, 1, sizeof(*record));
   record->dur = dur;
   record->comm = record->seq = TSCOPE_UNKNOWN;
   record->name = string;

@@ -145,12 +145,12 @@ static void test_blocking_copy_waits_for_itself(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
   struct tscope_copy_record *copy =
-      trace_add(writer, in_ring, AT(1000), TSCOPE_REC_COPY, 3, sizeof *copy);
+      trace_add(writer, in_ring, AT(1000), TSCOPE_REC_COPY, 3, sizeof(*copy));
   copy->dur = 50000;
   copy->kind = TSCOPE_COPY_D2H;
   copy->bytes = 64;
   struct tscope_gpu_copy_record *ran =
-      trace_add(writer, on_gpu, AT(10000), TSCOPE_REC_GPU_COPY, 3, sizeof *ran);
+      trace_add(writer, on_gpu, AT(10000), TSCOPE_REC_GPU_COPY, 3, sizeof(*ran));
   ran->dur = 40000;
   ran->kind = TSCOPE_COPY_D2H;
   ran->bytes = 64;
@@ -172,13 +172,13 @@ static void test_blocking_copy_waits_for_itself(void **state) {
 
 static void add_stream(struct trace_writer *writer, u16 stream, u32 gpu_stream) {
   struct tscope_stream_record *record =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, stream, sizeof *record);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, stream, sizeof(*record));
   record->gpu_stream = gpu_stream;
 }
 
 static void add_kernel(struct trace_writer *writer, u64 at, u32 dur, u16 stream, u32 correlation) {
   struct tscope_gpu_kernel_record *kernel =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, stream, sizeof *kernel);
+      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, stream, sizeof(*kernel));
   kernel->dur = dur;
   kernel->name = 1;
   kernel->correlation = correlation;
@@ -186,7 +186,7 @@ static void add_kernel(struct trace_writer *writer, u64 at, u32 dur, u16 stream,
 
 static void add_gpu_event(struct trace_writer *writer, u32 stream, u32 correlation, u64 id) {
   struct tscope_gpu_event_record *event =
-      trace_add(writer, on_gpu, AT(500000), TSCOPE_REC_GPU_EVENT, 0, sizeof *event);
+      trace_add(writer, on_gpu, AT(500000), TSCOPE_REC_GPU_EVENT, 0, sizeof(*event));
   event->gpu_event = 9;
   event->gpu_stream = stream;
   event->correlation = correlation;
@@ -196,7 +196,7 @@ static void add_gpu_event(struct trace_writer *writer, u32 stream, u32 correlati
 static void add_gpu_wait(struct trace_writer *writer, u64 at, u16 type, u32 stream, u32 event,
                          u32 correlation, u64 id) {
   struct tscope_gpu_sync_record *wait =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_SYNC, type, sizeof *wait);
+      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_SYNC, type, sizeof(*wait));
   wait->dur = 100;
   wait->gpu_event = event;
   wait->gpu_stream = stream;
@@ -233,7 +233,7 @@ static void edges_of_unseen_calls_come_from_the_source(bool with_ids, struct fix
   add_gpu_wait(writer, 600, TSCOPE_GPU_WAIT_STREAM_EVENT, 13, 9, 17, with_ids ? 2 : 0);
   add_gpu_wait(writer, 700, TSCOPE_GPU_WAIT_STREAM, 7, TSCOPE_UNKNOWN, 18, 0);
   struct tscope_sync_record *sync =
-      trace_add(writer, in_ring, AT(690), TSCOPE_REC_SYNC, TSCOPE_SYNC_EVENT, sizeof *sync);
+      trace_add(writer, in_ring, AT(690), TSCOPE_REC_SYNC, TSCOPE_SYNC_EVENT, sizeof(*sync));
   sync->dur = 19500;
   sync->object = 12345; /* an event whose record the hooks did not see */
   save_rank(fixture, writer);

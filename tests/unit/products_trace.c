@@ -42,7 +42,7 @@ static void the_slower_factor_and_what_is_allowed_decide(void **state) {
       {TSCOPE_DTYPE_I8, TSCOPE_DTYPE_I8, COMPUTE_32I, PRECISION_UNKNOWN},
       {TSCOPE_DTYPE_BF16, TSCOPE_DTYPE_UNKNOWN, COMPUTE_32F, PRECISION_UNKNOWN},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
     assert_int_equal(product_precision(cases[i].a, cases[i].b, cases[i].compute),
                      cases[i].precision);
 }
@@ -70,11 +70,11 @@ static struct trace_writer *begin_run(const char *gpu) {
   trace_info(writer, TSCOPE_INFO_TSCOPE, "test", NULL);
   trace_info(writer, TSCOPE_INFO_GPU_NAME, gpu, NULL);
   struct tscope_stream_record *stream =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof *stream);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_STREAM, 1, sizeof(*stream));
   stream->handle = 0x1000;
   for (u32 step = 0; step <= STEPS; step++) {
     struct tscope_step_record *mark =
-        trace_add(writer, retained, AT((u64)step * STEP_NS), TSCOPE_REC_STEP, 0, sizeof *mark);
+        trace_add(writer, retained, AT((u64)step * STEP_NS), TSCOPE_REC_STEP, 0, sizeof(*mark));
     mark->step = step;
   }
   return writer;
@@ -82,7 +82,7 @@ static struct trace_writer *begin_run(const char *gpu) {
 
 static void call(struct trace_writer *writer, u64 at, const struct product *of, u32 timed) {
   struct tscope_gemm_record *gemm =
-      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof *gemm);
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof(*gemm));
   gemm->dur = 500;
   gemm->flops = (u64)operations(of);
   gemm->m = of->m;
@@ -97,7 +97,7 @@ static void call(struct trace_writer *writer, u64 at, const struct product *of, 
 static void time_by_events(struct trace_writer *writer, u64 at, u32 dur, u32 number) {
   u32 name = trace_string(writer, "cublasGemmEx");
   struct tscope_gpu_work_record *work =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_WORK, 1, sizeof *work);
+      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_WORK, 1, sizeof(*work));
   work->dur = dur;
   work->name = name;
   work->one_in = 4;
@@ -107,7 +107,7 @@ static void time_by_events(struct trace_writer *writer, u64 at, u32 dur, u32 num
 static void kernel(struct trace_writer *writer, u64 at, u32 dur, const char *name, u32 replay) {
   u32 string = trace_string(writer, name);
   struct tscope_gpu_kernel_record *ran =
-      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, 1, sizeof *ran);
+      trace_add(writer, on_gpu, AT(at), TSCOPE_REC_GPU_KERNEL, 1, sizeof(*ran));
   ran->dur = dur;
   ran->name = string;
   ran->correlation = replay;
@@ -173,7 +173,7 @@ static void each_product_is_held_against_its_own_peak(void **state) {
                 {"tf32", 494.5, operations(&allowed)},
                 {"fp32", 67, operations(&single)}};
   double hfu = 0;
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+  for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
     const struct precision_row *row = in_precision(r, wanted[i].name);
     assert_non_null(row);
     assert_close(row->flops, wanted[i].flops);
@@ -203,7 +203,7 @@ static void operations_without_a_peak_are_counted_apart(void **state) {
   struct results *r = end_run(*state, writer, &model, NAN);
   double all = operations(&half) + operations(&eighth) + operations(&integers);
   char missing[64];
-  snprintf(missing, sizeof missing, "%.3g %% of the operations",
+  snprintf(missing, sizeof(missing), "%.3g %% of the operations",
            100 * (1 - operations(&half) / all));
   assert_close(r->hfu, operations(&half) / 312e12 / (STEP_NS / 1e9));
   assert_close(r->product_flops, all);
@@ -276,11 +276,11 @@ static void a_sample_stands_for_calls_of_its_shape(void **state) {
 static void write_graph(struct trace_writer *writer, u32 captured) {
   u32 name = trace_string(writer, product_kernel);
   struct tscope_shape_record *shape =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof *shape);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof(*shape));
   *shape = (struct tscope_shape_record){.header = shape->header, .shape = 1, .kernel = name};
   for (u32 i = 0; i < 2; i++) {
     struct tscope_graph_product_record *product =
-        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_PRODUCT, 1, sizeof *product + 8);
+        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_PRODUCT, 1, sizeof(*product) + 8);
     *product = (struct tscope_graph_product_record){.header = product->header,
                                                     .flops = (u64)operations(&half),
                                                     .m = half.m,
@@ -297,14 +297,14 @@ static void write_graph(struct trace_writer *writer, u32 captured) {
     *(u32 *)(void *)(product + 1) = 1;
   }
   struct tscope_graph_record *graph =
-      trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof *graph);
+      trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof(*graph));
   *graph = (struct tscope_graph_record){
       .header = graph->header, .graph = 9, .captured = captured, .nodes = 3, .kernels = 3};
 }
 
 static void launch_graph(struct trace_writer *writer, u64 at) {
   struct tscope_graph_launch_record *launch =
-      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof *launch);
+      trace_add(writer, in_ring, AT(at), TSCOPE_REC_GRAPH_LAUNCH, 1, sizeof(*launch));
   launch->dur = 100;
   launch->graph = 9;
 }
@@ -347,7 +347,7 @@ static void graphs_within_graphs_bring_their_products(void **state) {
   write_graph(writer, 5);
   for (u32 i = 0; i < 3; i++) {
     struct tscope_graph_child_record *child =
-        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_CHILD, 0, sizeof *child);
+        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_CHILD, 0, sizeof(*child));
     child->child = puts[i][0];
     child->captured = puts[i][1];
   }
@@ -391,7 +391,7 @@ enum { LAYERS = 6, TOKENS = 2048, HIDDEN = 512 };
 
 static void phase(struct trace_writer *writer, u64 from, u64 to, enum tscope_phase kind) {
   struct tscope_phase_record *record =
-      trace_add(writer, retained, AT(from), TSCOPE_REC_PHASE, (u16)kind, sizeof *record);
+      trace_add(writer, retained, AT(from), TSCOPE_REC_PHASE, (u16)kind, sizeof(*record));
   record->dur = to - from;
 }
 

@@ -24,7 +24,7 @@ struct reading {
 
 static void read_bytes(struct reading *r, const void *bytes, size_t n) {
   *r = (struct reading){0};
-  r->error = pickle_read(bytes, n, &r->arena, &r->root, r->why, sizeof r->why);
+  r->error = pickle_read(bytes, n, &r->arena, &r->root, r->why, sizeof(r->why));
 }
 
 #define READ(r, text) read_bytes(r, text, sizeof(text) - 1)
@@ -134,8 +134,8 @@ static void nesting_through_references_has_an_end_too(void **state) {
   char bytes[6000] = "(";
   size_t n = 1;
   for (int i = 0; i < 300; i++)
-    n += (size_t)snprintf(bytes + n, sizeof bytes - n, i ? "]p%d\ng%d\na" : "]p%d\n", i, i - 1);
-  n += (size_t)snprintf(bytes + n, sizeof bytes - n, "l.");
+    n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, i ? "]p%d\ng%d\na" : "]p%d\n", i, i - 1);
+  n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "l.");
   refused(bytes, n, EBADMSG, "nested too deeply");
 }
 
@@ -143,14 +143,14 @@ static void nesting_through_references_has_an_end_too(void **state) {
 static void what_is_shared_is_read_once(void **state) {
   (void)state;
   char bytes[4000];
-  size_t n = (size_t)snprintf(bytes, sizeof bytes, "((I7\nlp0\n");
+  size_t n = (size_t)snprintf(bytes, sizeof(bytes), "((I7\nlp0\n");
   for (int level = 0; level < 40; level++) {
     bytes[n++] = '(';
     for (int i = 0; i < 10; i++)
-      n += (size_t)snprintf(bytes + n, sizeof bytes - n, "g%d\n", level);
-    n += (size_t)snprintf(bytes + n, sizeof bytes - n, "lp%d\n", level + 1);
+      n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "g%d\n", level);
+    n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "lp%d\n", level + 1);
   }
-  n += (size_t)snprintf(bytes + n, sizeof bytes - n, "l.");
+  n += (size_t)snprintf(bytes + n, sizeof(bytes) - n, "l.");
   struct reading r;
   read_bytes(&r, bytes, n);
   assert_int_equal(r.error, 0);

@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
   fclose(file);
   struct arena arena = {0};
   struct value root;
-  int error = pickle_read(bytes, n, &arena, &root, why, sizeof why);
+  int error = pickle_read(bytes, n, &arena, &root, why, sizeof(why));
   free(bytes); /* before the tree is used: it must not need them */
   if (error)
     puts(why);

@@ -44,7 +44,8 @@ static const char *usual(const struct model *model, u32 key) {
   return most;
 }
 
-static int tell(struct findings *f, u32 key, const char *name, const char *most, u32 *ranks) {
+static int find_difference(struct findings *f, u32 key, const char *name, const char *most,
+                           u32 *ranks) {
   const struct model *model = f->a->model;
   const char *other = NULL;
   u32 n = 0;
@@ -74,7 +75,7 @@ int rule_drift(struct findings *f) {
   for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]) && !error; i++) {
     const char *most = usual(f->a->model, compared[i].key);
     if (most)
-      error = tell(f, compared[i].key, compared[i].name, most, ranks);
+      error = find_difference(f, compared[i].key, compared[i].name, most, ranks);
   }
   return error;
 }

@@ -14,7 +14,7 @@ int rule_low_mfu(struct findings *f) {
     return 0;
   const struct budget_line *beyond = NULL;
   for (u32 i = 0; i < r->n_budget; i++)
-    if (!strcmp(r->budget[i].name, "compute, beyond that"))
+    if (r->budget[i].part == BUDGET_COMPUTE_BEYOND)
       beyond = &r->budget[i];
   double worth =
       beyond && beyond->recoverable > 0 ? beyond->recoverable / r->wall_s * r->looked_at_s : NAN;
@@ -36,7 +36,7 @@ int rule_low_mfu(struct findings *f) {
 
 static const struct precision_row *made_in(const struct results *r, enum precision precision) {
   for (u32 i = 0; i < r->products.n_precisions; i++)
-    if (!strcmp(r->products.precisions[i].precision, precision_name(precision)))
+    if (r->products.precisions[i].kind == precision)
       return &r->products.precisions[i];
   return NULL;
 }
@@ -81,12 +81,12 @@ int rule_precision(struct findings *f) {
       NULL, 0);
 }
 
-static char *recoverable_action(struct findings *f, const char *line) {
-  if (!strcmp(line, "memory copies"))
+static char *recoverable_action(struct findings *f, enum budget_part part) {
+  if (part == BUDGET_COPIES)
     return arena_text(
         f->a->arena, "Copy from pinned memory with non_blocking=True on a stream of its own, ahead "
                      "of its use; keep on the device what stays the same.");
-  if (!strcmp(line, "outside phases"))
+  if (part == BUDGET_OUTSIDE_PHASES)
     return arena_text(
         f->a->arena, "Look at what the training loop does between forward, backward and optimizer: "
                      "logging, metrics, checkpoints, evaluation. Do it less often, or in another "
@@ -102,13 +102,13 @@ int rule_recoverable(struct findings *f) {
   const struct results *r = f->r;
   double sum = 0, largest = 0;
   const struct budget_line *most = NULL;
-  static const char *const own_rules[] = {"waiting for input", "waiting for ranks", "communication",
-                                          "compute, beyond that"};
+  static const enum budget_part own_rules[] = {BUDGET_INPUT, BUDGET_RANKS, BUDGET_COMMUNICATION,
+                                               BUDGET_COMPUTE_BEYOND};
   for (u32 i = 0; i < r->n_budget; i++) {
     const struct budget_line *line = &r->budget[i];
     bool elsewhere = false;
     for (size_t k = 0; k < sizeof(own_rules) / sizeof(own_rules[0]); k++)
-      elsewhere |= !strcmp(line->name, own_rules[k]);
+      elsewhere |= line->part == own_rules[k];
     if (elsewhere || !(line->recoverable > 0))
       continue;
     sum += line->recoverable;
@@ -129,13 +129,13 @@ int rule_recoverable(struct findings *f) {
       with_start_up ? NAN : sum / r->wall_s * r->looked_at_s,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
-      arena_printf(f->a->arena,
-                   "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
-                   "%%).%s",
-                   sum, r->wall_s, most->name, most->seconds, 100 * most->fraction,
-                   with_start_up
-                       ? " No steps were found, so start-up and end of the run are in it: "
-                         "how much of it is training's cannot be told."
-                       : ""),
-      recoverable_action(f, most->name), NULL, 0);
+      arena_printf(
+          f->a->arena,
+          "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
+          "%%).%s",
+          sum, r->wall_s, budget_part_words[most->part], most->seconds, 100 * most->fraction,
+          with_start_up ? " No steps were found, so start-up and end of the run are in it: "
+                          "how much of it is training's cannot be told."
+                        : ""),
+      recoverable_action(f, most->part), NULL, 0);
 }

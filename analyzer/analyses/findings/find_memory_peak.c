@@ -12,7 +12,7 @@
 
 #define MOST_NAMED 3u
 
-/* Categories of import/memory_snapshot/categories.def, and what helps against each. */
+/* Categories of import/memory_snapshot/allocation_categories.def, and what helps against each. */
 static const struct avoidable {
   const char *category, *action;
 } avoidables[] = {

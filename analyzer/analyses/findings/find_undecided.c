@@ -11,7 +11,7 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 
-static int add(struct results *r, const char *what, const char *why) {
+static int add_undecided(struct results *r, const char *what, const char *why) {
   if (!why)
     return -ENOMEM;
   r->undecided[r->n_undecided++] = (struct undecided){what, why};
@@ -89,7 +89,7 @@ int undecided_analyse(struct analysis *a) {
   if (!r->undecided)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++)
-    if (gaps[i].why && add(r, gaps[i].what, gaps[i].why) < 0)
+    if (gaps[i].why && add_undecided(r, gaps[i].what, gaps[i].why) < 0)
       return -ENOMEM;
   return 0;
 }

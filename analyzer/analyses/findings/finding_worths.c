@@ -63,7 +63,7 @@ static void fill(struct purse *purse, const struct results *r) {
   double rest = r->looked_at_s;
   for (u32 i = 0; i < r->n_budget && r->wall_s > 0; i++) {
     double seconds = r->budget[i].seconds / r->wall_s * r->looked_at_s;
-    purse->left[bit_of(r->budget[i].name)] += seconds;
+    purse->left[bit_of(budget_part_words[r->budget[i].part])] += seconds;
     rest -= seconds;
   }
   purse->left[__builtin_ctz(DRAWS_REST)] += rest > 0 ? rest : 0;

@@ -112,7 +112,7 @@ static struct replayed_kernel *find_replayed(struct counting *c, const struct ar
   struct graph_kernel wanted = {.name = name};
   const struct graph_kernel *kernel =
       content && content->n_kernels
-          ? bsearch(&wanted, content->kernels, content->n_kernels, sizeof wanted, by_name)
+          ? bsearch(&wanted, content->kernels, content->n_kernels, sizeof(wanted), by_name)
           : NULL;
   return kernel ? &c->replayed[replay->what][kernel - content->kernels] : NULL;
 }
@@ -269,15 +269,15 @@ static void time_looked_at(struct counting *c) {
 static int prepare(struct counting *c) {
   const struct timeline *t = c->timeline;
   size_t n = t->n_arithmetic + 1u, contents = t->products ? t->products->n_contents : 0;
-  c->ran = malloc(n * sizeof *c->ran);
-  c->took = calloc(n, sizeof *c->took);
-  c->looked_at = calloc(n, sizeof *c->looked_at);
-  c->replays = calloc(contents + 1, sizeof *c->replays);
-  c->replays_run = calloc(contents + 1, sizeof *c->replays_run);
-  c->replayed = calloc(contents + 1, sizeof *c->replayed);
+  c->ran = malloc(n * sizeof(*c->ran));
+  c->took = calloc(n, sizeof(*c->took));
+  c->looked_at = calloc(n, sizeof(*c->looked_at));
+  c->replays = calloc(contents + 1, sizeof(*c->replays));
+  c->replays_run = calloc(contents + 1, sizeof(*c->replays_run));
+  c->replayed = calloc(contents + 1, sizeof(*c->replayed));
   bool good = c->ran && c->took && c->looked_at && c->replays && c->replays_run && c->replayed;
   for (size_t i = 0; good && i < contents; i++) {
-    c->replayed[i] = calloc(t->products->contents[i].n_kernels + 1u, sizeof **c->replayed);
+    c->replayed[i] = calloc(t->products->contents[i].n_kernels + 1u, sizeof(**c->replayed));
     good = c->replayed[i] != NULL;
   }
   for (u32 i = 0; good && i < t->n_arithmetic; i++)

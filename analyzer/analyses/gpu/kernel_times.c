@@ -63,7 +63,7 @@ static bool is_gpu_work(const struct analysis *a, const struct timeline *timelin
   return a->model->arrivals[span->link].stream != TSCOPE_NO_STREAM;
 }
 
-static void add(struct sum *sum, i64 ns, u64 count, i64 longest) {
+static void sum_add(struct sum *sum, i64 ns, u64 count, i64 longest) {
   sum->ns += ns;
   sum->count += count;
   if (longest > sum->longest)
@@ -100,7 +100,7 @@ static int merge(struct analysis *a, const char *name, const struct sum *sum) {
       all->kernel = kernel;
       all->kind = sum->kind;
     }
-    add(all, sum->ns, sum->count, sum->longest);
+    sum_add(all, sum->ns, sum->count, sum->longest);
   }
   pthread_mutex_unlock(&sums->lock);
   return room ? 0 : -ENOMEM;
@@ -136,7 +136,7 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
     }
     struct sum *sum = &by_name.at[place];
     sum->kind = span->kind;
-    add(sum, span->end - span->start, 1, span->end - span->start);
+    sum_add(sum, span->end - span->start, 1, span->end - span->start);
   }
   for (u32 i = 0; i < by_name.n && !error; i++)
     if (by_name.at[i].count)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "format/tscope_format.h"
+#include "kernels/precision.h"
 
 #define RESULT_TABLE "analyses/gpu/product_result.def"
 #include "analyses/result_structs.h"

@@ -229,7 +229,7 @@ static int by_shape(const void *left, const void *right) {
   const struct product_shape *b = &(*(struct cell *const *)right)->shape;
   const u32 of_a[] = {a->m, a->n, a->k, a->batch, a->a, a->b, a->c, a->precision};
   const u32 of_b[] = {b->m, b->n, b->k, b->batch, b->a, b->b, b->c, b->precision};
-  for (size_t i = 0; i < sizeof of_a / sizeof *of_a; i++)
+  for (size_t i = 0; i < sizeof(of_a) / sizeof(*of_a); i++)
     if (of_a[i] != of_b[i])
       return of_a[i] < of_b[i] ? -1 : 1;
   return 0;
@@ -241,7 +241,7 @@ static const char *type_name(u8 dtype) {
       TSCOPE_DTYPES(X)
 #undef X
   };
-  return dtype < sizeof names / sizeof *names ? names[dtype] : "unknown";
+  return dtype < sizeof(names) / sizeof(*names) ? names[dtype] : "unknown";
 }
 
 static bool name_row(struct analysis *a, const struct product_shape *shape,
@@ -386,8 +386,10 @@ static struct precision_row make_precision(const struct analysis *a, enum precis
                                            double ranks, double all_flops) {
   struct timed all = {0};
   double sum = 0;
-  struct precision_row row = {
-      .precision = precision_name(precision), .peak_tflops = mean_peak(a, precision), .hfu = NAN};
+  struct precision_row row = {.precision = precision_name(precision),
+                              .kind = precision,
+                              .peak_tflops = mean_peak(a, precision),
+                              .hfu = NAN};
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_flops *flops = &a->ranks[i].flops;
     if (!flops->products)

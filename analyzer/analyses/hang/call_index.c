@@ -27,7 +27,7 @@ static int by_entry(const void *left, const void *right) {
 struct member_progress *member_progress_of(const struct call_index *index, u32 group, u32 rank) {
   struct member_progress key = {.group = group, .rank = rank};
   u32 first = index->first_place[group], n = index->first_place[group + 1] - first;
-  return n ? bsearch(&key, index->members + first, n, sizeof key, by_place) : NULL;
+  return n ? bsearch(&key, index->members + first, n, sizeof(key), by_place) : NULL;
 }
 
 /* The first entry not before (group, seq, rank). */
@@ -73,7 +73,7 @@ static int open_members(struct call_index *index) {
     n += ledger->groups[g].n_members;
   }
   index->first_place[ledger->n_groups] = n;
-  index->members = arena_array(index->arena, n + 1u, sizeof *index->members);
+  index->members = arena_array(index->arena, n + 1u, sizeof(*index->members));
   if (!index->members)
     return -ENOMEM;
   for (u32 g = 0; g < ledger->n_groups; g++) {
@@ -86,7 +86,7 @@ static int open_members(struct call_index *index) {
                                             .front = SEQ_UNKNOWN,
                                             .front_call = INDEX_NONE};
     if (ledger->groups[g].n_members)
-      qsort(members, ledger->groups[g].n_members, sizeof *members, by_place);
+      qsort(members, ledger->groups[g].n_members, sizeof(*members), by_place);
   }
   return 0;
 }
@@ -151,7 +151,7 @@ int call_index_make(struct call_index *index, const struct ledger *ledger, struc
   int error = open_members(index);
   if (error)
     return error;
-  index->entries = arena_array(arena, ledger->n_calls + 1u, sizeof *index->entries);
+  index->entries = arena_array(arena, ledger->n_calls + 1u, sizeof(*index->entries));
   if (!index->entries)
     return -ENOMEM;
   for (u32 i = 0; i < ledger->n_calls; i++) {
@@ -160,7 +160,7 @@ int call_index_make(struct call_index *index, const struct ledger *ledger, struc
       account(index, i);
   }
   if (index->n_entries)
-    qsort(index->entries, index->n_entries, sizeof *index->entries, by_entry);
+    qsort(index->entries, index->n_entries, sizeof(*index->entries), by_entry);
   return take_progress(index);
 }
 
@@ -192,7 +192,7 @@ enum call_state call_entry_state(const struct call_index *index,
 bool verdict_joins_all(const char *op) {
   static const char *const one_way[] = {"broadcast", "reduce", "gather", "scatter", "send", "recv"};
   const char *name = *op == '_' ? op + 1 : op;
-  for (size_t i = 0; i < sizeof one_way / sizeof *one_way; i++) {
+  for (size_t i = 0; i < sizeof(one_way) / sizeof(*one_way); i++) {
     size_t n = strlen(one_way[i]);
     if (strncmp(name, one_way[i], n) == 0 && strncmp(name, "reduce_scatter", 14) != 0)
       return false;
@@ -204,7 +204,7 @@ char *verdict_call_name(const struct call_index *index, const struct ledger_call
   const struct ledger_group *group = &index->ledger->groups[call->group];
   char seq[32] = "";
   if (call->seq != SEQ_UNKNOWN && !call->message)
-    snprintf(seq, sizeof seq, " %lld", (long long)call->seq);
+    snprintf(seq, sizeof(seq), " %lld", (long long)call->seq);
   if (!group->desc || strcmp(group->desc, group->name) == 0)
     return arena_printf(index->arena, "%s%s of group %s", call->op, seq, group->name);
   return arena_printf(index->arena, "%s%s of %s (group %s)", call->op, seq, group->desc,
@@ -229,20 +229,21 @@ char *verdict_rank_list(const struct call_index *index, const u32 *ranks, u32 n)
     sorted[i] = index->ledger->ranks[ranks[i]].rank;
   if (n)
     qsort(sorted, n, sizeof(u32), by_u32);
-  used += (size_t)snprintf(text, sizeof text, n == 1 ? "rank " : "ranks ");
+  used += (size_t)snprintf(text, sizeof(text), n == 1 ? "rank " : "ranks ");
   for (u32 i = 0, ranges = 0; i < n; ranges++) {
     u32 last = i;
     while (last + 1 < n && sorted[last + 1] == sorted[last] + 1)
       last++;
     const char *comma = ranges ? ", " : "";
     if (ranges == MOST_RANGES) {
-      snprintf(text + used, sizeof text - used, " and %u more", n - i);
+      snprintf(text + used, sizeof(text) - used, " and %u more", n - i);
       break;
     }
-    used += (size_t)(last == i ? snprintf(text + used, sizeof text - used, "%s%u", comma, sorted[i])
-                               : snprintf(text + used, sizeof text - used,
-                                          last == i + 1 ? "%s%u, %u" : "%s%u-%u", comma, sorted[i],
-                                          sorted[last]));
+    used +=
+        (size_t)(last == i ? snprintf(text + used, sizeof(text) - used, "%s%u", comma, sorted[i])
+                           : snprintf(text + used, sizeof(text) - used,
+                                      last == i + 1 ? "%s%u, %u" : "%s%u-%u", comma, sorted[i],
+                                      sorted[last]));
     i = last + 1;
   }
   return arena_text(index->arena, text);

@@ -88,7 +88,7 @@ int judge_order(struct judging *j) {
   for (u32 r = 0; r < j->g->ranks && !error; r++)
     error = list_orders(j, r, &all);
   if (all.n)
-    qsort(all.at, all.n, sizeof *all.at, by_pair);
+    qsort(all.at, all.n, sizeof(*all.at), by_pair);
   for (u32 i = 0; i < all.n && !error;) {
     u32 n = 0, b_first = 0;
     while (i + n < all.n && all.at[i + n].a == all.at[i].a && all.at[i + n].b == all.at[i].b)

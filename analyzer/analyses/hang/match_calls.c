@@ -63,8 +63,8 @@ static const struct ledger_call *call_of(const struct instance *i, u32 entry) {
   return &i->index->ledger->calls[i->entries[entry].call];
 }
 
-static int add(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
-               bool minority, char *detail) {
+static int add_mismatch(const struct instance *i, enum match_state state, u32 *ranks, u32 n_ranks,
+                        bool minority, char *detail) {
   const struct ledger_call *call = call_of(i, 0);
   bool pending = false;
   for (u32 c = 0; c < i->n; c++)
@@ -166,7 +166,7 @@ static int check_agreement(const struct instance *i, agreeing *agree, enum match
       !most || !one || !list ? NULL
       : decided ? arena_printf(index->arena, "%s: %s; the other %u: %s", list, one, votes, most)
                 : who_called_what(i, agree, state);
-  int error = add(i, state, ranks, n, decided, detail);
+  int error = add_mismatch(i, state, ranks, n, decided, detail);
   return error ? error : 1;
 }
 
@@ -203,10 +203,11 @@ static int check_own_sizes(const struct instance *i) {
     if (!fits_group(call_of(i, c), members))
       ranks[n++] = i->entries[c].rank;
   char *list = verdict_rank_list(index, ranks, n);
-  int error = add(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
-                  list ? arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list,
-                                      odd->in, odd->out, members)
-                       : NULL);
+  int error =
+      add_mismatch(i, MATCH_SIZE, ranks, n, 2 * n < i->n,
+                   list ? arena_printf(index->arena, "%s: %s to %s do not fit a group of %u", list,
+                                       odd->in, odd->out, members)
+                        : NULL);
   return error ? error : 1;
 }
 
@@ -229,11 +230,12 @@ static int check_all_to_all(const struct instance *i) {
   u32 *ranks = arena_array(i->index->arena, i->n, sizeof(u32));
   for (u32 c = 0; ranks && c < i->n; c++)
     ranks[c] = i->entries[c].rank;
-  int error = add(i, MATCH_SIZE, ranks, i->n, false,
-                  arena_printf(i->index->arena,
-                               "members send %llu elements and expect %llu; which one is wrong "
-                               "cannot be told",
-                               (unsigned long long)in, (unsigned long long)out));
+  int error =
+      add_mismatch(i, MATCH_SIZE, ranks, i->n, false,
+                   arena_printf(i->index->arena,
+                                "members send %llu elements and expect %llu; which one is wrong "
+                                "cannot be told",
+                                (unsigned long long)in, (unsigned long long)out));
   return error ? error : 1;
 }
 
@@ -275,7 +277,7 @@ static int add_state(const struct instance *i, enum match_state state, enum call
                                     : state == MATCH_UNDECIDED ? "left no record of it"
                                                                : "are in it")
                      : NULL;
-  int error = add(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
+  int error = add_mismatch(i, state, ranks, found, 2 * found < first[1] - first[0], detail);
   return error ? error : 1;
 }
 
@@ -319,7 +321,7 @@ static u32 inside_of(const struct call_index *index, u32 closing, u32 k) {
 static int check_inside(const struct instance *i) {
   if (!call_of(i, 0)->closes)
     return 0;
-  struct call_entry *entries = arena_array(i->index->arena, i->n, sizeof *entries);
+  struct call_entry *entries = arena_array(i->index->arena, i->n, sizeof(*entries));
   if (!entries)
     return -ENOMEM;
   int found = 0;
@@ -379,14 +381,14 @@ int matching_make(struct call_index *index, struct matching *matching) {
     call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
     most = n > most ? n : most;
   }
-  struct call_entry *each = arena_array(index->arena, most, sizeof *each);
+  struct call_entry *each = arena_array(index->arena, most, sizeof(*each));
   if (!matching->matched_of || !matching->mismatched_of || !each)
     return -ENOMEM;
   int error = 0;
   for (u32 at = 0, n; at < index->n_entries && !error; at += n) {
     const struct call_entry *entries =
         call_entries(index, index->entries[at].group, index->entries[at].seq, &n);
-    memcpy(each, entries, n * sizeof *each);
+    memcpy(each, entries, n * sizeof(*each));
     struct instance instance = {
         .index = index, .matching = matching, .entries = each, .n = each_member_once(each, n)};
     error = check(&instance);

@@ -51,12 +51,13 @@ static int collect(const struct call_index *index, side_list *all) {
       return -ENOMEM;
   }
   if (all->n)
-    qsort(all->at, all->n, sizeof *all->at, by_channel);
+    qsort(all->at, all->n, sizeof(*all->at), by_channel);
   return 0;
 }
 
-static int add(struct call_index *index, struct matching *matching, enum match_state state,
-               const struct side *side, u32 *ranks, u32 n, char *detail) {
+static int add_message_mismatch(struct call_index *index, struct matching *matching,
+                                enum match_state state, const struct side *side, u32 *ranks, u32 n,
+                                char *detail) {
   const struct ledger_call *call = &index->ledger->calls[side->call];
   struct mismatch mismatch = {.state = state,
                               .group = side->group,
@@ -83,7 +84,7 @@ static int add_missing(struct call_index *index, struct matching *matching,
       arena_printf(index->arena, "rank %u %s rank %u, which does not %s",
                    index->ledger->ranks[here].rank, side->recv ? "receives from" : "sends to",
                    index->ledger->ranks[there].rank, side->recv ? "send" : "receive");
-  return add(index, matching, MATCH_MISSING, side, ranks, 1, detail);
+  return add_message_mismatch(index, matching, MATCH_MISSING, side, ranks, 1, detail);
 }
 
 static bool differ(const char *a, const char *b) {
@@ -106,7 +107,8 @@ static int check_pair(struct call_index *index, struct matching *matching, const
   char *detail = arena_printf(index->arena, "rank %u sends %s to rank %u, which receives %s",
                               index->ledger->ranks[send->from].rank, sizes ? out->in : out->in_type,
                               index->ledger->ranks[send->to].rank, sizes ? in->out : in->out_type);
-  return add(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2, detail);
+  return add_message_mismatch(index, matching, sizes ? MATCH_SIZE : MATCH_DTYPE, send, ranks, 2,
+                              detail);
 }
 
 static u32 first_pending(const struct side *sides, u32 n) {

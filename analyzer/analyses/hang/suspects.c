@@ -352,6 +352,6 @@ int waits_judge(struct call_index *index, const struct matching *matching,
     error = waits_list(&g, j.waits);
   graph_release(&g);
   if (!error && waits->suspects.n)
-    qsort(waits->suspects.at, waits->suspects.n, sizeof *waits->suspects.at, by_rank);
+    qsort(waits->suspects.at, waits->suspects.n, sizeof(*waits->suspects.at), by_rank);
   return error;
 }

@@ -41,7 +41,7 @@ static u32 *globals(const struct making *m, const u32 *ranks, u32 n) {
 
 static int put_groups(struct making *m) {
   const struct ledger *ledger = m->index.ledger;
-  struct check_group *groups = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof *groups);
+  struct check_group *groups = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(*groups));
   if (!groups)
     return -ENOMEM;
   for (u32 g = 0; g < ledger->n_groups; g++) {
@@ -69,8 +69,8 @@ static int put_mismatches(struct making *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->matching.mismatches.n;
-  check->every_mismatch = arena_array(arena_of(m), n + 1u, sizeof *check->every_mismatch);
-  check->mismatches = arena_array(arena_of(m), n + 1u, sizeof *check->mismatches);
+  check->every_mismatch = arena_array(arena_of(m), n + 1u, sizeof(*check->every_mismatch));
+  check->mismatches = arena_array(arena_of(m), n + 1u, sizeof(*check->mismatches));
   u32 *kept_of = arena_array(arena_of(m), ledger->n_groups + 1u, sizeof(u32));
   if (!check->every_mismatch || !check->mismatches || !kept_of)
     return -ENOMEM;
@@ -176,7 +176,7 @@ static int put_suspects(struct making *m) {
   const struct ledger *ledger = m->index.ledger;
   struct collective_check *check = m->check;
   u32 n = m->waits.suspects.n;
-  check->suspects = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof *check->suspects);
+  check->suspects = arena_array(arena_of(m), ledger->n_ranks + 1u, sizeof(*check->suspects));
   check->hang_ranks = arena_array(arena_of(m), n + 1u, sizeof(u32));
   if (!check->suspects || !check->hang_ranks)
     return -ENOMEM;

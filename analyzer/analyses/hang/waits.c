@@ -48,7 +48,7 @@ static int find_fronts(struct graph *g) {
       return -ENOMEM;
   }
   if (g->fronts.n)
-    qsort(g->fronts.at, g->fronts.n, sizeof *g->fronts.at, by_front);
+    qsort(g->fronts.at, g->fronts.n, sizeof(*g->fronts.at), by_front);
   u32 kept = 0;
   for (u32 i = 0; i < g->fronts.n; i++) {
     struct front *last = kept ? &g->fronts.at[kept - 1] : NULL;
@@ -130,7 +130,7 @@ static int connect(struct graph *g, const channel_list *channels) {
   if (error)
     return error;
   if (g->edges.n)
-    qsort(g->edges.at, g->edges.n, sizeof *g->edges.at, by_from);
+    qsort(g->edges.at, g->edges.n, sizeof(*g->edges.at), by_from);
   g->nodes = g->ranks + g->fronts.n;
   g->first_edge = arena_array(g->index->arena, g->nodes + 1u, sizeof(u32));
   if (!g->first_edge)

@@ -12,8 +12,9 @@
 #include <string.h>
 
 #include "analyses/queries.h"
+#include "base/hash.h"
 #include "base/intervals.h"
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 struct line_sum {
   const char *file, *function;
@@ -127,7 +128,7 @@ static int unite_busy(struct counting *c, struct arena *arena) {
 }
 
 /* The lines that something came from, their texts copied: the timeline will be gone. */
-static int keep(struct counting *c, struct line_sums *out) {
+static int copy_lines(struct counting *c, struct line_sums *out) {
   out->at = arena_array(&out->arena, c->sites->n_frames + 1u, sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
@@ -166,16 +167,14 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
         take_host(&c, i);
     }
     a->line_sums[timeline->rank].sites = sites->n_sites;
-    error = keep(&c, &a->line_sums[timeline->rank]);
+    error = copy_lines(&c, &a->line_sums[timeline->rank]);
   }
   arena_release(&scratch);
   return error;
 }
 
 u32 line_key(const char *file, u32 line) {
-  u32 hash = 2166136261u ^ line; /* FNV-1a */
-  for (; *file; file++)
-    hash = (hash ^ (u8)*file) * 16777619u;
+  u32 hash = (u32)hash_text(HASH_SEED ^ line, file);
   return hash ? hash : 1;
 }
 

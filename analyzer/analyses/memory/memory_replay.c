@@ -6,7 +6,7 @@
 
 #include "analyses/memory/memory.h"
 
-static int put(struct live_set *set, struct live_block block) {
+static int put_block(struct live_set *set, struct live_block block) {
   return live_put(set, block) ? 0 : -ENOMEM;
 }
 
@@ -18,13 +18,14 @@ static int freed_from_before(struct memory_replay *replay, struct live_set *duri
     const struct memory_event *event = &history->events[i];
     int error = 0;
     if (event->kind == MEMORY_ALLOC)
-      error = put(during, (struct live_block){.address = event->address, .bytes = event->bytes});
+      error =
+          put_block(during, (struct live_block){.address = event->address, .bytes = event->bytes});
     else if (event->kind == MEMORY_FREE && !live_take(during, event->address, NULL)) {
       replay->conflicts += live_find(&replay->live, event->address) != NULL;
-      error = put(&replay->live, (struct live_block){.address = event->address,
-                                                     .bytes = event->bytes,
-                                                     .time = NS_UNKNOWN,
-                                                     .before = true});
+      error = put_block(&replay->live, (struct live_block){.address = event->address,
+                                                           .bytes = event->bytes,
+                                                           .time = NS_UNKNOWN,
+                                                           .before = true});
     }
     if (error)
       return error;
@@ -43,11 +44,11 @@ static int kept_from_before(struct memory_replay *replay, struct live_set *durin
       replay->conflicts++;
       continue;
     }
-    int error = put(&replay->live, (struct live_block){.address = block->address,
-                                                       .bytes = block->bytes,
-                                                       .time = NS_UNKNOWN,
-                                                       .source = block->source,
-                                                       .before = true});
+    int error = put_block(&replay->live, (struct live_block){.address = block->address,
+                                                             .bytes = block->bytes,
+                                                             .time = NS_UNKNOWN,
+                                                             .source = block->source,
+                                                             .before = true});
     if (error)
       return error;
   }
@@ -89,10 +90,10 @@ static int apply(struct memory_replay *replay, const struct memory_event *event)
   if (event->kind != MEMORY_ALLOC)
     return 0;
   replay->known_bytes = memory_add(replay->known_bytes, positive(event->bytes));
-  return put(&replay->live, (struct live_block){.address = event->address,
-                                                .bytes = event->bytes,
-                                                .time = event->time,
-                                                .source = event->source});
+  return put_block(&replay->live, (struct live_block){.address = event->address,
+                                                      .bytes = event->bytes,
+                                                      .time = event->time,
+                                                      .source = event->source});
 }
 
 int memory_replay_to(struct memory_replay *replay, u32 until) {

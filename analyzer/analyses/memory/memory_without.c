@@ -60,7 +60,7 @@ static void begin(struct without *w) {
     w->peak[c] = w->replay.history->allocated_before - w->live[c];
 }
 
-static int take(struct without *w, u32 index) {
+static int replay_event(struct without *w, u32 index) {
   const struct memory_event *event = &w->replay.history->events[index];
   if (event->kind == MEMORY_ALLOC || event->kind == MEMORY_FREE) {
     const struct live_block *gone = live_find(&w->replay.live, event->address);
@@ -83,7 +83,7 @@ int memory_peak_without(const struct memory_history *history, struct memory_resu
   if (!error)
     begin(&w);
   for (u32 i = 0; i < history->n_events && !error; i++)
-    error = take(&w, i);
+    error = replay_event(&w, i);
   for (u32 c = 0; c < w.n && !error; c++) {
     double lower = result->peak_allocated_bytes - (double)w.peak[c];
     result->by_category[c].lowers_peak_bytes = !w.known[c] ? NAN : lower > 0 ? lower : 0;

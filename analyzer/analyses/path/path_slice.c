@@ -10,19 +10,13 @@
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_slice.h"
 #include "analyses/queries.h"
-
-static u32 hash_name(const char *text) {
-  u32 hash = 2166136261u; /* FNV-1a */
-  for (; text && *text; text++)
-    hash = (hash ^ (u8)*text) * 16777619u;
-  return hash;
-}
+#include "base/hash.h"
 
 static u32 label_of(struct cutter *c, const struct span *span) {
   u32 name = span->name;
   if (!c->name_keys[name]) {
     const char *text = name ? c->a->source.name(c->t, name) : NULL;
-    u32 hash = text ? hash_name(text) : 0;
+    u32 hash = text ? (u32)hash_text(HASH_SEED, text) : 0;
     hash = hash < HOST_KEYS || hash >= LABEL_LAUNCH_LATENCY ? HOST_KEYS : hash;
     c->name_keys[name] = text ? hash : LABEL_NOT_KNOWN;
     if (text && path_labels_add(c->a->graph->labels, hash, text) < 0)

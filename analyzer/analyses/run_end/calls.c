@@ -33,7 +33,7 @@ static bool gather(const struct analysis *a, u32 c, struct comm_calls *calls) {
     struct member *member = &calls->members[calls->n++];
     member->rank = comm->members[i];
     u32 n = model_own_calls(model, member->rank, c, NULL, 0);
-    member->calls = arena_array(a->arena, n + 1, sizeof *member->calls);
+    member->calls = arena_array(a->arena, n + 1, sizeof(*member->calls));
     if (!member->calls)
       return false;
     member->n = model_own_calls(model, member->rank, c, member->calls, n);
@@ -176,8 +176,8 @@ static bool differ(const struct analysis *a, const struct member *odd, const str
   return true;
 }
 
-static char *tell(const struct analysis *a, const struct member *odd, const struct member *most,
-                  const struct difference *difference) {
+static char *difference_in_words(const struct analysis *a, const struct member *odd,
+                                 const struct member *most, const struct difference *difference) {
   const struct own_call *what = &difference->of->calls[difference->at];
   const char *op = op_names[what->op] ? op_names[what->op] : "collective";
   return arena_printf(a->arena,
@@ -213,7 +213,7 @@ bool calls_compare(const struct analysis *a, struct call_counts *counts) {
       struct difference difference;
       if (is_in(counts->odd, counts->n_odd, odd->rank) || !differ(a, odd, most, &difference))
         continue;
-      char *words = tell(a, odd, most, &difference);
+      char *words = difference_in_words(a, odd, most, &difference);
       counts->odd[counts->n_odd++] = odd->rank;
       counts->words =
           words && counts->words ? arena_printf(a->arena, "%s; %s", counts->words, words) : words;

@@ -16,7 +16,7 @@ static bool is_lost_peer(const char *exception) {
       TSCOPE_LOST_PEER(X)
 #undef X
   };
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (strstr(exception, words[i]))
       return true;
   return false;
@@ -32,7 +32,7 @@ static const char *signal_name(u32 signal) {
                {SIGSEGV, "SIGSEGV"}, {SIGPIPE, "SIGPIPE"}, {SIGTERM, "SIGTERM"},
                {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"},
                {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
     if (names[i].number == signal)
       return names[i].name;
   return "a signal";

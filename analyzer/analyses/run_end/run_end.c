@@ -32,7 +32,7 @@ static int by_time(const void *left, const void *right) {
   return x != y ? (x < y ? -1 : 1) : a->global < b->global ? -1 : a->global > b->global;
 }
 
-static bool told(const struct model *model) {
+static bool traces_say_the_end(const struct model *model) {
   bool all = model->n_ranks > 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     all = all && model->ranks[r].ending.told;
@@ -145,7 +145,7 @@ static u32 mark_early_leavers(struct judging *j) {
 /* --- the words for it --- */
 
 static char *names(const struct judging *j, bool culprits, u32 *n) {
-  u32 *ranks = arena_array(j->a->arena, j->n + 1, sizeof *ranks);
+  u32 *ranks = arena_array(j->a->arena, j->n + 1, sizeof(*ranks));
   *n = 0;
   for (u32 i = 0; ranks && i < j->n; i++)
     if (j->culprit[i] == culprits)
@@ -309,8 +309,8 @@ static bool names_only_culprits(const struct judging *j) {
 
 static bool fill(struct judging *j, struct run_end *end) {
   struct arena *arena = j->a->arena;
-  end->ranks = arena_array(arena, j->n + 1, sizeof *end->ranks);
-  end->culprits = arena_array(arena, j->n + 1, sizeof *end->culprits);
+  end->ranks = arena_array(arena, j->n + 1, sizeof(*end->ranks));
+  end->culprits = arena_array(arena, j->n + 1, sizeof(*end->culprits));
   if (!end->ranks || !end->culprits)
     return false;
   for (u32 i = 0; i < j->n; i++) {
@@ -333,8 +333,8 @@ static bool fill(struct judging *j, struct run_end *end) {
 static bool gather(struct judging *j) {
   const struct model *model = j->a->model;
   u32 world = model->world_size < 1u << 20 ? model->world_size : 0;
-  j->endings = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof *j->endings);
-  j->culprit = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof *j->culprit);
+  j->endings = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof(*j->endings));
+  j->culprit = arena_array(j->a->arena, (u64)model->n_ranks + world + 1, sizeof(*j->culprit));
   if (!j->endings || !j->culprit)
     return false;
   u32 next = 0;
@@ -351,7 +351,7 @@ static bool gather(struct judging *j) {
     if (!ending_of_rank(j->a, r, &j->endings[j->n++]))
       return false;
   }
-  qsort(j->endings, j->n, sizeof *j->endings, by_time);
+  qsort(j->endings, j->n, sizeof(*j->endings), by_time);
   return calls_compare(j->a, &j->counts);
 }
 
@@ -394,7 +394,7 @@ static u32 judge(struct judging *j) {
 int run_end_analyse(struct analysis *a) {
   struct run_end *end = &a->results->run_end;
   *end = (struct run_end){.ahead_s = NAN, .followed = NAN};
-  if (!told(a->model))
+  if (!traces_say_the_end(a->model))
     return 0;
   struct judging j = {.a = a};
   if (!gather(&j))

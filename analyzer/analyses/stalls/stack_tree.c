@@ -81,10 +81,10 @@ static int number_frames(struct growing *g, const struct tree_stack *stacks, u32
     return -ENOMEM;
   for (g->n_slots = 64; g->n_slots < 2 * all; g->n_slots *= 2)
     ;
-  u32 *numbers = arena_array(g->arena, all + 1, sizeof *numbers);
-  g->frames = arena_array(g->arena, all + 1, sizeof *g->frames);
-  g->slots = arena_array(g->arena, g->n_slots, sizeof *g->slots);
-  g->paths = arena_array(g->arena, n + 1u, sizeof *g->paths);
+  u32 *numbers = arena_array(g->arena, all + 1, sizeof(*numbers));
+  g->frames = arena_array(g->arena, all + 1, sizeof(*g->frames));
+  g->slots = arena_array(g->arena, g->n_slots, sizeof(*g->slots));
+  g->paths = arena_array(g->arena, n + 1u, sizeof(*g->paths));
   if (!numbers || !g->frames || !g->slots || !g->paths)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -97,7 +97,7 @@ static int number_frames(struct growing *g, const struct tree_stack *stacks, u32
     numbers += path->n;
   }
   if (n)
-    qsort(g->paths, n, sizeof *g->paths, by_frames);
+    qsort(g->paths, n, sizeof(*g->paths), by_frames);
   return 0;
 }
 
@@ -108,13 +108,13 @@ static int by_u32(const void *left, const void *right) {
 
 /* The ranks of a stretch, sorted, each once. NULL without memory. */
 static u32 *ranks_of(struct growing *g, u32 first, u32 n, u32 *n_ranks) {
-  u32 *ranks = arena_array(g->arena, n + 1u, sizeof *ranks);
+  u32 *ranks = arena_array(g->arena, n + 1u, sizeof(*ranks));
   *n_ranks = 0;
   if (!ranks)
     return NULL;
   for (u32 i = 0; i < n; i++)
     ranks[i] = g->paths[first + i].rank;
-  qsort(ranks, n, sizeof *ranks, by_u32);
+  qsort(ranks, n, sizeof(*ranks), by_u32);
   for (u32 i = 0; i < n; i++)
     if (!*n_ranks || ranks[*n_ranks - 1] != ranks[i])
       ranks[(*n_ranks)++] = ranks[i];
@@ -183,7 +183,7 @@ static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above) {
     g->failed |= !ranks || !VECTOR_PUSH(&forks, fork);
   }
   if (forks.n)
-    qsort(forks.at, forks.n, sizeof *forks.at, by_size);
+    qsort(forks.at, forks.n, sizeof(*forks.at), by_size);
   for (u32 i = 0; i < forks.n && !g->failed; i++)
     add_node(g, &forks.at[i], depth, above);
   free(forks.at);
@@ -196,14 +196,14 @@ int stack_tree_make(struct arena *arena, struct tree_stack *stacks, u32 n,
   int error = number_frames(&g, stacks, n);
   if (!error)
     grow(&g, 0, n, 0, INDEX_NONE);
-  tree->nodes = arena_array(arena, g.nodes.n + 1u, sizeof *tree->nodes);
+  tree->nodes = arena_array(arena, g.nodes.n + 1u, sizeof(*tree->nodes));
   if (error || g.failed || !tree->nodes) {
     free(g.nodes.at);
     return -ENOMEM;
   }
   tree->n = g.nodes.n;
   if (g.nodes.n)
-    memcpy(tree->nodes, g.nodes.at, g.nodes.n * sizeof *tree->nodes);
+    memcpy(tree->nodes, g.nodes.at, g.nodes.n * sizeof(*tree->nodes));
   free(g.nodes.at);
   return 0;
 }
@@ -242,8 +242,8 @@ static char *stretch_text(struct arena *arena, const struct stack_tree *tree, u3
 
 struct stack_line *stack_tree_lines(struct arena *arena, const struct stack_tree *tree, u32 most,
                                     u32 *n) {
-  struct stack_line *lines = arena_array(arena, tree->n + 1u, sizeof *lines);
-  unsigned *forks = arena_array(arena, FRAMES_MOST + 2u, sizeof *forks); /* above each depth */
+  struct stack_line *lines = arena_array(arena, tree->n + 1u, sizeof(*lines));
+  unsigned *forks = arena_array(arena, FRAMES_MOST + 2u, sizeof(*forks)); /* above each depth */
   *n = 0;
   if (!lines || !forks)
     return NULL;

@@ -8,7 +8,7 @@
 
 #include "analyses/stalls/stall_result.h"
 #include "base/arena.h"
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 /* One thread's. */
 struct tree_stack {

@@ -12,9 +12,9 @@
 
 #define MAX_LINES 12
 
-static void add_line(struct results *r, const char *name, double seconds, double recoverable) {
+static void add_line(struct results *r, enum budget_part part, double seconds, double recoverable) {
   r->budget[r->n_budget++] =
-      (struct budget_line){name, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, recoverable};
+      (struct budget_line){part, seconds, r->wall_s > 0 ? seconds / r->wall_s : NAN, recoverable};
 }
 
 /* Sums over the ranks whose overlap is known; all ranks that were read if none is. */
@@ -47,10 +47,10 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
 
 /* What a CPU job does outside its phases is compute as far as CPU clocks say so; the rest of that
  * time it waits. Without them nobody knows. */
-static const char *outside_phases(const struct rank_summary *sum) {
+static enum budget_part outside_phases(const struct rank_summary *sum) {
   if (sum->on_gpu)
-    return "outside phases";
-  return sum->has_cpu_times ? "asleep outside phases" : "outside phases, busy or not";
+    return BUDGET_OUTSIDE_PHASES;
+  return sum->has_cpu_times ? BUDGET_ASLEEP_OUTSIDE : BUDGET_OUTSIDE_UNKNOWN;
 }
 
 /* Where it is known what the model needs: what that takes at the devices' peak, and the rest, of
@@ -58,11 +58,11 @@ static const char *outside_phases(const struct rank_summary *sum) {
 static void add_compute(struct results *r, double seconds, double training_s) {
   double at_peak = r->mfu * training_s;
   if (!(at_peak > 0) || !(at_peak < seconds)) {
-    add_line(r, "compute", seconds, NAN);
+    add_line(r, BUDGET_COMPUTE, seconds, NAN);
     return;
   }
-  add_line(r, "compute, as at peak", at_peak, NAN);
-  add_line(r, "compute, beyond that", seconds - at_peak, fmax(0, seconds - at_peak / MFU_TUNED));
+  add_line(r, BUDGET_COMPUTE_AT_PEAK, at_peak, NAN);
+  add_line(r, BUDGET_COMPUTE_BEYOND, seconds - at_peak, fmax(0, seconds - at_peak / MFU_TUNED));
 }
 
 static void known_lines(struct results *r, const struct rank_summary *sum, double n) {
@@ -75,14 +75,13 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   i64 launch = sum->idle - sum->data_stall - other;
   add_compute(r, (double)sum->compute * to_s, (double)sum->total * to_s);
   if (sum->has_input)
-    add_line(r, "waiting for input", (double)sum->data_stall * to_s,
-             (double)sum->data_stall * to_s);
-  add_line(r, "waiting for ranks", (double)sum->all.wait * to_s, (double)sum->all.wait * to_s);
-  add_line(r, "communication", transfer, transfer < room ? transfer : room > 0 ? room : 0);
+    add_line(r, BUDGET_INPUT, (double)sum->data_stall * to_s, (double)sum->data_stall * to_s);
+  add_line(r, BUDGET_RANKS, (double)sum->all.wait * to_s, (double)sum->all.wait * to_s);
+  add_line(r, BUDGET_COMMUNICATION, transfer, transfer < room ? transfer : room > 0 ? room : 0);
   if (unsplit)
-    add_line(r, "communication or wait", (double)unsplit * to_s, NAN);
-  add_line(r, "memory copies", (double)sum->exposed_copy * to_s, (double)sum->exposed_copy * to_s);
-  add_line(r, sum->on_gpu ? "launch and idle" : "idle in phases", (double)launch * to_s,
+    add_line(r, BUDGET_COMMUNICATION_OR_WAIT, (double)unsplit * to_s, NAN);
+  add_line(r, BUDGET_COPIES, (double)sum->exposed_copy * to_s, (double)sum->exposed_copy * to_s);
+  add_line(r, sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, (double)launch * to_s,
            sum->on_gpu ? (double)launch * to_s : NAN);
   if (sum->has_phases)
     add_line(r, outside_phases(sum), (double)other * to_s,
@@ -108,9 +107,9 @@ static int list_lines(struct analysis *a) {
   if (known)
     known_lines(r, &sum, n);
   else
-    add_line(r, "not seen", r->wall_s - other_s, NAN);
+    add_line(r, BUDGET_NOT_SEEN, r->wall_s - other_s, NAN);
   if (other_s > 0)
-    add_line(r, "other than training", other_s, NAN);
+    add_line(r, BUDGET_OTHER_THAN_TRAINING, other_s, NAN);
   r->residual_s = r->wall_s;
   for (u32 i = 0; i < r->n_budget; i++)
     r->residual_s -= r->budget[i].seconds;

@@ -18,9 +18,9 @@ struct sizes {
   u64 elements;
 };
 
-static void put(struct sizes *sizes, const char *text) {
+static void put_size(struct sizes *sizes, const char *text) {
   size_t n = strlen(text);
-  if (sizes->used + n + 4 > sizeof sizes->text) {
+  if (sizes->used + n + 4 > sizeof(sizes->text)) {
     memcpy(sizes->text + sizes->used, "...", 4);
     return;
   }
@@ -30,17 +30,17 @@ static void put(struct sizes *sizes, const char *text) {
 
 static void put_tensor(struct sizes *sizes, const struct value *tensor) {
   u64 elements = 1;
-  put(sizes, "[");
+  put_size(sizes, "[");
   for (u32 i = 0; i < value_count(tensor); i++) {
     i64 size = 0;
     char text[24];
     value_integer(value_item(tensor, i), &size);
-    snprintf(text, sizeof text, i ? ", %lld" : "%lld", (long long)size);
-    put(sizes, text);
+    snprintf(text, sizeof(text), i ? ", %lld" : "%lld", (long long)size);
+    put_size(sizes, text);
     if (size < 0 || __builtin_mul_overflow(elements, (u64)size, &elements))
       elements = UINT64_MAX;
   }
-  put(sizes, "]");
+  put_size(sizes, "]");
   if (__builtin_add_overflow(sizes->elements, elements, &sizes->elements))
     sizes->elements = UINT64_MAX;
 }
@@ -53,13 +53,13 @@ static int read_sizes(struct draft *draft, const struct value *value, const char
   *elements = 0;
   if (!value_is_sequence(value) || value_count(value) == 0)
     return 0;
-  put(&sizes, "[");
+  put_size(&sizes, "[");
   for (u32 i = 0; i < value_count(value); i++) {
     if (i)
-      put(&sizes, ", ");
+      put_size(&sizes, ", ");
     put_tensor(&sizes, value_item(value, i));
   }
-  put(&sizes, "]");
+  put_size(&sizes, "]");
   *elements = sizes.elements;
   *text = draft_text(draft, sizes.text, strlen(sizes.text));
   return *text ? 0 : -ENOMEM;
@@ -75,8 +75,8 @@ static int read_types(struct draft *draft, const struct value *value, const char
     const char *type = value_text(value_item(value, i));
     if (!type || (last && strcmp(type, last) == 0))
       continue;
-    int more = snprintf(all + used, sizeof all - used, last ? ", %s" : "%s", type);
-    used += (size_t)more < sizeof all - used ? (size_t)more : sizeof all - used - 1;
+    int more = snprintf(all + used, sizeof(all) - used, last ? ", %s" : "%s", type);
+    used += (size_t)more < sizeof(all) - used ? (size_t)more : sizeof(all) - used - 1;
     last = type;
   }
   if (!last)
@@ -144,17 +144,17 @@ static int read_stack(struct draft *draft, const struct value *value,
                                       .line = number_at(frame, "line", 0)};
     const u64 parts[3] = {(u64)(uintptr_t)frames[i].file, (u64)(uintptr_t)frames[i].function,
                           (u64)frames[i].line};
-    hash = hash_bytes(hash, parts, sizeof parts);
+    hash = hash_bytes(hash, parts, sizeof(parts));
   }
   *out = known_stack(draft, hash, frames, n);
   if (*out)
     return 0;
-  struct ledger_stack *stack = arena_alloc(draft->arena, sizeof *stack);
-  struct ledger_frame *kept = arena_array(draft->arena, n, sizeof *kept);
+  struct ledger_stack *stack = arena_alloc(draft->arena, sizeof(*stack));
+  struct ledger_frame *kept = arena_array(draft->arena, n, sizeof(*kept));
   if (!stack || !kept || !VECTOR_PUSH(&draft->stacks, stack) ||
       !hash_index_add(&draft->stack_index, hash, draft->stacks.n - 1))
     return -ENOMEM;
-  memcpy(kept, frames, n * sizeof *kept);
+  memcpy(kept, frames, n * sizeof(*kept));
   *stack = (struct ledger_stack){.frames = kept, .n = n};
   *out = stack;
   return 0;
@@ -241,10 +241,10 @@ static int by_order(const void *left, const void *right) {
 /* Calls before a closing entry that share its group and number are inside it, and as far as it is:
  * the recorder does not follow them one by one. */
 static int find_inside(struct ledger_call *calls, u32 n, u32 n_groups) {
-  u32 *closing = malloc((n_groups + 1u) * sizeof *closing);
+  u32 *closing = malloc((n_groups + 1u) * sizeof(*closing));
   if (!closing)
     return -ENOMEM;
-  memset(closing, 0xff, n_groups * sizeof *closing);
+  memset(closing, 0xff, n_groups * sizeof(*closing));
   for (u32 i = n; i-- > 0;) {
     u32 *open = &closing[calls[i].group];
     const struct ledger_call *close = *open == INDEX_NONE ? NULL : &calls[*open];
@@ -272,6 +272,6 @@ int dump_entries_read(struct draft *draft, const struct value *root, u32 rank,
   if (error || n == 0)
     return error;
   struct ledger_call *calls = draft->calls.at + first;
-  qsort(calls, n, sizeof *calls, by_order);
+  qsort(calls, n, sizeof(*calls), by_order);
   return find_inside(calls, n, draft->groups.n);
 }

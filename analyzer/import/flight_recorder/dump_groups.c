@@ -162,8 +162,8 @@ static void number_groups(dump_groups *groups, const struct value *status, struc
       return;
     by_name[i].index = i;
   }
-  qsort(by_name, n, sizeof *by_name, by_numbered);
-  qsort(by_id, n, sizeof *by_id, by_numbered);
+  qsort(by_name, n, sizeof(*by_name), by_numbered);
+  qsort(by_id, n, sizeof(*by_id), by_numbered);
   for (u32 i = 0; i < n; i++) {
     i64 known = groups->at[by_name[i].index].number;
     if (known >= 0 && known != by_id[i].number)
@@ -184,14 +184,14 @@ int dump_progress_read(struct draft *draft, const struct value *root, u32 rank,
   const struct value *status = value_get(root, "pg_status");
   if (value_count(status) == 0)
     return 0;
-  struct numbered *work = calloc(2 * (size_t)groups->n + 1, sizeof *work);
+  struct numbered *work = calloc(2 * (size_t)groups->n + 1, sizeof(*work));
   if (!work)
     return -ENOMEM;
   number_groups(groups, status, work, work + groups->n);
   free(work);
   for (u32 i = 0; i < groups->n; i++) {
     char id[24];
-    snprintf(id, sizeof id, "%lld", (long long)groups->at[i].number);
+    snprintf(id, sizeof(id), "%lld", (long long)groups->at[i].number);
     const struct value *one = groups->at[i].number < 0 ? NULL : value_get(status, id);
     struct ledger_progress progress = {.rank = rank,
                                        .group = groups->at[i].group,

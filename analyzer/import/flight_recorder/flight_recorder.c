@@ -182,9 +182,9 @@ static int read_dump(struct import *import, struct draft *draft, const struct in
   struct value root = {0};
   dump_groups groups = {0};
   char why[300] = "";
-  int error = parse(input, &arena, &root, why, sizeof why);
+  int error = parse(input, &arena, &root, why, sizeof(why));
   if (!error)
-    error = take_dump(import, draft, input, &root, &groups, why, sizeof why);
+    error = take_dump(import, draft, input, &root, &groups, why, sizeof(why));
   free(groups.at);
   arena_release(&arena);
   if (error == 0 || error == -ENOMEM)
@@ -210,7 +210,7 @@ static int complete_ranks(struct draft *draft) {
       if (!VECTOR_PUSH(&draft->ranks, absent))
         return -ENOMEM;
     }
-  qsort(draft->ranks.at, draft->ranks.n, sizeof *draft->ranks.at, by_rank);
+  qsort(draft->ranks.at, draft->ranks.n, sizeof(*draft->ranks.at), by_rank);
   u32 n = 0;
   for (u32 i = 0; i < draft->ranks.n; i++)
     if (n == 0 || draft->ranks.at[n - 1].rank != draft->ranks.at[i].rank)
@@ -264,7 +264,7 @@ static int seen_members(struct ledger *ledger, u32 group, struct arena *arena) {
 
 static int take_groups(struct ledger *ledger, struct draft *draft) {
   ledger->n_groups = draft->groups.n;
-  ledger->groups = arena_array(draft->arena, draft->groups.n + 1u, sizeof *ledger->groups);
+  ledger->groups = arena_array(draft->arena, draft->groups.n + 1u, sizeof(*ledger->groups));
   if (!ledger->groups)
     return -ENOMEM;
   int error = 0;
@@ -285,7 +285,7 @@ static int take_groups(struct ledger *ledger, struct draft *draft) {
 }
 
 static int take_calls(struct ledger *ledger, struct draft *draft) {
-  ledger->calls = arena_array(draft->arena, draft->calls.n + 1u, sizeof *ledger->calls);
+  ledger->calls = arena_array(draft->arena, draft->calls.n + 1u, sizeof(*ledger->calls));
   if (!ledger->calls)
     return -ENOMEM;
   for (u32 r = 0; r < ledger->n_ranks; r++) {
@@ -320,7 +320,7 @@ static int by_group_and_rank(const void *left, const void *right) {
 
 static int take_progress(struct ledger *ledger, struct draft *draft) {
   u32 n = draft->progress.n;
-  ledger->progress = arena_array(draft->arena, n + 1u, sizeof *ledger->progress);
+  ledger->progress = arena_array(draft->arena, n + 1u, sizeof(*ledger->progress));
   if (!ledger->progress)
     return -ENOMEM;
   ledger->n_progress = n;
@@ -329,7 +329,7 @@ static int take_progress(struct ledger *ledger, struct draft *draft) {
     ledger->progress[i].rank = rank_index(ledger, ledger->progress[i].rank);
   }
   if (n)
-    qsort(ledger->progress, n, sizeof *ledger->progress, by_group_and_rank);
+    qsort(ledger->progress, n, sizeof(*ledger->progress), by_group_and_rank);
   return 0;
 }
 
@@ -342,10 +342,10 @@ static int assemble(struct ledger *ledger, struct draft *draft) {
                             .version = draft->version,
                             .n_ranks = draft->ranks.n,
                             .end = NS_UNKNOWN};
-  ledger->ranks = arena_array(draft->arena, draft->ranks.n + 1u, sizeof *ledger->ranks);
+  ledger->ranks = arena_array(draft->arena, draft->ranks.n + 1u, sizeof(*ledger->ranks));
   if (!ledger->ranks)
     return -ENOMEM;
-  memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof *ledger->ranks);
+  memcpy(ledger->ranks, draft->ranks.at, draft->ranks.n * sizeof(*ledger->ranks));
   error = take_calls(ledger, draft);
   if (!error)
     error = take_groups(ledger, draft);
@@ -358,7 +358,7 @@ static int assemble(struct ledger *ledger, struct draft *draft) {
 
 int load_flight(struct import *import, const struct input *inputs, u32 n) {
   struct draft draft = {.arena = import->arena, .texts = {.arena = import->arena}};
-  struct ledger *ledger = arena_alloc(import->arena, sizeof *ledger);
+  struct ledger *ledger = arena_alloc(import->arena, sizeof(*ledger));
   int error = ledger ? 0 : -ENOMEM;
   for (u32 i = 0; i < n && !error; i++)
     error = read_dump(import, &draft, &inputs[i]);

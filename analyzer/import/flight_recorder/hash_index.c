@@ -12,7 +12,7 @@ u32 hash_index_next(const struct hash_index *index, u64 hash, u32 *at) {
   return INDEX_NONE;
 }
 
-static void put(struct hash_slot *slots, u32 room, struct hash_slot slot) {
+static void put_slot(struct hash_slot *slots, u32 room, struct hash_slot slot) {
   u32 at = (u32)slot.hash & (room - 1);
   while (slots[at].index_plus_1)
     at = (at + 1) & (room - 1);
@@ -22,17 +22,17 @@ static void put(struct hash_slot *slots, u32 room, struct hash_slot slot) {
 bool hash_index_add(struct hash_index *index, u64 hash, u32 value) {
   if (index->n >= index->room / 2) {
     u32 room = index->room ? index->room * 2 : 64;
-    struct hash_slot *slots = room ? calloc(room, sizeof *slots) : NULL;
+    struct hash_slot *slots = room ? calloc(room, sizeof(*slots)) : NULL;
     if (!slots)
       return false;
     for (u32 i = 0; i < index->room; i++)
       if (index->slots[i].index_plus_1)
-        put(slots, room, index->slots[i]);
+        put_slot(slots, room, index->slots[i]);
     free(index->slots);
     index->slots = slots;
     index->room = room;
   }
-  put(index->slots, index->room, (struct hash_slot){.hash = hash, .index_plus_1 = value + 1});
+  put_slot(index->slots, index->room, (struct hash_slot){.hash = hash, .index_plus_1 = value + 1});
   index->n++;
   return true;
 }

@@ -86,7 +86,7 @@ static bool parse_plain(const char *p, const char *end, u64 *whole, u32 *thousan
 
 static long double parse_other(struct json_text text) {
   char copy[64], *end;
-  if (text.n == 0 || text.n >= sizeof copy)
+  if (text.n == 0 || text.n >= sizeof(copy))
     return NAN;
   memcpy(copy, text.at, text.n);
   copy[text.n] = 0;

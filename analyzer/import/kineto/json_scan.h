@@ -39,11 +39,11 @@ static inline const char *scan_string(const char *p, const char *end, struct jso
   text->escaped = false;
   while (p < end) {
     u64 word;
-    memcpy(&word, p, sizeof word);
+    memcpy(&word, p, sizeof(word));
     u64 found = scan_zero_bytes(word ^ 0x2222222222222222ull) | /* " */
                 scan_zero_bytes(word ^ 0x5c5c5c5c5c5c5c5cull);  /* \ */
     if (!found) {
-      p += sizeof word;
+      p += sizeof(word);
       continue;
     }
     p += __builtin_ctzll(found) / 8;

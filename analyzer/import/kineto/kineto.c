@@ -45,7 +45,7 @@ static int read_one(void *user, u32 index, unsigned worker) {
   const struct model_options *options = reading->import->options;
   reading->errors[index] =
       kineto_trace_read(&reading->traces[index], reading->inputs[index].path, options->quick,
-                        reading->why[index], sizeof reading->why[index]);
+                        reading->why[index], sizeof(reading->why[index]));
   u32 done = atomic_fetch_add(&reading->done, 1) + 1;
   if (worker == 0 && options->progress)
     options->progress(options->user, "reading", (double)done / reading->n);
@@ -108,11 +108,11 @@ static int read_all(struct import *import, const struct input *inputs, u32 n,
                     struct kineto_traces *traces) {
   struct reading reading = {.import = import,
                             .inputs = inputs,
-                            .traces = calloc(n, sizeof *reading.traces),
-                            .why = calloc(n, sizeof *reading.why),
-                            .errors = calloc(n, sizeof *reading.errors),
+                            .traces = calloc(n, sizeof(*reading.traces)),
+                            .why = calloc(n, sizeof(*reading.why)),
+                            .errors = calloc(n, sizeof(*reading.errors)),
                             .n = n};
-  traces->at = calloc(n, sizeof *traces->at);
+  traces->at = calloc(n, sizeof(*traces->at));
   int error = -ENOMEM;
   if (reading.traces && reading.why && reading.errors && traces->at) {
     for (u32 i = 0; i < n; i++)
@@ -178,7 +178,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   if (model->timelines)
     return model_note(model,
                       "PyTorch profiler traces are left out: tscope's own say when things ran");
-  struct kineto_traces *traces = calloc(1, sizeof *traces);
+  struct kineto_traces *traces = calloc(1, sizeof(*traces));
   if (!traces)
     return -ENOMEM;
   model_keep(model, traces, free_traces);

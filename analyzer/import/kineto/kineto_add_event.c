@@ -41,7 +41,7 @@ static u8 dtype_of(struct json_text text) {
                {"unsigned char", TSCOPE_DTYPE_U8},
                {"signed char", TSCOPE_DTYPE_I8},
                {"bool", TSCOPE_DTYPE_BOOL}};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (text_is(text, words[i].word, (u32)strlen(words[i].word)))
       return words[i].dtype;
   return TSCOPE_DTYPE_UNKNOWN;
@@ -62,7 +62,7 @@ static bool list_members(struct kineto_trace *trace, struct kineto_group *group)
     n += *c == ',';
   if (n >= MOST_MEMBERS || !*p)
     return true;
-  u32 *members = arena_array(&trace->arena, n + 1, sizeof *members);
+  u32 *members = arena_array(&trace->arena, n + 1, sizeof(*members));
   if (!members)
     return false;
   n = 0;
@@ -85,7 +85,7 @@ static bool list_members(struct kineto_trace *trace, struct kineto_group *group)
 static int group_of(struct kineto_trace *trace, const struct kineto_event *event, u32 *index) {
   char name[256];
   *index = INDEX_NONE;
-  if (event->group.n == 0 || event->group.n >= sizeof name)
+  if (event->group.n == 0 || event->group.n >= sizeof(name))
     return 0;
   scan_unescape(event->group, name);
   u32 number = kineto_name_of(&trace->names, event->group);
@@ -157,7 +157,7 @@ static int comm_facts(struct kineto_trace *trace, const struct kineto_event *eve
   if (event->collective.n == 0 && !old)
     return 0;
   char words[64] = "";
-  if (event->collective.n && event->collective.n < sizeof words)
+  if (event->collective.n && event->collective.n < sizeof(words))
     scan_unescape(event->collective, words);
   struct kineto_comm_facts facts = {
       .op = event->collective.n ? kineto_op_of(words) : name->op,
@@ -191,7 +191,7 @@ static bool lane_of(struct kineto_trace *trace, const struct kineto_event *event
                     u16 *lane) {
   i64 stream = device && event->stream != NS_UNKNOWN ? event->stream : text_number(event->tid);
   i64 gpu = device && event->device != NS_UNKNOWN ? event->device : text_number(event->pid);
-  if (!trace->lane_slots && !(trace->lane_slots = calloc(LANE_SLOTS, sizeof *trace->lane_slots)))
+  if (!trace->lane_slots && !(trace->lane_slots = calloc(LANE_SLOTS, sizeof(*trace->lane_slots))))
     return false;
   u64 hash = ((u64)stream * 2 + device) * 0x9e3779b97f4a7c15ull ^ (u64)gpu * 0xc2b2ae3d27d4eb4full;
   u32 slot = (u32)(hash >> 40) % LANE_SLOTS;
@@ -245,9 +245,9 @@ static int take_op(struct kineto_trace *trace, const struct kineto_event *event,
     return 0;
   /* what it fills is part of its name, so that fills are told apart by size */
   char shaped[256];
-  int n = snprintf(shaped, sizeof shaped, "%s %.*s", name->text, (int)event->shapes.n,
+  int n = snprintf(shaped, sizeof(shaped), "%s %.*s", name->text, (int)event->shapes.n,
                    event->shapes.at);
-  if (n < 0 || (size_t)n >= sizeof shaped)
+  if (n < 0 || (size_t)n >= sizeof(shaped))
     return 0;
   item->name = kineto_name_of(&trace->names, (struct json_text){.at = shaped, .n = (u32)n});
   return item->name == UINT32_MAX ? -ENOMEM : 0;

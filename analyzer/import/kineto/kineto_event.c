@@ -22,7 +22,7 @@ static enum kineto_category category_of(struct json_text text) {
                                           W("User annotation", KINETO_ANNOTATION)
 #undef W
   };
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (text_is(text, words[i].word, words[i].n))
       return words[i].category;
   return KINETO_OTHER;

@@ -151,7 +151,7 @@ int kineto_number_collectives(struct model *model) {
   for (u32 r = 0; r < model->n_ranks && !error; r++)
     error = add_members(&m, r);
   if (!error && m.members.n)
-    qsort(m.members.at, m.members.n, sizeof *m.members.at, by_identity);
+    qsort(m.members.at, m.members.n, sizeof(*m.members.at), by_identity);
   for (u32 i = 0, next; i < m.members.n && !error; i = next) {
     for (next = i + 1;
          next < m.members.n && m.members.at[next].identity == m.members.at[i].identity; next++) {

@@ -40,10 +40,10 @@ static const struct {
 
 static u8 call_of(const char *text) {
   static const char *const prefixes[] = {"cuda", "hip", "cu"};
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+  for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
     if (!begins(text, prefixes[i]))
       continue;
-    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+    for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++)
       if (begins(text + strlen(prefixes[i]), calls[k].begins))
         return calls[k].call;
     break;
@@ -75,7 +75,7 @@ static u8 phase_of(const char *text) {
       {"data_loading", TSCOPE_PHASE_DATA},   {"load_batch", TSCOPE_PHASE_DATA},
       {"next_batch", TSCOPE_PHASE_DATA},     {"data", TSCOPE_PHASE_DATA},
   };
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+  for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
     if (begins(text, ranges[i].begins))
       return ranges[i].phase;
   while (*text == '#' || *text == ' ')
@@ -83,7 +83,7 @@ static u8 phase_of(const char *text) {
   size_t length = strlen(text);
   while (length && (text[length - 1] == '#' || text[length - 1] == ' '))
     length--;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (strlen(words[i].word) == length && strncasecmp(text, words[i].word, length) == 0)
       return words[i].phase;
   return 0;
@@ -99,7 +99,7 @@ static u8 copy_of(const char *text) {
                {"HtoH", TSCOPE_COPY_H2H},         {"HostToDevice", TSCOPE_COPY_H2D},
                {"DeviceToHost", TSCOPE_COPY_D2H}, {"DeviceToDevice", TSCOPE_COPY_D2D},
                {"PeerToPeer", TSCOPE_COPY_P2P},   {"HostToHost", TSCOPE_COPY_H2H}};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (has(text, words[i].word))
       return words[i].copy;
   return TSCOPE_COPY_UNKNOWN;
@@ -108,7 +108,7 @@ static u8 copy_of(const char *text) {
 u8 kineto_op_of(const char *text) {
   char plain[32];
   size_t n = 0;
-  for (; *text && n < sizeof plain - 1; text++)
+  for (; *text && n < sizeof(plain) - 1; text++)
     if (isalpha((unsigned char)*text))
       plain[n++] = (char)tolower((unsigned char)*text);
   plain[n] = 0;
@@ -126,7 +126,7 @@ u8 kineto_op_of(const char *text) {
                {"scatter", TSCOPE_OP_SCATTER},
                {"send", TSCOPE_OP_SEND},
                {"recv", TSCOPE_OP_RECV}};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+  for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (has(plain, words[i].word))
       return words[i].op;
   return 0;
@@ -157,7 +157,7 @@ static void describe(struct kineto_name *name) {
 
 static bool grow(struct kineto_names *names) {
   u32 n = names->n_slots ? names->n_slots * 2 : 1024;
-  u32 *slots = calloc(n, sizeof *slots);
+  u32 *slots = calloc(n, sizeof(*slots));
   if (!slots)
     return false;
   for (u32 i = 1; i < names->list.n; i++) {
@@ -173,7 +173,7 @@ static bool grow(struct kineto_names *names) {
 }
 
 /* Looked up as it stands in the text; what has escapes is kept without them too. */
-static bool add(struct kineto_names *names, struct json_text text, u32 hash) {
+static bool add_name(struct kineto_names *names, struct json_text text, u32 hash) {
   struct kineto_name name = {
       .raw = arena_copy(&names->arena, text.at, text.n), .raw_bytes = text.n, .hash = hash};
   name.text = name.raw;
@@ -202,7 +202,7 @@ u32 kineto_name_of(struct kineto_names *names, struct json_text text) {
     if (name->hash == hash && name->raw_bytes == text.n && memcmp(name->raw, text.at, text.n) == 0)
       return names->slots[slot];
   }
-  if (!add(names, text, hash))
+  if (!add_name(names, text, hash))
     return UINT32_MAX;
   names->slots[slot] = names->list.n - 1;
   return names->list.n - 1;

@@ -26,14 +26,14 @@ int kineto_calls_index(const struct kineto_trace *trace, struct kineto_calls *ca
   *calls = (struct kineto_calls){0};
   for (u32 i = 0; i < trace->items.n; i++)
     n += trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation;
-  calls->at = malloc((n + 1u) * sizeof *calls->at);
+  calls->at = malloc((n + 1u) * sizeof(*calls->at));
   if (!calls->at)
     return -ENOMEM;
   for (u32 i = 0; i < trace->items.n; i++)
     if (trace->items.at[i].kind == KINETO_ITEM_CALL && trace->items.at[i].correlation)
       calls->at[calls->n++] = (struct kineto_correlation){trace->items.at[i].correlation, i};
   if (calls->n)
-    qsort(calls->at, calls->n, sizeof *calls->at, by_number);
+    qsort(calls->at, calls->n, sizeof(*calls->at), by_number);
   return 0;
 }
 
@@ -85,9 +85,9 @@ static int list_ranges(struct building *b) {
   u32 n = 0;
   for (u32 i = 0; i < trace->items.n; i++)
     n += kineto_is_comm_call(trace, &trace->items.at[i]);
-  b->ranges = malloc((n + 1u) * sizeof *b->ranges);
-  b->explained = calloc(n + 1u, sizeof *b->explained);
-  b->streams = malloc((trace->lanes.n + 1u) * sizeof *b->streams);
+  b->ranges = malloc((n + 1u) * sizeof(*b->ranges));
+  b->explained = calloc(n + 1u, sizeof(*b->explained));
+  b->streams = malloc((trace->lanes.n + 1u) * sizeof(*b->streams));
   if (!b->ranges || !b->explained || !b->streams)
     return -ENOMEM;
   for (u32 i = 0; i < trace->items.n; i++)
@@ -147,7 +147,7 @@ static u64 element_bytes(u8 dtype) {
       TSCOPE_DTYPES(X)
 #undef X
   };
-  return dtype < sizeof bytes ? bytes[dtype] : 0;
+  return dtype < sizeof(bytes) ? bytes[dtype] : 0;
 }
 
 /* The count in the sense of NCCL's own calls: one rank's part of a gathered or scattered array.
@@ -283,7 +283,7 @@ static bool take_step(struct building *b, const struct kineto_item *item, i64 *e
 static int define_comms(struct building *b, u32 rank) {
   const struct kineto_trace *trace = b->trace;
   u32 n = trace->groups.n + b->n_streams;
-  struct comm_definition *comms = arena_array(&b->events->arena, n + 1, sizeof *comms);
+  struct comm_definition *comms = arena_array(&b->events->arena, n + 1, sizeof(*comms));
   if (!comms)
     return -ENOMEM;
   b->events->comms = comms;
@@ -360,7 +360,7 @@ static bool take_items(struct building *b) {
 
 static void count_pairs(struct rank_events *events) {
   if (events->calls.n)
-    qsort(events->calls.at, events->calls.n, sizeof *events->calls.at, by_time);
+    qsort(events->calls.at, events->calls.n, sizeof(*events->calls.at), by_time);
   for (u32 i = 0; i < events->calls.n; i++) {
     u32 run = events->calls.at[i].run;
     events->unpaired_calls += run == INDEX_NONE;

@@ -98,6 +98,6 @@ int kineto_find_ranks(struct import *import, struct kineto_traces *traces) {
                                     trace->path, next) < 0)
       return -ENOMEM;
   }
-  qsort(traces->at, traces->n, sizeof *traces->at, by_rank);
+  qsort(traces->at, traces->n, sizeof(*traces->at), by_rank);
   return keep_last(import, traces);
 }

@@ -214,7 +214,7 @@ static bool read_member(struct reader *reader, int *error) {
     return false;
   }
   scan_string(reader->at + 1, end_of(reader), &key);
-  name = (struct json_text){.at = copy, .n = key.n < sizeof copy ? key.n : sizeof copy};
+  name = (struct json_text){.at = copy, .n = key.n < sizeof(copy) ? key.n : sizeof(copy)};
   memcpy(copy, key.at, name.n);
   reader->at = behind;
   if (peek(reader) != ':') {
@@ -327,7 +327,7 @@ static void settle(struct kineto_trace *trace, i64 base_ns) {
   }
   trace->items.n = n;
   if (!sorted)
-    qsort(trace->items.at, trace->items.n, sizeof *trace->items.at, by_start);
+    qsort(trace->items.at, trace->items.n, sizeof(*trace->items.at), by_start);
 }
 
 int kineto_trace_read(struct kineto_trace *trace, const char *path, u64 most_events, char *why,

@@ -232,14 +232,14 @@ static int lay_out_endings(struct making *m) {
     syncs += t->spans[i].kind == SPAN_SYNC;
   }
   n = syncs ? n : 0;
-  m->endings = malloc((n + 1u) * sizeof *m->endings);
+  m->endings = malloc((n + 1u) * sizeof(*m->endings));
   if (!m->endings)
     return -ENOMEM;
   for (u32 i = 0; i < t->n_spans && n; i++)
     if (SPAN_ON_DEVICE(t->spans[i].kind))
       m->endings[m->n_endings++] = (struct ending){t->spans[i].end, i};
   if (m->n_endings)
-    qsort(m->endings, m->n_endings, sizeof *m->endings, by_end);
+    qsort(m->endings, m->n_endings, sizeof(*m->endings), by_end);
   return 0;
 }
 
@@ -306,7 +306,7 @@ static int link_waits(struct making *m, const struct kineto_calls *calls) {
     if (m->timeline->spans[i].kind == SPAN_SYNC && !told[i])
       room = add_edge(m, released_by(m, i), i, EDGE_SYNC);
   if (m->edges.n)
-    qsort(m->edges.at, m->edges.n, sizeof *m->edges.at, by_target);
+    qsort(m->edges.at, m->edges.n, sizeof(*m->edges.at), by_target);
   free(told);
   return room ? 0 : -ENOMEM;
 }
@@ -316,7 +316,7 @@ static int unite(const struct making *m, u32 kinds, struct intervals *out) {
   u32 n = 0;
   for (u32 i = 0; i < t->n_spans; i++)
     n += kinds >> t->spans[i].kind & 1;
-  out->at = arena_array(m->arena, n + 1u, sizeof *out->at);
+  out->at = arena_array(m->arena, n + 1u, sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
   for (u32 i = 0; i < t->n_spans; i++)
@@ -351,7 +351,7 @@ static int unite_all(struct making *m) {
 
 static int make_lanes(const struct making *m) {
   struct timeline *t = m->timeline;
-  t->lanes = arena_array(m->arena, m->trace->lanes.n + 1u, sizeof *t->lanes);
+  t->lanes = arena_array(m->arena, m->trace->lanes.n + 1u, sizeof(*t->lanes));
   if (!t->lanes)
     return -ENOMEM;
   t->n_lanes = m->trace->lanes.n;
@@ -379,7 +379,7 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   const struct kineto_traces *traces = model_kept(model);
   const struct kineto_trace *trace = &traces->at[rank];
   struct arena arena = {0};
-  struct timeline_internal *internal = arena_alloc(&arena, sizeof *internal);
+  struct timeline_internal *internal = arena_alloc(&arena, sizeof(*internal));
   struct making m = {.model = model,
                      .trace = trace,
                      .events = model_events(model, rank),

@@ -50,7 +50,7 @@ static int add_devices(struct import *import, const struct input *input, const s
                        bool numbered, origin_list *origins) {
   u32 devices = snapshot_devices(root), told = 0;
   for (u32 device = 0; device < devices; device++) {
-    struct memory_history *history = arena_alloc(import->arena, sizeof *history);
+    struct memory_history *history = arena_alloc(import->arena, sizeof(*history));
     int error = history ? snapshot_history(root, device, import->arena, history) : -ENOMEM;
     if (error)
       return error;
@@ -76,13 +76,13 @@ static int load_one(struct import *import, const struct input *input, bool numbe
   size_t n = 0;
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
-    snprintf(why, sizeof why, "%s", strerror(-error));
+    snprintf(why, sizeof(why), "%s", strerror(-error));
   else
-    error = pickle_read(bytes, n, &values, &root, why, sizeof why);
+    error = pickle_read(bytes, n, &values, &root, why, sizeof(why));
   free(bytes);
   if (!error && !snapshot_looks_like(&root)) {
     error = -EINVAL;
-    snprintf(why, sizeof why, "it is a pickle, but no snapshot of PyTorch's memory");
+    snprintf(why, sizeof(why), "it is a pickle, but no snapshot of PyTorch's memory");
   }
   if (!error)
     error = add_devices(import, input, &root, numbered, origins);
@@ -108,12 +108,12 @@ int load_memory_snapshot(struct import *import, const struct input *inputs, u32 
   struct model *model = import->model;
   u32 all = model->n_memories + found.n;
   struct memory_origin *list =
-      error == -ENOMEM ? NULL : arena_array(import->arena, all + 1u, sizeof *list);
+      error == -ENOMEM ? NULL : arena_array(import->arena, all + 1u, sizeof(*list));
   if (list) {
     if (model->n_memories)
-      memcpy(list, model->memories, model->n_memories * sizeof *list);
+      memcpy(list, model->memories, model->n_memories * sizeof(*list));
     if (found.n)
-      memcpy(list + model->n_memories, found.at, found.n * sizeof *list);
+      memcpy(list + model->n_memories, found.at, found.n * sizeof(*list));
     model->memories = list;
     model->n_memories = all;
   }

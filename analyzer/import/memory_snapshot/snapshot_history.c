@@ -97,8 +97,8 @@ static int count_segments(struct reading *reading) {
       if (!stacks_add(&reading->stacks, frames_of(value_item(blocks, b))))
         return -ENOMEM;
   }
-  history->segments = arena_array(reading->arena, n_segments + 1, sizeof *history->segments);
-  history->blocks = arena_array(reading->arena, n_blocks + 1, sizeof *history->blocks);
+  history->segments = arena_array(reading->arena, n_segments + 1, sizeof(*history->segments));
+  history->blocks = arena_array(reading->arena, n_blocks + 1, sizeof(*history->blocks));
   return history->segments && history->blocks ? 0 : -ENOMEM;
 }
 
@@ -190,7 +190,7 @@ static u8 kind_of(const char *action, bool tells_requests) {
                {"oom", MEMORY_OUT_OF_MEMORY},
                {"snapshot", MEMORY_MARK},
                {"user_defined", MEMORY_MARK}};
-  for (size_t i = 0; action && i < sizeof kinds / sizeof *kinds; i++)
+  for (size_t i = 0; action && i < sizeof(kinds) / sizeof(*kinds); i++)
     if (strcmp(action, kinds[i].action) == 0)
       return kinds[i].kind == MEMORY_REUSABLE && !tells_requests ? MEMORY_FREE : kinds[i].kind;
   return 0;
@@ -240,7 +240,7 @@ static bool read_event(const struct reading *reading, const struct value *value,
 static int read_events(struct reading *reading, const struct value *events) {
   struct memory_history *history = reading->history;
   bool requests = tells_requests(events);
-  history->events = arena_array(reading->arena, value_count(events) + 1u, sizeof *history->events);
+  history->events = arena_array(reading->arena, value_count(events) + 1u, sizeof(*history->events));
   if (!history->events)
     return -ENOMEM;
   for (u32 i = 0; i < value_count(events); i++) {

@@ -35,7 +35,7 @@ static int list_annotations(const struct value *annotations, const struct memory
       return -ENOMEM;
   }
   if (list->n)
-    qsort(list->at, list->n, sizeof *list->at, by_time);
+    qsort(list->at, list->n, sizeof(*list->at), by_time);
   return 0;
 }
 
@@ -128,7 +128,7 @@ static void forget_steps(struct memory_history *history) {
 }
 
 static bool number_by_period(struct memory_history *history) {
-  u32 *tokens = malloc((history->n_events + 1ul) * sizeof *tokens), n = 0;
+  u32 *tokens = malloc((history->n_events + 1ul) * sizeof(*tokens)), n = 0;
   if (!tokens)
     return false;
   for (u32 i = 0; i < history->n_events; i++)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "import/memory_snapshot/categories.def"
+#include "import/memory_snapshot/allocation_categories.def"
 #include "model/memory_live.h"
 
 enum tier { TIER_ROLE, TIER_OP, TIER_REST };
@@ -22,7 +22,7 @@ static const struct pattern {
 #undef OP
 #undef REST
 };
-#define PATTERNS (sizeof patterns / sizeof *patterns)
+#define PATTERNS (sizeof(patterns) / sizeof(*patterns))
 
 /* How well a frame says where in the user's program one is. */
 enum merit { MERIT_NONE, MERIT_NATIVE, MERIT_NODE, MERIT_TORCH, MERIT_STRING, MERIT_PROGRAM };
@@ -60,7 +60,7 @@ static const char operator[] = "at::_ops::";
 static const char *node_part(const char *name, size_t *length) {
   static const char *const nodes[] = {"torch::autograd::generated::",
                                       "torch::autograd::Accumulate"};
-  for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+  for (size_t i = 0; i < sizeof(nodes) / sizeof(*nodes); i++)
     if (strncmp(name, nodes[i], strlen(nodes[i])) == 0 && strstr(name, "::apply")) {
       const char *node = name + strlen(i == 0 ? nodes[0] : "torch::autograd::");
       *length = strcspn(node, ":");
@@ -75,7 +75,7 @@ static bool is_machinery(const char *file) {
                                       "/torch/optim/",    "/torch/utils/", "/torch/cuda/",
                                       "/torch/_",         "/torch/fx/",    "/torch/distributed/",
                                       "/contextlib.py",   "/functools.py", "/threading.py"};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+  for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
     if (strstr(file, parts[i]))
       return true;
   return false;
@@ -216,12 +216,12 @@ static int by_text(const void *left, const void *right) {
 /* Stacks that tell the same place and category have one source. */
 static int number_sources(struct stacks *stacks, struct described *described, struct arena *arena) {
   u32 n = stacks->all.n;
-  stacks->sources = arena_array(arena, n + 1u, sizeof *stacks->sources);
+  stacks->sources = arena_array(arena, n + 1u, sizeof(*stacks->sources));
   if (!stacks->sources)
     return -ENOMEM;
   stacks->n_sources = 1;
   if (n)
-    qsort(described, n, sizeof *described, by_text);
+    qsort(described, n, sizeof(*described), by_text);
   for (u32 i = 0; i < n; i++) {
     const struct memory_source *source = &described[i].source;
     if (!source->place && !source->category)
@@ -236,13 +236,13 @@ static int number_sources(struct stacks *stacks, struct described *described, st
 int stacks_resolve(struct stacks *stacks, struct arena *arena) {
   u32 kept = 0, n = stacks->all.n;
   if (n)
-    qsort(stacks->all.at, n, sizeof *stacks->all.at, by_address);
+    qsort(stacks->all.at, n, sizeof(*stacks->all.at), by_address);
   for (u32 i = 0; i < n; i++)
     if (!i || stacks->all.at[i].frames != stacks->all.at[i - 1].frames)
       stacks->all.at[kept++] = stacks->all.at[i];
   stacks->all.n = kept;
   struct frames frames = {0};
-  struct described *described = calloc(kept + 1ul, sizeof *described);
+  struct described *described = calloc(kept + 1ul, sizeof(*described));
   int error = described ? list_frames(stacks, &frames, arena) : -ENOMEM;
   for (u32 i = 0; i < kept && !error; i++)
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
@@ -259,7 +259,7 @@ u32 stacks_source(const struct stacks *stacks, const struct value *frames) {
     return 0;
   const struct stack key = {.frames = frames->items};
   const struct stack *found =
-      bsearch(&key, stacks->all.at, stacks->all.n, sizeof *stacks->all.at, by_address);
+      bsearch(&key, stacks->all.at, stacks->all.n, sizeof(*stacks->all.at), by_address);
   return found ? found->source : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where allocations come from: the many stacks of a snapshot, of which most are the same list of
- * the file, told once each as a place in the program and a category (categories.def).
+ * the file, told once each as a place in the program and a category (allocation_categories.def).
  */
 #ifndef TSCOPE_MEMORY_STACKS_H
 #define TSCOPE_MEMORY_STACKS_H

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "import/import.h"
-#include "import/modules/modules.h"
+#include "import/modules/module_stats.h"
 #include "import/value_json.h"
 #include "import/whole_file.h"
 
@@ -25,12 +25,12 @@ static int load_one(struct import *import, const struct input *input, struct mod
   size_t n = 0;
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
-    snprintf(why, sizeof why, "%s", strerror(-error));
+    snprintf(why, sizeof(why), "%s", strerror(-error));
   else
-    error = value_read_json((const char *)bytes, n, &values, &root, why, sizeof why);
+    error = value_read_json((const char *)bytes, n, &values, &root, why, sizeof(why));
   free(bytes);
   if (!error)
-    error = modules_read(&root, import->arena, stats, why, sizeof why);
+    error = modules_read(&root, import->arena, stats, why, sizeof(why));
   arena_release(&values);
   if (error && error != -ENOMEM)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
@@ -38,7 +38,7 @@ static int load_one(struct import *import, const struct input *input, struct mod
 }
 
 int load_modules(struct import *import, const struct input *inputs, u32 n) {
-  struct module_tree *stats = arena_alloc(import->arena, sizeof *stats);
+  struct module_tree *stats = arena_alloc(import->arena, sizeof(*stats));
   int error = stats ? -ENODATA : -ENOMEM;
   u32 i = 0;
   for (; stats && error && error != -ENOMEM && i < n; i++) {

@@ -20,7 +20,7 @@ bool probe_scalars(const struct input *input) {
   static const char *const ends[] = {".jsonl", ".ndjson", ".csv", ".tsv",
                                      ".log",   ".txt",    ".out", "trainer_state.json"};
   bool named = input->given;
-  for (size_t i = 0; i < sizeof ends / sizeof *ends && !named; i++)
+  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends) && !named; i++)
     named = ends_with(input->name, ends[i]);
   return named && scalar_log_recognise((const char *)input->head, input->head_bytes);
 }
@@ -44,10 +44,10 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
   u64 odd = log->odd_lines;
   int error = whole_file_read(input->path, &bytes, &n);
   if (error)
-    snprintf(why, sizeof why, "%s", strerror(-error));
+    snprintf(why, sizeof(why), "%s", strerror(-error));
   else
     error = scalar_log_read(log, scalar_log_recognise((const char *)bytes, n), (char *)bytes, n,
-                            why, sizeof why);
+                            why, sizeof(why));
   free(bytes);
   for (u32 i = before; i < log->values.n; i++)
     log->values.at[i].rank = rank;
@@ -74,12 +74,12 @@ int load_scalars(struct import *import, const struct input *inputs, u32 n) {
   u64 all = (u64)model->n_scalars + log.values.n;
   struct scalar *list = error == -ENOMEM || all >= UINT32_MAX
                             ? NULL
-                            : arena_array(import->arena, all + 1, sizeof *list);
+                            : arena_array(import->arena, all + 1, sizeof(*list));
   if (list) {
     if (model->n_scalars)
-      memcpy(list, model->scalars, model->n_scalars * sizeof *list);
+      memcpy(list, model->scalars, model->n_scalars * sizeof(*list));
     if (log.values.n)
-      memcpy(list + model->n_scalars, log.values.at, log.values.n * sizeof *list);
+      memcpy(list + model->n_scalars, log.values.at, log.values.n * sizeof(*list));
     model->scalars = list;
     model->n_scalars = (u32)all;
   }

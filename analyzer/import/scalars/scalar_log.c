@@ -37,7 +37,7 @@ static const char *keep_name(struct scalar_log *log, const char *name) {
 }
 
 /* Names beyond the table are passed over. */
-static int add(struct scalar_log *log, const char *name, double value, u64 step) {
+static int add_value(struct scalar_log *log, const char *name, double value, u64 step) {
   const char *kept = keep_name(log, name);
   if (!kept)
     return log->names.n < MOST_NAMES ? -ENOMEM : 0;
@@ -109,10 +109,10 @@ static int take_named(struct scalar_log *log, const struct value *object, u64 st
   double number;
   if (!number_of(value_get(object, "value"), &number))
     return 0;
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+  for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
     const char *name = value_text(value_get(object, keys[i]));
     if (name && is_value(scalar_role_of(name)))
-      return add(log, name, number, step);
+      return add_value(log, name, number, step);
   }
   return 0;
 }
@@ -133,11 +133,11 @@ static int take_object(struct scalar_log *log, const struct value *object, const
     const struct value *item = value_item(object, i);
     char name[MOST_KEY];
     double number;
-    if (!key || snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", key) >= MOST_KEY)
+    if (!key || snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "/" : "", key) >= MOST_KEY)
       continue;
     const char *called = only_holds_values(prefix) ? key : name;
     if (is_value(scalar_role_of(called)) && number_of(item, &number))
-      error = add(log, called, number, step);
+      error = add_value(log, called, number, step);
     else if (item && item->kind == VALUE_DICT && !*prefix)
       error = take_object(log, item, key, step);
   }
@@ -167,7 +167,7 @@ static int take_text(struct scalar_log *log, char *line, size_t n) {
   if (!scalar_line_read(line, n, &read))
     return 0;
   for (u32 i = 0; i < read.n && !error; i++)
-    error = add(log, read.values[i].name, read.values[i].value, read.step);
+    error = add_value(log, read.values[i].name, read.values[i].value, read.step);
   return error;
 }
 
@@ -176,7 +176,7 @@ static int take_json(struct scalar_log *log, char *line, size_t n) {
   struct value root;
   char why[160];
   mend_json(line, n);
-  int error = value_read_json(line, n, &values, &root, why, sizeof why);
+  int error = value_read_json(line, n, &values, &root, why, sizeof(why));
   if (!error && root.kind == VALUE_DICT)
     error = take_object(log, &root, "", SCALAR_STEP_UNKNOWN);
   else if (error != -ENOMEM)
@@ -220,7 +220,7 @@ static char *next_cell(char **at, char *end, char separator) {
 
 static char separator_of(const char *line, size_t n) {
   static const char all[] = {',', '\t', ';'};
-  for (size_t i = 0; i < sizeof all; i++)
+  for (size_t i = 0; i < sizeof(all); i++)
     if (memchr(line, all[i], n))
       return all[i];
   return ',';
@@ -243,7 +243,7 @@ static int read_row(struct scalar_log *log, char *line, size_t n, char separator
     if (role == SCALAR_ROLE_NONE || end == cell || end[strspn(end, " ")])
       continue;
     if (role != SCALAR_ROLE_STEP)
-      error = add(log, columns[column].name, value, SCALAR_STEP_UNKNOWN);
+      error = add_value(log, columns[column].name, value, SCALAR_STEP_UNKNOWN);
     else if (value >= 0 && value < 1e15)
       step = (u64)value;
   }
@@ -255,7 +255,7 @@ static int read_row(struct scalar_log *log, char *line, size_t n, char separator
 
 static int read_table(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
   char *at = text, *line, *cell;
-  struct column *columns = calloc(MOST_COLUMNS, sizeof *columns);
+  struct column *columns = calloc(MOST_COLUMNS, sizeof(*columns));
   size_t length;
   u32 n_columns = 0;
   int error = columns ? 0 : -ENOMEM;
@@ -310,7 +310,7 @@ static bool is_header(const char *line, size_t n) {
 static bool tells_values(const char *line, size_t n) {
   char copy[SCALAR_LINE_BYTES];
   struct scalar_line read;
-  n = n < sizeof copy ? n : sizeof copy;
+  n = n < sizeof(copy) ? n : sizeof(copy);
   memcpy(copy, line, n);
   return scalar_line_read(copy, scalar_line_clean(copy, n), &read);
 }
@@ -324,7 +324,7 @@ static bool names_value(const char *line, size_t n) {
     if (!end)
       return false;
     size_t length = (size_t)(end - begin) - 1;
-    if (length < sizeof word) {
+    if (length < sizeof(word)) {
       memcpy(word, begin + 1, length);
       word[length] = 0;
       if (is_value(scalar_role_of(word)))

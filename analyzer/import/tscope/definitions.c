@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/vector.h"
-#include "import/tscope/stall_records.h"
+#include "import/tscope/read_stall_records.h"
 
 struct info_item {
   u32 key, value, detail;
@@ -40,7 +40,7 @@ struct collector {
 static bool take_string(struct collector *into, const struct tscope_record *record) {
   const struct tscope_string_record *string = (const void *)record;
   u32 bytes;
-  const char *text = trace_text(record, sizeof *string, string->bytes, &bytes);
+  const char *text = trace_text(record, sizeof(*string), string->bytes, &bytes);
   if (string->string == 0 || string->string > into->most_numbers || bytes == 0)
     return true;
   if (!VECTOR_REACH(&into->strings, string->string))
@@ -100,12 +100,12 @@ static bool take_anchor(struct collector *into, const struct tscope_record *reco
 static bool take_captured_product(struct collector *into, const struct tscope_record *record) {
   struct captured_product product = {.order = into->captured_products.n,
                                      .first_kernel = into->captured_kernels.n};
-  memcpy(&product.record, record, sizeof product.record);
-  const u8 *shapes = (const u8 *)record + sizeof product.record;
-  u32 room = (u32)(8u * record->words - sizeof product.record) / (u32)sizeof(u32);
+  memcpy(&product.record, record, sizeof(product.record));
+  const u8 *shapes = (const u8 *)record + sizeof(product.record);
+  u32 room = (u32)(8u * record->words - sizeof(product.record)) / (u32)sizeof(u32);
   for (u32 i = 0; i < product.record.shapes && i < room; i++, product.n_kernels++) {
     u32 shape;
-    memcpy(&shape, shapes + i * sizeof shape, sizeof shape);
+    memcpy(&shape, shapes + i * sizeof(shape), sizeof(shape));
     if (!VECTOR_PUSH(&into->captured_kernels, shape))
       return false;
   }
@@ -115,11 +115,11 @@ static bool take_captured_product(struct collector *into, const struct tscope_re
 static bool take_stack(struct collector *into, const struct tscope_record *record) {
   const struct tscope_stack_record *stack = (const void *)record;
   const u8 *ids = (const u8 *)(stack + 1);
-  u32 room = (u32)(8u * record->words - sizeof *stack) / (u32)sizeof(u64);
+  u32 room = (u32)(8u * record->words - sizeof(*stack)) / (u32)sizeof(u64);
   struct stack_definition definition = {stack->stack, into->stack_frames.n, 0, stack->cut != 0};
   for (u32 i = 0; i < stack->frames && i < room; i++, definition.n++) {
     u64 id;
-    memcpy(&id, ids + i * sizeof id, sizeof id);
+    memcpy(&id, ids + i * sizeof(id), sizeof(id));
     if (!VECTOR_PUSH(&into->stack_frames, id))
       return false;
   }
@@ -283,11 +283,11 @@ static int settle_graphs(struct collector *into) {
       !SETTLE(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
     return -ENOMEM;
   if (out->n_graphs)
-    qsort(out->graphs, out->n_graphs, sizeof *out->graphs, by_graph);
+    qsort(out->graphs, out->n_graphs, sizeof(*out->graphs), by_graph);
   if (out->n_graph_children)
-    qsort(out->graph_children, out->n_graph_children, sizeof *out->graph_children, by_parent);
+    qsort(out->graph_children, out->n_graph_children, sizeof(*out->graph_children), by_parent);
   if (out->n_captured_products)
-    qsort(out->captured_products, out->n_captured_products, sizeof *out->captured_products,
+    qsort(out->captured_products, out->n_captured_products, sizeof(*out->captured_products),
           by_capture);
   return 0;
 }
@@ -320,8 +320,8 @@ static int settle_stacks(struct collector *into) {
       !SETTLE(into, &out->text, &into->stacks, stacks, n_stacks) ||
       !SETTLE(into, &out->text, &into->stack_frames, stack_frames, n_stack_frames))
     return -ENOMEM;
-  qsort(out->frames, out->n_frames, sizeof *out->frames, by_id);
-  qsort(out->stacks, out->n_stacks, sizeof *out->stacks, by_id);
+  qsort(out->frames, out->n_frames, sizeof(*out->frames), by_id);
+  qsort(out->stacks, out->n_stacks, sizeof(*out->stacks), by_id);
   return 0;
 }
 

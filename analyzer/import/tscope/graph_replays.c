@@ -15,10 +15,10 @@ static bool take_comms(struct arena *arena, const struct tscope_record *record, 
                        u32 claimed, struct graph_comms *out) {
   u32 room = (u32)(8u * record->words - bytes) / (u32)sizeof(struct tscope_graph_comm);
   u32 n = claimed < room ? claimed : room;
-  struct tscope_graph_comm *comms = arena_array(arena, n + 1, sizeof *comms);
+  struct tscope_graph_comm *comms = arena_array(arena, n + 1, sizeof(*comms));
   if (!comms)
     return false;
-  memcpy(comms, (const u8 *)record + bytes, n * sizeof *comms);
+  memcpy(comms, (const u8 *)record + bytes, n * sizeof(*comms));
   *out = (struct graph_comms){comms, n};
   return true;
 }
@@ -32,7 +32,7 @@ static bool take_replay(struct graph_replays *graphs, struct rank_events *events
                           .thread = thread,
                           .stream = record->tag,
                           .failed = span.end != NS_UNKNOWN && launch->result != 0};
-  return take_comms(&events->arena, record, sizeof *launch, launch->comms, &replay.comms) &&
+  return take_comms(&events->arena, record, sizeof(*launch), launch->comms, &replay.comms) &&
          VECTOR_PUSH(&graphs->replays, replay);
 }
 
@@ -44,7 +44,7 @@ static bool take_child(struct graph_replays *graphs, struct rank_events *events,
                                .order = graphs->items.n,
                                .child = child->child};
   return child->child == 0 ||
-         (take_comms(&events->arena, record, sizeof *child, child->comms, &item.comms) &&
+         (take_comms(&events->arena, record, sizeof(*child), child->comms, &item.comms) &&
           VECTOR_PUSH(&graphs->items, item));
 }
 
@@ -103,13 +103,13 @@ static int by_number(const void *left, const void *right) {
 const struct rank_graph *rank_find_graph(const struct rank_events *events, u32 graph) {
   struct rank_graph wanted = {.graph = graph};
   return events->graphs.n
-             ? bsearch(&wanted, events->graphs.at, events->graphs.n, sizeof wanted, by_graph)
+             ? bsearch(&wanted, events->graphs.at, events->graphs.n, sizeof(wanted), by_graph)
              : NULL;
 }
 
 bool rank_graph_is_open(const struct rank_events *events, u32 graph) {
   return events->graph_bodies.n &&
-         bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof graph, by_number);
+         bsearch(&graph, events->graph_bodies.at, events->graph_bodies.n, sizeof(graph), by_number);
 }
 
 static const struct tscope_graph_comm *comm_of(const struct graph_comms *comms, u32 comm) {
@@ -232,9 +232,9 @@ int graph_replays_expand(struct graph_replays *graphs, struct rank_events *event
   u32 span = groups_recorded(graphs, events);
   struct expanding x = {.graphs = graphs, .events = events, .groups = span};
   if (graphs->items.n)
-    qsort(graphs->items.at, graphs->items.n, sizeof *graphs->items.at, by_capture);
+    qsort(graphs->items.at, graphs->items.n, sizeof(*graphs->items.at), by_capture);
   if (events->graphs.n)
-    qsort(events->graphs.at, events->graphs.n, sizeof *events->graphs.at, by_graph);
+    qsort(events->graphs.at, events->graphs.n, sizeof(*events->graphs.at), by_graph);
   if (events->graph_bodies.n)
     qsort(events->graph_bodies.at, events->graph_bodies.n, sizeof(u32), by_number);
   for (u32 i = 0; i < graphs->replays.n; i++, x.groups += span) {

@@ -99,7 +99,7 @@ static void see_chunk(struct pauses *pauses, const struct trace_chunk *chunk) {
 int trace_infer_input(const struct model *model, u32 rank, bool *found) {
   struct trace_file file;
   char why[256];
-  if (trace_file_open(&file, model->ranks[rank].path, why, sizeof why) < 0)
+  if (trace_file_open(&file, model->ranks[rank].path, why, sizeof(why)) < 0)
     return 0; /* the file went away since: nothing is known */
   struct pauses pauses = {.model = model,
                           .rank = rank,

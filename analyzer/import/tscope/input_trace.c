@@ -12,12 +12,12 @@
 bool probe_trace(const struct input *input) {
   size_t length = strlen(input->name), suffix = strlen(TSCOPE_FILE_SUFFIX);
   bool named = length > suffix && strcmp(input->name + length - suffix, TSCOPE_FILE_SUFFIX) == 0;
-  return named || (input->head_bytes >= sizeof TSCOPE_MAGIC - 1 &&
-                   memcmp(input->head, TSCOPE_MAGIC, sizeof TSCOPE_MAGIC - 1) == 0);
+  return named || (input->head_bytes >= sizeof(TSCOPE_MAGIC) - 1 &&
+                   memcmp(input->head, TSCOPE_MAGIC, sizeof(TSCOPE_MAGIC) - 1) == 0);
 }
 
 int load_trace(struct import *import, const struct input *inputs, u32 n) {
-  const char **paths = calloc(n, sizeof *paths);
+  const char **paths = calloc(n, sizeof(*paths));
   if (!paths)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++)

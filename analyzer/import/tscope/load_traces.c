@@ -32,7 +32,7 @@ static int read_process(void *user, u32 index, unsigned worker) {
   struct process *process = &loading->processes.at[index];
   struct trace_file file;
   char why[256];
-  if (trace_file_open(&file, process->entry->path, why, sizeof why) < 0) {
+  if (trace_file_open(&file, process->entry->path, why, sizeof(why)) < 0) {
     process->left_out = true; /* it was readable a moment ago */
     return 0;
   }
@@ -99,8 +99,8 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .stalls = definitions->stalls,
                       .n_stalls = definitions->n_stalls,
                       .file_bytes = process->entry->bytes};
-  memcpy(rank.info, definitions->info, sizeof rank.info);
-  memcpy(rank.lost, definitions->lost, sizeof rank.lost);
+  memcpy(rank.info, definitions->info, sizeof(rank.info));
+  memcpy(rank.lost, definitions->lost, sizeof(rank.lost));
   return rank;
 }
 
@@ -109,7 +109,7 @@ static int adopt(struct loading *loading) {
   struct model *model = loading->model;
   struct processes *processes = &loading->processes;
   if (processes->n)
-    qsort(processes->at, processes->n, sizeof *processes->at, by_rank);
+    qsort(processes->at, processes->n, sizeof(*processes->at), by_rank);
   u32 n = 0;
   while (n < processes->n && !processes->at[n].left_out)
     n++;
@@ -241,7 +241,7 @@ int model_list_runs(const char *const *paths, u32 n, FILE *out, char *why, size_
     for (u32 e = 0; e < run->n_entries; e++)
       bytes += run->entries[e].bytes;
     if (run->start_realtime_ns && localtime_r(&start, &parts))
-      strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &parts);
+      strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
     u32 hosts = count_hosts(run);
     fprintf(out, "%-32s  %s  %u process%s on %u host%s  %.1f MB", run->id, when, run->n_readable,
             run->n_readable == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s", (double)bytes / 1e6);

@@ -63,7 +63,7 @@ static i64 total(u64 bytes) {
   return has_total(bytes) ? (i64)bytes : MEMORY_UNKNOWN;
 }
 
-static bool add(struct collecting *collecting, struct memory_event event) {
+static bool add_event(struct collecting *collecting, struct memory_event event) {
   event.step = -1;
   return VECTOR_PUSH(&collecting->events, (struct found){event, collecting->events.n, INDEX_NONE});
 }
@@ -81,13 +81,14 @@ static bool take_refusal(struct collecting *collecting, const struct tscope_reco
     collecting->refused_bytes = refusal->bytes;
     return true;
   }
-  return add(collecting, (struct memory_event){
-                             .time = time,
-                             .address = has_total(refusal->device_free) ? refusal->device_free : 0,
-                             .bytes = total(refusal->bytes),
-                             .allocated = total(refusal->allocated),
-                             .reserved = total(refusal->reserved),
-                             .kind = MEMORY_OUT_OF_MEMORY});
+  return add_event(
+      collecting,
+      (struct memory_event){.time = time,
+                            .address = has_total(refusal->device_free) ? refusal->device_free : 0,
+                            .bytes = total(refusal->bytes),
+                            .allocated = total(refusal->allocated),
+                            .reserved = total(refusal->reserved),
+                            .kind = MEMORY_OUT_OF_MEMORY});
 }
 
 static bool take_tensor(struct collecting *collecting, const struct tscope_record *record,
@@ -103,7 +104,7 @@ static bool take_tensor(struct collecting *collecting, const struct tscope_recor
                                .kind = tensor->bytes > 0 ? MEMORY_ALLOC : MEMORY_FREE};
   if (tensor->bytes != 0 && tensor->bytes != INT64_MIN)
     event.bytes = tensor->bytes > 0 ? tensor->bytes : -tensor->bytes;
-  if (!add(collecting, event))
+  if (!add_event(collecting, event))
     return false;
   collecting->events.at[collecting->events.n - 1].line = collecting->site_line;
   return true;
@@ -127,8 +128,8 @@ static bool take_segment(struct collecting *collecting, const struct tscope_reco
   const struct tscope_free_record *release = (const void *)record;
   if (record->tag != TSCOPE_MEMORY_DEVICE || (obtained ? alloc->result : release->result) != 0)
     return true;
-  return add(collecting,
-             (struct memory_event){.time = time,
+  return add_event(collecting, (struct memory_event){
+                                   .time = time,
                                    .address = obtained ? alloc->address : release->address,
                                    .bytes = obtained ? total(alloc->bytes) : MEMORY_UNKNOWN,
                                    .allocated = MEMORY_UNKNOWN,
@@ -144,16 +145,17 @@ static bool take_mapping(struct collecting *collecting, const struct tscope_reco
   bool mapped = record->tag == TSCOPE_MAPPING_MAP;
   if ((!mapped && record->tag != TSCOPE_MAPPING_UNMAP) || mapping->result != 0)
     return true;
-  return add(collecting,
-             (struct memory_event){.time = time,
-                                   .address = mapping->address,
-                                   .bytes = total(mapping->bytes),
-                                   .allocated = MEMORY_UNKNOWN,
-                                   .reserved = MEMORY_UNKNOWN,
-                                   .kind = mapped ? MEMORY_SEGMENT_ALLOC : MEMORY_SEGMENT_FREE});
+  return add_event(collecting, (struct memory_event){.time = time,
+                                                     .address = mapping->address,
+                                                     .bytes = total(mapping->bytes),
+                                                     .allocated = MEMORY_UNKNOWN,
+                                                     .reserved = MEMORY_UNKNOWN,
+                                                     .kind = mapped ? MEMORY_SEGMENT_ALLOC
+                                                                    : MEMORY_SEGMENT_FREE});
 }
 
-static bool take(struct collecting *collecting, const struct tscope_record *record, i64 time) {
+static bool collect_record(struct collecting *collecting, const struct tscope_record *record,
+                           i64 time) {
   if (record->type == TSCOPE_REC_CALL_SITE_RING)
     take_site(collecting, record, time);
   else if (time != collecting->site_time)
@@ -190,7 +192,7 @@ static int take_chunk(struct collecting *collecting, const struct trace_chunk *c
     if (after_gap && time > collecting->ring_begin)
       collecting->ring_begin = time;
     after_gap = false;
-    if (!take(collecting, record, time))
+    if (!collect_record(collecting, record, time))
       return -ENOMEM;
   }
   return 0;
@@ -233,7 +235,7 @@ static bool add_totals(struct collecting *collecting) {
     now.reserved = total(record->reserved);
     if (n_events && peak.time >= begin)
       continue;
-    if (!add(collecting, peak) || !add(collecting, now))
+    if (!add_event(collecting, peak) || !add_event(collecting, now))
       return false;
   }
   return true;
@@ -251,9 +253,9 @@ static int put_in_order(struct collecting *collecting) {
   struct memory_history *history = collecting->history;
   u32 n = collecting->events.n;
   if (n)
-    qsort(collecting->events.at, n, sizeof *collecting->events.at, by_time);
-  history->events = arena_array(collecting->arena, n + 1u, sizeof *history->events);
-  collecting->lines = arena_array(&collecting->scratch, n + 1u, sizeof *collecting->lines);
+    qsort(collecting->events.at, n, sizeof(*collecting->events.at), by_time);
+  history->events = arena_array(collecting->arena, n + 1u, sizeof(*history->events));
+  collecting->lines = arena_array(&collecting->scratch, n + 1u, sizeof(*collecting->lines));
   if (!history->events || !collecting->lines)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -342,7 +344,7 @@ static int add_notes(struct collecting *collecting, bool counted) {
   struct memory_history *history = collecting->history;
   const char *notes[MOST_NOTES] = {NULL};
   u32 n = 0;
-  history->notes = arena_array(collecting->arena, MOST_NOTES, sizeof *history->notes);
+  history->notes = arena_array(collecting->arena, MOST_NOTES, sizeof(*history->notes));
   if (!history->notes)
     return -ENOMEM;
   if (counted)
@@ -412,7 +414,7 @@ static int read_records(const struct model *model, const struct memory_origin *o
                                      .path = rank->path,
                                      .pending_at_end = MEMORY_UNKNOWN,
                                      .requested_at_end = MEMORY_UNKNOWN};
-  int error = trace_file_open(&file, rank->path, why, sizeof why);
+  int error = trace_file_open(&file, rank->path, why, sizeof(why));
   if (error)
     return error;
   u8 *buffer = malloc(file.header.chunk_bytes);
@@ -441,8 +443,8 @@ int list_memories(struct model *model) {
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks; r++)
     n += model_events(model, r)->memory_devices.n;
-  struct memory_origin *origins = arena_array(model_arena(model), n + 1u, sizeof *origins);
-  struct recorded_device *devices = arena_array(model_arena(model), n + 1u, sizeof *devices);
+  struct memory_origin *origins = arena_array(model_arena(model), n + 1u, sizeof(*origins));
+  struct recorded_device *devices = arena_array(model_arena(model), n + 1u, sizeof(*devices));
   if (!origins || !devices)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)

@@ -55,7 +55,7 @@ static int find_first_frames(const struct call_sites *sites, struct arena *scrat
   u32 room = 16;
   while (room < 2 * sites->n_frames)
     room *= 2;
-  u32 *table = arena_array(scratch, room, sizeof *table); /* one more than the frame, 0 is free */
+  u32 *table = arena_array(scratch, room, sizeof(*table)); /* one more than the frame, 0 is free */
   if (!table)
     return -ENOMEM;
   for (u32 i = 0; i < sites->n_frames; i++) {
@@ -79,8 +79,8 @@ static int find_first_frames(const struct call_sites *sites, struct arena *scrat
 static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
   struct memory_history *history = of->history;
   u32 n_frames = of->sites->n_frames;
-  u32 *first = arena_array(of->scratch, n_frames + 1u, sizeof *first);
-  u32 *made = arena_array(of->scratch, (size_t)n_frames * n_kinds + 1u, sizeof *made);
+  u32 *first = arena_array(of->scratch, n_frames + 1u, sizeof(*first));
+  u32 *made = arena_array(of->scratch, (size_t)n_frames * n_kinds + 1u, sizeof(*made));
   if (!first || !made || find_first_frames(of->sites, of->scratch, first) < 0)
     return -ENOMEM;
   for (u32 i = 0; i < history->n_events; i++) {
@@ -116,11 +116,11 @@ int memory_name_sources(const struct memory_sources_of *of) {
       TSCOPE_PHASES(X)
 #undef X
   };
-  const u32 n_kinds = sizeof names / sizeof *names;
+  const u32 n_kinds = sizeof(names) / sizeof(*names);
   struct memory_history *history = of->history;
   size_t most = (size_t)of->sites->n_frames * n_kinds, lines = count_lines(of);
   history->sources =
-      arena_array(of->arena, n_kinds + (lines < most ? lines : most), sizeof *history->sources);
+      arena_array(of->arena, n_kinds + (lines < most ? lines : most), sizeof(*history->sources));
   if (!history->sources)
     return -ENOMEM;
   history->n_sources = n_kinds;

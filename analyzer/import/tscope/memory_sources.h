@@ -7,8 +7,8 @@
 #define TSCOPE_MEMORY_SOURCES_H
 
 #include "model/building.h"
-#include "model/call_sites.h"
 #include "model/memory_history.h"
+#include "model/span_call_sites.h"
 
 struct memory_sources_of {
   const struct model *model;

@@ -61,7 +61,7 @@ static int find_offsets(const struct rank_events *events, struct offsets *offset
     offsets->error = error > offsets->error ? error : offsets->error;
   }
   if (offsets->at.n)
-    qsort(offsets->at.at, offsets->at.n, sizeof *offsets->at.at, by_gpu);
+    qsort(offsets->at.at, offsets->at.n, sizeof(*offsets->at.at), by_gpu);
   return 0;
 }
 

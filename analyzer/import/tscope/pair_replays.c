@@ -188,7 +188,7 @@ static bool is_alone(const struct replays *r, const struct replay_unit *units, u
 static void pair_by_nodes(struct replays *r, struct replay_unit *units, u32 n_units, u32 *runs,
                           u32 n_runs) {
   sorting = r->events;
-  qsort(runs, n_runs, sizeof *runs, by_node);
+  qsort(runs, n_runs, sizeof(*runs), by_node);
   if (r->events->runs.at[runs[0]].node == 0)
     return;
   for (u32 first = 0, n; first < n_units; first += n) {
@@ -213,7 +213,7 @@ static void pair_by_order(struct replays *r, struct replay_unit *units, u32 n_un
                           u32 n_runs) {
   u32 called[256] = {0}, ran[256] = {0}, next[256] = {0}, left = 0, left_ran = 0;
   sorting = r->events;
-  qsort(runs, n_runs, sizeof *runs, by_replay_and_start);
+  qsort(runs, n_runs, sizeof(*runs), by_replay_and_start);
   for (u32 i = 0; i < n_units; i++)
     if (units[i].run == INDEX_NONE)
       called[units[i].op]++, left++;
@@ -243,20 +243,20 @@ static int by_value(const void *left, const void *right) {
 static void list_graphs(const struct replay_side *sides, u32 n, u32 *out) {
   for (u32 i = 0; i < n; i++)
     out[i] = sides[i].gpu_graph;
-  qsort(out, n, sizeof *out, by_value);
+  qsort(out, n, sizeof(*out), by_value);
 }
 
 /* Graphs by which one side can be told from the other: those that it alone names count as unknown.
  */
 static void forget_unshared(struct replay_side *sides, u32 n, const u32 *others, u32 n_others) {
   for (u32 i = 0; i < n; i++)
-    if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof *others, by_value))
+    if (!bsearch(&sides[i].gpu_graph, others, n_others, sizeof(*others), by_value))
       sides[i].gpu_graph = 0;
 }
 
 /* False when memory ran out. */
 static bool match_graphs(struct replays *r) {
-  u32 *launched = malloc(r->launched.n * sizeof *launched), *ran = malloc(r->ran.n * sizeof *ran);
+  u32 *launched = malloc(r->launched.n * sizeof(*launched)), *ran = malloc(r->ran.n * sizeof(*ran));
   bool room = launched && ran;
   if (room) {
     list_graphs(r->launched.at, r->launched.n, launched);
@@ -339,13 +339,13 @@ int pair_replays(struct rank_events *events, bool *run_taken) {
   u32 *effect_of = NULL;
   bool room = list_all(&r);
   if (room && r.ran.n) {
-    causes = malloc(r.launched.n * sizeof *causes);
-    effects = malloc(r.ran.n * sizeof *effects);
-    effect_of = malloc(r.launched.n * sizeof *effect_of);
+    causes = malloc(r.launched.n * sizeof(*causes));
+    effects = malloc(r.ran.n * sizeof(*effects));
+    effect_of = malloc(r.launched.n * sizeof(*effect_of));
     room = causes && effects && effect_of && match_graphs(&r);
   }
   if (room && r.ran.n) {
-    qsort(r.launched.at, r.launched.n, sizeof *r.launched.at, by_start);
+    qsort(r.launched.at, r.launched.n, sizeof(*r.launched.at), by_start);
     pair_sides(&r, causes, effects, effect_of);
   }
   free(causes);

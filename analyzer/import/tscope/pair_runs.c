@@ -56,7 +56,7 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
     named += is_named(events->insides.at[i].comm, events->insides.at[i].seq);
   if (named == 0 || n == 0)
     return 0;
-  index->at = malloc(n * sizeof *index->at);
+  index->at = malloc(n * sizeof(*index->at));
   if (!index->at)
     return -ENOMEM;
   index->n = n;
@@ -65,7 +65,7 @@ static int index_calls(const struct rank_events *events, struct call_index *inde
     u32 comm = call->comm < events->n_comms ? events->comms[call->comm].comm : TSCOPE_UNKNOWN;
     index->at[i] = (struct keyed){key_of(comm, call->seq, is_p2p(call->op)), i};
   }
-  qsort(index->at, n, sizeof *index->at, by_key);
+  qsort(index->at, n, sizeof(*index->at), by_key);
   return 0;
 }
 
@@ -74,7 +74,7 @@ static u32 find_call(const struct call_index *index, u32 comm, u32 seq, bool p2p
   struct keyed *found = NULL;
   for (int i = 0; i < 2 && !found && index->n && is_named(comm, seq); i++) {
     struct keyed wanted = {.key = key_of(comm, seq, p2p != (i == 1))};
-    found = bsearch(&wanted, index->at, index->n, sizeof *index->at, by_key);
+    found = bsearch(&wanted, index->at, index->n, sizeof(*index->at), by_key);
   }
   return found ? found->index : INDEX_NONE;
 }
@@ -144,16 +144,16 @@ static int find_launches(struct rank_events *events) {
   u32 n = events->groups.n;
   if (n == 0)
     return 0;
-  struct rank_group *groups = malloc(n * sizeof *groups);
+  struct rank_group *groups = malloc(n * sizeof(*groups));
   if (!groups)
     return -ENOMEM;
-  memcpy(groups, events->groups.at, n * sizeof *groups);
-  qsort(groups, n, sizeof *groups, by_group);
+  memcpy(groups, events->groups.at, n * sizeof(*groups));
+  qsort(groups, n, sizeof(*groups), by_group);
   for (u32 i = 0; i < events->calls.n; i++) {
     struct rank_call *call = &events->calls.at[i];
     struct rank_group wanted = {.group = call->group};
     struct rank_group *group =
-        call->group ? bsearch(&wanted, groups, n, sizeof *groups, by_group) : NULL;
+        call->group ? bsearch(&wanted, groups, n, sizeof(*groups), by_group) : NULL;
     if (group && group->start > call->launched)
       call->launched = group->start;
     if (group && group->failed)
@@ -282,8 +282,8 @@ static void pair_stream(struct rank_events *events, const struct units *units, u
 
 static int pair_streams(struct rank_events *events, const struct units *units, bool *run_taken) {
   u32 n = units->list.n, m = events->runs.n;
-  struct stream_lists lists = {.causes = malloc((n + 1) * sizeof *lists.causes),
-                               .effects = malloc((m + 1) * sizeof *lists.effects),
+  struct stream_lists lists = {.causes = malloc((n + 1) * sizeof(*lists.causes)),
+                               .effects = malloc((m + 1) * sizeof(*lists.effects)),
                                .cause_units = malloc((n + 1) * sizeof(u32)),
                                .effect_runs = malloc((m + 1) * sizeof(u32)),
                                .effect_of = malloc((n + 1) * sizeof(u32)),
@@ -325,7 +325,7 @@ int pair_runs(struct rank_events *events) {
     result = make_units(events, &units);
   if (result == 0) {
     if (units.list.n)
-      qsort(units.list.at, units.list.n, sizeof *units.list.at, by_ordered_time);
+      qsort(units.list.at, units.list.n, sizeof(*units.list.at), by_ordered_time);
     result = pair_streams(events, &units, run_taken);
   }
   for (u32 i = events->calls.n; i-- > 0 && result == 0;) {

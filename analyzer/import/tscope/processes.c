@@ -33,7 +33,8 @@ static int drop_earlier_attempts(struct processes *processes) {
   }
   if (attempt == 0)
     return 0;
-  memmove(processes->at, processes->at + attempt, (processes->n - attempt) * sizeof *processes->at);
+  memmove(processes->at, processes->at + attempt,
+          (processes->n - attempt) * sizeof(*processes->at));
   processes->n -= attempt;
   return note(processes, arena_printf(processes->arena,
                                       "the job was started %u times under this run identity; only "
@@ -43,7 +44,7 @@ static int drop_earlier_attempts(struct processes *processes) {
 
 int processes_list(struct processes *processes, const struct trace_run *run, struct arena *arena) {
   *processes = (struct processes){.arena = arena};
-  processes->at = calloc(run->n_entries + 1, sizeof *processes->at);
+  processes->at = calloc(run->n_entries + 1, sizeof(*processes->at));
   int result = processes->at ? 0 : -ENOMEM;
   for (u32 i = 0; i < run->n_entries && result == 0; i++) {
     const struct trace_entry *entry = &run->entries[i];
@@ -53,7 +54,7 @@ int processes_list(struct processes *processes, const struct trace_run *run, str
       processes->at[processes->n++] = (struct process){.entry = entry, .rank = entry->header.rank};
   }
   if (result == 0 && processes->n)
-    qsort(processes->at, processes->n, sizeof *processes->at, by_start);
+    qsort(processes->at, processes->n, sizeof(*processes->at), by_start);
   return result == 0 ? drop_earlier_attempts(processes) : result;
 }
 

@@ -22,7 +22,7 @@ struct collecting {
 
 static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 domain) {
   const u32 key[] = {name, domain};
-  u32 place = (u32)hash_bytes(0, key, sizeof key);
+  u32 place = (u32)hash_bytes(0, key, sizeof(key));
   for (;; place++) {
     struct slot *slot = &collecting->slots[place & collecting->mask];
     if (!slot->taken || (slot->name == name && slot->domain == domain))
@@ -33,7 +33,7 @@ static struct slot *slot_of(const struct collecting *collecting, u32 name, u32 d
 static bool grow(struct collecting *collecting) {
   struct collecting larger = *collecting;
   larger.mask = collecting->mask * 2 + 1;
-  larger.slots = calloc(larger.mask + 1u, sizeof *larger.slots);
+  larger.slots = calloc(larger.mask + 1u, sizeof(*larger.slots));
   if (!larger.slots)
     return false;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++)
@@ -45,7 +45,8 @@ static bool grow(struct collecting *collecting) {
   return true;
 }
 
-static bool take(struct collecting *collecting, const struct tscope_range_record *record, i64 dur) {
+static bool collect_range(struct collecting *collecting, const struct tscope_range_record *record,
+                          i64 dur) {
   if (2 * (collecting->n + 1) > collecting->mask && !grow(collecting))
     return false;
   struct slot *slot = slot_of(collecting, record->name, record->domain);
@@ -67,9 +68,9 @@ static bool take_chunk(struct collecting *collecting, const struct trace_chunk *
     const struct tscope_range_record *range = (const void *)record;
     if (record->type != TSCOPE_REC_RANGE || record->tag == TSCOPE_RANGE_MARK)
       continue;
-    u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof *range);
+    u64 time = trace_time(&cursor, record), dur = trace_dur(record, range->dur, sizeof(*range));
     i64 end = chunk_end_ns(&clock, time, dur), start = chunk_ns(&clock, time);
-    if (end != NS_UNKNOWN && end >= start && !take(collecting, range, end - start))
+    if (end != NS_UNKNOWN && end >= start && !collect_range(collecting, range, end - start))
       return false;
   }
   return true;
@@ -86,14 +87,15 @@ static int take_file(struct collecting *collecting, const struct trace_file *fil
   return error;
 }
 
-static const char *keep(const struct collecting *collecting, struct arena *arena, u32 string) {
+static const char *copy_string(const struct collecting *collecting, struct arena *arena,
+                               u32 string) {
   const char *text = definition_string(&collecting->definitions, string);
   return text ? arena_text(arena, text) : "";
 }
 
 static int keep_all(const struct collecting *collecting, struct arena *arena,
                     struct named_range **ranges, u32 *n) {
-  *ranges = arena_array(arena, collecting->n + 1u, sizeof **ranges);
+  *ranges = arena_array(arena, collecting->n + 1u, sizeof(**ranges));
   if (!*ranges)
     return -ENOMEM;
   for (u32 i = 0; collecting->slots && i <= collecting->mask; i++) {
@@ -102,8 +104,8 @@ static int keep_all(const struct collecting *collecting, struct arena *arena,
       continue;
     struct named_range *range = &(*ranges)[(*n)++];
     *range = slot->range;
-    range->name = keep(collecting, arena, slot->name);
-    range->domain = keep(collecting, arena, slot->domain);
+    range->name = copy_string(collecting, arena, slot->name);
+    range->domain = copy_string(collecting, arena, slot->domain);
     if (!range->name || !range->domain)
       return -ENOMEM;
   }
@@ -119,7 +121,7 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
   *n = 0;
   if (!model_events(model, rank)->named_ranges)
     return 0;
-  int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof why);
+  int error = trace_file_open(&file, model->ranks[rank].path, why, sizeof(why));
   if (error)
     return error;
   u8 *buffer = malloc(file.header.chunk_bytes);

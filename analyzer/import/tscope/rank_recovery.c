@@ -73,7 +73,7 @@ static const char *meeting_port(const struct process *process, size_t *length) {
   static const char name[] = "MASTER_PORT=";
   const char *lines = process->events.definitions->info[TSCOPE_INFO_ENVIRONMENT];
   const char *at = lines ? strstr(lines, name) : NULL;
-  at = at ? at + sizeof name - 1 : NULL;
+  at = at ? at + sizeof(name) - 1 : NULL;
   *length = at ? strcspn(at, "\n") : 0;
   return at;
 }
@@ -108,7 +108,7 @@ static bool may_belong(const struct processes *processes, const struct trace_ent
   return any;
 }
 
-static int add(struct processes *processes, const struct process *stray) {
+static int recover_rank(struct processes *processes, const struct process *stray) {
   const char *note =
       arena_printf(processes->arena,
                    "process %u on %s was recorded as run %s; it is a rank of this "
@@ -116,7 +116,7 @@ static int add(struct processes *processes, const struct process *stray) {
                    stray->entry->header.pid, stray->entry->header.host, stray->entry->run);
   if (!note || !VECTOR_PUSH(&processes->notes, note))
     return -ENOMEM;
-  struct process *more = realloc(processes->at, (processes->n + 1) * sizeof *processes->at);
+  struct process *more = realloc(processes->at, (processes->n + 1) * sizeof(*processes->at));
   if (!more)
     return -ENOMEM;
   processes->at = more;
@@ -134,7 +134,7 @@ int processes_join_strays(struct processes *processes, const struct trace_runs *
       struct trace_file file;
       char why[256];
       if (!may_belong(processes, stray.entry) ||
-          trace_file_open(&file, stray.entry->path, why, sizeof why) < 0)
+          trace_file_open(&file, stray.entry->path, why, sizeof(why)) < 0)
         continue;
       int result = rank_events_read(&stray.events, &file);
       trace_file_close(&file);
@@ -145,7 +145,7 @@ int processes_join_strays(struct processes *processes, const struct trace_runs *
         rank_events_release(&stray.events);
         continue;
       }
-      result = add(processes, &stray);
+      result = recover_rank(processes, &stray);
       if (result < 0) {
         rank_events_release(&stray.events);
         return result;

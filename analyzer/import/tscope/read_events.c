@@ -38,7 +38,7 @@ static void seen(struct rank_events *events, i64 time) {
 static struct interval span_of(struct reading *reading, const struct tscope_record *record,
                                u64 time) {
   u64 dur;
-  memcpy(&dur, record + 1, sizeof dur);
+  memcpy(&dur, record + 1, sizeof(dur));
   struct interval span = {chunk_ns(&reading->clock, time),
                           chunk_end_ns(&reading->clock, time, dur)};
   if (span.end != NS_UNKNOWN && span.end < span.start)
@@ -88,8 +88,8 @@ static bool take_run(struct reading *reading, const struct tscope_record *record
   worked_until(reading, span.end);
   u8 op = run->name < events->definitions->n_strings ? reading->op_of_string[run->name] : 0;
   struct tscope_graph_node node = {0};
-  if (8u * record->words >= sizeof *run + sizeof node)
-    memcpy(&node, run + 1, sizeof node);
+  if (8u * record->words >= sizeof(*run) + sizeof(node))
+    memcpy(&node, run + 1, sizeof(node));
   return VECTOR_PUSH(&events->runs, (struct rank_run){.start = span.start,
                                                       .end = span.end,
                                                       .node = node.node,
@@ -151,7 +151,7 @@ static bool take_scalar(struct reading *reading, const struct tscope_record *rec
   struct rank_scalar item = {.time = chunk_ns(&reading->clock, time),
                              .step = scalar->step,
                              .name = definition_string(events->definitions, scalar->name)};
-  memcpy(&item.value, &scalar->bits, sizeof item.value);
+  memcpy(&item.value, &scalar->bits, sizeof(item.value));
   if (item.name && !(item.name = arena_text(&events->arena, item.name)))
     return false;
   return VECTOR_PUSH(&events->scalars, item);
@@ -180,7 +180,7 @@ static void take_gpu_overhead(struct reading *reading, const struct tscope_recor
   *most = ns > *most ? ns : *most;
 }
 
-static bool take(struct reading *reading, const struct tscope_record *record, u64 time) {
+static bool read_record(struct reading *reading, const struct tscope_record *record, u64 time) {
   struct rank_events *events = reading->events;
   switch (record->type) {
   case TSCOPE_REC_COLLECTIVE:
@@ -273,7 +273,7 @@ static bool read_retained_chunk(struct reading *reading, const struct trace_chun
     bool definition = record->type == TSCOPE_REC_STRING || record->type == TSCOPE_REC_SHAPE;
     if (!definition)
       seen(reading->events, chunk_ns(&reading->clock, time));
-    if (!take(reading, record, time))
+    if (!read_record(reading, record, time))
       return false;
   }
   return true;
@@ -413,7 +413,7 @@ static int end_gpu_watch(struct reading *reading) {
 }
 
 static int read_definitions(struct rank_events *events, const struct trace_file *file, u8 *buffer) {
-  struct definitions *definitions = arena_alloc(&events->arena, sizeof *definitions);
+  struct definitions *definitions = arena_alloc(&events->arena, sizeof(*definitions));
   events->definitions = definitions;
   int result =
       buffer && definitions ? definitions_read(definitions, file, &events->arena, buffer) : -ENOMEM;
@@ -436,7 +436,7 @@ int rank_events_read(struct rank_events *events, const struct trace_file *file) 
   if (result == 0) {
     events->end_lost = events->cut_short || definitions->lost[TSCOPE_LOSS_RETAINED] > 0;
     reading.op_of_string = calloc(definitions->n_strings + 1, 1);
-    reading.words = calloc(definitions->n_strings + 1, sizeof *reading.words);
+    reading.words = calloc(definitions->n_strings + 1, sizeof(*reading.words));
     reading.is_collective = calloc(definitions->n_strings + 1, sizeof(bool));
     result = reading.op_of_string && reading.words && reading.is_collective ? 0 : -ENOMEM;
   }

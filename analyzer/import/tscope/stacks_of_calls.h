@@ -6,7 +6,7 @@
 #define TSCOPE_STACKS_OF_CALLS_H
 
 #include "import/tscope/definitions.h"
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 /* Fills frames and stacks, in `arena`, in the order of the definitions. Texts are the definitions'.
  * 0, or -ENOMEM. */

@@ -46,7 +46,7 @@ static double overall_rate(const struct tick_anchor *anchors, u32 n, double head
       scratch[rates++] = rate_between(&anchors[i], &anchors[i + 1]);
   if (rates < 3)
     return header;
-  qsort(scratch, rates, sizeof *scratch, by_value);
+  qsort(scratch, rates, sizeof(*scratch), by_value);
   return scratch[rates / 2];
 }
 
@@ -69,9 +69,9 @@ static u32 keep_consistent(struct tick_anchor *anchors, u32 n, double rate, u32 
 int tick_map_build(struct tick_map *map, const struct tscope_file_header *header,
                    const struct tick_anchor *anchors, u32 n, struct arena *arena) {
   *map = (struct tick_map){.shift = header->tick_shift};
-  struct tick_anchor *sorted = arena_array(arena, n + 1, sizeof *sorted);
-  map->stretches = arena_array(arena, n + 1, sizeof *map->stretches);
-  double *rates = arena_array(arena, n + 1, sizeof *rates);
+  struct tick_anchor *sorted = arena_array(arena, n + 1, sizeof(*sorted));
+  map->stretches = arena_array(arena, n + 1, sizeof(*map->stretches));
+  double *rates = arena_array(arena, n + 1, sizeof(*rates));
   if (!sorted || !map->stretches || !rates)
     return -ENOMEM;
   u64 start = header->start_monotonic_ns < SANEST_NS ? header->start_monotonic_ns : 0;
@@ -83,7 +83,7 @@ int tick_map_build(struct tick_map *map, const struct tscope_file_header *header
       sorted[usable++] = anchors[i];
   if (usable == 0)
     sorted[usable++] = (struct tick_anchor){header->start_ticks, start};
-  qsort(sorted, usable, sizeof *sorted, by_ticks);
+  qsort(sorted, usable, sizeof(*sorted), by_ticks);
   double rate = overall_rate(sorted, usable, header_rate(header), rates);
   u32 kept = keep_consistent(sorted, usable, rate, &map->rejected);
   for (u32 i = 0; i < kept; i++) {

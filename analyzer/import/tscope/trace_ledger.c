@@ -62,7 +62,7 @@ static const char *phase_of(struct making *m, u32 rank) {
   const struct rank_phase *open = NULL, *last = NULL;
   for (u32 i = 0; i < events->phases.n; i++) {
     const struct rank_phase *phase = &events->phases.at[i];
-    if (phase->kind >= sizeof names / sizeof *names || !names[phase->kind])
+    if (phase->kind >= sizeof(names) / sizeof(*names) || !names[phase->kind])
       continue;
     if (phase->end == NS_UNKNOWN)
       open = phase;
@@ -220,7 +220,7 @@ static const char *op_text(u8 op) {
       TSCOPE_OPS(X)
 #undef X
   };
-  return op < sizeof names / sizeof *names && names[op] ? names[op] : "collective";
+  return op < sizeof(names) / sizeof(*names) && names[op] ? names[op] : "collective";
 }
 
 static const char *dtype_text(u8 dtype) {
@@ -229,7 +229,7 @@ static const char *dtype_text(u8 dtype) {
       TSCOPE_DTYPES(X)
 #undef X
   };
-  return dtype && dtype < sizeof names / sizeof *names ? names[dtype] : NULL;
+  return dtype && dtype < sizeof(names) / sizeof(*names) ? names[dtype] : NULL;
 }
 
 static const char *size_text(struct making *m, u64 count) {
@@ -317,8 +317,8 @@ static int take_rank(struct making *m, u32 rank, bool *waited_for, bool *wait_ov
   u32 first = events->calls.n > m->keep ? events->calls.n - m->keep : 0;
   to->first_call = m->ledger->n_calls;
   to->kept_all &= first == 0;
-  memset(waited_for, 0, m->keep * sizeof *waited_for);
-  memset(wait_over, 0, m->keep * sizeof *wait_over);
+  memset(waited_for, 0, m->keep * sizeof(*waited_for));
+  memset(wait_over, 0, m->keep * sizeof(*wait_over));
   for (u32 i = 0; i < events->waits.n; i++) {
     const struct rank_wait *wait = &events->waits.at[i];
     note_length(m, wait->start, wait->end);
@@ -346,8 +346,8 @@ static int make_calls(struct making *m) {
     total += n < m->keep ? n : m->keep;
   }
   m->ledger->calls = arena_array(m->arena, total + 1, sizeof(struct ledger_call));
-  bool *waits = malloc(2 * m->keep * sizeof *waits);
-  i64 *newest = malloc((m->model->n_comms + 1) * sizeof *newest);
+  bool *waits = malloc(2 * m->keep * sizeof(*waits));
+  i64 *newest = malloc((m->model->n_comms + 1) * sizeof(*newest));
   int error = m->ledger->calls && waits && newest && total < INDEX_NONE ? 0 : -ENOMEM;
   for (u32 r = 0; r < m->model->n_ranks && !error; r++)
     error = take_rank(m, r, waits, waits + m->keep, newest);
@@ -380,7 +380,7 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
   *out = NULL;
   if (!worth_asking(model))
     return 0;
-  struct ledger *ledger = arena_alloc(arena, sizeof *ledger);
+  struct ledger *ledger = arena_alloc(arena, sizeof(*ledger));
   struct making m = {.model = model,
                      .arena = arena,
                      .ledger = ledger,

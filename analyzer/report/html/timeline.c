@@ -32,7 +32,7 @@ struct column {
   bool good;
 };
 
-static void add(struct column *column, i64 value) {
+static void column_add(struct column *column, i64 value) {
   column->good = column->good && json_array_append_new(column->list, json_integer(value)) == 0;
 }
 
@@ -111,14 +111,14 @@ static json_t *spans_of(struct picture *picture, const struct shown_rank *rank) 
   for (u32 i = first; i < rank->n_spans; i++) {
     const struct shown_span *span = &rank->spans[i];
     bool launched = span->launch != INDEX_NONE && span->launch >= first;
-    add(&columns[STARTS], span->start - before);
-    add(&columns[LENGTHS], span->end - span->start);
-    add(&columns[LANES], span->lane);
-    add(&columns[ROWS], span->row);
-    add(&columns[KINDS], span->kind);
-    add(&columns[NAMES], place_of(&picture->texts, rank->names[span->name].text));
-    add(&columns[CATEGORIES], place_of(&picture->texts, span->category));
-    add(&columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
+    column_add(&columns[STARTS], span->start - before);
+    column_add(&columns[LENGTHS], span->end - span->start);
+    column_add(&columns[LANES], span->lane);
+    column_add(&columns[ROWS], span->row);
+    column_add(&columns[KINDS], span->kind);
+    column_add(&columns[NAMES], place_of(&picture->texts, rank->names[span->name].text));
+    column_add(&columns[CATEGORIES], place_of(&picture->texts, span->category));
+    column_add(&columns[LAUNCHES], launched ? (i64)i - span->launch : 0);
     before = span->start;
     if (span->arrival != INDEX_NONE && span->kind == SPAN_COLLECTIVE)
       good = good && json_array_append_new(members, member(picture, i - first, span)) == 0;

@@ -33,8 +33,9 @@
 #define RANK(member, meaning) FIELD(RANK, #member, "integer", meaning, AT(member))
 #define TEXT(member, meaning) TEXT_AS(member, member, meaning)
 #define TEXT_AS(member, key, meaning) FIELD(TEXT, #key, "string", meaning, AT(member))
-#define WORD_OF(member, list, meaning)                                                             \
-  FIELD(WORD, #member, "string", meaning, AT(member), .words = list##_words)
+#define WORD_OF(member, list, meaning) WORD_OF_AS(member, member, list, meaning)
+#define WORD_OF_AS(member, key, list, meaning)                                                     \
+  FIELD(WORD, #key, "string", meaning, AT(member), .words = list##_words)
 #define STRINGS(member, meaning)                                                                   \
   FIELD(STRINGS, #member, "array of strings", meaning, COUNTED(member, n_##member))
 #define RANKS(member, meaning)                                                                     \

@@ -40,7 +40,7 @@ static void give_out_on_one_line(struct json_squeeze *s) {
   s->holding = false;
 }
 
-static int take(struct json_squeeze *s, char c) {
+static int put_character(struct json_squeeze *s, char c) {
   if (s->in_string) {
     s->in_string = s->escaped || c != '"';
     s->escaped = !s->escaped && c == '\\';
@@ -72,7 +72,7 @@ static int take(struct json_squeeze *s, char c) {
 int json_squeeze(const char *text, size_t bytes, void *data) {
   struct json_squeeze *s = data;
   for (size_t i = 0; i < bytes; i++)
-    if (take(s, text[i]) < 0)
+    if (put_character(s, text[i]) < 0)
       return -1;
   return 0;
 }

@@ -8,9 +8,9 @@
 
 #include "analyses/analysis.h"
 #include "base/vector.h"
-#include "model/call_sites.h"
 #include "model/ledger.h"
 #include "model/products.h"
+#include "model/span_call_sites.h"
 #include "report/perfetto/perfetto_trace.h"
 
 #define FIRST_MADE_UP_PID 10000000u /* Linux has none above 4194304; the rank is added */

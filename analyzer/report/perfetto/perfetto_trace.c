@@ -53,7 +53,7 @@ int perfetto_trace_begin(struct perfetto_trace *trace, FILE *out, bool gzip, i64
   return error;
 }
 
-static void put(struct perfetto_trace *trace, const void *bytes, size_t n) {
+static void write_bytes(struct perfetto_trace *trace, const void *bytes, size_t n) {
   if (!trace->error && fwrite(bytes, 1, n, trace->out) != n)
     trace->error = errno ? -errno : -EIO;
 }
@@ -66,7 +66,7 @@ static void put_compressed(struct perfetto_trace *trace, u8 *bytes, size_t n, bo
     stream->next_out = trace->gzip->bytes;
     stream->avail_out = COMPRESSED_BYTES;
     deflate(stream, last ? Z_FINISH : Z_NO_FLUSH);
-    put(trace, trace->gzip->bytes, COMPRESSED_BYTES - stream->avail_out);
+    write_bytes(trace, trace->gzip->bytes, COMPRESSED_BYTES - stream->avail_out);
   } while (stream->avail_out == 0);
 }
 
@@ -77,7 +77,7 @@ void perfetto_trace_flush(struct perfetto_trace *trace, bool all) {
   if (trace->gzip)
     put_compressed(trace, buffer->bytes, buffer->n, all);
   else
-    put(trace, buffer->bytes, buffer->n);
+    write_bytes(trace, buffer->bytes, buffer->n);
   trace->written += buffer->n;
   buffer->n = 0;
 }

@@ -6,22 +6,16 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "kernels/precision.h"
-#include "model/call_sites.h"
 #include "model/products.h"
+#include "model/span_call_sites.h"
 #include "report/sqlite/sqlite_run.h"
 
 /* --- names --- */
 
-static u32 hash_of(const char *text) {
-  u32 hash = 2166136261u; /* FNV-1a */
-  for (; *text; text++)
-    hash = (hash ^ (u8)*text) * 16777619u;
-  return hash;
-}
-
 static u32 *slot_of(struct sqlite_names *names, const char *whole) {
-  u32 slot = hash_of(whole) & (names->n_slots - 1);
+  u32 slot = (u32)hash_text(HASH_SEED, whole) & (names->n_slots - 1);
   while (names->slots[slot] && strcmp(names->known[names->slots[slot] - 1], whole) != 0)
     slot = (slot + 1) & (names->n_slots - 1);
   return &names->slots[slot];

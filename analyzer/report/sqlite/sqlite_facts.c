@@ -344,7 +344,7 @@ static void write_budget(struct sqlite_run *run) {
   for (u32 i = 0; i < r->n_budget; i++) {
     struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_budget);
     sqlite_int(&row, run->run);
-    sqlite_text(&row, r->budget[i].name);
+    sqlite_text(&row, budget_part_words[r->budget[i].part]);
     sqlite_real(&row, r->budget[i].seconds);
     sqlite_real(&row, r->budget[i].fraction);
     sqlite_real(&row, r->budget[i].recoverable);

@@ -88,8 +88,8 @@ static void set_style(struct pen *pen, enum style style) {
 }
 
 /* Writes up to `bytes` of text in at most `columns`. */
-static void put(struct pen *pen, enum style style, const char *text, size_t bytes,
-                unsigned columns) {
+static void put_text(struct pen *pen, enum style style, const char *text, size_t bytes,
+                     unsigned columns) {
   const char *end = text + bytes;
   unsigned room = pen->width > pen->column ? pen->width - pen->column : 0;
   if (columns > room)
@@ -111,7 +111,7 @@ static void put(struct pen *pen, enum style style, const char *text, size_t byte
 }
 
 void pen_put(struct pen *pen, enum style style, const char *text) {
-  put(pen, style, text, strlen(text), pen->width);
+  put_text(pen, style, text, strlen(text), pen->width);
 }
 
 void pen_format(struct pen *pen, enum style style, const char *format, ...) {
@@ -130,11 +130,11 @@ static void put_cut(struct pen *pen, enum style style, const char *text, unsigne
   const char *ellipsis = "…";
   unsigned tail = pen_measure(pen, ellipsis);
   if (pen_measure(pen, text) <= columns || columns <= tail) {
-    put(pen, style, text, strlen(text), columns);
+    put_text(pen, style, text, strlen(text), columns);
     return;
   }
-  put(pen, style, text, strlen(text), columns - tail);
-  put(pen, style, ellipsis, strlen(ellipsis), tail);
+  put_text(pen, style, text, strlen(text), columns - tail);
+  put_text(pen, style, ellipsis, strlen(ellipsis), tail);
 }
 
 void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns) {
@@ -157,7 +157,7 @@ void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned t
     return;
   for (unsigned i = 0; i < times; i++)
     memcpy(text + i * bytes, glyph, bytes);
-  put(pen, style, text, bytes * times, pen->width);
+  put_text(pen, style, text, bytes * times, pen->width);
   free(text);
 }
 
@@ -197,7 +197,7 @@ static void put_long_word(struct pen *pen, enum style style, unsigned indent, co
       pen_newline(pen);
       pen_to(pen, indent);
     }
-    put(pen, style, word, n, pen->width);
+    put_text(pen, style, word, n, pen->width);
     word += n;
   }
 }
@@ -218,7 +218,7 @@ void pen_words(struct pen *pen, enum style style, unsigned indent, const char *t
     if (pen->column + columns > pen->width)
       put_long_word(pen, style, indent, text, bytes);
     else
-      put(pen, style, text, bytes, pen->width);
+      put_text(pen, style, text, bytes, pen->width);
     text += bytes;
     first = false;
   }

@@ -38,7 +38,7 @@ static i64 window_end(const struct rank_window *window) {
 }
 
 /* Of several values at one instant the last stays. */
-static void put(struct counting *c, i64 time, double value) {
+static void put_value(struct counting *c, i64 time, double value) {
   struct shown_value *last = c->values.n ? &c->values.at[c->values.n - 1] : NULL;
   if (last && last->time >= time) {
     last->value = value;
@@ -55,7 +55,7 @@ static void go_to(struct counting *c, i64 time) {
     if (!c->inside && time >= window_begin(window)) {
       c->inside = true;
       if (c->known)
-        put(c, window_begin(window), c->before);
+        put_value(c, window_begin(window), c->before);
     }
     if (time < window_end(window))
       return;
@@ -69,7 +69,7 @@ static void count(struct counting *c, i64 time, double value) {
     return;
   go_to(c, time);
   if (c->inside)
-    put(c, time, value);
+    put_value(c, time, value);
   c->before = value;
   c->known = true;
 }

@@ -10,7 +10,7 @@
 
 #include "analyses/queries.h"
 #include "kernels/kernels.h"
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 enum { CALLS_OR_STREAM, PHASES_OR_COLLECTIVES };
 

@@ -22,6 +22,6 @@ void captured_kernels_note(struct tscope_thread *thread, const void *function, d
 u32 captured_kernels_seen(u32 shapes[CAPTURED_KERNELS], u32 *in_all) {
   u32 n = captured_kernels.n < CAPTURED_KERNELS ? captured_kernels.n : CAPTURED_KERNELS;
   *in_all = captured_kernels.n;
-  memcpy(shapes, captured_kernels.shapes, n * sizeof *shapes);
+  memcpy(shapes, captured_kernels.shapes, n * sizeof(*shapes));
   return n;
 }

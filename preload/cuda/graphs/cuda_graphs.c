@@ -49,14 +49,14 @@ static void unlock(void) {
   tscope_unlock(&by_handle.lock);
 }
 
-static struct graph *find(u64 key) {
+static struct graph *find_graph(u64 key) {
   u64 place;
   return handle_map_get(&by_handle, key, &place) ? &graphs[place] : NULL;
 }
 
 /* The entry of a key, new and empty if there was none. NULL when the table is full. */
 static struct graph *enter_locked(u64 key) {
-  struct graph *graph = find(key);
+  struct graph *graph = find_graph(key);
   if (!graph) {
     u64 place = n_free ? free_places[--n_free] : n_places < MAX_GRAPHS ? n_places++ : MAX_GRAPHS;
     if (place == MAX_GRAPHS)
@@ -74,9 +74,9 @@ static struct graph *enter_locked(u64 key) {
 }
 
 /* Removes the entry and says what it held; without `held` that is given back. */
-static bool take(u64 key, struct graph *held) {
+static bool take_graph(u64 key, struct graph *held) {
   u64 place;
-  if (!find(key) || !lock())
+  if (!find_graph(key) || !lock())
     return false;
   bool found = handle_map_take_locked(&by_handle, key, &place);
   if (found) {
@@ -84,7 +84,7 @@ static bool take(u64 key, struct graph *held) {
       *held = graphs[place];
     else
       graph_content_clear(&graphs[place].content);
-    memset(&graphs[place], 0, sizeof graphs[place]);
+    memset(&graphs[place], 0, sizeof(graphs[place]));
     free_places[n_free++] = (u32)place;
   }
   unlock();
@@ -104,7 +104,7 @@ static capture_info *find_capture_info(void) {
       {.name = "cudaStreamGetCaptureInfo_v3", .sonames = tscope_cuda_sonames},
       {.name = "cudaStreamGetCaptureInfo_v2", .sonames = tscope_cuda_sonames}};
   static capture_info *found;
-  for (size_t i = 0; i < sizeof symbols / sizeof *symbols && !found; i++)
+  for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols) && !found; i++)
     found = (capture_info *)tscope_resolve(&symbols[i], NULL);
   return found;
 }
@@ -155,7 +155,7 @@ static void add_child(struct graph_content *outer, const struct graph_content *c
 
 /* Told even where it has no calls: it may hold other things that are counted. */
 static void write_child(struct tscope_thread *thread, struct child_record *child) {
-  u32 bytes = (u32)(sizeof child->record + child->record.comms * sizeof *child->comms);
+  u32 bytes = (u32)(sizeof(child->record) + child->record.comms * sizeof(*child->comms));
   if (child->record.captured && child->record.child)
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH_CHILD, 0, child, bytes);
 }
@@ -170,11 +170,11 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t h
     ;
   struct graph capture;
   struct child_record added = {0};
-  if (!take(capture_key(id), &capture))
+  if (!take_graph(capture_key(id), &capture))
     return;
   if (!lock())
     return;
-  struct graph *before = handle && capture.into == handle ? find(graph_key(handle)) : NULL;
+  struct graph *before = handle && capture.into == handle ? find_graph(graph_key(handle)) : NULL;
   if (before)
     add_child(&before->content, &capture.content, &added);
   struct graph *graph = handle && !before ? enter_locked(graph_key(handle)) : NULL;
@@ -190,8 +190,8 @@ void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t
   struct child_record added = {0};
   if (!lock())
     return;
-  struct graph *outer = find(capture_key(id));
-  const struct graph *child = find(executable_key(executable));
+  struct graph *outer = find_graph(capture_key(id));
+  const struct graph *child = find_graph(executable_key(executable));
   if (outer && child)
     add_child(&outer->content, &child->content, &added);
   unlock();
@@ -203,13 +203,13 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   struct child_record added = {0};
   if (!lock())
     return;
-  struct graph *outer = find(graph_key(handle));
+  struct graph *outer = find_graph(graph_key(handle));
   if (!outer && (outer = enter_locked(graph_key(handle)))) {
     struct graph_content *content = &outer->content;
     content->captured = ++last_number;
     content->nodes = content->kernels = content->copies = content->fills = TSCOPE_UNKNOWN;
   }
-  const struct graph *child = find(graph_key(child_handle));
+  const struct graph *child = find_graph(graph_key(child_handle));
   if (outer && child)
     add_child(&outer->content, &child->content, &added);
   unlock();
@@ -217,7 +217,7 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
 }
 
 void graph_made(cudaGraph_t graph) {
-  take(graph_key(graph), NULL);
+  take_graph(graph_key(graph), NULL);
 }
 
 bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t stream,
@@ -227,7 +227,7 @@ bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t
     return false;
   if (!lock())
     return true;
-  struct graph *graph = find(capture_key(id));
+  struct graph *graph = find_graph(capture_key(id));
   if (graph) {
     graph->content.kernels += work == GRAPH_KERNEL;
     graph->content.copies += work == GRAPH_COPY;
@@ -248,7 +248,7 @@ bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collectiv
   *index = TSCOPE_UNKNOWN;
   if (!lock())
     return true;
-  struct graph *graph = find(capture_key(id));
+  struct graph *graph = find_graph(capture_key(id));
   struct graph_comm *of = graph ? graph_content_comm(&graph->content, comm) : NULL;
   if (graph) {
     *captured = graph->content.captured;
@@ -271,7 +271,7 @@ u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t
     return 0;
   if (!lock())
     return 0;
-  const struct graph *graph = find(capture_key(id));
+  const struct graph *graph = find_graph(capture_key(id));
   u32 number = graph ? graph->content.captured : 0;
   unlock();
   return number;
@@ -280,19 +280,19 @@ u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t
 void graph_cloned(cudaGraph_t clone, cudaGraph_t handle) {
   if (!lock())
     return;
-  struct graph *copy = find(graph_key(handle)) ? enter_locked(graph_key(clone)) : NULL;
-  const struct graph *graph = find(graph_key(handle));
+  struct graph *copy = find_graph(graph_key(handle)) ? enter_locked(graph_key(clone)) : NULL;
+  const struct graph *graph = find_graph(graph_key(handle));
   if (copy && graph && copy != graph)
     graph_content_copy(&copy->content, &graph->content);
   unlock();
 }
 
 void graph_gone(cudaGraph_t handle) {
-  take(graph_key(handle), NULL);
+  take_graph(graph_key(handle), NULL);
 }
 
 void graph_executable_gone(cudaGraphExec_t executable) {
-  take(executable_key(executable), NULL);
+  take_graph(executable_key(executable), NULL);
 }
 
 /* What a graph that was not captured is known to hold, but for what the driver lists. */
@@ -305,7 +305,7 @@ static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
 static struct graph_content content_of(cudaGraph_t handle) {
   struct graph_content content = not_seen;
   if (lock()) {
-    const struct graph *graph = find(graph_key(handle));
+    const struct graph *graph = find_graph(graph_key(handle));
     if (graph)
       content = graph->content;
     unlock();
@@ -329,7 +329,7 @@ static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_b
                                               .fills = content.fills,
                                               .collectives = content.collectives};
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH_BODY, bodies[i].condition, &record,
-                  sizeof record);
+                  sizeof(record));
   }
 }
 
@@ -343,7 +343,7 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
   if (!lock())
     goto out;
   struct graph *made = enter_locked(executable_key(executable));
-  const struct graph *graph = find(graph_key(handle));
+  const struct graph *graph = find_graph(graph_key(handle));
   u32 number = made ? ++last_number : 0;
   if (made) {
     graph_content_copy(&made->content, graph ? &graph->content : &not_seen);
@@ -363,7 +363,7 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
                                        .collectives = counted.collectives,
                                        .gpu_graph = gpu_clock_graph_id(executable)};
   if (made) {
-    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof record);
+    tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH, 0, &record, sizeof(record));
     tell_bodies(thread, number, bodies, n_bodies);
   }
 out:
@@ -371,7 +371,7 @@ out:
 }
 
 u32 graph_executable(cudaGraphExec_t executable, const struct graph_content **content) {
-  const struct graph *graph = find(executable_key(executable));
+  const struct graph *graph = find_graph(executable_key(executable));
   *content = graph && graph->content.collectives ? &graph->content : NULL;
   return graph ? graph->number : 0;
 }

@@ -47,7 +47,7 @@ void graph_content_clear(struct graph_content *content) {
     pool[place].next = first_free;
     first_free = place;
   }
-  memset(content, 0, sizeof *content);
+  memset(content, 0, sizeof(*content));
 }
 
 static void add_count(u32 *sum, u32 more) {

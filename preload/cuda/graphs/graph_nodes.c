@@ -82,13 +82,13 @@ static bool count_graph(struct counting *c, cudaGraph_t graph, u32 depth) {
   c->left -= n;
   size_t room = n;
   void **nodes =
-      mmap(NULL, n * sizeof *nodes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(NULL, n * sizeof(*nodes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (nodes == MAP_FAILED)
     return false;
   bool counted = !c->get_nodes(graph, nodes, &n) && n <= room;
   for (size_t i = 0; i < n && counted; i++)
     counted = count_node(c, nodes[i], depth);
-  munmap(nodes, room * sizeof *nodes);
+  munmap(nodes, room * sizeof(*nodes));
   return counted;
 }
 

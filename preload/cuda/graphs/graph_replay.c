@@ -31,7 +31,7 @@ u64 *graph_replay_open(struct tscope_thread *thread, u64 start, u16 stream, u32 
                 : TSCOPE_UNKNOWN,
     };
   replay.record.comms = n;
-  u32 bytes = (u32)(sizeof replay.record + n * sizeof *replay.comms);
+  u32 bytes = (u32)(sizeof(replay.record) + n * sizeof(*replay.comms));
   return tscope_span_open(thread, start, TSCOPE_REC_GRAPH_REPLAY, stream, &replay, bytes);
 }
 

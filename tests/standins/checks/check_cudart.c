@@ -248,7 +248,7 @@ static void take(const CUpti_Activity *record) {
     if (!seen.first_start)
       seen.first_start = kernel->start;
     seen.last_end = kernel->end;
-    strncpy(seen.name, kernel->name, sizeof seen.name - 1);
+    strncpy(seen.name, kernel->name, sizeof(seen.name) - 1);
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
     seen.copies++;
     seen.copied = ((const CUpti_ActivityMemcpy *)(const void *)record)->bytes;

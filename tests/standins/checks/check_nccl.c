@@ -41,7 +41,7 @@ static ncclUniqueId *shared_id;
 static void on_ranks(void (*body)(int rank)) {
   pid_t children[RANKS];
   shared_id =
-      mmap(NULL, sizeof *shared_id, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      mmap(NULL, sizeof(*shared_id), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(shared_id, MAP_FAILED);
   assert_int_equal(ncclGetUniqueId(shared_id), ncclSuccess);
   for (int rank = 0; rank < RANKS; rank++) {
@@ -55,7 +55,7 @@ static void on_ranks(void (*body)(int rank)) {
   int failed = 0, status;
   for (int rank = 0; rank < RANKS; rank++)
     failed += waitpid(children[rank], &status, 0) < 0 || status != 0;
-  munmap(shared_id, sizeof *shared_id);
+  munmap(shared_id, sizeof(*shared_id));
   assert_int_equal(failed, 0);
 }
 

@@ -25,7 +25,7 @@ static const char *const launches[] = {
     "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz",     "cuLaunchCooperativeKernel_ptsz",
     "cuGraphLaunch",    "cuGraphLaunch_ptsz",        "cuMemAlloc_v2",
     "cuMemcpyAsync",    "cuMemcpyHtoDAsync_v2_ptsz", "cuMemCreate"};
-enum { LAUNCHES = sizeof launches / sizeof *launches };
+enum { LAUNCHES = sizeof(launches) / sizeof(*launches) };
 
 struct search {
   const char *library;

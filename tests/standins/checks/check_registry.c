@@ -33,26 +33,26 @@ static void all_there(const char *library, const char *const *names, size_t n) {
 
 static void cudart_12_has_every_hooked_function(void **state) {
   (void)state;
-  all_there("libcudart.so.12", cuda_names, sizeof cuda_names / sizeof *cuda_names);
+  all_there("libcudart.so.12", cuda_names, sizeof(cuda_names) / sizeof(*cuda_names));
 }
 
 static void cudart_13_has_every_hooked_function(void **state) {
   (void)state;
-  all_there("libcudart.so.13", cuda_names, sizeof cuda_names / sizeof *cuda_names);
+  all_there("libcudart.so.13", cuda_names, sizeof(cuda_names) / sizeof(*cuda_names));
 }
 
 static void nccl_has_every_hooked_function(void **state) {
   (void)state;
-  all_there("libnccl.so.2", nccl_names, sizeof nccl_names / sizeof *nccl_names);
+  all_there("libnccl.so.2", nccl_names, sizeof(nccl_names) / sizeof(*nccl_names));
 }
 
 static void cublas_has_every_hooked_function(void **state) {
   (void)state;
   static const char *const libraries[] = {"libcublas.so.12", "libcublas.so.13"};
   for (size_t i = 0; i < 2; i++)
-    all_there(libraries[i], cublas_names, sizeof cublas_names / sizeof *cublas_names);
-  all_there("libcublasLt.so.12", cublaslt_names, sizeof cublaslt_names / sizeof *cublaslt_names);
-  all_there("libcublasLt.so.13", cublaslt_names, sizeof cublaslt_names / sizeof *cublaslt_names);
+    all_there(libraries[i], cublas_names, sizeof(cublas_names) / sizeof(*cublas_names));
+  all_there("libcublasLt.so.12", cublaslt_names, sizeof(cublaslt_names) / sizeof(*cublaslt_names));
+  all_there("libcublasLt.so.13", cublaslt_names, sizeof(cublaslt_names) / sizeof(*cublaslt_names));
 }
 
 int main(void) {

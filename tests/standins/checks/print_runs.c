@@ -24,7 +24,7 @@ static void print_rank(const struct rank_events *events, u32 rank) {
 int main(int argc, char **argv) {
   struct model *model;
   char why[512];
-  if (argc != 2 || model_load(argv[1], NULL, &model, why, sizeof why)) {
+  if (argc != 2 || model_load(argv[1], NULL, &model, why, sizeof(why))) {
     fprintf(stderr, "print_runs: %s\n", argc == 2 ? why : "DIRECTORY");
     return 1;
   }

@@ -7,7 +7,7 @@
 #include "handle.h"
 
 BLAS_API int cublasCreate_v2(struct cublasContext **handle) {
-  *handle = calloc(1, sizeof **handle);
+  *handle = calloc(1, sizeof(**handle));
   return *handle ? BLAS_SUCCESS : BLAS_NOT_INITIALIZED;
 }
 

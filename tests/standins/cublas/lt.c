@@ -27,9 +27,9 @@ struct table {
 };
 
 static int set(struct table *table, unsigned attribute, const void *value, size_t bytes) {
-  if (!table || !value || attribute >= ATTRIBUTES || bytes > sizeof table->entry->value)
+  if (!table || !value || attribute >= ATTRIBUTES || bytes > sizeof(table->entry->value))
     return BLAS_INVALID_VALUE;
-  memset(&table->entry[attribute], 0, sizeof table->entry[attribute]);
+  memset(&table->entry[attribute], 0, sizeof(table->entry[attribute]));
   memcpy(table->entry[attribute].value, value, bytes);
   table->entry[attribute].bytes = (uint32_t)bytes;
   return BLAS_SUCCESS;
@@ -55,7 +55,7 @@ static int64_t number(const struct table *table, unsigned attribute, int64_t oth
   int64_t value = 0;
   if (!table->entry[attribute].bytes)
     return otherwise;
-  memcpy(&value, table->entry[attribute].value, sizeof value);
+  memcpy(&value, table->entry[attribute].value, sizeof(value));
   return value;
 }
 
@@ -81,7 +81,7 @@ TABLE(cublasLtMatmulDesc)
 TABLE(cublasLtMatmulPreference)
 
 static struct table *table_new(struct table **into) {
-  return *into = calloc(1, sizeof **into);
+  return *into = calloc(1, sizeof(**into));
 }
 
 BLAS_API int cublasLtMatrixLayoutCreate(struct table **layout, int type, uint64_t rows,
@@ -89,11 +89,11 @@ BLAS_API int cublasLtMatrixLayoutCreate(struct table **layout, int type, uint64_
   const int32_t one = 1;
   if (!table_new(layout))
     return BLAS_NOT_INITIALIZED;
-  set(*layout, LAYOUT_TYPE, &type, sizeof type);
-  set(*layout, LAYOUT_ROWS, &rows, sizeof rows);
-  set(*layout, LAYOUT_COLS, &cols, sizeof cols);
-  set(*layout, LAYOUT_LD, &ld, sizeof ld);
-  set(*layout, LAYOUT_BATCH, &one, sizeof one);
+  set(*layout, LAYOUT_TYPE, &type, sizeof(type));
+  set(*layout, LAYOUT_ROWS, &rows, sizeof(rows));
+  set(*layout, LAYOUT_COLS, &cols, sizeof(cols));
+  set(*layout, LAYOUT_LD, &ld, sizeof(ld));
+  set(*layout, LAYOUT_BATCH, &one, sizeof(one));
   return BLAS_SUCCESS;
 }
 
@@ -101,10 +101,10 @@ BLAS_API int cublasLtMatmulDescCreate(struct table **desc, int compute_type, int
   const int32_t none = 0;
   if (!table_new(desc))
     return BLAS_NOT_INITIALIZED;
-  set(*desc, DESC_COMPUTE_TYPE, &compute_type, sizeof compute_type);
-  set(*desc, DESC_SCALE_TYPE, &scale_type, sizeof scale_type);
-  set(*desc, DESC_TRANSA, &none, sizeof none);
-  set(*desc, DESC_TRANSA + 1, &none, sizeof none);
+  set(*desc, DESC_COMPUTE_TYPE, &compute_type, sizeof(compute_type));
+  set(*desc, DESC_SCALE_TYPE, &scale_type, sizeof(scale_type));
+  set(*desc, DESC_TRANSA, &none, sizeof(none));
+  set(*desc, DESC_TRANSA + 1, &none, sizeof(none));
   return BLAS_SUCCESS;
 }
 

@@ -90,7 +90,7 @@ static struct buffer *own_ahead(void) {
   static __thread struct ahead *own;
   if (!activity_buffers_are_per_thread())
     return &shared_ahead.buffer;
-  if (!own && (own = calloc(1, sizeof *own))) {
+  if (!own && (own = calloc(1, sizeof(*own)))) {
     *last_ahead = own;
     last_ahead = &own->next;
   }
@@ -107,7 +107,7 @@ static void assert_own(const struct buffer *buffer) {
 }
 
 static struct standin_record *append(CUpti_ActivityKind kind) {
-  struct pending_communicator *pending = calloc(1, sizeof *pending);
+  struct pending_communicator *pending = calloc(1, sizeof(*pending));
   if (!pending) {
     dropped++;
     return NULL;
@@ -426,7 +426,7 @@ static CUptiResult enable(CUpti_ActivityKind kind, bool on) {
   sim_lock();
   sim_progress(); /* what ended before belongs to the setting before */
   bool kernels = kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && on != enabled[kind];
-  if (kernels && on && n_asked < sizeof asked / sizeof *asked) {
+  if (kernels && on && n_asked < sizeof(asked) / sizeof(*asked)) {
     asked[n_asked].first = last_correlation + 1;
     asked[n_asked++].last = UINT32_MAX;
   } else if (kernels && !on && n_asked) {

@@ -53,7 +53,7 @@ static void fill_kernel(kernel_record *record, const struct sim_op *op) {
 static void fill_copy(copy_record *record, const struct sim_op *op) {
   static const uint8_t kinds[] = {CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD,
                                   CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD};
-  record->copyKind = op->copy_kind < sizeof kinds ? kinds[op->copy_kind] : 0;
+  record->copyKind = op->copy_kind < sizeof(kinds) ? kinds[op->copy_kind] : 0;
   record->bytes = op->bytes;
   record->start = (uint64_t)op->start;
   record->end = (uint64_t)op->end;

@@ -71,8 +71,8 @@ bool activity_buffers_are_per_thread(void) {
 
 static bool is_attribute(CUpti_ActivityAttribute attribute, const size_t *bytes,
                          const void *value) {
-  return bytes && value && (unsigned)attribute < sizeof attributes / sizeof *attributes &&
-         *bytes <= sizeof *attributes;
+  return bytes && value && (unsigned)attribute < sizeof(attributes) / sizeof(*attributes) &&
+         *bytes <= sizeof(*attributes);
 }
 
 CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes,

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cu_launch.h"
 #include "driver.h"
-#include "launch.h"
 
 enum { VARIABLE_BYTES = 1 << 20 };
 
@@ -26,7 +26,7 @@ static struct named *find(struct named **list, const void *of, const char *name)
   struct named *entry = *list;
   while (entry && (entry->of != of || strcmp(entry->name, name)))
     entry = entry->next;
-  if (!entry && (entry = calloc(1, sizeof *entry))) {
+  if (!entry && (entry = calloc(1, sizeof(*entry)))) {
     *entry = (struct named){.next = *list, .of = of, .name = strdup(name)};
     *list = entry;
   }

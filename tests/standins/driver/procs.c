@@ -92,11 +92,11 @@ static void *look_up(const char *name) {
 static void *find(const char *name, bool per_thread) {
   static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
   char full[128];
-  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+  for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
     for (int plain = !per_thread; plain < 2; plain++) {
       const char *suffixes[] = {"_ptsz", "_ptds"};
       for (int j = 0; j < (plain ? 1 : 2); j++) {
-        snprintf(full, sizeof full, "%s%s%s", name, versions[i], plain ? "" : suffixes[j]);
+        snprintf(full, sizeof(full), "%s%s%s", name, versions[i], plain ? "" : suffixes[j]);
         void *function = look_up(full);
         if (function)
           return function;

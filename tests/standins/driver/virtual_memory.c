@@ -28,7 +28,7 @@ ENTRY(cuMemGetAllocationGranularity, (size_t * bytes, const CUmemAllocationProp 
 
 static CUresult physical_new(CUmemGenericAllocationHandle *handle, int file, size_t bytes,
                              const CUmemAllocationProp *properties) {
-  struct physical *physical = file < 0 ? NULL : calloc(1, sizeof *physical);
+  struct physical *physical = file < 0 ? NULL : calloc(1, sizeof(*physical));
   if (!physical)
     return CUDA_ERROR_OUT_OF_MEMORY;
   *physical = (struct physical){file, bytes, 1, {0}};

@@ -126,7 +126,7 @@ SIM_API void sim_unlock(void);
 /* False in a fork child of a process that used the GPU: as with CUDA it must not. */
 SIM_API bool sim_usable(void);
 
-/* streams.c */
+/* gpu_streams.c */
 SIM_API struct CUstream_st *sim_stream_new(int device, unsigned flags, int priority);
 SIM_API void sim_stream_free(struct CUstream_st *stream);
 /* The stream behind a handle (0, cudaStreamLegacy, cudaStreamPerThread or a real one). */
@@ -135,7 +135,7 @@ SIM_API bool sim_stream_is(const struct CUstream_st *stream);
 SIM_API struct CUstream_st *sim_streams(void);
 SIM_API int *sim_device(void); /* the calling thread's current device */
 
-/* captures.c: who may do what while streams are captured; the numbers are both APIs'. */
+/* gpu_captures.c: who may do what while streams are captured; the numbers are both APIs'. */
 enum sim_capture_mode { SIM_CAPTURE_GLOBAL, SIM_CAPTURE_THREAD, SIM_CAPTURE_RELAXED };
 enum sim_capture_status { SIM_NOT_CAPTURED, SIM_CAPTURED, SIM_CAPTURE_LOST };
 /* The calling thread's mode; returns the one before. */
@@ -153,7 +153,7 @@ SIM_API cudaError_t sim_capture_refuses(const struct CUstream_st *stream);
 SIM_API cudaError_t sim_capture_conflict(const struct CUstream_st *stream);
 SIM_API cudaError_t sim_capture_device_conflict(int device);
 
-/* kernels.c: how long a kernel runs that this thread launches now. */
+/* gpu_kernels.c: how long a kernel runs that this thread launches now. */
 SIM_API int64_t sim_kernel_duration(const char *mangled_name);
 
 /* events.c: all events are gone, as when a device is reset. Who uses one then ends the program, as
@@ -187,7 +187,7 @@ struct sim_bell {
 SIM_API struct sim_bell sim_own_bell(void);
 SIM_API void sim_ring(const struct sim_bell *bell);
 
-/* log.c */
+/* gpu_log.c */
 void sim_log_op(const struct sim_op *op);
 void sim_log_sync(struct sim_op *const *ops, unsigned n, int64_t from, int64_t to);
 

@@ -32,7 +32,7 @@ static void assert_alive(const struct CUevent_st *event) {
 }
 
 cudaError_t sim_event_new(struct CUevent_st **event, unsigned flags) {
-  *event = calloc(1, sizeof **event);
+  *event = calloc(1, sizeof(**event));
   if (!*event)
     return cudaErrorMemoryAllocation;
   (*event)->flags = flags;
@@ -161,7 +161,7 @@ static void drop_call(struct sim_op *op) {
 }
 
 static void *another_call(const void *callback) {
-  struct callback *copy = malloc(sizeof *copy);
+  struct callback *copy = malloc(sizeof(*copy));
   if (copy)
     *copy = *(const struct callback *)callback;
   return copy;

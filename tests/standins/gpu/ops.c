@@ -20,7 +20,7 @@ void sim_activity_set(const struct sim_activity *table) {
 struct sim_op *sim_op_new(struct CUstream_st *stream, enum sim_kind kind,
                           const struct sim_work *work) {
   static const struct sim_work nothing;
-  struct sim_op *op = calloc(1, sizeof *op);
+  struct sim_op *op = calloc(1, sizeof(*op));
   if (!op)
     abort();
   op->stream = stream;
@@ -59,7 +59,7 @@ void sim_op_release(struct sim_op *op) {
 static void order_after(struct sim_op *op, struct sim_op *other) {
   if (!other || other->done)
     return;
-  op->after = realloc(op->after, (op->n_after + 1) * sizeof *op->after);
+  op->after = realloc(op->after, (op->n_after + 1) * sizeof(*op->after));
   if (!op->after)
     abort();
   op->after[op->n_after++] = sim_op_keep(other);
@@ -69,7 +69,7 @@ void sim_op_after(struct sim_op *op, struct sim_op *other) {
   if (!other)
     return;
   order_after(op, other);
-  op->waits_for = realloc(op->waits_for, (op->n_waits_for + 1) * sizeof *op->waits_for);
+  op->waits_for = realloc(op->waits_for, (op->n_waits_for + 1) * sizeof(*op->waits_for));
   if (!op->waits_for)
     abort();
   op->waits_for[op->n_waits_for++] = other->id;

@@ -65,7 +65,7 @@ struct sim_graph {
   unsigned n_streams;
 };
 
-/* graphs.c. The lock is held, but for the last three. */
+/* gpu_graphs.c. The lock is held, but for the last three. */
 SIM_API struct sim_graph *sim_graph_new(void);
 SIM_API struct sim_node *sim_graph_add(struct sim_graph *graph, const struct order *order,
                                        unsigned branch, const struct sim_tips *after);
@@ -87,7 +87,7 @@ SIM_API cudaError_t sim_graph_replace(struct sim_graph *graph, const struct sim_
 SIM_API cudaError_t sim_graph_launch(struct sim_graph *graph, cudaStream_t stream, bool own);
 SIM_API cudaError_t sim_graph_destroy(struct sim_graph *graph);
 
-/* captures.c. `into` is a graph to which nodes are added, after those in `after`, or NULL. */
+/* gpu_captures.c. `into` is a graph to which nodes are added, after those in `after`, or NULL. */
 SIM_API cudaError_t sim_capture_begin(cudaStream_t stream, bool own, int mode,
                                       struct sim_graph *into, const struct sim_tips *after);
 SIM_API cudaError_t sim_capture_end(cudaStream_t stream, bool own, struct sim_graph **graph);
@@ -115,7 +115,7 @@ SIM_API cudaError_t sim_event_elapsed(float *ms, struct CUevent_st *start, struc
 /* Calls the function when the stream has come so far. */
 SIM_API cudaError_t sim_call(void (*function)(void *), void *user, cudaStream_t stream, bool own);
 
-/* memory.c */
+/* gpu_memory.c */
 SIM_API cudaError_t sim_allocate(void **pointer, size_t bytes, enum cudaMemoryType type);
 SIM_API cudaError_t sim_release(void *pointer);
 SIM_API cudaError_t sim_release_async(void *pointer, cudaStream_t stream, bool own);

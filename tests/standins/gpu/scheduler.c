@@ -32,7 +32,7 @@ struct sim_settings sim_settings;
 
 double sim_setting(const char *name, double otherwise) {
   char variable[64];
-  snprintf(variable, sizeof variable, "STANDIN_%s", name);
+  snprintf(variable, sizeof(variable), "STANDIN_%s", name);
   const char *text = getenv(variable);
   return text && *text ? atof(text) : otherwise;
 }
@@ -65,10 +65,10 @@ void sim_unlock(void) {
 }
 
 static socklen_t address_of(const struct sim_bell *bell, struct sockaddr_un *address) {
-  memset(address, 0, sizeof *address);
+  memset(address, 0, sizeof(*address));
   address->sun_family = AF_UNIX;
-  memcpy(address->sun_path + 1, bell->name, sizeof bell->name);
-  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + sizeof bell->name);
+  memcpy(address->sun_path + 1, bell->name, sizeof(bell->name));
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + sizeof(bell->name));
 }
 
 void sim_ring(const struct sim_bell *bell) {
@@ -96,7 +96,7 @@ static void *schedule(void *unused) {
     struct pollfd socket = {.fd = bell_socket, .events = POLLIN};
     if (ppoll(&socket, 1, due == SIM_FOREVER ? NULL : &timeout, NULL) > 0) {
       char drain[8];
-      while (recv(bell_socket, drain, sizeof drain, MSG_DONTWAIT) > 0)
+      while (recv(bell_socket, drain, sizeof(drain), MSG_DONTWAIT) > 0)
         ;
     }
   }
@@ -116,7 +116,7 @@ bool sim_usable(void) {
 /* Only when there is work with effects: a program that never launches any gets no thread. */
 static void start_thread(void) {
   struct sockaddr_un address;
-  snprintf(own_bell.name, sizeof own_bell.name, "standin-gpu-%d-%llx", getpid(),
+  snprintf(own_bell.name, sizeof(own_bell.name), "standin-gpu-%d-%llx", getpid(),
            (unsigned long long)clock_now());
   bell_socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   socklen_t length = address_of(&own_bell, &address);

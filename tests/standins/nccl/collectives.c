@@ -158,7 +158,7 @@ NCCL_API const char *ncclGetErrorString(ncclResult_t result) {
                                       "invalid usage",
                                       "remote process exited or there was a network error",
                                       "NCCL operation in progress"};
-  return (unsigned)result < sizeof texts / sizeof *texts ? texts[result] : "unknown result code";
+  return (unsigned)result < sizeof(texts) / sizeof(*texts) ? texts[result] : "unknown result code";
 }
 PROFILED(ncclGetErrorString);
 

@@ -26,7 +26,7 @@ static void identify(char identity[33], const void *bytes, size_t n) {
 NCCL_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   if (!id)
     return ncclInvalidArgument;
-  memset(id, 0, sizeof *id);
+  memset(id, 0, sizeof(*id));
   return getrandom(id->internal, 32, 0) == 32 ? ncclSuccess : ncclSystemError;
 }
 PROFILED(ncclGetUniqueId);
@@ -35,7 +35,7 @@ static ncclResult_t join(ncclComm_t *comm, int nranks, const ncclUniqueId *ids, 
   char identity[33];
   if (!comm || n < 1)
     return ncclInvalidArgument;
-  identify(identity, ids, (size_t)n * sizeof *ids);
+  identify(identity, ids, (size_t)n * sizeof(*ids));
   ncclResult_t result = comm_join(comm, identity, nranks, rank);
   return result == ncclSuccess ? group_await(*comm) : result;
 }
@@ -65,7 +65,7 @@ NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devic
   int before = *sim_device();
   char identity[33];
   if (result == ncclSuccess)
-    identify(identity, &id, sizeof id);
+    identify(identity, &id, sizeof(id));
   for (int rank = 0; rank < n && result == ncclSuccess; rank++) {
     *sim_device() = devices ? devices[rank] : rank;
     result = comm_join(&comms[rank], identity, n, rank);
@@ -78,7 +78,7 @@ PROFILED(ncclCommInitAll);
 static ncclResult_t derive(struct ncclComm *parent, const char *how, uint64_t round, int which,
                            int nranks, int rank, ncclComm_t *into) {
   char text[96], identity[33];
-  snprintf(text, sizeof text, "%s %s %llu %d", parent->identity, how, (unsigned long long)round,
+  snprintf(text, sizeof(text), "%s %s %llu %d", parent->identity, how, (unsigned long long)round,
            which);
   identify(identity, text, strlen(text));
   return comm_join(into, identity, nranks, rank);
@@ -139,7 +139,7 @@ NCCL_API ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n, nccl
     size += !out[other];
     rank += !out[other] && other < comm->rank;
   }
-  int which = (int)(hash(0, out, sizeof out) & 0x7fffffff);
+  int which = (int)(hash(0, out, sizeof(out)) & 0x7fffffff);
   ncclResult_t result = derive(comm, "shrink", ++comm->shrinks, which, size, rank, into);
   return result == ncclSuccess ? group_await(*into) : result;
 }

@@ -62,7 +62,7 @@ ncclResult_t group_split(const struct pending_split *split) {
 
 static ncclResult_t launch_all(struct call *calls, size_t n) {
   ncclResult_t result = ncclSuccess;
-  struct call *kernel = malloc((n ? n : 1) * sizeof *kernel);
+  struct call *kernel = malloc((n ? n : 1) * sizeof(*kernel));
   if (!kernel)
     return ncclSystemError;
   sim_lock();

@@ -318,20 +318,20 @@ static const char *kernel_name(const struct call *call) {
   case CALL_ALLREDUCE:
   case CALL_REDUCE:
   case CALL_REDUCESCATTER:
-    snprintf(plain, sizeof plain, "ncclDevKernel_%s_%s_%s_RING_LL", kinds[call->kind],
+    snprintf(plain, sizeof(plain), "ncclDevKernel_%s_%s_%s_RING_LL", kinds[call->kind],
              reduction(call->redop), dtypes[call->dtype]);
     break;
   case CALL_BROADCAST:
   case CALL_ALLGATHER:
-    snprintf(plain, sizeof plain, "ncclDevKernel_%s_RING_LL", kinds[call->kind]);
+    snprintf(plain, sizeof(plain), "ncclDevKernel_%s_RING_LL", kinds[call->kind]);
     break;
   default:
-    snprintf(plain, sizeof plain, "ncclDevKernel_SendRecv");
+    snprintf(plain, sizeof(plain), "ncclDevKernel_SendRecv");
   }
-  snprintf(mangled, sizeof mangled, "_Z%zu%s24ncclDevKernelArgsStorageILm4096EE", strlen(plain),
+  snprintf(mangled, sizeof(mangled), "_Z%zu%s24ncclDevKernelArgsStorageILm4096EE", strlen(plain),
            plain);
   size_t i = 0;
-  for (; i < sizeof known / sizeof *known - 1 && known[i]; i++)
+  for (; i < sizeof(known) / sizeof(*known) - 1 && known[i]; i++)
     if (!strcmp(known[i], mangled))
       return known[i];
   if (known[i])
@@ -376,7 +376,7 @@ static void enqueue(void *user, struct CUstream_st *stream, uint32_t correlation
 /* For each launch of a graph. */
 static void *another(const void *user) {
   const struct kernel *kernel = user;
-  size_t bytes = sizeof *kernel + kernel->n * sizeof *kernel->calls;
+  size_t bytes = sizeof(*kernel) + kernel->n * sizeof(*kernel->calls);
   void *copy = malloc(bytes);
   return copy ? memcpy(copy, kernel, bytes) : NULL;
 }
@@ -407,12 +407,12 @@ static CUresult launch(const struct order *order, CUstream stream) {
 ncclResult_t kernel_launch(struct call *calls, size_t n) {
   if (!sim_stream_is(sim_stream(calls->stream, false)))
     return ncclInvalidUsage;
-  struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *calls);
+  struct kernel *kernel = calloc(1, sizeof(*kernel) + n * sizeof(*calls));
   if (!kernel)
     return ncclSystemError;
   kernel->comm = calls->comm;
   kernel->n = n;
-  memcpy(kernel->calls, calls, n * sizeof *calls);
+  memcpy(kernel->calls, calls, n * sizeof(*calls));
   struct order order = {.kind = SIM_COLLECTIVE,
                         .name = kernel_name(calls),
                         .user = kernel,

@@ -38,7 +38,7 @@ static void load(void) {
   void *library = dlopen(strcasecmp(name, "STATIC_PLUGIN") ? name : NULL, RTLD_NOW);
   for (int version = limit ? atoi(limit) : 5; library && version > 0; version--) {
     char symbol[32];
-    snprintf(symbol, sizeof symbol, "ncclProfiler_v%d", version);
+    snprintf(symbol, sizeof(symbol), "ncclProfiler_v%d", version);
     profiler.plugin = dlsym(library, symbol);
     profiler.version = version;
     if (profiler.plugin)

@@ -10,13 +10,13 @@
 
 static float bits_to_float(uint32_t bits) {
   float value;
-  memcpy(&value, &bits, sizeof value);
+  memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
 static uint32_t float_to_bits(float value) {
   uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
+  memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
 

@@ -27,7 +27,7 @@ void futex_wake(_Atomic uint32_t *word) {
 
 static int open_segment(const char *identity, size_t bytes, char path[static 128]) {
   static const char *const places[] = {"/dev/shm", "/tmp"};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+  for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
     snprintf(path, 128, "%s/standin-nccl-%u-%s", places[i], (unsigned)geteuid(), identity);
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
@@ -47,7 +47,7 @@ static size_t aligned(size_t bytes) {
 ncclResult_t comm_join(struct ncclComm **into, const char *identity, int nranks, int rank) {
   if (!into || nranks < 1 || nranks > MAX_RANKS || rank < 0 || rank >= nranks)
     return ncclInvalidArgument;
-  struct ncclComm *comm = calloc(1, sizeof *comm);
+  struct ncclComm *comm = calloc(1, sizeof(*comm));
   if (!comm)
     return ncclSystemError;
   size_t n = (size_t)nranks;
@@ -77,7 +77,7 @@ ncclResult_t comm_join(struct ncclComm **into, const char *identity, int nranks,
   comm->nranks = nranks;
   comm->device = *sim_device();
   comm->references = 1;
-  snprintf(comm->identity, sizeof comm->identity, "%s", identity);
+  snprintf(comm->identity, sizeof(comm->identity), "%s", identity);
 
   struct member *member = &comm->segment->members[rank];
   if (atomic_exchange(&member->taken, 1)) {
@@ -160,7 +160,7 @@ bool staging_get(struct ncclComm *comm, struct cell *cell, size_t bytes) {
     if (!place(comm, bytes, &offset))
       return false;
   }
-  struct block *block = calloc(1, sizeof *block);
+  struct block *block = calloc(1, sizeof(*block));
   if (!block)
     abort();
   *block = (struct block){.cell = cell, .offset = offset, .bytes = bytes};

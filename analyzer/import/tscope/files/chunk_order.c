@@ -20,7 +20,7 @@ static int by_place(const void *left, const void *right) {
 }
 
 struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n) {
-  struct chunk_place *places = malloc((file->n_chunks + 1) * sizeof *places);
+  struct chunk_place *places = malloc((file->n_chunks + 1) * sizeof(*places));
   struct trace_chunk chunk;
   *n = 0;
   if (!places)
@@ -37,11 +37,11 @@ struct chunk_place *ring_chunks(const struct trace_file *file, u32 *n) {
   if (!*n)
     return places;
   /* A thread numbers its chunks on either clock in one sequence. */
-  qsort(places, *n, sizeof *places, by_sequence);
+  qsort(places, *n, sizeof(*places), by_sequence);
   for (u32 i = 0; i < *n; i++) {
     bool follows = i > 0 && places[i - 1].thread == places[i].thread;
     places[i].after_gap = places[i].sequence != (follows ? places[i - 1].sequence + 1 : 0);
   }
-  qsort(places, *n, sizeof *places, by_place);
+  qsort(places, *n, sizeof(*places), by_place);
   return places;
 }

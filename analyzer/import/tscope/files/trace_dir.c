@@ -16,7 +16,7 @@ struct found {
 static int add_entry(struct found *found, const char *path, const char *folder) {
   if (found->n == found->room) {
     u32 room = found->room ? found->room * 2 : 64;
-    struct trace_entry *more = realloc(found->entries, room * sizeof *more);
+    struct trace_entry *more = realloc(found->entries, room * sizeof(*more));
     if (!more)
       return -ENOMEM;
     found->entries = more;
@@ -26,7 +26,7 @@ static int add_entry(struct found *found, const char *path, const char *folder) 
   *entry = (struct trace_entry){.path = arena_text(found->arena, path)};
   struct trace_file file;
   char why[256];
-  if (trace_file_open(&file, path, why, sizeof why) < 0) {
+  if (trace_file_open(&file, path, why, sizeof(why)) < 0) {
     entry->problem = arena_text(found->arena, why);
   } else {
     entry->header = file.header;
@@ -86,12 +86,12 @@ static int newest_first(const void *left, const void *right) {
 }
 
 static int group_runs(struct found *found, struct trace_runs *runs) {
-  struct trace_entry *entries = arena_array(found->arena, found->n, sizeof *entries);
-  struct trace_run *list = arena_array(found->arena, found->n, sizeof *list);
+  struct trace_entry *entries = arena_array(found->arena, found->n, sizeof(*entries));
+  struct trace_run *list = arena_array(found->arena, found->n, sizeof(*list));
   if (!entries || !list)
     return -ENOMEM;
-  memcpy(entries, found->entries, found->n * sizeof *entries);
-  qsort(entries, found->n, sizeof *entries, by_run);
+  memcpy(entries, found->entries, found->n * sizeof(*entries));
+  qsort(entries, found->n, sizeof(*entries), by_run);
   struct trace_run *run = NULL;
   for (u32 i = 0; i < found->n; i++) {
     struct trace_entry *entry = &entries[i];
@@ -104,7 +104,7 @@ static int group_runs(struct found *found, struct trace_runs *runs) {
     if (entry->header.start_realtime_ns > run->start_realtime_ns)
       run->start_realtime_ns = entry->header.start_realtime_ns;
   }
-  qsort(list, runs->n_runs, sizeof *list, newest_first);
+  qsort(list, runs->n_runs, sizeof(*list), newest_first);
   runs->runs = list;
   return 0;
 }

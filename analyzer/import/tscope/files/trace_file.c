@@ -44,7 +44,7 @@ static int refuse(char *why, size_t why_bytes, int error, const char *reason) {
 }
 
 static int check_sizes(const struct tscope_file_header *header, char *why, size_t why_bytes) {
-  bool sane = header->header_bytes >= sizeof *header && header->header_bytes % 8 == 0 &&
+  bool sane = header->header_bytes >= sizeof(*header) && header->header_bytes % 8 == 0 &&
               header->header_bytes <= MOST_CHUNK_BYTES &&
               header->chunk_bytes >= LEAST_CHUNK_BYTES && header->chunk_bytes <= MOST_CHUNK_BYTES &&
               header->chunk_bytes % 8 == 0 && header->tick_shift < 32;
@@ -55,10 +55,10 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
   struct tscope_file_header *header = &file->header;
   if (got == 0)
     return refuse(why, why_bytes, ENODATA, "is empty");
-  size_t magic = got < sizeof header->magic ? got : sizeof header->magic;
+  size_t magic = got < sizeof(header->magic) ? got : sizeof(header->magic);
   if (memcmp(header->magic, TSCOPE_MAGIC, magic) != 0)
     return refuse(why, why_bytes, EBADMSG, "is not a tscope trace");
-  if (got < sizeof *header)
+  if (got < sizeof(*header))
     return refuse(why, why_bytes, ENODATA, "is cut inside its header");
   if (header->byte_order_mark != TSCOPE_BYTE_ORDER_MARK)
     return refuse(why, why_bytes, EBADMSG, "is of the other byte order, or damaged");
@@ -69,13 +69,13 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
   }
   if (header->features & UINT32_MAX)
     return refuse(why, why_bytes, EPROTONOSUPPORT, "needs features this tscope-report lacks");
-  header->host[sizeof header->host - 1] = 0;
-  header->run[sizeof header->run - 1] = 0;
+  header->host[sizeof(header->host) - 1] = 0;
+  header->run[sizeof(header->run) - 1] = 0;
   return check_sizes(header, why, why_bytes);
 }
 
 static int open_common(struct trace_file *file, char *why, size_t why_bytes) {
-  size_t got = read_at(file, 0, &file->header, sizeof file->header);
+  size_t got = read_at(file, 0, &file->header, sizeof(file->header));
   int result = check_header(file, got, why, why_bytes);
   if (result < 0)
     return result;
@@ -124,17 +124,17 @@ static u64 chunk_offset(const struct trace_file *file, u32 index) {
 static enum trace_chunk_state check_chunk(const struct trace_file *file, size_t got,
                                           struct trace_chunk *chunk) {
   const struct tscope_chunk_header *header = &chunk->header;
-  if (got < sizeof header->magic || header->magic == 0)
+  if (got < sizeof(header->magic) || header->magic == 0)
     return TRACE_CHUNK_EMPTY;
   if (header->magic != TSCOPE_CHUNK_MAGIC)
     return TRACE_CHUNK_DAMAGED;
-  if (got < sizeof *header || header->committed == 0)
+  if (got < sizeof(*header) || header->committed == 0)
     return TRACE_CHUNK_EMPTY;
   bool known = (header->retention == TSCOPE_RETAINED || header->retention == TSCOPE_RING) &&
                (header->clock == TSCOPE_CLOCK_TICKS || header->clock == TSCOPE_CLOCK_MONOTONIC);
   chunk->count = (u32)(header->committed >> 32);
   chunk->bytes = (u32)header->committed;
-  if (!known || header->header_bytes < sizeof *header || header->header_bytes % 8 != 0 ||
+  if (!known || header->header_bytes < sizeof(*header) || header->header_bytes % 8 != 0 ||
       header->header_bytes > file->header.chunk_bytes || chunk->bytes % 8 != 0 ||
       chunk->bytes > file->header.chunk_bytes - header->header_bytes)
     return TRACE_CHUNK_DAMAGED;
@@ -144,7 +144,7 @@ static enum trace_chunk_state check_chunk(const struct trace_file *file, size_t 
 enum trace_chunk_state trace_chunk_peek(const struct trace_file *file, u32 index,
                                         struct trace_chunk *chunk) {
   *chunk = (struct trace_chunk){0};
-  size_t got = read_at(file, chunk_offset(file, index), &chunk->header, sizeof chunk->header);
+  size_t got = read_at(file, chunk_offset(file, index), &chunk->header, sizeof(chunk->header));
   return check_chunk(file, got, chunk);
 }
 

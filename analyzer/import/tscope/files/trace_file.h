@@ -101,7 +101,7 @@ static inline u64 trace_dur(const struct tscope_record *record, u32 dur, size_t 
   if (dur != TSCOPE_DUR_LONG || 8u * record->words < struct_bytes + 8)
     return dur;
   u64 longer;
-  memcpy(&longer, (const u8 *)record + struct_bytes, sizeof longer);
+  memcpy(&longer, (const u8 *)record + struct_bytes, sizeof(longer));
   return longer;
 }
 

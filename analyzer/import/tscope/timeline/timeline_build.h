@@ -8,7 +8,7 @@
 #include "import/tscope/graph_replays.h"
 #include "import/tscope/timeline/timeline_products.h"
 #include "model/building.h"
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 /* What kind of work a span is, to pair launches with what ran. */
 enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };

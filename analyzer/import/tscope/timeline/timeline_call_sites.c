@@ -2,7 +2,7 @@
  *
  * The call sites of a trace to the spans of the calls.
  */
-#include "model/call_sites.h"
+#include "model/span_call_sites.h"
 
 #include <errno.h>
 
@@ -29,7 +29,7 @@ static int by_place(const void *left, const void *right) {
 static u32 find_site(const struct call_sites *sites, u16 lane, i64 time) {
   const struct call_site wanted = {.time = time, .lane = lane};
   const struct call_site *found =
-      bsearch(&wanted, sites->sites, sites->n_sites, sizeof wanted, by_place);
+      bsearch(&wanted, sites->sites, sites->n_sites, sizeof(wanted), by_place);
   return found ? (u32)(found - sites->sites) : INDEX_NONE;
 }
 
@@ -48,16 +48,16 @@ int timeline_link_sites(struct timeline_build *build, struct arena *arena,
   *out = NULL;
   if (!build->sites.n)
     return 0;
-  struct call_sites *sites = arena_alloc(arena, sizeof *sites);
+  struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   if (!sites)
     return -ENOMEM;
   *sites = (struct call_sites){.n_sites = build->sites.n};
-  sites->sites = arena_array(arena, build->sites.n, sizeof *sites->sites);
-  sites->of_span = arena_array(arena, build->spans.n + 1u, sizeof *sites->of_span);
+  sites->sites = arena_array(arena, build->sites.n, sizeof(*sites->sites));
+  sites->of_span = arena_array(arena, build->spans.n + 1u, sizeof(*sites->of_span));
   if (!sites->sites || !sites->of_span || stacks_copy(&build->definitions, arena, sites) < 0)
     return -ENOMEM;
-  memcpy(sites->sites, build->sites.at, build->sites.n * sizeof *sites->sites);
-  qsort(sites->sites, sites->n_sites, sizeof *sites->sites, by_place);
+  memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
+  qsort(sites->sites, sites->n_sites, sizeof(*sites->sites), by_place);
   for (u32 i = 0; i < build->spans.n; i++)
     sites->of_span[i] = site_of(sites, &build->spans.at[i]);
   *out = sites;

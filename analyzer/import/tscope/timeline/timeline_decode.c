@@ -142,7 +142,7 @@ static int by_number(const void *left, const void *right) {
 static int decode_calls(struct timeline_build *build) {
   const struct rank_events *events = build->events;
   u32 n = events->groups.n;
-  struct numbered_group *groups = arena_array(&build->arena, n + 1, sizeof *groups);
+  struct numbered_group *groups = arena_array(&build->arena, n + 1, sizeof(*groups));
   if (!groups)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
@@ -153,14 +153,14 @@ static int decode_calls(struct timeline_build *build) {
       return -ENOMEM;
   }
   if (n)
-    qsort(groups, n, sizeof *groups, by_number);
+    qsort(groups, n, sizeof(*groups), by_number);
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     if (call->replayed)
       continue;
     struct numbered_group wanted = {.group = call->group};
     struct numbered_group *group =
-        call->group && n ? bsearch(&wanted, groups, n, sizeof *groups, by_number) : NULL;
+        call->group && n ? bsearch(&wanted, groups, n, sizeof(*groups), by_number) : NULL;
     u32 host = group ? group->span : build->spans.n;
     if (!group && !decode_call(build, call->start, call->end, call->thread,
                                call->op < NAMES_OF_PHASES ? call->op : 0, call->stream))
@@ -190,7 +190,7 @@ static int join_replays(struct timeline_build *build) {
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
       room = VECTOR_PUSH(&launches, ((struct graph_launch){build->spans.at[i].start, i}));
   if (launches.n)
-    qsort(launches.at, launches.n, sizeof *launches.at, by_launch);
+    qsort(launches.at, launches.n, sizeof(*launches.at), by_launch);
   u32 next = 0;
   for (u32 i = 0; i < events->calls.n && room; i++) {
     const struct rank_call *call = &events->calls.at[i];
@@ -296,7 +296,7 @@ static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
 static bool decode_product(struct decoding *decoding, const struct tscope_record *record, i64 start,
                            u64 time) {
   const struct tscope_gemm_record *gemm = (const void *)record;
-  u64 dur = trace_dur(record, gemm->dur, sizeof *gemm);
+  u64 dur = trace_dur(record, gemm->dur, sizeof(*gemm));
   return timeline_product(decoding->build, gemm,
                           (struct interval){start, axis_ns(decoding, time + dur)},
                           decoding->host_lane);
@@ -305,7 +305,7 @@ static bool decode_product(struct decoding *decoding, const struct tscope_record
 static bool decode_product_time(struct decoding *decoding, const struct tscope_record *record,
                                 i64 start, u64 time) {
   const struct tscope_gpu_work_record *work = (const void *)record;
-  u64 dur = trace_dur(record, work->dur, sizeof *work);
+  u64 dur = trace_dur(record, work->dur, sizeof(*work));
   return timeline_product_time(decoding->build, work,
                                (struct interval){start, axis_ns(decoding, time + dur)});
 }
@@ -402,7 +402,7 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
 static bool decode_sync(struct decoding *decoding, const struct tscope_record *record, i64 start,
                         u64 time) {
   const struct tscope_sync_record *sync = (const void *)record;
-  u64 dur = trace_dur(record, sync->dur, sizeof *sync);
+  u64 dur = trace_dur(record, sync->dur, sizeof(*sync));
   struct span span = {.start = start,
                       .end = axis_ns(decoding, time + dur),
                       .name = vocabulary_name(decoding->build, NAMES_OF_SYNCS + record->tag % 8),
@@ -418,7 +418,7 @@ static bool decode_sync(struct decoding *decoding, const struct tscope_record *r
 static bool decode_gpu_wait(struct decoding *decoding, const struct tscope_record *record,
                             i64 start, u64 time) {
   const struct tscope_gpu_sync_record *wait = (const void *)record;
-  u64 dur = trace_dur(record, wait->dur, sizeof *wait);
+  u64 dur = trace_dur(record, wait->dur, sizeof(*wait));
   return VECTOR_PUSH(&decoding->build->gpu_waits,
                      (struct gpu_wait){.start = start,
                                        .end = axis_ns(decoding, time + dur),
@@ -516,7 +516,7 @@ int timeline_decode(struct timeline_build *build) {
   struct decoding decoding = {.build = build};
   struct trace_file file;
   char why[256];
-  int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof why);
+  int result = trace_file_open(&file, build->model->ranks[build->rank].path, why, sizeof(why));
   if (result < 0)
     return result;
   u8 *buffer = malloc(file.header.chunk_bytes);

@@ -190,7 +190,7 @@ static int by_target(const void *left, const void *right) {
 static void sort_events(struct timeline_build *build) {
   for (u32 i = 1; i < build->event_uses.n; i++)
     if (build->event_uses.at[i].time < build->event_uses.at[i - 1].time) {
-      qsort(build->event_uses.at, build->event_uses.n, sizeof *build->event_uses.at, by_time);
+      qsort(build->event_uses.at, build->event_uses.n, sizeof(*build->event_uses.at), by_time);
       return;
     }
 }
@@ -199,7 +199,7 @@ static void sort_edges(struct timeline_build *build) {
   u32 kept = 0;
   struct edge *edges = build->edges.at;
   if (build->edges.n)
-    qsort(edges, build->edges.n, sizeof *edges, by_target);
+    qsort(edges, build->edges.n, sizeof(*edges), by_target);
   for (u32 i = 0; i < build->edges.n; i++)
     if (kept == 0 || edges[kept - 1].from != edges[i].from || edges[kept - 1].to != edges[i].to)
       edges[kept++] = edges[i];
@@ -245,7 +245,7 @@ static bool prepare(struct walk *walk) {
   u32 streams = walk->most_stream + 1u;
   walk->last = malloc(streams * sizeof(u32));
   walk->first_pending = malloc(streams * sizeof(u32));
-  walk->captured = calloc(walk->slots, sizeof *walk->captured);
+  walk->captured = calloc(walk->slots, sizeof(*walk->captured));
   walk->branch = calloc(UINT16_MAX + 1u, sizeof(u32));
   if (!walk->last || !walk->first_pending || !walk->captured || !walk->branch ||
       !list_launched(walk))

@@ -155,15 +155,15 @@ static void list_work(struct waiting *w) {
         key_of(definitions->streams[facts->stream].gpu_stream, facts->correlation), i};
   }
   if (w->n_work)
-    qsort(w->work, w->n_work, sizeof *w->work, by_key);
+    qsort(w->work, w->n_work, sizeof(*w->work), by_key);
 }
 
 int timeline_link_gpu_waits(struct timeline_build *build) {
   if (build->gpu_waits.n == 0)
     return 0;
   struct waiting w = {.build = build,
-                      .work = malloc((build->spans.n + 1u) * sizeof *w.work),
-                      .events = malloc((build->gpu_waits.n + 1u) * sizeof *w.events)};
+                      .work = malloc((build->spans.n + 1u) * sizeof(*w.work)),
+                      .events = malloc((build->gpu_waits.n + 1u) * sizeof(*w.events))};
   bool room = w.work && w.events;
   if (room) {
     list_work(&w);
@@ -171,7 +171,7 @@ int timeline_link_gpu_waits(struct timeline_build *build) {
       if (build->gpu_waits.at[i].type == 0)
         w.events[w.n_events++] = &build->gpu_waits.at[i];
     if (w.n_events)
-      qsort(w.events, w.n_events, sizeof *w.events, by_call);
+      qsort(w.events, w.n_events, sizeof(*w.events), by_call);
     for (u32 i = 0; i < build->gpu_waits.n && room; i++)
       room = link_wait(&w, &build->gpu_waits.at[i]);
   }

@@ -13,7 +13,7 @@ static u64 shape_hash(const struct product_shape *shape) {
   const u32 words[] = {shape->m, shape->n, shape->k, shape->batch,
                        (u32)shape->a << 24 | (u32)shape->b << 16 | (u32)shape->c << 8 |
                            shape->precision};
-  return hash_bytes(0, words, sizeof words);
+  return hash_bytes(0, words, sizeof(words));
 }
 
 static bool is_same(const struct product_shape *a, const struct product_shape *b) {
@@ -23,7 +23,7 @@ static bool is_same(const struct product_shape *a, const struct product_shape *b
 
 static bool make_slots(struct products_build *build) {
   u32 n = build->n_slots ? build->n_slots * 2 : 64;
-  u32 *slots = calloc(n, sizeof *slots);
+  u32 *slots = calloc(n, sizeof(*slots));
   if (!slots)
     return false;
   for (u32 i = 0; i < build->shapes.n; i++) {
@@ -69,7 +69,7 @@ static int by_name(const void *left, const void *right) {
 /* Equal ones become one that counts them; returns how many are left. */
 static u32 merge_products(struct graph_product *products, u32 n) {
   u32 kept = 0;
-  qsort(products, n, sizeof *products, by_shape);
+  qsort(products, n, sizeof(*products), by_shape);
   for (u32 i = 0; i < n; i++)
     if (kept && by_shape(&products[kept - 1], &products[i]) == 0)
       products[kept - 1].calls++;
@@ -81,7 +81,7 @@ static u32 merge_products(struct graph_product *products, u32 n) {
 static u32 merge_kernels(struct graph_kernel *kernels, u32 n) {
   u32 kept = 0;
   if (n)
-    qsort(kernels, n, sizeof *kernels, by_name);
+    qsort(kernels, n, sizeof(*kernels), by_name);
   for (u32 i = 0; i < n; i++) {
     struct graph_kernel *last = kept ? &kernels[kept - 1] : NULL;
     if (!last || last->name != kernels[i].name) {
@@ -132,8 +132,8 @@ static bool add_content(struct timeline_build *build, u32 captured,
     kernels += products[i]->n_kernels;
   struct graph_content content = {
       .captured = captured,
-      .products = arena_array(&build->arena, n, sizeof *content.products),
-      .kernels = arena_array(&build->arena, kernels + 1u, sizeof *content.kernels),
+      .products = arena_array(&build->arena, n, sizeof(*content.products)),
+      .kernels = arena_array(&build->arena, kernels + 1u, sizeof(*content.kernels)),
       .named = true};
   bool good = content.products && content.kernels;
   for (u32 i = 0; i < n && good; i++)
@@ -161,7 +161,7 @@ static u32 first_of(const void *list, u32 n, size_t bytes, size_t graph_at, u32 
   u32 low = 0, high = n;
   while (low < high) {
     u32 middle = low + (high - low) / 2, graph;
-    memcpy(&graph, (const char *)list + middle * bytes + graph_at, sizeof graph);
+    memcpy(&graph, (const char *)list + middle * bytes + graph_at, sizeof(graph));
     if (graph < captured)
       low = middle + 1;
     else
@@ -172,13 +172,13 @@ static u32 first_of(const void *list, u32 n, size_t bytes, size_t graph_at, u32 
 
 static u32 first_product(const struct definitions *definitions, u32 captured) {
   return first_of(definitions->captured_products, definitions->n_captured_products,
-                  sizeof *definitions->captured_products,
+                  sizeof(*definitions->captured_products),
                   offsetof(struct captured_product, record.captured), captured);
 }
 
 static u32 first_child(const struct definitions *definitions, u32 captured) {
   return first_of(definitions->graph_children, definitions->n_graph_children,
-                  sizeof *definitions->graph_children, offsetof(struct graph_child, captured),
+                  sizeof(*definitions->graph_children), offsetof(struct graph_child, captured),
                   captured);
 }
 
@@ -243,7 +243,7 @@ bool timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
   struct graph_definition wanted = {.graph = graph};
   const struct graph_definition *made =
       definitions->n_graphs
-          ? bsearch(&wanted, definitions->graphs, definitions->n_graphs, sizeof wanted, by_graph)
+          ? bsearch(&wanted, definitions->graphs, definitions->n_graphs, sizeof(wanted), by_graph)
           : NULL;
   struct arithmetic replay = {.start = call.start,
                               .end = call.end,
@@ -255,7 +255,7 @@ bool timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
     struct graph_content key = {.captured = made->captured};
     const struct graph_content *content =
         products->contents.n
-            ? bsearch(&key, products->contents.at, products->contents.n, sizeof key, by_capture)
+            ? bsearch(&key, products->contents.at, products->contents.n, sizeof(key), by_capture)
             : NULL;
     if (!content)
       return true;
@@ -325,7 +325,7 @@ static u32 join_times(struct timeline_build *build, struct product_time *times) 
       continue;
     struct arithmetic key = {.start = call->start, .lane = call->lane};
     const struct arithmetic *found =
-        bsearch(&key, build->arithmetic.at, build->arithmetic.n, sizeof key, by_lane);
+        bsearch(&key, build->arithmetic.at, build->arithmetic.n, sizeof(key), by_lane);
     if (found)
       times[n++] =
           (struct product_time){products->works.at[w].start, products->works.at[w].end,
@@ -346,17 +346,17 @@ static u32 join_times(struct timeline_build *build, struct product_time *times) 
 int timeline_products_end(struct timeline_build *build) {
   struct products_build *from = &build->products_build;
   if (build->arithmetic.n)
-    qsort(build->arithmetic.at, build->arithmetic.n, sizeof *build->arithmetic.at, by_lane);
+    qsort(build->arithmetic.at, build->arithmetic.n, sizeof(*build->arithmetic.at), by_lane);
   if (from->calls.n)
-    qsort(from->calls.at, from->calls.n, sizeof *from->calls.at, by_number_of_call);
+    qsort(from->calls.at, from->calls.n, sizeof(*from->calls.at), by_number_of_call);
   if (from->works.n)
-    qsort(from->works.at, from->works.n, sizeof *from->works.at, by_number_of_work);
-  struct products *products = arena_alloc(&build->arena, sizeof *products);
+    qsort(from->works.at, from->works.n, sizeof(*from->works.at), by_number_of_work);
+  struct products *products = arena_alloc(&build->arena, sizeof(*products));
   if (!products)
     return -ENOMEM;
   products->shapes = KEEP(build, &from->shapes);
   products->contents = KEEP(build, &from->contents);
-  products->times = arena_array(&build->arena, from->calls.n + 1u, sizeof *products->times);
+  products->times = arena_array(&build->arena, from->calls.n + 1u, sizeof(*products->times));
   if (!products->shapes || !products->contents || !products->times)
     return -ENOMEM;
   products->n_shapes = from->shapes.n;

@@ -36,18 +36,18 @@ static int by_value(const void *left, const void *right) {
 /* Fills do not say which graph they were in, but which call they are of. */
 static int find_fills(struct timeline_build *build) {
   u32 n = 0;
-  u32 *calls = malloc((build->spans.n + 1u) * sizeof *calls);
+  u32 *calls = malloc((build->spans.n + 1u) * sizeof(*calls));
   if (!calls)
     return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
     if (is_replayed(build, i) && (!n || calls[n - 1] != build->facts.at[i].graph))
       calls[n++] = build->facts.at[i].graph;
   if (n)
-    qsort(calls, n, sizeof *calls, by_value);
+    qsort(calls, n, sizeof(*calls), by_value);
   for (u32 i = 0; i < build->spans.n && n; i++) {
     struct span_facts *facts = &build->facts.at[i];
     if (build->spans.at[i].kind == SPAN_FILL && facts->correlation &&
-        bsearch(&facts->correlation, calls, n, sizeof *calls, by_value))
+        bsearch(&facts->correlation, calls, n, sizeof(*calls), by_value))
       facts->graph = facts->correlation;
   }
   free(calls);
@@ -149,9 +149,9 @@ static bool link_inside(struct timeline_build *build, const struct replay_spans 
                         u32 *ended) {
   const struct span_facts *facts = build->facts.at;
   u32 next = 0, last = INDEX_NONE;
-  memcpy(ended, &build->replayed[replay->first], replay->n * sizeof *ended);
+  memcpy(ended, &build->replayed[replay->first], replay->n * sizeof(*ended));
   sorting = build;
-  qsort(ended, replay->n, sizeof *ended, by_end);
+  qsort(ended, replay->n, sizeof(*ended), by_end);
   for (u32 i = 0; i < replay->n; i++) {
     u32 span = build->replayed[replay->first + i];
     for (; next < replay->n && build->spans.at[ended[next]].end <= build->spans.at[span].start;
@@ -168,7 +168,7 @@ static int link_all_inside(struct timeline_build *build) {
   u32 most = 0;
   for (u32 i = 0; i < build->replays.n; i++)
     most = build->replays.at[i].n > most ? build->replays.at[i].n : most;
-  u32 *ended = malloc((most + 1u) * sizeof *ended);
+  u32 *ended = malloc((most + 1u) * sizeof(*ended));
   bool room = ended != NULL;
   for (u32 i = 0; i < build->replays.n && room; i++)
     room = link_inside(build, &build->replays.at[i], ended);
@@ -191,8 +191,8 @@ int timeline_link_replays(struct timeline_build *build) {
   for (u32 i = 0; i < build->spans.n && p.launches; i++)
     if (build->spans.at[i].kind == SPAN_LAUNCH && build->facts.at[i].work == WORK_GRAPH)
       p.launches[p.n_launches++] = i;
-  p.causes = malloc((p.n_launches + 1u) * sizeof *p.causes);
-  p.effects = malloc(n * sizeof *p.effects);
+  p.causes = malloc((p.n_launches + 1u) * sizeof(*p.causes));
+  p.effects = malloc(n * sizeof(*p.effects));
   p.effect_of = malloc((2u * p.n_launches + n + 1u) * sizeof(u32));
   p.ran_graphs = malloc(n * sizeof(u32));
   bool room = p.launches && p.causes && p.effects && p.effect_of && p.ran_graphs;

@@ -46,7 +46,7 @@ static int unite_spans(const struct timeline_build *build, u32 kinds, struct are
   u32 n = 0;
   for (u32 i = 0; i < build->spans.n; i++)
     n += kinds >> build->spans.at[i].kind & 1;
-  out->at = arena_array(arena, n + 1, sizeof *out->at);
+  out->at = arena_array(arena, n + 1, sizeof(*out->at));
   if (!out->at)
     return -ENOMEM;
   for (u32 i = 0; i < build->spans.n; i++)
@@ -83,7 +83,7 @@ static int unite_cpu_compute(const struct timeline_build *build, struct arena *a
   static const u8 kinds[] = {TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_OPTIMIZER};
   struct intervals training = {0}, phase, both, blocked = {0};
   int result = 0;
-  for (u32 i = 0; i < sizeof kinds && result == 0; i++, training = both) {
+  for (u32 i = 0; i < sizeof(kinds) && result == 0; i++, training = both) {
     result = unite_phases(build->events, kinds[i], arena, &phase);
     if (result == 0)
       result = intervals_union(arena, &training, &phase, &both);
@@ -134,7 +134,7 @@ static void discard(struct timeline_build *build) {
 
 /* Hands what was built over to the timeline. */
 static int hand_over(struct timeline_build *build, struct timeline *timeline) {
-  struct timeline_internal *internal = arena_alloc(&build->arena, sizeof *internal);
+  struct timeline_internal *internal = arena_alloc(&build->arena, sizeof(*internal));
   struct timeline made = {.rank = build->rank,
                           .spans = build->spans.at,
                           .n_spans = build->spans.n,
@@ -156,7 +156,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   int result = internal ? unite(build, &build->arena, &made) : -ENOMEM;
   if (result == 0)
     result = timeline_link_sites(build, &build->arena, &made.call_sites);
-  made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof *made.bytes);
+  made.bytes = arena_array(&build->arena, build->spans.n + 1u, sizeof(*made.bytes));
   if (!made.bytes)
     result = -ENOMEM;
   if (result < 0)
@@ -177,7 +177,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
 }
 
 static int trace_load(const struct model *model, u32 rank, struct timeline *timeline) {
-  struct timeline_build *build = calloc(1, sizeof *build);
+  struct timeline_build *build = calloc(1, sizeof(*build));
   if (!build)
     return -ENOMEM;
   build->model = model;

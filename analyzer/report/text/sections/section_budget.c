@@ -36,7 +36,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
     const struct budget_line *line = &results->budget[i];
     if (line->seconds == 0)
       continue;
-    rows[n++] = (struct budget_row){line->name,
+    rows[n++] = (struct budget_row){budget_part_words[line->part],
                                     line->seconds * 1e3,
                                     line->fraction,
                                     line->fraction,
@@ -92,7 +92,8 @@ static bool unjudged(const struct results *results) {
   return results->overlap_reason != NULL;
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_budget_section(struct pen *pen, const struct results *results,
+                               const struct report_view *view) {
   (void)view;
   put_lines(pen, results);
   put_utilisation(pen, "MFU", results->mfu, results->mfu_reason,
@@ -112,9 +113,6 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_hfu(pen, results);
 }
 
-const struct section section_budget = {"Budget",
-                                       section_has_timelines,
-                                       {"EFFICIENCY.", "DIST.", "TIMING.DATALOADER_BOUND"},
-                                       unknown,
-                                       unjudged,
-                                       body};
+const struct section section_budget = {
+    "Budget", section_has_timelines, {"EFFICIENCY.", "DIST.", "TIMING.DATALOADER_BOUND"}, unknown,
+    unjudged, put_budget_section};

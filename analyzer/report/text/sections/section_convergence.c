@@ -40,7 +40,8 @@ static void put_series(struct pen *pen, const struct convergence_series *row) {
     pen_item(pen, STYLE_WARNING, VALUE_INDENT, plural(row->spikes, "spike").text);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_convergence_section(struct pen *pen, const struct results *results,
+                                    const struct report_view *view) {
   const struct convergence_result *c = &results->convergence;
   (void)view;
   for (u32 i = 0; i < c->n_series; i++)
@@ -65,4 +66,4 @@ const struct section section_convergence = {.title = "Convergence",
                                             .applies = applies,
                                             .findings = {"CONVERGENCE.", "CROSS."},
                                             .unjudged = unjudged,
-                                            .body = body};
+                                            .body = put_convergence_section};

@@ -213,7 +213,8 @@ static bool any_known(const struct results *results) {
   return false;
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_distributed_section(struct pen *pen, const struct results *results,
+                                    const struct report_view *view) {
   (void)view;
   put_summary(pen, results);
   if (any_known(results))
@@ -222,4 +223,4 @@ static void body(struct pen *pen, const struct results *results, const struct re
 
 const struct section section_distributed = {
     "Ranks", section_has_timelines, {"DIST.STRAGGLER", "DIST.LOAD_IMBALANCE"},
-    unknown, not_judged_whole,      body};
+    unknown, not_judged_whole,      put_distributed_section};

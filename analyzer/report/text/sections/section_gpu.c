@@ -143,7 +143,8 @@ static void put_basis(struct pen *pen, const struct results *results) {
   pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: all ranks together");
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_gpu_section(struct pen *pen, const struct results *results,
+                            const struct report_view *view) {
   (void)view;
   put_bar(pen, results);
   put_idle(pen, &results->gpu_timeline);
@@ -155,4 +156,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_basis(pen, results);
 }
 
-const struct section section_gpu = {"GPUs", applies, {"KERNEL.LAUNCH"}, unknown, NULL, body};
+const struct section section_gpu = {"GPUs",  applies, {"KERNEL.LAUNCH"},
+                                    unknown, NULL,    put_gpu_section};

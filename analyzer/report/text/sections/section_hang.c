@@ -73,7 +73,8 @@ static void put_ranks(struct pen *pen, const char *label, const u32 *ranks, u32 
   free(list);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_hang_section(struct pen *pen, const struct results *results,
+                             const struct report_view *view) {
   const struct collective_check *check = &results->check;
   section_label(pen, "calls");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.0f in %s", check->checked,
@@ -118,5 +119,5 @@ const struct section section_hang = {
     .applies = applies,
     .findings = {"DIST.HANG", "DIST.DESYNC", "DATA.UNDECIDED"},
     .unjudged = unjudged,
-    .body = body,
+    .body = put_hang_section,
 };

@@ -161,7 +161,8 @@ static void put_kernels(struct pen *pen, const struct results *results,
   free(names);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_kernels_section(struct pen *pen, const struct results *results,
+                                const struct report_view *view) {
   put_categories(pen, results, view);
   pen_newline(pen);
   put_kernels(pen, results, view);
@@ -191,4 +192,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
                     plural(results->kernel_names, "name").text);
 }
 
-const struct section section_kernels = {"Kernels", applies, {"KERNEL."}, unknown, unjudged, body};
+const struct section section_kernels = {"Kernels", applies,  {"KERNEL."},
+                                        unknown,   unjudged, put_kernels_section};

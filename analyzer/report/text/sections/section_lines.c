@@ -23,7 +23,8 @@ static bool costs(const struct line_result *line) {
          line->gpu_ms > 0;
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_lines_section(struct pen *pen, const struct results *results,
+                              const struct report_view *view) {
   static const struct column columns[] = {
       {"line", COLUMN_TEXT, offsetof(struct line_result, place), 0, 24},
       {"in", COLUMN_TEXT, offsetof(struct line_result, function), 4, 12},
@@ -57,4 +58,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
                   results->whole_run ? "in all" : "per step");
 }
 
-const struct section section_lines = {"Lines", applies, {"HOST."}, unknown, NULL, body};
+const struct section section_lines = {"Lines", applies, {"HOST."},
+                                      unknown, NULL,    put_lines_section};

@@ -231,7 +231,8 @@ static void put_churn(struct pen *pen, const struct memory_result *memory,
   free(rows);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_memory_section(struct pen *pen, const struct results *results,
+                               const struct report_view *view) {
   const struct memory_result *memory = &results->memory;
   put_which(pen, memory);
   put_peak(pen, memory);
@@ -243,4 +244,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_churn(pen, memory, view);
 }
 
-const struct section section_memory = {"Memory", applies, {"MEMORY."}, NULL, unjudged, body};
+const struct section section_memory = {"Memory", applies,  {"MEMORY."},
+                                       NULL,     unjudged, put_memory_section};

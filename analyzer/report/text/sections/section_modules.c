@@ -78,7 +78,8 @@ static u32 fill(const struct module_result *modules, struct row *rows) {
   return n;
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_modules_section(struct pen *pen, const struct results *results,
+                                const struct report_view *view) {
   static const struct column columns[] = {
       {"module", COLUMN_TEXT, offsetof(struct row, name), 0, 16},
       {"parameters", COLUMN_MEMORY, offsetof(struct row, parameters), 0, 0},
@@ -105,4 +106,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
   free(rows);
 }
 
-const struct section section_modules = {"Modules", applies, {NULL}, NULL, NULL, body};
+const struct section section_modules = {"Modules", applies, {NULL},
+                                        NULL,      NULL,    put_modules_section};

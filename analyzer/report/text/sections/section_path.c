@@ -168,7 +168,8 @@ static bool unjudged(const struct results *results) {
   return results->what_if_reason != NULL;
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_path_section(struct pen *pen, const struct results *results,
+                             const struct report_view *view) {
   (void)view;
   put_categories(pen, results);
   put_ranks(pen, results);
@@ -184,5 +185,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
                     percent(fabs(results->path_selfcheck)).text);
 }
 
-const struct section section_path = {
-    "Critical path", section_has_timelines, {"DIST."}, unknown, unjudged, body};
+const struct section section_path = {"Critical path", section_has_timelines, {"DIST."}, unknown,
+                                     unjudged,        put_path_section};

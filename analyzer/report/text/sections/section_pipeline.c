@@ -43,7 +43,8 @@ static void put_stages(struct pen *pen, const struct results *results) {
   free(rows);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_pipeline_section(struct pen *pen, const struct results *results,
+                                 const struct report_view *view) {
   (void)view;
   section_label(pen, "pipeline");
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s",
@@ -69,5 +70,5 @@ const struct section section_pipeline = {
     .applies = applies,
     .findings = {"DIST.PIPELINE_BUBBLE"},
     .unknown = unknown,
-    .body = body,
+    .body = put_pipeline_section,
 };

@@ -96,7 +96,8 @@ static void put_trust(struct pen *pen, const struct results *results) {
                     percent(products->bounded).text);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_products_section(struct pen *pen, const struct results *results,
+                                 const struct report_view *view) {
   const struct products_result *products = &results->products;
   (void)view;
   if (products->how) {
@@ -127,4 +128,4 @@ static void body(struct pen *pen, const struct results *results, const struct re
 }
 
 const struct section section_products = {
-    "Matrix products", applies, {"EFFICIENCY.PRECISION"}, NULL, NULL, body};
+    "Matrix products", applies, {"EFFICIENCY.PRECISION"}, NULL, NULL, put_products_section};

@@ -16,7 +16,8 @@ static bool unjudged(const struct results *results) {
   return true;
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_ranges_section(struct pen *pen, const struct results *results,
+                               const struct report_view *view) {
   static const struct column columns[] = {
       {"range", COLUMN_TEXT, offsetof(struct named_range_result, name), 0, 24},
       {"of", COLUMN_TEXT, offsetof(struct named_range_result, domain), 3, 10},
@@ -38,4 +39,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
            "NVTX ranges on the host, all ranks together; ranges inside others count in both");
 }
 
-const struct section section_ranges = {"Named ranges", applies, {NULL}, NULL, unjudged, body};
+const struct section section_ranges = {"Named ranges", applies,  {NULL},
+                                       NULL,           unjudged, put_ranges_section};

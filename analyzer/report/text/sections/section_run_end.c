@@ -41,7 +41,8 @@ static void put_rank(struct pen *pen, const struct rank_ending *rank) {
   pen_words(pen, STYLE_PLAIN, TEXT_INDENT + 2, rank->why);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_run_end_section(struct pen *pen, const struct results *results,
+                                const struct report_view *view) {
   (void)view;
   const struct run_end *end = &results->run_end;
   section_label(pen, "in short");
@@ -66,5 +67,5 @@ const struct section section_run_end = {
     .applies = applies,
     .findings = {"RUN.ENDED_EARLY"},
     .unjudged = unjudged,
-    .body = body,
+    .body = put_run_end_section,
 };

@@ -100,7 +100,8 @@ static void put_past(struct pen *pen, const struct stalls_result *stalls) {
   }
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_stalls_section(struct pen *pen, const struct results *results,
+                               const struct report_view *view) {
   (void)view;
   const struct stalls_result *stalls = &results->stalls;
   if (stalls->n_ranks) {
@@ -126,5 +127,5 @@ const struct section section_stalls = {
     .title = "Where it stands still",
     .applies = applies,
     .findings = {"DIST.HANG"},
-    .body = body,
+    .body = put_stalls_section,
 };

@@ -180,7 +180,8 @@ static void put_cost(struct pen *pen, const struct results *results) {
                   byte_size(results->trace_bytes).text);
 }
 
-static void body(struct pen *pen, const struct results *results, const struct report_view *view) {
+static void put_trust_section(struct pen *pen, const struct results *results,
+                              const struct report_view *view) {
   (void)view;
   put_inputs(pen, results->model);
   if (!section_has_timelines(results)) {
@@ -197,5 +198,5 @@ static void body(struct pen *pen, const struct results *results, const struct re
   put_cost(pen, results);
 }
 
-const struct section section_trust = {
-    "What this rests on", section_always, {"DATA."}, NULL, NULL, body};
+const struct section section_trust = {"What this rests on", section_always, {"DATA."}, NULL, NULL,
+                                      put_trust_section};

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where ranks stood still, as they wrote down themselves: those that never went on, or that went on
+ * only to end, and past ones. The line of whoever holds up the job goes to the check of
+ * collectives, which has named it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+#include "analyses/analysis.h"
+#include "analyses/stalls/stall_words.h"
+
+static double seconds(const struct analysis *a, i64 time) {
+  return time == NS_UNKNOWN ? (double)NAN : (double)(time - a->model->begin) / 1e9;
+}
+
+static i64 end_of(const struct rank *rank) {
+  i64 alive = rank->ending.alive;
+  return alive != NS_UNKNOWN && (rank->end == NS_UNKNOWN || alive > rank->end) ? alive : rank->end;
+}
+
+/* The stall in which the rank's record ends: it never went on, or hardly. */
+static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank) {
+  const struct rank_stall *stall = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
+  if (!stall || stall->what != TSCOPE_STALL_NOTHING_MOVED || stall->begin == NS_UNKNOWN)
+    return NULL;
+  if (stall->end == NS_UNKNOWN)
+    return rank->closed ? NULL : stall;
+  bool in_order = a->results->run_end.how == RUN_ENDED_IN_ORDER;
+  i64 went_on = end_of(rank) - stall->end;
+  return !rank->closed && !in_order && went_on < stall->end - stall->begin ? stall : NULL;
+}
+
+/* What the rank waits in, of what the check of collectives knows to be unfinished; NULL. */
+static char *collective_of(const struct analysis *a, u32 global) {
+  const struct collective_check *check = &a->results->check;
+  for (u32 i = 0; i < check->n_waits; i++)
+    for (u32 k = 0; k < check->waits[i].n_ranks; k++)
+      if (check->waits[i].ranks[k] == global)
+        return arena_printf(a->arena, "%s of %s", check->waits[i].op, check->waits[i].group);
+  return NULL;
+}
+
+static int add_rank(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
+  struct stalls_result *out = &a->results->stalls;
+  struct stalled_rank *standing = &out->ranks[out->n_ranks++];
+  i64 end = stall->end == NS_UNKNOWN ? end_of(rank) : stall->end;
+  *standing = (struct stalled_rank){.rank = rank->rank,
+                                    .host = rank->host,
+                                    .since_s = seconds(a, stall->begin),
+                                    .for_s = end == NS_UNKNOWN || end < stall->begin
+                                                 ? (double)NAN
+                                                 : (double)(end - stall->begin) / 1e9};
+  if (isnan(out->limit_s) || stall->limit_s > out->limit_s)
+    out->limit_s = stall->limit_s;
+  double told = seconds(a, stall->told);
+  if (isnan(out->told_s) || told > out->told_s)
+    out->told_s = told;
+  return stall_describe(a->arena, stall, collective_of(a, rank->rank), standing) ? 0 : -ENOMEM;
+}
+
+static int list_ranks(struct analysis *a) {
+  const struct model *model = a->model;
+  struct stalls_result *out = &a->results->stalls;
+  u64 threads = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank_stall *stall = last_stall(a, &model->ranks[r]);
+    threads += stall ? stall->n_threads : 0;
+  }
+  out->ranks = arena_array(a->arena, model->n_ranks + 1u, sizeof(*out->ranks));
+  struct tree_stack *stacks = calloc(threads + 1, sizeof(*stacks));
+  int error = out->ranks && stacks ? 0 : -ENOMEM;
+  struct stack_tree tree = {0};
+  u32 n = 0;
+  for (u32 r = 0; r < model->n_ranks && !error; r++) {
+    const struct rank_stall *stall = last_stall(a, &model->ranks[r]);
+    if (!stall)
+      continue;
+    error = add_rank(a, &model->ranks[r], stall);
+    n += stall_stacks(stall, model->ranks[r].rank, stacks + n);
+  }
+  if (!error)
+    error = stack_tree_make(a->arena, stacks, n, &tree);
+  free(stacks);
+  out->tree = tree.nodes;
+  out->n_tree = tree.n;
+  return error;
+}
+
+static int by_length(const void *left, const void *right) {
+  const struct past_stall *a = left, *b = right;
+  if (a->for_s != b->for_s)
+    return a->for_s > b->for_s ? -1 : 1;
+  return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static int add_past(struct analysis *a, const struct rank *rank, const struct rank_stall *stall) {
+  static const char *const names[] = {
+#define X(NAME, value, text) [value] = text,
+      TSCOPE_STALLS(X)
+#undef X
+  };
+  struct stalls_result *out = &a->results->stalls;
+  struct stalled_rank at = {0};
+  if (!stall_describe(a->arena, stall, NULL, &at))
+    return -ENOMEM;
+  out->past[out->n_past++] = (struct past_stall){
+      .rank = rank->rank,
+      .since_s = seconds(a, stall->begin),
+      .for_s = (double)(stall->end - stall->begin) / 1e9,
+      .what = stall->what < sizeof(names) / sizeof(*names) ? names[stall->what] : NULL,
+      .place = at.place,
+      .function = at.function};
+  return 0;
+}
+
+static int list_past(struct analysis *a) {
+  const struct model *model = a->model;
+  struct stalls_result *out = &a->results->stalls;
+  u64 most = 0;
+  for (u32 r = 0; r < model->n_ranks; r++)
+    most += model->ranks[r].n_stalls;
+  out->past = arena_array(a->arena, most + 1, sizeof(*out->past));
+  if (!out->past)
+    return -ENOMEM;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank *rank = &model->ranks[r];
+    const struct rank_stall *last = last_stall(a, rank);
+    for (u32 i = 0; i < rank->n_stalls; i++) {
+      const struct rank_stall *stall = &rank->stalls[i];
+      bool ended = stall != last && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN;
+      if (ended && add_past(a, rank, stall) < 0)
+        return -ENOMEM;
+    }
+  }
+  out->past_known = out->n_past;
+  if (out->n_past)
+    qsort(out->past, out->n_past, sizeof(*out->past), by_length);
+  if (out->n_past > PAST_STALLS_LISTED)
+    out->n_past = PAST_STALLS_LISTED;
+  return 0;
+}
+
+/* The check names who holds up the job from its calls alone; here is where that rank is. */
+static int tell_suspects(struct analysis *a) {
+  struct collective_check *check = &a->results->check;
+  const struct stalls_result *stalls = &a->results->stalls;
+  for (u32 i = 0; i < check->n_suspects; i++)
+    for (u32 k = 0; k < stalls->n_ranks; k++) {
+      struct check_suspect *suspect = &check->suspects[i];
+      const struct stalled_rank *rank = &stalls->ranks[k];
+      if (rank->rank != suspect->rank || !rank->words || !*rank->words)
+        continue;
+      if (!suspect->stack)
+        suspect->stack = rank->frames;
+      suspect->place = rank->place;
+      suspect->evidence = arena_printf(a->arena, "%s It is %s.", suspect->evidence, rank->words);
+      if (!suspect->evidence)
+        return -ENOMEM;
+    }
+  return 0;
+}
+
+int stalls_analyse(struct analysis *a) {
+  struct stalls_result *out = &a->results->stalls;
+  *out = (struct stalls_result){.limit_s = (double)NAN, .told_s = (double)NAN};
+  int error = list_ranks(a);
+  if (!error)
+    error = list_past(a);
+  return error ? error : tell_suspects(a);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/modules/module_stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+
+static const struct number {
+  const char *key;
+  size_t offset;
+} numbers[] = {
+    {"param_per_module", offsetof(struct module_stat, parameters)},
+    {"grad_per_module", offsetof(struct module_stat, gradients)},
+    {"grad_total", offsetof(struct module_stat, gradients_so_far)},
+    {"act_fw_per_module", offsetof(struct module_stat, activations_forward)},
+    {"act_bw_per_module", offsetof(struct module_stat, activations_backward)},
+    {"act_grad_per_module", offsetof(struct module_stat, activation_gradients)},
+    {"act_total", offsetof(struct module_stat, activations_so_far)},
+    {"input_per_module", offsetof(struct module_stat, input)},
+    {"output_per_module", offsetof(struct module_stat, output)},
+    {"fw_runtime_per_module", offsetof(struct module_stat, forward_ms)},
+    {"bw_runtime_per_module", offsetof(struct module_stat, backward_ms)},
+};
+
+/* Names sorted, with what they are the names of. */
+struct name {
+  const char *text;
+  size_t length;
+  u32 index;
+};
+
+static int by_name(const void *left, const void *right) {
+  const struct name *a = left, *b = right;
+  size_t shorter = a->length < b->length ? a->length : b->length;
+  int order = memcmp(a->text, b->text, shorter);
+  return order ? order : a->length < b->length ? -1 : a->length > b->length;
+}
+
+static const struct name *find_name(const struct name *names, u32 n, const char *text,
+                                    size_t length) {
+  const struct name key = {.text = text, .length = length};
+  return n ? bsearch(&key, names, n, sizeof(*names), by_name) : NULL;
+}
+
+static bool read_module(const struct value *value, struct arena *arena, struct module_stat *stat) {
+  const char *name = value_text(value_get(value, "fqn"));
+  *stat = (struct module_stat){.name = name ? arena_text(arena, name) : NULL, .parent = INDEX_NONE};
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+    double number = value_number(value_get(value, numbers[i].key));
+    *(double *)((char *)stat + numbers[i].offset) = isfinite(number) ? number : NAN;
+  }
+  return name != NULL;
+}
+
+/* The place of each module in the order of the forward pass; those it does not name come last. */
+static int order(const struct value *root, struct module_tree *stats, struct arena *arena) {
+  const struct value *wanted = value_get(value_get(root, "mod_order"), "fw_pre_order");
+  u32 n = stats->n, placed = 0;
+  struct name *names = calloc(n + 1ul, sizeof(*names));
+  struct module_stat *ordered = arena_array(arena, n + 1u, sizeof(*ordered));
+  if (!names || !ordered) {
+    free(names);
+    return -ENOMEM;
+  }
+  for (u32 i = 0; i < n; i++)
+    names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
+  qsort(names, n, sizeof(*names), by_name);
+  for (u32 i = 0; i < value_count(wanted); i++) {
+    const char *text = value_text(value_item(wanted, i));
+    const struct name *name = text ? find_name(names, n, text, strlen(text)) : NULL;
+    if (!name || !stats->at[name->index].name)
+      continue; /* told of before */
+    ordered[placed++] = stats->at[name->index];
+    stats->at[name->index].name = NULL;
+  }
+  for (u32 i = 0; i < n; i++)
+    if (stats->at[i].name)
+      ordered[placed++] = stats->at[i];
+  stats->at = ordered;
+  free(names);
+  return 0;
+}
+
+/* The nearest module above: the longest beginning of the name, up to a dot, that is one's name. */
+static int find_parents(struct module_tree *stats) {
+  u32 n = stats->n;
+  struct name *names = calloc(n + 1ul, sizeof(*names));
+  if (!names)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    names[i] = (struct name){stats->at[i].name, strlen(stats->at[i].name), i};
+    stats->at[i].leaf = true;
+  }
+  qsort(names, n, sizeof(*names), by_name);
+  for (u32 i = 0; i < n; i++) {
+    struct module_stat *stat = &stats->at[i];
+    for (size_t length = strlen(stat->name); length-- > 0;) {
+      const struct name *above =
+          stat->name[length] == '.' ? find_name(names, n, stat->name, length) : NULL;
+      if (!above)
+        continue;
+      if (stat->parent == INDEX_NONE)
+        stat->parent = above->index;
+      stats->at[above->index].leaf = false;
+      stat->depth++;
+    }
+  }
+  free(names);
+  return 0;
+}
+
+int modules_read(const struct value *root, struct arena *arena, struct module_tree *stats,
+                 char *why, size_t why_bytes) {
+  const struct value *list = value_is_sequence(root) ? root : value_get(root, "mod_stats");
+  u32 n = value_count(list);
+  if (!value_is_sequence(list) || n == 0) {
+    snprintf(why, why_bytes, "it has no list of module statistics (mod_stats)");
+    return -EINVAL;
+  }
+  stats->at = arena_array(arena, n + 1u, sizeof(*stats->at));
+  if (!stats->at)
+    return -ENOMEM;
+  for (u32 i = 0; i < n; i++) {
+    if (!read_module(value_item(list, i), arena, &stats->at[stats->n]))
+      continue;
+    if (!stats->at[stats->n++].name)
+      return -ENOMEM;
+  }
+  if (!stats->n) {
+    snprintf(why, why_bytes, "none of its %u modules has a name (fqn)", n);
+    return -EINVAL;
+  }
+  int error = order(root, stats, arena);
+  return error ? error : find_parents(stats);
+}

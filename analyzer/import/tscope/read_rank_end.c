@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/rank_end.h"
+
+#include <string.h>
+
+#include "import/tscope/definitions.h"
+#include "model/building.h"
+
+static i64 tick_ns(const struct rank_events *events, u64 ticks) {
+  const struct tick_map *map = &events->definitions->ticks;
+  return ticks ? tick_map_ns(map, ticks >> map->shift) : NS_UNKNOWN;
+}
+
+bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
+                   const struct rank_events *events, struct arena *arena) {
+  *end = (struct rank_end){.told = header->alive_ticks || header->end_ticks,
+                           .kind = (u8)header->end_kind,
+                           .status = header->end_status,
+                           .signal = header->reaped_signal,
+                           .end = tick_ns(events, header->end_ticks),
+                           .alive = tick_ns(events, header->alive_ticks),
+                           .reaped = NS_UNKNOWN,
+                           .exception_at = tick_ns(events, header->exception_ticks),
+                           .failed = events->failed.what,
+                           .failed_result = events->failed.result,
+                           .failed_whose = events->failed.whose,
+                           .failed_at = events->failed.what ? events->failed.time : NS_UNKNOWN};
+  /* A damaged file's clocks may lie further apart than time can be told. */
+  if (header->reaped_realtime_ns &&
+      __builtin_sub_overflow((i64)header->reaped_realtime_ns, events->realtime_minus_monotonic,
+                             &end->reaped))
+    end->reaped = NS_UNKNOWN;
+  if (header->oom_kills_at_start != UINT64_MAX && header->oom_kills != UINT64_MAX &&
+      header->oom_kills > header->oom_kills_at_start)
+    end->out_of_memory_kills = (u32)(header->oom_kills - header->oom_kills_at_start);
+  if (end->exception_at == NS_UNKNOWN || !header->exception[0])
+    return true;
+  char text[sizeof(header->exception) + 1] = "";
+  memcpy(text, header->exception, sizeof(header->exception));
+  return (end->exception = arena_text(arena, text)) != NULL;
+}

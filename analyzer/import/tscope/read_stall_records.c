@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/tscope/read_stall_records.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define KEEP(list, type)                                                                           \
+  ({                                                                                               \
+    struct type copy_;                                                                             \
+    memcpy(&copy_, record, sizeof(copy_));                                                         \
+    VECTOR_PUSH((list), copy_);                                                                    \
+  })
+
+bool stall_records_take(struct stall_records *records, const struct tscope_record *record) {
+  switch (record->type) {
+  case TSCOPE_REC_STALL:
+    return KEEP(&records->stalls, tscope_stall_record);
+  case TSCOPE_REC_STALL_END:
+    return KEEP(&records->ends, tscope_stall_end_record);
+  case TSCOPE_REC_THREAD_STATE:
+    return KEEP(&records->states, tscope_thread_state_record);
+  case TSCOPE_REC_THREAD_STACK:
+    return KEEP(&records->stacks, tscope_thread_stack_record);
+  default:
+    return true;
+  }
+}
+
+void stall_records_release(struct stall_records *records) {
+  free(records->stalls.at);
+  free(records->ends.at);
+  free(records->states.at);
+  free(records->stacks.at);
+}
+
+/* What all stalls of a process share while they are made. */
+struct making {
+  const struct stall_records *records;
+  const struct definitions *definitions;
+  struct arena *arena;
+  struct call_frame *frames; /* as definitions.frames, their texts kept once they are used */
+  bool *kept;
+  u32 pid;
+  bool failed;
+};
+
+static const char *keep(struct making *m, u32 string) {
+  const char *text = definition_string(m->definitions, string);
+  const char *copy = text ? arena_text(m->arena, text) : NULL;
+  m->failed |= text && !copy;
+  return copy;
+}
+
+static i64 to_ns(const struct making *m, u64 ticks) {
+  const struct tick_map *map = &m->definitions->ticks;
+  return tick_map_ns(map, ticks >> map->shift);
+}
+
+static const struct call_frame *frame_of(struct making *m, u64 id) {
+  const struct definitions *d = m->definitions;
+  u32 low = 0, high = d->n_frames;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (d->frames[middle].id < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == d->n_frames || d->frames[low].id != id)
+    return NULL;
+  if (!m->kept[low]) {
+    const struct frame_definition *frame = &d->frames[low];
+    m->kept[low] = true;
+    m->frames[low] = (struct call_frame){.file = keep(m, frame->file),
+                                         .function = keep(m, frame->function),
+                                         .line = frame->line,
+                                         .first_line = frame->first_line};
+  }
+  return &m->frames[low];
+}
+
+static const struct stack_definition *stack_of(const struct making *m, u64 id) {
+  const struct definitions *d = m->definitions;
+  for (u32 i = 0; i < d->n_stacks; i++)
+    if (d->stacks[i].id == id)
+      return &d->stacks[i];
+  return NULL;
+}
+
+/* Frames that are not announced, as in a trace that was cut, are left out. */
+static void take_stack(struct making *m, const struct tscope_thread_stack_record *record,
+                       struct stalled_thread *thread) {
+  const struct stack_definition *stack = stack_of(m, record->stack);
+  thread->python = true;
+  thread->holds_gil = record->header.tag & TSCOPE_STACK_HOLDS_GIL;
+  thread->moved = record->header.tag & TSCOPE_STACK_MOVED;
+  if (!stack)
+    return;
+  thread->cut = stack->cut;
+  thread->frames = arena_array(m->arena, stack->n + 1u, sizeof(*thread->frames));
+  m->failed |= !thread->frames;
+  for (u32 i = 0; i < stack->n && !m->failed; i++) {
+    const struct call_frame *frame = frame_of(m, m->definitions->stack_frames[stack->first + i]);
+    if (frame)
+      thread->frames[thread->n_frames++] = frame;
+  }
+}
+
+static struct stalled_thread *thread_of(struct rank_stall *stall, u32 tid) {
+  for (u32 i = 0; tid && i < stall->n_threads; i++)
+    if (stall->threads[i].tid == tid)
+      return &stall->threads[i];
+  return NULL;
+}
+
+static int by_main(const void *left, const void *right) {
+  const struct stalled_thread *a = left, *b = right;
+  if (a->main != b->main)
+    return a->main ? -1 : 1;
+  return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+static void take_threads(struct making *m, u32 number, struct rank_stall *stall) {
+  const struct stall_records *records = m->records;
+  stall->threads =
+      arena_array(m->arena, records->states.n + records->stacks.n + 1u, sizeof(*stall->threads));
+  m->failed |= !stall->threads;
+  for (u32 i = 0; i < records->states.n && !m->failed; i++) {
+    const struct tscope_thread_state_record *state = &records->states.at[i];
+    if (state->stall == number)
+      stall->threads[stall->n_threads++] = (struct stalled_thread){.tid = state->tid,
+                                                                   .state = (char)state->header.tag,
+                                                                   .main = state->tid == m->pid,
+                                                                   .name = keep(m, state->name),
+                                                                   .wait = keep(m, state->wait),
+                                                                   .call = keep(m, state->call),
+                                                                   .file = keep(m, state->file)};
+  }
+  for (u32 i = 0; i < records->stacks.n && !m->failed; i++) {
+    const struct tscope_thread_stack_record *record = &records->stacks.at[i];
+    if (record->stall != number)
+      continue;
+    struct stalled_thread *thread = thread_of(stall, record->tid);
+    if (!thread) {
+      thread = &stall->threads[stall->n_threads++];
+      *thread = (struct stalled_thread){.tid = record->tid, .main = record->tid == m->pid};
+    }
+    take_stack(m, record, thread);
+  }
+  if (stall->n_threads)
+    qsort(stall->threads, stall->n_threads, sizeof(*stall->threads), by_main);
+}
+
+static struct rank_stall make(struct making *m, const struct tscope_stall_record *record) {
+  struct rank_stall stall = {.what = (u8)record->header.tag,
+                             .begin = to_ns(m, record->since),
+                             .told = to_ns(m, record->told),
+                             .end = NS_UNKNOWN,
+                             .limit_s = record->limit_ms / 1e3,
+                             .step_s = record->step_ms ? record->step_ms / 1e3 : (double)NAN,
+                             .all_threads = record->threads,
+                             .no_python = keep(m, record->python)};
+  for (u32 i = 0; i < m->records->ends.n; i++)
+    if (m->records->ends.at[i].stall == record->stall)
+      stall.end = to_ns(m, m->records->ends.at[i].at);
+  take_threads(m, record->stall, &stall);
+  return stall;
+}
+
+int stall_records_settle(const struct stall_records *records, u32 pid,
+                         struct definitions *definitions, struct arena *arena) {
+  struct making m = {.records = records, .definitions = definitions, .arena = arena, .pid = pid};
+  u32 n = records->stalls.n;
+  if (!n)
+    return 0;
+  definitions->stalls = arena_array(arena, n, sizeof(*definitions->stalls));
+  m.frames = arena_array(arena, definitions->n_frames + 1u, sizeof(*m.frames));
+  m.kept = arena_array(arena, definitions->n_frames + 1u, sizeof(*m.kept));
+  if (!definitions->stalls || !m.frames || !m.kept)
+    return -ENOMEM;
+  for (u32 i = 0; i < n && !m.failed; i++)
+    definitions->stalls[i] = make(&m, &records->stalls.at[i]);
+  definitions->n_stalls = m.failed ? 0 : n;
+  return m.failed ? -ENOMEM : 0;
+}

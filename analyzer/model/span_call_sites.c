@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/span_call_sites.h"
+
+#include <string.h>
+
+bool call_frame_is_users(const struct call_frame *frame) {
+  /* PyTorch is often run from a folder of its own. */
+  static const char *const others[] = {
+      "/site-packages/",     "/dist-packages/", "/lib/python3",        "/lib64/python3",
+      "/torchinductor_",     "/torch/_",        "/torch/nn/",          "/torch/autograd/",
+      "/torch/distributed/", "/torch/optim/",   "/torch/utils/",       "/torch/cuda/",
+      "/torch/amp/",         "/torch/fx/",      "/torch/functional.py"};
+  const char *file = frame->file;
+  if (!file || !*file)
+    return false;
+  if (*file == '<') /* what is typed in, or a notebook's; not <frozen ...> or <string> */
+    return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
+  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    if (strstr(file, others[i]))
+      return false;
+  return true;
+}
+
+u32 call_stack_line(const struct call_sites *sites, const struct call_stack *stack) {
+  u32 named = INDEX_NONE;
+  for (u32 i = 0; i < stack->n; i++) {
+    const struct call_frame *frame = &sites->frames[stack->frames[i]];
+    if (call_frame_is_users(frame))
+      return stack->frames[i];
+    if (named == INDEX_NONE && frame->file)
+      named = stack->frames[i];
+  }
+  return named;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "process/process_end.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process/out_of_memory_kills.h"
+#include "process/process.h"
+#include "record/process_trace.h"
+
+/* A child made by vfork() shares this memory, and must not speak for its parent. */
+static bool is_our_process(void) {
+  return tscope_store.header && (u32)getpid() == tscope_store.header->pid;
+}
+
+void tscope_end_note(enum tscope_end how, i32 status) {
+  if (!tscope_is_live() || !is_our_process())
+    return;
+  struct tscope_file_header *header = tscope_store.header;
+  u64 none = 0;
+  if (!__atomic_compare_exchange_n(&header->end_ticks, &none, tscope_ticks(), false,
+                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return;
+  header->end_status = status;
+  __atomic_store_n(&header->end_kind, (u32)how, __ATOMIC_RELEASE);
+}
+
+void tscope_end_alive(void) {
+  __atomic_store_n(&tscope_store.header->alive_ticks, tscope_ticks(), __ATOMIC_RELAXED);
+}
+
+void tscope_end_look_at_memory(void) {
+  struct tscope_file_header *header = tscope_store.header;
+  static bool looked_for;
+  if (!looked_for) {
+    looked_for = true;
+    tscope_memory_events_file(header->memory_events, sizeof(header->memory_events));
+    header->oom_kills_at_start = tscope_oom_kills(header->memory_events);
+  }
+  __atomic_store_n(&header->oom_kills, tscope_oom_kills(header->memory_events), __ATOMIC_RELAXED);
+}
+
+/* The last exception that Python wrote, read one line at a time. Never waits: what two threads
+ * write at once is mixed up anyway. */
+static struct {
+  bool busy;
+  bool in_traceback;
+  u32 n;
+  char text[512];
+} line;
+
+static bool begins_with(const char *text, const char *prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* PyTorch puts "[rank3]: " before each line. */
+static const char *without_rank(const char *text) {
+  if (!begins_with(text, "[rank"))
+    return text;
+  const char *rest = text + 5 + strspn(text + 5, "0123456789");
+  return begins_with(rest, "]: ") ? rest + 3 : text;
+}
+
+/* Frames of a traceback are indented; the line after them is the exception. */
+static void end_line(void) {
+  line.text[line.n < sizeof(line.text) ? line.n : sizeof(line.text) - 1] = '\0';
+  const char *text = without_rank(line.text);
+  if (begins_with(text, "Traceback (most recent call last)")) {
+    line.in_traceback = true;
+  } else if (line.in_traceback && *text && *text != ' ') {
+    struct tscope_file_header *header = tscope_store.header;
+    line.in_traceback = false;
+    header->exception_ticks = 0;
+    snprintf(header->exception, sizeof(header->exception), "%s", text);
+    __atomic_store_n(&header->exception_ticks, tscope_ticks(), __ATOMIC_RELEASE);
+  }
+  line.n = 0;
+}
+
+void tscope_end_read_stderr(const char *text, size_t bytes) {
+  if (__atomic_exchange_n(&line.busy, true, __ATOMIC_ACQUIRE))
+    return;
+  for (size_t i = 0; i < bytes; i++) {
+    if (text[i] == '\n')
+      end_line();
+    else if (line.n < sizeof(line.text) - 1)
+      line.text[line.n++] = text[i];
+  }
+  __atomic_store_n(&line.busy, false, __ATOMIC_RELEASE);
+}

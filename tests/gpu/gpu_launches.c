@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Launches of which it is known how many and how long they are, for machines with a GPU and no
+ * PyTorch; scripts/gpu-check runs it. The kernels are PTX, which every driver compiles for its GPU.
+ *
+ *   launches count   launches by the driver's API and, where it can, by the runtime's; a copy and a
+ *                    fill; a graph and its replays; long kernels, timed by CUDA events
+ *   launches pace    the time of a launch in a loop of kernels that do nothing
+ *
+ * Prints one JSON object; `long_from` and `long_to`, in seconds of CLOCK_MONOTONIC, are when the
+ * first long kernel was about to be launched and when the last had ended. A CUDA error ends it with
+ * status 1 and its text.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+enum {
+  LONG_KERNELS = 40,
+  TINY_KERNELS = 300,
+  CAPTURED = 7,
+  REPLAYS = 20,
+  PACED = 20000,
+  ROUNDS = 9
+};
+
+static const char ptx[] = ".version 6.0\n.target sm_60\n.address_size 64\n"
+                          ".visible .entry check_tiny() { ret; }\n"
+                          ".visible .entry check_graphed() { ret; }\n"
+                          ".visible .entry check_long(.param .u64 ns) {\n"
+                          "  .reg .u64 %r<5>; .reg .pred %p;\n"
+                          "  ld.param.u64 %r1, [ns];\n"
+                          "  mov.u64 %r2, %globaltimer;\n"
+                          "again:\n"
+                          "  mov.u64 %r3, %globaltimer;\n"
+                          "  sub.u64 %r4, %r3, %r2;\n"
+                          "  setp.lt.u64 %p, %r4, %r1;\n"
+                          "  @%p bra again;\n"
+                          "  ret;\n"
+                          "}\n";
+
+#define CUDA(call)                                                                                 \
+  do {                                                                                             \
+    int error_ = (int)(call);                                                                      \
+    if (error_) {                                                                                  \
+      fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString((cudaError_t)error_));                 \
+      exit(1);                                                                                     \
+    }                                                                                              \
+  } while (0)
+
+static CUfunction kernel(CUmodule module, const char *name) {
+  CUfunction function;
+  CUDA(cuModuleGetFunction(&function, module, name));
+  return function;
+}
+
+static void launch(CUfunction function, cudaStream_t stream, void **arguments) {
+  CUDA(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
+}
+
+/* The runtime's own way to kernels in PTX, since CUDA 12.8; NULL where there is none. Looked up by
+ * name, as older runtimes lack the functions. */
+static const void *runtime_kernel(const char *name) {
+  typedef cudaError_t load_type(void **, const void *, void *, void **, unsigned, void *, void **,
+                                unsigned);
+  typedef cudaError_t get_type(const void **, void *, const char *);
+  load_type *load = (load_type *)dlsym(RTLD_DEFAULT, "cudaLibraryLoadData");
+  get_type *get = (get_type *)dlsym(RTLD_DEFAULT, "cudaLibraryGetKernel");
+  void *library;
+  const void *found = NULL;
+  if (!load || !get)
+    return NULL;
+  CUDA(load(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+  CUDA(get(&found, library, name));
+  return found;
+}
+
+static void launch_by_runtime(const void *function, cudaStream_t stream) {
+  dim3 grid = {1, 1, 1}, block = {32, 1, 1};
+  CUDA(cudaLaunchKernel(function, grid, block, NULL, 0, stream));
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void count(CUmodule module, cudaStream_t stream) {
+  CUfunction tiny = kernel(module, "check_tiny"), graphed = kernel(module, "check_graphed");
+  CUfunction longer = kernel(module, "check_long");
+  const void *by_runtime = runtime_kernel("check_tiny");
+  for (int i = 0; i < TINY_KERNELS; i++)
+    launch(tiny, stream, NULL);
+  for (int i = 0; by_runtime && i < TINY_KERNELS; i++)
+    launch_by_runtime(by_runtime, stream);
+
+  void *memory;
+  static char host[4096];
+  CUDA(cudaMalloc(&memory, sizeof(host)));
+  CUDA(cudaMemsetAsync(memory, 1, sizeof(host), stream));
+  CUDA(cudaMemcpyAsync(host, memory, sizeof(host), cudaMemcpyDeviceToHost, stream));
+  CUDA(cudaStreamSynchronize(stream));
+
+  cudaGraph_t graph;
+  cudaGraphExec_t replayed;
+  CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  for (int i = 0; i < CAPTURED; i++)
+    launch(graphed, stream, NULL);
+  CUDA(cudaStreamEndCapture(stream, &graph));
+  CUDA(cudaGraphInstantiateWithFlags(&replayed, graph, 0));
+  for (int i = 0; i < REPLAYS; i++)
+    CUDA(cudaGraphLaunch(replayed, stream));
+  CUDA(cudaStreamSynchronize(stream));
+
+  uint64_t ns = 2000000;
+  void *arguments[] = {&ns};
+  cudaEvent_t start, end;
+  float ms;
+  CUDA(cudaEventCreate(&start));
+  CUDA(cudaEventCreate(&end));
+  double from = now();
+  launch(longer, stream, arguments);
+  CUDA(cudaEventRecord(start, stream));
+  for (int i = 0; i < LONG_KERNELS; i++)
+    launch(longer, stream, arguments);
+  CUDA(cudaEventRecord(end, stream));
+  CUDA(cudaStreamSynchronize(stream));
+  double to = now();
+  CUDA(cudaEventElapsedTime(&ms, start, end));
+  printf("{\"check_tiny\": %d, \"check_graphed\": %d, \"check_long\": %d, \"replays\": %d, "
+         "\"long_ms\": %.6f, \"long_from\": %.9f, \"long_to\": %.9f, \"filled\": %d, "
+         "\"by_runtime\": %s}\n",
+         TINY_KERNELS * (by_runtime ? 2 : 1), CAPTURED * REPLAYS, LONG_KERNELS + 1, REPLAYS,
+         (double)ms, from, to, host[17], by_runtime ? "true" : "false");
+}
+
+static int by_size(const void *left, const void *right) {
+  double a = *(const double *)left, b = *(const double *)right;
+  return (a > b) - (a < b);
+}
+
+static void pace(CUmodule module, cudaStream_t stream) {
+  CUfunction tiny = kernel(module, "check_tiny");
+  double us[ROUNDS];
+  for (int round = 0; round < ROUNDS; round++) {
+    CUDA(cudaStreamSynchronize(stream));
+    double began = now();
+    for (int i = 0; i < PACED; i++)
+      launch(tiny, stream, NULL);
+    CUDA(cudaStreamSynchronize(stream));
+    us[round] = 1e6 * (now() - began) / PACED;
+  }
+  qsort(us, ROUNDS, sizeof(*us), by_size);
+  printf("{\"launch_us\": %.4f}\n", us[ROUNDS / 2]);
+}
+
+int main(int argc, char **argv) {
+  CUmodule module;
+  cudaStream_t stream;
+  if (argc != 2 || (strcmp(argv[1], "count") && strcmp(argv[1], "pace"))) {
+    fprintf(stderr, "usage: launches count|pace\n");
+    return 2;
+  }
+  CUDA(cudaSetDevice(0));
+  CUDA(cudaFree(NULL)); /* the runtime makes the context */
+  CUDA(cuModuleLoadData(&module, ptx));
+  CUDA(cudaStreamCreate(&stream));
+  if (!strcmp(argv[1], "count"))
+    count(module, stream);
+  else
+    pace(module, stream);
+  return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is said of a run's ranks together, against generated runs whose times are known.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "live/live_view.h"
+#include "trace_writer.h"
+#include "tracegen.h"
+
+static char folder[] = "/tmp/tscope-view-XXXXXX";
+
+struct looking {
+  struct tracegen_truth truth;
+  struct live_run run;
+  struct live_view view;
+  char place[64];
+};
+
+static void begin(struct looking *looking, struct tracegen_options options) {
+  static unsigned n;
+  char why[256] = "";
+  *looking = (struct looking){0};
+  snprintf(looking->place, sizeof(looking->place), "%s/%u", folder, n++);
+  options.directory = looking->place;
+  assert_int_equal(tracegen_write(&options, &looking->truth), 0);
+  looking->run = (struct live_run){.directory = looking->place};
+  if (live_run_look(&looking->run, why, sizeof(why)) != 0)
+    fail_msg("%s", why);
+  assert_int_equal(live_view_make(&looking->view, &looking->run), 0);
+}
+
+static void end(struct looking *looking) {
+  live_view_release(&looking->view);
+  live_run_close(&looking->run);
+  tracegen_truth_free(&looking->truth);
+}
+
+static double true_step_s(const struct tracegen_options *options, const struct looking *looking,
+                          u32 step) {
+  const u64 *begin_of = looking->truth.step_begin;
+  return (double)(begin_of[(step + 1) * options->ranks] - begin_of[step * options->ranks]) / 1e9;
+}
+
+static void check_steps(struct tracegen_options options, enum live_step_method method) {
+  struct looking looking;
+  begin(&looking, options);
+  assert_int_equal(looking.view.n_ranks, options.ranks);
+  assert_int_equal(looking.view.method, method);
+  double usual = true_step_s(&options, &looking, options.steps - 2);
+  assert_true(fabs(looking.view.step_s - usual) < 0.03 * usual);
+  end(&looking);
+}
+
+static void steps_are_as_long_as_they_were(void **state) {
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  check_steps(options, LIVE_STEPS_PERIOD);
+  options.step_marks = true;
+  check_steps(options, LIVE_STEPS_MARKS);
+  options = tracegen_defaults();
+  options.flavour = TRACEGEN_GLOO;
+  options.phases = true;
+  check_steps(options, LIVE_STEPS_OPTIMIZER);
+}
+
+/* When a rank could start its first bucket's collective, less when the median rank could: the
+ * schedule gives the collective's start and each rank's own work. */
+static void the_slow_rank_is_late(void **state) {
+  (void)state;
+  for (int flavour = 0; flavour < 2; flavour++) {
+    struct tracegen_options options = tracegen_defaults();
+    struct looking looking;
+    options.flavour = flavour ? TRACEGEN_GLOO : TRACEGEN_NCCL;
+    options.phases = flavour != 0;
+    options.ranks = 6;
+    options.slow_rank = 4;
+    options.slow_factor = 1.5;
+    begin(&looking, options);
+    for (u32 r = 0; r < options.ranks; r++) {
+      const struct live_rank *rank = &looking.view.ranks[r];
+      assert_int_equal(rank->late_by, LIVE_ARRIVAL_RUN);
+      if (r == 4)
+        assert_true(rank->late_s > 0.2e-3);
+      else
+        assert_true(fabs(rank->late_s) < 0.1e-3);
+    }
+    end(&looking);
+  }
+}
+
+static void hosts_come_onto_one_axis(void **state) {
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  struct looking looking;
+  options.ranks = 6;
+  options.ranks_per_host = 1;
+  options.skew = true;
+  options.slow_rank = 3;
+  options.slow_factor = 1.5;
+  begin(&looking, options);
+  assert_int_equal(looking.view.n_hosts, 6);
+  u64 last = looking.truth.collective_end[options.steps * options.buckets - 1];
+  for (u32 r = 0; r < options.ranks; r++) {
+    const struct live_host *host = &looking.view.hosts[looking.view.ranks[r].host];
+    i64 offset = (i64)(tracegen_clock(&looking.truth.ranks[r], last) -
+                       tracegen_clock(&looking.truth.ranks[0], last));
+    assert_true(llabs(host->offset_ns - offset) < 30000);
+    assert_true(host->residual_s < 30e-6);
+    assert_true(r == 3 ? looking.view.ranks[r].late_s > 0.2e-3
+                       : fabs(looking.view.ranks[r].late_s) < 0.1e-3);
+  }
+  end(&looking);
+}
+
+/* Communicators that share no host with the first one's tell nothing of its clock. */
+static void what_cannot_be_aligned_is_not_late(void **state) {
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  struct looking looking;
+  options.ranks = 4;
+  options.ranks_per_host = 1;
+  options.islands = 2;
+  options.skew = true;
+  begin(&looking, options);
+  u32 unknown = 0;
+  for (u32 r = 0; r < 4; r++) {
+    bool aligned = !isnan(looking.view.hosts[looking.view.ranks[r].host].residual_s);
+    unknown += !aligned;
+    assert_int_equal(isnan(looking.view.ranks[r].late_s), !aligned);
+  }
+  assert_int_equal(unknown, 2);
+  end(&looking);
+}
+
+static void what_is_not_known_is_not_zero(void **state) {
+  (void)state;
+  struct tracegen_options options = tracegen_defaults();
+  struct looking looking;
+  options.gpu_spans = false;
+  options.steps = 1;
+  options.buckets = 1;
+  begin(&looking, options);
+  const struct live_rank *rank = &looking.view.ranks[0];
+  assert_true(isnan(rank->gpu) && isnan(rank->memory) && isnan(rank->step_s));
+  assert_true(isnan(looking.view.rate));
+  assert_null(rank->phase);
+  assert_true(isnan(rank->waits_s));
+  end(&looking);
+}
+
+/* A process that gave its last sign of life so long ago. */
+static enum live_state state_of(const char *host, u32 pid, double silent_s, double *behind_s) {
+  static unsigned n;
+  struct timespec real, monotonic;
+  char place[64], path[96], why[256];
+  struct live_view view;
+  clock_gettime(CLOCK_REALTIME, &real);
+  clock_gettime(CLOCK_MONOTONIC, &monotonic);
+  u64 mono_ns = (u64)monotonic.tv_sec * 1000000000u + (u64)monotonic.tv_nsec;
+  struct tscope_file_header facts = {.tick_source = TSCOPE_TICK_MONOTONIC,
+                                     .tick_hz = 1000000000,
+                                     .pid = pid,
+                                     .world_size = 1,
+                                     .start_ticks = mono_ns,
+                                     .start_monotonic_ns = mono_ns,
+                                     .start_realtime_ns =
+                                         (u64)real.tv_sec * 1000000000u + (u64)real.tv_nsec,
+                                     .alive_ticks = mono_ns - (u64)(silent_s * 1e9),
+                                     .run = "run"};
+  snprintf(facts.host, sizeof(facts.host), "%s", host);
+  struct trace_writer *writer = trace_writer_new(&facts);
+  snprintf(place, sizeof(place), "%s/state%u", folder, n++);
+  snprintf(path, sizeof(path), "%s/0.tscope", place);
+  assert_int_equal(mkdir(place, 0700), 0);
+  trace_string(writer, "x");
+  assert_int_equal(trace_writer_save(writer, path, SIZE_MAX), 0);
+  trace_writer_free(writer);
+  struct live_run run = {.directory = place};
+  assert_int_equal(live_run_look(&run, why, sizeof(why)), 0);
+  assert_int_equal(live_view_make(&view, &run), 0);
+  enum live_state state = view.ranks[0].state;
+  *behind_s = view.hosts[0].behind_s;
+  live_view_release(&view);
+  live_run_close(&run);
+  return state;
+}
+
+/* A number that no process has: of one that ended and was waited for. */
+static u32 no_process(void) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(0);
+  waitpid(child, NULL, 0);
+  return (u32)child;
+}
+
+static void silence_is_told_apart(void **state) {
+  char here[64] = "";
+  double behind;
+  (void)state;
+  gethostname(here, sizeof(here) - 1);
+  assert_int_equal(state_of(here, (u32)getpid(), 0.1, &behind), LIVE_RUNNING);
+  assert_int_equal(state_of(here, (u32)getpid(), 10, &behind), LIVE_SILENT);
+  assert_int_equal(state_of(here, no_process(), 0.1, &behind), LIVE_RUNNING);
+  assert_int_equal(state_of(here, no_process(), 10, &behind), LIVE_GONE);
+  pid_t stopped = fork();
+  if (stopped == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  waitpid(stopped, NULL, WUNTRACED);
+  assert_int_equal(state_of(here, (u32)stopped, 10, &behind), LIVE_STOPPED);
+  kill(stopped, SIGKILL);
+  waitpid(stopped, NULL, 0);
+  /* Of another host what can be read may be old, and nothing is known of its processes. */
+  assert_int_equal(state_of("elsewhere", no_process(), 20, &behind), LIVE_RUNNING);
+  assert_true(behind > 19 && behind < 30);
+  assert_int_equal(state_of("elsewhere", no_process(), 100, &behind), LIVE_SILENT);
+}
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  char command[96];
+  (void)state;
+  snprintf(command, sizeof(command), "rm -r %s", folder);
+  return system(command);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(steps_are_as_long_as_they_were),
+      cmocka_unit_test(the_slow_rank_is_late),
+      cmocka_unit_test(hosts_come_onto_one_axis),
+      cmocka_unit_test(what_cannot_be_aligned_is_not_late),
+      cmocka_unit_test(what_is_not_known_is_not_zero),
+      cmocka_unit_test(silence_is_told_apart),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
