@@ -34,6 +34,9 @@ SCENARIOS = {
     "gil": {"what": "waits for the GIL", "line": "the library", "function": "work_without_end"},
     "busy": {"what": "runs", "line": "the loop", "function": "spin"},
     "left-out": {"what": "sleeps", "line": "the nap", "function": "other_branch"},
+    # Ctrl-C: the others' collective fails once its peers are gone, so that nothing is pending any more.
+    "interrupted": {"job": "python-lock", "what": "waits for a lock", "line": "the second lock",
+                    "function": "update", "end": signal.SIGINT, "finding": "RUN.STOOD_STILL"},
 }
 
 
@@ -59,7 +62,18 @@ def stalled(folder):
     return found
 
 
-def run(scenario, build, folder, look):
+def end(ranks, how):
+    for rank in ranks:
+        rank.send_signal(how)
+    for rank in ranks:
+        try:
+            rank.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            rank.kill()
+            rank.wait()
+
+
+def run(scenario, build, folder, look, how=signal.SIGKILL):
     """Starts the ranks, waits until all have written that they stand still, calls `look` meanwhile, and
     kills them."""
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
@@ -76,10 +90,7 @@ def run(scenario, build, folder, look):
             time.sleep(0.5)
         look(traces, ranks)
     finally:
-        for rank in ranks:
-            rank.send_signal(signal.SIGKILL)
-        for rank in ranks:
-            rank.wait()
+        end(ranks, how)
     return traces
 
 
@@ -89,7 +100,7 @@ def report(build, traces, *options):
 
 
 def judge(expected, document, text):
-    found = [f for f in document["findings"] if f["id"] == "DIST.HANG"]
+    found = [f for f in document["findings"] if f["id"] == expected.get("finding", "DIST.HANG")]
     line = line_of(expected["line"])
     place = f"stalling_rank.py:{line}"
     expect(found and found[0]["ranks"] == [CULPRIT], "findings", found)
@@ -101,16 +112,18 @@ def judge(expected, document, text):
            ranks[CULPRIT])
     expect(place in ranks[CULPRIT]["words"], place, ranks[CULPRIT]["words"])
     for rank, said in ranks.items():
-        expect(rank == CULPRIT or (said["what"], said["line"]) == ("in a collective", line_of("the collective")), said)
+        expect(rank == CULPRIT or said["line"] == line_of("the collective"), said)
+        expect(rank == CULPRIT or "finding" in expected or said["what"] == "in a collective", said)
     leaves = [node for node in document["stalls"]["tree"] if node["place"] == place]
     expect(leaves and all(node["ranks"] == str(CULPRIT) for node in leaves), place, document["stalls"]["tree"])
     expect(place in text and "Where it stands still" in text, text)
 
 
 def check(name, build, folder):
-    traces = run(name, build, folder, lambda *_: None)
+    expected = SCENARIOS[name]
+    traces = run(expected.get("job", name), build, folder, lambda *_: None, expected.get("end", signal.SIGKILL))
     document = json.loads(report(build, traces, "--format", "json"))
-    judge(SCENARIOS[name], document, report(build, traces))
+    judge(expected, document, report(build, traces))
 
 
 def main():

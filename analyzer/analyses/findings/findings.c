@@ -90,7 +90,9 @@ static double place_of(const struct finding *finding) {
 }
 
 static int comes_first(const struct finding *finding) {
-  return strcmp(finding->id, "RUN.ENDED_EARLY") == 0 ? 2 : strcmp(finding->id, "DIST.HANG") == 0;
+  return strcmp(finding->id, "RUN.ENDED_EARLY") == 0
+             ? 2
+             : strcmp(finding->id, "DIST.HANG") == 0 || strcmp(finding->id, "RUN.STOOD_STILL") == 0;
 }
 
 /* What ended a job, or what one that hangs does not do comes before what it did. Then most worth

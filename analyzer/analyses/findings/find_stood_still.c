@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A job that stands still although no pending collective says who holds it up: whose threads are
+ * elsewhere than those of the others.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+#include "base/quantity.h"
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static u32 ranks_at(const struct stalls_result *stalls, const struct stalled_rank *where) {
+  u32 n = 0;
+  for (u32 i = 0; i < stalls->n_ranks; i++)
+    n += same_text(stalls->ranks[i].place, where->place) &&
+         same_text(stalls->ranks[i].call, where->call);
+  return n;
+}
+
+/* The rank whose place the fewest share, if fewer than half of all do; else NULL. */
+static const struct stalled_rank *odd_one(const struct stalls_result *stalls) {
+  const struct stalled_rank *odd = NULL;
+  for (u32 i = 0; i < stalls->n_ranks; i++)
+    if (stalls->ranks[i].place &&
+        (!odd || ranks_at(stalls, &stalls->ranks[i]) < ranks_at(stalls, odd)))
+      odd = &stalls->ranks[i];
+  return odd && 2 * ranks_at(stalls, odd) < stalls->n_ranks ? odd : NULL;
+}
+
+static const struct stalled_rank *most_common(const struct stalls_result *stalls) {
+  const struct stalled_rank *common = &stalls->ranks[0];
+  for (u32 i = 1; i < stalls->n_ranks; i++)
+    if (ranks_at(stalls, &stalls->ranks[i]) > ranks_at(stalls, common))
+      common = &stalls->ranks[i];
+  return common;
+}
+
+static char *place_words(struct arena *arena, const struct stalled_rank *rank) {
+  if (!rank->place)
+    return arena_text(arena, "a place that is not known");
+  return rank->function ? arena_printf(arena, "%s in %s", rank->place, rank->function)
+                        : arena_text(arena, rank->place);
+}
+
+int rule_stood_still(struct findings *f) {
+  const struct stalls_result *stalls = &f->r->stalls;
+  struct arena *arena = f->a->arena;
+  if (!stalls->n_ranks || f->r->check.n_hang_ranks) /* DIST.HANG has the line */
+    return 0;
+  const struct stalled_rank *odd = odd_one(stalls), *common = most_common(stalls);
+  const struct stalled_rank *named = odd ? odd : common;
+  u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof *ranks), n = 0;
+  double longest = NAN;
+  if (!ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < stalls->n_ranks; i++) {
+    const struct stalled_rank *rank = &stalls->ranks[i];
+    longest = fmax(longest, rank->for_s);
+    if (same_text(rank->place, named->place) && same_text(rank->call, named->call))
+      ranks[n++] = rank->rank;
+  }
+  char *where = place_words(arena, named);
+  char *others = odd ? arena_printf(arena, " %u of the others: %s.", ranks_at(stalls, common),
+                                    common->words ? common->words : "not known")
+                     : arena_text(arena, "");
+  if (!where || !others)
+    return -ENOMEM;
+  char *who = n == 1 ? arena_printf(arena, "rank %u", ranks[0])
+                     : arena_printf(arena, "%u of %u ranks", n, stalls->n_ranks);
+  return finding_add(
+      f, SEVERITY_CRITICAL, (double)NAN,
+      arena_printf(arena, "The job stood still: %s at %s", who ? who : "a rank", where),
+      arena_printf(arena, "Nothing moved for %s, as far as the record goes. %s: %s.%s",
+                   isnan(longest) ? "a while" : duration_s(longest).text, who ? who : "a rank",
+                   named->words ? named->words : "what it did is not known", others),
+      arena_text(arena, odd ? "Look at that line and at what it waits for: a lock, a file, a "
+                              "process, the network. The other ranks most likely wait for it."
+                            : "All ranks are alike: look at what they wait for together (a file "
+                              "system, a server, a rank that is not among them)."),
+      ranks, n);
+}
