@@ -63,6 +63,10 @@ def stalled(folder):
 
 
 def end(ranks, how):
+    """SIGKILL for all at once: the peers of one that dies alone get errors, and hang no longer. Another signal for
+    one after the other, as launchers do."""
+    if how == signal.SIGKILL:
+        os.killpg(ranks[0].pid, how)
     for rank in ranks:
         rank.send_signal(how)
     for rank in ranks:
@@ -79,8 +83,11 @@ def run(scenario, build, folder, look, how=signal.SIGKILL):
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
            "TSCOPE_STALL": str(STALL_S), "WORLD_SIZE": str(RANKS)}
     command = [training.python_with_torch(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
-    ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)},
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for r in range(RANKS)]
+    ranks = []
+    for r in range(RANKS):
+        ranks.append(subprocess.Popen(
+            command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, preexec_fn=lambda: os.setpgid(0, ranks[0].pid if ranks else 0)))
     traces = os.path.join(folder, "traces")
     try:
         until = time.monotonic() + PATIENCE_S
