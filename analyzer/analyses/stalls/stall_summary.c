@@ -136,7 +136,8 @@ static int list_past(struct analysis *a) {
         return -ENOMEM;
     }
   }
-  out->past_known = out->n_past;
+  /* Only tscope's own traces tell of stalls. */
+  out->past_known = model->n_ranks && !model->recorder ? out->n_past : (double)NAN;
   if (out->n_past)
     qsort(out->past, out->n_past, sizeof(*out->past), by_length);
   if (out->n_past > PAST_STALLS_LISTED)
