@@ -80,8 +80,9 @@ def check_prefix(root):
 def main():
     with tempfile.TemporaryDirectory(prefix="tscope-install-") as root:
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root], check=True)
-        library, report, run, top, umbrella = (one(root, name) for name in (
-            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope-top", "bin/tscope-stacks", "bin/tscope"))
+        library, report, run, top, stacks, umbrella = (one(root, name) for name in (
+            "libtscope.so", "bin/tscope-report", "bin/tscope-run", "bin/tscope-top", "bin/tscope-stacks",
+            "bin/tscope"))
         header, pkgconfig = one(root, "tscope.h"), one(root, "tscope.pc")
         for page in glob.glob(os.path.join(SOURCE, "docs", "man", "*.[1-8]*")):
             name = os.path.basename(page).removesuffix(".in")
@@ -95,6 +96,7 @@ def main():
 
         assert "usage" in output(report, "--help").lower()
         assert "usage" in output(top, "--help").lower()
+        assert "usage" in output(stacks, "--help").lower()
         shown = output(run, "--print-env", env={"PATH": os.environ["PATH"]})
         assert f"LD_PRELOAD={library}\n" in shown, shown
 
