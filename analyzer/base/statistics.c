@@ -89,6 +89,12 @@ double median_of_others(const double *sorted, size_t n, double own) {
   return rest % 2 ? upper : (upper + without(sorted, low, rest / 2 - 1)) / 2;
 }
 
+/* lgamma() also writes the sign into a variable that all threads share. */
+static double log_gamma(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
+
 double binomial_tail(u32 k, u32 n, double p) {
   if (k == 0)
     return 1;
@@ -98,7 +104,7 @@ double binomial_tail(u32 k, u32 n, double p) {
     return 1;
   double tail = 0;
   for (u32 i = k; i <= n; i++)
-    tail += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) + i * log(p) +
+    tail += exp(log_gamma(n + 1.0) - log_gamma(i + 1.0) - log_gamma(n - i + 1.0) + i * log(p) +
                 (n - i) * log1p(-p));
   return tail < 1 ? tail : 1;
 }
@@ -172,7 +178,7 @@ static double beta_fraction(double a, double b, double x) {
 static double incomplete_beta(double a, double b, double x) {
   if (x <= 0 || x >= 1)
     return x <= 0 ? 0 : 1;
-  double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+  double front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
   return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
                                    : 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
