@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/terminal_color.h"
 #include "format/default_directory.h"
 #include "top/top_options.def"
 
@@ -131,21 +132,9 @@ bool top_options_parse(int argc, char **argv, struct top_options *options, char 
   return true;
 }
 
-static bool is_set(const char *variable) {
-  const char *value = getenv(variable);
-  return value && *value;
-}
-
-/* As the report does it, see report/text/terminal.c. */
 static bool find_color(const struct top_options *options, int fd) {
-  if (options->color != TOP_COLOR_AUTO)
-    return options->color == TOP_COLOR_ALWAYS;
-  if (is_set("NO_COLOR"))
-    return false;
-  if (is_set("FORCE_COLOR"))
-    return strcmp(getenv("FORCE_COLOR"), "0") != 0;
-  const char *terminal = getenv("TERM");
-  return isatty(fd) && terminal && strcmp(terminal, "dumb") != 0;
+  return options->color == TOP_COLOR_AUTO ? terminal_wants_color(fd)
+                                          : options->color == TOP_COLOR_ALWAYS;
 }
 
 static unsigned find_width(const struct top_options *options, int fd) {

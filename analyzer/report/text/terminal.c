@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/terminal_color.h"
+
 static unsigned clamp_width(unsigned width) {
   if (width < REPORT_MIN_WIDTH)
     return REPORT_MIN_WIDTH;
@@ -27,22 +29,8 @@ static unsigned find_width(const struct options *options, int fd) {
   return REPORT_DEFAULT_WIDTH;
 }
 
-static bool is_set(const char *variable) {
-  const char *value = getenv(variable);
-  return value && *value;
-}
-
-/* no-color.org: NO_COLOR, when not empty, says no; FORCE_COLOR says yes unless it is 0. Where both
- * are set, plain text is the one that no reader is hurt by. */
 static bool find_color(const struct options *options, int fd) {
-  if (options->color != COLOR_AUTO)
-    return options->color == COLOR_ALWAYS;
-  if (is_set("NO_COLOR"))
-    return false;
-  if (is_set("FORCE_COLOR"))
-    return strcmp(getenv("FORCE_COLOR"), "0") != 0;
-  const char *terminal = getenv("TERM");
-  return isatty(fd) && terminal && strcmp(terminal, "dumb") != 0;
+  return options->color == COLOR_AUTO ? terminal_wants_color(fd) : options->color == COLOR_ALWAYS;
 }
 
 void terminal_look(const struct options *options, int fd, struct report_view *view) {
