@@ -22,6 +22,17 @@ static i64 end_of(const struct rank *rank) {
   return alive != NS_UNKNOWN && (rank->end == NS_UNKNOWN || alive > rank->end) ? alive : rank->end;
 }
 
+/* Whether the rank began another collective after the stall, and came out of it. */
+static bool went_on(const struct analysis *a, u32 rank, const struct rank_stall *stall) {
+  for (u32 i = 0; i < a->model->n_arrivals; i++) {
+    const struct arrival *arrival = &a->model->arrivals[i];
+    if (arrival->rank == rank && arrival->call_start > stall->end &&
+        arrival->call_end != NS_UNKNOWN)
+      return true;
+  }
+  return false;
+}
+
 /* The stall in which the rank's record ends: it never went on, or hardly. */
 static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank) {
   const struct rank_stall *stall = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
@@ -30,8 +41,9 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
   if (stall->end == NS_UNKNOWN)
     return rank->closed ? NULL : stall;
   bool in_order = a->results->run_end.how == RUN_ENDED_IN_ORDER;
-  i64 went_on = end_of(rank) - stall->end;
-  return !rank->closed && !in_order && went_on < stall->end - stall->begin ? stall : NULL;
+  bool soon = end_of(rank) - stall->end < stall->end - stall->begin;
+  bool over = rank->closed || in_order || !soon || went_on(a, (u32)(rank - a->model->ranks), stall);
+  return over ? NULL : stall;
 }
 
 /* What the rank waits in, of what the check of collectives knows to be unfinished; NULL. */
