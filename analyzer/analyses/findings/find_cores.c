@@ -60,7 +60,7 @@ static bool is_short(const struct sharing *s) {
 /* Whether these ranks alone want more than the cores they may use. */
 static bool by_themselves(const struct sharing *s) {
   double wall = s->seconds / s->n;
-  return s->n > s->cores || (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores;
+  return (s->cpu_s + s->wait_s) / wall > OVERSUBSCRIBED_DEMAND * s->cores;
 }
 
 static u32 group_ranks(const struct model *model, struct sharing *groups) {
@@ -144,7 +144,9 @@ static int tell(struct findings *f, const struct sharing *groups, u32 n) {
       if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
           shares(&groups[i], &model->ranks[r]))
         ranks[n_ranks++] = model->ranks[r].rank;
-  bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM;
+  /* What threads beside the training wait, the step may not feel. */
+  bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
+              worst->main_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
   return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, title_of(f, worst),
                      evidence_of(f, worst, n_short), action_of(f, worst),
                      n_ranks == model->n_ranks ? NULL : ranks,
