@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
@@ -27,21 +28,42 @@ SCENARIOS = {
     "crash": {"cause": "signal", "says": "SIGSEGV"},
     "abort": {"cause": "signal", "says": "SIGABRT"},
     "two-culprits": {"ending": "exception", "culprits": [1, 3], "cause": "exception", "says": "ValueError"},
-    "launchers-timeout": {"ending": "sleep", "timeout": True, "cause": "held up", "says": "rank 1"},
-    "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes", "timeout": True},
-    "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes", "timeout": True},
+    "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
+    "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
+    "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
     "early": {"cause": "left early", "says": "ended in order"},
 }
 
 
+def end(job, mark, patience_s):
+    """Waits for the job, which a launcher that has patience ends so long after it stands still."""
+    try:
+        if patience_s:
+            wait_for(mark, deadline_s=90)
+            time.sleep(patience_s)
+            job.terminate()
+        job.wait(timeout=100)
+    finally:
+        job.kill()
+
+
+def wait_for(path, deadline_s):
+    end_s = time.monotonic() + deadline_s
+    while not os.path.exists(path):
+        if time.monotonic() > end_s:
+            raise AssertionError("the job never came to the step in which it stands still")
+        time.sleep(0.1)
+
+
 def check(name, build, folder):
     scenario = SCENARIOS[name]
-    prefix = ["timeout", "-s", "TERM", "45"] if scenario.get("timeout") else []
     ranks = ",".join(str(rank) for rank in scenario.get("culprits", [1]))
-    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    subprocess.run([*prefix, sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
-                    os.path.join(HERE, "ending_rank.py"), scenario.get("ending", name), ranks, "25", "40"],
-                   env=env, check=False, timeout=100, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    mark = os.path.join(folder, "stands-still")
+    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "STANDS_STILL": mark}
+    with subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
+                           os.path.join(HERE, "ending_rank.py"), scenario.get("ending", name), ranks, "25", "40"],
+                          env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        end(job, mark, scenario.get("patience_s"))
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]
     text = subprocess.run(reported, capture_output=True, check=True, text=True).stdout
     done = subprocess.run([*reported, "--format", "json"], capture_output=True, check=True, text=True)

@@ -26,6 +26,8 @@ def end(ending):
     if ending == "abort":
         os.abort()
     if ending == "sleep":
+        with open(os.environ["STANDS_STILL"], "w", encoding="utf-8"):
+            pass  # the launcher waits for this, see ending_jobs.py
         time.sleep(3600)
 
 
