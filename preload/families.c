@@ -3,7 +3,7 @@
  * The table of API families. A family lives in its own folder and defines its struct there; adding
  * one is a slot in families.h and a line here.
  */
-#include "process/families.h"
+#include "record/families.h"
 
 /* Weak, so that a program may link the core with only some of the families. */
 extern const struct tscope_family tscope_cuda_family __attribute__((weak, visibility("hidden")));

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "gpu/gpu_steps.h"
-#include "process/families.h"
 #include "process/step_duration.h"
+#include "record/families.h"
 
 /* A program may link the core without the GPU clock. */
 #pragma weak gpu_step_ended

@@ -8,7 +8,7 @@
 #include "cuda/graphs/captured_kernels.h"
 #include "cuda/graphs/cuda_graphs.h"
 #include "cuda/last_error.h"
-#include "cuda/stream_numbers.h"
+#include "streams/stream_numbers.h"
 
 const char *const tscope_cublas_sonames[] = {"libcublas.so.13", "libcublas.so.12",
                                              "libcublas.so.11", NULL};

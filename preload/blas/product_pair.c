@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "blas/blas_record.h"
-#include "cuda/stream_numbers.h"
-#include "process/env.h"
+#include "settings/env.h"
+#include "streams/stream_numbers.h"
 
 static u32 one_in(void) {
   return tscope_env.gpu_products < UINT32_MAX ? (u32)tscope_env.gpu_products : UINT32_MAX;

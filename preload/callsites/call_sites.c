@@ -15,9 +15,9 @@
 
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
-#include "process/env.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
+#include "settings/env.h"
 
 enum {
   LEAST_ONE_IN = 16,

@@ -10,7 +10,7 @@
 #ifndef TSCOPE_CALL_SITES_H
 #define TSCOPE_CALL_SITES_H
 
-#include "process/families.h"
+#include "record/families.h"
 
 #pragma GCC visibility push(hidden)
 

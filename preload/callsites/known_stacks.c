@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process/lock.h"
+#include "record/lock.h"
 #include "record/trace_definitions.h"
 
 enum { KNOWN_FULL = KNOWN_SLOTS / 4 * 3 };

@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "process/lock.h"
 #include "record/hook.h"
+#include "record/lock.h"
 #include "resolve/real_dlsym.h"
 
 struct python python_here;

@@ -15,8 +15,8 @@
 #include "cuda/launch_shapes.h"
 #include "cuda/out_of_memory.h"
 #include "cuda/ring_record.h"
-#include "cuda/stream_numbers.h"
 #include "gpu/gpu_clock.h"
+#include "streams/stream_numbers.h"
 
 /* Notes a call that failed. That something is not done yet is no failure. */
 static inline void note_failure(struct tscope_thread *thread, const char *what,

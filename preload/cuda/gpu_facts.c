@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cuda_thread.h"
 #include "cuda/last_error.h"
 #include "gpu/gpu_clock.h"
+#include "streams/cuda_thread.h"
 
 static bool reported;
 

@@ -4,9 +4,9 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "cuda/cuda_thread.h"
 #include "cuda/last_error.h"
 #include "hooks/handle_map.h"
+#include "streams/cuda_thread.h"
 
 /* A training framework brings some ten thousand kernels; pages of the table that are not used are
  * never touched. */

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/cuda_thread.h"
+#include "streams/cuda_thread.h"
 
 static struct tscope_symbol peek = {.name = "cudaPeekAtLastError", .sonames = tscope_cuda_sonames};
 static struct tscope_symbol get = {.name = "cudaGetLastError", .sonames = tscope_cuda_sonames};

@@ -3,13 +3,11 @@
  * Wrappers written by hand: calls that record nothing but teach tscope what a handle means. They
  * run in dormant processes too, so they only fill tables.
  */
-#include <errno.h>
-
 #include "cuda/cuda_hooks.def"
 #include "cuda/kernel_names.h"
-#include "cuda/stream_numbers.h"
 #include "gpu/event_pairs.h"
 #include "hooks/wrapper.h"
+#include "streams/stream_numbers.h"
 
 /* Both ways to the function, each by what is written below: special_<name>(real, arguments...). */
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
@@ -42,7 +40,8 @@ static cudaError_t special_cudaGetKernel(real_cudaGetKernel real, cudaKernel_t *
 }
 
 static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaStream_t stream) {
-  stream_forget(stream); /* first: another thread may be given the handle before this returns */
+  event_pairs_stream_ends(
+      stream); /* first: another thread may be given the handle before this returns */
   return real(stream);
 }
 
@@ -50,22 +49,6 @@ static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaSt
 static cudaError_t special_cudaDeviceReset(real_cudaDeviceReset real) {
   event_pairs_context_ends(NULL);
   return real();
-}
-
-/* Where the driver does not tell, it is the device that CUDA begins with. Looking for a driver that
- * is not there takes long: it is looked for again only now and then. */
-i32 cuda_first_device(void) {
-  static u32 unanswered;
-  const u32 often = 4096;
-  int saved = errno;
-  i32 device = -1;
-  if (__atomic_fetch_add(&unanswered, 1, __ATOMIC_RELAXED) % often == 0)
-    device = cuda_current_device();
-  errno = saved;
-  if (device < 0)
-    return 0;
-  __atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
-  return cuda_chosen_device = device;
 }
 
 static cudaError_t special_cudaSetDevice(real_cudaSetDevice real, int device) {

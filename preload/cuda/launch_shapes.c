@@ -5,6 +5,7 @@
 
 #include "cuda/gpu_facts.h"
 #include "cuda/kernel_names.h"
+#include "gpu/gpu_clock.h"
 #include "hooks/handle_map.h"
 
 enum {
@@ -15,10 +16,6 @@ enum {
 HANDLE_MAP(by_key, 2 * MAX_SHAPES);
 
 static u32 n_shapes, n_bare; /* only change under by_key's lock */
-
-bool shapes_known(void) {
-  return __atomic_load_n(&n_shapes, __ATOMIC_RELAXED) || __atomic_load_n(&n_bare, __ATOMIC_RELAXED);
-}
 
 /* Number of the combination, 0 if there is no room for it; `is_new` says whether it has just got
  * one. */
@@ -33,6 +30,7 @@ static u32 number_of(u64 key, bool bare, bool *is_new) {
     __atomic_fetch_add(bare ? &n_bare : &n_shapes, 1, __ATOMIC_RELAXED);
     handle_map_put_locked(&by_key, key, shape);
     *is_new = true;
+    __atomic_store_n(&gpu_clock_kernels_launched, true, __ATOMIC_RELAXED);
   }
   tscope_unlock(&by_key.lock);
   return (u32)shape;

@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/cuda_thread.h"
+#include "streams/cuda_thread.h"
 
 static inline u64 shape_mix(u64 a, u64 b) {
   unsigned __int128 product =
@@ -24,9 +24,6 @@ static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
   u64 key = shape_mix(first, second) >> 1;
   return key ? key : 1;
 }
-
-/* Whether any kernel was launched yet. */
-bool shapes_known(void);
 
 TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
                                       dim3 grid, dim3 block);

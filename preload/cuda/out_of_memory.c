@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "cuda/cuda_thread.h"
+#include "streams/cuda_thread.h"
 
 /* c10::Device of a CUDA device, as in TENSOR records. */
 static u32 cuda_device(int index) {

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_RING_RECORD_H
 #define TSCOPE_RING_RECORD_H
 
-#include "cuda/stream_numbers.h"
+#include "streams/stream_numbers.h"
 
 /* Elapsed chunk units. */
 static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {

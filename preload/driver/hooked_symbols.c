@@ -9,12 +9,12 @@
 #include "blas/blas_hooks.def"
 #include "blas/blas_types.h"
 #include "cuda/cuda_hooks.def"
-#include "cuda/cuda_thread.h"
 #include "gpu/cupti_clients.h"
 #include "nccl/nccl_hooks.def"
-#include "process/env.h"
 #include "record/fnv.h"
 #include "resolve/library_instances.h"
+#include "settings/env.h"
+#include "streams/cuda_thread.h"
 
 #define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
   extern type tscope_hook_##name_ params __asm__(#name_);

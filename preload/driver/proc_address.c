@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "cuda/kernel_names.h"
-#include "cuda/stream_numbers.h"
 #include "gpu/event_pairs.h"
 #include "resolve/real_dlsym.h"
+#include "streams/stream_numbers.h"
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
@@ -143,7 +143,8 @@ TSCOPE_EXPORT CUresult tscope_hook_cuStreamDestroy_v2(CUstream hStream) {
   real_cuStreamDestroy_v2 real = REAL(cuStreamDestroy_v2);
   if (!real)
     return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  stream_forget(hStream); /* first: another thread may be given the handle before this returns */
+  event_pairs_stream_ends(
+      hStream); /* first: another thread may be given the handle before this returns */
   return real(hStream);
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "facts/process_environment.h"
-#include "process/env.h"
+#include "settings/env.h"
+#include "settings/process_environment.h"
 
 /* How launchers tell a process its place, the most specific first: torchrun may itself run under
  * Slurm, and MPI's start-up may be Slurm's. NULL where one does not tell. */

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "facts/identity.h"
-#include "facts/process_environment.h"
 #include "facts/redact.h"
-#include "process/env.h"
 #include "resolve/real_dlsym.h"
+#include "settings/env.h"
+#include "settings/process_environment.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="

@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "cuda/cuda_thread.h"
 #include "resolve/real_dlsym.h"
+#include "streams/cuda_thread.h"
 
 TSCOPE_OLD_SYMBOL(dlerror);
 TSCOPE_OLD_SYMBOL(dlopen);

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "process/lock.h"
+#include "record/lock.h"
 
 enum {
   TRIES = 3,

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda_thread.h"
 #include "resolve/real_dlsym.h"
+#include "streams/cuda_thread.h"
 
 TSCOPE_OLD_SYMBOL(dladdr);
 TSCOPE_OLD_SYMBOL(dlerror);

@@ -7,15 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/launch_shapes.h"
-#include "cuda/stream_numbers.h"
 #include "gpu/cupti_buffers.h"
 #include "gpu/cupti_clients.h"
 #include "gpu/cupti_clock.h"
 #include "gpu/cupti_decode.h"
 #include "gpu/cupti_library.h"
 #include "gpu/gpu_spans.h"
-#include "process/env.h"
+#include "settings/env.h"
+#include "streams/stream_numbers.h"
 
 enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
 enum { FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };
@@ -291,7 +290,8 @@ static void poll(struct tscope_thread *thread) {
 static const char *failed(void) {
   if (__atomic_load_n(&untimed_in_a_row, __ATOMIC_RELAXED) >= MOST_UNTIMED)
     return "CUPTI's times are not valid any more";
-  if (!has_passed(&silent_since_ns, patience(&gpu_clock_patience.silence_ns)) || !shapes_known())
+  if (!has_passed(&silent_since_ns, patience(&gpu_clock_patience.silence_ns)) ||
+      !__atomic_load_n(&gpu_clock_kernels_launched, __ATOMIC_RELAXED))
     return NULL;
   return "CUPTI tells of no work, though kernels were launched";
 }

@@ -8,7 +8,7 @@
 #include "gpu/event_clock.h"
 #include "gpu/gpu_clock.h"
 #include "gpu/gpu_spans.h"
-#include "process/lock.h"
+#include "record/lock.h"
 
 enum { POOLS = 64, PAIRS = 256, TAKE_PAIR_NS = 100000 };
 
@@ -176,6 +176,12 @@ void event_pairs_forget(u16 index) {
   struct pool *pool = find_pool(index);
   if (pool)
     __atomic_store_n(&pool->forgotten, 1, __ATOMIC_RELEASE);
+}
+
+void event_pairs_stream_ends(cudaStream_t stream) {
+  u16 index = stream_forget(stream);
+  if (index != TSCOPE_NO_STREAM)
+    event_pairs_forget(index);
 }
 
 /* --- on the ticker --- */

@@ -12,7 +12,7 @@
 #ifndef TSCOPE_EVENT_PAIRS_H
 #define TSCOPE_EVENT_PAIRS_H
 
-#include "cuda/stream_numbers.h"
+#include "streams/stream_numbers.h"
 
 struct event_pair;
 
@@ -44,7 +44,10 @@ static inline void event_pair_end(struct event_pair *pair, const struct event_su
     event_pair_close(pair, subject);
 }
 
-/* The stream of this index is about to be gone. */
+/* The stream is about to be gone, and with it its number and its pairs. */
+void event_pairs_stream_ends(cudaStream_t stream);
+
+/* The pairs of the stream of this number alone. */
 void event_pairs_forget(u16 index);
 
 /* A context is about to be destroyed, or the calling thread's device reset (NULL: which contexts

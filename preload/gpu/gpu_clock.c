@@ -9,18 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/graphs/cuda_graphs.h"
 #include "gpu/cuda_events.h"
 #include "gpu/cupti_clients.h"
 #include "gpu/gpu_spans.h"
-#include "process/env.h"
-#include "process/lock.h"
+#include "record/lock.h"
+#include "settings/env.h"
+#include "streams/stream_numbers.h"
 
 /* In the order in which they are tried. */
 static const struct gpu_clock_source *const sources[] = {&gpu_clock_cupti, &gpu_clock_events};
 enum { SOURCES = sizeof(sources) / sizeof(*sources) };
 
 u32 gpu_clock_tried;
+bool gpu_clock_kernels_launched;
 static const struct gpu_clock_source *source; /* the one that is open */
 static bool resting;                          /* it is open, but measures nothing for now */
 static bool polling;                          /* the ticker is inside the source */
@@ -201,6 +202,7 @@ void gpu_clock_start(struct tscope_thread *thread) {
   if (__atomic_exchange_n(&gpu_clock_tried, 1, __ATOMIC_ACQ_REL))
     return;
   int saved = errno;
+  __atomic_store_n(&stream_id_of_clock, gpu_clock_stream_id, __ATOMIC_RELEASE);
   bool locked = gpu_clock_lock();
   read_environment();
   open_and_tell(thread, NULL);

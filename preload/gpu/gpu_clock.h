@@ -9,7 +9,7 @@
 #ifndef TSCOPE_GPU_CLOCK_H
 #define TSCOPE_GPU_CLOCK_H
 
-#include "process/families.h"
+#include "record/families.h"
 
 /* Running totals of a source. */
 struct gpu_clock_counts {
@@ -68,6 +68,9 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span);
 
 /* Whether a kernel of this mangled name is the work of a collective library. */
 bool gpu_kernel_is_collective(const char *name);
+
+/* A kernel was launched in this process: a source that tells of no work does not work. */
+extern bool gpu_clock_kernels_launched;
 
 /* Opens the first source that can be had, the first time it is called. */
 extern u32 gpu_clock_tried;

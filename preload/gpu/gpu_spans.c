@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cuda/stream_numbers.h"
+#include "streams/stream_numbers.h"
 
 bool gpu_kernel_is_collective(const char *name) {
   static const char *const libraries[] = {"nccl", "rccl"};

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "gpu/gpu_clock.h"
-#include "process/env.h"
+#include "settings/env.h"
 
 /* The setting, 0 of 0 when there is none or it makes no sense. */
 struct cycle {

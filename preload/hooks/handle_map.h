@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "process/lock.h"
+#include "record/lock.h"
 
 #pragma GCC visibility push(hidden)
 

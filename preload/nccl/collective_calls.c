@@ -9,7 +9,7 @@
 #include "cuda/graphs/cuda_graphs.h"
 #include "nccl/nccl_record.h"
 #include "nccl/profiler_calls.h"
-#include "process/families.h"
+#include "record/families.h"
 
 static u32 last_group; /* numbers count from 1 over all threads */
 

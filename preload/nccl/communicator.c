@@ -11,6 +11,7 @@
 enum { MAX_COMMUNICATORS = 2048, MAX_WAITING = 64 };
 
 const char *const tscope_nccl_sonames[] = {"libnccl.so.2", NULL};
+const char *(*communicator_label)(void);
 
 HANDLE_MAP(by_handle, 4 * MAX_COMMUNICATORS);
 

@@ -46,6 +46,11 @@ struct pending_communicator {
   u32 name; /* string */
 };
 
+/* What people call the communicator that the calling thread is making: the description, or else the
+ * name, of its process group. "" if it has neither; valid during the call that makes it. Set by a
+ * framework that knows; NULL where there is none. */
+extern const char *(*communicator_label)(void);
+
 /* Identity from the unique ids, the same on every rank that was given the same ids in the same
  * order. Never 0. */
 u64 communicator_identity(const ncclUniqueId *ids, int n_ids);

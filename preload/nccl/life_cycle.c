@@ -7,8 +7,7 @@
 
 #include "cuda/gpu_facts.h"
 #include "nccl/nccl_record.h"
-#include "process/families.h"
-#include "torch/gloo_comm.h"
+#include "record/families.h"
 
 static void tell_version(struct tscope_thread *thread) {
   static bool reported;
@@ -46,7 +45,8 @@ static void delivered(struct tscope_thread *thread, const struct pending_communi
 
 /* What the process group is called that makes a communicator now, if one does. */
 static u32 name_of_maker(struct tscope_thread *thread) {
-  const char *label = torch_group_label();
+  const char *(*label_now)(void) = __atomic_load_n(&communicator_label, __ATOMIC_RELAXED);
+  const char *label = label_now ? label_now() : "";
   return label[0] ? tscope_string(thread, label) : 0;
 }
 

@@ -12,10 +12,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/stream_numbers.h"
 #include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 #include "nccl/communicator.h"
+#include "streams/stream_numbers.h"
 
 enum {
   TSCOPE_NO_PEER = -1,

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "process/lock.h"
+#include "record/lock.h"
 
 /* Calls between the job's hook and NCCL's word of them: those of the open groups. The older ones of
  * a full table were never run as collectives (a communicator of one rank copies). */

@@ -12,7 +12,7 @@
 
 #include "nccl/profiler_abi.h"
 #include "nccl/profiler_calls.h"
-#include "process/env.h"
+#include "settings/env.h"
 
 /* --- NCCL's words --- */
 

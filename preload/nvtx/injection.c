@@ -10,7 +10,7 @@
 #include "nvtx/nvtx_abi.h"
 #include "nvtx/nvtx_names.def"
 #include "nvtx/nvtx_ranges.h"
-#include "process/env.h"
+#include "settings/env.h"
 
 static bool is_left_alone(const void *caller) {
   Dl_info where;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "nvtx/nvtx_ranges.h"
 
-#include "process/families.h"
+#include "record/families.h"
 
 /* Deeper ones are counted, so that pops match their pushes, but not recorded. */
 enum { NESTED_MAX = 64, FREE_MAX = 1024 };

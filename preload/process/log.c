@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "process/env.h"
 #include "record/hook.h"
+#include "settings/env.h"
 
 /* A pipe that nobody reads any more must not kill the job by SIGPIPE on our account. */
 static void write_quietly(const char *line, size_t bytes) {

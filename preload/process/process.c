@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 
 #include "facts/identity.h"
-#include "process/families.h"
-#include "process/lock.h"
 #include "process/process_end.h"
 #include "process/workers.h"
 #include "record/chunk_pool.h"
+#include "record/families.h"
+#include "record/lock.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/thread.h"
@@ -24,23 +24,8 @@
 static struct tscope_live dormant;
 struct tscope_live *tscope_live = &dormant;
 
-static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
-
 static u8 load(const u8 *flag) {
   return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-}
-
-void tscope_lose(enum tscope_loss reason, u64 records) {
-  u64 *lost = tscope_store.header ? tscope_store.header->lost : lost_before_wake;
-  __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
-}
-
-void tscope_lose_early(void) {
-  for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
-    u64 lost = __atomic_exchange_n(&lost_before_wake[reason], 0, __ATOMIC_RELAXED);
-    if (lost)
-      tscope_lose((enum tscope_loss)reason, lost);
-  }
 }
 
 void tscope_turn_off(const char *why) {
@@ -102,7 +87,7 @@ static void end(int status, void *nothing) {
   }
   __atomic_store_n(&tscope_live->on, 0, __ATOMIC_SEQ_CST);
   if (tscope_helper_stop()) {
-    tscope_totals_write();
+    tscope_self_cost_write(tscope_workers_cpu_ns());
     tscope_chunk_pool_close();
   }
   __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),

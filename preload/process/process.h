@@ -18,9 +18,6 @@ bool tscope_may_wake(void);
  * meanwhile: nothing here may look up a symbol. False with the reason in `why`. */
 bool tscope_wake(u64 began_ns, char *why, size_t bytes);
 
-/* Moves what was lost before there was a trace into it. */
-void tscope_lose_early(void);
-
 /* Has the process's orderly end run before the ends of whatever registered so far. */
 void tscope_register_end(void);
 

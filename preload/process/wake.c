@@ -12,14 +12,15 @@
 
 #include "facts/directory.h"
 #include "facts/identity.h"
-#include "process/env.h"
 #include "process/process.h"
+#include "process/workers.h"
 #include "record/chunk_pool.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
+#include "settings/env.h"
 
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
@@ -84,7 +85,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   snprintf(name, sizeof(name), "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
   tscope_store.disk_free = tscope_env.disk_free;
-  int error = tscope_chunk_pool_init(ring_max, retained_max);
+  int error = tscope_chunk_pool_init(ring_max, retained_max, tscope_helper_call);
   if (!error)
     error = tscope_store_create(fd, path, name, &header, ring_max + retained_max);
   if (!error && for_group)
@@ -123,7 +124,7 @@ bool tscope_wake(u64 began_ns, char *why, size_t bytes) {
     tscope_registry_write_thread(0, (u32)getpid(), "tscope");
     tscope_registry_write_schema();
     tscope_provenance_write(&identity);
-    tscope_totals_init(tscope_clock_ns(CLOCK_MONOTONIC) - began_ns);
+    tscope_self_cost_init(tscope_clock_ns(CLOCK_MONOTONIC) - began_ns);
   }
   if (error) {
     snprintf(why, bytes, "cannot start (%s)", strerror(-error));

@@ -9,11 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "process/families.h"
 #include "process/process.h"
 #include "process/process_end.h"
 #include "process/scheduling.h"
 #include "record/chunk_pool.h"
+#include "record/families.h"
 #include "record/process_trace.h"
 #include "record/self_cost.h"
 #include "record/stack.h"
@@ -109,7 +109,7 @@ static void work(struct worker *worker, void (*between)(void), void (*every)(u64
 }
 
 static void write_where_it_stands(void) {
-  tscope_totals_write();
+  tscope_self_cost_write(tscope_workers_cpu_ns());
   tscope_scheduling_write();
 }
 
@@ -154,7 +154,7 @@ static void *run_helper(void *nothing) {
   if (!wake_process())
     return NULL;
   tscope_end_look_at_memory();
-  tscope_totals_measure_hook();
+  tscope_self_cost_measure_hook();
   write_where_it_stands();
   work(&helper, tscope_chunk_pool_refill, tick_helper, NULL);
   return NULL;

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "process/lock.h"
-#include "process/workers.h"
+#include "record/lock.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
 
@@ -20,7 +19,7 @@ enum { GROWING_NS = 100000000 };
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
 static struct tscope_lock growing;
 
-int tscope_chunk_pool_init(u32 ring_max, u32 retained_max) {
+int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*call_helper)(void)) {
   u32 capacity = 2;
   while (capacity < ring_max)
     capacity *= 2;
@@ -30,6 +29,7 @@ int tscope_chunk_pool_init(u32 ring_max, u32 retained_max) {
     return -errno;
   tscope_queue_init(&tscope_chunk_pool.ready, ready_cells, TSCOPE_READY_MAX);
   tscope_queue_init(&tscope_chunk_pool.filled, cells, capacity);
+  tscope_chunk_pool.call_helper = call_helper;
   tscope_chunk_pool.ring_max = ring_max;
   tscope_chunk_pool.retained_max = retained_max;
   tscope_chunk_pool.retained_kept = retained_max / 8 + 1;
@@ -60,7 +60,7 @@ static struct tscope_chunk_header *take_ready(u32 kept) {
   if (there <= wanted / 4 && wanted < TSCOPE_READY_MAX)
     __atomic_store_n(&tscope_chunk_pool.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
   if (there <= wanted / 2 + 1)
-    tscope_helper_call();
+    tscope_chunk_pool.call_helper();
   return chunk;
 }
 

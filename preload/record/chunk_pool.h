@@ -20,6 +20,7 @@ struct tscope_chunk_pool {
   u32 ring_max, retained_max,
       retained_kept; /* retained_kept: part of retained_max for definitions alone */
   u32 ring_used, retained_used;
+  void (*call_helper)(void);
   u32 ready_wanted; /* how many the helper keeps ready; grows when that was not enough */
   bool closed;
 };
@@ -28,8 +29,9 @@ extern struct tscope_chunk_pool tscope_chunk_pool;
 /* Who asks: definitions and anchors may use the part of the retained records kept for them. */
 enum tscope_need { TSCOPE_EVENTS, TSCOPE_DEFINITIONS };
 
-/* 0 or a negative errno. Numbers are of chunks. */
-int tscope_chunk_pool_init(u32 ring_max, u32 retained_max);
+/* 0 or a negative errno. Numbers are of chunks. `call_helper` wakes the helper, so that it calls
+ * tscope_chunk_pool_refill() before its time. */
+int tscope_chunk_pool_init(u32 ring_max, u32 retained_max, void (*call_helper)(void));
 
 /* A chunk for `retention`, not visible to readers yet: its magic or its committed is 0. NULL when
  * there is none, the reason in *loss. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/self_cost.h"
 
-#include "process/process.h"
-#include "process/workers.h"
+#include "record/losses.h"
 #include "record/process_trace.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
@@ -43,11 +42,11 @@ static u64 measure_hook(void) {
   return (u64)((double)best * 1e9 / (double)tscope_clock.hz / ROUNDS + 0.5);
 }
 
-void tscope_totals_init(u64 startup) {
+void tscope_self_cost_init(u64 startup) {
   startup_ns = startup;
 }
 
-void tscope_totals_measure_hook(void) {
+void tscope_self_cost_measure_hook(void) {
   __atomic_store_n(&hook_ns, measure_hook(), __ATOMIC_RELAXED);
 }
 
@@ -59,11 +58,11 @@ static u64 records_committed(void) {
   return records;
 }
 
-static void write_cost(void) {
+static void write_cost(u64 helper_cpu_ns) {
   u64 slow = __atomic_load_n(&tscope_slow_path_ticks, __ATOMIC_RELAXED);
   struct tscope_cost_record cost = {
       .records = records_committed(),
-      .helper_cpu_ns = tscope_workers_cpu_ns(),
+      .helper_cpu_ns = helper_cpu_ns,
       .startup_ns = startup_ns,
       .slow_path_ns = (u64)((double)slow * 1e9 / (double)tscope_clock.hz),
       .hook_ns_per_record = __atomic_load_n(&hook_ns, __ATOMIC_RELAXED),
@@ -84,10 +83,10 @@ static void write_losses(void) {
   }
 }
 
-void tscope_totals_write(void) {
+void tscope_self_cost_write(u64 helper_cpu_ns) {
   struct tscope_anchor_record anchor = {0};
   tscope_clock_anchor(&anchor);
   tscope_registry_write(TSCOPE_REC_ANCHOR, 0, &anchor, sizeof(anchor));
-  write_cost();
+  write_cost(helper_cpu_ns);
   write_losses();
 }

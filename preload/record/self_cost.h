@@ -2,8 +2,8 @@
  *
  * Records that say how the clocks stand, what tscope itself costs, and what was lost so far.
  */
-#ifndef TSCOPE_TOTALS_H
-#define TSCOPE_TOTALS_H
+#ifndef TSCOPE_SELF_COST_H
+#define TSCOPE_SELF_COST_H
 
 #include "record/hook.h"
 
@@ -13,13 +13,14 @@
 extern u64 tscope_slow_path_ticks;
 
 /* `startup_ns` is what waking took on the job's thread. */
-void tscope_totals_init(u64 startup_ns);
+void tscope_self_cost_init(u64 startup_ns);
 
 /* Finds out what one record costs in this process. Some 100 us; not on a thread of the job. */
-void tscope_totals_measure_hook(void);
+void tscope_self_cost_measure_hook(void);
 
-/* Writes an ANCHOR, a COST, and a LOSS for each reason whose total changed. */
-void tscope_totals_write(void);
+/* Writes an ANCHOR, a COST, and a LOSS for each reason whose total changed. `helper_cpu_ns` is the
+ * CPU time of tscope's own threads so far. */
+void tscope_self_cost_write(u64 helper_cpu_ns);
 
 #pragma GCC visibility pop
 

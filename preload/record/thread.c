@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "process/families.h"
-#include "process/lock.h"
+#include "record/families.h"
+#include "record/lock.h"
 #include "record/stack.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "process/lock.h"
 #include "record/fnv.h"
+#include "record/lock.h"
 #include "record/tick_clock.h"
 
 /* A string is known by the hash and length of its text; at this many strings, two texts share

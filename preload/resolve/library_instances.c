@@ -6,7 +6,7 @@
 #include <link.h>
 #include <stdio.h>
 
-#include "process/lock.h"
+#include "record/lock.h"
 #include "resolve/resolve.h"
 
 enum { MOST_LIBRARIES = 8, MOST_COPIES = 4, MOST_BOUND = 2048, ROUTES = 1024 };

@@ -12,12 +12,12 @@
 
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
-#include "process/env.h"
-#include "process/families.h"
 #include "process/step_duration.h"
+#include "record/families.h"
 #include "record/process_trace.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
+#include "settings/env.h"
 #include "stalls/stall_records.h"
 
 enum {

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "format/scalar_line.h"
-#include "process/env.h"
-#include "process/families.h"
 #include "process/process_end.h"
+#include "record/families.h"
 #include "resolve/real_dlsym.h"
+#include "settings/env.h"
 #include "stdout_scalars/exit_slot.h"
 #include "stdout_scalars/got_patch.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "process/env.h"
 #include "record/hook.h"
+#include "settings/env.h"
 #include "tool_injection/tool_injection.def"
 
 #pragma GCC visibility push(hidden)

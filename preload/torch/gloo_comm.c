@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "process/lock.h"
+#include "nccl/communicator.h"
 #include "record/fnv.h"
+#include "record/lock.h"
 #include "torch/torch_record.h"
 
 /* Numbers of NCCL communicators start at 0; a process has far fewer than this. */
@@ -140,20 +141,21 @@ void nccl_group_made_end(struct torch_scope *scope) {
   group_made_end(scope);
 }
 
+/* The group lives as long as the call, and so does its label. */
+static const char *label_of_maker(void) {
+  const struct torch_scope *scope = torch_scope_find(SCOPE_COMM);
+  const struct gloo_comm *comm = scope ? find_comm(scope->group) : NULL;
+  return comm ? label_of(comm) : "";
+}
+
 void nccl_comm_made_begin(struct torch_scope *scope, const void *group) {
   torch_scope_push(scope, SCOPE_COMM);
   scope->group = group;
+  __atomic_store_n(&communicator_label, label_of_maker, __ATOMIC_RELAXED);
 }
 
 void nccl_comm_made_end(struct torch_scope *scope) {
   torch_scope_pop(scope);
-}
-
-/* The group lives as long as the call, and so does its label. */
-const char *torch_group_label(void) {
-  const struct torch_scope *scope = torch_scope_find(SCOPE_COMM);
-  const struct gloo_comm *comm = scope ? find_comm(scope->group) : NULL;
-  return comm ? label_of(comm) : "";
 }
 
 void group_end_begin(struct torch_scope *scope, const void *group) {

@@ -25,8 +25,4 @@ struct gloo_comm {
  * group was made unseen or beyond the table. */
 struct gloo_comm *gloo_comm_of(struct tscope_thread *thread, const void *group);
 
-/* The description, or else the name, of the process group for which this thread is making an NCCL
- * communicator; "" if it is making none, or the group has neither. Valid during that call. */
-const char *torch_group_label(void);
-
 #endif

@@ -6,7 +6,7 @@
 #ifndef TSCOPE_TORCH_FAMILY_H
 #define TSCOPE_TORCH_FAMILY_H
 
-#include "process/families.h"
+#include "record/families.h"
 #include "torch/torch_record.h"
 
 #define TORCH_OP_UNKNOWN 100 /* of enum c10d::OpType */

@@ -29,16 +29,14 @@ def section(text, title):
 
 
 def declared(document):
-    """{room: the rooms it may use}, and the arrows of the table that are to go."""
-    uses, to_go = {}, set()
+    """{room: the rooms it may use}"""
+    uses = {}
     for line in section(document, "Who uses whom").splitlines():
         cells = [re.findall(r"`([\w./]+)`", cell) for cell in line.strip().strip("|").split("|")]
         if not line.startswith("|") or not cells[0]:
             continue
-        room = cells[0][0].rstrip("/")
-        uses[room] = [name.rstrip("/") for name in cells[1]]
-        to_go |= {(room, name.rstrip("/")) for name in (cells[2] if len(cells) > 2 else [])}
-    return uses, to_go
+        uses[cells[0][0].rstrip("/")] = [name.rstrip("/") for name in cells[1]]
+    return uses
 
 
 def sources(source):
@@ -92,7 +90,7 @@ def circles(uses):
 
 
 def wrong_of(source):
-    uses, to_go = declared(read(os.path.join(source, "docs", "architecture.md")))
+    uses = declared(read(os.path.join(source, "docs", "architecture.md")))
     found = arrows(source, uses)
     wrong = []
     for room in sorted({room_of(path, uses) for path in sources(source)} - set(uses)):
@@ -102,10 +100,10 @@ def wrong_of(source):
             wrong.append(f"{room}/ has a row and is no folder")
     allowed = {(room, used) for room in uses for used in uses[room]}
     for (room, used), files in sorted(found.items()):
-        if (room, used) not in allowed | to_go:
+        if (room, used) not in allowed:
             wrong += [f"{path} includes {included}: {room}/ does not use {used}/"
                       for path, included in files]
-    for room, used in sorted(allowed | to_go):
+    for room, used in sorted(allowed):
         if (room, used) not in found:
             wrong.append(f"{room}/ is said to use {used}/ and does not")
     around = circles(uses)

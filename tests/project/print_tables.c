@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "format/tscope_format.h"
-#include "process/env.def"
 #include "report/json/json_fields.h"
+#include "settings/env.def"
 
 static void print_variables(void) {
   puts("| Variable | Default | Values | Meaning |\n|---|---|---|---|");

@@ -11,7 +11,7 @@
 #include "facts/directory.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
-#include "process/env.h"
+#include "settings/env.h"
 
 static bool emulated; /* as the environment says at first; tests clear it */
 

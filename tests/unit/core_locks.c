@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "hooks/handle_map.h"
-#include "process/lock.h"
+#include "record/lock.h"
 
 static struct tscope_lock lock;
 static u64 counter;

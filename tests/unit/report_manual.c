@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "process/env.def"
 #include "report/options.h"
+#include "settings/env.def"
 #include "top/top_options.h"
 
 static const char *folder;

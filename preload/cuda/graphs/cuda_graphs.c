@@ -25,8 +25,6 @@ static struct graph {
 static u32 free_places[MAX_GRAPHS];
 static u32 n_free, n_places, last_number;
 
-u32 captures_open;
-
 /* Small numbers and pointers do not meet. */
 static u64 capture_key(u64 id) {
   return 1ull << 63 | id;

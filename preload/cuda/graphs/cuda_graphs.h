@@ -13,7 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/graphs/graph_content.h"
-#include "cuda/stream_numbers.h"
+#include "streams/stream_numbers.h"
 
 enum graph_work {
   GRAPH_KERNEL,
@@ -21,8 +21,6 @@ enum graph_work {
   GRAPH_FILL,
   GRAPH_MARK /* an event, a wait: no work */
 };
-
-extern u32 captures_open;
 
 bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t stream,
                          enum graph_work work);

@@ -3,8 +3,8 @@
 
 #include <sys/mman.h>
 
-#include "cuda/stream_numbers.h"
 #include "hooks/handle_map.h"
+#include "streams/stream_numbers.h"
 
 enum { MOST_NODES = 1 << 20, MOST_DEPTH = 8, MOST_CASES = 16 };
 

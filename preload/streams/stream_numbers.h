@@ -9,8 +9,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/cuda_thread.h"
 #include "hooks/handle_map.h"
+#include "streams/cuda_thread.h"
 
 /* What stream 0 means to the function that was called; the values are the handles that CUDA itself
  * gives these streams. */
@@ -27,6 +27,13 @@ i32 cuda_current_device(void);
 TSCOPE_NOINLINE i32 cuda_first_device(void);
 
 extern u32 stream_generation; /* counts stream handles that went out of use */
+
+/* Stream captures that are going on in the process. */
+extern u32 captures_open;
+
+/* What the open GPU clock source calls a stream of the calling thread's context, TSCOPE_UNKNOWN if
+ * it cannot tell. Set by the GPU clock when it starts; NULL before. */
+extern u32 (*stream_id_of_clock)(void *stream, bool per_thread);
 
 /* What tells streams apart: the handle, but default streams exist once per device, or per thread
  * and device. Real handles are pointers: bits 62 and 63 are free. */
@@ -62,7 +69,8 @@ static inline u16 stream_index(struct tscope_thread *thread,
 /* The number of the stream that the GPU clock source calls `gpu_stream` on `device`. */
 u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream);
 
-/* The handle is about to be invalid, and may come back as another stream. */
-void stream_forget(cudaStream_t stream);
+/* The handle is about to be invalid, and may come back as another stream. The number that the
+ * stream had, TSCOPE_NO_STREAM if it had none. */
+u16 stream_forget(cudaStream_t stream);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/lock.h"
+#include "record/lock.h"
 
 #include <errno.h>
 #include <linux/futex.h>

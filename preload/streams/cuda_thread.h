@@ -6,7 +6,7 @@
 #ifndef TSCOPE_CUDA_THREAD_H
 #define TSCOPE_CUDA_THREAD_H
 
-#include "process/families.h"
+#include "record/families.h"
 
 enum { SHAPES_CACHED = 1024, STREAMS_CACHED = 32 };
 

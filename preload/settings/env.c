@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "process/env.h"
+#include "settings/env.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "facts/process_environment.h"
 #include "record/hook.h"
+#include "settings/process_environment.h"
 
 struct tscope_env tscope_env;
 

@@ -4,7 +4,7 @@
  * entries back to the allocator. So the list and the entries are read by the kernel, which says
  * that memory is gone where a load of ours would end the job.
  */
-#include "facts/process_environment.h"
+#include "settings/process_environment.h"
 
 #include <errno.h>
 #include <stdbool.h>

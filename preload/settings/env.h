@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "format/tscope_format.h"
-#include "process/env.def"
+#include "settings/env.def"
 
 #pragma GCC visibility push(hidden)
 

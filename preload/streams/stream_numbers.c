@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "cuda/stream_numbers.h"
+#include "streams/stream_numbers.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include "gpu/event_pairs.h"
-#include "gpu/gpu_clock.h"
 
 HANDLE_MAP(by_key, 4096);
 
 static u32 n_streams; /* guarded by by_key's lock */
 u32 stream_generation;
+u32 captures_open;
+u32 (*stream_id_of_clock)(void *stream, bool per_thread);
 __thread i32 cuda_chosen_device __attribute__((tls_model("initial-exec"))) = -1;
 
 static u64 gpu_key(u32 device, u32 gpu_stream) {
@@ -25,6 +24,27 @@ i32 cuda_current_device(void) {
   int (*get_device)(int *) = tscope_resolve(&symbol, NULL);
   int device;
   return get_device && !get_device(&device) ? device : -1;
+}
+
+/* Where the driver does not tell, it is the device that CUDA begins with. Looking for a driver that
+ * is not there takes long: it is looked for again only now and then. */
+i32 cuda_first_device(void) {
+  static u32 unanswered;
+  const u32 often = 4096;
+  int saved = errno;
+  i32 device = -1;
+  if (__atomic_fetch_add(&unanswered, 1, __ATOMIC_RELAXED) % often == 0)
+    device = cuda_current_device();
+  errno = saved;
+  if (device < 0)
+    return 0;
+  __atomic_store_n(&unanswered, 0, __ATOMIC_RELAXED);
+  return cuda_chosen_device = device;
+}
+
+static u32 gpu_stream_of(cudaStream_t stream, bool per_thread) {
+  u32 (*ask)(void *, bool) = __atomic_load_n(&stream_id_of_clock, __ATOMIC_ACQUIRE);
+  return ask ? ask(stream, per_thread) : TSCOPE_UNKNOWN;
 }
 
 /* The number that a stream has by one of its keys, or a new one, which it has by both from then on.
@@ -70,7 +90,7 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
     /* Asked before the lock is taken: the source may be delivering spans, which needs it too. */
     bool per_thread = (key & 0xff) == TSCOPE_STREAM_PER_THREAD && key >> 63;
     i32 device = cuda_current_device();
-    u32 gpu_stream = gpu_clock_stream_id(stream, per_thread);
+    u32 gpu_stream = gpu_stream_of(stream, per_thread);
     index = intern(thread,
                    (u64[]){key, gpu_stream == TSCOPE_UNKNOWN
                                     ? 0
@@ -94,11 +114,11 @@ u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream
                 &(struct tscope_stream_record){.gpu_stream = gpu_stream, .device = (i32)device});
 }
 
-void stream_forget(cudaStream_t stream) {
+u16 stream_forget(cudaStream_t stream) {
   u64 index;
-  if ((uintptr_t)stream > TSCOPE_STREAM_PER_THREAD &&
-      handle_map_take(&by_key, (u64)(uintptr_t)stream, &index)) {
-    __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
-    event_pairs_forget((u16)index);
-  }
+  if ((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD ||
+      !handle_map_take(&by_key, (u64)(uintptr_t)stream, &index))
+    return TSCOPE_NO_STREAM;
+  __atomic_add_fetch(&stream_generation, 1, __ATOMIC_RELEASE);
+  return (u16)index;
 }
