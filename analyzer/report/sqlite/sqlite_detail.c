@@ -217,11 +217,12 @@ static void write_gemms(struct detail *d) {
 static void write_counters(struct detail *d) {
   for (u32 i = 0; i < d->rank->n_counters; i++) {
     const struct shown_counter *counter = &d->rank->counters[i];
+    const char *name = sqlite_shared(d->run->writer, counter->name);
     for (u32 k = 0; k < counter->n; k++) {
       struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_counters);
       sqlite_int(&row, d->run->run);
       sqlite_index(&row, d->rank->number);
-      sqlite_text(&row, counter->name);
+      sqlite_word(&row, name);
       sqlite_word(&row, counter->unit);
       sqlite_int(&row, counter->at[k].time);
       sqlite_rounded(&row, counter->at[k].value);

@@ -176,6 +176,7 @@ int sqlite_writer_close(struct sqlite_writer *w) {
     arena_release(&w->batches[i].text);
     free(w->batches[i].values);
   }
+  arena_release(&w->lasting);
   int closed = sqlite3_close(w->db);
   return errno_of(w->error != SQLITE_OK ? w->error : closed);
 }
@@ -194,13 +195,21 @@ void sqlite_rounded(struct sqlite_row *row, double value) {
     sqlite_null(row);
 }
 
-void sqlite_text(struct sqlite_row *row, const char *text) {
+static const char *valid_text(struct sqlite_writer *w, struct arena *arena, const char *text) {
   char *valid = text ? utf8_valid_copy(text) : NULL;
-  const char *kept = valid ? arena_text(&row->batch->text, valid) : NULL;
+  const char *kept = valid ? arena_text(arena, valid) : NULL;
   if (text && !kept)
-    row->writer->error = SQLITE_NOMEM;
-  sqlite_word(row, kept);
+    w->error = SQLITE_NOMEM;
   free(valid);
+  return kept;
+}
+
+void sqlite_text(struct sqlite_row *row, const char *text) {
+  sqlite_word(row, valid_text(row->writer, &row->batch->text, text));
+}
+
+const char *sqlite_shared(struct sqlite_writer *w, const char *text) {
+  return valid_text(w, &w->lasting, text);
 }
 
 void sqlite_lasting_text(struct sqlite_row *row, const char *text) {

@@ -51,6 +51,7 @@ struct sqlite_writer {
   sqlite3 *db;
   struct sqlite_batch batches[SQLITE_TABLE_COUNT];
   struct sqlite_batch *feeding; /* that the library reads now */
+  struct arena lasting;         /* texts that many rows share */
   u64 rows;
   int error; /* of SQLite, SQLITE_OK */
 };
@@ -117,6 +118,9 @@ static inline void sqlite_word(struct sqlite_row *row, const char *word) {
 
 /* Text that may be no UTF-8, but stays until the database is closed. */
 void sqlite_lasting_text(struct sqlite_row *row, const char *text);
+
+/* A copy of text for sqlite_word(), for texts that many rows share; NULL for NULL. */
+const char *sqlite_shared(struct sqlite_writer *writer, const char *text);
 
 /* Puts the row into the table. */
 void sqlite_end(struct sqlite_row *row);

@@ -13,7 +13,6 @@
 struct change {
   i64 time;
   double by;
-  u32 lane;
 };
 
 /* A counter in the making: values come in order of time. */
@@ -136,49 +135,92 @@ static bool reaches_a_window(const struct rank_lanes *l, i64 from, i64 to) {
   return low < l->n_windows && window_begin(&l->windows[low]) < to;
 }
 
+/* When work of one lane was called, and when it began. */
+struct queue {
+  i64 *called, *begun;
+  u32 n;
+};
+
 /* Work that was queued at any time in the chosen steps: without the rest, the depth there is the
- * same. */
-static u32 list_queued(const struct rank_lanes *l, struct change *changes) {
-  const struct timeline *t = l->timeline;
-  u32 n = 0;
-  for (u32 i = 0; i < t->n_spans; i++) {
-    const struct span *span = &t->spans[i];
-    if (!SPAN_ON_DEVICE(span->kind) || span->launch == INDEX_NONE)
-      continue;
-    i64 called = t->spans[span->launch].start;
-    if (called >= span->start || !reaches_a_window(l, called, span->start))
-      continue;
-    changes[n++] = (struct change){called, 1, span->lane};
-    changes[n++] = (struct change){span->start, -1, span->lane};
-  }
-  return n;
+ * same. NS_UNKNOWN for all other. */
+static i64 queued_since(const struct rank_lanes *l, const struct span *span) {
+  if (!SPAN_ON_DEVICE(span->kind) || span->launch == INDEX_NONE)
+    return NS_UNKNOWN;
+  i64 called = l->timeline->spans[span->launch].start;
+  bool queued = called < span->start && reaches_a_window(l, called, span->start);
+  return queued ? called : NS_UNKNOWN;
 }
 
-static int by_lane(const void *left, const void *right) {
-  const struct change *a = left, *b = right;
-  return a->lane != b->lane ? (a->lane < b->lane ? -1 : 1) : by_time(left, right);
+/* Of each lane, in the order in which work began; in `times`, which has room for all. */
+static void fill_queues(const struct rank_lanes *l, struct queue *queues, i64 *times) {
+  const struct timeline *t = l->timeline;
+  for (u32 i = 0; i < t->n_spans; i++)
+    queues[t->spans[i].lane].n += SPAN_ON_DEVICE(t->spans[i].kind);
+  for (u32 lane = 0; lane < t->n_lanes; lane++) {
+    queues[lane].called = times;
+    queues[lane].begun = times + queues[lane].n;
+    times += 2 * (size_t)queues[lane].n;
+    queues[lane].n = 0;
+  }
+  for (u32 i = 0; i < t->n_spans; i++) {
+    struct queue *queue = &queues[t->spans[i].lane];
+    i64 called = queued_since(l, &t->spans[i]);
+    if (called == NS_UNKNOWN)
+      continue;
+    queue->called[queue->n] = called;
+    queue->begun[queue->n++] = t->spans[i].start;
+  }
+}
+
+static int by_instant(const void *left, const void *right) {
+  i64 a = *(const i64 *)left, b = *(const i64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* A stream does its work in the order of the calls, but for those of several threads. */
+static void sort_calls(struct queue *queue) {
+  for (u32 i = 1; i < queue->n; i++)
+    if (queue->called[i] < queue->called[i - 1]) {
+      qsort(queue->called, queue->n, sizeof(*queue->called), by_instant);
+      return;
+    }
+}
+
+/* Up first, so that it never falls below 0. */
+static u32 merge_queue(const struct queue *queue, struct change *changes) {
+  u32 n = 0, up = 0;
+  for (u32 down = 0; down < queue->n; down++) {
+    for (; up < queue->n && queue->called[up] <= queue->begun[down]; up++)
+      changes[n++] = (struct change){queue->called[up], 1};
+    changes[n++] = (struct change){queue->begun[down], -1};
+  }
+  return n;
 }
 
 static int count_queues(struct rank_lanes *l, u32 *room) {
   const struct timeline *t = l->timeline;
   if (!t->on_gpu)
     return 0;
+  struct queue *queues = calloc(t->n_lanes + 1u, sizeof(*queues));
+  i64 *times = malloc((2u * (size_t)t->n_spans + 1) * sizeof(*times));
   struct change *changes = malloc((2u * (size_t)t->n_spans + 1) * sizeof(*changes));
-  u32 n = changes ? list_queued(l, changes) : 0;
-  int error = changes ? 0 : -ENOMEM;
-  qsort(changes, n, sizeof(*changes), by_lane);
-  for (u32 first = 0, end; first < n && !error; first = end) {
-    u32 lane = changes[first].lane;
+  int error = queues && times && changes ? 0 : -ENOMEM;
+  if (!error)
+    fill_queues(l, queues, times);
+  for (u32 lane = 0; lane < t->n_lanes && !error; lane++) {
     u32 shown = l->lane_of[2 * lane] ? l->lane_of[2 * lane] : l->lane_of[2 * lane + 1];
-    for (end = first; end < n && changes[end].lane == lane; end++)
-      ;
+    if (!queues[lane].n)
+      continue;
+    sort_calls(&queues[lane]);
     struct shown_counter counter = {.name =
                                         arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
                                     .unit = "launches",
                                     .lane = shown ? shown - 1 : INDEX_NONE};
-    error = count_changes(l, &changes[first], end - first, counter, room);
+    error = count_changes(l, changes, merge_queue(&queues[lane], changes), counter, room);
   }
   free(changes);
+  free(times);
+  free(queues);
   return error;
 }
 
@@ -198,8 +240,8 @@ static int count_waits(struct rank_lanes *l, u32 *room) {
                        : NS_UNKNOWN;
     if (transfer == NS_UNKNOWN || transfer <= shown->spans[i].start)
       continue;
-    changes[n++] = (struct change){shown->spans[i].start, 1, 0};
-    changes[n++] = (struct change){transfer, -1, 0};
+    changes[n++] = (struct change){shown->spans[i].start, 1};
+    changes[n++] = (struct change){transfer, -1};
   }
   struct shown_counter counter = {
       .name = "waiting for other ranks", .unit = "collectives", .lane = INDEX_NONE};
