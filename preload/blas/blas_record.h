@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of each matrix product: the recorders that blas_hooks.def names. See
- * hooks/wrapper.h for their shape; wrappers.c says how these differ. A call that failed launched
- * nothing and is not recorded.
+ * What is recorded of each GEMM: the recorders that blas_hooks.def names. See hooks/wrapper.h for
+ * their shape; blas_wrappers.c says how these differ. A call that failed launched nothing and is
+ * not recorded.
  */
 #ifndef TSCOPE_BLAS_RECORD_H
 #define TSCOPE_BLAS_RECORD_H
@@ -11,24 +11,24 @@
 #include "gpu/event_pairs.h"
 #include "gpu/gpu_clock.h"
 
-/* The product in progress on this thread. */
-struct product {
+/* The GEMM in progress on this thread. */
+struct gemm_in_progress {
   const struct tscope_guard *guard; /* its wrapper's, NULL if there is none */
   u32 timed;                        /* number of the pair of events around it, 0 if there is none */
 };
-extern __thread struct product product_now __attribute__((tls_model("initial-exec")));
+extern __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec")));
 
-/* The pair of events around the product about to be called, which then has a number; NULL for most,
+/* The pair of events around the GEMM about to be called, which then has a number; NULL for most,
  * since a pair costs as much as several launches. Of every TSCOPE_GPU_PRODUCTS calls of a thread
- * one is picked at random: a fixed one would be the same products of a model in every step. */
-TSCOPE_NOINLINE struct event_pair *product_pair_begin(struct tscope_thread *thread,
-                                                      cudaStream_t stream);
+ * one is picked at random: a fixed one would be the same GEMMs of a model in every step. */
+TSCOPE_NOINLINE struct event_pair *gemm_pair_begin(struct tscope_thread *thread,
+                                                   cudaStream_t stream);
 
 /* Ends it; `name` NULL if the call failed. */
-TSCOPE_NOINLINE void product_pair_end(struct event_pair *pair, const char *name);
+TSCOPE_NOINLINE void gemm_pair_end(struct event_pair *pair, const char *name);
 
 /* The stream that a handle puts its work on. */
-cudaStream_t product_stream(cublasHandle_t handle);
+cudaStream_t blas_handle_stream(cublasHandle_t handle);
 
 /* How complex numbers are multiplied: by four real products, or by Gauss's three. */
 enum gemm_method { GEMM_PLAIN, GEMM_3M };
@@ -59,7 +59,7 @@ u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int asked);
  */
 u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch);
 
-/* What the products of one call are. */
+/* What the GEMMs of one call are. */
 struct gemm_facts {
   u64 start;
   i64 m, n, k, batch; /* -1 where it is not one number */
@@ -72,71 +72,27 @@ struct gemm_facts {
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
                 cudaStream_t stream);
 
+/* A recorder R has R_stream(what...) beside it: the stream that the GEMM is put on. */
 enum { gemm_wakes = TSCOPE_WAKES };
-struct gemm_call {
-  u64 start;
-  cublasHandle_t handle;
-  i64 m, n, k, batch;
-  cudaDataType a, b, c;
-  int compute;
-  enum gemm_method method;
-};
-static inline struct gemm_call gemm_begin(struct tscope_thread *thread, cublasHandle_t handle,
-                                          i64 m, i64 n, i64 k, i64 batch, cudaDataType a,
-                                          cudaDataType b, cudaDataType c, int compute,
-                                          enum gemm_method method) {
-  gpu_clock_start_once(thread);
-  return (struct gemm_call){tscope_ticks(), handle, m, n, k, batch, a, b, c, compute, method};
-}
-static inline cudaStream_t gemm_stream(const struct gemm_call *call) {
-  return product_stream(call->handle);
-}
-void gemm_end(struct tscope_thread *thread, const struct gemm_call *call, cublasStatus_t result);
+#define gemm_stream(handle, ...) blas_handle_stream(handle)
+void record_gemm(struct tscope_thread *thread, u64 start, cublasStatus_t result,
+                 cublasHandle_t handle, i64 m, i64 n, i64 k, i64 batch, cudaDataType a,
+                 cudaDataType b, cudaDataType c, int compute, enum gemm_method method);
 
 /* gemm_grouped: the numbers are in the job's arrays, ints or int64_ts. */
 enum { gemm_grouped_wakes = TSCOPE_WAKES };
-struct gemm_grouped_call {
-  u64 start;
-  cublasHandle_t handle;
-  const void *m, *n, *k, *sizes;
-  i64 groups;
-  size_t number_bytes;
-  cudaDataType a, b, c;
-  int compute;
-};
-static inline struct gemm_grouped_call
-gemm_grouped_begin(struct tscope_thread *thread, cublasHandle_t handle, const void *m,
-                   const void *n, const void *k, i64 groups, const void *sizes, size_t number_bytes,
-                   cudaDataType a, cudaDataType b, cudaDataType c, int compute) {
-  gpu_clock_start_once(thread);
-  return (struct gemm_grouped_call){tscope_ticks(), handle,       m, n, k, sizes,
-                                    groups,         number_bytes, a, b, c, compute};
-}
-static inline cudaStream_t gemm_grouped_stream(const struct gemm_grouped_call *call) {
-  return product_stream(call->handle);
-}
-void gemm_grouped_end(struct tscope_thread *thread, const struct gemm_grouped_call *call,
-                      cublasStatus_t result);
+#define gemm_grouped_stream(handle, ...) blas_handle_stream(handle)
+void record_gemm_grouped(struct tscope_thread *thread, u64 start, cublasStatus_t result,
+                         cublasHandle_t handle, const void *m, const void *n, const void *k,
+                         i64 groups, const void *sizes, size_t number_bytes, cudaDataType a,
+                         cudaDataType b, cudaDataType c, int compute);
 
 /* lt_matmul: all is said by descriptors, which the library is asked about. */
 enum { lt_matmul_wakes = TSCOPE_WAKES };
-struct lt_matmul_call {
-  u64 start;
-  cublasLtMatmulDesc_t desc;
-  cublasLtMatrixLayout_t a, b, d;
-  cudaStream_t stream;
-};
-static inline struct lt_matmul_call
-lt_matmul_begin(struct tscope_thread *thread, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d, cudaStream_t stream) {
-  gpu_clock_start_once(thread);
-  return (struct lt_matmul_call){tscope_ticks(), desc, a, b, d, stream};
-}
-static inline cudaStream_t lt_matmul_stream(const struct lt_matmul_call *call) {
-  return call->stream;
-}
-void lt_matmul_end(struct tscope_thread *thread, const struct lt_matmul_call *call,
-                   cublasStatus_t result);
+#define lt_matmul_stream(desc, a, b, d, stream) (stream)
+void record_lt_matmul(struct tscope_thread *thread, u64 start, cublasStatus_t result,
+                      cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                      cublasLtMatrixLayout_t d, cudaStream_t stream);
 
 /* The facts of a matmul by its descriptors, as any cuBLASLt tells them. */
 struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of cuBLAS: how much arithmetic they are, on which stream.
+ * GEMMs of cuBLAS: how much arithmetic they are, on which stream.
  */
 #include <errno.h>
 
@@ -29,16 +29,16 @@ u8 gemm_dtype(cudaDataType type) {
 }
 
 u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch) {
-  u64 product = operations;
-  if (m < 0 || n < 0 || k < 0 || batch < 0 || __builtin_mul_overflow(product, (u64)m, &product) ||
-      __builtin_mul_overflow(product, (u64)n, &product) ||
-      __builtin_mul_overflow(product, (u64)k, &product) ||
-      __builtin_mul_overflow(product, (u64)batch, &product))
+  u64 flops = operations;
+  if (m < 0 || n < 0 || k < 0 || batch < 0 || __builtin_mul_overflow(flops, (u64)m, &flops) ||
+      __builtin_mul_overflow(flops, (u64)n, &flops) ||
+      __builtin_mul_overflow(flops, (u64)k, &flops) ||
+      __builtin_mul_overflow(flops, (u64)batch, &flops))
     return GEMM_FLOPS_UNKNOWN;
-  return product;
+  return flops;
 }
 
-cudaStream_t product_stream(cublasHandle_t handle) {
+cudaStream_t blas_handle_stream(cublasHandle_t handle) {
   static struct tscope_symbol symbols[] = TSCOPE_QUERY("cublasGetStream_v2", tscope_cublas_sonames);
   cublasStatus_t (*get)(cublasHandle_t, cudaStream_t *) =
       tscope_query_function(symbols, tscope_self);
@@ -72,7 +72,7 @@ static u32 dimension(i64 value) {
 static void write_captured(struct tscope_thread *thread, const struct gemm_facts *facts,
                            cudaStream_t stream, u16 index) {
   struct {
-    struct tscope_graph_product_record product;
+    struct tscope_graph_product_record gemm;
     u32 shapes[CAPTURED_KERNELS];
   } record = {{.flops = facts->flops,
                .m = dimension(facts->m),
@@ -84,18 +84,18 @@ static void write_captured(struct tscope_thread *thread, const struct gemm_facts
                .c = facts->c,
                .compute = facts->compute,
                .captured = graph_capture_number(TSCOPE_STREAM_LEGACY, stream)}};
-  record.product.shapes = captured_kernels_seen(record.shapes, &record.product.kernels);
-  u32 words = (record.product.shapes + 1) / 2;
-  if (record.product.captured)
+  record.gemm.shapes = captured_kernels_seen(record.shapes, &record.gemm.kernels);
+  u32 words = (record.gemm.shapes + 1) / 2;
+  if (record.gemm.captured)
     tscope_retain(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
-                  (u32)sizeof(record.product) + 8 * words);
+                  (u32)sizeof(record.gemm) + 8 * words);
 }
 
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
                 cudaStream_t stream) {
   int saved = errno;
   if (handle)
-    stream = product_stream(handle);
+    stream = blas_handle_stream(handle);
   u16 index = stream_index(thread, TSCOPE_STREAM_LEGACY, stream);
   u32 captured = is_captured(stream);
   if (TSCOPE_UNLIKELY(captured))
@@ -114,29 +114,29 @@ void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cu
                                           .b = facts->b,
                                           .c = facts->c,
                                           .compute = facts->compute,
-                                          .timed = product_now.timed};
+                                          .timed = gemm_now.timed};
     tscope_commit_dur(thread, &thread->ring, sizeof(*record), facts->start);
   }
   errno = saved;
 }
 
-void gemm_end(struct tscope_thread *thread, const struct gemm_call *call, cublasStatus_t result) {
+void record_gemm(struct tscope_thread *thread, u64 start, cublasStatus_t result,
+                 cublasHandle_t handle, i64 m, i64 n, i64 k, i64 batch, cudaDataType a,
+                 cudaDataType b, cudaDataType c, int compute, enum gemm_method method) {
   if (result != CUBLAS_STATUS_SUCCESS)
     return;
-  u64 operations = gemm_operations(call->a, call->method);
-  gemm_write(
-      thread,
-      &(struct gemm_facts){.start = call->start,
-                           .m = call->m,
-                           .n = call->n,
-                           .k = call->k,
-                           .batch = call->batch,
-                           .flops = gemm_flops(operations, call->m, call->n, call->k, call->batch),
-                           .a = gemm_dtype(call->a),
-                           .b = gemm_dtype(call->b),
-                           .c = gemm_dtype(call->c),
-                           .compute = gemm_compute(call->handle, call->a, call->compute)},
-      call->handle, NULL);
+  gemm_write(thread,
+             &(struct gemm_facts){.start = start,
+                                  .m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .batch = batch,
+                                  .flops = gemm_flops(gemm_operations(a, method), m, n, k, batch),
+                                  .a = gemm_dtype(a),
+                                  .b = gemm_dtype(b),
+                                  .c = gemm_dtype(c),
+                                  .compute = gemm_compute(handle, a, compute)},
+             handle, NULL);
 }
 
 static i64 number_at(const void *array, i64 i, size_t bytes) {
@@ -148,29 +148,29 @@ static i64 same(i64 first, i64 value) {
   return first == value ? first : -1;
 }
 
-void gemm_grouped_end(struct tscope_thread *thread, const struct gemm_grouped_call *call,
-                      cublasStatus_t result) {
-  if (result != CUBLAS_STATUS_SUCCESS || call->groups <= 0)
+void record_gemm_grouped(struct tscope_thread *thread, u64 start, cublasStatus_t result,
+                         cublasHandle_t handle, const void *m, const void *n, const void *k,
+                         i64 groups, const void *sizes, size_t number_bytes, cudaDataType a,
+                         cudaDataType b, cudaDataType c, int compute) {
+  if (result != CUBLAS_STATUS_SUCCESS || groups <= 0)
     return;
-  struct gemm_facts facts = {.start = call->start,
-                             .a = gemm_dtype(call->a),
-                             .b = gemm_dtype(call->b),
-                             .c = gemm_dtype(call->c),
-                             .compute = gemm_compute(call->handle, call->a, call->compute)};
-  u64 operations = gemm_operations(call->a, GEMM_PLAIN);
-  for (i64 i = 0; i < call->groups; i++) {
-    i64 m = number_at(call->m, i, call->number_bytes),
-        n = number_at(call->n, i, call->number_bytes);
-    i64 k = number_at(call->k, i, call->number_bytes);
-    i64 products = number_at(call->sizes, i, call->number_bytes);
-    u64 flops = gemm_flops(operations, m, n, k, products);
-    facts.m = i ? same(facts.m, m) : m;
-    facts.n = i ? same(facts.n, n) : n;
-    facts.k = i ? same(facts.k, k) : k;
-    facts.batch += products;
+  struct gemm_facts facts = {.start = start,
+                             .a = gemm_dtype(a),
+                             .b = gemm_dtype(b),
+                             .c = gemm_dtype(c),
+                             .compute = gemm_compute(handle, a, compute)};
+  u64 operations = gemm_operations(a, GEMM_PLAIN);
+  for (i64 i = 0; i < groups; i++) {
+    i64 rows = number_at(m, i, number_bytes), columns = number_at(n, i, number_bytes);
+    i64 inner = number_at(k, i, number_bytes), gemms = number_at(sizes, i, number_bytes);
+    u64 flops = gemm_flops(operations, rows, columns, inner, gemms);
+    facts.m = i ? same(facts.m, rows) : rows;
+    facts.n = i ? same(facts.n, columns) : columns;
+    facts.k = i ? same(facts.k, inner) : inner;
+    facts.batch += gemms;
     if (facts.flops != GEMM_FLOPS_UNKNOWN &&
         (flops == GEMM_FLOPS_UNKNOWN || __builtin_add_overflow(facts.flops, flops, &facts.flops)))
       facts.flops = GEMM_FLOPS_UNKNOWN;
   }
-  gemm_write(thread, &facts, call->handle, NULL);
+  gemm_write(thread, &facts, handle, NULL);
 }

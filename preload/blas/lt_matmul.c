@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of cuBLASLt: their shape is in descriptors, which the library is asked about. Asking
+ * GEMMs of cuBLASLt: their shape is in descriptors, which the library is asked about. Asking
  * needs no GPU and changes nothing. Attributes and their types:
  * https://docs.nvidia.com/cuda/cublas/#cublasltmatrixlayoutattribute-t
  */
@@ -16,8 +16,8 @@ typedef cublasStatus_t get_attribute(const void *what, int attribute, void *valu
                                      size_t *written);
 
 /* An attribute of at most eight bytes; `otherwise` if there is none to be had. */
-static i64 ask(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int attribute,
-               size_t bytes, i64 otherwise) {
+static i64 attribute_of(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int attribute,
+                        size_t bytes, i64 otherwise) {
   get_attribute *get = tscope_query_function(symbols, tscope_self);
   i64 value = 0;
   size_t written = 0;
@@ -30,13 +30,13 @@ static i64 ask(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int 
 static i64 layout(cublasLtMatrixLayout_t of, int attribute, size_t bytes, i64 otherwise) {
   static struct tscope_symbol symbols[] =
       TSCOPE_QUERY("cublasLtMatrixLayoutGetAttribute", tscope_cublaslt_sonames);
-  return ask(symbols, of, attribute, bytes, otherwise);
+  return attribute_of(symbols, of, attribute, bytes, otherwise);
 }
 
 static i64 descriptor(cublasLtMatmulDesc_t of, int attribute, i64 otherwise) {
   static struct tscope_symbol symbols[] =
       TSCOPE_QUERY("cublasLtMatmulDescGetAttribute", tscope_cublaslt_sonames);
-  return ask(symbols, of, attribute, sizeof(i32), otherwise);
+  return attribute_of(symbols, of, attribute, sizeof(i32), otherwise);
 }
 
 struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -57,11 +57,12 @@ struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayou
   return facts;
 }
 
-void lt_matmul_end(struct tscope_thread *thread, const struct lt_matmul_call *call,
-                   cublasStatus_t result) {
+void record_lt_matmul(struct tscope_thread *thread, u64 start, cublasStatus_t result,
+                      cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                      cublasLtMatrixLayout_t d, cudaStream_t stream) {
   if (result != CUBLAS_STATUS_SUCCESS)
     return;
-  struct gemm_facts facts = lt_matmul_facts(call->desc, call->a, call->b, call->d);
-  facts.start = call->start;
-  gemm_write(thread, &facts, NULL, call->stream);
+  struct gemm_facts facts = lt_matmul_facts(desc, a, b, d);
+  facts.start = start;
+  gemm_write(thread, &facts, NULL, stream);
 }

@@ -25,10 +25,6 @@ static inline void note_failure(struct tscope_thread *thread, const char *what,
     tscope_failed_call(thread, TSCOPE_FAILED_CUDA, what, (i32)result);
 }
 
-/* A call that only a training process makes gives the GPU work, or soon will. */
-#define TSCOPE_BEFORE_CALL(wakes)                                                                  \
-  ((int)(wakes) == (int)TSCOPE_WAKES ? gpu_clock_start_once(thread) : (void)0)
-
 /* Launches are the calls that there are most of: their recorders leave nothing to the compiler. */
 #define HOT __attribute__((always_inline)) static inline
 

@@ -58,14 +58,11 @@ static cudaError_t special_cudaSetDevice(real_cudaSetDevice real, int device) {
   return result;
 }
 
-#define BODY(way, name_, args, failure)                                                            \
-  {                                                                                                \
-    real_##name_ real = (real_##name_)TSCOPE_REAL(name_, way);                                     \
-    if (!real)                                                                                     \
-      return failure;                                                                              \
-    return special_##name_(real TSCOPE_MORE args);                                                 \
-  }
+#define BODY(way, name_, type, params, args, failure)                                              \
+  TSCOPE_FORWARD(TSCOPE_REAL(name_, way), type, params, failure,                                   \
+                 return special_##name_(real TSCOPE_MORE args);)
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
-  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_LINKED, name_, args, failure)          \
-  type tscope_found_##name_ params BODY(TSCOPE_FOUND, name_, args, failure)
+  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_LINKED, name_, type, params, args,     \
+                                                     failure)                                      \
+  type tscope_found_##name_ params BODY(TSCOPE_FOUND, name_, type, params, args, failure)
 TSCOPE_CUDA_SPECIALS(HOOK)

@@ -22,8 +22,8 @@
     TSCOPE_WRAPPER_BODY(                                                                           \
         tscope_resolve(&driver_symbols[DRIVER_##name_], __builtin_return_address(0)),              \
         ENTERED(recorder##_wakes, inside), TSCOPE_BEFORE_CALL(recorder##_wakes),                   \
-        if (outermost) tscope_leave(thread), type, cudaError_t, params, args, failure, recorder,   \
-        what)                                                                                      \
+        type result = real args, if (outermost) tscope_leave(thread), type, cudaError_t, params,   \
+        args, failure, recorder, what)                                                             \
   }
 
 #define HOOK(name, since, type, params, args, failure, recorder, what)                             \

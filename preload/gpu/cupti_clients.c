@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "gpu/gpu_clock.h"
+#include "hooks/wrapper.h"
 
 enum { ZEROED_OUT_ACTIVITY_BUFFER = 5, KINDS = 64 };
 
@@ -108,120 +109,118 @@ static void comes(const char *call) {
   gpu_clock_step_aside(why, false);
 }
 
-/* What each kind of call means. Called under the lock before the real call; true: it is not to be
- * made, since tscope's source has its own there for now. */
+/* What each kind of call means. Called under the lock before the real call. */
+enum client_call {
+  PASSED_ON,
+  KEPT,      /* the real call is not made: tscope's source has its own there for now */
+  COLLECTING /* passed on; when it is done, the client has what was delivered */
+};
 
-static bool on_callbacks(const char *call, void *requested, void *completed) {
+static enum client_call kept_if(bool kept) {
+  return kept ? KEPT : PASSED_ON;
+}
+
+static enum client_call on_callbacks(const char *call, void *requested, void *completed) {
   if (!requested || !completed)
-    return false;
+    return PASSED_ON;
   comes(call);
   __atomic_store_n(&client.completed, completed, __ATOMIC_RELEASE);
   __atomic_store_n(&client.requested, requested, __ATOMIC_RELEASE);
   __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
-  return false;
+  return PASSED_ON;
 }
 
 /* The clock is the process's: what tscope has not read yet has times of the one before. */
-static bool on_clock(const char *call, void *now) {
+static enum client_call on_clock(const char *call, void *now) {
   if (!now)
-    return false;
+    return PASSED_ON;
   comes(call);
   __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
-  return false;
+  return PASSED_ON;
 }
 
-static bool on_all_waits(const char *call, int all) {
+static enum client_call on_all_waits(const char *call, int all) {
   (void)call;
   client.few_waits = !(uint8_t)all;
-  return gpu_clock_is_open(&gpu_clock_cupti);
+  return kept_if(gpu_clock_is_open(&gpu_clock_cupti));
 }
 
-static bool on_attribute(const char *call, int attribute, const size_t *bytes, const void *value) {
+static enum client_call on_attribute(const char *call, int attribute, const size_t *bytes,
+                                     const void *value) {
   (void)call;
   if (attribute != ZEROED_OUT_ACTIVITY_BUFFER || !bytes || !value || *bytes < sizeof(client.zeroed))
-    return false;
+    return PASSED_ON;
   client.zeroed = *(const uint8_t *)value;
-  return gpu_clock_is_open(&gpu_clock_cupti);
+  return kept_if(gpu_clock_is_open(&gpu_clock_cupti));
 }
 
 /* Kinds may be enabled before there are callbacks; nothing is delivered then. */
-static bool on_enable(const char *call, int kind) {
+static enum client_call on_enable(const char *call, int kind) {
   if ((unsigned)kind >= KINDS)
-    return false;
+    return PASSED_ON;
   if (has_callbacks())
     comes(call);
   __atomic_fetch_or(&client.kinds, 1ull << kind, __ATOMIC_ACQ_REL);
   __atomic_store_n(&client.collects, true, __ATOMIC_RELEASE);
-  return false;
+  return PASSED_ON;
 }
 
-static bool on_disable(const char *call, int kind) {
+static enum client_call on_disable(const char *call, int kind) {
   (void)call;
   if ((unsigned)kind >= KINDS)
-    return false;
+    return PASSED_ON;
   __atomic_fetch_and(&client.kinds, ~(1ull << kind), __ATOMIC_ACQ_REL);
   __atomic_store_n(&client.last_ns, now_ns(), __ATOMIC_RELEASE);
-  return gpu_clock_is_open(&gpu_clock_cupti) && cupti_source_wants(kind);
+  return kept_if(gpu_clock_is_open(&gpu_clock_cupti) && cupti_source_wants(kind));
 }
 
-static bool on_profile(const char *call) {
+static enum client_call on_profile(const char *call) {
   static char why[128];
   if (!why[0])
     snprintf(why, sizeof(why), "the job profiles with CUPTI itself (%s)", call);
   gpu_clock_step_aside(why, true);
-  return false;
+  return PASSED_ON;
 }
 
-static bool on_finalize(const char *call) {
+static enum client_call on_finalize(const char *call) {
   (void)call;
   gpu_clock_step_aside("the job has detached CUPTI (cuptiFinalize)", true);
   client.requested = client.completed = NULL;
   __atomic_store_n(&client.kinds, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&client.collects, false, __ATOMIC_RELEASE);
   __atomic_store_n(&client.began, true, __ATOMIC_RELEASE);
-  return false;
+  return PASSED_ON;
 }
 
-/* After the real call: what it delivered is collected. */
-static bool on_flush(const char *call) {
+static enum client_call on_flush(const char *call) {
   (void)call;
-  return false;
+  return COLLECTING;
 }
 
-static void after_flush(void) {
+static void has_collected(void) {
   if (!has_kinds())
     __atomic_store_n(&client.collects, false, __ATOMIC_RELEASE);
 }
-#define after_callbacks after_nothing
-#define after_clock after_nothing
-#define after_attribute after_nothing
-#define after_all_waits after_nothing
-#define after_enable after_nothing
-#define after_disable after_nothing
-#define after_profile after_nothing
-#define after_finalize after_nothing
-static void after_nothing(void) {}
 
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   [CUPTI_##name_] = {.name = #name_, .sonames = cupti_sonames},
 struct tscope_symbol cupti_symbols[] = {TSCOPE_CUPTI_HOOKS(HOOK)};
 #undef HOOK
 
-#define WHAT(...) , ##__VA_ARGS__
+#define CLIENT_CALL(name_, type, args, recorder, what)                                             \
+  int saved = errno;                                                                               \
+  bool locked = gpu_clock_lock();                                                                  \
+  enum client_call answer = on_##recorder(#name_ TSCOPE_MORE what);                                \
+  gpu_clock_unlock(locked);                                                                        \
+  errno = saved;                                                                                   \
+  type result = answer == KEPT ? 0 : real args;                                                    \
+  if (answer == COLLECTING)                                                                        \
+    has_collected();                                                                               \
+  return result;
+
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_EXPORT type tscope_hook_##name_ params {                                                  \
-    type(*real) params =                                                                           \
-        tscope_resolve(&cupti_symbols[CUPTI_##name_], __builtin_return_address(0));                \
-    if (!real)                                                                                     \
-      return failure;                                                                              \
-    int saved = errno;                                                                             \
-    bool locked = gpu_clock_lock();                                                                \
-    bool kept = on_##recorder(#name_ WHAT what);                                                   \
-    gpu_clock_unlock(locked);                                                                      \
-    errno = saved;                                                                                 \
-    type result = kept ? 0 : real args;                                                            \
-    after_##recorder();                                                                            \
-    return result;                                                                                 \
-  }
+  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_FORWARD(                                    \
+      tscope_resolve(&cupti_symbols[CUPTI_##name_], __builtin_return_address(0)), type, params,    \
+      failure, CLIENT_CALL(name_, type, args, recorder, what))
 TSCOPE_CUPTI_HOOKS(HOOK)

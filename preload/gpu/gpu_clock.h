@@ -81,6 +81,11 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
     gpu_clock_start(thread);
 }
 
+/* On the way into every hook of hooks/wrapper.h: a call that only a training process makes gives
+ * the GPU work, or soon will. */
+#define TSCOPE_BEFORE_CALL(wakes)                                                                  \
+  ((int)(wakes) == (int)TSCOPE_WAKES ? gpu_clock_start_once(thread) : (void)0)
+
 /* The driver is at work in this process: what closes the source at exit is registered. Call once.
  */
 void gpu_clock_context_exists(void);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
+ * What every wrapper of the shim is made of. All have one frame, TSCOPE_FORWARD; what families
+ * differ in is policy: how the real function is found, what wakes a process, what is recorded.
+ *
  * Turns one registry line into the function that the job calls in place of the real one:
  *
  *   #define HOOK(...) TSCOPE_WRAPPER(tscope_nccl_sonames, __VA_ARGS__)
@@ -42,45 +45,55 @@
 #define TSCOPE_REAL(name_, way)                                                                    \
   tscope_resolve_copy(&tscope_symbols_##name_[way], __builtin_return_address(0))
 
-/* The real call and its recorder. Declares `result`; `real` and `thread` are there. */
-#define TSCOPE_SECOND(first, second, ...) second
-#define TSCOPE_SHAPE(...) TSCOPE_SECOND(__VA_ARGS__, AFTER, ~)
-#define TSCOPE_JOIN_(a, b) a##b
-#define TSCOPE_JOIN(a, b) TSCOPE_JOIN_(a, b)
-#define TSCOPE_RECORDED(type, as, args, recorder, what)                                            \
-  TSCOPE_JOIN(TSCOPE_RECORDED_, TSCOPE_SHAPE(TSCOPE_LOOKS_FIRST_##recorder))                       \
-  (type, as, args, recorder, what)
-
-#define TSCOPE_RECORDED_AFTER(type, as, args, recorder, what)                                      \
-  const u64 start_ = tscope_ticks();                                                               \
-  type result = real args;                                                                         \
-  record_##recorder(thread, start_, (as)result TSCOPE_MORE what);
-
-#define TSCOPE_RECORDED_BEFORE(type, as, args, recorder, what)                                     \
-  record_##recorder(thread, tscope_ticks() TSCOPE_MORE what);                                      \
-  type result = real args;
-
-#define TSCOPE_RECORDED_AROUND(type, as, args, recorder, what)                                     \
-  struct recorder##_call call_ = recorder##_begin(thread TSCOPE_MORE what);                        \
-  type result = real args;                                                                         \
-  recorder##_end(thread, &call_, (as)result);
-
-/* The whole wrapper. `entered` gives the thread's state, NULL where the call is only passed on;
- * `first` is done before the recorder; `left` when it is done. */
-#define TSCOPE_WRAPPER_BODY(found, entered, first, left, type, as, params, args, failure,          \
-                            recorder, what)                                                        \
+/* The frame: the real function, or `failure` where there is none. What follows has it as `real`. */
+#define TSCOPE_FORWARD(found, type, params, failure, ...)                                          \
   {                                                                                                \
     type(*real) params = found;                                                                    \
     if (TSCOPE_UNLIKELY(!real))                                                                    \
       return failure;                                                                              \
-    struct tscope_thread *thread = entered;                                                        \
-    if (TSCOPE_UNLIKELY(!thread))                                                                  \
-      return real args;                                                                            \
-    first;                                                                                         \
-    TSCOPE_RECORDED(type, as, args, recorder, what)                                                \
-    left;                                                                                          \
-    return result;                                                                                 \
+    __VA_ARGS__                                                                                    \
   }
+
+/* The real call and its recorder. `called` makes the call and declares `result`; where it sets
+ * `thread` to NULL, nothing can be recorded any more. */
+#define TSCOPE_SECOND(first, second, ...) second
+#define TSCOPE_SHAPE(...) TSCOPE_SECOND(__VA_ARGS__, AFTER, ~)
+#define TSCOPE_JOIN_(a, b) a##b
+#define TSCOPE_JOIN(a, b) TSCOPE_JOIN_(a, b)
+#define TSCOPE_RECORDED(as, called, recorder, what)                                                \
+  TSCOPE_JOIN(TSCOPE_RECORDED_, TSCOPE_SHAPE(TSCOPE_LOOKS_FIRST_##recorder))                       \
+  (as, called, recorder, what)
+
+#define TSCOPE_RECORDED_AFTER(as, called, recorder, what)                                          \
+  const u64 start_ = tscope_ticks();                                                               \
+  called;                                                                                          \
+  if (TSCOPE_LIKELY(thread != NULL))                                                               \
+    record_##recorder(thread, start_, (as)result TSCOPE_MORE what);
+
+#define TSCOPE_RECORDED_BEFORE(as, called, recorder, what)                                         \
+  record_##recorder(thread, tscope_ticks() TSCOPE_MORE what);                                      \
+  called;
+
+#define TSCOPE_RECORDED_AROUND(as, called, recorder, what)                                         \
+  struct recorder##_call call_ = recorder##_begin(thread TSCOPE_MORE what);                        \
+  called;                                                                                          \
+  recorder##_end(thread, &call_, (as)result);
+
+/* The rest of a wrapper that records. `entered` gives the thread's state, NULL where the call is
+ * only passed on; `first` is done before the recorder; `left` is done last. */
+#define TSCOPE_RECORDING(entered, first, called, left, as, args, recorder, what)                   \
+  struct tscope_thread *thread = entered;                                                          \
+  if (TSCOPE_UNLIKELY(!thread))                                                                    \
+    return real args;                                                                              \
+  first;                                                                                           \
+  TSCOPE_RECORDED(as, called, recorder, what)                                                      \
+  left;                                                                                            \
+  return result;
+
+#define TSCOPE_WRAPPER_BODY(found, entered, first, called, left, type, as, params, args, failure,  \
+                            recorder, what)                                                        \
+  TSCOPE_FORWARD(found, type, params, failure,                                                     \
+                 TSCOPE_RECORDING(entered, first, called, left, as, args, recorder, what))
 
 /* Which function a call that is in progress goes on to, for questions about its handles. */
 #define TSCOPE_NOTE_WAY(way_) (thread->way = (way_), thread->real = (const void *)real)
@@ -88,20 +101,21 @@
 #define TSCOPE_VIA_BODY(way_, name_, type, params, args, failure, recorder, what)                  \
   TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, way_), tscope_enter((enum tscope_wake)recorder##_wakes),  \
                       (TSCOPE_NOTE_WAY(way_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
-                      tscope_leave(thread), type, type, params, args, failure, recorder, what)
+                      type result = real args, tscope_leave(thread), type, type, params, args,     \
+                      failure, recorder, what)
 
-#define TSCOPE_WRAPPER(sonames_, name_, since, type, params, args, failure, recorder, what)        \
+/* The two functions of a line, one for each way, whose bodies are BODY(way, name, ...). */
+#define TSCOPE_WRAPPERS(BODY, sonames_, name_, since, type, params, args, failure, recorder, what) \
   TSCOPE_WAYS_TO(name_, sonames_)                                                                  \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_EXPORT type tscope_hook_##name_ params TSCOPE_VIA_BODY(                                   \
-      TSCOPE_LINKED, name_, type, params, args, failure, recorder, what)                           \
+  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_LINKED, name_, type, params, args,     \
+                                                     failure, recorder, what)                      \
   TSCOPE_HIDDEN type tscope_found_##name_ params;                                                  \
-  type tscope_found_##name_ params TSCOPE_VIA_BODY(TSCOPE_FOUND, name_, type, params, args,        \
-                                                   failure, recorder, what)
+  type tscope_found_##name_ params BODY(TSCOPE_FOUND, name_, type, params, args, failure,          \
+                                        recorder, what)
 
-/* What a family does on the way into every hook; it may define another one before its wrappers. */
-#ifndef TSCOPE_BEFORE_CALL
-#define TSCOPE_BEFORE_CALL(wakes) (void)0
-#endif
+#define TSCOPE_WRAPPER(...) TSCOPE_WRAPPERS(TSCOPE_VIA_BODY, __VA_ARGS__)
+
+/* What is done on the way into every hook is TSCOPE_BEFORE_CALL(wakes), see gpu/gpu_clock.h. */
 
 #endif

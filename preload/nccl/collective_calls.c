@@ -124,7 +124,6 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
                                         const void *buffer, size_t count, ncclDataType_t datatype,
                                         int redop, int peer, ncclComm_t comm, cudaStream_t stream) {
   struct collective_call call = {.span.start = tscope_ticks()};
-  gpu_clock_start_once(thread);
   struct nccl_thread *nccl = nccl_thread(thread);
   struct communicator *communicator = communicator_get(thread, comm);
   u8 dtype = nccl_dtype(datatype);

@@ -50,49 +50,35 @@ static u32 name_of_maker(struct tscope_thread *thread) {
   return label[0] ? tscope_string(thread, label) : 0;
 }
 
-struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
-                                      int rank, const ncclUniqueId *ids, int n_ids) {
-  gpu_clock_start_once(thread);
-  return (struct comm_init_call){.pending = {
-                                     .handle = comm,
-                                     .identity = communicator_identity(ids, n_ids),
-                                     .start = tscope_ticks(),
-                                     .rank = (u32)rank,
-                                     .size = (u32)nranks,
-                                     .device = -1,
-                                     .color = -1,
-                                     .name = name_of_maker(thread),
-                                 }};
+void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
+                      ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids) {
+  int saved = errno;
+  struct pending_communicator pending = {.handle = comm,
+                                         .identity = communicator_identity(ids, n_ids),
+                                         .start = start,
+                                         .rank = (u32)rank,
+                                         .size = (u32)nranks,
+                                         .device = -1,
+                                         .color = -1,
+                                         .name = name_of_maker(thread)};
+  errno = saved;
+  delivered(thread, &pending, result);
 }
 
-void comm_init_end(struct tscope_thread *thread, struct comm_init_call *call, ncclResult_t result) {
-  delivered(thread, &call->pending, result);
-}
-
-struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, ncclComm_t *comms,
-                                              int n, const int *devices) {
-  gpu_clock_start_once(thread);
-  return (struct comm_init_all_call){
-      .comms = comms, .devices = devices, .n = n, .start = tscope_ticks()};
-}
-
-void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *call,
-                       ncclResult_t result) {
-  struct pending_communicator pending = {.identity = communicator_identity_private(),
-                                         .start = call->start,
-                                         .size = (u32)call->n,
-                                         .color = -1};
-  for (int i = 0; call->comms && i < call->n; i++) {
-    pending.handle = &call->comms[i];
+void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t result,
+                          ncclComm_t *comms, int n, const int *devices) {
+  struct pending_communicator pending = {
+      .identity = communicator_identity_private(), .start = start, .size = (u32)n, .color = -1};
+  for (int i = 0; comms && i < n; i++) {
+    pending.handle = &comms[i];
     pending.rank = (u32)i;
-    pending.device = call->devices ? call->devices[i] : i;
+    pending.device = devices ? devices[i] : i;
     delivered(thread, &pending, result);
   }
 }
 
 static struct pending_communicator child_of(struct tscope_thread *thread, ncclComm_t parent,
                                             ncclComm_t *child, i32 color, bool split) {
-  gpu_clock_start_once(thread);
   struct pending_communicator pending = {.handle = child,
                                          .parent_handle = parent,
                                          .start = tscope_ticks(),
@@ -134,7 +120,6 @@ void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call
 
 struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t from, int nranks,
                                       int rank, ncclComm_t *grown) {
-  gpu_clock_start_once(thread);
   struct communicator *parent = communicator_get(thread, from);
   return (struct comm_grow_call){.pending = {.handle = grown,
                                              .parent_handle = from,

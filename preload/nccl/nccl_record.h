@@ -135,28 +135,14 @@ void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_sim
                              ncclResult_t result);
 
 /* comm_init and its kin: calls that make communicators. */
-#define TSCOPE_LOOKS_FIRST_comm_init ~, AROUND
-enum { comm_init_wakes = TSCOPE_WAKES };
-struct comm_init_call {
-  struct pending_communicator pending;
-};
-struct comm_init_call comm_init_begin(struct tscope_thread *thread, ncclComm_t *comm, int nranks,
-                                      int rank, const ncclUniqueId *ids, int n_ids);
-void comm_init_end(struct tscope_thread *thread, struct comm_init_call *call, ncclResult_t result);
+enum { comm_init_wakes = TSCOPE_WAKES, comm_init_all_wakes = TSCOPE_WAKES };
+void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
+                      ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids);
+void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t result,
+                          ncclComm_t *comms, int n, const int *devices);
 
-#define TSCOPE_LOOKS_FIRST_comm_init_all ~, AROUND
-enum { comm_init_all_wakes = TSCOPE_WAKES };
-struct comm_init_all_call {
-  ncclComm_t *comms;
-  const int *devices;
-  int n;
-  u64 start;
-};
-struct comm_init_all_call comm_init_all_begin(struct tscope_thread *thread, ncclComm_t *comms,
-                                              int n, const int *devices);
-void comm_init_all_end(struct tscope_thread *thread, struct comm_init_all_call *call,
-                       ncclResult_t result);
-
+/* comm_split, comm_shrink: a parent that does not block is busy once the call was made, and can be
+ * asked for nothing. */
 #define TSCOPE_LOOKS_FIRST_comm_split ~, AROUND
 #define TSCOPE_LOOKS_FIRST_comm_shrink ~, AROUND
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };

@@ -11,7 +11,6 @@ struct one_sided_call one_sided_begin(struct tscope_thread *thread, enum tscope_
                                       size_t count, int datatype, int peer, ncclComm_t comm,
                                       cudaStream_t stream) {
   struct one_sided_call call = {.span.start = tscope_ticks()};
-  gpu_clock_start_once(thread);
   struct communicator *communicator = communicator_get(thread, comm);
   thread->launches_inside = true;
   if (__atomic_load_n(&captures_open, __ATOMIC_RELAXED) &&

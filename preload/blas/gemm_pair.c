@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which products are timed by a pair of events.
+ * Which GEMMs are timed by a pair of events.
  */
 #include <errno.h>
 
@@ -36,7 +36,7 @@ static bool is_picked(void) {
   return picked;
 }
 
-struct event_pair *product_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
+struct event_pair *gemm_pair_begin(struct tscope_thread *thread, cudaStream_t stream) {
   static u32 last;
   int saved = errno;
   struct event_pair *pair = NULL;
@@ -44,12 +44,12 @@ struct event_pair *product_pair_begin(struct tscope_thread *thread, cudaStream_t
     pair = event_pair_begin(stream, TSCOPE_STREAM_LEGACY,
                             stream_index(thread, TSCOPE_STREAM_LEGACY, stream));
   if (pair)
-    product_now.timed = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    gemm_now.timed = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
   errno = saved;
   return pair;
 }
 
-void product_pair_end(struct event_pair *pair, const char *name) {
-  const struct event_subject subject = {.name = name, .seq = product_now.timed, .one_in = one_in()};
+void gemm_pair_end(struct event_pair *pair, const char *name) {
+  const struct event_subject subject = {.name = name, .seq = gemm_now.timed, .one_in = one_in()};
   event_pair_end(pair, name ? &subject : NULL);
 }
