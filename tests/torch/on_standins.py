@@ -148,8 +148,9 @@ def product_flops(tokens, width=128, blocks=2, vocabulary=512):
 def data_parallel(python, site, library, tool, scratch):
     """DDP in several buckets, with gradient accumulation and data workers, on four ranks."""
     arguments = ["--steps", "8", "--grad-accum", "2", "--workers", "1"]
-    bare = CudaJob(python, site, None, scratch, "bare").train(*arguments, ranks=4)
-    job = CudaJob(python, site, library, scratch, "ddp")
+    bare, job = CudaJob(python, site, None, scratch, "bare"), CudaJob(python, site, library, scratch, "ddp")
+    bare.launcher = job.launcher = CudaJob.torchrun
+    bare = bare.train(*arguments, ranks=4)
     out = job.train(*arguments, ranks=4)
     expect(out == bare and len(out) == 4, f"{bare} without, {out} with the shim")
     traces = job.traces(4) # one for each rank, none for a data worker

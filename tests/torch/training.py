@@ -44,7 +44,11 @@ def expect(condition, what):
 
 
 class Job:
-    """One run of a training script, under the preload if `library` is given."""
+    """One run of a training script, under the preload if `library` is given. `launcher` starts the ranks:
+    ranks.py, or torchrun, which takes seconds more."""
+
+    launcher = [os.path.join(HERE, "ranks.py")]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
     def __init__(self, python, library, scratch, name):
         self.python = python
@@ -55,10 +59,7 @@ class Job:
             self.environment["LD_PRELOAD"] = library
 
     def start(self, script, arguments, ranks):
-        launcher = []
-        if ranks:
-            launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-                        str(ranks)]
+        launcher = [*self.launcher, str(ranks)] if ranks else []
         return subprocess.Popen(
             [self.python] + launcher + [os.path.join(HERE, script)] + arguments,
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -148,8 +149,9 @@ def report(job, tool):
 
 def same_numbers(python, library, tool, scratch):
     """Bit for bit the same training with and without the shim; and the records are right."""
-    bare = Job(python, None, scratch, "bare").run("--steps", "20")
-    job = Job(python, library, scratch, "profiled")
+    bare, job = Job(python, None, scratch, "bare"), Job(python, library, scratch, "profiled")
+    bare.launcher = job.launcher = Job.torchrun
+    bare = bare.run("--steps", "20")
     out = job.run("--steps", "20")
     expect(out == bare, f"{bare!r} without, {out!r} with the shim")
     traces = job.traces()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""ranks.py COUNT SCRIPT [ARGUMENT...]: starts the ranks of a job on this machine, as torchrun does, but
+without importing PyTorch a time more; ends the others when one fails, and with its status."""
+import os
+import socket
+import subprocess
+import sys
+import time
+
+
+def free_port():
+    """None of those that the system itself hands out; so nobody takes it between here and the job."""
+    for port in range(10000 + os.getpid() % 20000, 32000):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+    raise OSError("no port is free")
+
+
+def main():
+    count, command = int(sys.argv[1]), sys.argv[2:]
+    shared = dict(os.environ, WORLD_SIZE=str(count), LOCAL_WORLD_SIZE=str(count), MASTER_ADDR="127.0.0.1",
+                  MASTER_PORT=str(free_port()))
+    running = [subprocess.Popen([sys.executable, *command], env=dict(shared, RANK=str(rank), LOCAL_RANK=str(rank)))
+               for rank in range(count)]
+    status = 0
+    while running and status == 0:
+        time.sleep(0.02)
+        ended = [rank for rank in running if rank.poll() is not None]
+        running = [rank for rank in running if rank not in ended]
+        status = next((rank.returncode for rank in ended if rank.returncode), 0)
+    for rank in running:
+        rank.terminate()
+    for rank in running:
+        rank.wait()
+    sys.exit(1 if status else 0)
+
+
+main()
