@@ -73,6 +73,7 @@ struct graph;
 struct kernel_sums;
 struct launch_sums;
 struct line_sums;
+struct line_tree;
 struct product_sums;
 struct series_gathering;
 
@@ -103,6 +104,7 @@ struct analysis {
   struct kernel_sums *kernel_sums;
   struct launch_sums *launch_sums;   /* [n_ranks] */
   struct line_sums *line_sums;       /* [n_ranks] */
+  struct line_tree *line_tree;       /* of the stacks of all ranks */
   struct product_sums *product_sums; /* [n_ranks] */
   struct series_gathering *series;   /* series.h; NULL without steps */
 };

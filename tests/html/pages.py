@@ -434,6 +434,62 @@ class Timeline(Page):
         self.assertIn(f"step {step} ", self.text("#timeline .choice button[aria-pressed=true]")[0] + " ")
 
 
+class Stacks(Page):
+    """A flame graph of lines, of stacks that are made up: two callers, one of which calls two."""
+
+    FRAMES = [(0, "<module>", "yes", 10), (1, "train", "yes", 8), (2, "wait", "no", 5), (2, "log", "yes", 2),
+              (1, "load", "yes", 2)]
+
+    def setUp(self):
+        super().setUp()
+        path = self.page_of("stacks", *self.made["slow-rank"])
+        with open(path, encoding="utf-8") as file:
+            page = file.read()
+        data = data_of(page)
+        data["report"]["lines"] = {
+            "lines": [{"place": "train.py:7", "file": "/train.py", "function": "log", "line": 7, "waits": 1,
+                       "wait_ms": 10, "idle_ms": 0, "without_ms": None, "input_ms": 0, "collectives": 0, "comm_ms": 0,
+                       "exposed_ms": 0, "launches": 3, "gpu_ms": 4, "samples": 3, "backward": 0}],
+            "stacks": [{"depth": depth, "place": f"train.py:{i}", "function": name, "own": own, "host_ms": value,
+                        "idle_ms": 0, "exposed_ms": 0, "gpu_ms": value / 2}
+                       for i, (depth, name, own, value) in enumerate(self.FRAMES)],
+            "known": 1, "call_sites": 9, "reason": None}
+        begin, end = re.search(r'id="data">(.*?)</script>', page, re.S).span(1)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page[:begin] + json.dumps(data).replace("<", "\\u003c") + page[end:])
+        self.open(path)
+
+    def frames(self):
+        return {name.split(" ")[0]: width for name, width in self.browser.run(
+            "return [...document.querySelectorAll('#lines .frame')].map(e => [e.innerText, parseFloat(e.style.width)])")}
+
+    def chosen(self):
+        return self.browser.run("return document.querySelector('#lines .frame.looked').innerText").split(" ")[0]
+
+    def test_frames_are_as_wide_as_they_cost(self):
+        self.assertEqual(self.frames(), {"<module>": 100, "train": 80, "wait": 50, "log": 20, "load": 20})
+        self.browser.click("#lines .choice button[data-value=gpu_ms]")
+        self.assertEqual(self.frames()["wait"], 50)
+        self.browser.click("#lines .frame:nth-child(2)")
+        self.assertEqual(self.frames(), {"<module>": 100, "train": 100, "wait": 62.5, "log": 25})
+        self.assertIn("4.00 ms, 80 % of all", self.text("#lines .chosen")[0])
+        self.assertIn("500 µs", self.text("#lines .chosen")[0])  # its own
+
+    def test_keys_go_from_frame_to_frame(self):
+        self.browser.run("document.querySelector('#lines .frame[tabindex=\"0\"]').focus()")
+        self.browser.keys("ArrowDown", "ArrowDown", "ArrowDown")
+        self.assertEqual(self.chosen(), "wait")
+        self.browser.keys("ArrowRight")
+        self.assertEqual(self.chosen(), "log")
+        self.browser.keys("ArrowUp", "ArrowRight")
+        self.assertEqual(self.chosen(), "load")
+        self.browser.keys("Enter")
+        self.assertEqual(self.frames(), {"<module>": 100, "load": 100})
+        self.browser.keys("0")
+        self.assertEqual(len(self.frames()), 5)
+        self.no_complaints("stacks")
+
+
 class Harmless(Page):
     def nothing_ran(self, path):
         self.no_complaints(path)

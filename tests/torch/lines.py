@@ -49,7 +49,30 @@ def check(document):
         expect(line["backward"]["backward"] > 0, f"{line['backward']}")
     if document["quality"]["coverage"].get("kernel times", {}).get("share") == 1:
         expect(line["item"]["idle_ms"] >= 0, f"{line['item']}")
+    check_stacks(document["lines"])
     return line
+
+
+def check_stacks(lines):
+    """The stacks of all calls as one tree: a frame costs what it calls, and its own; the whole is what
+    the lines cost together."""
+    measures = {"host_ms": ("wait_ms", "input_ms"), "idle_ms": ("idle_ms",), "exposed_ms": ("exposed_ms",),
+                "gpu_ms": ("gpu_ms",)}
+    stacks = lines["stacks"]
+    for key, of_lines in measures.items():
+        outermost = sum(node[key] for node in stacks if node["depth"] == 0)
+        told = sum(line[one] for line in lines["lines"] for one in of_lines)
+        expect(abs(outermost - told) <= 1e-6 * told, f"{key}: {outermost}, lines {told}")
+        for i, node in enumerate(stacks):
+            below = 0
+            for other in stacks[i + 1:]:
+                if other["depth"] <= node["depth"]:
+                    break
+                below += other[key] if other["depth"] == node["depth"] + 1 else 0
+            expect(below <= node[key] * (1 + 1e-6), f"{key} of {node}: {below} below it")
+    expect(stacks[0]["depth"] == 0 and stacks[0]["function"] == "<module>", f"{stacks[0]}")
+    deepest = [node["function"] for node in stacks if node["own"] == "no"]
+    expect(any("backward" in name for name in deepest), f"PyTorch's own frames are there too: {deepest}")
 
 
 def check_database(job, tool, line):

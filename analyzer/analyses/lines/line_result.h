@@ -5,7 +5,7 @@
 #ifndef TSCOPE_LINE_RESULT_H
 #define TSCOPE_LINE_RESULT_H
 
-enum { LINES_LISTED = 100 };
+enum { LINES_LISTED = 100, LINE_STACKS_LISTED = 400 };
 
 #define RESULT_TABLE "analyses/lines/line_result.def"
 #include "analyses/result_structs.h"

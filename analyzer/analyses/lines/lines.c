@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/lines/line_stacks.h"
 #include "analyses/queries.h"
 #include "base/hash.h"
 #include "base/intervals.h"
@@ -36,20 +37,23 @@ struct counting {
   struct analysis *a;
   const struct timeline *t;
   const struct call_sites *sites;
-  struct line_sum *sums; /* [n_frames] */
-  u32 *line_of_stack;    /* [n_stacks] frame, INDEX_NONE */
-  struct intervals busy; /* the GPU, with whatever */
+  struct line_sum *sums;    /* [n_frames] */
+  u32 *line_of_stack;       /* [n_stacks] frame, INDEX_NONE */
+  struct stack_cost *costs; /* [n_stacks] */
+  struct intervals busy;    /* the GPU, with whatever */
 };
 
 int lines_prepare(struct analysis *a) {
   a->line_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->line_sums));
-  return a->line_sums ? 0 : -ENOMEM;
+  a->line_tree = line_tree_new();
+  return a->line_sums && a->line_tree ? 0 : -ENOMEM;
 }
 
 void lines_free(struct analysis *a) {
   for (u32 r = 0; a->line_sums && r < a->model->n_ranks; r++)
     arena_release(&a->line_sums[r].arena);
   free(a->line_sums);
+  line_tree_free(a->line_tree);
 }
 
 static bool is_looked_at(const struct analysis *a, u32 rank, i64 time) {
@@ -88,17 +92,23 @@ static void take_host(struct counting *c, u32 i) {
   struct line_sum *sum = sum_of(c, i, &site);
   if (!sum)
     return;
+  struct stack_cost *cost = &c->costs[site->stack];
+  i64 took = (span->end - span->start) * site->weight;
   sum->calls++;
   sum->of_backward += site->of_backward;
   if (span->kind == SPAN_SYNC || span->kind == SPAN_COMM_WAIT) {
+    bool tells = span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute;
+    i64 idle = tells ? idle_after(&c->busy, span->end) * site->weight : 0;
     sum->waits += site->weight;
-    sum->wait_ns += (span->end - span->start) * site->weight;
-    if (span->kind == SPAN_SYNC && c->t->on_gpu && c->t->has_compute)
-      sum->idle_ns += idle_after(&c->busy, span->end) * site->weight;
+    sum->wait_ns += took;
+    sum->idle_ns += idle;
+    cost->host += took;
+    cost->idle += idle;
   } else if (span->kind == SPAN_COLL_CALL) {
     sum->collectives += site->weight;
   } else if (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_DATA) {
     sum->input_ns += span->end - span->start;
+    cost->host += span->end - span->start;
   } else if (span->kind == SPAN_LAUNCH) {
     sum->launches += site->weight;
     sum->samples++;
@@ -115,9 +125,11 @@ static void take_device(struct counting *c, u32 i, u32 *cursor) {
     if (sum) {
       sum->comm_ns += took * site->weight;
       sum->exposed_ns += (took - hidden) * site->weight;
+      c->costs[site->stack].exposed += (took - hidden) * site->weight;
     }
   } else if (sum) {
     sum->gpu_ns += (double)took * site->weight;
+    c->costs[site->stack].gpu += took * site->weight;
   }
 }
 
@@ -155,7 +167,8 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
   struct counting c = {.a = a, .t = timeline, .sites = sites};
   c.sums = arena_array(&scratch, sites->n_frames + 1u, sizeof(*c.sums));
   c.line_of_stack = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.line_of_stack));
-  int error = c.sums && c.line_of_stack ? unite_busy(&c, &scratch) : -ENOMEM;
+  c.costs = arena_array(&scratch, sites->n_stacks + 1u, sizeof(*c.costs));
+  int error = c.sums && c.line_of_stack && c.costs ? unite_busy(&c, &scratch) : -ENOMEM;
   if (!error) {
     u32 cursor = 0;
     for (u32 i = 0; i < sites->n_stacks; i++)
@@ -168,6 +181,8 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
     }
     a->line_sums[timeline->rank].sites = sites->n_sites;
     error = copy_lines(&c, &a->line_sums[timeline->rank]);
+    if (!error)
+      error = line_tree_add(a->line_tree, sites, c.costs);
   }
   arena_release(&scratch);
   return error;
@@ -244,18 +259,17 @@ static double rank_steps(const struct analysis *a) {
   return sum;
 }
 
-/* A file by what tells it from others: from the folder that the job was started in, else its last
- * two names. */
-static char *place_of(struct analysis *a, const struct line_sum *sum) {
+/* From the folder that the job was started in, else its last two names. */
+char *line_place(struct analysis *a, const char *whole, u32 line) {
   const char *folder = a->model->n_ranks ? a->model->ranks[0].info[TSCOPE_INFO_DIRECTORY] : NULL;
-  const char *file = sum->file, *slash = strrchr(file, '/');
+  const char *file = whole, *slash = strrchr(file, '/');
   size_t length = folder ? strlen(folder) : 0;
   if (length && strncmp(file, folder, length) == 0 && file[length] == '/')
     file += length + 1;
   else if (slash && slash > file)
-    for (file = slash; file > sum->file && file[-1] != '/';)
+    for (file = slash; file > whole && file[-1] != '/';)
       file--;
-  return arena_printf(a->arena, "%s:%u", file, sum->line);
+  return arena_printf(a->arena, "%s:%u", file, line);
 }
 
 static int list(struct analysis *a, const struct line_sum *all, u32 n) {
@@ -266,6 +280,9 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
     on_gpu |= a->ranks[r].on_gpu;
     busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
   }
+  int error = line_tree_list(a->line_tree, a, steps, busy_known);
+  if (error)
+    return error;
   lines->at = arena_array(a->arena, n + 1u, sizeof(*lines->at));
   if (!lines->at)
     return -ENOMEM;
@@ -273,7 +290,7 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
     const struct line_sum *sum = &all[i];
     struct line_result *out = &lines->at[i];
     *out = (struct line_result){
-        .place = place_of(a, sum),
+        .place = line_place(a, sum->file, sum->line),
         .file = arena_text(a->arena, sum->file),
         .function = arena_text(a->arena, sum->function),
         .line = sum->line,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * lines.c: what each line of the program cost.
+ * lines.c        what each line of the program cost
+ * line_stacks.c  and each stack of lines
  */
 #ifndef TSCOPE_LINES_H
 #define TSCOPE_LINES_H
@@ -19,5 +20,8 @@ u32 line_key(const char *file, u32 line);
 /* line_key() of where the program waits in a span of a timeline; 0 if it does not or is not known.
  */
 u32 line_of_span(const struct timeline *timeline, const struct span *span);
+
+/* A file by what tells it from others, with a line. In the results' arena; NULL without memory. */
+char *line_place(struct analysis *a, const char *file, u32 line);
 
 #endif

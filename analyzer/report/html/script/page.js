@@ -2,15 +2,11 @@
 // Puts the page together.
 
 const ORDER = [
-  'hang',          'verdict',     'changed',
-  'steps',         'bothsteps',   'ranks',
-  'timeline',      'budget',      'path',
-  'communication', 'pipeline',    'gpu',
-  'kernels',       'products',    'ranges',
-  'memory',        'modules',     'convergence',
-  'figures',       'bothkernels', 'bothcollectives',
-  'bothscalars',   'provenance',  'findings',
-  'trust'
+  'hang',        'verdict',  'changed',     'steps',           'bothsteps',   'ranks',
+  'timeline',    'budget',   'path',        'communication',   'pipeline',    'gpu',
+  'kernels',     'products', 'ranges',      'lines',           'memory',      'modules',
+  'convergence', 'figures',  'bothkernels', 'bothcollectives', 'bothscalars', 'provenance',
+  'findings',    'trust'
 ];
 
 function heading() {

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyses/lines/line_stacks.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/lines/lines.h"
+#include "analyses/queries.h"
+#include "base/hash.h"
+#include "base/vector.h"
+
+#define MOST_FRAMES 200000u /* in memory: what is deeper then belongs to who called it */
+
+/* A frame below another: of all stacks that are the same up to here. */
+struct tree_frame {
+  const char *file, *function;
+  u64 hash;
+  struct stack_cost cost; /* with what it calls */
+  u32 line, parent;       /* index, INDEX_NONE of the outermost */
+  u32 depth;
+  bool own;
+};
+
+struct line_tree {
+  pthread_mutex_t lock;
+  struct arena arena;
+  VECTOR(struct tree_frame) frames;
+  u32 *slots; /* open addressing: index + 1 */
+  u32 n_slots;
+};
+
+struct line_tree *line_tree_new(void) {
+  struct line_tree *tree = calloc(1, sizeof(*tree));
+  if (tree)
+    pthread_mutex_init(&tree->lock, NULL);
+  return tree;
+}
+
+void line_tree_free(struct line_tree *tree) {
+  if (!tree)
+    return;
+  pthread_mutex_destroy(&tree->lock);
+  arena_release(&tree->arena);
+  free(tree->frames.at);
+  free(tree->slots);
+  free(tree);
+}
+
+static const char *text_of(const char *text) {
+  return text ? text : "";
+}
+
+/* --- adding --- */
+
+static bool is_same(const struct tree_frame *known, u64 hash, u32 parent,
+                    const struct call_frame *frame) {
+  return known->hash == hash && known->parent == parent && known->line == frame->line &&
+         strcmp(known->file, text_of(frame->file)) == 0 &&
+         strcmp(known->function, text_of(frame->function)) == 0;
+}
+
+static bool make_room(struct line_tree *tree) {
+  if (tree->frames.n < tree->n_slots / 2)
+    return true;
+  u32 n = tree->n_slots ? tree->n_slots * 2 : 1024;
+  u32 *slots = calloc(n, sizeof(*slots));
+  if (!slots)
+    return false;
+  for (u32 i = 0; i < tree->frames.n; i++) {
+    u32 slot = (u32)tree->frames.at[i].hash & (n - 1);
+    while (slots[slot])
+      slot = (slot + 1) & (n - 1);
+    slots[slot] = i + 1;
+  }
+  free(tree->slots);
+  tree->slots = slots;
+  tree->n_slots = n;
+  return true;
+}
+
+/* Index of a frame below `parent`, made if there is none; the parent's where there are too many;
+ * -ENOMEM in *error. */
+static u32 below(struct line_tree *tree, u32 parent, const struct call_frame *frame, int *error) {
+  u64 above = parent == INDEX_NONE ? HASH_SEED : tree->frames.at[parent].hash;
+  u64 hash = hash_text(hash_text(above ^ frame->line, frame->file), frame->function);
+  hash ^= hash >> 32;
+  if (!make_room(tree)) {
+    *error = -ENOMEM;
+    return parent;
+  }
+  u32 slot = (u32)hash & (tree->n_slots - 1);
+  for (; tree->slots[slot]; slot = (slot + 1) & (tree->n_slots - 1))
+    if (is_same(&tree->frames.at[tree->slots[slot] - 1], hash, parent, frame))
+      return tree->slots[slot] - 1;
+  if (tree->frames.n == MOST_FRAMES)
+    return parent;
+  struct tree_frame new = {.file = arena_text(&tree->arena, text_of(frame->file)),
+                           .function = arena_text(&tree->arena, text_of(frame->function)),
+                           .hash = hash,
+                           .line = frame->line,
+                           .parent = parent,
+                           .depth = parent == INDEX_NONE ? 0 : tree->frames.at[parent].depth + 1,
+                           .own = call_frame_is_users(frame)};
+  if (!new.file || !new.function || !VECTOR_PUSH(&tree->frames, new)) {
+    *error = -ENOMEM;
+    return parent;
+  }
+  tree->slots[slot] = tree->frames.n;
+  return tree->frames.n - 1;
+}
+
+static i64 sum_of(const struct stack_cost *cost) {
+  return cost->host + cost->idle + cost->exposed + cost->gpu;
+}
+
+static int add_stack(struct line_tree *tree, const struct call_sites *sites,
+                     const struct call_stack *stack, const struct stack_cost *cost) {
+  u32 at = INDEX_NONE;
+  int error = 0;
+  for (u32 i = stack->n; i-- > 0 && !error;) { /* innermost first */
+    u32 next = below(tree, at, &sites->frames[stack->frames[i]], &error);
+    if (error || next == at)
+      break;
+    at = next;
+    struct stack_cost *sum = &tree->frames.at[at].cost;
+    sum->host += cost->host;
+    sum->idle += cost->idle;
+    sum->exposed += cost->exposed;
+    sum->gpu += cost->gpu;
+  }
+  return error;
+}
+
+int line_tree_add(struct line_tree *tree, const struct call_sites *sites,
+                  const struct stack_cost *costs) {
+  int error = 0;
+  pthread_mutex_lock(&tree->lock);
+  for (u32 i = 0; i < sites->n_stacks && !error; i++)
+    if (sum_of(&costs[i]) > 0)
+      error = add_stack(tree, sites, &sites->stacks[i], &costs[i]);
+  pthread_mutex_unlock(&tree->lock);
+  return error;
+}
+
+/* --- listing: in an order that does not depend on which rank came first --- */
+
+static int by_text(const struct tree_frame *a, const struct tree_frame *b) {
+  int order = strcmp(a->file, b->file);
+  if (!order)
+    order = a->line < b->line ? -1 : a->line > b->line;
+  return order ? order : strcmp(a->function, b->function);
+}
+
+/* Frames that cost most; who calls comes before what is called. */
+static int by_cost(const void *left, const void *right) {
+  const struct tree_frame *a = *(struct tree_frame *const *)left,
+                          *b = *(struct tree_frame *const *)right;
+  i64 of_a = sum_of(&a->cost), of_b = sum_of(&b->cost);
+  if (of_a != of_b)
+    return of_a < of_b ? 1 : -1;
+  if (a->depth != b->depth)
+    return a->depth < b->depth ? -1 : 1;
+  return by_text(a, b);
+}
+
+struct listing {
+  struct analysis *a;
+  const struct line_tree *tree;
+  struct tree_frame **kept; /* those that cost most */
+  u32 n_kept;
+  u32 *first, *next; /* by frame: the first of those that it calls, and the next of its caller's;
+                        index + 1 into frames */
+  double steps;
+  bool busy_known;
+};
+
+static int put(struct listing *l, const struct tree_frame *frame) {
+  struct lines_result *lines = &l->a->results->lines;
+  const struct stack_cost *cost = &frame->cost;
+  lines->stacks[lines->n_stacks] = (struct line_stack){
+      .depth = frame->depth,
+      .place = line_place(l->a, frame->file, frame->line),
+      .function = arena_text(l->a->arena, frame->function),
+      .own = frame->own ? ANSWER_YES : ANSWER_NO,
+      .host_ms = ns_to_ms(cost->host) / l->steps,
+      .idle_ms = l->busy_known ? ns_to_ms(cost->idle) / l->steps : NAN,
+      .exposed_ms = ns_to_ms(cost->exposed) / l->steps,
+      .gpu_ms = l->busy_known ? ns_to_ms(cost->gpu) / l->steps : NAN,
+  };
+  const struct line_stack *out = &lines->stacks[lines->n_stacks++];
+  return out->place && out->function ? 0 : -ENOMEM;
+}
+
+/* A frame, what it calls, and so on: from one to the next without recursion, however deep. */
+static int put_all(struct listing *l, u32 outermost) {
+  int error = 0;
+  for (u32 at = outermost; at && !error;) {
+    error = put(l, &l->tree->frames.at[at - 1]);
+    u32 go = l->first[at - 1];
+    for (; !go && at; at = l->tree->frames.at[at - 1].parent + 1) /* INDEX_NONE + 1 is 0 */
+      go = l->next[at - 1];
+    at = go;
+  }
+  return error;
+}
+
+int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, bool busy_known) {
+  struct lines_result *lines = &a->results->lines;
+  u32 n = tree->frames.n, outermost = 0;
+  struct listing l = {.a = a, .tree = tree, .steps = steps, .busy_known = busy_known};
+  l.kept = malloc((n + 1u) * sizeof(struct tree_frame *));
+  l.first = calloc(n + 1u, sizeof(*l.first));
+  l.next = calloc(n + 1u, sizeof(*l.next));
+  l.n_kept = n < LINE_STACKS_LISTED ? n : LINE_STACKS_LISTED;
+  lines->stacks = arena_array(a->arena, l.n_kept + 1u, sizeof(*lines->stacks));
+  int error = l.kept && l.first && l.next && lines->stacks ? 0 : -ENOMEM;
+  for (u32 i = 0; i < n && !error; i++)
+    l.kept[i] = &tree->frames.at[i];
+  if (!error)
+    qsort(l.kept, n, sizeof(struct tree_frame *), by_cost);
+  for (u32 i = l.n_kept; i-- > 0 && !error;) { /* so that the dearest is first in its list */
+    u32 index = (u32)(l.kept[i] - tree->frames.at), parent = l.kept[i]->parent;
+    u32 *list = parent == INDEX_NONE ? &outermost : &l.first[parent];
+    l.next[index] = *list;
+    *list = index + 1;
+  }
+  if (!error)
+    error = put_all(&l, outermost);
+  free(l.kept);
+  free(l.first);
+  free(l.next);
+  return error;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time by the whole stack that it comes from: the Python frames of all ranks as one tree, for a
+ * flame graph. A frame has what it and all that it calls cost.
+ */
+#ifndef TSCOPE_LINE_STACKS_H
+#define TSCOPE_LINE_STACKS_H
+
+#include "analyses/analysis.h"
+#include "model/span_call_sites.h"
+
+/* What the calls of one stack cost, each counted as often as it stands for. ns. */
+struct stack_cost {
+  i64 host, idle, exposed, gpu;
+};
+
+struct line_tree;
+
+/* NULL when there is no memory. */
+struct line_tree *line_tree_new(void);
+void line_tree_free(struct line_tree *tree);
+
+/* Adds a rank's: [sites->n_stacks] costs. From any thread. 0, or -ENOMEM. */
+int line_tree_add(struct line_tree *tree, const struct call_sites *sites,
+                  const struct stack_cost *costs);
+
+/* Sets results->lines.stacks, its figures divided by `steps`. 0, or -ENOMEM. */
+int line_tree_list(struct line_tree *tree, struct analysis *a, double steps, bool busy_known);
+
+#endif

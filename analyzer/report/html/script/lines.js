@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Lines of the program: what each costs, and from which stacks.
+
+const LINE_MEASURES = {
+  host_ms: ['host waits and input', 'wait'],
+  idle_ms: ['GPU idle after waits', 'idle'],
+  gpu_ms: ['time on the GPU', 'compute'],
+  exposed_ms: ['communication not hidden', 'transfer'],
+};
+
+function lineFlame() {
+  const stacks = report.lines.stacks,
+        known = Object.keys(LINE_MEASURES).filter((key) => stacks.some((node) => node[key] > 0));
+  if (!known.length) return null;
+  const flame = new Flame('Python stacks by what they cost', ms);
+  const show = (measure) =>
+      flame.show(stacks.map((node) => ({
+                              depth: node.depth,
+                              name: `${node.function} (${node.place})`,
+                              shade: node.own === 'yes' ? 'own' : null,
+                              value: node[measure] || 0,
+                              tip: known.filter((key) => key !== measure)
+                                       .map((key) => [LINE_MEASURES[key][0], ms(node[key])])
+                            })));
+  show(known[0]);
+  return el('section', {}, el('h3', {}, 'By stack ', el('small', {}, 'outermost on top')),
+            choice('show', known.map((key) => [key, LINE_MEASURES[key][0]]), known[0], show),
+            flame.element, legend([
+              {name: 'the program\u2019s own code', shade: 'accent'},
+              {name: 'others\u2019 code', shade: 'free'}
+            ]));
+}
+
+panel({
+  id: 'lines',
+  title: 'Lines',
+  findings: ['HOST.SYNC'],
+  applies: () => !before && (report.lines.lines.length > 0 || report.lines.reason),
+  unknown: () => (report.lines.lines.length ? null : report.lines.reason),
+  body: () => {
+    const l = report.lines, time = (name, key, shade) => {
+      const most = Math.max(...l.lines.map((line) => line[key] || 0));
+      return {
+        name,
+        key,
+        of: (r) => r[key],
+        say: ms,
+        numeric: true,
+        bar: shade && most > 0 ? (r) => r[key] / most : null,
+        shade
+      };
+    };
+    return [
+      el('p', {class: 'dim'},
+         (report.steps.count > 0 ? 'Per step, mean over ranks. ' : 'In all, mean over ranks. ') +
+             'A call belongs to the innermost line of the program\u2019s own code; ' +
+             'time on the GPU is from samples of its launches.'),
+      lineFlame(),
+      tableOf(
+          [
+            {name: 'line', of: (r) => r.place, head: true}, {name: 'in', of: (r) => r.function},
+            {name: 'waits', of: (r) => r.waits, say: number, numeric: true, key: 'waits'},
+            time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
+            time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
+            time('not hidden', 'exposed_ms', 'transfer'),
+            time('step without the wait', 'without_ms')
+          ].filter((c) => !c.key || l.lines.some((line) => line[c.key] > 0)),
+          l.lines, {
+            caption: `lines, ${count(l.lines.length)} of ${count(l.known)}; ` +
+                `${count(l.call_sites)} calls tell theirs`
+          })
+    ];
+  },
+});
