@@ -263,11 +263,27 @@ class OtherReaders(Databases):
         connection = duckdb.connect()
         try:
             connection.execute("LOAD sqlite")
+            connection.execute("ATTACH '%s' AS run (TYPE sqlite, READ_ONLY); USE run" % self.path("slow.db"))
         except duckdb.Error as why:
-            self.skipTest("DuckDB's own extension for SQLite is not installed: %s" % str(why).splitlines()[0])
-        connection.execute("ATTACH '%s' AS run (TYPE sqlite, READ_ONLY)" % self.path("slow.db"))
-        rows = connection.execute("SELECT count(*) FROM run.gpu_work WHERE step = 7").fetchall()
+            # DuckDB downloads its reader of SQLite from a place of its own; where it cannot, its tables
+            # come through pandas.
+            print("\nDuckDB's own reader of SQLite is not here: %s" % str(why).splitlines()[0])
+            self.hand_over(connection)
+        rows = connection.execute("SELECT count(*) FROM gpu_work WHERE step = 7").fetchall()
         self.assertEqual(rows, [(RANKS * WORK,)])
+        sql = re.search(r"Which work takes the GPUs longest\?\n\n```sql\n(.*?)```", PAGE, re.S)[1]
+        told = {row[0]: row[2:4] for row in connection.execute(sql).fetchall()}
+        self.assertEqual(told, {row[0]: row[2:4] for row in self.ask(sql)})
+
+    def hand_over(self, connection):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("neither DuckDB's reader of SQLite nor pandas: scripts/setup test")
+        names = [name for name, in self.ask("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+        for name in names:
+            connection.register(name, pandas.read_sql("SELECT * FROM %s" % name, self.db))
+        self.assertGreater(len(names), 20)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,10 @@ static void write_notes(struct run *run) {
   }
   for (u32 i = 0; i < run->scope.n_left_out; i++, n++)
     write_note(run, run->scope.left_out[i]);
+  if (run->scope.source == SHOWN_SCALARS) {
+    write_note(run, "The log tells steps but no times: a step is drawn as a millisecond.");
+    n++;
+  }
   if (run->scope.path_reason) {
     char text[512];
     snprintf(text, sizeof(text), "No critical path: %s.", run->scope.path_reason);
@@ -136,8 +140,10 @@ static i64 time_of(const struct run *run, const struct scalar *scalar) {
   const struct analysis *a = run->scope.results->analysis;
   u32 first = a->model->steps.first;
   i64 time = scalar->time;
-  if (time == NS_UNKNOWN && scalar->step != INDEX_NONE && scalar->step >= first &&
-      scalar->step - first < a->model->steps.n && scalar->rank < a->model->n_ranks) {
+  if (run->scope.source == SHOWN_SCALARS)
+    time = scalar->step == INDEX_NONE ? NS_UNKNOWN : (i64)scalar->step * SHOWN_STEP_NS;
+  else if (time == NS_UNKNOWN && scalar->step != INDEX_NONE && scalar->step >= first &&
+           scalar->step - first < a->model->steps.n && scalar->rank < a->model->n_ranks) {
     struct window window;
     bool known = analysis_window(a, scalar->rank, scalar->step - first, &window);
     time = known ? window.end : NS_UNKNOWN;
@@ -247,7 +253,9 @@ static int write_runs(const struct results *const *results, u32 n, const struct 
       error = -ENODATA;
     /* One run is on the axis of its report; two begin with what they show. */
     bool on_axis = n == 1 && run.scope.source == SHOWN_TIMELINES;
-    trace.origin = on_axis ? results[i]->model->begin : run.scope.begin - LEAD_NS;
+    trace.origin = on_axis                             ? results[i]->model->begin
+                   : run.scope.source == SHOWN_SCALARS ? 0
+                                                       : run.scope.begin - LEAD_NS;
     trace.flows = (u64)i << 62;
     if (!error)
       error = write_run(&run);

@@ -376,6 +376,23 @@ static int choose_of_memories(struct choosing *c) {
   return 0;
 }
 
+/* From the first step that a value is told of to the last. */
+static int choose_of_scalars(struct choosing *c) {
+  struct shown_scope *scope = c->scope;
+  scope->begin = INT64_MAX;
+  scope->end = INT64_MIN;
+  for (u32 i = 0; i < c->model->n_scalars; i++) {
+    if (c->model->scalars[i].step == INDEX_NONE)
+      continue;
+    i64 time = (i64)c->model->scalars[i].step * SHOWN_STEP_NS;
+    scope->begin = time < scope->begin ? time : scope->begin;
+    scope->end = time + SHOWN_STEP_NS > scope->end ? time + SHOWN_STEP_NS : scope->end;
+  }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
+  return 0;
+}
+
 /* What has a clock of its own cannot stand beside timelines. */
 static int say_what_is_beside(struct choosing *c) {
   int error = 0;
@@ -403,6 +420,8 @@ static int choose(struct choosing *c) {
     return choose_of_calls(c);
   case SHOWN_MEMORIES:
     return choose_of_memories(c);
+  case SHOWN_SCALARS:
+    return choose_of_scalars(c);
   default:
     return 0;
   }
@@ -416,7 +435,9 @@ static enum shown_source source_of(const struct results *results) {
     return SHOWN_TIMELINES;
   if (ledger && ledger->n_calls)
     return SHOWN_RECORDED_CALLS;
-  return results->model->n_memories ? SHOWN_MEMORIES : SHOWN_NOTHING;
+  if (results->model->n_memories)
+    return SHOWN_MEMORIES;
+  return results->model->n_scalars ? SHOWN_SCALARS : SHOWN_NOTHING;
 }
 
 int shown_choose(const struct results *results, const struct shown_wish *wish,

@@ -44,7 +44,10 @@ enum shown_source {
   SHOWN_TIMELINES,
   SHOWN_RECORDED_CALLS, /* of the ledger: of ranks that hang only their calls are known */
   SHOWN_MEMORIES,       /* snapshots of allocators */
+  SHOWN_SCALARS,        /* values of training by step, no times: a step takes SHOWN_STEP_NS */
 };
+
+#define SHOWN_STEP_NS 1000000
 
 /* The choice. */
 struct shown_scope {
