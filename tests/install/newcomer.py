@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """The way of someone who has never seen tscope: newcomer.py SOURCE BUILD.
 
-One command builds the wheel; auditwheel agrees with its name; pip installs it into an empty
-environment; `tscope run` on a PyTorch job, `tscope report`, and every example of docs/python.md.
-The wheel is built a second time in another folder, and must be the same, bit for bit.
+One command builds the wheel of the commit that is checked out; auditwheel agrees with its name; pip
+installs it into an empty environment; `tscope run` on a PyTorch job, `tscope report`, its page, and every
+example of docs/python.md. The wheel is built a second time in another folder, and must be the same, bit
+for bit. Both are built of what git exports of that one commit: what changes in the clone meanwhile, or is
+not committed there, is in neither.
 """
 import hashlib
 import os
@@ -16,7 +18,6 @@ import tempfile
 import zipfile
 
 SOURCE, BUILD = map(os.path.realpath, sys.argv[1:3])
-HERE = os.path.dirname(os.path.abspath(__file__))
 SKIPPED = 77
 
 
@@ -34,14 +35,13 @@ def wheel_of(source):
     return re.search(r"^tscope wheel: (/.*\.whl)$", said, re.M).group(1)
 
 
-def copy_of_source(folder):
-    """What git tracks, in a folder of another name: no path may be in the wheel."""
-    copy = os.path.join(folder, "a-copy-of-the-source-elsewhere")
-    for name in run("git", "-C", SOURCE, "ls-files", "-z").split("\0"):
-        if name and os.path.exists(os.path.join(SOURCE, name)):
-            os.makedirs(os.path.dirname(os.path.join(copy, name)), exist_ok=True)
-            shutil.copy2(os.path.join(SOURCE, name), os.path.join(copy, name))
-    return copy
+def export(commit, folder, name):
+    """The commit's files in a folder of that name: no path may be in the wheel."""
+    place = os.path.join(folder, name)
+    os.makedirs(place)
+    archive = subprocess.run(["git", "-C", SOURCE, "archive", commit], check=True, stdout=subprocess.PIPE).stdout
+    subprocess.run(["tar", "-x", "-C", place], input=archive, check=True)
+    return place
 
 
 def digest(path):
@@ -49,7 +49,25 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
-def check_wheel(wheel):
+def programs_of(source):
+    """What `meson install` puts into bin, by the pages of the manual: each program has one."""
+    pages = os.listdir(os.path.join(source, "docs", "man"))
+    return sorted(page.removesuffix(".1") for page in pages if page.endswith(".1"))
+
+
+def check_contents(source, names):
+    """All programs, pages, completions and the module are in it."""
+    pages = os.listdir(os.path.join(source, "docs", "man"))
+    wanted = [f"/scripts/{program}" for program in programs_of(source)]
+    wanted += [f"/share/man/man{page[-1]}/{page}" for page in pages]
+    wanted += ["/bash-completion/completions/tscope", "/zsh/site-functions/_tscope",
+               "/fish/vendor_completions.d/tscope.fish", "/lib/tscope/libtscope.so", "/headers/tscope.h",
+               "/libtscope/__init__.py", "/libtscope/py.typed"]
+    missing = [end for end in wanted if not any(name.endswith(end) for name in names)]
+    assert not missing, f"the wheel lacks {missing}; it has {names}"
+
+
+def check_wheel(wheel, source):
     venv = os.environ.get("TSCOPE_VENV") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tscope", "venv")
     said = " ".join(run(os.path.join(venv, "bin", "auditwheel"), "show", wheel).split())
@@ -57,32 +75,34 @@ def check_wheel(wheel):
     assert int(re.search(r'"manylinux_2_(\d+)_', said)[1]) <= 28, said
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        check_contents(source, names)
         library = next(name for name in names if name.endswith("/libtscope.so"))
-        run(sys.executable, os.path.join(SOURCE, "tests", "unit", "core_library.py"),
-            archive.extract(library, folder), SOURCE)
+        run(sys.executable, os.path.join(source, "tests", "unit", "core_library.py"),
+            archive.extract(library, folder), source)
         for name in names:
-            assert SOURCE.encode() not in archive.read(name), f"{name} names the folder it was built in"
+            assert source.encode() not in archive.read(name), f"{name} names the folder it was built in"
 
 
 def main():
     if not os.path.isdir(os.path.join(SOURCE, ".git")) and not os.path.isfile(os.path.join(SOURCE, ".git")):
         print("skipped: the source is no clone, so what belongs to it is not known")
         return SKIPPED
-    epoch = run("git", "-C", SOURCE, "log", "-1", "--format=%ct").strip()
+    commit, epoch = run("git", "-C", SOURCE, "log", "-1", "--format=%H %ct").split()
     os.environ["SOURCE_DATE_EPOCH"] = epoch
-    wheel = wheel_of(SOURCE)
-    check_wheel(wheel)
     with tempfile.TemporaryDirectory(prefix="tscope-newcomer-") as folder:
+        source = export(commit, folder, "source")
+        wheel = wheel_of(source)
+        check_wheel(wheel, source)
         place = os.path.join(folder, "env")
         run(sys.executable, "-m", "venv", place)
         run(os.path.join(place, "bin", "pip"), "install", "--no-index", "--disable-pip-version-check", wheel)
-        for program in ("tscope", "tscope-run", "tscope-report"):
+        for program in programs_of(source):
             said = run(os.path.join(place, "bin", program), "--version", env={})
             assert said.startswith(program + " "), said
-        print(run(sys.executable, os.path.join(HERE, "python_page.py"), SOURCE, BUILD, place))
-        again = wheel_of(copy_of_source(folder))
+        print(run(sys.executable, os.path.join(source, "tests", "install", "python_page.py"), source, BUILD, place))
+        again = wheel_of(export(commit, folder, "the-same-commit-elsewhere"))
         assert digest(wheel) == digest(again), f"{wheel} and {again} differ"
-        print(f"{os.path.basename(wheel)}: {digest(wheel)}, twice")
+        print(f"commit {commit}: {os.path.basename(wheel)}: {digest(wheel)}, twice")
     return 0
 
 

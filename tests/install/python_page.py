@@ -34,6 +34,18 @@ def places():
     return glob.glob(os.path.join(PREFIX, "lib", "python3*", "site-packages"))[0], os.path.join(PREFIX, "bin")
 
 
+def check_report(run, folder):
+    """What people type next: the report in words, and as a page for a browser."""
+    said = run("tscope", "report", "traces")
+    expect("2 ranks" in said and "Verdict" in said and "step marks" in said, said)
+    run("tscope", "report", "--format", "html", "--output", "page.html", "traces")
+    with open(os.path.join(folder, "page.html"), encoding="utf-8") as file:
+        page = file.read()
+    expect(page.lower().startswith("<!doctype html>") and page.rstrip().endswith("</html>"), page[:200])
+    expect("Verdict" in page and "step marks" in page, "the page lacks the verdict, or how steps were found")
+    os.unlink(os.path.join(folder, "page.html"))
+
+
 def main():
     python = python_with_torch()
     if not python:
@@ -60,6 +72,7 @@ def main():
             file.write(job)
         said = run("tscope", *command.split())
         expect("2 ranks recorded" in said, said)
+        check_report(run, folder)
         reading = [examples[0], CHECK]
         for example in examples[1:]:
             wanted = {".tables(": "sqlite", ".show(": "html"}
