@@ -52,7 +52,7 @@ def _report(arguments: List[str], paths: "tuple[Path, ...]", run: Optional[str])
     if not paths:
         raise TypeError("which traces? give their directory")
     command = [program("tscope-report"), *arguments, *(["--run", run] if run else []),
-               "--", *map(os.fspath, paths)]
+               "--", *(os.fspath(path) for path in paths)]
     # The report of a job that is itself watched is no part of it.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL,

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Jobs that are not simply started: other_ways.py CASE TSCOPE-RUN TSCOPE-REPORT LIBTSCOPE RANK.
+
+What docs/clusters.md says under "When no trace appears" is done here with the real thing: an allocator
+that is preloaded already, sudo, and a container, which is namespaces and a root folder of its own. Where
+that cannot be had, the reason is printed and the test skipped.
+"""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+CASE, RUN, REPORT, LIBRARY, RANK = sys.argv[1], *map(os.path.realpath, sys.argv[2:6])
+STEPS = "30"
+
+
+def run(*command, **more):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("TSCOPE_", "LD_PRELOAD", "SLURM"))}
+    environment.update(more.pop("env", {}))
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, **more)
+
+
+def expect_trace(done, traces):
+    """The job ended well, and one rank is in the report, from its beginning to its end."""
+    assert done.returncode == 0 and "1 rank recorded" in done.stderr, done
+    report = json.loads(run(REPORT, "--format", "json", traces).stdout)
+    assert report["run"]["ranks_found"] == [0] and report["quality"]["partial_ranks"] == [], report["run"]
+
+
+def expect_none(done, traces):
+    """The job ended well; tscope saw nothing of it, and says what to do."""
+    assert done.returncode == 0, done
+    assert "no trace" in done.stderr and "put tscope run inside" in done.stderr, done.stderr
+    assert not glob.glob(os.path.join(traces, "*", "*.tscope"))
+
+
+def observed(traces, *command):
+    return RUN, "--dir", traces, "--lib", LIBRARY, "--", *command
+
+
+def allocator(pattern, package):
+    found = sorted(glob.glob(f"/usr/lib/*/{pattern}") + glob.glob(f"/usr/lib64/{pattern}"))
+    if not found:
+        return f"no {pattern} here; Debian's package {package} has it"
+
+    def case(folder):
+        """It stays the job's allocator, and comes first; the job is recorded."""
+        traces, shown = os.path.join(folder, "traces"), os.path.join(folder, "order")
+        job = f'echo "$LD_PRELOAD" > {shown}; grep -c {os.path.basename(found[0])[:12]} /proc/self/maps >> {shown}; exec {RANK} {STEPS}'
+        expect_trace(run(*observed(traces, "bash", "-c", job), env={"LD_PRELOAD": found[0]}), traces)
+        with open(shown, encoding="utf-8") as file:
+            order, mapped = file.read().split()
+        assert order == f"{found[0]}:{LIBRARY}" and int(mapped) > 0, (order, mapped)
+    return case
+
+
+def sudo():
+    if not shutil.which("sudo") or run("sudo", "-n", "true").returncode != 0:
+        return "no sudo here that asks for no password"
+
+    def case(folder):
+        """It drops the preload, with -E too, and that is said; tscope run behind it works."""
+        for number, options in enumerate((["-n"], ["-n", "-E"])):
+            traces = os.path.join(folder, f"none{number}")
+            expect_none(run(*observed(traces, "sudo", *options, RANK, STEPS)), traces)
+        traces = os.path.join(folder, "traces")
+        expect_trace(run("sudo", "-n", *observed(traces, RANK, STEPS)), traces)
+    return case
+
+
+# A root folder with the machine's programs, read-only, and nothing else but what is named; processes,
+# host name and mounts of its own. It ends with the environment that a container has: its own.
+CONTAINER = """
+set -e
+root=$1; shift
+for place in usr bin lib lib64 etc; do
+  [ -e /$place ] || continue
+  if [ -L /$place ]; then cp -P /$place $root/$place; continue; fi
+  mkdir $root/$place; mount --bind /$place $root/$place; mount -o remount,bind,ro $root/$place
+done
+mkdir $root/proc $root/dev $root/tmp; mount -t proc proc $root/proc; mount --bind /dev $root/dev
+for place; do
+  [ "$place" != -- ] || break
+  mkdir -p $root/$place; mount --bind $place $root/$place
+done
+while [ "$1" != -- ]; do shift; done
+shift
+hostname in-a-container
+exec env -i PATH=/usr/bin:/bin:/usr/sbin chroot $root "$@"
+"""
+
+
+def container():
+    namespaces = ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc"]
+    done = run(*namespaces, "mount", "-t", "tmpfs", "none", "/mnt")
+    if done.returncode != 0:
+        return f"no namespaces for a container here: {done.stderr.strip()}"
+
+    def case(folder):
+        """From outside nothing reaches it; with the library and the folder of traces mounted, tscope run
+        inside works."""
+        build = os.path.commonpath([RUN, REPORT, LIBRARY, RANK])
+        traces = os.path.join(folder, "traces")
+        os.mkdir(traces)
+
+        def inside(*command):
+            root = tempfile.mkdtemp(dir=folder)
+            return (*namespaces, "sh", "-c", CONTAINER, "sh", root, build, traces, "--", *command)
+
+        expect_none(run(*observed(traces, *inside(RANK, STEPS))), traces)
+        expect_trace(run(*inside(*observed(traces, RANK, STEPS))), traces)
+        report = json.loads(run(REPORT, "--format", "json", traces).stdout)
+        hosts = [rank["host"] for rank in report["distributed"]["ranks"]]
+        assert hosts == ["in-a-container"], hosts
+    return case
+
+
+CASES = {
+    "jemalloc": lambda: allocator("libjemalloc.so.2", "libjemalloc2"),
+    "tcmalloc": lambda: allocator("libtcmalloc*.so.4", "libtcmalloc-minimal4"),
+    "sudo": sudo,
+    "container": container,
+}
+
+
+def main():
+    case = CASES[CASE]()
+    if isinstance(case, str):
+        print(f"skipped: {CASE}: {case}")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="tscope-ways-") as folder:
+        case(folder)
+    print(f"{CASE}: right")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

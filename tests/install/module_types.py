@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The Python module is typed as it says: module_types.py SOURCE. mypy, strict, agrees with the module itself,
+knows what the examples of docs/python.md get from it, and refuses a wrong call."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.realpath(sys.argv[1])
+MODULE = os.path.join(SOURCE, "scripts", "packaging", "python")
+SKIPPED = 77
+
+# What a caller holds in hand, by mypy's own words.
+KNOWN = {
+    'libtscope.report("x")': "dict[str, Any]",
+    'libtscope.tables("x", run="y")': "sqlite3.Connection",
+    'libtscope.show("x")': "libtscope.Page",
+    'libtscope.show("x").save("y")': "str",
+    "libtscope.step()": "None",
+    'libtscope.program("tscope")': "str",
+}
+WRONG = ("libtscope.report(1)", 'libtscope.step("one")', "libtscope.range(1)", 'libtscope.scalar("loss", "low")')
+
+
+def mypy():
+    for program in (os.path.join(os.path.dirname(sys.executable), "mypy"), shutil.which("mypy")):
+        if program and os.path.exists(program):
+            return program
+    return None
+
+
+def check(program, *arguments, path=MODULE):
+    """What mypy says of `arguments`, which find the module in `path`, as they would find an installed one."""
+    with tempfile.TemporaryDirectory(prefix="tscope-types-") as cache:
+        done = subprocess.run([program, "--strict", "--cache-dir", cache, *arguments], capture_output=True,
+                              text=True, check=False, env=dict(os.environ, MYPYPATH=path), cwd=cache)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def main():
+    program = mypy()
+    if not program:
+        print("skipped: no mypy here (scripts/setup test)")
+        return SKIPPED
+    said = check(program, "--package", "libtscope")
+    assert said.startswith("Success:"), said
+    with tempfile.TemporaryDirectory() as folder:
+        def file(name, text):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+                out.write("import libtscope\n" + text)
+            return os.path.join(folder, name)
+
+        with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as page:
+            _, *examples = re.findall(r"^```python\n(.*?)^```", page.read(), re.M | re.S)
+        assert len(examples) >= 4, examples
+        said = check(program, file("examples.py", "\n".join(examples)))
+        assert said.startswith("Success:"), said
+        said = check(program, file("known.py", "".join(f"reveal_type({call})\n" for call in KNOWN)))
+        for call, what in KNOWN.items():  # which names mypy shortens depends on its version
+            plain = said.replace("builtins.", "").replace("typing.", "").replace("Dict[", "dict[")
+            assert f'Revealed type is "{what}"' in plain, (call, plain)
+        said = check(program, file("wrong.py", "".join(call + "\n" for call in WRONG)))
+        for line, call in enumerate(WRONG, start=2):
+            assert f"wrong.py:{line}: error" in said, (call, said)
+    assert os.path.exists(os.path.join(MODULE, "libtscope", "py.typed"))
+    print(f"{subprocess.run([program, '--version'], capture_output=True, text=True, check=True).stdout.strip()}: "
+          f"the module, {len(examples)} examples, {len(KNOWN)} types, {len(WRONG)} wrong calls")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What is in the packages of Debian and RPM: packages.py SOURCE deb|rpm [PACKAGE].
+
+Made by scripts/packages, of the commit that is checked out, unless one is given; lintian judges Debian's
+there. All is in it, and works from where it was unpacked.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE, KIND = os.path.realpath(sys.argv[1]), sys.argv[2]
+SKIPPED = 77
+NEEDS = {"deb": ("dh", "dpkg-deb", "lintian"), "rpm": ("rpmbuild", "rpm2cpio", "cpio")}
+UNPACK = {"deb": 'dpkg-deb -x "$0" .', "rpm": 'rpm2cpio "$0" | cpio -idm --quiet'}
+# Distributions compress pages as they see fit.
+ELSEWHERE = ["usr/lib/tscope/libtscope.so", "usr/include/tscope.h", "usr/share/pkgconfig/tscope.pc",
+             "usr/share/bash-completion/completions/tscope", "usr/share/bash-completion/completions/tscope-top",
+             "usr/share/zsh/site-functions/_tscope", "usr/share/fish/vendor_completions.d/tscope.fish"]
+
+
+def output(*command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout + done.stderr
+
+
+def made():
+    output(os.path.join(SOURCE, "scripts", "packages"), KIND)
+    folder = os.path.join(SOURCE, "dist")
+    return max((os.path.join(folder, name) for name in os.listdir(folder) if name.endswith("." + KIND)),
+               key=os.path.getmtime)
+
+
+def check(package, root):
+    output("sh", "-c", UNPACK[KIND], package, cwd=root)
+    pages = os.listdir(os.path.join(SOURCE, "docs", "man"))
+    programs = [page.removesuffix(".1") for page in pages if page.endswith(".1")]
+    assert len(programs) >= 5, programs
+    found = [os.path.relpath(os.path.join(place, name), root)
+             for place, _, names in os.walk(root) for name in names]
+    for path in ELSEWHERE + [f"usr/bin/{program}" for program in programs]:
+        assert path in found, (path, found)
+    for page in pages:
+        assert any(path.startswith(f"usr/share/man/man{page[-1]}/{page}") for path in found), (page, found)
+    extra = [path for path in found if not path.startswith(("usr/bin/tscope", "usr/lib/tscope/libtscope.so",
+             "usr/include/tscope.h", "usr/share/"))]
+    assert not extra, extra
+    for program in programs:
+        said = output(os.path.join(root, "usr", "bin", program), "--version", env={})
+        assert said.startswith(program + " "), said
+    shown = output(os.path.join(root, "usr", "bin", "tscope"), "run", "--print-env", env={})
+    assert f"LD_PRELOAD={root}/usr/lib/tscope/libtscope.so\n" in shown, shown
+    print(f"{os.path.basename(package)}: {len(found)} files, {len(programs)} programs")
+
+
+def main():
+    missing = [name for name in NEEDS[KIND] if not shutil.which(name)]
+    if missing:
+        print(f"skipped: no {', '.join(missing)} here (scripts/setup long)")
+        return SKIPPED
+    if not os.path.exists(os.path.join(SOURCE, ".git")):
+        print("skipped: the source is no clone, so what belongs to it is not known")
+        return SKIPPED
+    package = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else made()
+    with tempfile.TemporaryDirectory(prefix="tscope-packages-") as root:
+        check(package, root)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
