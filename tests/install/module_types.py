@@ -32,11 +32,10 @@ def mypy():
     return None
 
 
-def check(program, *arguments, path=MODULE):
-    """What mypy says of `arguments`, which find the module in `path`, as they would find an installed one."""
-    with tempfile.TemporaryDirectory(prefix="tscope-types-") as cache:
-        done = subprocess.run([program, "--strict", "--cache-dir", cache, *arguments], capture_output=True,
-                              text=True, check=False, env=dict(os.environ, MYPYPATH=path), cwd=cache)
+def check(program, cache, *arguments):
+    """What mypy says of `arguments`, which find the module as they would find an installed one."""
+    done = subprocess.run([program, "--strict", "--cache-dir", cache, *arguments], capture_output=True,
+                          text=True, check=False, env=dict(os.environ, MYPYPATH=MODULE), cwd=cache)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.stdout
 
@@ -46,9 +45,10 @@ def main():
     if not program:
         print("skipped: no mypy here (scripts/setup test)")
         return SKIPPED
-    said = check(program, "--package", "libtscope")
-    assert said.startswith("Success:"), said
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="tscope-types-") as folder:
+        said = check(program, folder, "--package", "libtscope")
+        assert said.startswith("Success:"), said
+
         def file(name, text):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
                 out.write("import libtscope\n" + text)
@@ -57,13 +57,13 @@ def main():
         with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as page:
             _, *examples = re.findall(r"^```python\n(.*?)^```", page.read(), re.M | re.S)
         assert len(examples) >= 4, examples
-        said = check(program, file("examples.py", "\n".join(examples)))
+        said = check(program, folder, file("examples.py", "\n".join(examples)))
         assert said.startswith("Success:"), said
-        said = check(program, file("known.py", "".join(f"reveal_type({call})\n" for call in KNOWN)))
+        said = check(program, folder, file("known.py", "".join(f"reveal_type({call})\n" for call in KNOWN)))
         for call, what in KNOWN.items():  # which names mypy shortens depends on its version
             plain = said.replace("builtins.", "").replace("typing.", "").replace("Dict[", "dict[")
             assert f'Revealed type is "{what}"' in plain, (call, plain)
-        said = check(program, file("wrong.py", "".join(call + "\n" for call in WRONG)))
+        said = check(program, folder, file("wrong.py", "".join(call + "\n" for call in WRONG)))
         for line, call in enumerate(WRONG, start=2):
             assert f"wrong.py:{line}: error" in said, (call, said)
     assert os.path.exists(os.path.join(MODULE, "libtscope", "py.typed"))
