@@ -7,7 +7,7 @@
 #define TSCOPE_LIVE_PROCESS_H
 
 #include "base/intervals.h"
-#include "import/tscope/tick_map.h"
+#include "import/tscope/events/tick_map.h"
 #include "live/live_file.h"
 
 #define LIVE_NONE UINT32_MAX

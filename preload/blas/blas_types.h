@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * cuBLAS as its ABI has it: handles and descriptors are pointers, enumerations are ints. A build
- * needs no cuBLAS header for that; where there is one, tests/unit/hooks_blas_api.c holds the
+ * needs no cuBLAS header for that; where there is one, tests/unit/hooks/hooks_blas_api.c holds the
  * registry against it.
  */
 #ifndef TSCOPE_BLAS_TYPES_H

@@ -2,7 +2,7 @@
  *
  * What passes between a library that was built with NVTX 3 (or links NVTX 2) and a tool: the binary
  * interface of nvtx3/nvToolsExt.h and nvtx3/nvtxDetail/nvtxTypes.h, which has not changed since
- * version 2. tests/unit/inside_nvtx.c holds it against the headers where they are installed.
+ * version 2. tests/unit/inside/inside_nvtx.c holds it against the headers where they are installed.
  */
 #ifndef TSCOPE_NVTX_ABI_H
 #define TSCOPE_NVTX_ABI_H

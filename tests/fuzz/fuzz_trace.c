@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "import/tscope/events/read_events.h"
 #include "import/tscope/load_traces.h"
-#include "import/tscope/read_events.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/parallel.h"
-#include "import/tscope/processes.h"
+#include "import/tscope/ranks/processes.h"
 #include "import/tscope/trace_source.h"
 #include "join/join_ranks.h"
 #include "model/building.h"

@@ -7,9 +7,9 @@
  */
 #include <errno.h>
 
+#include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/files/chunk_order.h"
 #include "import/tscope/memory_sources.h"
-#include "import/tscope/stacks_of_calls.h"
 #include "import/tscope/trace_source.h"
 #include "model/building.h"
 #include "model/memory_history.h"

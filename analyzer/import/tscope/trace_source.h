@@ -6,7 +6,7 @@
 #ifndef TSCOPE_TRACE_SOURCE_H
 #define TSCOPE_TRACE_SOURCE_H
 
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 #include "model/ledger.h"
 #include "model/named_ranges.h"
 

@@ -5,7 +5,7 @@
 #ifndef TSCOPE_TIMELINE_BUILD_H
 #define TSCOPE_TIMELINE_BUILD_H
 
-#include "import/tscope/graph_replays.h"
+#include "import/tscope/gpu_runs/graph_replays.h"
 #include "import/tscope/timeline/timeline_products.h"
 #include "model/building.h"
 #include "model/span_call_sites.h"

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "import/tscope/stacks_of_calls.h"
+#include "import/tscope/events/stacks_of_calls.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u16 lane) {

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "import/tscope/pairing.h"
+#include "import/tscope/gpu_runs/pairing.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 #define WORK_SHIFT 28 /* work of one kind, in `what` of struct ordered, beside its name */

@@ -7,7 +7,7 @@
 #define TSCOPE_TIMELINE_PRODUCTS_H
 
 #include "base/vector.h"
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 #include "model/products.h"
 
 /* A call that says that it was timed, and what was timed, by their number. */

@@ -9,7 +9,7 @@
  */
 #include <errno.h>
 
-#include "import/tscope/pairing.h"
+#include "import/tscope/gpu_runs/pairing.h"
 #include "import/tscope/timeline/timeline_build.h"
 
 static bool is_replayed(const struct timeline_build *build, u32 span) {

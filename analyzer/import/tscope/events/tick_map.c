@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/tick_map.h"
+#include "import/tscope/events/tick_map.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/processes.h"
+#include "import/tscope/ranks/processes.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 #include "model/building.h"
 
 static i64 tick_ns(const struct rank_events *events, u64 ticks) {

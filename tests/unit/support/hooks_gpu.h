@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 
-#include "../standins/standin.h"
+#include "../../standins/standin.h"
 #include "gpu/gpu_clock.h"
 #include "hooks_trace.h"
 

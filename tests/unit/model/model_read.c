@@ -5,8 +5,8 @@
 #include "model_support.h"
 
 #include "base/arena.h"
+#include "import/tscope/events/read_events.h"
 #include "import/tscope/files/trace_dir.h"
-#include "import/tscope/read_events.h"
 
 /* A small file: 2 retained chunks' worth of nothing but what the tests count. */
 static struct trace_writer *small_file(u32 calls) {

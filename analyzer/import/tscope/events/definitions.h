@@ -7,8 +7,8 @@
 #ifndef TSCOPE_DEFINITIONS_H
 #define TSCOPE_DEFINITIONS_H
 
+#include "import/tscope/events/tick_map.h"
 #include "import/tscope/files/trace_file.h"
-#include "import/tscope/tick_map.h"
 #include "model/rank_events.h"
 
 struct stream_definition {

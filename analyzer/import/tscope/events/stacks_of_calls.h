@@ -5,7 +5,7 @@
 #ifndef TSCOPE_STACKS_OF_CALLS_H
 #define TSCOPE_STACKS_OF_CALLS_H
 
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 #include "model/span_call_sites.h"
 
 /* Fills frames and stacks, in `arena`, in the order of the definitions. Texts are the definitions'.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/stacks_of_calls.h"
+#include "import/tscope/events/stacks_of_calls.h"
 
 #include <errno.h>
 

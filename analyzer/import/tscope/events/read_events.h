@@ -5,7 +5,7 @@
 #ifndef TSCOPE_READ_EVENTS_H
 #define TSCOPE_READ_EVENTS_H
 
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 #include "model/rank_events.h"
 
 /* Reads a whole file: the retained records are decoded, ring records only counted. 0, or -ENOMEM.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 
 #include <errno.h>
 
 #include "base/vector.h"
-#include "import/tscope/read_stall_records.h"
+#include "import/tscope/events/read_stall_records.h"
 
 struct info_item {
   u32 key, value, detail;

@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 
-#include "import/tscope/read_events.h"
+#include "import/tscope/events/read_events.h"
 
 #define WINDOW_NS 1000000000ll
 #define LATEST_NS (1ll << 60) /* 36 years; beyond it a file is damaged, and sums might overflow */

@@ -5,8 +5,8 @@
 #ifndef TSCOPE_PROCESSES_H
 #define TSCOPE_PROCESSES_H
 
+#include "import/tscope/events/read_events.h"
 #include "import/tscope/files/trace_dir.h"
-#include "import/tscope/read_events.h"
 
 struct process {
   const struct trace_entry *entry;

@@ -14,7 +14,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "../standins/standin.h"
+#include "../../standins/standin.h"
 #include "cuda/graphs/cuda_graphs.h"
 #include "hooks_trace.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/graph_replays.h"
+#include "import/tscope/gpu_runs/graph_replays.h"
 
 #include <errno.h>
 

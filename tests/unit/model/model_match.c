@@ -4,7 +4,7 @@
  */
 #include "model_support.h"
 
-#include "import/tscope/pairing.h"
+#include "import/tscope/gpu_runs/pairing.h"
 #include "model/internal.h"
 
 static void test_equal_counts_pair_in_order(void **state) {

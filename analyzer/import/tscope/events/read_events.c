@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/read_events.h"
+#include "import/tscope/events/read_events.h"
 
 #include "base/hash.h"
-#include "import/tscope/graph_replays.h"
+#include "import/tscope/gpu_runs/graph_replays.h"
 #include "kernels/collective_names.h"
 
 #include <errno.h>

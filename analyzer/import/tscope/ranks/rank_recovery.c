@@ -9,7 +9,7 @@
  */
 #include <errno.h>
 
-#include "import/tscope/processes.h"
+#include "import/tscope/ranks/processes.h"
 
 struct world {
   const struct comm_definition *comm; /* the widest that is nobody's part; NULL: none known */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/pairing.h"
+#include "import/tscope/gpu_runs/pairing.h"
 
 #define LOOK_AHEAD 16u
 

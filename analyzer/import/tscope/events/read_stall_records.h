@@ -5,7 +5,7 @@
 #ifndef TSCOPE_IMPORT_STALL_RECORDS_H
 #define TSCOPE_IMPORT_STALL_RECORDS_H
 
-#include "import/tscope/definitions.h"
+#include "import/tscope/events/definitions.h"
 #include "model/stalls.h"
 
 /* In file order. */

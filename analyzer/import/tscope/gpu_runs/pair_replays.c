@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/pair_runs.h"
+#include "import/tscope/gpu_runs/pair_runs.h"
 
 #include <errno.h>
 
-#include "import/tscope/pairing.h"
+#include "import/tscope/gpu_runs/pairing.h"
 
 /* What one kernel of a replay was to do: a call, or those of a group on one communicator. */
 struct replay_unit {

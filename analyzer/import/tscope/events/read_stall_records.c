@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/read_stall_records.h"
+#include "import/tscope/events/read_stall_records.h"
 
 #include <errno.h>
 #include <math.h>
