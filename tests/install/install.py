@@ -50,7 +50,7 @@ def check_requirements():
     """What pip builds with are the headers that scripts/setup installs."""
     with open(os.path.join(SOURCE, "pyproject.toml"), encoding="utf-8") as file:
         wanted = set(re.findall(r'"(nvidia-\S+) == (\S+)"', file.read()))
-    with open(os.path.join(SOURCE, "scripts", "requirements-headers.txt"), encoding="utf-8") as file:
+    with open(os.path.join(SOURCE, "scripts", "requirements", "headers.txt"), encoding="utf-8") as file:
         assert wanted == set(re.findall(r"^(nvidia-\S+)==(\S+)$", file.read(), re.M)), wanted
 
 
