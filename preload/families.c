@@ -11,8 +11,9 @@ extern const struct tscope_family tscope_nccl_family __attribute__((weak, visibi
 extern const struct tscope_family tscope_gpu_family __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_torch_family __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_nvtx_family __attribute__((weak, visibility("hidden")));
-extern const struct tscope_family tscope_output_family __attribute__((weak, visibility("hidden")));
-extern const struct tscope_family tscope_look_ups_family
+extern const struct tscope_family tscope_stdout_scalars_family
+    __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_hooked_symbols_family
     __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_call_sites_family
     __attribute__((weak, visibility("hidden")));
@@ -26,8 +27,8 @@ const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
     [TSCOPE_FAMILY_TORCH] = &tscope_torch_family,
     [TSCOPE_FAMILY_API] = &tscope_api_family,
     [TSCOPE_FAMILY_NVTX] = &tscope_nvtx_family,
-    [TSCOPE_FAMILY_OUTPUT] = &tscope_output_family,
-    [TSCOPE_FAMILY_LOOK_UPS] = &tscope_look_ups_family,
+    [TSCOPE_FAMILY_STDOUT_SCALARS] = &tscope_stdout_scalars_family,
+    [TSCOPE_FAMILY_HOOKED_SYMBOLS] = &tscope_hooked_symbols_family,
     [TSCOPE_FAMILY_CALL_SITES] = &tscope_call_sites_family,
     [TSCOPE_FAMILY_STALLS] = &tscope_stalls_family,
 };

@@ -20,7 +20,7 @@ __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec
       : tscope_enter((enum tscope_wake)wakes)
 
 /* The real call, with no hook in progress. */
-#define CALLED(name_, way_, type, args, recorder, what)                                            \
+#define CALLED(name_, via_, type, args, recorder, what)                                            \
   struct tscope_guard guard_;                                                                      \
   struct event_pair *pair_ = NULL;                                                                 \
   tscope_guard_set(&guard_, TSCOPE_RETURN_PLACE());                                                \
@@ -37,16 +37,16 @@ __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec
   if (TSCOPE_UNLIKELY(pair_ != NULL))                                                              \
     gemm_pair_end(pair_, result == CUBLAS_STATUS_SUCCESS ? #name_ : NULL);                         \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
-  TSCOPE_NOTE_WAY(way_)
+  TSCOPE_NOTE_VIA(via_)
 
 #define LEFT                                                                                       \
   if (TSCOPE_LIKELY(thread != NULL))                                                               \
   tscope_leave(thread)
 
-#define VIA_BODY(way_, name_, type, params, args, failure, recorder, what)                         \
-  TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, way_), ENTERED(recorder##_wakes),                         \
-                      (TSCOPE_NOTE_WAY(way_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
-                      CALLED(name_, way_, type, args, recorder, what), LEFT, type, cublasStatus_t, \
+#define VIA_BODY(via_, name_, type, params, args, failure, recorder, what)                         \
+  TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, via_), ENTERED(recorder##_wakes),                         \
+                      (TSCOPE_NOTE_VIA(via_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
+                      CALLED(name_, via_, type, args, recorder, what), LEFT, type, cublasStatus_t, \
                       params, args, failure, recorder, what)
 
 #define HOOK(...) TSCOPE_WRAPPERS(VIA_BODY, tscope_cublas_sonames, __VA_ARGS__)

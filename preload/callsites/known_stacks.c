@@ -57,7 +57,7 @@ static bool write_frame(struct stack_walk *walk, u32 i) {
     record.line = place->line;
     record.first_line = place->first_line;
   }
-  return tscope_registry_write(TSCOPE_REC_FRAME, 0, &record, sizeof(record));
+  return tscope_definitions_write(TSCOPE_REC_FRAME, 0, &record, sizeof(record));
 }
 
 TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash) {
@@ -72,8 +72,8 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash) {
   walk->stack.record =
       (struct tscope_stack_record){.stack = hash, .frames = walk->n, .cut = walk->more};
   memcpy(walk->stack.keys, walk->keys, walk->n * sizeof(*walk->keys));
-  if (!tscope_registry_write(TSCOPE_REC_STACK, 0, &walk->stack,
-                             (u32)(sizeof(walk->stack.record) + walk->n * sizeof(*walk->keys))))
+  if (!tscope_definitions_write(TSCOPE_REC_STACK, 0, &walk->stack,
+                                (u32)(sizeof(walk->stack.record) + walk->n * sizeof(*walk->keys))))
     return false;
   add(&known_stacks.stacks, hash);
   return true;

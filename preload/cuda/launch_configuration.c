@@ -9,12 +9,12 @@
 #include "hooks/wrapper.h"
 #include "streams/stream_numbers.h"
 
-/* Both ways to the function, each by what is written below: special_<name>(real, arguments...). */
+/* Both functions, each by what is written below: special_<name>(real, arguments...). */
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   typedef type(*real_##name_) params;                                                              \
-  TSCOPE_WAYS_TO(name_, tscope_cuda_sonames)                                                       \
+  TSCOPE_SYMBOLS_OF(name_, tscope_cuda_sonames)                                                    \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_HIDDEN type tscope_found_##name_ params;
+  TSCOPE_HIDDEN type tscope_via_dlsym_##name_ params;
 TSCOPE_CUDA_SPECIALS(HOOK)
 #undef HOOK
 
@@ -58,11 +58,11 @@ static cudaError_t special_cudaSetDevice(real_cudaSetDevice real, int device) {
   return result;
 }
 
-#define BODY(way, name_, type, params, args, failure)                                              \
-  TSCOPE_FORWARD(TSCOPE_REAL(name_, way), type, params, failure,                                   \
+#define BODY(via_, name_, type, params, args, failure)                                             \
+  TSCOPE_FORWARD(TSCOPE_REAL(name_, via_), type, params, failure,                                  \
                  return special_##name_(real TSCOPE_MORE args);)
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
-  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_LINKED, name_, type, params, args,     \
+  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_VIA_LINKER, name_, type, params, args, \
                                                      failure)                                      \
-  type tscope_found_##name_ params BODY(TSCOPE_FOUND, name_, type, params, args, failure)
+  type tscope_via_dlsym_##name_ params BODY(TSCOPE_VIA_DLSYM, name_, type, params, args, failure)
 TSCOPE_CUDA_SPECIALS(HOOK)

@@ -37,7 +37,7 @@ struct tscope_symbol driver_symbols[] = {TSCOPE_DRIVER_HOOKS(HOOK)};
 #pragma GCC visibility push(hidden)
 #define HOOK(name_, since_, type, params, args, failure, recorder, what)                           \
   extern type tscope_copied_##name_ params __asm__(#name_) __attribute__((weak));                  \
-  extern type tscope_found_##name_ params __attribute__((weak));                                   \
+  extern type tscope_via_dlsym_##name_ params __attribute__((weak));                               \
   extern struct tscope_symbol tscope_symbols_##name_[] __attribute__((weak));
 TSCOPE_COPIED_HOOKS(HOOK)
 #undef HOOK
@@ -57,9 +57,9 @@ TSCOPE_COPIED_HOOKS(HOOK)
    .is_driver = true},
 #define COPIED_HOOK(name_, since_, type, params, args, failure, recorder, what)                    \
   {.name = #name_,                                                                                 \
-   .wrapper = (void *)tscope_found_##name_,                                                        \
+   .wrapper = (void *)tscope_via_dlsym_##name_,                                                    \
    .exported = (void *)tscope_copied_##name_,                                                      \
-   .symbol = &tscope_symbols_##name_[TSCOPE_FOUND],                                                \
+   .symbol = &tscope_symbols_##name_[TSCOPE_VIA_DLSYM],                                            \
    .since = (since_)},
 static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_HOOKS(CUPTI_HOOK)
                                              TSCOPE_COPIED_HOOKS(COPIED_HOOK)};
@@ -178,5 +178,5 @@ static void record_changes(struct tscope_thread *thread) {
   }
 }
 
-const struct tscope_family tscope_look_ups_family = {
+const struct tscope_family tscope_hooked_symbols_family = {
     .name = "look-ups", .tick = record_changes, .end = record_changes};

@@ -226,7 +226,7 @@ static void write_number(struct tscope_thread *thread, enum tscope_info key, u32
   tscope_info(thread, key, text, NULL);
 }
 
-void tscope_provenance_write(const struct tscope_identity *identity) {
+void tscope_facts_write(const struct tscope_identity *identity) {
   struct tscope_thread *thread = NULL; /* strings and facts are the registry's, not a thread's */
   if (identity->rank != TSCOPE_UNKNOWN_RANK)
     write_number(thread, TSCOPE_INFO_RANK, identity->rank);
@@ -246,7 +246,7 @@ void tscope_provenance_write(const struct tscope_identity *identity) {
   write_environment(thread);
 }
 
-void tscope_provenance_write_python(void) {
+void tscope_facts_write_python(void) {
   const char *(*get_version)(void) =
       (const char *(*)(void))tscope_dlsym(RTLD_DEFAULT, "Py_GetVersion");
   if (!get_version)

@@ -271,7 +271,7 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
 }
 
 /* Held by who takes pairs: the ticker, or whoever closes the source. */
-static struct tscope_lock taking;
+static struct tscope_lock taking = {.for_records = true};
 
 static bool begin_taking(void) {
   return tscope_lock_within(&taking, 200000000);

@@ -29,7 +29,7 @@ static bool process_ends;
 static struct gpu_clock_counts said; /* what the trace knows of the counts */
 static char opened_why[512];         /* why this source and no earlier one */
 static const char *forsaken;         /* why CUPTI is not to be used again */
-static struct tscope_lock changing;
+static struct tscope_lock changing = {.for_records = true};
 
 /* --- one change at a time --- */
 
@@ -247,7 +247,7 @@ u32 gpu_clock_graph_id(void *executable) {
 /* --- duty cycle --- */
 
 /* On the job's thread: where somebody else is at work here, or a graph is being captured, which
- * CUPTI might upset, the turn is put off to the next step. */
+ * CUPTI might upset, the session is put off to the next step. */
 void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
   if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) ||
       __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !try_lock())
@@ -259,10 +259,11 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
     /* Work launched while it is off is not seen, so it is off before it is said to be and on
      * before it is said to be. */
     if (rest)
-      record_clock(thread, TSCOPE_GPU_CLOCK_HOST, "resting until its next turn (TSCOPE_GPU_STEPS)");
+      record_clock(thread, TSCOPE_GPU_CLOCK_HOST,
+                   "resting until its next session (TSCOPE_GPU_STEPS)");
     open->rest(rest);
     if (!rest)
-      record_clock(thread, open->id, "its turn (TSCOPE_GPU_STEPS)");
+      record_clock(thread, open->id, "its session (TSCOPE_GPU_STEPS)");
   }
   errno = saved;
   gpu_clock_unlock(true);

@@ -24,7 +24,7 @@
  *
  * The wrapper's C name is tscope_hook_<name>; only its assembler name is the API's, so that it
  * cannot clash with the prototype in whatever version of the header is installed. A second one,
- * tscope_found_<name>, is for those who look the function up by name (enum tscope_way).
+ * tscope_via_dlsym_<name>, is for those who look the function up by name (enum tscope_via).
  */
 #ifndef TSCOPE_WRAPPER_H
 #define TSCOPE_WRAPPER_H
@@ -36,14 +36,14 @@
 
 #define TSCOPE_HIDDEN __attribute__((visibility("hidden")))
 
-/* What is behind both ways to a function. */
-#define TSCOPE_WAYS_TO(name_, sonames_)                                                            \
+/* What is behind both functions of a line, by enum tscope_via. */
+#define TSCOPE_SYMBOLS_OF(name_, sonames_)                                                         \
   TSCOPE_HIDDEN extern struct tscope_symbol tscope_symbols_##name_[TSCOPE_VIAS];                   \
   struct tscope_symbol tscope_symbols_##name_[TSCOPE_VIAS] = TSCOPE_QUERY(#name_, (sonames_));
 
-/* The real function, in a wrapper for one of the ways. */
-#define TSCOPE_REAL(name_, way)                                                                    \
-  tscope_resolve_copy(&tscope_symbols_##name_[way], __builtin_return_address(0))
+/* The real function, in the wrapper for one of them. */
+#define TSCOPE_REAL(name_, via_)                                                                   \
+  tscope_resolve_copy(&tscope_symbols_##name_[via_], __builtin_return_address(0))
 
 /* The frame: the real function, or `failure` where there is none. What follows has it as `real`. */
 #define TSCOPE_FORWARD(found, type, params, failure, ...)                                          \
@@ -96,23 +96,23 @@
                  TSCOPE_RECORDING(entered, first, called, left, as, args, recorder, what))
 
 /* Which function a call that is in progress goes on to, for questions about its handles. */
-#define TSCOPE_NOTE_WAY(way_) (thread->way = (way_), thread->real = (const void *)real)
+#define TSCOPE_NOTE_VIA(via_) (thread->via = (via_), thread->real = (const void *)real)
 
-#define TSCOPE_VIA_BODY(way_, name_, type, params, args, failure, recorder, what)                  \
-  TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, way_), tscope_enter((enum tscope_wake)recorder##_wakes),  \
-                      (TSCOPE_NOTE_WAY(way_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
+#define TSCOPE_VIA_BODY(via_, name_, type, params, args, failure, recorder, what)                  \
+  TSCOPE_WRAPPER_BODY(TSCOPE_REAL(name_, via_), tscope_enter((enum tscope_wake)recorder##_wakes),  \
+                      (TSCOPE_NOTE_VIA(via_), TSCOPE_BEFORE_CALL(recorder##_wakes)),               \
                       type result = real args, tscope_leave(thread), type, type, params, args,     \
                       failure, recorder, what)
 
 /* The two functions of a line, one for each way, whose bodies are BODY(way, name, ...). */
 #define TSCOPE_WRAPPERS(BODY, sonames_, name_, since, type, params, args, failure, recorder, what) \
-  TSCOPE_WAYS_TO(name_, sonames_)                                                                  \
+  TSCOPE_SYMBOLS_OF(name_, sonames_)                                                               \
   type tscope_hook_##name_ params __asm__(#name_);                                                 \
-  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_LINKED, name_, type, params, args,     \
+  TSCOPE_EXPORT type tscope_hook_##name_ params BODY(TSCOPE_VIA_LINKER, name_, type, params, args, \
                                                      failure, recorder, what)                      \
-  TSCOPE_HIDDEN type tscope_found_##name_ params;                                                  \
-  type tscope_found_##name_ params BODY(TSCOPE_FOUND, name_, type, params, args, failure,          \
-                                        recorder, what)
+  TSCOPE_HIDDEN type tscope_via_dlsym_##name_ params;                                              \
+  type tscope_via_dlsym_##name_ params BODY(TSCOPE_VIA_DLSYM, name_, type, params, args, failure,  \
+                                            recorder, what)
 
 #define TSCOPE_WRAPPER(...) TSCOPE_WRAPPERS(TSCOPE_VIA_BODY, __VA_ARGS__)
 

@@ -8,7 +8,7 @@
 #include "hooks/handle_map.h"
 #include "record/fnv.h"
 
-enum { MAX_COMMUNICATORS = 2048, MAX_WAITING = 64 };
+enum { MAX_COMMUNICATORS = 2048, MAX_PENDING = 64 };
 
 const char *const tscope_nccl_sonames[] = {"libnccl.so.2", NULL};
 const char *(*communicator_label)(void);
@@ -19,8 +19,8 @@ HANDLE_MAP(by_handle, 4 * MAX_COMMUNICATORS);
 static struct communicator communicators[MAX_COMMUNICATORS];
 static u32 free_places[MAX_COMMUNICATORS];
 static u32 n_free, n_places, n_numbers;
-static struct pending_communicator waiting[MAX_WAITING];
-static u32 n_waiting;
+static struct pending_communicator pending_list[MAX_PENDING];
+static u32 n_pending;
 
 static u64 mix(u64 hash, const void *bytes, size_t n) {
   hash = tscope_fnv(hash, bytes, n);
@@ -52,7 +52,8 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
 
 /* Asks the real library for what the creating call did not say. NCCL complains in the job's log
  * when a communicator is asked before it is ready, so that is looked at first. */
-static bool ask(const struct tscope_thread *thread, ncclComm_t handle, struct communicator *comm) {
+static bool query(const struct tscope_thread *thread, ncclComm_t handle,
+                  struct communicator *comm) {
   static struct tscope_symbol state[] = TSCOPE_QUERY("ncclCommGetAsyncError", tscope_nccl_sonames);
   static struct tscope_symbol count[] = TSCOPE_QUERY("ncclCommCount", tscope_nccl_sonames);
   static struct tscope_symbol user_rank[] = TSCOPE_QUERY("ncclCommUserRank", tscope_nccl_sonames);
@@ -97,7 +98,7 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
 
 /* Enters a communicator under its handle. A handle that is still there was given back in a way
  * that tscope did not see: its communicator is gone. */
-static struct communicator *enter(ncclComm_t handle, const struct communicator *born) {
+static struct communicator *enter(ncclComm_t handle, const struct communicator *made) {
   if (!tscope_lock(&by_handle.lock))
     return NULL;
   struct communicator *comm = NULL;
@@ -108,7 +109,7 @@ static struct communicator *enter(ncclComm_t handle, const struct communicator *
             : n_places < MAX_COMMUNICATORS ? n_places++
                                            : MAX_COMMUNICATORS;
   if (place < MAX_COMMUNICATORS) {
-    communicators[place] = *born;
+    communicators[place] = *made;
     communicators[place].number = n_numbers++;
     if (known || handle_map_put_locked(&by_handle, (u64)(uintptr_t)handle, place))
       comm = &communicators[place];
@@ -131,7 +132,7 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
                  &(struct communicator){.rank = TSCOPE_UNKNOWN_RANK, .device = -1, .color = -1});
   if (comm && TSCOPE_UNLIKELY(!__atomic_load_n(&comm->announced, __ATOMIC_ACQUIRE))) {
     int saved = errno;
-    ask(thread, handle, comm);
+    query(thread, handle, comm);
     announce(thread, comm);
     errno = saved;
   }
@@ -141,8 +142,8 @@ struct communicator *communicator_get(struct tscope_thread *thread, ncclComm_t h
 static void wait_for(const struct pending_communicator *pending) {
   if (!tscope_lock(&by_handle.lock))
     return;
-  if (n_waiting < MAX_WAITING)
-    waiting[n_waiting++] = *pending;
+  if (n_pending < MAX_PENDING)
+    pending_list[n_pending++] = *pending;
   tscope_unlock(&by_handle.lock);
 }
 
@@ -170,20 +171,20 @@ void communicator_made(struct tscope_thread *thread, const struct pending_commun
   if (!comm)
     return;
   /* One that is not ready is announced at its first use, when the job knows that it is. */
-  if (ask(thread, handle, comm) || pending->rank != TSCOPE_UNKNOWN_RANK)
+  if (query(thread, handle, comm) || pending->rank != TSCOPE_UNKNOWN_RANK)
     announce(thread, comm);
 }
 
 /* Takes one pending that waits for `handle` out of the list. */
-static bool take_waiting(ncclComm_t handle, struct pending_communicator *pending) {
+static bool take_pending(ncclComm_t handle, struct pending_communicator *pending) {
   bool found = false;
-  if (!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED) || !tscope_lock(&by_handle.lock))
+  if (!__atomic_load_n(&n_pending, __ATOMIC_RELAXED) || !tscope_lock(&by_handle.lock))
     return false;
-  for (u32 i = 0; i < n_waiting && !found; i++) {
-    found = waiting[i].parent_handle == handle;
+  for (u32 i = 0; i < n_pending && !found; i++) {
+    found = pending_list[i].parent_handle == handle;
     if (found) {
-      *pending = waiting[i];
-      waiting[i] = waiting[--n_waiting];
+      *pending = pending_list[i];
+      pending_list[i] = pending_list[--n_pending];
     }
   }
   tscope_unlock(&by_handle.lock);
@@ -191,10 +192,10 @@ static bool take_waiting(ncclComm_t handle, struct pending_communicator *pending
 }
 
 void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
-  if (TSCOPE_LIKELY(!__atomic_load_n(&n_waiting, __ATOMIC_RELAXED)))
+  if (TSCOPE_LIKELY(!__atomic_load_n(&n_pending, __ATOMIC_RELAXED)))
     return;
   struct pending_communicator pending;
-  while (take_waiting(handle, &pending))
+  while (take_pending(handle, &pending))
     communicator_made(thread, &pending, ncclSuccess);
 }
 
@@ -212,7 +213,7 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
   }
   /* A pending that waits for this handle would read a variable that may be gone by then. */
   struct pending_communicator pending;
-  while (take_waiting(handle, &pending))
+  while (take_pending(handle, &pending))
     ;
   return number;
 }

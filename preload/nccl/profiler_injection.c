@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who has NCCL's profiler seat. NCCL takes the library that NCCL_PROFILER_PLUGIN names; if it names
- * none, libnccl-profiler.so if there is one, else its network plugin if that is a profiler too.
- * Only where all of these are out, and the user asked for it, does NCCL hear of us.
+ * Who is NCCL's profiler plugin. NCCL takes the library that NCCL_PROFILER_PLUGIN names; if it
+ * names none, libnccl-profiler.so if there is one, else its network plugin if that is a profiler
+ * too. Only where all of these are out, and the user asked for it, does NCCL hear of us.
  */
 #include <dlfcn.h>
 #include <stdio.h>

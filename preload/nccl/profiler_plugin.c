@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * NCCL's profiler plugin: NCCL looks in the process for ncclProfiler_v5, v4, ... when it is asked
- * to (profiler_seat.c), and tells what is found there of each collective: algorithm, protocol,
+ * to (profiler_injection.c), and tells what is found there of each collective: algorithm, protocol,
  * channels, and when each channel ran by the GPU's own timer.
  *
  * The end of a collective's event is the end of putting it on its stream, not its end: that is

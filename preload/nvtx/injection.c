@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVTX seat. Every library with NVTX in it looks for a tool at its first range: it asks for
+ * The NVTX tool. Every library with NVTX in it looks for a tool at its first range: it asks for
  * NVTX_INJECTION64_PATH, loads that library and calls its InitializeInjectionNvtx2(), which puts
  * functions into the library's table. tscope is loaded already, so its soname is enough.
  */
@@ -159,7 +159,7 @@ static int range_pop(void) {
   return domain_range_pop(NULL);
 }
 
-/* --- taking the seat --- */
+/* --- becoming the tool --- */
 
 struct entry {
   unsigned place;

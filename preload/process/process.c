@@ -90,7 +90,7 @@ static void end(int status, void *nothing) {
     tscope_self_cost_write(tscope_workers_cpu_ns());
     tscope_chunk_pool_close();
   }
-  __atomic_store_n(&tscope_store.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
+  __atomic_store_n(&tscope_trace.header->closed_realtime_ns, tscope_clock_ns(CLOCK_REALTIME),
                    __ATOMIC_RELAXED);
   errno = saved;
 }
@@ -120,8 +120,8 @@ static bool wake(void) {
   }
   tscope_register_end(); /* first: another thread may exit as soon as the process is awake */
   __atomic_store_n(&tscope_live->on, 1, __ATOMIC_RELEASE);
-  tscope_say(1, "trace in %s", tscope_store.path);
-  tscope_provenance_write_python();
+  tscope_say(1, "trace in %s", tscope_trace.path);
+  tscope_facts_write_python();
   struct tscope_thread *thread = tscope_thread_here();
   if (thread)
     wake_families(thread);

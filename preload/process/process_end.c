@@ -11,13 +11,13 @@
 
 /* A child made by vfork() shares this memory, and must not speak for its parent. */
 static bool is_our_process(void) {
-  return tscope_store.header && (u32)getpid() == tscope_store.header->pid;
+  return tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
 }
 
 void tscope_end_note(enum tscope_end how, i32 status) {
   if (!tscope_is_live() || !is_our_process())
     return;
-  struct tscope_file_header *header = tscope_store.header;
+  struct tscope_file_header *header = tscope_trace.header;
   u64 none = 0;
   if (!__atomic_compare_exchange_n(&header->end_ticks, &none, tscope_ticks(), false,
                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -27,11 +27,11 @@ void tscope_end_note(enum tscope_end how, i32 status) {
 }
 
 void tscope_end_alive(void) {
-  __atomic_store_n(&tscope_store.header->alive_ticks, tscope_ticks(), __ATOMIC_RELAXED);
+  __atomic_store_n(&tscope_trace.header->alive_ticks, tscope_ticks(), __ATOMIC_RELAXED);
 }
 
 void tscope_end_look_at_memory(void) {
-  struct tscope_file_header *header = tscope_store.header;
+  struct tscope_file_header *header = tscope_trace.header;
   static bool looked_for;
   if (!looked_for) {
     looked_for = true;
@@ -69,7 +69,7 @@ static void end_line(void) {
   if (begins_with(text, "Traceback (most recent call last)")) {
     line.in_traceback = true;
   } else if (line.in_traceback && *text && *text != ' ') {
-    struct tscope_file_header *header = tscope_store.header;
+    struct tscope_file_header *header = tscope_trace.header;
     line.in_traceback = false;
     header->exception_ticks = 0;
     snprintf(header->exception, sizeof(header->exception), "%s", text);

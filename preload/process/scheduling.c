@@ -120,5 +120,5 @@ void tscope_scheduling_write(void) {
   if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0)
     record.cores = (u32)CPU_COUNT(&allowed);
   add_threads(&record);
-  tscope_registry_write(TSCOPE_REC_SCHEDULING, 0, &record, sizeof(record));
+  tscope_definitions_write(TSCOPE_REC_SCHEDULING, 0, &record, sizeof(record));
 }

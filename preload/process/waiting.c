@@ -12,10 +12,10 @@
 
 static pid_t wait_for(pid_t which, int *status, int options) {
   int own;
-  int *told = status ? status : &own;
-  pid_t child = wait4(which, told, options, NULL);
-  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*told)))
-    tscope_reaped(child, WTERMSIG(*told));
+  int *ended = status ? status : &own;
+  pid_t child = wait4(which, ended, options, NULL);
+  if (TSCOPE_UNLIKELY(child > 0 && WIFSIGNALED(*ended)))
+    tscope_reaped(child, WTERMSIG(*ended));
   return child;
 }
 

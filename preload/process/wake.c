@@ -84,10 +84,10 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   snprintf(path, sizeof(path), "%s/%s", directory, identity->run);
   snprintf(name, sizeof(name), "%s-%u-%llx" TSCOPE_FILE_SUFFIX, identity->file_host, header.pid,
            (unsigned long long)header.start_ticks);
-  tscope_store.disk_free = tscope_env.disk_free;
+  tscope_trace.disk_free = tscope_env.disk_free;
   int error = tscope_chunk_pool_init(ring_max, retained_max, tscope_helper_call);
   if (!error)
-    error = tscope_store_create(fd, path, name, &header, ring_max + retained_max);
+    error = tscope_trace_create(fd, path, name, &header, ring_max + retained_max);
   if (!error && for_group)
     fchmodat(fd, name, 0640, 0);
   close(fd);
@@ -98,7 +98,7 @@ static bool open_trace(const struct tscope_identity *identity, char *why, size_t
   tscope_chunk_pool_refill();
   if (!tscope_queue_length(&tscope_chunk_pool.ready)) {
     snprintf(why, bytes, "no room for a trace in %.300s; free some, or set TSCOPE_DIR", path);
-    unlink(tscope_store.path);
+    unlink(tscope_trace.path);
     return false;
   }
   return true;
@@ -117,18 +117,18 @@ bool tscope_wake(u64 began_ns, char *why, size_t bytes) {
   tscope_clock_choose();
   if (!open_trace(&identity, why, bytes))
     return false;
-  int error = tscope_registry_init();
+  int error = tscope_definitions_init();
   if (!error)
     error = tscope_threads_init();
   if (!error) {
-    tscope_registry_write_thread(0, (u32)getpid(), "tscope");
-    tscope_registry_write_schema();
-    tscope_provenance_write(&identity);
+    tscope_definitions_write_thread(0, (u32)getpid(), "tscope");
+    tscope_definitions_write_schema();
+    tscope_facts_write(&identity);
     tscope_self_cost_init(tscope_clock_ns(CLOCK_MONOTONIC) - began_ns);
   }
   if (error) {
     snprintf(why, bytes, "cannot start (%s)", strerror(-error));
-    unlink(tscope_store.path);
+    unlink(tscope_trace.path);
     return false;
   }
   return true;

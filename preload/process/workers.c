@@ -139,7 +139,7 @@ static bool wake_process(void) {
   bool in_time = __atomic_compare_exchange_n(&waking.state, &expected, awake ? AWAKE : REFUSED,
                                              false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   if (awake && !in_time)
-    unlink(tscope_store.path);
+    unlink(tscope_trace.path);
   futex_wake(&waking.state);
   return awake && in_time;
 }
@@ -252,7 +252,7 @@ bool tscope_workers_start(const char **why) {
     return true;
   *why = "cannot start a second thread";
   tscope_helper_stop();
-  unlink(tscope_store.path);
+  unlink(tscope_trace.path);
   return false;
 }
 

@@ -55,7 +55,7 @@ static struct tscope_chunk_header *take_ready(u32 kept) {
   u32 number, there = tscope_queue_length(&tscope_chunk_pool.ready);
   struct tscope_chunk_header *chunk = NULL;
   if (there > kept && tscope_queue_take(&tscope_chunk_pool.ready, &number))
-    chunk = tscope_store_chunk(number);
+    chunk = tscope_trace_chunk(number);
   u32 wanted = load(&tscope_chunk_pool.ready_wanted);
   if (there <= wanted / 4 && wanted < TSCOPE_READY_MAX)
     __atomic_store_n(&tscope_chunk_pool.ready_wanted, wanted * 2, __ATOMIC_RELAXED);
@@ -69,7 +69,7 @@ static struct tscope_chunk_header *recycle(void) {
   u32 number;
   if (!tscope_queue_take(&tscope_chunk_pool.filled, &number))
     return NULL;
-  struct tscope_chunk_header *chunk = tscope_store_chunk(number);
+  struct tscope_chunk_header *chunk = tscope_trace_chunk(number);
   u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
   /* What is written into the chunk from here on must not be seen before it is empty, nor before its
    * generation says so: a reader of the file may be at it. */
@@ -87,7 +87,7 @@ static struct tscope_chunk_header *take_ring(enum tscope_loss *loss) {
     if (chunk)
       return chunk;
     __atomic_fetch_sub(&tscope_chunk_pool.ring_used, 1, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&tscope_store.full, __ATOMIC_RELAXED)) {
+    if (!__atomic_load_n(&tscope_trace.full, __ATOMIC_RELAXED)) {
       *loss = TSCOPE_LOSS_BEHIND;
       return NULL;
     }
@@ -103,8 +103,8 @@ static struct tscope_chunk_header *make_ready(void) {
     return NULL;
   struct tscope_chunk_header *chunk = take_ready(0);
   u32 first;
-  if (!chunk && tscope_store_grow(1, &first) == 1)
-    chunk = tscope_store_chunk(first);
+  if (!chunk && tscope_trace_grow(1, &first) == 1)
+    chunk = tscope_trace_chunk(first);
   tscope_unlock(&growing);
   return chunk;
 }
@@ -134,7 +134,7 @@ struct tscope_chunk_header *tscope_chunk_pool_take(enum tscope_retention retenti
 
 void tscope_chunk_pool_give_back(struct tscope_chunk_header *chunk) {
   /* Never full: it has a cell for every ring chunk there may be. */
-  tscope_queue_put(&tscope_chunk_pool.filled, tscope_store_number(chunk));
+  tscope_queue_put(&tscope_chunk_pool.filled, tscope_trace_number(chunk));
 }
 
 /* Chunks that may still be asked for; no use in making more ready than that. */
@@ -152,7 +152,7 @@ static bool refill(void) {
     wanted = most;
   if (there >= wanted || __atomic_load_n(&tscope_chunk_pool.closed, __ATOMIC_ACQUIRE))
     return false;
-  u32 got = tscope_store_grow(wanted - there < batch ? wanted - there : batch, &first);
+  u32 got = tscope_trace_grow(wanted - there < batch ? wanted - there : batch, &first);
   for (u32 i = 0; i < got; i++)
     tscope_queue_put(&tscope_chunk_pool.ready, first + i);
   return got > 0;
@@ -177,11 +177,11 @@ static bool touch_filling(struct tscope_thread *thread) {
     u32 number = __atomic_load_n(&thread->filling[i], __ATOMIC_ACQUIRE);
     if (!number)
       continue;
-    u32 bytes = (u32)__atomic_load_n(&tscope_store_chunk(number - 1)->committed, __ATOMIC_RELAXED);
+    u32 bytes = (u32)__atomic_load_n(&tscope_trace_chunk(number - 1)->committed, __ATOMIC_RELAXED);
     if (thread->touched[i].chunk == number && thread->touched[i].bytes == bytes)
       continue;
     busy = true;
-    tscope_store_touch(number - 1, bytes, TSCOPE_CHUNK_BYTES);
+    tscope_trace_touch(number - 1, bytes, TSCOPE_CHUNK_BYTES);
     thread->touched[i].chunk = number;
     thread->touched[i].bytes = bytes;
   }
@@ -194,7 +194,7 @@ static void touch_filled(void) {
   struct tscope_queue *queue = &tscope_chunk_pool.filled;
   u32 head = load(&queue->head), end = head + 2 * (head - last) + 2, number;
   for (u32 at = head; at != end && tscope_queue_peek(queue, at, &number); at++)
-    tscope_store_touch(number, 0, TSCOPE_CHUNK_BYTES);
+    tscope_trace_touch(number, 0, TSCOPE_CHUNK_BYTES);
   last = head;
 }
 
@@ -203,7 +203,7 @@ void tscope_chunk_pool_touch(void) {
   for (struct tscope_thread *thread = tscope_thread_newest(); thread; thread = thread->before)
     busy |= touch_filling(thread);
   if (busy && (load(&tscope_chunk_pool.ring_used) == tscope_chunk_pool.ring_max ||
-               __atomic_load_n(&tscope_store.full, __ATOMIC_RELAXED)))
+               __atomic_load_n(&tscope_trace.full, __ATOMIC_RELAXED)))
     touch_filled();
 }
 
@@ -214,7 +214,7 @@ void tscope_chunk_pool_close(void) {
     return;
   __atomic_store_n(&tscope_chunk_pool.closed, true, __ATOMIC_RELEASE);
   bool ours[TSCOPE_READY_MAX * 2] = {false};
-  u32 end = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE), number;
+  u32 end = __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE), number;
   const u32 window = TSCOPE_READY_MAX * 2;
   while (tscope_queue_take(&tscope_chunk_pool.ready, &number))
     if (number < end && end - number <= window)
@@ -223,6 +223,6 @@ void tscope_chunk_pool_close(void) {
   while (unused < window && ours[unused])
     unused++;
   if (unused)
-    tscope_store_cut(end - unused);
+    tscope_trace_cut(end - unused);
   tscope_unlock(&growing);
 }

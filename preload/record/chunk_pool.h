@@ -48,7 +48,7 @@ void tscope_chunk_pool_refill(void);
  * the next store into it would take one. Every tick, on the helper. */
 void tscope_chunk_pool_touch(void);
 
-/* Ends the supply and cuts unused chunks off the file's end. */
+/* Gives out no more chunks, and cuts unused chunks off the file's end. */
 void tscope_chunk_pool_close(void);
 
 #pragma GCC visibility pop

@@ -10,9 +10,8 @@
  *   struct tscope_launch_record *launch =
  *       tscope_reserve(thread, &thread->ring, start, TSCOPE_REC_LAUNCH, stream, sizeof *launch);
  *   if (launch) {
- *     launch->dur = tscope_dur(thread, start);
  *     launch->shape = shape;
- *     tscope_commit(&thread->ring, sizeof *launch);
+ *     tscope_commit_dur(thread, &thread->ring, sizeof *launch, start);
  *   }
  *   tscope_leave(thread);
  *
@@ -27,6 +26,7 @@
 #include <time.h>
 
 #include "format/tscope_format.h"
+#include "record/lock.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -45,8 +45,8 @@
 /* Whether a call may wake a dormant process. Only calls that a training process alone makes do. */
 enum tscope_wake { TSCOPE_QUIET, TSCOPE_WAKES };
 
-/* The chunk that a thread is filling for one home. `base` and `committed` mirror the chunk header
- * so that the hot path reads this cache line only. */
+/* The chunk that a thread is filling for one retention. `base` and `committed` mirror the chunk
+ * header so that the hot path reads this cache line only. */
 struct tscope_writer {
   u8 *cursor;
   u8 *limit; /* a record begins and, but for the word of a long duration, ends before it */
@@ -85,7 +85,7 @@ struct tscope_thread {
   struct tscope_writer retained;
   bool launches_inside; /* in a hooked call of a library that launches kernels past every other
                            hook: those are recorded although the guard is set */
-  u8 way;               /* enum tscope_way by which the hooked call in progress came */
+  u8 via;               /* enum tscope_via by which the hooked call in progress came */
   const void *real;     /* ... and the function that it goes on to */
   u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
   u32 chunks[2];   /* chunks begun so far, retained and ring */
@@ -96,7 +96,7 @@ struct tscope_thread {
   } touched[4];     /* what the helper last saw of those */
   void *family[12]; /* per-family memory, made at thread set-up; see families.h */
   struct tscope_stack stack;
-  struct tscope_thread *before; /* the one set up before it, whose seat stays */
+  struct tscope_thread *before; /* the one set up before it, whose slot stays */
 } __attribute__((aligned(64)));
 
 /* One page that the kernel wipes in every fork child, however the child was made: `on` reads 0
@@ -216,6 +216,7 @@ __attribute__((always_inline)) static inline void *tscope_reserve(struct tscope_
                                                                   struct tscope_writer *writer,
                                                                   u64 start, u8 type, u16 tag,
                                                                   u32 bytes) {
+  tscope_check_no_lock();
   u64 units = start >> writer->shift;
   u64 relative = units - writer->base;
   if (TSCOPE_UNLIKELY(writer->limit - writer->cursor < (ptrdiff_t)bytes || relative > UINT32_MAX))
@@ -236,20 +237,13 @@ __attribute__((always_inline)) static inline void tscope_commit(struct tscope_wr
 /* Readies a further writer of this thread, for records of a retention on another clock than the
  * thread's own two, such as GPU spans in nanoseconds. It lives in the thread's family memory, gets
  * its first chunk when it is first reserved from, and shares the thread's chunk numbering for its
- * home. Spans of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC leaves
- * room on both sides of the record it is made for. */
+ * retention. Spans of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC
+ * leaves room on both sides of the record it is made for. */
 static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_retention retention,
                                       enum tscope_chunk_clock clock) {
   *writer = (struct tscope_writer){.retention = (u8)retention,
                                    .clock = (u8)clock,
                                    .shift = clock == TSCOPE_CLOCK_TICKS ? tscope_tick_shift : 0};
-}
-
-/* Elapsed chunk units since `start`, for a u32 duration field. A duration that does not fit is
- * TSCOPE_DUR_LONG; use tscope_commit_long() for the record then. */
-static inline u32 tscope_dur(const struct tscope_thread *thread, u64 start) {
-  u64 units = (tscope_ticks() - start) >> thread->tick_shift;
-  return TSCOPE_LIKELY(units < TSCOPE_DUR_LONG) ? (u32)units : TSCOPE_DUR_LONG;
 }
 
 /* tscope_commit() for a record whose u32 `dur`, the first field after the header, saturated: adds
@@ -326,7 +320,7 @@ static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *ret
  * linker, which binds to tscope's exported wrapper; or by a look-up of its name in a library's
  * handle, which is answered with a second wrapper. Each has its own function behind it, so that a
  * call goes on to the copy that its caller meant. */
-enum tscope_way { TSCOPE_LINKED, TSCOPE_FOUND, TSCOPE_VIAS };
+enum tscope_via { TSCOPE_VIA_LINKER, TSCOPE_VIA_DLSYM, TSCOPE_VIAS };
 
 /* tscope_resolve() for these: where a library is there several times, what the linker would have
  * bound this caller to. */
@@ -345,7 +339,7 @@ void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tsco
 
 static inline void *tscope_query_function(struct tscope_symbol symbols[TSCOPE_VIAS],
                                           const struct tscope_thread *thread) {
-  struct tscope_symbol *symbol = &symbols[thread ? thread->way : TSCOPE_LINKED];
+  struct tscope_symbol *symbol = &symbols[thread ? thread->via : TSCOPE_VIA_LINKER];
   void *address = __atomic_load_n(&symbol->address, __ATOMIC_RELAXED);
   return TSCOPE_LIKELY(address != NULL) ? address : tscope_query_function_slow(symbol, thread);
 }

@@ -15,6 +15,24 @@ enum { PATIENCE_NS = 1000000000, AFTER_GIVEN_UP_NS = 1000000, LOOK_AGAIN_NS = 10
 
 __thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
 
+#ifdef TSCOPE_CHECKS
+static __thread u32 held_not_for_records __attribute__((tls_model("initial-exec")));
+
+static void count_held(const struct tscope_lock *lock, i32 change) {
+  if (!lock->for_records)
+    held_not_for_records += (u32)change;
+}
+
+void tscope_check_no_lock(void) {
+  if (held_not_for_records)
+    __builtin_trap();
+}
+#else
+static void count_held(const struct tscope_lock *lock, i32 change) {
+  (void)lock, (void)change;
+}
+#endif
+
 static u64 now_ns(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -69,12 +87,16 @@ bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns) {
   u32 self = (u32)syscall(SYS_gettid), nobody = 0;
   tscope_locks_held++; /* first: a handler that comes in between must see it */
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  if (__builtin_expect(replace(lock, &nobody, self), 1))
+  if (__builtin_expect(replace(lock, &nobody, self), 1)) {
+    count_held(lock, 1);
     return true;
+  }
   int saved = errno;
   bool locked = wait_for(lock, self, patience_ns);
   errno = saved;
-  if (!locked)
+  if (locked)
+    count_held(lock, 1);
+  else
     tscope_locks_held--;
   return locked;
 }
@@ -87,6 +109,7 @@ bool tscope_lock(struct tscope_lock *lock) {
 }
 
 void tscope_unlock(struct tscope_lock *lock) {
+  count_held(lock, -1);
   __atomic_store_n(&lock->given_up, 0, __ATOMIC_RELAXED);
   if (__atomic_exchange_n(&lock->holder, 0, __ATOMIC_RELEASE) & LOCK_AWAITED) {
     int saved = errno;

@@ -10,8 +10,10 @@
  *     long until it is released.
  *
  * Locks are counted by thread, so that the end of a process (a signal handler may call exit()) does
- * not begin in a thread that holds one. A lock that the job's threads wait for is not held while a
- * record is written, which may open and extend a file; but for that of the definitions' own chunk.
+ * not begin in a thread that holds one. No record is written while a lock is held, since that may
+ * open and extend a file: builds with TSCOPE_CHECKS stop where one is. A few locks are there for
+ * what is written under them, and say so by `for_records`: of the definitions' chunk, of changes of
+ * the GPU clock's source, and of finished event pairs. No event waits for these.
  */
 #ifndef TSCOPE_LOCK_H
 #define TSCOPE_LOCK_H
@@ -23,12 +25,21 @@
 #pragma GCC visibility push(hidden)
 
 struct tscope_lock {
-  u32 holder;   /* thread id, 0 for none; with LOCK_AWAITED, whether a thread sleeps on it */
-  u32 given_up; /* a thread waited for the present holder in vain */
+  u32 holder;       /* thread id, 0 for none; with LOCK_AWAITED, whether a thread sleeps on it */
+  u32 given_up;     /* a thread waited for the present holder in vain */
+  bool for_records; /* records are written while it is held */
 };
 
 /* Locks that the calling thread holds, or is about to. */
 extern __thread u32 tscope_locks_held __attribute__((tls_model("initial-exec")));
+
+/* Stops the process if the calling thread holds a lock under which no record may be written. Only
+ * in builds for tests. */
+#ifdef TSCOPE_CHECKS
+void tscope_check_no_lock(void);
+#else
+static inline void tscope_check_no_lock(void) {}
+#endif
 
 /* Takes the lock, after waiting up to `patience_ns`; 0: not at all. False when it is not to be had:
  * do without, and do not unlock. Preserves errno; no cancellation point. */

@@ -6,7 +6,7 @@
 static u64 lost_before_wake[TSCOPE_LOSS_REASONS];
 
 void tscope_lose(enum tscope_loss reason, u64 records) {
-  u64 *lost = tscope_store.header ? tscope_store.header->lost : lost_before_wake;
+  u64 *lost = tscope_trace.header ? tscope_trace.header->lost : lost_before_wake;
   __atomic_fetch_add(&lost[reason], records, __ATOMIC_RELAXED);
 }
 

@@ -15,7 +15,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-struct tscope_store tscope_store;
+struct tscope_trace tscope_trace;
 
 static off_t offset_of(u32 chunk) {
   return (off_t)TSCOPE_HEADER_BYTES + (off_t)chunk * TSCOPE_CHUNK_BYTES;
@@ -56,15 +56,15 @@ static bool leaves_margin(int fd, u64 bytes) {
     return true;
   u64 unit = disk.f_frsize ? disk.f_frsize : disk.f_bsize;
   u64 margin = (u64)disk.f_blocks * unit / 20;
-  if (margin > tscope_store.disk_free)
-    margin = tscope_store.disk_free;
+  if (margin > tscope_trace.disk_free)
+    margin = tscope_trace.disk_free;
   return (u64)disk.f_bavail * unit >= margin + bytes;
 }
 
 /* Takes the page faults of fresh chunks here instead of in the job's threads. */
 static void prefault(u32 first, u32 count) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  u8 *from = (u8 *)tscope_store_chunk(first);
+  u8 *from = (u8 *)tscope_trace_chunk(first);
   u8 *to = from + (size_t)count * TSCOPE_CHUNK_BYTES;
   u8 *aligned = (u8 *)((uintptr_t)from & ~(page - 1));
   if (madvise(aligned, (size_t)(to - aligned), MADV_POPULATE_WRITE) == 0)
@@ -74,20 +74,20 @@ static void prefault(u32 first, u32 count) {
   *(volatile u8 *)(to - 1) = 0; /* where pages are larger than the header, a page more */
 }
 
-u32 tscope_store_grow(u32 wanted, u32 *first) {
+u32 tscope_trace_grow(u32 wanted, u32 *first) {
   u32 got = 0;
   int fd = -1;
-  u32 have = tscope_store.chunks;
-  if (wanted > tscope_store.chunks_max - have)
-    wanted = tscope_store.chunks_max - have;
+  u32 have = tscope_trace.chunks;
+  if (wanted > tscope_trace.chunks_max - have)
+    wanted = tscope_trace.chunks_max - have;
   if (!wanted)
     goto out;
   /* By name each time, and only if the name still means our file. */
-  fd = open(tscope_store.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   struct statx info;
   if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0 ||
-      info.stx_ino != tscope_store.inode ||
-      ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) != tscope_store.device)
+      info.stx_ino != tscope_trace.inode ||
+      ((u64)info.stx_dev_major << 32 | info.stx_dev_minor) != tscope_trace.device)
     goto out;
   for (; wanted; wanted /= 2)
     if (leaves_margin(fd, (u64)wanted * TSCOPE_CHUNK_BYTES) &&
@@ -98,41 +98,41 @@ u32 tscope_store_grow(u32 wanted, u32 *first) {
   prefault(have, wanted);
   *first = have;
   got = wanted;
-  __atomic_store_n(&tscope_store.chunks, have + wanted, __ATOMIC_RELEASE);
-  __atomic_store_n(&tscope_store.header->chunks, have + wanted, __ATOMIC_RELAXED);
+  __atomic_store_n(&tscope_trace.chunks, have + wanted, __ATOMIC_RELEASE);
+  __atomic_store_n(&tscope_trace.header->chunks, have + wanted, __ATOMIC_RELAXED);
 out:
   if (fd >= 0)
     close(fd);
-  __atomic_store_n(&tscope_store.full, got == 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&tscope_trace.full, got == 0, __ATOMIC_RELAXED);
   return got;
 }
 
 /* Kernels before 5.14 cannot: there, the job's threads take the faults. */
-void tscope_store_touch(u32 chunk, u32 from, u32 to) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)tscope_store_chunk(chunk);
+void tscope_trace_touch(u32 chunk, u32 from, u32 to) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)tscope_trace_chunk(chunk);
   uintptr_t begin = (base + from) & ~(page - 1), end = base + to;
   if (begin < end)
     madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
-void tscope_store_cut(u32 chunks) {
-  int fd = open(tscope_store.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+void tscope_trace_cut(u32 chunks) {
+  int fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   struct statx info;
   if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
-      info.stx_ino == tscope_store.inode && chunks < tscope_store.chunks) {
-    __atomic_store_n(&tscope_store.header->chunks, chunks, __ATOMIC_RELAXED);
+      info.stx_ino == tscope_trace.inode && chunks < tscope_trace.chunks) {
+    __atomic_store_n(&tscope_trace.header->chunks, chunks, __ATOMIC_RELAXED);
     if (ftruncate(fd, offset_of(chunks)) == 0)
-      tscope_store.chunks = chunks;
+      tscope_trace.chunks = chunks;
   }
   if (fd >= 0)
     close(fd);
-  tscope_store.chunks_max = tscope_store.chunks;
+  tscope_trace.chunks_max = tscope_trace.chunks;
 }
 
-int tscope_store_create(int directory_fd, const char *directory, const char *name,
+int tscope_trace_create(int directory_fd, const char *directory, const char *name,
                         const struct tscope_file_header *header, u32 chunks_max) {
   char unfinished[256];
-  struct tscope_store *store = &tscope_store;
+  struct tscope_trace *store = &tscope_trace;
   if ((size_t)snprintf(unfinished, sizeof(unfinished), ".%s.new", name) >= sizeof(unfinished) ||
       (size_t)snprintf(store->path, sizeof(store->path), "%s/%s", directory, name) >=
           sizeof(store->path))

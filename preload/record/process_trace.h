@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(hidden)
 
-struct tscope_store {
+struct tscope_trace {
   struct tscope_file_header *header;
   u32 chunks_max; /* what the mapping has room for */
   u32 chunks;     /* what is in the file, and may be touched by who has acquired it */
@@ -24,34 +24,34 @@ struct tscope_store {
   u64 device, inode;
   char path[2048];
 };
-extern struct tscope_store tscope_store;
+extern struct tscope_trace tscope_trace;
 
 /* Makes `directory`/`name` (directory_fd is that directory) from `header`, with the header page and
  * the first chunks in it, and maps it. 0 or a negative errno. */
-int tscope_store_create(int directory_fd, const char *directory, const char *name,
+int tscope_trace_create(int directory_fd, const char *directory, const char *name,
                         const struct tscope_file_header *header, u32 chunks_max);
 
 /* The two below are for one thread at a time.
  *
  * Appends up to `wanted` chunks of zeros, ready to be written without a page fault. Returns how
  * many; the first one's number in *first. */
-u32 tscope_store_grow(u32 wanted, u32 *first);
+u32 tscope_trace_grow(u32 wanted, u32 *first);
 
 /* Makes [from, to) of a chunk writable again without a page fault, where the kernel has written it
  * to the disk and so waits for the next store. Changes nothing in it. From any one thread. */
-void tscope_store_touch(u32 chunk, u32 from, u32 to);
+void tscope_trace_touch(u32 chunk, u32 from, u32 to);
 
 /* Takes chunks from number `chunks` on off the end of the file. They must be in nobody's hands. */
-void tscope_store_cut(u32 chunks);
+void tscope_trace_cut(u32 chunks);
 
-static inline struct tscope_chunk_header *tscope_store_chunk(u32 number) {
-  return (struct tscope_chunk_header *)(void *)((u8 *)tscope_store.header + TSCOPE_HEADER_BYTES +
+static inline struct tscope_chunk_header *tscope_trace_chunk(u32 number) {
+  return (struct tscope_chunk_header *)(void *)((u8 *)tscope_trace.header + TSCOPE_HEADER_BYTES +
                                                 (size_t)number * TSCOPE_CHUNK_BYTES);
 }
 
-static inline u32 tscope_store_number(const struct tscope_chunk_header *chunk) {
+static inline u32 tscope_trace_number(const struct tscope_chunk_header *chunk) {
   return (
-      u32)(((size_t)((const u8 *)chunk - (const u8 *)tscope_store.header) - TSCOPE_HEADER_BYTES) /
+      u32)(((size_t)((const u8 *)chunk - (const u8 *)tscope_trace.header) - TSCOPE_HEADER_BYTES) /
            TSCOPE_CHUNK_BYTES);
 }
 

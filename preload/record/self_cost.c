@@ -51,10 +51,10 @@ void tscope_self_cost_measure_hook(void) {
 }
 
 static u64 records_committed(void) {
-  u64 records = __atomic_load_n(&tscope_store.header->lost[TSCOPE_LOSS_RING], __ATOMIC_RELAXED);
-  u32 chunks = __atomic_load_n(&tscope_store.chunks, __ATOMIC_ACQUIRE);
+  u64 records = __atomic_load_n(&tscope_trace.header->lost[TSCOPE_LOSS_RING], __ATOMIC_RELAXED);
+  u32 chunks = __atomic_load_n(&tscope_trace.chunks, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < chunks; i++)
-    records += __atomic_load_n(&tscope_store_chunk(i)->committed, __ATOMIC_RELAXED) >> 32;
+    records += __atomic_load_n(&tscope_trace_chunk(i)->committed, __ATOMIC_RELAXED) >> 32;
   return records;
 }
 
@@ -67,18 +67,18 @@ static void write_cost(u64 helper_cpu_ns) {
       .slow_path_ns = (u64)((double)slow * 1e9 / (double)tscope_clock.hz),
       .hook_ns_per_record = __atomic_load_n(&hook_ns, __ATOMIC_RELAXED),
   };
-  tscope_registry_write(TSCOPE_REC_COST, 0, &cost, sizeof(cost));
+  tscope_definitions_write(TSCOPE_REC_COST, 0, &cost, sizeof(cost));
 }
 
 static void write_losses(void) {
   static u64 written[TSCOPE_LOSS_REASONS];
   tscope_lose_early();
   for (u32 reason = 0; reason < TSCOPE_LOSS_REASONS; reason++) {
-    u64 lost = __atomic_load_n(&tscope_store.header->lost[reason], __ATOMIC_RELAXED);
+    u64 lost = __atomic_load_n(&tscope_trace.header->lost[reason], __ATOMIC_RELAXED);
     if (lost == written[reason])
       continue;
     struct tscope_loss_record record = {.records = lost};
-    if (tscope_registry_write(TSCOPE_REC_LOSS, (u16)reason, &record, sizeof(record)))
+    if (tscope_definitions_write(TSCOPE_REC_LOSS, (u16)reason, &record, sizeof(record)))
       written[reason] = lost;
   }
 }
@@ -86,7 +86,7 @@ static void write_losses(void) {
 void tscope_self_cost_write(u64 helper_cpu_ns) {
   struct tscope_anchor_record anchor = {0};
   tscope_clock_anchor(&anchor);
-  tscope_registry_write(TSCOPE_REC_ANCHOR, 0, &anchor, sizeof(anchor));
+  tscope_definitions_write(TSCOPE_REC_ANCHOR, 0, &anchor, sizeof(anchor));
   write_cost(helper_cpu_ns);
   write_losses();
 }

@@ -23,7 +23,7 @@ static __thread bool busy __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_thread_end;
 static struct tscope_lock lock;
 static struct tscope_thread *free_slots[TSCOPE_THREAD_SLOTS];
-static u32 seats, slots_free;
+static u32 slots_made, slots_free;
 static struct tscope_thread *newest;
 
 bool tscope_thread_busy(void) {
@@ -49,7 +49,7 @@ static size_t family_bytes(void) {
 }
 
 static struct tscope_thread *new_slot(void) {
-  if (seats == TSCOPE_THREAD_SLOTS)
+  if (slots_made == TSCOPE_THREAD_SLOTS)
     return NULL;
   u8 *memory = mmap(NULL, sizeof(struct tscope_thread) + family_bytes(), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,7 +63,7 @@ static struct tscope_thread *new_slot(void) {
     thread->family[i] = memory;
     memory += aligned(tscope_families[i]->thread_bytes);
   }
-  thread->number = ++seats;
+  thread->number = ++slots_made;
   thread->before = newest;
   __atomic_store_n(&newest, thread, __ATOMIC_RELEASE);
   thread->tick_shift = tscope_clock.shift;
@@ -80,9 +80,9 @@ static struct tscope_thread *take_slot(void) {
   return thread;
 }
 
-/* The thread's own chunks stay with the seat; families start afresh with the next thread. */
-static void leave_slot(void *seat) {
-  struct tscope_thread *thread = seat;
+/* The thread's own chunks stay with the slot; families start afresh with the next thread. */
+static void leave_slot(void *slot) {
+  struct tscope_thread *thread = slot;
   busy = true;
   tscope_self = NULL;
   if (!tscope_is_live())
@@ -124,7 +124,7 @@ struct tscope_thread *tscope_thread_here(void) {
     char name[17] = "";
     prctl(PR_GET_NAME, name);
     pthread_setspecific(at_thread_end, thread);
-    tscope_registry_write_thread(thread->number, (u32)syscall(SYS_gettid), name);
+    tscope_definitions_write_thread(thread->number, (u32)syscall(SYS_gettid), name);
     tscope_self = thread;
   } else {
     tscope_lose(TSCOPE_LOSS_THREADS, 1);

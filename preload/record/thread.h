@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The state of each thread that records. A thread number is a seat: when a thread ends, the next
- * one to start takes over its seat with the number and the partly filled chunks, so that a job that
- * starts a million short threads uses no more seats and chunks than it has threads at one time. A
+ * The state of each thread that records. A thread number is a slot: when a thread ends, the next
+ * one to start takes over its slot with the number and the partly filled chunks, so that a job that
+ * starts a million short threads uses no more slots and chunks than it has threads at one time. A
  * THREAD record says from when on a number means which thread.
  */
 #ifndef TSCOPE_THREAD_H
@@ -19,7 +19,7 @@ enum { TSCOPE_THREAD_SLOTS = 4096 };
 int tscope_threads_init(void);
 
 /* The calling thread's state, set up where that is due; NULL while it is being set up or torn down,
- * or when no seat is left. */
+ * or when no slot is left. */
 struct tscope_thread *tscope_thread_here(void);
 
 /* Of all threads ever set up, with `before` the next; NULL at the end. */

@@ -21,25 +21,25 @@ enum { STRINGS_BITS = 16, STRINGS_SLOTS = 1 << STRINGS_BITS, STRINGS_MAX = STRIN
 
 static struct string *strings;
 static u32 strings_known;
-static struct tscope_thread lane;
-static struct tscope_lock lock;
+static struct tscope_thread definitions;
+static struct tscope_lock lock = {.for_records = true};
 
-int tscope_registry_init(void) {
+int tscope_definitions_init(void) {
   strings = mmap(NULL, STRINGS_SLOTS * sizeof(*strings), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (strings == MAP_FAILED)
     return -errno;
-  tscope_writer_init(&lane.retained, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS);
-  tscope_writer_init(&lane.ring, TSCOPE_RING, TSCOPE_CLOCK_TICKS);
-  lane.tick_shift = tscope_clock.shift;
+  tscope_writer_init(&definitions.retained, TSCOPE_RETAINED, TSCOPE_CLOCK_TICKS);
+  tscope_writer_init(&definitions.ring, TSCOPE_RING, TSCOPE_CLOCK_TICKS);
+  definitions.tick_shift = tscope_clock.shift;
   return 0;
 }
 
 static bool write_locked(u8 type, u16 tag, void *record, u32 bytes) {
-  return tscope_retain(&lane, tscope_ticks(), type, tag, record, bytes);
+  return tscope_retain(&definitions, tscope_ticks(), type, tag, record, bytes);
 }
 
-bool tscope_registry_write(u8 type, u16 tag, void *record, u32 bytes) {
+bool tscope_definitions_write(u8 type, u16 tag, void *record, u32 bytes) {
   if (!tscope_lock(&lock))
     return false;
   bool written = write_locked(type, tag, record, bytes);
@@ -137,13 +137,13 @@ void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char 
     return;
   struct tscope_info_record info = {.value = tscope_string(thread, value),
                                     .detail = tscope_string(thread, detail)};
-  tscope_registry_write(TSCOPE_REC_INFO, (u16)key, &info, sizeof(info));
+  tscope_definitions_write(TSCOPE_REC_INFO, (u16)key, &info, sizeof(info));
 }
 
-void tscope_registry_write_thread(u32 number, u32 tid, const char *name) {
+void tscope_definitions_write_thread(u32 number, u32 tid, const char *name) {
   struct tscope_thread_record record = {
       .thread = number, .tid = tid, .name = tscope_string(NULL, name)};
-  tscope_registry_write(TSCOPE_REC_THREAD, 0, &record, sizeof(record));
+  tscope_definitions_write(TSCOPE_REC_THREAD, 0, &record, sizeof(record));
 }
 
 static void write_schema(u8 type, u32 retention, const char *fields) {
@@ -151,10 +151,10 @@ static void write_schema(u8 type, u32 retention, const char *fields) {
   u32 length = set_text(&record, fields + 1, strlen(fields + 1));
   record.schema.bytes = length;
   record.schema.retention = retention;
-  tscope_registry_write(TSCOPE_REC_SCHEMA, type, &record, whole_bytes(length));
+  tscope_definitions_write(TSCOPE_REC_SCHEMA, type, &record, whole_bytes(length));
 }
 
-void tscope_registry_write_schema(void) {
+void tscope_definitions_write_schema(void) {
 #define FIELD(type, field, doc) "," #field ":" #type
 #define X(NAME, name, id, retention, doc)                                                          \
   write_schema(id, TSCOPE_##retention, "" TSCOPE_FIELDS_##NAME(FIELD));

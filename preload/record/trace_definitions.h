@@ -4,24 +4,24 @@
  * strings. They are written as thread 0, to a part of the retained records that events cannot use
  * up, under a lock that no event ever takes.
  */
-#ifndef TSCOPE_REGISTRY_H
-#define TSCOPE_REGISTRY_H
+#ifndef TSCOPE_TRACE_DEFINITIONS_H
+#define TSCOPE_TRACE_DEFINITIONS_H
 
 #include "record/hook.h"
 
 #pragma GCC visibility push(hidden)
 
 /* 0 or a negative errno. */
-int tscope_registry_init(void);
+int tscope_definitions_init(void);
 
 /* Writes one whole record with the time of now; its header is filled in here. */
-bool tscope_registry_write(u8 type, u16 tag, void *record, u32 bytes);
+bool tscope_definitions_write(u8 type, u16 tag, void *record, u32 bytes);
 
 /* One SCHEMA record for each record type. */
-void tscope_registry_write_schema(void);
+void tscope_definitions_write_schema(void);
 
 /* A THREAD record: thread `number` is the kernel's thread `tid` from now on. */
-void tscope_registry_write_thread(u32 number, u32 tid, const char *name);
+void tscope_definitions_write_thread(u32 number, u32 tid, const char *name);
 
 #pragma GCC visibility pop
 

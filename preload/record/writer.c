@@ -63,7 +63,7 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   chunk->base = writer->base;
   __atomic_store_n(&chunk->magic, TSCOPE_CHUNK_MAGIC, __ATOMIC_RELEASE);
   writer->chunk = chunk;
-  __atomic_store_n(&thread->filling[index], 1 + tscope_store_number(chunk), __ATOMIC_RELEASE);
+  __atomic_store_n(&thread->filling[index], 1 + tscope_trace_number(chunk), __ATOMIC_RELEASE);
   writer->committed = 0;
   writer->cursor = (u8 *)(chunk + 1);
   /* A word less than there is: tscope_commit_long() may need it. */

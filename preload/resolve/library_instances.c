@@ -258,7 +258,7 @@ void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_
 /* Before a call goes on to a second copy, that one is noted: until then, all questions go to the
  * first. */
 void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread) {
-  if (!thread || thread->way == TSCOPE_LINKED)
+  if (!thread || thread->via == TSCOPE_VIA_LINKER)
     return resolve(symbol, thread ? thread->real : NULL, true);
   struct object *copy = copy_of(library_of(symbol), thread->real);
   if (!copy || !resolve_can())

@@ -29,7 +29,7 @@ static u64 first_keys[STACK_FRAMES_MOST];
 
 bool stall_is_over(void) {
   return !tscope_is_live() ||
-         __atomic_load_n(&tscope_store.header->end_ticks, __ATOMIC_RELAXED) != 0;
+         __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) != 0;
 }
 
 static bool is_ours(u32 tid) {
@@ -51,7 +51,7 @@ static void write_state(u32 stall, u32 tid) {
                                               .wait = text(state.wait),
                                               .call = text(state.call),
                                               .file = text(state.file)};
-  tscope_registry_write(TSCOPE_REC_THREAD_STATE, (u8)state.state, &record, sizeof(record));
+  tscope_definitions_write(TSCOPE_REC_THREAD_STATE, (u8)state.state, &record, sizeof(record));
 }
 
 /* Reads the thread's frames. False where they cannot be had; `moved`: they are not the same a
@@ -79,7 +79,7 @@ static void write_stack(u32 stall, const struct python_thread *thread) {
     tag |= moved ? TSCOPE_STACK_MOVED : 0;
     record.stack = stack_is_known(hash) || stack_define(&walk, hash) ? hash : 0;
   }
-  tscope_registry_write(TSCOPE_REC_THREAD_STACK, tag, &record, sizeof(record));
+  tscope_definitions_write(TSCOPE_REC_THREAD_STACK, tag, &record, sizeof(record));
 }
 
 static void write_stacks(u32 stall) {
@@ -95,7 +95,7 @@ void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool
   bool ticker = __atomic_load_n(&stall_ticker_tid, __ATOMIC_RELAXED) != 0;
   stall->threads = n > 1u + ticker ? n - 1 - ticker : 0;
   stall->python = stall_python_why ? text(stall_python_why) : 0;
-  tscope_registry_write(TSCOPE_REC_STALL, (u16)what, stall, sizeof(*stall));
+  tscope_definitions_write(TSCOPE_REC_STALL, (u16)what, stall, sizeof(*stall));
   for (u32 i = 0; i < n && i < THREADS_MOST && !stall_is_over(); i++)
     write_state(stall->stall, tids[i]);
   if (whole && !stall_python_why)
@@ -104,5 +104,5 @@ void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool
 
 void stall_write_end(u32 stall, u64 ticks) {
   struct tscope_stall_end_record record = {.at = ticks, .stall = stall};
-  tscope_registry_write(TSCOPE_REC_STALL_END, 0, &record, sizeof(record));
+  tscope_definitions_write(TSCOPE_REC_STALL_END, 0, &record, sizeof(record));
 }

@@ -24,9 +24,9 @@ enum {
   LOOKS_PER_SECOND = 10, /* watch() is called so often */
   LEAST_S = 60,
   STEPS = 20,
-  GAP_S = 5,          /* a helper that did not run for so long: its process did not */
-  TOLD_WHOLE = 32,    /* stalls of a process whose threads are told */
-  TOLD_AT_ALL = 1024, /* and that are told at all */
+  GAP_S = 5,              /* a helper that did not run for so long: its process did not */
+  WITH_THREADS_MOST = 32, /* stalls of a process that are written with its threads */
+  WRITTEN_MOST = 1024,    /* and that are written at all */
 };
 enum { RING, RETAINED, FURTHER };
 
@@ -36,7 +36,7 @@ static struct {
   u64 looked, moved; /* ticks */
   u64 signature;
   u32 stalls;
-  bool told; /* of the one that lasts */
+  bool written; /* the one that lasts */
 } state;
 
 static u64 mix(u64 hash, u64 word) {
@@ -49,7 +49,7 @@ static u64 mark_of(const struct tscope_thread *thread, u32 writer) {
   u32 number = __atomic_load_n(&thread->filling[writer], __ATOMIC_ACQUIRE);
   if (!number)
     return 0;
-  const u64 *committed = &tscope_store_chunk(number - 1)->committed;
+  const u64 *committed = &tscope_trace_chunk(number - 1)->committed;
   return mix(number, __atomic_load_n(committed, __ATOMIC_RELAXED));
 }
 
@@ -87,8 +87,8 @@ static u32 milliseconds(double s) {
   return s < 4e6 ? (u32)(s * 1e3) : UINT32_MAX;
 }
 
-static void tell(u64 since, u64 now, enum tscope_stall what) {
-  if (state.stalls == TOLD_AT_ALL)
+static void write_stall(u64 since, u64 now, enum tscope_stall what) {
+  if (state.stalls == WRITTEN_MOST)
     return;
   struct tscope_stall_record stall = {.since = since,
                                       .told = now,
@@ -96,7 +96,8 @@ static void tell(u64 since, u64 now, enum tscope_stall what) {
                                       .limit_ms = milliseconds(limit_s()),
                                       .step_ms =
                                           milliseconds((double)tscope_step_median_ns() / 1e9)};
-  stall_write(&stall, what, what == TSCOPE_STALL_NOTHING_MOVED && state.stalls <= TOLD_WHOLE);
+  stall_write(&stall, what,
+              what == TSCOPE_STALL_NOTHING_MOVED && state.stalls <= WITH_THREADS_MOST);
 }
 
 /* True when this process was stopped, frozen, or got no processor since the last look. */
@@ -105,8 +106,8 @@ static bool was_stopped(u64 now) {
   state.looked = now;
   if (!before || seconds(now - before) < GAP_S)
     return false;
-  if (!state.told) {
-    tell(before, now, TSCOPE_STALL_NOT_RUNNING);
+  if (!state.written) {
+    write_stall(before, now, TSCOPE_STALL_NOT_RUNNING);
     stall_write_end(state.stalls, now);
     state.moved = now;
   }
@@ -116,14 +117,14 @@ static bool was_stopped(u64 now) {
 static void look(u64 now, double limit) {
   u64 signature = signature_now();
   if (signature != state.signature || !state.moved) {
-    if (state.told)
+    if (state.written)
       stall_write_end(state.stalls, now);
-    state.told = false;
+    state.written = false;
     state.signature = signature;
     state.moved = now;
-  } else if (!state.told && seconds(now - state.moved) >= limit) {
-    state.told = true;
-    tell(state.moved, now, TSCOPE_STALL_NOTHING_MOVED);
+  } else if (!state.written && seconds(now - state.moved) >= limit) {
+    state.written = true;
+    write_stall(state.moved, now, TSCOPE_STALL_NOTHING_MOVED);
   }
 }
 

@@ -114,4 +114,4 @@ static void output_wake(struct tscope_thread *thread) {
   }
 }
 
-const struct tscope_family tscope_output_family = {.name = "output", .wake = output_wake};
+const struct tscope_family tscope_stdout_scalars_family = {.name = "output", .wake = output_wake};

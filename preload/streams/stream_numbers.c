@@ -106,6 +106,11 @@ u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream
   return (u16)index;
 }
 
+u16 stream_index_first(struct tscope_thread *thread, enum tscope_default_stream default_stream,
+                       cudaStream_t stream) {
+  return stream_index_of_key(thread, stream_key(thread, default_stream, stream), stream);
+}
+
 u16 stream_index_of_gpu(struct tscope_thread *thread, u32 device, u32 gpu_stream) {
   u64 key = gpu_key(device, gpu_stream), index;
   if (TSCOPE_LIKELY(handle_map_get(&by_key, key, &index)))

@@ -37,33 +37,55 @@ extern u32 (*stream_id_of_clock)(void *stream, bool per_thread);
 
 /* What tells streams apart: the handle, but default streams exist once per device, or per thread
  * and device. Real handles are pointers: bits 62 and 63 are free. */
+static inline bool stream_is_default(cudaStream_t stream) {
+  return TSCOPE_UNLIKELY((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD);
+}
+static inline u64 stream_key_default(const struct tscope_thread *thread,
+                                     enum tscope_default_stream default_stream, cudaStream_t stream,
+                                     i32 device) {
+  u64 which = stream ? (u64)(uintptr_t)stream : default_stream;
+  u64 owner = which == TSCOPE_STREAM_PER_THREAD ? thread->number : 0;
+  return 1ull << 63 | owner << 16 | (u64)(u8)device << 8 | which;
+}
 static inline u64 stream_key(const struct tscope_thread *thread,
                              enum tscope_default_stream default_stream, cudaStream_t stream) {
-  u64 handle = (u64)(uintptr_t)stream;
-  if (TSCOPE_LIKELY(handle > TSCOPE_STREAM_PER_THREAD))
-    return handle;
-  u64 which = handle ? handle : default_stream;
-  u64 owner = which == TSCOPE_STREAM_PER_THREAD ? thread->number : 0;
+  if (!stream_is_default(stream))
+    return (u64)(uintptr_t)stream;
   i32 device = cuda_chosen_device;
-  if (TSCOPE_UNLIKELY(device < 0))
-    device = cuda_first_device();
-  return 1ull << 63 | owner << 16 | (u64)(u8)device << 8 | which;
+  return stream_key_default(thread, default_stream, stream,
+                            TSCOPE_UNLIKELY(device < 0) ? cuda_first_device() : device);
 }
 
 TSCOPE_NOINLINE u16 stream_index_slow(struct tscope_thread *thread, u64 key, cudaStream_t stream);
 
-/* The stream's number, announced if it is new. TSCOPE_NO_STREAM when the table is full. Call it
- * only where a context exists: after a CUDA call succeeded, or with a communicator in hand. */
-static inline u16 stream_index(struct tscope_thread *thread,
-                               enum tscope_default_stream default_stream, cudaStream_t stream) {
+static inline u16 stream_index_of_key(struct tscope_thread *thread, u64 key, cudaStream_t stream) {
   struct cuda_thread *cuda = cuda_thread(thread);
-  u64 key = stream_key(thread, default_stream, stream);
   const struct stream_cached *cached = &cuda->streams[handle_hash(key) % STREAMS_CACHED];
   if (TSCOPE_LIKELY(cached->key == key &&
                     cuda->stream_generation ==
                         __atomic_load_n(&stream_generation, __ATOMIC_RELAXED)))
     return cached->index;
   return stream_index_slow(thread, key, stream);
+}
+
+/* Where this thread's device is not known yet. */
+TSCOPE_NOINLINE u16 stream_index_first(struct tscope_thread *thread,
+                                       enum tscope_default_stream default_stream,
+                                       cudaStream_t stream);
+
+/* The stream's number, announced if it is new. TSCOPE_NO_STREAM when the table is full. Call it
+ * only where a context exists: after a CUDA call succeeded, or with a communicator in hand. All
+ * that it calls it calls last, so that no launch saves registers for that. */
+static inline u16 stream_index(struct tscope_thread *thread,
+                               enum tscope_default_stream default_stream, cudaStream_t stream) {
+  u64 key = (u64)(uintptr_t)stream;
+  if (stream_is_default(stream)) {
+    i32 device = cuda_chosen_device;
+    if (TSCOPE_UNLIKELY(device < 0))
+      return stream_index_first(thread, default_stream, stream);
+    key = stream_key_default(thread, default_stream, stream, device);
+  }
+  return stream_index_of_key(thread, key, stream);
 }
 
 /* The number of the stream that the GPU clock source calls `gpu_stream` on `device`. */

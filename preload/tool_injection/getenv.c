@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * getenv(), which answers for the seats of seats.def and otherwise is the C library's own: a
- * variable that is set is never hidden or changed, and the environment itself is never written.
+ * getenv(), which answers for the variables of tool_injection.def and otherwise is the C library's
+ * own: a variable that is set is never hidden or changed, and the environment itself is never
+ * written.
  *
  * The C library's function is reached as secure_getenv(), the same function but for programs with
  * more rights than their caller: looking it up by name instead could allocate memory, and memory
@@ -37,7 +38,7 @@ static bool is_secure(void) {
 static char *not_found(const char *name, const void *caller) {
   if (TSCOPE_UNLIKELY(is_secure()))
     return look_up(name);
-  return name[0] == 'N' ? tscope_seat(name, caller) : NULL; /* as all seats' variables begin */
+  return name[0] == 'N' ? tscope_tool_injection(name, caller) : NULL; /* as all of them begin */
 }
 
 char *tscope_hook_getenv(const char *name) __asm__("getenv");

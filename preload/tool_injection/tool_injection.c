@@ -10,32 +10,34 @@
 #include "tool_injection/tool_injection.def"
 
 #pragma GCC visibility push(hidden)
-#define SEAT(variable, answer, exported) const char *answer(const void *caller);
-TSCOPE_THREAD_SLOTS(SEAT)
-#undef SEAT
+#define INJECTION(variable, answer, exported) const char *answer(const void *caller);
+TSCOPE_TOOL_INJECTIONS(INJECTION)
+#undef INJECTION
 #pragma GCC visibility pop
 
 /* Weak, so that a program may link the core with only some of the families. */
-#define SEAT(variable, answer, exported) extern __typeof__(answer) answer __attribute__((weak));
-TSCOPE_THREAD_SLOTS(SEAT)
-#undef SEAT
+#define INJECTION(variable, answer, exported)                                                      \
+  extern __typeof__(answer) answer __attribute__((weak));
+TSCOPE_TOOL_INJECTIONS(INJECTION)
+#undef INJECTION
 
-static const struct seat {
+static const struct injection {
   const char *variable;
   const char *(*answer)(const void *caller);
-} seats[] = {
-#define SEAT(variable, answer, exported) {#variable, answer},
-    TSCOPE_THREAD_SLOTS(SEAT)
-#undef SEAT
+} injections[] = {
+#define INJECTION(variable, answer, exported) {#variable, answer},
+    TSCOPE_TOOL_INJECTIONS(INJECTION)
+#undef INJECTION
 };
 
-char *tscope_seat(const char *variable, const void *caller) {
-  for (const struct seat *seat = seats; seat < seats + sizeof(seats) / sizeof(*seats); seat++) {
-    if (strcmp(variable, seat->variable) != 0)
+char *tscope_tool_injection(const char *variable, const void *caller) {
+  for (const struct injection *injection = injections;
+       injection < injections + sizeof(injections) / sizeof(*injections); injection++) {
+    if (strcmp(variable, injection->variable) != 0)
       continue;
     int saved = errno;
-    bool ours = seat->answer && !getauxval(AT_SECURE) && tscope_env_flag("TSCOPE", true);
-    const char *answer = ours ? seat->answer(caller) : NULL;
+    bool ours = injection->answer && !getauxval(AT_SECURE) && tscope_env_flag("TSCOPE", true);
+    const char *answer = ours ? injection->answer(caller) : NULL;
     errno = saved;
     return (char *)answer;
   }

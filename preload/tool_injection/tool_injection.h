@@ -2,11 +2,11 @@
  *
  * What tscope answers where a library asks the environment for a tool.
  */
-#ifndef TSCOPE_SEATS_H
-#define TSCOPE_SEATS_H
+#ifndef TSCOPE_TOOL_INJECTION_H
+#define TSCOPE_TOOL_INJECTION_H
 
 /* The answer to the code at `caller` for an environment variable that is not set; NULL for all but
- * the free seats of seats.def. errno is preserved. */
-char *tscope_seat(const char *variable, const void *caller);
+ * those of tool_injection.def. errno is preserved. */
+char *tscope_tool_injection(const char *variable, const void *caller);
 
 #endif

@@ -45,8 +45,8 @@ static struct gloo_comm *free_place(void) {
   return place_of(NULL);
 }
 
-/* Names come back when groups are destroyed and made anew ("0" is every first group's): the how
- * manieth of its name and size in this process it is tells them apart. */
+/* Names are used again when groups are destroyed and made anew ("0" is every first group's). What
+ * tells such groups apart is how many of the same name and size this process made before. */
 static void identify(struct gloo_comm *comm) {
   static u64 seen[4 * GLOO_COMMS];
   static u32 n_seen;

@@ -20,7 +20,7 @@ struct device_totals {
   u64 allocated, reserved;
   u64 peak_allocated, peak_reserved;
   u64 obtained, given_back;
-  u64 told; /* events that the last MEMORY record counted */
+  u64 recorded; /* events that the last MEMORY record counted */
 } __attribute__((aligned(64)));
 
 static struct device_totals devices[DEVICES];
@@ -68,9 +68,9 @@ static void count(u16 device, i64 bytes, u64 allocated, u64 reserved) {
 
 static void record_totals(struct tscope_thread *thread, u16 device, struct device_totals *totals) {
   u64 obtained = load(&totals->obtained), given_back = load(&totals->given_back);
-  if (obtained + given_back == totals->told)
+  if (obtained + given_back == totals->recorded)
     return;
-  totals->told = obtained + given_back;
+  totals->recorded = obtained + given_back;
   struct tscope_memory_record record = {
       .allocated = load(&totals->allocated),
       .reserved = load(&totals->reserved),

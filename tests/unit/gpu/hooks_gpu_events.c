@@ -396,12 +396,12 @@ static void what_is_in_progress_ends_when_the_job_knows_that_it_is_launched(void
 static void what_is_in_progress_when_the_next_call_comes_has_no_time(void **state) {
   (void)state;
   u32 before = runs(), seq = accepted_all_reduce();
-  u64 lost = tscope_store.header->lost[TSCOPE_LOSS_GPU];
+  u64 lost = tscope_trace.header->lost[TSCOPE_LOSS_GPU];
   assert_int_equal(ncclAllReduce(memory, memory, 16, ncclInt32, ncclSum, comm, stream),
                    ncclSuccess);
   assert_int_equal(runs(), before + 1);
   assert_int_equal(LAST(COLLECTIVE_RUN, collective_run).seq, seq + 1);
-  assert_int_equal(tscope_store.header->lost[TSCOPE_LOSS_GPU], lost + 1);
+  assert_int_equal(tscope_trace.header->lost[TSCOPE_LOSS_GPU], lost + 1);
 }
 
 /* Last: the stand-in ends the program when an event is used after its context. */

@@ -349,7 +349,7 @@ static void *launch_all(void *unused) {
 /* Threads that all want their first chunk at once may be faster than the helper; what they lose by
  * that is counted. */
 static u32 launches_told(void) {
-  return count(TSCOPE_REC_LAUNCH) + (u32)tscope_store.header->lost[TSCOPE_LOSS_BEHIND];
+  return count(TSCOPE_REC_LAUNCH) + (u32)tscope_trace.header->lost[TSCOPE_LOSS_BEHIND];
 }
 
 static void threads_that_meet_a_handle_together_give_it_one_number(void **state) {

@@ -111,6 +111,35 @@ static void a_forked_child_takes_over_what_another_thread_held(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* In builds that check it: a record that would be written under a lock stops the process. */
+static void no_record_is_written_under_a_lock(void **state) {
+  (void)state;
+  pid_t child = fork();
+  if (child == 0) {
+    if (!tscope_lock(&lock))
+      _exit(1);
+    tscope_check_no_lock();
+    tscope_unlock(&lock);
+    tscope_check_no_lock();
+    _exit(0);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+#ifdef TSCOPE_CHECKS
+  assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
+#else
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+#endif
+}
+
+static void one_for_records_lets_them_be_written(void **state) {
+  (void)state;
+  static struct tscope_lock definitions = {.for_records = true};
+  assert_true(tscope_lock(&definitions));
+  tscope_check_no_lock();
+  tscope_unlock(&definitions);
+}
+
 static void *hold_and_end(void *nothing) {
   return tscope_lock(&lock) ? nothing : (void *)1;
 }
@@ -172,6 +201,8 @@ int main(void) {
       cmocka_unit_test(a_thread_does_not_wait_for_itself),
       cmocka_unit_test(one_that_does_not_come_back_is_given_up),
       cmocka_unit_test(a_forked_child_takes_over_what_another_thread_held),
+      cmocka_unit_test(no_record_is_written_under_a_lock),
+      cmocka_unit_test(one_for_records_lets_them_be_written),
       cmocka_unit_test(what_a_thread_that_ended_held_is_taken_over),
       cmocka_unit_test(words_that_mark_free_slots_are_no_keys),
       cmocka_unit_test(a_map_takes_in_no_more_than_fits_and_keeps_what_it_has),

@@ -39,7 +39,7 @@ static void launch(u32 n) {
 
 /* The launch is for the helper to see that the chunk is in use. */
 static void write_back_and_touch(void) {
-  write_back(tscope_store.path);
+  write_back(tscope_trace.path);
   launch(1);
   tscope_chunk_pool_touch();
 }
