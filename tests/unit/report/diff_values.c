@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What runs computed, against each other: the job's own values, and its memory.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "diff_pair.h"
+
+enum { LOSSES = 12 };
+static double nudge; /* what the later run's loss is off by, from step 8 on */
+
+static void tell_losses(struct pair *pair) {
+  static struct scalar losses[2][LOSSES];
+  for (u32 run = 0; run < 2; run++) {
+    struct model *model = run ? &pair->after->model : &pair->before->model;
+    for (u32 i = 0; i < LOSSES; i++) {
+      double value = 2 + 1.0 / (i + 1) + (run && i >= 5 ? 1e-9 : 0);
+      value += run && i >= 8 ? nudge : 0;
+      losses[run][i] = (struct scalar){.rank = 0, .step = i, .name = "loss", .value = value};
+    }
+    model->scalars = losses[run];
+    model->n_scalars = LOSSES;
+  }
+}
+
+static void values_part(void **state) {
+  (void)state;
+  nudge = 0.01;
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
+  const struct diff_scalar *loss = &pair.new->diff->scalars[0];
+  assert_int_equal((int)loss->steps, LOSSES);
+  assert_int_equal((int)loss->first_step, 5);
+  assert_int_equal((int)loss->parted_step, 8);
+  assert_non_null(found(&pair, "DIFF.RESULTS"));
+  pair_free(&pair);
+  nudge = 1e-5; /* sums in another order do that */
+  pair = compare_with(healthy_gpu(), healthy_gpu(), tell_losses);
+  assert_true(isnan(pair.new->diff->scalars[0].parted_step));
+  assert_null(found(&pair, "DIFF.RESULTS"));
+  pair_free(&pair);
+}
+
+/* --- the job asked for the same bits --- */
+
+static const char *asked[2]; /* environments */
+
+static void ask_for_bits(struct pair *pair) {
+  tell_losses(pair);
+  pair->before->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = asked[0];
+  pair->after->model.ranks[0].info[TSCOPE_INFO_ENVIRONMENT] = asked[1];
+}
+
+static void bits_differ_where_they_must_not(void **state) {
+  (void)state;
+  nudge = 0;
+  asked[0] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=0\nOMP_NUM_THREADS=1";
+  asked[1] = "CUBLAS_WORKSPACE_CONFIG=:4096:8\nPYTHONHASHSEED=1\nOMP_NUM_THREADS=1";
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  const struct finding *finding = found(&pair, "DIFF.BITS");
+  assert_non_null(finding); /* though they differ by 1e-9 only */
+  assert_int_equal(finding->severity, SEVERITY_WARNING);
+  assert_non_null(strstr(finding->title, "loss differs from step 5"));
+  assert_non_null(strstr(finding->evidence, "PYTHONHASHSEED (0, now 1)"));
+  assert_null(strstr(finding->evidence, "OMP_NUM_THREADS"));
+  assert_null(found(&pair, "DIFF.RESULTS"));
+  pair_free(&pair);
+  asked[0] = asked[1] = "PYTHONHASHSEED=random\nCUBLAS_WORKSPACE_CONFIG=:0:0";
+  pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  assert_null(pair.new->diff->determinism);
+  assert_null(found(&pair, "DIFF.BITS"));
+  pair_free(&pair);
+  asked[0] = "PYTHONHASHSEED=0"; /* asked of one run only */
+  pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  assert_null(found(&pair, "DIFF.BITS"));
+  pair_free(&pair);
+}
+
+static void command_asks(struct pair *pair) {
+  tell_losses(pair);
+  pair->before->model.ranks[0].info[TSCOPE_INFO_COMMAND] = asked[0];
+  pair->after->model.ranks[0].info[TSCOPE_INFO_COMMAND] = asked[0];
+}
+
+static void bits_asked_for_by_the_command(void **state) {
+  (void)state;
+  static const struct {
+    const char *command;
+    bool asks;
+  } cases[] = {{"train.py --deterministic", true},
+               {"train.py --use_deterministic_algorithms=True --x", true},
+               {"main trainer.deterministic=true", true},
+               {"train.py --deterministic=false", false},
+               {"train.py --no-deterministic", false},
+               {"deterministic.py --lr 1", false}};
+  nudge = 0;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    asked[0] = cases[i].command;
+    struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), command_asks);
+    assert_int_equal(found(&pair, "DIFF.BITS") != NULL, cases[i].asks);
+    pair_free(&pair);
+  }
+}
+
+/* A job's own times are no results: they differ in every run. */
+static void throughput_is_no_result(void **state) {
+  (void)state;
+  nudge = 0;
+  asked[0] = asked[1] = "PYTHONHASHSEED=0";
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), ask_for_bits);
+  struct scalar *losses = pair.after->model.scalars;
+  for (u32 i = 0; i < LOSSES; i++)
+    losses[i].name = pair.before->model.scalars[i].name = "tokens_per_second";
+  assert_int_equal(diff_results(pair.old, pair.new), 0);
+  assert_true(pair.new->diff->n_scalars == 1);
+  assert_int_equal(pair.new->diff->n_findings, 0);
+  pair_free(&pair);
+}
+
+/* Three runs a side, each with a loss of its own: seeds, or seeds and a level. */
+static double level;
+
+static void tell_levels(struct sides *all) {
+  static struct scalar losses[2][RUNS][LOSSES];
+  for (u32 side = 0; side < 2; side++)
+    for (u32 i = 0; i < RUNS; i++) {
+      for (u32 k = 0; k < LOSSES; k++)
+        losses[side][i][k] = (struct scalar){
+            .step = k, .name = "loss", .value = 2 + 0.02 * i + 0.01 * side + side * level};
+      all->clusters[side][i]->model.scalars = losses[side][i];
+      all->clusters[side][i]->model.n_scalars = LOSSES;
+    }
+}
+
+static void values_end_apart(void **state) {
+  (void)state;
+  level = 0;
+  struct sides all = compare_several(small(), small(), RUNS, even, tell_levels);
+  assert_int_equal(found_in(all.shown->diff, "DIFF.RESULTS")->severity, SEVERITY_INFO);
+  sides_free(&all);
+  level = 0.5;
+  all = compare_several(small(), small(), RUNS, even, tell_levels);
+  const struct finding *finding = found_in(all.shown->diff, "DIFF.RESULTS");
+  assert_int_equal(finding->severity, SEVERITY_WARNING);
+  assert_non_null(strstr(finding->title, "loss ends at"));
+  sides_free(&all);
+}
+
+static struct results *with_peak(struct pair *pair, double bytes) {
+  pair->new->memory.peak_allocated_bytes = bytes;
+  assert_int_equal(diff_results(pair->old, pair->new), 0);
+  return pair->new;
+}
+
+static void memory_that_grew(void **state) {
+  (void)state;
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), NULL);
+  assert_null(found(&pair, "DIFF.MEMORY"));
+  pair.old->memory.peak_allocated_bytes = 100e6;
+  with_peak(&pair, 126e6);
+  assert_int_equal(found(&pair, "DIFF.MEMORY")->severity, SEVERITY_INFO);
+  with_peak(&pair, 104e6);
+  assert_null(found(&pair, "DIFF.MEMORY"));
+  pair_free(&pair);
+  struct sides all = compare_several(small(), small(), RUNS, even, NULL);
+  for (u32 i = 0; i < RUNS; i++) {
+    all.runs[0][i]->memory.peak_allocated_bytes = 100e6 + 1e5 * i;
+    all.runs[1][i]->memory.peak_allocated_bytes = 126e6 + 1e5 * i;
+  }
+  const struct diff_side was = {.runs = all.runs[0], .n = RUNS},
+                         is = {.runs = all.runs[1], .n = RUNS};
+  assert_int_equal(diff_sides(&was, &is, &all.shown), 0);
+  assert_int_equal(found_in(all.shown->diff, "DIFF.MEMORY")->severity, SEVERITY_CRITICAL);
+  sides_free(&all);
+}
+
+/* Twice the batch: activations double, parameters stay; what one run alone has counts from 0. */
+static void tensors_that_scale(void **state) {
+  (void)state;
+  struct memory_use before[] = {{"activation", "forward model.py:10", 100, 4, 0.5},
+                                {"parameter", "__init__ model.py:3", 80, 9, 0.4},
+                                {"optimizer", "step adam.py:1", 20, 1, 0.1}};
+  struct memory_use after[] = {{"activation", "forward model.py:10", 200, 4, 0.6},
+                               {"parameter", "__init__ model.py:3", 80, 9, 0.3},
+                               {"other", "cache.py:7", 40, 2, 0.1}};
+  struct pair pair = compare_with(healthy_gpu(), healthy_gpu(), NULL);
+  pair.old->memory.live_at_peak = before;
+  pair.new->memory.live_at_peak = after;
+  pair.old->memory.n_live_at_peak = pair.new->memory.n_live_at_peak = 3;
+  assert_int_equal(diff_results(pair.old, pair.new), 0);
+  assert_true(row(&pair, "tensors at peak", "forward model.py:10")->change == 1);
+  assert_true(row(&pair, "tensors at peak", "__init__ model.py:3")->change == 0);
+  assert_true(row(&pair, "tensors at peak", "step adam.py:1")->after == 0);
+  assert_true(isnan(row(&pair, "tensors at peak", "cache.py:7")->change));
+  pair_free(&pair);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(values_part),
+                                     cmocka_unit_test(bits_differ_where_they_must_not),
+                                     cmocka_unit_test(bits_asked_for_by_the_command),
+                                     cmocka_unit_test(throughput_is_no_result),
+                                     cmocka_unit_test(values_end_apart),
+                                     cmocka_unit_test(memory_that_grew),
+                                     cmocka_unit_test(tensors_that_scale)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
