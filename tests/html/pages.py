@@ -162,8 +162,8 @@ class Opens(Page):
         for wait in check["waits"]:
             self.assertFalse(set(wait["ranks"]) & set(wait["waits_for"]), wait)
         self.open(self.page_of("hang", *found))
-        boxes = self.text("#hang svg g:has(.critical)")
-        self.assertEqual(self.browser.run("return document.querySelectorAll('#hang svg rect.critical').length"), 2, boxes)
+        boxes = self.text("#hang svg g.critical")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#hang svg g.critical').length"), 2, boxes)
         self.assertEqual(self.browser.run("return document.querySelector('section.panel').id"), "verdict")
         self.assertEqual(self.browser.run("return document.querySelectorAll('section.panel')[1].id"), "hang")
 
@@ -341,6 +341,15 @@ class Shows(Page):
         theme = "window.dispatchEvent(new Event(arguments[0])); return document.documentElement.dataset.theme"
         self.assertEqual(self.browser.run(theme, "beforeprint"), "light")  # paper is white
         self.assertEqual(self.browser.run(theme, "afterprint"), "dark")
+        # Pictures become as narrow as the paper.
+        self.browser.command("Emulation.setEmulatedMedia", media="print")
+        self.assertEqual(self.browser.run("""document.querySelector('main').style.setProperty('width', '500px');
+          return [...document.querySelectorAll('main canvas')].filter(
+            c => c.getBoundingClientRect().width > c.parentElement.clientWidth + 1).length"""), 0)
+        self.assertEqual(self.browser.run("return [...document.querySelectorAll('.hint')].filter("
+                                          "e => e.getClientRects().length).length"), 0)
+        self.browser.command("Emulation.setEmulatedMedia", media="screen")
+        self.browser.run("document.querySelector('main').style.removeProperty('width')")
         pdf = self.browser.command("Page.printToPDF", printBackground=True)["data"]
         self.assertTrue(pdf.startswith("JVBERi0"))  # %PDF-
         self.no_complaints("printing")

@@ -238,6 +238,16 @@ class Perfetto(unittest.TestCase):
             if told[0][0] <= time <= told[-1][0]:
                 self.assertEqual(at(told, time), depth, time)
 
+    def test_bandwidth_of_copies_is_their_bytes_over_their_time(self):
+        trace = self.trace("--steps", "10:12", self.slow)
+        for process in trace.processes():
+            copies = [slice for slice in trace.of_process(process, "4 ") if slice.name.startswith("copy")]
+            self.assertEqual(len(copies), 3)
+            rates = trace.counters(process)["7 copying, host to device"]
+            for slice in copies:
+                self.assertIn((slice.begin, round(slice.notes["bytes"] / (slice.end - slice.begin) * 1e9)), rates)
+                self.assertIn((slice.end, 0), rates)
+
     def test_default_is_few_steps_and_says_so(self):
         trace = self.trace(self.slow)
         steps = {slice.name for process in trace.processes() for slice in trace.of_process(process, "1 ")}

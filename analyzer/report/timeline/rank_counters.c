@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Numbers over time beside a rank's lanes: what its allocator holds, how many launches are ahead of
- * each stream, and in how many collectives it waits for others. Values are told where they change,
- * and at the beginning of each chosen step.
+ * each stream, how fast it copies, and in how many collectives it waits for others. Values are told
+ * where they change, and at the beginning of each chosen step.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyses/queries.h"
 #include "report/timeline/rank_lanes.h"
@@ -251,6 +253,54 @@ static int count_waits(struct rank_lanes *l, u32 *room) {
   return error;
 }
 
+/* --- bandwidth of copies, by direction --- */
+
+/* Of one direction: the bytes of each copy, spread evenly over the time that it took. */
+static int count_bandwidth(struct rank_lanes *l, const char *direction, struct change *changes,
+                           u32 *room) {
+  const struct shown_rank *shown = &l->shown;
+  u32 n = 0;
+  for (u32 i = 0; i < shown->n_spans; i++) {
+    const struct shown_span *span = &shown->spans[i];
+    if (span->kind != SPAN_COPY || span->bytes <= 0 || span->end <= span->start ||
+        strcmp(span->category, direction) != 0)
+      continue;
+    double rate = round((double)span->bytes / (double)(span->end - span->start) * 1e9);
+    changes[n++] = (struct change){span->start, rate};
+    changes[n++] = (struct change){span->end, -rate};
+  }
+  struct shown_counter counter = {.name = arena_printf(&l->arena, "copying, %s", direction),
+                                  .unit = "bytes/s",
+                                  .lane = INDEX_NONE};
+  qsort(changes, n, sizeof(*changes), by_time);
+  return count_changes(l, changes, n, counter, room);
+}
+
+static int count_copies(struct rank_lanes *l, u32 *room) {
+  const struct shown_rank *shown = &l->shown;
+  VECTOR(const char *) directions = {NULL};
+  u32 copies = 0;
+  int error = 0;
+  for (u32 i = 0; i < shown->n_spans && !error; i++) {
+    const struct shown_span *span = &shown->spans[i];
+    if (span->kind != SPAN_COPY || span->bytes <= 0)
+      continue;
+    u32 at = 0;
+    while (at < directions.n && strcmp(directions.at[at], span->category) != 0)
+      at++;
+    if (at == directions.n && !VECTOR_PUSH(&directions, span->category))
+      error = -ENOMEM;
+    copies++;
+  }
+  struct change *changes = malloc((2u * (size_t)copies + 1) * sizeof(*changes));
+  error = changes ? error : -ENOMEM;
+  for (u32 i = 0; i < directions.n && !error; i++)
+    error = count_bandwidth(l, directions.at[i], changes, room);
+  free(directions.at);
+  free(changes);
+  return error;
+}
+
 /* --- memory --- */
 
 static int count_history(struct rank_lanes *l, const struct memory_history *history, u32 *room) {
@@ -298,6 +348,8 @@ int rank_counters_build(struct rank_lanes *l) {
   int error = count_memory(l, &room);
   if (!error)
     error = count_queues(l, &room);
+  if (!error)
+    error = count_copies(l, &room);
   return error ? error : count_waits(l, &room);
 }
 

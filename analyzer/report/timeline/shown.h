@@ -125,8 +125,8 @@ struct shown_value {
 };
 
 struct shown_counter {
-  const char *name;       /* "memory allocated", "queue of stream 7", "waiting for other ranks" */
-  const char *unit;       /* "bytes", "launches", "ns" */
+  const char *name;       /* "memory allocated", "queue of stream 7", "copying, host to device" */
+  const char *unit;       /* "bytes", "launches", "bytes/s" */
   struct shown_value *at; /* by time */
   u32 n;
   u32 lane; /* that it belongs to, or INDEX_NONE */

@@ -18,16 +18,17 @@ function whatIfs(of) {
   return el(
       'section', {}, el('h3', {}, 'What if'),
       of.critical_path.what_if_reason ? note(of.critical_path.what_if_reason) : null,
-      barList(list.map((row) => ({
-                         name: row.change,
-                         value: row.saving_fraction,
-                         shade: 'good',
-                         say: 'saves ' +
-                             (Math.abs(row.saving_fraction) < 1e-3 ? '0 %' :
-                                                                     percent(row.saving_fraction)),
-                         note: ms(row.step_ms) + ' a step'
-                       })),
-              Math.max(most, 0.2)));
+      barList(
+          list.map((row) => ({
+                     name: row.change,
+                     value: row.saving_fraction,
+                     shade: 'good',
+                     say: row.saving_fraction < -1e-3 ? `costs ${percent(-row.saving_fraction)}` :
+                         row.saving_fraction < 1e-3 ? 'saves 0 %' :
+                                                      `saves ${percent(row.saving_fraction)}`,
+                     note: ms(row.step_ms) + ' a step'
+                   })),
+          Math.max(most, 0.2)));
 }
 
 // Products by shape: how fast against what memory traffic allows, as far as shapes tell it.
@@ -213,7 +214,7 @@ function pathStrip() {
         context.strokeRect(from, y(s.rank) + 2, Math.max(2, to - from), lane - 4);
       }
       if (to - from > 50) {
-        context.fillStyle = colour('onfill');
+        context.fillStyle = colour(wordsOn(shadeOfName(s.category)));
         context.textAlign = 'left';
         context.fillText(cutTo(s.name, Math.floor((to - from) / 6.5)), from + 4, y(s.rank) + 15);
       }
@@ -300,7 +301,12 @@ panel({
               shade: 'accent'
             },
             {name: 'share', of: (n) => n.ms / p.wall_ms, say: percent, numeric: true},
-            {name: 'stretches', of: (n) => n.count, say: number, numeric: true},
+            {
+              name: 'stretches',
+              of: (n) => n.count,
+              say: (v) => number(Number(v.toPrecision(3))),
+              numeric: true
+            },
           ],
           p.by_name, {caption: 'most of it, by name'})
     ];

@@ -65,6 +65,18 @@ function colour(name) {
   return colours[name];
 }
 
+// What words are written with on a shade, as style.css has it.
+const WORDS_ON = {
+  transfer: 'onlight',
+  comm: 'onlight',
+  copy: 'onlight',
+  pipeline: 'onlight',
+  input: 'onlight',
+  idle: 'ink',
+  free: 'ink'
+};
+const wordsOn = (shade) => WORDS_ON[shade] || 'onfill';
+
 // What has to be drawn again when the size, the theme or the paper changes.
 const redraws = new Set();
 let redrawPlanned = false;

@@ -22,8 +22,9 @@ function flameTree(nodes) {
 }
 
 class Flame {
-  constructor(label, say) {
+  constructor(label, say, words) {
     this.say = say;
+    this.words = words;  // for what a frame is in all, and, where it says something, itself
     this.told = el('div', {class: 'chosen', 'aria-live': 'polite'});
     this.boxes = el('div', {class: 'frames', role: 'tree', 'aria-label': label});
     this.boxes.addEventListener('keydown', (event) => this.key(event));
@@ -99,8 +100,8 @@ class Flame {
   facts(here) {
     const own = here.node.value - sumOf(here.children.map((child) => child.node.value));
     return [
-      ['with what it calls', `${this.say(here.node.value)}, ${this.share(here.node)}`],
-      ['itself', this.say(Math.max(0, own))], ...here.node.tip
+      [this.words.all, `${this.say(here.node.value)}, ${this.share(here.node)}`],
+      ...(this.words.own ? [[this.words.own, this.say(Math.max(0, own))]] : []), ...here.node.tip
     ];
   }
 
@@ -112,7 +113,7 @@ class Flame {
               el('h3', {}, cutTo(here.node.name, 400)),
               facts(this.facts(here).filter(Array.isArray))
             ] :
-            [el('p', {class: 'dim'},
+            [el('p', {class: 'dim hint'},
                 'click a frame to look closer, once more to go back; arrow keys go from frame to ' +
                     'frame, Enter looks closer, 0 shows all')]));
   }

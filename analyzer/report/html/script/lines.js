@@ -12,12 +12,13 @@ function lineFlame() {
   const stacks = report.lines.stacks,
         known = Object.keys(LINE_MEASURES).filter((key) => stacks.some((node) => node[key] > 0));
   if (!known.length) return null;
-  const flame = new Flame('Python stacks by what they cost', ms);
+  const flame =
+      new Flame('Python stacks by what they cost', ms, {all: 'with what it calls', own: 'itself'});
   const show = (measure) =>
       flame.show(stacks.map((node) => ({
                               depth: node.depth,
                               name: `${node.function} (${node.place})`,
-                              shade: node.own === 'yes' ? 'own' : null,
+                              shade: node.own === 'yes' ? 'accent' : 'free',
                               value: node[measure] || 0,
                               tip: known.filter((key) => key !== measure)
                                        .map((key) => [LINE_MEASURES[key][0], ms(node[key])])

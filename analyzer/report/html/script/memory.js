@@ -61,79 +61,24 @@ function flameAtPeak() {
     kinds.set(name, kind);
   }
   const list = [...kinds.values()].sort((a, b) => b.bytes - a.bytes);
-  let zoom = null;
-  const width = 1000, tall = 30, holder = el('div', {class: 'picture'});
-  function draw() {
-    const shown = zoom ? list.filter((kind) => kind === zoom) : list,
-          whole = sumOf(shown.map((kind) => kind.bytes));
-    const root = svg('svg', {
-      viewBox: `0 0 ${width} ${tall * 3}`,
-      class: 'chart flame',
-      role: 'group',
-      'aria-label': 'what was allocated at the peak'
-    });
-    const box = (x, w, level, shade, name, tipLines, press) => {
-      const g = svg('g', {
-        class: press ? 'can' : null,
-        tabindex: press ? 0 : null,
-        role: press ? 'button' : null,
-        'aria-label': press ? `${name}, ${tipLines[1][1]}` : null
-      },
-                    svg('rect', {
-                      x,
-                      y: level * tall,
-                      width: Math.max(0.5, w - 1),
-                      height: tall - 2,
-                      class: 'fill ' + shade
-                    }),
-                    w > 50 ? svg('text', {x: x + 5, y: level * tall + 19, class: 'in'},
-                                 cutTo(name, Math.floor(w / 6.8))) :
-                             null);
-      if (press) {
-        g.addEventListener('click', press);
-        g.addEventListener('keydown', (event) => {
-          if (event.key === 'Enter' || event.key === ' ') {
-            event.preventDefault();
-            press();
-          }
-        });
-      }
-      root.append(withTip(g, () => tipLines));
-    };
-    box(0, width, 0, 'idle', `${zoom ? zoom.name : 'at the peak'}: ${bytes(whole)}`,
-        ['at the peak', ['bytes', bytes(whole)], ['of the peak', percent(whole / total)]],
-        zoom ? () => {
-          zoom = null;
-          draw();
-        } : null);
-    let x = 0;
-    for (const kind of shown) {
-      const w = (kind.bytes / whole) * width,
-            shade = MEMORY_SHADES[list.indexOf(kind) % MEMORY_SHADES.length];
-      box(x, w, 1, shade, kind.name,
-          [kind.name, ['bytes', bytes(kind.bytes)], ['of the peak', percent(kind.bytes / total)]],
-          () => {
-            zoom = zoom === kind ? null : kind;
-            draw();
-          });
-      let at = x;
-      for (const row of kind.rows) {
-        const wide = (row.bytes / whole) * width;
-        box(at, wide, 2, shade + ' soft', row.source || 'not known',
-            [
-              row.source || 'where is not known', ['for', kind.name], ['bytes', bytes(row.bytes)],
-              ['blocks', count(row.blocks)], ['of the peak', percent(row.share)]
-            ],
-            null);
-        at += wide;
-      }
-      x += w;
-    }
-    holder.replaceChildren(root);
-  }
-  draw();
-  return el('section', {}, el('h3', {}, 'What lived at the peak'), holder,
-            el('p', {class: 'dim'}, 'click a kind to look closer, the top to go back'),
+  const flame = new Flame('what was allocated at the peak', bytes, {all: 'allocated'});
+  flame.show([
+    {depth: 0, name: 'at the peak', shade: 'idle', value: total, tip: []},
+    ...list.flatMap((kind, i) => {
+      const shade = MEMORY_SHADES[i % MEMORY_SHADES.length];
+      return [
+        {depth: 1, name: kind.name, shade, value: kind.bytes, tip: []},
+        ...kind.rows.map((row) => ({
+                           depth: 2,
+                           name: row.source || 'not known where',
+                           shade: shade + ' soft',
+                           value: row.bytes,
+                           tip: [['for', kind.name], ['blocks', count(row.blocks)]]
+                         }))
+      ];
+    })
+  ]);
+  return el('section', {}, el('h3', {}, 'What lived at the peak'), flame.element,
             tableOf(
                 [
                   {name: 'what for', of: (r) => r.category, head: true},
@@ -320,12 +265,12 @@ panel({
               shade = MEMORY_SHADES[tops.indexOf(row.name.split('.').slice(0, 2).join('.')) %
                                     MEMORY_SHADES.length];
         root.append(withTip(
-            svg('g', {}, svg('rect', {
+            svg('g', {class: shade}, svg('rect', {
                   x: p.x,
                   y: p.y,
                   width: Math.max(0.5, p.w - 1),
                   height: Math.max(0.5, p.h - 1),
-                  class: 'fill ' + shade
+                  class: 'fill'
                 }),
                 p.w > 60 && p.h > 16 ?
                     svg('text', {x: p.x + 4, y: p.y + 13, class: 'in'},

@@ -221,6 +221,8 @@ function heatMap() {
          HOW_TO_MOVE));
 }
 
+const MANY_RANKS = 12;
+
 panel({
   id: 'ranks',
   title: 'Ranks',
@@ -230,6 +232,11 @@ panel({
     const d = report.distributed, stragglers = new Set(d.stragglers);
     const overlap = new Map(report.overlap.by_rank.map((row) => [row.rank, row]));
     const rows = d.ranks.map((row) => ({...row, overlap: overlap.get(row.rank) || {}}));
+    // Of many, who are slow stand first.
+    const many = rows.length > MANY_RANKS;
+    if (many)
+      rows.sort((a, b) => stragglers.has(b.rank) - stragglers.has(a.rank) ||
+                    (b.rel_slowdown || 0) - (a.rel_slowdown || 0) || a.rank - b.rank);
     const most = Math.max(1e-12, ...rows.map((row) => row.mean_compute_ms || 0));
     return [
       facts([
@@ -276,7 +283,7 @@ panel({
                 {name: 'of it wait', of: (r) => r.overlap.exposed_wait_ms, say: ms, numeric: true},
               ].filter((column) => column.head || rows.some((row) => isKnown(column.of(row)))),
               rows, {
-                caption: 'ranks, per step',
+                caption: 'ranks, per step' + (many ? ', the slowest first' : ''),
                 mark: (r) => stragglers.has(r.rank),
                 onrow: (r) => lookAt(focusOn.step, r.rank)
               }) :

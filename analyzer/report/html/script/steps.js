@@ -310,7 +310,7 @@ function stepInNumbers() {
   const draw = () => {
     const i = stepIndex.get(focusOn.step);
     if (i === undefined) {
-      box.replaceChildren(el('p', {class: 'dim'},
+      box.replaceChildren(el('p', {class: 'dim hint'},
                              'Click a step, or use the arrow keys on the ' +
                                  'strip, to see what it was made of.'));
       return;

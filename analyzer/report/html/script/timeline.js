@@ -169,7 +169,7 @@ class TimelinePicture {
     this.view = new View(0, 1, 1);
     this.holder = el('div', {class: 'picture tall', tabindex: -1});
     this.told = el('div', {class: 'chosen', 'aria-live': 'polite'},
-                   el('p', {class: 'dim'}, 'Click a piece for its exact times.'));
+                   el('p', {class: 'dim hint'}, 'Click a piece for its exact times.'));
     this.numbers = el('div');
     this.layOut();
     this.picture = canvasOf(this.holder, () => this.tall, (...to) => this.draw(...to), {
@@ -303,7 +303,7 @@ class TimelinePicture {
         shade = null;
       }
       if (end - begin > 46) {
-        context.fillStyle = colour('onfill');
+        context.fillStyle = colour(wordsOn(member && member.wait > 0 ? 'wait' : wanted));
         context.textAlign = 'left';
         const room = Math.floor((end - Math.max(begin, TIMELINE_LEFT) - 6) / 6.2);
         if (room > 3)
@@ -411,7 +411,7 @@ class TimelinePicture {
                          whole(piece.rank.start[piece.i] -
                                this.stretch.from)} ns after the beginning of what is shown`),
             ] :
-            [el('p', {class: 'dim'}, 'Click a piece for its exact times.')]);
+            [el('p', {class: 'dim hint'}, 'Click a piece for its exact times.')]);
     this.picture.redraw();
   }
 
@@ -548,7 +548,7 @@ panel({
           el('p', {class: 'dim'}, 'no critical path: ' + timeline.path_reason) :
           null,
       timeline.left_out.map((line) => el('p', {class: 'dim'}, line)),
-      el('p', {class: 'dim'}, HOW_TO_MOVE, ' \u00b7 arrow keys go from piece to piece'),
+      el('p', {class: 'dim hint'}, HOW_TO_MOVE, ' \u00b7 arrow keys go from piece to piece'),
       picture.told,
       picture.numbers,
     ];

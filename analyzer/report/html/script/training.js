@@ -119,12 +119,12 @@ const WAITS_DRAWN = 12;
 const WAIT_TALL = 34;
 
 function waitBox(root, x, y, wide, shade, text, tips) {
-  root.append(withTip(
-      svg('g', {},
-          svg('rect', {x, y: y - 14, width: wide, height: 28, rx: 5, class: 'fill ' + shade}),
-          svg('text', {x: x + 10, y: y + 4, class: 'in'},
-              cutTo(text, Math.floor((wide - 16) / 7.4)))),
-      () => tips));
+  root.append(
+      withTip(svg('g', {class: shade},
+                  svg('rect', {x, y: y - 14, width: wide, height: 28, rx: 5, class: 'fill'}),
+                  svg('text', {x: x + 10, y: y + 4, class: 'in'},
+                      cutTo(text, Math.floor((wide - 16) / (/[A-Z]{4}/.test(text) ? 8 : 6.6))))),
+              () => tips));
 }
 
 function waitPicture() {
@@ -143,7 +143,7 @@ function waitPicture() {
   const root = svg('svg', {
     viewBox: `0 0 ${width} ${tall}`,
     width,
-    class: 'chart',
+    class: 'chart waits',
     role: 'img',
     'aria-label': 'who waits for whom'
   });
@@ -169,7 +169,7 @@ function waitPicture() {
   });
   const left = list.length - calls.length + (waitedFor.length - ranks.length);
   return el(
-      'section', {}, el('h3', {}, 'Who waits for whom'), el('div', {class: 'picture'}, root),
+      'section', {}, el('h3', {}, 'Who waits for whom'), el('div', {class: 'picture scroll'}, root),
       left > 0 ? el('p', {class: 'dim'}, 'The first twelve of each side; the table has all.') :
                  null,
       tableOf(
@@ -183,7 +183,7 @@ function waitPicture() {
               say: (_, w) => (w.waits_for.length ? rankList(w.waits_for) : 'nobody that is known')
             },
           ],
-          check.waits, {
+          [...list, ...check.waits.filter((wait) => !wait.waits_for.length)], {
             caption: 'calls that ranks are in' +
                 (check.calls_waiting > check.waits.length ?
                      ` \u00b7 ${check.waits.length} of ${count(check.calls_waiting)}` :
