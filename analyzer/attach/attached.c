@@ -31,7 +31,7 @@ static int list_threads(struct looking *l, u32 *tids) {
   if (!n)
     return -ESRCH;
   n = n < THREADS_MOST ? n : THREADS_MOST;
-  look->threads = arena_array(l->arena, n + THREADS_MOST, sizeof *look->threads);
+  look->threads = arena_array(l->arena, n + THREADS_MOST, sizeof(*look->threads));
   for (u32 i = 0; i < n && look->threads; i++) {
     struct thread_state state;
     if (!thread_state_read(l->pid, tids[i], &state))
@@ -80,7 +80,7 @@ static int add_frame(struct looking *l, const struct python_frame *frame,
                      struct stalled_thread *thread) {
   static struct python_place place;
   const struct python_process process = {.pid = l->pid};
-  struct call_frame *told = arena_alloc(l->arena, sizeof *told);
+  struct call_frame *told = arena_alloc(l->arena, sizeof(*told));
   if (!told)
     return -ENOMEM;
   *told = (struct call_frame){0};
@@ -109,7 +109,7 @@ static int read_stack(struct looking *l, const struct python_thread *from) {
   thread->holds_gil = from->holds_gil;
   thread->moved =
       n < 0 || walk(l, from->state, l->again, &cut) != n || !same(l->frames, l->again, n);
-  thread->frames = arena_array(l->arena, (n > 0 ? (u32)n : 0) + 1u, sizeof *thread->frames);
+  thread->frames = arena_array(l->arena, (n > 0 ? (u32)n : 0) + 1u, sizeof(*thread->frames));
   if (!thread->frames)
     return -ENOMEM;
   for (int i = 0; i < n; i++)

@@ -69,7 +69,7 @@ static u64 find_in(const struct image *image, const Elf64_Shdr *symbols, const E
   const Elf64_Sym *list = (const void *)(image->file + symbols->sh_offset);
   const char *texts = (const char *)image->file + names->sh_offset;
   size_t length = strlen(name) + 1;
-  for (u64 i = 0; i < symbols->sh_size / sizeof *list; i++)
+  for (u64 i = 0; i < symbols->sh_size / sizeof(*list); i++)
     if (list[i].st_value && list[i].st_name < names->sh_size &&
         length <= names->sh_size - list[i].st_name &&
         memcmp(texts + list[i].st_name, name, length) == 0)
@@ -109,11 +109,11 @@ struct mapping {
 static int list_mappings(pid_t pid, struct mapping *mappings, int most) {
   char path[64], line[1024];
   int n = 0;
-  snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+  snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
   FILE *maps = fopen(path, "re");
   if (!maps)
     return -errno;
-  while (n < most && fgets(line, sizeof line, maps)) {
+  while (n < most && fgets(line, sizeof(line), maps)) {
     struct mapping *mapping = &mappings[n];
     unsigned long long start, offset;
     if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %511[^\n]", &start, &offset, mapping->path) != 3 ||
@@ -133,7 +133,7 @@ static const char *look_in(pid_t pid, const struct mapping *mapping, struct pyth
   const struct python_process process = {.pid = pid};
   char path[600], version[32];
   struct image image = {0};
-  snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, mapping->path);
+  snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->path);
   image.file = map_file(path, &image.bytes);
   if (!image.file)
     return "the file of its Python cannot be read";
@@ -145,9 +145,9 @@ static const char *look_in(pid_t pid, const struct mapping *mapping, struct pyth
   munmap((void *)(uintptr_t)image.file, image.bytes);
   if (!*runtime || !python->code_type || !python->text_type)
     return ""; /* a program that only starts the library */
-  snprintf(version, sizeof version, "3.%u.", mapping->minor);
+  snprintf(version, sizeof(version), "3.%u.", mapping->minor);
   u64 word;
-  if (!python_read_process(&process, *runtime, &word, sizeof word))
+  if (!python_read_process(&process, *runtime, &word, sizeof(word)))
     return "its memory may not be read: look as the job's own user, or with CAP_SYS_PTRACE "
            "(Yama's ptrace_scope and containers forbid it otherwise)";
   return python_layout_find(&python->layout, version, python_read_process, &process, *runtime);

@@ -31,7 +31,7 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
 /* Makes room for one more element and evaluates to whether there is. */
 #define VECTOR_ROOM(vector)                                                                        \
   ((vector)->n < (vector)->room || ({                                                              \
-     void *grown_ = vector_more((vector)->at, &(vector)->room, sizeof *(vector)->at);              \
+     void *grown_ = vector_more((vector)->at, &(vector)->room, sizeof(*(vector)->at));             \
      if (grown_)                                                                                   \
        (vector)->at = grown_;                                                                      \
      grown_ != NULL;                                                                               \
@@ -44,7 +44,7 @@ static inline void *vector_more(void *at, u32 *room, size_t bytes) {
     while (reached_ && (vector)->n <= (index)) {                                                   \
       reached_ = VECTOR_ROOM(vector);                                                              \
       if (reached_)                                                                                \
-        memset(&(vector)->at[(vector)->n++], 0, sizeof *(vector)->at);                             \
+        memset(&(vector)->at[(vector)->n++], 0, sizeof(*(vector)->at));                            \
     }                                                                                              \
     reached_;                                                                                      \
   })

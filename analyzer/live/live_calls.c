@@ -113,7 +113,8 @@ void live_take_call(struct live_process *process, const struct live_record *reco
 /* The collectives of a graph are called when it is launched. */
 void live_take_replay(struct live_process *process, const struct live_record *record) {
   const struct tscope_graph_replay_record *replay = (const void *)record->record;
-  u32 room = (u32)((8u * replay->header.words - sizeof *replay) / sizeof(struct tscope_graph_comm));
+  u32 room =
+      (u32)((8u * replay->header.words - sizeof(*replay)) / sizeof(struct tscope_graph_comm));
   const struct tscope_graph_comm *comms = (const void *)(replay + 1);
   i64 start = live_time_ns(process, record, record->time);
   for (u32 i = 0; i < replay->comms && i < room; i++) {
@@ -148,7 +149,7 @@ void live_take_run(struct live_process *process, const struct live_record *recor
     }
     return;
   }
-  bool of_graph = 8u * run->header.words >= sizeof *run + sizeof(struct tscope_graph_node);
+  bool of_graph = 8u * run->header.words >= sizeof(*run) + sizeof(struct tscope_graph_node);
   if (of_graph || end == LIVE_UNKNOWN_NS)
     return;
   process->short_of_memory |=

@@ -14,7 +14,7 @@ static void take_frame(struct live_process *process, const struct tscope_frame_r
 }
 
 static void take_stack(struct live_process *process, const struct tscope_stack_record *stack) {
-  u32 room = (u32)((8u * stack->header.words - sizeof *stack) / sizeof(u64));
+  u32 room = (u32)((8u * stack->header.words - sizeof(*stack)) / sizeof(u64));
   u32 n = stack->frames < room ? stack->frames : room;
   const u64 *frames = (const void *)(stack + 1);
   struct live_stack kept = {stack->stack, process->stack_frames.n, n, stack->cut != 0};
@@ -77,7 +77,7 @@ static const struct call_frame *frame_of(const struct live_process *process, u64
     const struct tscope_frame_record *known = &process->frames.at[i];
     if (known->frame != id)
       continue;
-    struct call_frame *frame = arena_alloc(arena, sizeof *frame);
+    struct call_frame *frame = arena_alloc(arena, sizeof(*frame));
     if (frame)
       *frame = (struct call_frame){.file = live_string(process, known->file),
                                    .function = live_string(process, known->function),
@@ -96,7 +96,7 @@ static void put_frames(const struct live_process *process, u64 id, struct stalle
     if (stack->id != id)
       continue;
     thread->cut = stack->cut;
-    thread->frames = arena_array(arena, stack->n + 1u, sizeof *thread->frames);
+    thread->frames = arena_array(arena, stack->n + 1u, sizeof(*thread->frames));
     for (u32 f = 0; f < stack->n && thread->frames; f++) {
       const struct call_frame *frame =
           frame_of(process, process->stack_frames.at[stack->first + f], arena);
@@ -139,7 +139,7 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
                              .all_threads = known->record.threads,
                              .no_python = live_string(process, known->record.python),
                              .threads =
-                                 arena_array(arena, known->n_threads + 1, sizeof *stall.threads)};
+                                 arena_array(arena, known->n_threads + 1, sizeof(*stall.threads))};
   for (u32 i = 0; i < known->n_threads && stall.threads; i++)
     put_thread(process, &known->threads[i], &stall.threads[stall.n_threads++], arena);
   struct stalled_rank said = {0};

@@ -62,7 +62,7 @@ static int put_tree(struct page *page) {
   struct stack_tree tree;
   for (u32 i = 0; i < page->n; i++)
     threads += page->at[i].look.n_threads;
-  struct tree_stack *stacks = arena_array(&page->arena, threads + 1, sizeof *stacks);
+  struct tree_stack *stacks = arena_array(&page->arena, threads + 1, sizeof(*stacks));
   for (u32 i = 0; i < page->n && stacks; i++)
     n += stall_stacks(&page->at[i].look, page->at[i].number, stacks + n);
   if (!stacks || stack_tree_make(&page->arena, stacks, n, &tree) < 0)
@@ -99,9 +99,9 @@ static int put(struct page *page) {
 static bool writes_trace(u32 pid, const char *path) {
   char maps_path[64], line[PATH_MAX + 128], real[PATH_MAX];
   bool found = false;
-  snprintf(maps_path, sizeof maps_path, "/proc/%u/maps", pid);
+  snprintf(maps_path, sizeof(maps_path), "/proc/%u/maps", pid);
   FILE *maps = realpath(path, real) ? fopen(maps_path, "re") : NULL;
-  while (maps && !found && fgets(line, sizeof line, maps)) {
+  while (maps && !found && fgets(line, sizeof(line), maps)) {
     line[strcspn(line, "\n")] = '\0';
     size_t length = strlen(line), wanted = strlen(real);
     found = length > wanted && strcmp(line + length - wanted, real) == 0;
@@ -133,12 +133,12 @@ static int look_at_run(struct page *page, const char *path) {
   struct model *model;
   char why[512];
   u32 without = 0;
-  if (model_load(path, NULL, &model, why, sizeof why) < 0) {
+  if (model_load(path, NULL, &model, why, sizeof(why)) < 0) {
     fprintf(stderr, "tscope-stacks: %s\n", why);
     return -ENOENT;
   }
   page->unit = "rank";
-  page->at = arena_array(&page->arena, model->n_ranks + 1u, sizeof *page->at);
+  page->at = arena_array(&page->arena, model->n_ranks + 1u, sizeof(*page->at));
   for (u32 r = 0; r < model->n_ranks && page->at; r++)
     without += !look_at_rank(page, &model->ranks[r]);
   int error = page->at ? put(page) : -ENOMEM;
@@ -151,7 +151,7 @@ static int look_at_run(struct page *page, const char *path) {
 
 static int look_at_processes(struct page *page, char **pids, int n) {
   page->unit = "process";
-  page->at = arena_array(&page->arena, (size_t)n + 1, sizeof *page->at);
+  page->at = arena_array(&page->arena, (size_t)n + 1, sizeof(*page->at));
   for (int i = 0; i < n && page->at; i++) {
     struct looked *one = &page->at[page->n];
     *one = (struct looked){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};

@@ -20,7 +20,7 @@ static const char *const algorithms[] = {
     "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
 static const char *const protocols[] = {"LL", "LL128", "SIMPLE"};
 
-#define WORD(words, number) ((number) < sizeof(words) / sizeof *(words) ? (words)[number] : NULL)
+#define WORD(words, number) ((number) < sizeof(words) / sizeof(*(words)) ? (words)[number] : NULL)
 
 /* By ncclFunc_t of v1. */
 static const u8 ops_by_number[] = {TSCOPE_OP_BROADCAST, TSCOPE_OP_REDUCE,

@@ -8,10 +8,10 @@
  *   u64 start = tscope_ticks();
  *   result = real(...);
  *   struct tscope_launch_record *launch =
- *       tscope_reserve(thread, &thread->ring, start, TSCOPE_REC_LAUNCH, stream, sizeof *launch);
+ *       tscope_reserve(thread, &thread->ring, start, TSCOPE_REC_LAUNCH, stream, sizeof(*launch));
  *   if (launch) {
  *     launch->shape = shape;
- *     tscope_commit_dur(thread, &thread->ring, sizeof *launch, start);
+ *     tscope_commit_dur(thread, &thread->ring, sizeof(*launch), start);
  *   }
  *   tscope_leave(thread);
  *

@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every C file is as clang-format 14 with the project's .clang-format writes it: format.py SOURCE."""
+"""Every C file is as clang-format 14 with the project's .clang-format writes it, and spells sizeof
+with parentheses, which clang-format leaves as it is: format.py SOURCE."""
 import os
 import re
 import subprocess
 import sys
 
 VERSION = "14"
+BARE_SIZEOF = re.compile(r"\bsizeof [^(]")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def clang_format():
@@ -36,8 +43,11 @@ def main():
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning", said, re.M)))
     for name in wrong:
         print(f"{os.path.relpath(name, source)}: clang-format -i changes it")
-    print(f"{len(files)} files, {len(wrong)} not formatted")
-    return 1 if wrong else 0
+    bare = [name for name in files if BARE_SIZEOF.search(read(name))]
+    for name in bare:
+        print(f"{os.path.relpath(name, source)}: sizeof without parentheses")
+    print(f"{len(files)} files, {len(wrong)} not formatted, {len(bare)} with another sizeof")
+    return 1 if wrong or bare else 0
 
 
 if __name__ == "__main__":

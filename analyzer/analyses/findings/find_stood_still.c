@@ -54,7 +54,7 @@ int rule_stood_still(struct findings *f) {
     return 0;
   const struct stalled_rank *odd = odd_one(stalls), *common = most_common(stalls);
   const struct stalled_rank *named = odd ? odd : common;
-  u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof *ranks), n = 0;
+  u32 *ranks = arena_array(arena, stalls->n_ranks, sizeof(*ranks)), n = 0;
   double longest = NAN;
   if (!ranks)
     return -ENOMEM;

@@ -12,7 +12,7 @@ static bool is_one_of(const char *text, const char *const *words, size_t n) {
       return true;
   return false;
 }
-#define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof *(words))
+#define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof(*(words)))
 
 const struct stalled_thread *stall_main_thread(const struct rank_stall *stall) {
   for (u32 i = 0; i < stall->n_threads; i++)

@@ -19,7 +19,7 @@ static __thread struct {
 
 #define APPEND(array, n, value)                                                                    \
   do {                                                                                             \
-    (array) = realloc((array), ((n) + 1) * sizeof *(array));                                       \
+    (array) = realloc((array), ((n) + 1) * sizeof(*(array)));                                      \
     if (!(array))                                                                                  \
       abort();                                                                                     \
     (array)[(n)++] = (value);                                                                      \

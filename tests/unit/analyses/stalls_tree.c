@@ -20,7 +20,7 @@ static const struct call_frame checkpoint = {"/home/me/ckpt.py", "save", 33, 30}
 
 /* As two processes hold the same frame: other memory, the same text. */
 static const struct call_frame *copy_of(struct arena *arena, const struct call_frame *frame) {
-  struct call_frame *copy = arena_alloc(arena, sizeof *copy);
+  struct call_frame *copy = arena_alloc(arena, sizeof(*copy));
   *copy = *frame;
   copy->file = arena_text(arena, frame->file);
   copy->function = arena_text(arena, frame->function);
@@ -29,7 +29,7 @@ static const struct call_frame *copy_of(struct arena *arena, const struct call_f
 
 static struct tree_stack stack_of(struct arena *arena, u32 rank, const char *thread,
                                   const struct call_frame *const *frames, u32 n) {
-  const struct call_frame **own = arena_array(arena, n, sizeof *own);
+  const struct call_frame **own = arena_array(arena, n, sizeof(*own));
   for (u32 i = 0; i < n; i++)
     own[i] = copy_of(arena, frames[i]);
   return (struct tree_stack){.rank = rank, .thread = thread, .frames = own, .n = n};
@@ -55,7 +55,7 @@ static void ranks_stand_where_their_stacks_part(void **state) {
                   {"other threads", "2", 0},
                   {"train.py:200", "2", 1},
                   {"ckpt.py:33", "2", 2}};
-  assert_int_equal(tree.n, sizeof expected / sizeof *expected);
+  assert_int_equal(tree.n, sizeof(expected) / sizeof(*expected));
   for (u32 i = 0; i < tree.n; i++) {
     assert_string_equal(tree.nodes[i].place, expected[i].place);
     assert_string_equal(tree.nodes[i].ranks, expected[i].ranks);
@@ -88,7 +88,7 @@ static void ten_thousand_ranks(void **state) {
   (void)state;
   enum { RANKS = 10000, APART = 1000 };
   struct arena arena = {0};
-  struct tree_stack *stacks = calloc(RANKS, sizeof *stacks);
+  struct tree_stack *stacks = calloc(RANKS, sizeof(*stacks));
   for (u32 r = 0; r < RANKS; r++) {
     u32 rank = (u32)((u64)r * 7919 % RANKS); /* in no order */
     struct call_frame frames[DEPTH];

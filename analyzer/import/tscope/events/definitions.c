@@ -222,9 +222,9 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
 /* Copies a vector into the arena as out->field; evaluates to false when there is no memory. */
 #define SETTLE(into, where, vector, field, count)                                                  \
   ({                                                                                               \
-    (into)->out->field = arena_array((where), (vector)->n + 1, sizeof *(vector)->at);              \
+    (into)->out->field = arena_array((where), (vector)->n + 1, sizeof(*(vector)->at));             \
     if ((into)->out->field && (vector)->n)                                                         \
-      memcpy((into)->out->field, (vector)->at, (vector)->n * sizeof *(vector)->at);                \
+      memcpy((into)->out->field, (vector)->at, (vector)->n * sizeof(*(vector)->at));               \
     (into)->out->count = (vector)->n;                                                              \
     (into)->out->field != NULL;                                                                    \
   })

@@ -359,7 +359,7 @@ static int by_time(const void *left, const void *right) {
     for (u32 i_ = 1; i_ < (vector)->n && sorted_; i_++)                                            \
       sorted_ = by_time(&(vector)->at[i_ - 1], &(vector)->at[i_]) <= 0;                            \
     if (!sorted_)                                                                                  \
-      qsort((vector)->at, (vector)->n, sizeof *(vector)->at, by_time);                             \
+      qsort((vector)->at, (vector)->n, sizeof(*(vector)->at), by_time);                            \
   } while (0)
 
 static void sort_lists(struct rank_events *events) {

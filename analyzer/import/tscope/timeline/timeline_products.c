@@ -337,9 +337,9 @@ static u32 join_times(struct timeline_build *build, struct product_time *times) 
 /* A copy in the timeline's arena. */
 #define KEEP(build, vector)                                                                        \
   ({                                                                                               \
-    void *kept_ = arena_array(&(build)->arena, (vector)->n + 1u, sizeof *(vector)->at);            \
+    void *kept_ = arena_array(&(build)->arena, (vector)->n + 1u, sizeof(*(vector)->at));           \
     if (kept_ && (vector)->n)                                                                      \
-      memcpy(kept_, (vector)->at, (vector)->n * sizeof *(vector)->at);                             \
+      memcpy(kept_, (vector)->at, (vector)->n * sizeof(*(vector)->at));                            \
     kept_;                                                                                         \
   })
 
