@@ -51,8 +51,8 @@ static int pick(struct samples *samples, const struct model *model, const u32 *u
   return room ? 0 : -ENOMEM;
 }
 
-static int fill(struct sample *sample, const struct model *model, u32 *member_of_rank,
-                struct arena *arena) {
+static int fill_sample(struct sample *sample, const struct model *model, u32 *member_of_rank,
+                       struct arena *arena) {
   for (u32 r = 0; r < model->n_ranks; r++)
     member_of_rank[r] = INDEX_NONE;
   for (u32 k = 0; k < sample->n; k++) {
@@ -187,7 +187,7 @@ int samples_take(struct samples *samples, const struct model *model, struct aren
     result = take_messages(samples, model, arena);
   size_t total = 0;
   for (u32 s = 0; s < samples->n && result == 0; s++) {
-    result = fill(&samples->at[s], model, member_of_rank, arena);
+    result = fill_sample(&samples->at[s], model, member_of_rank, arena);
     total += samples->at[s].n;
   }
   samples->transfers_us = arena_array(arena, total + 1, sizeof(*samples->transfers_us));

@@ -89,8 +89,8 @@ static const struct entry *entry_of(const struct entries *entries, const char *s
 }
 
 /* What has the same name twice (tensors of one place and several sizes) is one figure. */
-static void take(struct entries *entries, const char *section, const char *name, const char *unit,
-                 double value) {
+static void add_entry(struct entries *entries, const char *section, const char *name,
+                      const char *unit, double value) {
   struct entry *known = name ? (struct entry *)entry_of(entries, section, name) : NULL;
   if (known)
     known->value += value;
@@ -112,16 +112,17 @@ static double seen(const struct results *r) {
 static void take_lists(struct entries *entries, const struct results *r, bool per_step) {
   double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen(r);
   for (u32 i = 0; i < some(r->n_path_by_category); i++)
-    take(entries, "critical path", r->path_by_category[i].name, "ms", r->path_by_category[i].ms);
+    add_entry(entries, "critical path", r->path_by_category[i].name, "ms",
+              r->path_by_category[i].ms);
   for (u32 i = 0; i < some(r->n_kernel_categories); i++)
-    take(entries, "kernels", r->kernel_categories[i].category, "ms",
-         r->kernel_categories[i].sum_ms / times);
+    add_entry(entries, "kernels", r->kernel_categories[i].category, "ms",
+              r->kernel_categories[i].sum_ms / times);
   for (u32 i = 0; i < some(r->memory.n_by_category); i++)
-    take(entries, "live at peak", r->memory.by_category[i].category, "bytes",
-         r->memory.by_category[i].bytes);
+    add_entry(entries, "live at peak", r->memory.by_category[i].category, "bytes",
+              r->memory.by_category[i].bytes);
   for (u32 i = 0; i < some(r->memory.n_live_at_peak); i++)
-    take(entries, "tensors at peak", r->memory.live_at_peak[i].source, "bytes",
-         r->memory.live_at_peak[i].bytes);
+    add_entry(entries, "tensors at peak", r->memory.live_at_peak[i].source, "bytes",
+              r->memory.live_at_peak[i].bytes);
 }
 
 /* What the job says of itself, where several runs a side show how far that goes apart anyway. */
@@ -130,7 +131,7 @@ static int take_levels(const struct diffing *d, struct entries *entries, const s
   u32 n = 0;
   int error = d->several ? diff_levels(d, r->model, levels, MOST_NAMES, &n) : 0;
   for (u32 i = 0; i < n; i++)
-    take(entries, "values", levels[i].name, "value", levels[i].value);
+    add_entry(entries, "values", levels[i].name, "value", levels[i].value);
   return error;
 }
 
@@ -146,8 +147,8 @@ static bool take_all(const struct diffing *d, struct arena *scratch, struct entr
   entries->at = arena_array(scratch, entries->room, sizeof(*entries->at));
   for (size_t i = 0; entries->at && i < FIGURES; i++)
     if (is_comparable(&figures[i], one_kind))
-      take(entries, figures[i].section, figures[i].name, figures[i].unit,
-           *(const double *)((const char *)r + figures[i].offset));
+      add_entry(entries, figures[i].section, figures[i].name, figures[i].unit,
+                *(const double *)((const char *)r + figures[i].offset));
   if (entries->at)
     take_lists(entries, r, per_step);
   return entries->at && take_levels(d, entries, r) == 0;

@@ -17,8 +17,8 @@
 
 enum { ROOM = 8, FACTS_TOLD = 3 };
 
-static int add(struct diffing *d, const char *id, enum severity severity, double worth_s,
-               char *title, char *evidence, char *action) {
+static int add_finding(struct diffing *d, const char *id, enum severity severity, double worth_s,
+                       char *title, char *evidence, char *action) {
   struct diff_result *out = d->out;
   if (!title || !evidence || !action || out->n_findings == ROOM)
     return -ENOMEM;
@@ -163,14 +163,14 @@ static int diff_rule_slower(struct diffing *d) {
   char *noise = say_noise(d), *cause = say_cause(d), *facts = what_differs(d, false);
   if (!noise || !cause || !facts)
     return -ENOMEM;
-  int error =
-      add(d, "DIFF.SLOWER", severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
-          arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
-                       d->several ? "The" : "The later run's", 100 * out->step_change,
-                       out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
-          arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s",
-                       out->step_before_ms, out->step_after_ms, noise, cause, facts),
-          what_to_do(d));
+  int error = add_finding(
+      d, "DIFF.SLOWER", severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
+      arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
+                   d->several ? "The" : "The later run's", 100 * out->step_change,
+                   out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
+      arena_printf(d->arena, "Median step %.4g ms before, %.4g ms after; %s.%s%s",
+                   out->step_before_ms, out->step_after_ms, noise, cause, facts),
+      what_to_do(d));
   if (!error) {
     out->findings[out->n_findings - 1].ranks = out->cause.ranks;
     out->findings[out->n_findings - 1].n_ranks = out->cause.n_ranks;
@@ -186,16 +186,16 @@ static int diff_rule_rank(struct diffing *d) {
   char *noise = say_noise(d), *said = say_cause(d), *facts = what_differs(d, false);
   if (!noise || !said || !facts)
     return -ENOMEM;
-  int error =
-      add(d, "DIFF.RANK", SEVERITY_WARNING, NAN,
-          arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A',
-                       cause->text + 1, duration_ms(cause->after_ms - cause->before_ms).text),
-          arena_printf(d->arena,
-                       "Beyond what the runs differ by (p = %s, of all ranks).%s The median "
-                       "step went from %.4g ms to %.4g ms; %s.%s",
-                       probability(cause->p_value).text, said, out->step_before_ms,
-                       out->step_after_ms, noise, facts),
-          what_to_do(d));
+  int error = add_finding(
+      d, "DIFF.RANK", SEVERITY_WARNING, NAN,
+      arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
+                   duration_ms(cause->after_ms - cause->before_ms).text),
+      arena_printf(d->arena,
+                   "Beyond what the runs differ by (p = %s, of all ranks).%s The median "
+                   "step went from %.4g ms to %.4g ms; %s.%s",
+                   probability(cause->p_value).text, said, out->step_before_ms, out->step_after_ms,
+                   noise, facts),
+      what_to_do(d));
   if (!error) {
     out->findings[out->n_findings - 1].ranks = cause->ranks;
     out->findings[out->n_findings - 1].n_ranks = cause->n_ranks;
@@ -231,7 +231,7 @@ static int diff_rule_memory(struct diffing *d) {
   char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
                                     memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
-  return add(
+  return add_finding(
       d, "DIFF.MEMORY", severity, NAN,
       arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
       arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
@@ -292,7 +292,7 @@ static int diff_rule_bits(struct diffing *d) {
                          where, first->parted_step, first->before, first->after);
   if (!facts || !where || !within)
     return -ENOMEM;
-  return add(
+  return add_finding(
       d, "DIFF.BITS", SEVERITY_WARNING, NAN,
       first ? arena_printf(d->arena,
                            "%s differs from step %.0f on, though the job asked for "
@@ -327,7 +327,7 @@ static int diff_rule_results(struct diffing *d) {
                                   apart ? "does not explain that" : "explains that");
   if (!facts || !ends)
     return -ENOMEM;
-  return add(
+  return add_finding(
       d, "DIFF.RESULTS", apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
                            level->before)

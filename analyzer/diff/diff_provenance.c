@@ -133,8 +133,8 @@ static bool all_have(struct diffing *d, u32 side, u32 key, const char *name, con
 
 /* --- both sides --- */
 
-static int add(struct diffing *d, const char *what, const char *name, const char *before,
-               const char *after) {
+static int add_fact(struct diffing *d, const char *what, const char *name, const char *before,
+                    const char *after) {
   struct diff_result *out = d->out;
   struct diff_fact *grown = arena_array(d->arena, out->n_facts + 1u, sizeof(*grown));
   if (!grown)
@@ -154,7 +154,7 @@ static int compare(struct diffing *d, u32 key, const char *name) {
   if (same_value(d->arena, key, before, after) || !all_have(d, BEFORE, key, name, before) ||
       !all_have(d, AFTER, key, name, after))
     return 0;
-  return add(d, keys[key], name, before, after);
+  return add_fact(d, keys[key], name, before, after);
 }
 
 /* Each variable of one run; of the other, those that the first lacks. */
@@ -184,7 +184,7 @@ static int compare_numbers(struct diffing *d, const char *what, u32 before, u32 
     return 0;
   snprintf(was, sizeof(was), "%u", before);
   snprintf(is, sizeof(is), "%u", after);
-  return add(d, what, NULL, was, is);
+  return add_fact(d, what, NULL, was, is);
 }
 
 int diff_provenance(struct diffing *d) {

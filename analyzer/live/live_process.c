@@ -155,7 +155,7 @@ static void take_kernel(struct live_process *process, const struct live_record *
                      (struct interval){start, live_time_ns(process, record, record->time + dur)});
 }
 
-static void take(void *user, const struct live_record *record) {
+static void read_record(void *user, const struct live_record *record) {
   struct live_process *process = user;
   const struct tscope_record *raw = record->record;
   if (record->thread == 0 && process->anchors_new && raw->type != TSCOPE_REC_ANCHOR)
@@ -297,7 +297,7 @@ static void find_rank(struct live_process *process) {
 }
 
 int live_process_look(struct live_process *process, struct live_ring_share ring) {
-  const struct live_reader reader = {.take = take, .ring_gap = ring_gap, .user = process};
+  const struct live_reader reader = {.take = read_record, .ring_gap = ring_gap, .user = process};
   process->spans.n = 0;
   int error = live_file_look(&process->file, ring, &reader);
   if (process->anchors_new && map_ticks(process) < 0)

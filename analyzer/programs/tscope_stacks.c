@@ -87,7 +87,7 @@ static int put_frames(const struct page *page) {
   return 0;
 }
 
-static int put(struct page *page) {
+static int print_page(struct page *page) {
   if (page->frames)
     return put_frames(page);
   for (u32 i = 0; i < page->n; i++)
@@ -141,7 +141,7 @@ static int look_at_run(struct page *page, const char *path) {
   page->at = arena_array(&page->arena, model->n_ranks + 1u, sizeof(*page->at));
   for (u32 r = 0; r < model->n_ranks && page->at; r++)
     without += !look_at_rank(page, &model->ranks[r]);
-  int error = page->at ? put(page) : -ENOMEM;
+  int error = page->at ? print_page(page) : -ENOMEM;
   if (without)
     printf("\n%u of %u ranks: not running on this host, and they wrote of no standstill\n", without,
            model->n_ranks);
@@ -161,7 +161,7 @@ static int look_at_processes(struct page *page, char **pids, int n) {
     else
       page->n++;
   }
-  return !page->at || put(page) < 0 || !page->n ? -ENODATA : 0;
+  return !page->at || print_page(page) < 0 || !page->n ? -ENODATA : 0;
 }
 
 static bool are_numbers(char **texts, int n) {

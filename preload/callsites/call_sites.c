@@ -48,7 +48,7 @@ static struct {
   u64 stack;
 } backward;
 
-static void add(u64 *count, u64 n) {
+static void add_to_count(u64 *count, u64 n) {
   __atomic_fetch_add(count, n, __ATOMIC_RELAXED);
 }
 
@@ -95,9 +95,9 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   bool kept = stack_define(&mine->walk, hash);
   errno = saved;
   *first_ticks = tscope_ticks() - start;
-  add(&spent.first_ticks, *first_ticks);
+  add_to_count(&spent.first_ticks, *first_ticks);
   if (!kept)
-    add(&spent.lost, 1);
+    add_to_count(&spent.lost, 1);
   return kept ? hash : 0;
 }
 
@@ -140,7 +140,7 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
   u64 stack = stack_here(mine, &first_ticks);
   u16 tag = log2_of(calls);
   if (!stack) {
-    add(&spent.without_python, 1);
+    add_to_count(&spent.without_python, 1);
     stack = load(&backward.stack);
     tag |= TSCOPE_CALL_SITE_OF_BACKWARD;
   }
@@ -152,9 +152,9 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
       record->stack = stack;
       tscope_commit(writer, sizeof(*record));
     }
-    add(&spent.taken, 1);
+    add_to_count(&spent.taken, 1);
   }
-  add(&spent.ticks[class], tscope_ticks() - began - first_ticks);
+  add_to_count(&spent.ticks[class], tscope_ticks() - began - first_ticks);
 }
 
 void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
@@ -168,9 +168,9 @@ void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
   if (stack) {
     struct tscope_call_site_record record = {.stack = stack};
     tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof(record));
-    add(&spent.taken, 1);
+    add_to_count(&spent.taken, 1);
   }
-  add(&spent.ticks[CALL_SITE_ALWAYS], tscope_ticks() - began - first_ticks);
+  add_to_count(&spent.ticks[CALL_SITE_ALWAYS], tscope_ticks() - began - first_ticks);
 }
 
 void call_site_backward_ends(void) {

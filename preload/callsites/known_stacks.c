@@ -30,7 +30,7 @@ bool known_stacks_ready(void) {
   return ready;
 }
 
-static void add(struct known *set, u64 hash) {
+static void remember_hash(struct known *set, u64 hash) {
   for (u64 i = hash >> (64 - KNOWN_BITS);; i++) {
     u64 found = 0;
     if (__atomic_compare_exchange_n(&set->slots[i & (KNOWN_SLOTS - 1)], &found, hash, false,
@@ -67,7 +67,7 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash) {
     if (!known_has(&known_stacks.frames, walk->keys[i])) {
       if (!write_frame(walk, i))
         return false;
-      add(&known_stacks.frames, walk->keys[i]);
+      remember_hash(&known_stacks.frames, walk->keys[i]);
     }
   walk->stack.record =
       (struct tscope_stack_record){.stack = hash, .frames = walk->n, .cut = walk->more};
@@ -75,6 +75,6 @@ TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash) {
   if (!tscope_definitions_write(TSCOPE_REC_STACK, 0, &walk->stack,
                                 (u32)(sizeof(walk->stack.record) + walk->n * sizeof(*walk->keys))))
     return false;
-  add(&known_stacks.stacks, hash);
+  remember_hash(&known_stacks.stacks, hash);
   return true;
 }

@@ -192,8 +192,8 @@ static const struct entry core2[] = {
     {NVTX_DOMAIN_CREATE_W, (nvtx_function)domain_create_w},
 };
 
-static void fill(const struct nvtx_callbacks_table *callbacks, enum nvtx_module module,
-                 const struct entry *entries, size_t n) {
+static void fill_callbacks(const struct nvtx_callbacks_table *callbacks, enum nvtx_module module,
+                           const struct entry *entries, size_t n) {
   nvtx_function **functions = NULL;
   unsigned size = 0;
   if (!callbacks->get_module(module, &functions, &size) || !functions)
@@ -210,7 +210,7 @@ TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table)) 
       tscope_env_flag("TSCOPE", true) ? get_table(NVTX_TABLE_CALLBACKS) : NULL;
   if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !callbacks->get_module)
     return 0;
-  fill(callbacks, NVTX_MODULE_CORE, core, sizeof(core) / sizeof(*core));
-  fill(callbacks, NVTX_MODULE_CORE2, core2, sizeof(core2) / sizeof(*core2));
+  fill_callbacks(callbacks, NVTX_MODULE_CORE, core, sizeof(core) / sizeof(*core));
+  fill_callbacks(callbacks, NVTX_MODULE_CORE2, core2, sizeof(core2) / sizeof(*core2));
   return 1;
 }

@@ -52,7 +52,7 @@ static int by_series(const void *left, const void *right) {
  * last counts. A job that goes back to its first step counts anew in each epoch, and goes on from
  * where it was; one that goes back to a later one went on from a checkpoint, and what came after
  * that before is void. */
-static int fill(struct arena *arena, const struct point *points, u32 n, struct series *out) {
+static int fill_series(struct arena *arena, const struct point *points, u32 n, struct series *out) {
   out->name = points->scalar->name;
   out->role = points->role;
   out->steps = arena_array(arena, n, sizeof(double));
@@ -372,7 +372,7 @@ int convergence_analyse(struct analysis *a) {
                        strcmp(points[next].scalar->name, points[i].scalar->name) == 0;)
       next++;
     all[n_series].shift = shift_of(model, points + i, next - i);
-    error = fill(a->arena, points + i, next - i, &all[n_series++]);
+    error = fill_series(a->arena, points + i, next - i, &all[n_series++]);
   }
   if (!error && n)
     error = list_diverged_ranks(a, points, n);

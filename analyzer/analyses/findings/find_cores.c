@@ -128,7 +128,7 @@ static char *action_of(struct findings *f, const struct sharing *s) {
             "may be its consequences.");
 }
 
-static int tell(struct findings *f, const struct sharing *groups, u32 n) {
+static int report_sharing(struct findings *f, const struct sharing *groups, u32 n) {
   const struct model *model = f->a->model;
   const struct sharing *worst = NULL;
   u32 *ranks = arena_array(f->a->arena, model->n_ranks + 1u, sizeof(u32)), n_ranks = 0, n_short = 0;
@@ -155,7 +155,7 @@ static int tell(struct findings *f, const struct sharing *groups, u32 n) {
 
 int rule_oversubscribed(struct findings *f) {
   struct sharing *groups = arena_array(f->a->arena, f->a->model->n_ranks + 1u, sizeof(*groups));
-  return groups ? tell(f, groups, group_ranks(f->a->model, groups)) : 0;
+  return groups ? report_sharing(f, groups, group_ranks(f->a->model, groups)) : 0;
 }
 
 /* Whether a finding is about times that are longer where cores are short. */

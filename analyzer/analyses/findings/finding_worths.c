@@ -59,7 +59,7 @@ static u32 bit_of(const char *line) {
   return (u32)__builtin_ctz(DRAWS_REST);
 }
 
-static void fill(struct purse *purse, const struct results *r) {
+static void fill_purse(struct purse *purse, const struct results *r) {
   double rest = r->looked_at_s;
   for (u32 i = 0; i < r->n_budget && r->wall_s > 0; i++) {
     double seconds = r->budget[i].seconds / r->wall_s * r->looked_at_s;
@@ -70,7 +70,7 @@ static void fill(struct purse *purse, const struct results *r) {
 }
 
 /* Takes up to so many seconds from those lines; returns how many there were. */
-static double take(struct purse *purse, u32 from, double seconds, u32 *bits) {
+static double take_from_purse(struct purse *purse, u32 from, double seconds, u32 *bits) {
   double taken = 0;
   for (u32 i = 0; i < 32; i++) {
     double some = fmin(purse->left[i], seconds - taken);
@@ -111,10 +111,10 @@ static int share_out(struct findings *f, struct purse *purse, u32 index) {
   struct finding *finding = &f->r->findings[index];
   u32 own = lines_of(finding), bits = 0;
   double enough = (1 - WORTH_OVERLAP) * finding->worth_s;
-  double added = take(purse, own, finding->worth_s, &bits);
+  double added = take_from_purse(purse, own, finding->worth_s, &bits);
   int error = added < enough ? tell_overlaps(f, purse, index, own) : 0;
   if (!error && added < enough && !finding->n_overlaps) {
-    added += take(purse, ~0u, finding->worth_s - added, &bits);
+    added += take_from_purse(purse, ~0u, finding->worth_s - added, &bits);
     error = added < enough ? tell_overlaps(f, purse, index, ~0u) : 0;
   }
   finding->worth_added_s = added;
@@ -128,7 +128,7 @@ int findings_share_out(struct findings *f) {
   int error = purse.taken ? 0 : -ENOMEM;
   bool known = r->looked_at_s > 0;
   if (known)
-    fill(&purse, r);
+    fill_purse(&purse, r);
   for (u32 i = 0; i < r->n_findings && !error; i++) {
     r->findings[i].worth_added_s = r->findings[i].worth_s;
     if (!isnan(r->findings[i].worth_s) && known)

@@ -23,7 +23,7 @@ static u32 *to_global(const struct ledger *ledger, u32 *ranks, u32 n) {
   return ranks;
 }
 
-static int fill(const struct graph *g, u32 front, struct check_wait *wait) {
+static int fill_wait(const struct graph *g, u32 front, struct check_wait *wait) {
   const struct ledger *ledger = g->index->ledger;
   const struct front *f = &g->fronts.at[front];
   u32 node = g->ranks + front;
@@ -48,7 +48,7 @@ int waits_list(const struct graph *g, struct waits *waits) {
   struct check_wait *list = arena_array(g->index->arena, n + 1ul, sizeof(*list));
   int error = list ? 0 : -ENOMEM;
   for (u32 front = 0; front < n && !error; front++)
-    error = fill(g, front, &list[front]);
+    error = fill_wait(g, front, &list[front]);
   if (error)
     return error;
   qsort(list, n, sizeof(*list), most_held_first);

@@ -177,7 +177,7 @@ struct listing {
   bool busy_known;
 };
 
-static int put(struct listing *l, const struct tree_frame *frame) {
+static int list_frame(struct listing *l, const struct tree_frame *frame) {
   struct lines_result *lines = &l->a->results->lines;
   const struct stack_cost *cost = &frame->cost;
   lines->stacks[lines->n_stacks] = (struct line_stack){
@@ -198,7 +198,7 @@ static int put(struct listing *l, const struct tree_frame *frame) {
 static int put_all(struct listing *l, u32 outermost) {
   int error = 0;
   for (u32 at = outermost; at && !error;) {
-    error = put(l, &l->tree->frames.at[at - 1]);
+    error = list_frame(l, &l->tree->frames.at[at - 1]);
     u32 go = l->first[at - 1];
     for (; !go && at; at = l->tree->frames.at[at - 1].parent + 1) /* INDEX_NONE + 1 is 0 */
       go = l->next[at - 1];

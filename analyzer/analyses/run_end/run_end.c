@@ -307,7 +307,7 @@ static bool names_only_culprits(const struct judging *j) {
   return named == check->n_suspects;
 }
 
-static bool fill(struct judging *j, struct run_end *end) {
+static bool fill_run_end(struct judging *j, struct run_end *end) {
   struct arena *arena = j->a->arena;
   end->ranks = arena_array(arena, j->n + 1, sizeof(*end->ranks));
   end->culprits = arena_array(arena, j->n + 1, sizeof(*end->culprits));
@@ -401,7 +401,7 @@ int run_end_analyse(struct analysis *a) {
     return -ENOMEM;
   bool orderly = count(&j, ENDING_IN_ORDER) == j.n;
   u32 marked = orderly ? 0 : judge(&j);
-  if (!fill(&j, end))
+  if (!fill_run_end(&j, end))
     return -ENOMEM;
   bool unseen = count(&j, ENDING_SILENT) + count(&j, ENDING_NONE) == j.n;
   if (unseen && !marked)

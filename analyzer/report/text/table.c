@@ -116,8 +116,8 @@ static bool any_text(const struct table *table, const void *rows, unsigned n,
   return false;
 }
 
-static bool fill(const struct pen *pen, const struct table *table, const void *rows, unsigned n,
-                 struct time_unit unit, struct ready *ready) {
+static bool fill_cells(const struct pen *pen, const struct table *table, const void *rows,
+                       unsigned n, struct time_unit unit, struct ready *ready) {
   const struct column *column = ready->column;
   if (column->kind == COLUMN_TEXT) {
     ready->shown = any_text(table, rows, n, column);
@@ -232,7 +232,7 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
   struct time_unit unit = pick_unit(table, rows, n_rows);
   for (unsigned i = 0; ok && i < table->n_columns; i++) {
     columns[i].column = &table->columns[i];
-    ok = fill(pen, table, rows, n_rows, unit, &columns[i]);
+    ok = fill_cells(pen, table, rows, n_rows, unit, &columns[i]);
   }
   if (ok) {
     fit(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);

@@ -153,7 +153,7 @@ static void take_running_totals(struct collector *into, const struct tscope_reco
   }
 }
 
-static bool take(struct collector *into, const struct tscope_record *record) {
+static bool collect_record(struct collector *into, const struct tscope_record *record) {
   switch (record->type) {
   case TSCOPE_REC_STRING:
     return take_string(into, record);
@@ -212,7 +212,7 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
     into->cut += chunk.cut;
     struct trace_cursor cursor = trace_records(&chunk);
     for (const struct tscope_record *record; (record = trace_next(&cursor));)
-      if (!take(into, record))
+      if (!collect_record(into, record))
         return -ENOMEM;
     into->damaged += cursor.damaged && !chunk.cut;
   }
@@ -230,7 +230,7 @@ static int collect(struct collector *into, const struct trace_file *file, u8 *bu
   })
 
 /* A copy that outlives the text; NULL stays NULL. */
-static const char *keep(struct collector *into, u32 string) {
+static const char *keep_string(struct collector *into, u32 string) {
   const char *text = definition_string(into->out, string);
   return text ? arena_text(into->arena, text) : NULL;
 }
@@ -334,10 +334,10 @@ static int settle(struct collector *into, const struct trace_file *file) {
       !SETTLE(into, into->arena, &into->threads, threads, n_threads))
     return -ENOMEM;
   for (u32 i = 0; i < out->n_comms; i++)
-    out->comms[i].name = keep(into, into->comm_names.at[i]);
+    out->comms[i].name = keep_string(into, into->comm_names.at[i]);
   for (u32 i = 0; i < out->n_threads; i++)
-    out->threads[i].name = keep(into, into->thread_names.at[i]);
-  out->gpu_clock_reason = keep(into, into->gpu_clock_reason);
+    out->threads[i].name = keep_string(into, into->thread_names.at[i]);
+  out->gpu_clock_reason = keep_string(into, into->gpu_clock_reason);
   for (u32 i = 0; i < TSCOPE_LOSS_REASONS; i++)
     if (file->header.lost[i] > out->lost[i])
       out->lost[i] = file->header.lost[i];

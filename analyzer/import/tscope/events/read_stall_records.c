@@ -44,7 +44,7 @@ struct making {
   bool failed;
 };
 
-static const char *keep(struct making *m, u32 string) {
+static const char *keep_string(struct making *m, u32 string) {
   const char *text = definition_string(m->definitions, string);
   const char *copy = text ? arena_text(m->arena, text) : NULL;
   m->failed |= text && !copy;
@@ -71,8 +71,8 @@ static const struct call_frame *frame_of(struct making *m, u64 id) {
   if (!m->kept[low]) {
     const struct frame_definition *frame = &d->frames[low];
     m->kept[low] = true;
-    m->frames[low] = (struct call_frame){.file = keep(m, frame->file),
-                                         .function = keep(m, frame->function),
+    m->frames[low] = (struct call_frame){.file = keep_string(m, frame->file),
+                                         .function = keep_string(m, frame->function),
                                          .line = frame->line,
                                          .first_line = frame->first_line};
   }
@@ -128,13 +128,14 @@ static void take_threads(struct making *m, u32 number, struct rank_stall *stall)
   for (u32 i = 0; i < records->states.n && !m->failed; i++) {
     const struct tscope_thread_state_record *state = &records->states.at[i];
     if (state->stall == number)
-      stall->threads[stall->n_threads++] = (struct stalled_thread){.tid = state->tid,
-                                                                   .state = (char)state->header.tag,
-                                                                   .main = state->tid == m->pid,
-                                                                   .name = keep(m, state->name),
-                                                                   .wait = keep(m, state->wait),
-                                                                   .call = keep(m, state->call),
-                                                                   .file = keep(m, state->file)};
+      stall->threads[stall->n_threads++] =
+          (struct stalled_thread){.tid = state->tid,
+                                  .state = (char)state->header.tag,
+                                  .main = state->tid == m->pid,
+                                  .name = keep_string(m, state->name),
+                                  .wait = keep_string(m, state->wait),
+                                  .call = keep_string(m, state->call),
+                                  .file = keep_string(m, state->file)};
   }
   for (u32 i = 0; i < records->stacks.n && !m->failed; i++) {
     const struct tscope_thread_stack_record *record = &records->stacks.at[i];
@@ -159,7 +160,7 @@ static struct rank_stall make(struct making *m, const struct tscope_stall_record
                              .limit_s = record->limit_ms / 1e3,
                              .step_s = record->step_ms ? record->step_ms / 1e3 : (double)NAN,
                              .all_threads = record->threads,
-                             .no_python = keep(m, record->python)};
+                             .no_python = keep_string(m, record->python)};
   for (u32 i = 0; i < m->records->ends.n; i++)
     if (m->records->ends.at[i].stall == record->stall)
       stall.end = to_ns(m, m->records->ends.at[i].at);

@@ -56,7 +56,7 @@ static double deepest(const struct module_result *modules) {
   }
 }
 
-static u32 fill(const struct module_result *modules, struct row *rows) {
+static u32 fill_rows(const struct module_result *modules, struct row *rows) {
   double most = deepest(modules);
   u32 n = 0;
   for (u32 i = 0; i < modules->n_tree && n < MOST_ROWS; i++) {
@@ -95,7 +95,7 @@ static void put_modules_section(struct pen *pen, const struct results *results,
   (void)view;
   put_plain(pen, modules);
   struct row *rows = calloc(MOST_ROWS, sizeof(*rows));
-  u32 n = rows ? fill(modules, rows) : 0;
+  u32 n = rows ? fill_rows(modules, rows) : 0;
   if (n)
     table_print(pen, &table, rows, n, TEXT_INDENT);
   if (n && n < modules->n_tree) {
