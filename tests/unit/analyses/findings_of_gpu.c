@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Findings about what the GPU does, and how well: a run in which each fires and one in which it
+ * nearly does, and must not.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/findings/findings.h"
+#include "model/products.h"
+#include "scenario.h"
+
+static void low_mfu(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.given.peak_tflops = 100; /* 8 x 100 TFLOP/s x 0.311 s = 249 TFLOP */
+  s.given.flops_per_step = 60e12;
+  assert_true(fires(&s, "EFFICIENCY.LOW_MFU"));
+  s.given.flops_per_step = 80e12;
+  assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
+  s.given = no_options();
+  assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
+}
+
+/* All kernels of 300 ms a step are products on an H100, which can do 67 TFLOP/s in fp32. */
+static void make_products(struct cluster *c, u8 precision, double share_of_peak) {
+  struct product_shape *shape = arena_alloc(&c->arena, sizeof(*shape));
+  struct products *products = arena_alloc(&c->arena, sizeof(*products));
+  shape->m = shape->n = shape->k = 16384;
+  shape->precision = precision;
+  *products = (struct products){.shapes = shape, .n_shapes = 1};
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct timeline *t = &c->timelines[r];
+    c->model.ranks[r].info[TSCOPE_INFO_GPU_NAME] = "NVIDIA H100 80GB HBM3";
+    t->arithmetic = arena_array(&c->arena, t->n_spans, sizeof(*t->arithmetic));
+    t->products = products;
+    for (u32 i = 0; i < t->n_spans; i++) {
+      const struct span *kernel = &t->spans[i];
+      if (kernel->kind != SPAN_KERNEL || kernel->launch == INDEX_NONE)
+        continue;
+      const struct span *launch = &t->spans[kernel->launch];
+      double seconds = (double)(kernel->end - kernel->start) / 1e9;
+      t->arithmetic[t->n_arithmetic++] =
+          (struct arithmetic){.start = launch->start - 1,
+                              .end = launch->end + 1,
+                              .flops = (u64)(share_of_peak * 67e12 * seconds),
+                              .lane = launch->lane};
+    }
+  }
+}
+
+static void at_half_the_peak_of_fp32(struct cluster *c) {
+  make_products(c, PRECISION_FP32, 0.5);
+}
+static void waiting_for_memory(struct cluster *c) {
+  make_products(c, PRECISION_FP32, 0.05); /* of 311 ms 300 x 0.05 x (1 - 67 / 494.5) = 13 */
+}
+static void in_tf32(struct cluster *c) {
+  make_products(c, PRECISION_TF32, 0.5);
+}
+
+static void precision(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.spoil = at_half_the_peak_of_fp32;
+  assert_true(fires(&s, "EFFICIENCY.PRECISION"));
+  s.spoil = waiting_for_memory;
+  assert_false(fires(&s, "EFFICIENCY.PRECISION"));
+  s.spoil = in_tf32;
+  assert_false(fires(&s, "EFFICIENCY.PRECISION"));
+}
+
+static void recoverable(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.exposed_copy = 30 * MS;
+  assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
+  s.options.exposed_copy = 14 * MS;
+  assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
+  s = well();
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.late_launch[i] = 140 * MS; /* the device idles 40 of them */
+  assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
+}
+
+/* The rules about kernels read sums that other tests vouch for; here they are set by hand. */
+static bool fires_on(int (*rule)(struct findings *), struct results *given) {
+  struct scenario s = well();
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  u32 before = r->n_findings;
+  struct analysis a = {.model = &c->model, .results = given, .arena = r->internal};
+  struct findings f = {.a = &a, .r = given, .id = "", .steps = 1, .step_ms = 100};
+  given->n_findings = 0;
+  given->what_if_reason = "none";
+  assert_int_equal(rule(&f), 0);
+  bool fired = given->n_findings == 1;
+  if (fired)
+    assert_non_null(strpbrk(given->findings[0].evidence, "0123456789"));
+  assert_int_equal(r->n_findings, before);
+  results_free(r);
+  cluster_free(c);
+  return fired;
+}
+
+static void launch_bound(void **state) {
+  (void)state;
+  struct results r = {.gpu_timeline = {.host_bound_ms = 12, .total_ms = 100},
+                      .launch = {.kernels = 1000, .short_kernels = 600}};
+  assert_true(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = 9;
+  assert_false(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = 30;
+  r.launch.short_kernels = 400; /* long kernels: the host is late for another reason */
+  assert_false(fires_on(rule_launch_bound, &r));
+  r.gpu_timeline.host_bound_ms = NAN;
+  r.launch.short_kernels = 1000;
+  assert_false(fires_on(rule_launch_bound, &r));
+}
+
+/* Copies and kernels that only copy: 5 % of the GPUs' own work, NCCL's left out. */
+static void copy(void **state) {
+  (void)state;
+  struct kernel_category_result categories[] = {
+      {.category = "GEMM", .count = 100, .sum_ms = 78},
+      {.category = "memcpy", .count = 40, .sum_ms = 12},
+      {.category = "elementwise", .count = 10, .sum_ms = 10},
+      {.category = "NCCL", .count = 10, .sum_ms = 900}};
+  struct kernel_result kernels[] = {
+      {.name = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>(int)",
+       .category = "elementwise",
+       .count = 10,
+       .sum_ms = 10},
+      {.name = "gemm", .category = "GEMM", .count = 100, .sum_ms = 78}};
+  struct results r = {.kernel_categories = categories,
+                      .n_kernel_categories = 4,
+                      .kernels = kernels,
+                      .n_kernels = 2};
+  assert_true(fires_on(rule_copy, &r));                              /* 22 % */
+  kernels[0].name = "void at::native::elementwise_kernel<mul>(int)"; /* 12 % */
+  assert_true(fires_on(rule_copy, &r));
+  categories[1].sum_ms = 4; /* 4 % */
+  assert_false(fires_on(rule_copy, &r));
+  kernels[0].name = "void at::native::CatArrayBatchedCopy<float>(int)";
+  assert_true(fires_on(rule_copy, &r));
+  kernels[0].category = "dtype conversion"; /* which has a finding of its own */
+  assert_false(fires_on(rule_copy, &r));
+}
+
+static void host_sync(void **state) {
+  (void)state;
+  struct line_result line = {.place = "train.py:88",
+                             .file = "/job/train.py",
+                             .function = "main",
+                             .line = 88,
+                             .waits = 1,
+                             .wait_ms = 4,
+                             .idle_ms = 6,
+                             .without_ms = NAN};
+  struct results r = {.step_mean_ms = 100, .lines = {.at = &line, .n_at = 1, .sites = 10}};
+  assert_true(fires_on(rule_host_sync, &r));
+  line.idle_ms = 4; /* the GPU has enough to do: the wait costs little */
+  assert_false(fires_on(rule_host_sync, &r));
+  line.idle_ms = NAN; /* what the GPU did is not known */
+  assert_false(fires_on(rule_host_sync, &r));
+}
+
+static void fills(void **state) {
+  (void)state;
+  struct kernel_category_result categories[] = {
+      {"NCCL", 10, 900, 0.9}, {"GEMM", 10, 94, 0.094}, {"memset", 50, 6, 0.006}};
+  struct results r = {.kernel_categories = categories,
+                      .n_kernel_categories = 3,
+                      .launch = {.fill_count = NAN, .fill_ms = NAN}};
+  assert_true(fires_on(rule_fill, &r)); /* of 100 ms that are not communication */
+  categories[2].sum_ms = 4;
+  assert_false(fires_on(rule_fill, &r));
+  struct kernel_result kernel = {.name = "vectorized<FillFunctor<float>>", .count = 5, .sum_ms = 2};
+  r.kernels = &kernel;
+  r.n_kernels = 1;
+  assert_true(fires_on(rule_fill, &r));
+}
+
+static void dtype_conversion(void **state) {
+  (void)state;
+  struct kernel_category_result categories[] = {{"GEMM", 10, 94, 0.94},
+                                                {"dtype conversion", 50, 6, 0.06}};
+  struct results r = {.kernel_categories = categories, .n_kernel_categories = 2};
+  assert_true(fires_on(rule_dtype_conversion, &r));
+  categories[1].sum_ms = 4;
+  assert_false(fires_on(rule_dtype_conversion, &r));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(low_mfu),     cmocka_unit_test(precision),
+      cmocka_unit_test(recoverable), cmocka_unit_test(launch_bound),
+      cmocka_unit_test(copy),        cmocka_unit_test(host_sync),
+      cmocka_unit_test(fills),       cmocka_unit_test(dtype_conversion)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Findings about ranks and what passes between them: a run in which each fires and one in which it
+ * nearly does, and must not.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "scenario.h"
+
+static void straggler(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[3] = 0.2;
+  assert_true(fires(&s, "DIST.STRAGGLER"));
+  s.options.slow[3] = 0.03; /* 3 % of the step */
+  assert_false(fires(&s, "DIST.STRAGGLER"));
+}
+
+static void load_imbalance(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.noise = 0.3;
+  assert_true(fires(&s, "DIST.LOAD_IMBALANCE"));
+  assert_false(fires(&s, "DIST.STRAGGLER"));
+  s.options.noise = 0.03;
+  assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
+  s.options.noise = 0;
+  s.options.slow[2] = 0.5; /* one rank explains it all */
+  assert_false(fires(&s, "DIST.LOAD_IMBALANCE"));
+}
+
+/* Two steps are too few to call a rank a straggler; that it was late is said all the same. */
+static void late_in_few_steps(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[3] = 0.2;
+  s.options.steps = 4;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  assert_null(finding_of(r, "DIST.STRAGGLER"));
+  const struct finding *finding = finding_of(r, "DIST.LOAD_IMBALANCE");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 3);
+  assert_non_null(strstr(finding->evidence, "chance"));
+  results_free(r);
+  cluster_free(c);
+}
+
+static void comm_bound(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.transfer = 200 * MS; /* 400 against 300 of compute */
+  assert_true(fires(&s, "DIST.COMM_BOUND"));
+  assert_false(fires(&s, "DIST.EXPOSED_COMM"));
+  s.options.transfer = 140 * MS; /* 280 */
+  assert_false(fires(&s, "DIST.COMM_BOUND"));
+}
+
+static void exposed_comm(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.transfer = 40 * MS;
+  s.options.no_overlap = true;
+  assert_true(fires(&s, "DIST.EXPOSED_COMM"));
+  s = well();
+  s.options.transfer = 14 * MS; /* 4.5 % exposed */
+  assert_false(fires(&s, "DIST.EXPOSED_COMM"));
+}
+
+/* Turns each all-reduce of a step into one of its own communicator, the k-th of four steps with a
+ * transfer of its own. */
+static double slow_link_ratio;
+static struct comm four[4];
+static void spread_over_communicators(struct cluster *c) {
+  struct model *m = &c->model;
+  for (u32 i = 0; i < 4; i++) {
+    four[i] = m->comms[0];
+    four[i].identity = i + 1;
+    four[i].name = (const char *const[]){"group a", "group b", "group c", "group d"}[i];
+  }
+  m->comms = four;
+  m->n_comms = 4;
+  for (u32 i = 0; i < m->n_collectives; i++) {
+    struct collective *collective = &m->collectives[i];
+    collective->comm = i % 2 ? (i / 2) % 4 : 0;
+    collective->bytes = i % 2 ? 8000000 : 1;
+    if (i % 2 == 0 || collective->comm != 2)
+      continue;
+    for (u32 k = 0; k < collective->n_arrivals; k++)
+      m->arrivals[collective->first_arrival + k].end +=
+          (i64)((slow_link_ratio - 1) * (double)c->options.transfer);
+  }
+}
+
+static void slow_link(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.transfer = 80 * MS;
+  s.spoil = spread_over_communicators;
+  slow_link_ratio = 2;
+  assert_true(fires(&s, "DIST.SLOW_LINK"));
+  slow_link_ratio = 1.4;
+  assert_false(fires(&s, "DIST.SLOW_LINK"));
+}
+
+static void fail_slow(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[6] = 0.2;
+  s.options.slow_from = 30;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 6);
+  assert_non_null(strstr(finding->title, "step 30"));
+  assert_non_null(strstr(finding->title, "the median step"));
+  assert_null(strstr(finding->title, "every step"));
+  results_free(r);
+  cluster_free(c);
+  s.options.slow[6] = 0.08; /* the step grows by 7.7 % */
+  assert_false(fires(&s, "DIST.FAIL_SLOW"));
+  s.options.slow[6] = 0.2;
+  s.options.slow_from = 0; /* slow all along: a straggler, but nothing changed */
+  assert_false(fires(&s, "DIST.FAIL_SLOW"));
+  s.options.slow_from = 47; /* three steps are an event */
+  assert_false(fires(&s, "DIST.FAIL_SLOW"));
+}
+
+/* All ranks alike, or none by what it computes: the change is told, and nobody is named. */
+static void fail_slow_of_everybody(void **state) {
+  (void)state;
+  struct scenario s = well();
+  for (u32 i = 0; i < s.options.ranks; i++)
+    s.options.slow[i] = 0.3;
+  s.options.slow_from = 25;
+  struct cluster *c = cluster_new(&s.options);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "DIST.FAIL_SLOW");
+  assert_non_null(finding);
+  assert_int_equal(finding->n_ranks, 0);
+  assert_non_null(strstr(finding->evidence, "all ranks"));
+  results_free(r);
+  cluster_free(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(straggler),         cmocka_unit_test(load_imbalance),
+      cmocka_unit_test(late_in_few_steps), cmocka_unit_test(comm_bound),
+      cmocka_unit_test(exposed_comm),      cmocka_unit_test(slow_link),
+      cmocka_unit_test(fail_slow),         cmocka_unit_test(fail_slow_of_everybody)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Findings about phases, steps and hosts: a run in which each fires and one in which it nearly
+ * does, and must not.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "scenario.h"
+
+static void dataloader_bound(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.input = 30 * MS;
+  assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
+  s.options.input = 14 * MS; /* 4.3 % */
+  assert_false(fires(&s, "TIMING.DATALOADER_BOUND"));
+  s = well();
+  s.options.extra_input[5] = 50 * MS; /* one rank's stall stalls all */
+  assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
+  s = well();
+  s.options.on_gpu = false;
+  s.options.input = 30 * MS;
+  assert_true(fires(&s, "TIMING.DATALOADER_BOUND"));
+}
+
+/* Phases as PyTorch's ranges would tell them. */
+static double forward_ms, backward_ms, optimizer_ms;
+static void name_phases(struct cluster *c) {
+  static struct phase_times phases[100 * CLUSTER_RANKS];
+  u32 n = c->model.steps.n * c->model.n_ranks;
+  assert_true(n <= sizeof(phases) / sizeof(phases[0]));
+  for (u32 i = 0; i < n; i++)
+    phases[i] = (struct phase_times){.forward = (i64)(forward_ms * (double)MS),
+                                     .backward = (i64)(backward_ms * (double)MS),
+                                     .optimizer = (i64)(optimizer_ms * (double)MS)};
+  c->model.phases = phases;
+}
+
+static void backward_heavy(void **state) {
+  (void)state;
+  struct scenario s = {.options = healthy_cpu(), .given = no_options(), .spoil = name_phases};
+  forward_ms = 50;
+  backward_ms = 230; /* of 310, of which 10 are communication that nothing hides */
+  assert_true(fires(&s, "TIMING.BACKWARD_HEAVY"));
+  backward_ms = 190;
+  assert_false(fires(&s, "TIMING.BACKWARD_HEAVY"));
+  backward_ms = 230;
+  s.options = healthy_gpu(); /* there the host's phases are not the work's */
+  assert_false(fires(&s, "TIMING.BACKWARD_HEAVY"));
+}
+
+static void optimizer_heavy(void **state) {
+  (void)state;
+  struct scenario s = {.options = healthy_cpu(), .given = no_options(), .spoil = name_phases};
+  forward_ms = backward_ms = 100;
+  optimizer_ms = 70; /* of 310 */
+  assert_true(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+  optimizer_ms = 55;
+  assert_false(fires(&s, "TIMING.OPTIMIZER_HEAVY"));
+}
+
+static void jitter(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow_step = 200 * MS;
+  assert_true(fires(&s, "TIMING.JITTER"));
+  s.options.steps = 20; /* 18 looked at */
+  assert_false(fires(&s, "TIMING.JITTER"));
+  s = well();
+  s.options.slow_step = 50 * MS; /* 16 % */
+  assert_false(fires(&s, "TIMING.JITTER"));
+}
+
+/* Eight ranks of one host, whose threads had `ran` seconds of ten and waited `waited` for a core.
+ */
+static void share_cores(struct cluster *c, u32 cores, double ran, double waited) {
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    c->model.ranks[r].host = "node0";
+    c->model.ranks[r].info[TSCOPE_INFO_CORES] = "0-3";
+    c->model.ranks[r].scheduling = (struct rank_scheduling){.seconds = 10,
+                                                            .cpu_s = ran,
+                                                            .wait_s = waited,
+                                                            .main_wait_s = waited / 2,
+                                                            .stolen_s = NAN,
+                                                            .threads = 9,
+                                                            .cores = cores};
+  }
+}
+static void too_few_cores(struct cluster *c) {
+  share_cores(c, 4, 5, 5);
+}
+static void cores_enough(struct cluster *c) {
+  share_cores(c, 64, 5, 0.5); /* waited 9 % */
+}
+static void asleep_mostly(struct cluster *c) {
+  share_cores(c, 4, 0.5, 0.4); /* 4 % of the wall */
+}
+static void pinned_apart(struct cluster *c) {
+  static const char *const lists[] = {"0-7",   "8-15",  "16-23", "24-31",
+                                      "32-39", "40-47", "48-55", "x"};
+  share_cores(c, 8, 5, 0.1);
+  for (u32 r = 0; r < 8; r++)
+    c->model.ranks[r].info[TSCOPE_INFO_CORES] = lists[r];
+  c->model.ranks[5].scheduling.wait_s = 5;
+}
+
+static void oversubscribed(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.spoil = too_few_cores;
+  assert_true(fires(&s, "HOST.OVERSUBSCRIBED"));
+  s.spoil = cores_enough;
+  assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
+  s.spoil = asleep_mostly;
+  assert_false(fires(&s, "HOST.OVERSUBSCRIBED"));
+}
+
+/* The others say that they may follow from it; those that are not about time do not. */
+static void others_stand_under_it(void **state) {
+  (void)state;
+  struct scenario s = well();
+  s.options.slow[3] = 0.2;
+  for (u32 shared = 0; shared < 2; shared++) {
+    struct cluster *c = cluster_new(&s.options);
+    if (shared)
+      too_few_cores(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *straggler = finding_of(r, "DIST.STRAGGLER");
+    assert_non_null(straggler);
+    assert_int_equal(strstr(straggler->evidence, "HOST.OVERSUBSCRIBED") != NULL, shared);
+    if (shared) {
+      assert_string_equal(r->findings[0].id, "HOST.OVERSUBSCRIBED");
+      assert_non_null(strstr(r->findings[0].title, "8 ranks share 4 cores"));
+      assert_int_equal(r->findings[0].n_ranks, 0); /* all */
+      assert_null(strstr(r->findings[0].evidence, "Stands under"));
+    }
+    results_free(r);
+    cluster_free(c);
+  }
+}
+
+/* One rank of eight, on cores of its own, which it does not fill: something else does. */
+static void something_else_has_the_cores(void **state) {
+  (void)state;
+  struct scenario s = well();
+  struct cluster *c = cluster_new(&s.options);
+  pinned_apart(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "Something else"));
+  assert_int_equal(finding->n_ranks, 1);
+  assert_int_equal(finding->ranks[0], 5);
+  results_free(r);
+  cluster_free(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(dataloader_bound),
+                                     cmocka_unit_test(backward_heavy),
+                                     cmocka_unit_test(optimizer_heavy),
+                                     cmocka_unit_test(jitter),
+                                     cmocka_unit_test(oversubscribed),
+                                     cmocka_unit_test(others_stand_under_it),
+                                     cmocka_unit_test(something_else_has_the_cores)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <math.h>
+#include <string.h>
+
+#include "scenario.h"
+
+struct scenario well(void) {
+  return (struct scenario){.options = healthy_gpu(), .given = no_options()};
+}
+
+bool fires(const struct scenario *s, const char *id) {
+  struct cluster *c = cluster_new(&s->options);
+  if (s->spoil)
+    s->spoil(c);
+  struct results *r = cluster_analyse(c, &s->given);
+  const struct finding *finding = finding_of(r, id);
+  if (finding) {
+    assert_true(strlen(finding->title) > 0 && strlen(finding->action) > 0);
+    assert_non_null(strpbrk(finding->evidence, "0123456789"));
+    assert_null(strstr(finding->evidence, "nan"));
+    assert_true(isnan(finding->worth_s) || finding->worth_s >= 0);
+  }
+  for (u32 i = 1; i < r->n_findings; i++)
+    assert_false(r->findings[i].worth_s > r->findings[i - 1].worth_s);
+  bool found = finding != NULL;
+  results_free(r);
+  cluster_free(c);
+  return found;
+}
