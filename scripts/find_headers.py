@@ -31,6 +31,9 @@ def candidates(explicit):
         yield os.path.join(root, "include")
         yield os.path.join(root, "include", "cccl")
         yield os.path.join(root, "extras", "CUPTI", "include")
+        for target in sorted(glob.glob(os.path.join(root, "targets", "*-linux", "include"))):  # conda's
+            yield target
+            yield os.path.join(target, "cccl")
     packages = [folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))]
     packages += site.getsitepackages() + [site.getusersitepackages(), sysconfig.get_path("purelib")]
     packages += glob.glob(os.path.join(cache(), "lib", "python3*", "site-packages"))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What is in the packages of Debian and RPM: packages.py SOURCE deb|rpm [PACKAGE].
+"""What is in the packages of Debian and RPM: packages.py SOURCE deb|rpm|conda [PACKAGE].
 
 Made by scripts/packages, of the commit that is checked out, unless one is given; lintian judges Debian's
-there. All is in it, and works from where it was unpacked.
+there. All is in it, and works from where it was unpacked. Of conda's recipe the script and the tests are
+run, on the commit's files, with an empty folder as the environment: that shows what is ours of it.
 """
 import os
 import shutil
@@ -11,9 +12,15 @@ import subprocess
 import sys
 import tempfile
 
+try:
+    import jinja2
+    import yaml
+except ImportError:
+    jinja2 = yaml = None
+
 SOURCE, KIND = os.path.realpath(sys.argv[1]), sys.argv[2]
 SKIPPED = 77
-NEEDS = {"deb": ("dh", "dpkg-deb", "lintian"), "rpm": ("rpmbuild", "rpm2cpio", "cpio")}
+NEEDS = {"deb": ("dh", "dpkg-deb", "lintian"), "rpm": ("rpmbuild", "rpm2cpio", "cpio"), "conda": ("git", "meson")}
 UNPACK = {"deb": 'dpkg-deb -x "$0" .', "rpm": 'rpm2cpio "$0" | cpio -idm --quiet'}
 # Distributions compress pages as they see fit.
 ELSEWHERE = ["usr/lib/tscope/libtscope.so", "usr/include/tscope.h", "usr/share/pkgconfig/tscope.pc",
@@ -34,11 +41,44 @@ def made():
                key=os.path.getmtime)
 
 
-def check(package, root):
-    output("sh", "-c", UNPACK[KIND], package, cwd=root)
+def programs_of_pages():
     pages = os.listdir(os.path.join(SOURCE, "docs", "man"))
     programs = [page.removesuffix(".1") for page in pages if page.endswith(".1")]
     assert len(programs) >= 5, programs
+    return pages, programs
+
+
+def check_conda(root):
+    """The recipe as conda renders it; what it asks of conda, its compilers, has no meaning here."""
+    output(os.path.join(SOURCE, "scripts", "packages"), "conda")
+    recipe = os.path.join(SOURCE, "dist", "conda", "meta.yaml")
+    with open(recipe, encoding="utf-8") as file:
+        asked = lambda what: lambda language: f"{what}_{language}"
+        text = jinja2.Template(file.read(), undefined=jinja2.StrictUndefined).render(
+            compiler=asked("compiler"), stdlib=asked("stdlib"))
+    rendered = yaml.safe_load(text)
+    source, prefix = os.path.join(root, "work"), os.path.join(root, "prefix")
+    origin = os.path.normpath(os.path.join(os.path.dirname(recipe), rendered["source"]["git_url"]))
+    output("git", "clone", "-q", origin, source)
+    env = dict(os.environ, PREFIX=prefix)
+    output("sh", "-ec", rendered["build"]["script"], cwd=source, env=env)
+    assert os.path.exists(os.path.join(source, rendered["about"]["license_file"]))
+    modules = [place for place, _, names in os.walk(prefix) if "__init__.py" in names]
+    assert len(modules) == 1, modules
+    env = {"PATH": f"{prefix}/bin:{os.environ['PATH']}", "PYTHONPATH": os.path.dirname(modules[0])}
+    for command in rendered["test"]["commands"]:
+        output("sh", "-ec", command, cwd=root, env=env)
+    for module in rendered["test"]["imports"]:
+        where = output(sys.executable, "-c", f"import {module}; print({module}.program('tscope-top'))", env=env)
+        assert where.strip() == os.path.join(prefix, "bin", "tscope-top"), where
+    _, programs = programs_of_pages()
+    assert sorted(os.listdir(os.path.join(prefix, "bin"))) == sorted(programs)
+    print(f"{rendered['package']}: script, {len(rendered['test']['commands'])} commands, imports")
+
+
+def check(package, root):
+    output("sh", "-c", UNPACK[KIND], package, cwd=root)
+    pages, programs = programs_of_pages()
     found = [os.path.relpath(os.path.join(place, name), root)
              for place, _, names in os.walk(root) for name in names]
     for path in ELSEWHERE + [f"usr/bin/{program}" for program in programs]:
@@ -64,9 +104,14 @@ def main():
     if not os.path.exists(os.path.join(SOURCE, ".git")):
         print("skipped: the source is no clone, so what belongs to it is not known")
         return SKIPPED
-    package = os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else made()
+    if KIND == "conda" and not (jinja2 and yaml):
+        print("skipped: no jinja2 and PyYAML here, which render the recipe (scripts/setup long)")
+        return SKIPPED
     with tempfile.TemporaryDirectory(prefix="tscope-packages-") as root:
-        check(package, root)
+        if KIND == "conda":
+            check_conda(root)
+        else:
+            check(os.path.realpath(sys.argv[3]) if len(sys.argv) > 3 else made(), root)
     return 0
 
 
