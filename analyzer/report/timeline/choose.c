@@ -14,7 +14,7 @@
 #include "model/ledger.h"
 #include "model/memory_history.h"
 #include "report/selection.h"
-#include "report/timeline/shown.h"
+#include "report/timeline/choose_recorded.h"
 
 /* Spans that are kept for the path until it is walked, about 100 bytes each. */
 #define PATH_EVENTS 2e6
@@ -314,85 +314,6 @@ static int choose_of_timelines(struct choosing *c) {
   return error ? error : say_what_is_left(c);
 }
 
-/* --- inputs without timelines --- */
-
-/* From the first call to the end of the record. */
-static int choose_of_calls(struct choosing *c) {
-  struct shown_scope *scope = c->scope;
-  const struct ledger *ledger = c->results->check.ledger;
-  struct report_view view = {.ranks = scope->wish.ranks};
-  scope->ranks = arena_array(&scope->arena, ledger->n_ranks + 1u, sizeof(u32));
-  if (!scope->ranks)
-    return -ENOMEM;
-  for (u32 i = 0; i < ledger->n_ranks; i++)
-    if (ledger->ranks[i].seen && selection_has_rank(&view, ledger->ranks[i].rank))
-      scope->ranks[scope->n_ranks++] = i;
-  scope->begin = INT64_MAX;
-  scope->end = ledger->end == NS_UNKNOWN ? INT64_MIN : ledger->end;
-  for (u32 i = 0; i < ledger->n_calls; i++) {
-    i64 created = ledger->calls[i].created;
-    if (created == NS_UNKNOWN)
-      continue;
-    scope->begin = created < scope->begin ? created : scope->begin;
-    scope->end = created > scope->end ? created : scope->end;
-  }
-  if (scope->begin > scope->end)
-    scope->source = SHOWN_NOTHING;
-  return 0;
-}
-
-/* From the first event of an allocator to the last. What cannot be read is said by the walk. */
-static void extend_by_memory(struct choosing *c, const struct memory_origin *origin) {
-  struct shown_scope *scope = c->scope;
-  struct arena arena = {0};
-  struct memory_history history = {0};
-  if (origin->read(c->model, origin, &arena, &history) == 0)
-    for (u32 i = 0; i < history.n_events; i++) {
-      i64 time = history.events[i].time;
-      if (time == NS_UNKNOWN)
-        continue;
-      scope->begin = time < scope->begin ? time : scope->begin;
-      scope->end = time > scope->end ? time : scope->end;
-    }
-  arena_release(&arena);
-}
-
-static int choose_of_memories(struct choosing *c) {
-  struct shown_scope *scope = c->scope;
-  struct report_view view = {.ranks = scope->wish.ranks};
-  scope->ranks = arena_array(&scope->arena, c->model->n_memories + 1u, sizeof(u32));
-  if (!scope->ranks)
-    return -ENOMEM;
-  scope->begin = INT64_MAX;
-  scope->end = INT64_MIN;
-  for (u32 i = 0; i < c->model->n_memories; i++)
-    if (c->model->memories[i].rank == INDEX_NONE ||
-        selection_has_rank(&view, c->model->memories[i].rank)) {
-      scope->ranks[scope->n_ranks++] = i;
-      extend_by_memory(c, &c->model->memories[i]);
-    }
-  if (scope->begin > scope->end)
-    scope->source = SHOWN_NOTHING;
-  return 0;
-}
-
-/* From the first step that a value is told of to the last. */
-static int choose_of_scalars(struct choosing *c) {
-  struct shown_scope *scope = c->scope;
-  scope->begin = INT64_MAX;
-  scope->end = INT64_MIN;
-  for (u32 i = 0; i < c->model->n_scalars; i++) {
-    if (c->model->scalars[i].step == INDEX_NONE)
-      continue;
-    i64 time = (i64)c->model->scalars[i].step * SHOWN_STEP_NS;
-    scope->begin = time < scope->begin ? time : scope->begin;
-    scope->end = time + SHOWN_STEP_NS > scope->end ? time + SHOWN_STEP_NS : scope->end;
-  }
-  if (scope->begin > scope->end)
-    scope->source = SHOWN_NOTHING;
-  return 0;
-}
-
 /* What has a clock of its own cannot stand beside timelines. */
 static int say_what_is_beside(struct choosing *c) {
   int error = 0;
@@ -411,20 +332,10 @@ static int say_what_is_beside(struct choosing *c) {
 }
 
 static int choose(struct choosing *c) {
-  switch (c->scope->source) {
-  case SHOWN_TIMELINES: {
-    int error = choose_of_timelines(c);
-    return error ? error : say_what_is_beside(c);
-  }
-  case SHOWN_RECORDED_CALLS:
-    return choose_of_calls(c);
-  case SHOWN_MEMORIES:
-    return choose_of_memories(c);
-  case SHOWN_SCALARS:
-    return choose_of_scalars(c);
-  default:
-    return 0;
-  }
+  if (c->scope->source != SHOWN_TIMELINES)
+    return choose_recorded(c->scope);
+  int error = choose_of_timelines(c);
+  return error ? error : say_what_is_beside(c);
 }
 
 static enum shown_source source_of(const struct results *results) {

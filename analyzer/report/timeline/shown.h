@@ -4,7 +4,8 @@
  * with all that ran in them. The HTML page, the Perfetto trace and the database are written from
  * it.
  *
- *   choose.c         which steps and ranks, and what is left out
+ *   choose.c         which steps and ranks, and what is left out; choose_recorded.c where there
+ *                    are no timelines
  *   show.c           loads one rank after the other and hands each to the visitor
  *   rank_lanes.c     one rank's lanes and spans
  *   rank_counters.c  memory, queues and waiting of one rank

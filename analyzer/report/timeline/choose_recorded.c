@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is shown of inputs without timelines, which are small: all that was asked for.
+ */
+#include "report/timeline/choose_recorded.h"
+
+#include <errno.h>
+
+#include "model/ledger.h"
+#include "model/memory_history.h"
+#include "report/selection.h"
+
+/* From the first call to the end of the record. */
+static int choose_of_calls(struct shown_scope *scope) {
+  const struct ledger *ledger = scope->results->check.ledger;
+  struct report_view view = {.ranks = scope->wish.ranks};
+  scope->ranks = arena_array(&scope->arena, ledger->n_ranks + 1u, sizeof(u32));
+  if (!scope->ranks)
+    return -ENOMEM;
+  for (u32 i = 0; i < ledger->n_ranks; i++)
+    if (ledger->ranks[i].seen && selection_has_rank(&view, ledger->ranks[i].rank))
+      scope->ranks[scope->n_ranks++] = i;
+  scope->begin = INT64_MAX;
+  scope->end = ledger->end == NS_UNKNOWN ? INT64_MIN : ledger->end;
+  for (u32 i = 0; i < ledger->n_calls; i++) {
+    i64 created = ledger->calls[i].created;
+    if (created == NS_UNKNOWN)
+      continue;
+    scope->begin = created < scope->begin ? created : scope->begin;
+    scope->end = created > scope->end ? created : scope->end;
+  }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
+  return 0;
+}
+
+/* From the first event of an allocator to the last. What cannot be read is said by the walk. */
+static void extend_by_memory(struct shown_scope *scope, const struct memory_origin *origin) {
+  struct arena arena = {0};
+  struct memory_history history = {0};
+  if (origin->read(scope->results->model, origin, &arena, &history) == 0)
+    for (u32 i = 0; i < history.n_events; i++) {
+      i64 time = history.events[i].time;
+      if (time == NS_UNKNOWN)
+        continue;
+      scope->begin = time < scope->begin ? time : scope->begin;
+      scope->end = time > scope->end ? time : scope->end;
+    }
+  arena_release(&arena);
+}
+
+static int choose_of_memories(struct shown_scope *scope) {
+  const struct model *model = scope->results->model;
+  struct report_view view = {.ranks = scope->wish.ranks};
+  scope->ranks = arena_array(&scope->arena, model->n_memories + 1u, sizeof(u32));
+  if (!scope->ranks)
+    return -ENOMEM;
+  scope->begin = INT64_MAX;
+  scope->end = INT64_MIN;
+  for (u32 i = 0; i < model->n_memories; i++)
+    if (model->memories[i].rank == INDEX_NONE ||
+        selection_has_rank(&view, model->memories[i].rank)) {
+      scope->ranks[scope->n_ranks++] = i;
+      extend_by_memory(scope, &model->memories[i]);
+    }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
+  return 0;
+}
+
+/* From the first step that a value is told of to the last. */
+static int choose_of_scalars(struct shown_scope *scope) {
+  const struct model *model = scope->results->model;
+  scope->begin = INT64_MAX;
+  scope->end = INT64_MIN;
+  for (u32 i = 0; i < model->n_scalars; i++) {
+    if (model->scalars[i].step == INDEX_NONE)
+      continue;
+    i64 time = (i64)model->scalars[i].step * SHOWN_STEP_NS;
+    scope->begin = time < scope->begin ? time : scope->begin;
+    scope->end = time + SHOWN_STEP_NS > scope->end ? time + SHOWN_STEP_NS : scope->end;
+  }
+  if (scope->begin > scope->end)
+    scope->source = SHOWN_NOTHING;
+  return 0;
+}
+
+int choose_recorded(struct shown_scope *scope) {
+  switch (scope->source) {
+  case SHOWN_RECORDED_CALLS:
+    return choose_of_calls(scope);
+  case SHOWN_MEMORIES:
+    return choose_of_memories(scope);
+  case SHOWN_SCALARS:
+    return choose_of_scalars(scope);
+  default:
+    return 0;
+  }
+}
