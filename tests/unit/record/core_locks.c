@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,6 +117,8 @@ static void no_record_is_written_under_a_lock(void **state) {
   (void)state;
   pid_t child = fork();
   if (child == 0) {
+    signal(SIGILL, SIG_DFL); /* cmocka's own would go on with the next test */
+    signal(SIGTRAP, SIG_DFL);
     if (!tscope_lock(&lock))
       _exit(1);
     tscope_check_no_lock();
@@ -126,7 +129,7 @@ static void no_record_is_written_under_a_lock(void **state) {
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
 #ifdef TSCOPE_CHECKS
-  assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
+  assert_true(WIFSIGNALED(status));
 #else
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 #endif
