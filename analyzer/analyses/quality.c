@@ -173,7 +173,7 @@ static int list_coverage(struct analysis *a) {
     kernels += (double)(rank->gpu_kernels < rank->launches ? rank->gpu_kernels : rank->launches);
     calls += (double)rank->collective_calls;
     runs += (double)rank->collective_runs;
-    phased += a->ranks[i].has_phases;
+    phased += a->ranks[i].has_phases || (model->lengths_only && a->ranks[i].has_input);
     inferred |= a->ranks[i].has_input && !a->ranks[i].has_phases;
     kept += a->ranks[i].steps;
     bare += a->ranks[i].steps_bare;

@@ -196,6 +196,7 @@ struct model {
   struct model_input *inputs; /* none for models made by hand */
   u32 n_inputs;
   const char *recorder; /* what the timelines were recorded by, if not by libtscope.so; else NULL */
+  bool lengths_only;    /* it tells how long steps and phases took, and not what ran in them */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
   const struct ledger *ledger; /* of dumps; NULL where no input brings them; likewise below */
   const struct module_tree *modules;

@@ -147,6 +147,8 @@ const char *gpu_timing_describe(struct analysis *a) {
     return "not known";
   for (u32 i = 0; i < model->n_ranks; i++)
     on_gpu |= a->ranks[i].on_gpu || model->ranks[i].launches > 0;
+  if (model->lengths_only)
+    return arena_printf(a->arena, "unknown: %s records none", model->recorder);
   if (!on_gpu)
     return "not needed: no GPU work was seen";
   if (model->recorder)

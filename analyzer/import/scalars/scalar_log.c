@@ -78,6 +78,12 @@ static void mend_json(char *text, size_t n) {
   }
 }
 
+int scalar_json_read(char *text, size_t n, struct arena *values, struct value *root, char *why,
+                     size_t why_bytes) {
+  mend_json(text, n);
+  return value_read_json(text, n, values, root, why, why_bytes);
+}
+
 static bool number_of(const struct value *value, double *number) {
   const char *text = value_text(value);
   char *end;
@@ -147,8 +153,7 @@ static int take_object(struct scalar_log *log, const struct value *object, const
 static int read_state(struct scalar_log *log, char *text, size_t n, char *why, size_t why_bytes) {
   struct arena values = {0};
   struct value root;
-  mend_json(text, n);
-  int error = value_read_json(text, n, &values, &root, why, why_bytes);
+  int error = scalar_json_read(text, n, &values, &root, why, why_bytes);
   const struct value *history = error ? NULL : value_get(&root, "log_history");
   if (!error && !value_is_sequence(history)) {
     snprintf(why, why_bytes, "it has no log_history");
@@ -175,8 +180,7 @@ static int take_json(struct scalar_log *log, char *line, size_t n) {
   struct arena values = {0};
   struct value root;
   char why[160];
-  mend_json(line, n);
-  int error = value_read_json(line, n, &values, &root, why, sizeof(why));
+  int error = scalar_json_read(line, n, &values, &root, why, sizeof(why));
   if (!error && root.kind == VALUE_DICT)
     error = take_object(log, &root, "", SCALAR_STEP_UNKNOWN);
   else if (error != -ENOMEM)

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/vector.h"
+#include "import/value.h"
 #include "model/model.h"
 
 enum scalar_log_kind {
@@ -29,6 +30,11 @@ struct scalar_log {
 
 /* What the beginning of a file looks like. */
 enum scalar_log_kind scalar_log_recognise(const char *text, size_t n);
+
+/* One JSON document, in which Python may have written NaN and Infinity; changes its text. Values
+ * live in the arena, and point into the text. As value_read_json(). */
+int scalar_json_read(char *text, size_t n, struct arena *values, struct value *root, char *why,
+                     size_t why_bytes);
 
 /* Reads a whole file; changes its text. 0, or -ENOMEM; -EINVAL with `why` where it cannot be read
  * at all. values.rank and values.time are not known. free() values.at and names.at. */

@@ -132,7 +132,8 @@ class Logs(unittest.TestCase):
                 json.dump({"name": "test", "distributed": True}, file, indent=2)
             with open(os.path.join(folder, "steps.jsonl"), "w", encoding="utf-8") as file:
                 for i, loss in enumerate(losses):
-                    record = {"step": i, "timestamp": 1.7e9 + i, "phases": {"data": 0.01, "forward": 0.1},
+                    record = {"step": i, "timestamp": 1.7e9 + i / 4 + rank / 100 * i,
+                              "phases": {"data": 0.01, "forward": 0.1, "comm": 0.05},
                               "scalars": {"loss": loss, "grad_norm": 1.0}, "memory": {"peak": 1e9}}
                     file.write(json.dumps(record, separators=(",", ":")) + "\n")
         document = self.report(self.folder.name)
@@ -142,6 +143,53 @@ class Logs(unittest.TestCase):
         self.assertIn("gradient norm", rows)
         self.assertIn("CONVERGENCE.DIVERGED", self.ids(document))
         self.assertEqual(document["verdict"], "critical")
+        # a step every 250 ms on rank 0, every 260 ms on rank 1
+        self.assertEqual(document["run"]["ranks_found"], [0, 1])
+        self.assertEqual(document["steps"]["count"], 60)
+        self.assertAlmostEqual(document["steps"]["median_ms"], 255, 2)
+        phases = document["phases"]
+        self.assertAlmostEqual(phases["data_ms"], 10, 2)
+        self.assertAlmostEqual(phases["forward_ms"], 100, 2)
+        self.assertAlmostEqual(phases["other_ms"], 145, 2)
+        for unknown in (phases["backward_ms"], phases["optimizer_ms"], phases["comm_ms"],
+                        document["overlap"]["comm_ms"], document["critical_path"]["length_ms"]):
+            self.assertIsNone(unknown)
+        self.assertEqual(document["distributed"]["stragglers"], [])
+
+    def test_a_file_of_pytscope_that_was_gone_on_with(self):
+        """A start of 5 steps, one of 20 after it whose last record was cut off, no run.json."""
+        records = [json.dumps({"step": i, "timestamp": 1.7e9 + at, "phases": {"forward": 0.05}})
+                   for at, i in [(i, i) for i in range(5)] + [(100 + i / 10, i) for i in range(20)]]
+        path = self.write("\n".join(records)[:-20], "steps.jsonl")
+        document = self.report(path)
+        self.assertEqual(document["steps"]["count"], 19)
+        self.assertAlmostEqual(document["steps"]["median_ms"], 100, 2)
+        notes = " ".join(document["quality"]["notes"])
+        for said in ("5 steps are left out", "1 lines could not be read", "no run.json"):
+            self.assertIn(said, notes)
+
+    def test_a_run_of_pytscope_itself(self):
+        """Where pytscope is installed: its records against what this report makes of them."""
+        try:
+            from pytscope import Profiler  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("pytscope is not installed")
+        profiler = Profiler(os.path.join(self.folder.name, "run")).start()
+        for _ in range(30):
+            with profiler.step():
+                sum(range(20000))
+                profiler.mark("forward")
+                sum(range(40000))
+                profiler.mark("backward")
+        profiler.finish()
+        with open(os.path.join(self.folder.name, "run", "steps.jsonl"), encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        document = self.report(self.folder.name)
+        first = document["steps"]["warmup_excluded"]
+        for phase in ("forward", "backward"):
+            told = sum(record["phases"][phase] for record in records[first:]) / len(records[first:])
+            self.assertAlmostEqual(document["phases"][f"{phase}_ms"], 1e3 * told, 4)
+        self.assertEqual(document["steps"]["count"], 30)
 
     def test_a_loss_that_does_not_fall(self):
         rng = random.Random(3)

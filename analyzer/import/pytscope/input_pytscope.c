@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Folders of pytscope 0.2 as an input: steps of each rank with their phases, and the values that
+ * the program logged. What ran on a GPU, and collectives, are not in them: unknown.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/import.h"
+#include "import/pytscope/pytscope_run.h"
+#include "import/scalars/scalar_log.h"
+#include "import/whole_file.h"
+#include "join/join_ranks.h"
+#include "model/building.h"
+
+bool probe_pytscope(const struct input *input) {
+  return strcmp(input->name, "steps.jsonl") == 0 && input->head_bytes && *input->head == '{' &&
+         head_has(input, "\"step\"") && head_has(input, "\"timestamp\"");
+}
+
+/* No spans: how long steps and phases took is known, but not what ran in them. */
+static int load_nothing(const struct model *model, u32 rank, struct timeline *timeline) {
+  (void)model;
+  *timeline = (struct timeline){.rank = rank};
+  return 0;
+}
+
+static void release_nothing(struct timeline *timeline) {
+  *timeline = (struct timeline){0};
+}
+
+static const char *name_nothing(const struct timeline *timeline, u32 name) {
+  (void)timeline;
+  (void)name;
+  return "unknown";
+}
+
+static const struct timeline_source pytscope_timelines = {load_nothing, release_nothing,
+                                                          name_nothing};
+
+static int by_rank(const void *left, const void *right) {
+  const struct pytscope_run *a = left, *b = right;
+  return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank) : strcmp(a->path, b->path);
+}
+
+static int tell_oddities(struct model *model, const struct pytscope_run *run) {
+  int error = 0;
+  if (run->odd_lines)
+    error = model_note(model, "%s: %llu lines could not be read as what the others are", run->path,
+                       (unsigned long long)run->odd_lines);
+  if (!error && run->earlier)
+    error = model_note(
+        model,
+        "%s: %u steps are left out: after them step %llu begins anew, the last start "
+        "is looked at",
+        run->path, run->earlier, (unsigned long long)(run->steps.n ? run->steps.at[0].number : 0));
+  if (!error && !run->described)
+    error = model_note(model,
+                       "%s has no run.json beside it that can be read: the run did not come "
+                       "to its finish()",
+                       run->path);
+  return error;
+}
+
+/* One run for each rank, in order; others are told. */
+static u32 keep_one_each(struct model *model, struct pytscope_run *runs, u32 n, int *error) {
+  u32 kept = 0;
+  if (n)
+    qsort(runs, n, sizeof(*runs), by_rank);
+  for (u32 i = 0; i < n; i++) {
+    bool again = kept && runs[kept - 1].rank == runs[i].rank;
+    if (*error == 0)
+      *error = again ? model_note(model, "%s is left out: it is of rank %u too, as is %s",
+                                  runs[i].path, runs[i].rank, runs[kept - 1].path)
+                     : tell_oddities(model, &runs[i]);
+    if (again)
+      free(runs[i].steps.at);
+    else
+      runs[kept++] = runs[i];
+  }
+  return kept;
+}
+
+static struct rank describe(const struct pytscope_run *run) {
+  struct rank rank = {.rank = run->rank,
+                      .local_rank = INDEX_NONE,
+                      .path = run->path,
+                      .closed = true,
+                      .records = run->steps.n,
+                      .gpu_clock = TSCOPE_GPU_CLOCK_NONE,
+                      .gpu_clock_reason = "pytscope does not record what runs on a GPU"};
+  rank.info[TSCOPE_INFO_PYTHON] = run->python;
+  rank.info[TSCOPE_INFO_TORCH] = run->torch;
+  rank.info[TSCOPE_INFO_GPU_NAME] = run->gpu;
+  return rank;
+}
+
+static int add_values(struct import *import, const struct pytscope_run *run,
+                      struct rank_events *events) {
+  struct scalar_log log = {.arena = import->arena};
+  u8 *bytes = NULL;
+  size_t n = 0;
+  char why[160];
+  int error = whole_file_read(run->path, &bytes, &n);
+  if (!error)
+    error = scalar_log_read(&log, SCALAR_LOG_LINES, (char *)bytes, n, why, sizeof(why));
+  for (u32 i = 0; i < log.values.n && !error; i++) {
+    const struct scalar *value = &log.values.at[i];
+    struct rank_scalar scalar = {NS_UNKNOWN, value->value, value->step, value->name};
+    error = VECTOR_PUSH(&events->scalars, scalar) ? 0 : -ENOMEM;
+  }
+  free(bytes);
+  free(log.values.at);
+  free(log.names.at);
+  return error;
+}
+
+/* A step lasts from the end of the one before it to its own. Before the first there is no end: it
+ * is as long as what is attributed in it. */
+static int add_steps(const struct pytscope_run *run, struct rank_events *events) {
+  if (run->steps.n == 0)
+    return 0;
+  const struct pytscope_step *first = &run->steps.at[0];
+  i64 begin = first->end - (first->attributed == NS_UNKNOWN ? 0 : first->attributed);
+  for (u32 i = 0; i <= run->steps.n; i++) {
+    struct rank_mark mark = {.time = i ? run->steps.at[i - 1].end : begin,
+                             .step = first->number + i,
+                             .ends = i == run->steps.n};
+    if (!VECTOR_PUSH(&events->marks, mark))
+      return -ENOMEM;
+  }
+  events->begin = begin;
+  events->end = run->steps.at[run->steps.n - 1].end;
+  return 0;
+}
+
+static int make_ranks(struct import *import, const struct pytscope_run *runs, u32 n) {
+  struct model *model = import->model;
+  int error = model_make_ranks(model, n);
+  for (u32 r = 0; r < n && !error; r++) {
+    struct rank_events *events = model_events(model, r);
+    events->begin = events->end = NS_UNKNOWN;
+    model->ranks[r] = describe(&runs[r]);
+    model->world_size =
+        runs[r].world_size > model->world_size ? runs[r].world_size : model->world_size;
+    error = add_steps(&runs[r], events);
+    if (!error)
+      error = add_values(import, &runs[r], events);
+  }
+  return error;
+}
+
+/* A kind of phase that no record of the rank has is unknown; one that some have is 0 in others. */
+static void fill_phases(struct model *model, u32 r, const struct pytscope_run *run) {
+  bool has[PYTSCOPE_KINDS] = {false};
+  for (u32 i = 0; i < run->steps.n; i++)
+    for (int kind = 0; kind < PYTSCOPE_KINDS; kind++)
+      has[kind] |= run->steps.at[i].kinds[kind] != NS_UNKNOWN;
+  for (u32 s = 0; s < model->steps.n && s + model->steps.first < run->steps.n; s++) {
+    const struct pytscope_step *step = &run->steps.at[s + model->steps.first];
+    size_t cell = (size_t)s * model->n_ranks + r;
+    struct phase_times *times = &model->phases[cell];
+    i64 *const into[PYTSCOPE_KINDS] = {[TSCOPE_PHASE_DATA] = &times->data,
+                                       [TSCOPE_PHASE_FORWARD] = &times->forward,
+                                       [TSCOPE_PHASE_BACKWARD] = &times->backward,
+                                       [TSCOPE_PHASE_OPTIMIZER] = &times->optimizer};
+    i64 left = model->steps.end[cell] - model->steps.begin[cell];
+    if (step->attributed == NS_UNKNOWN || model->steps.begin[cell] == NS_UNKNOWN)
+      continue;
+    for (int kind = 0; kind < PYTSCOPE_KINDS; kind++)
+      if (into[kind] && has[kind]) {
+        *into[kind] = step->kinds[kind] == NS_UNKNOWN ? 0 : step->kinds[kind];
+        left -= *into[kind];
+      }
+    times->other = left > 0 ? left : 0;
+  }
+}
+
+static int add_phases(struct import *import, const struct pytscope_run *runs, u32 n) {
+  struct model *model = import->model;
+  size_t cells = (size_t)model->steps.n * model->n_ranks;
+  model->phases = arena_array(import->arena, cells + 1, sizeof(*model->phases));
+  if (!model->phases)
+    return -ENOMEM;
+  for (size_t i = 0; i < cells; i++)
+    model->phases[i] =
+        (struct phase_times){NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN, NS_UNKNOWN};
+  for (u32 r = 0; r < n; r++)
+    fill_phases(model, r, &runs[r]);
+  model->phase_method = "pytscope's phases";
+  return 0;
+}
+
+static int bring(struct import *import, const struct pytscope_run *runs, u32 n) {
+  struct model *model = import->model;
+  int error = make_ranks(import, runs, n);
+  if (error)
+    return error;
+  model->timelines = &pytscope_timelines;
+  model->recorder = "pytscope";
+  model->lengths_only = true;
+  model_name_marks(model, "pytscope's records of steps");
+  error = join_ranks(model, import->options);
+  return error ? error : add_phases(import, runs, n);
+}
+
+/* Reads what can be read; a file that cannot is told. 0, -ENOMEM, or the last failure where none
+ * could be read. */
+static int read_all(struct import *import, const struct input *inputs, u32 n,
+                    struct pytscope_run *runs, u32 *read) {
+  int failure = 0;
+  for (u32 i = 0; i < n; i++) {
+    int error = pytscope_run_read(&runs[*read], inputs[i].path, import->arena);
+    if (error == 0) {
+      ++*read;
+      continue;
+    }
+    free(runs[*read].steps.at);
+    if (error == -ENOMEM ||
+        model_note(import->model, "%s: %s", inputs[i].path, strerror(-error)) < 0)
+      return -ENOMEM;
+    snprintf(import->why, import->why_bytes, "%s: %s", inputs[i].path, strerror(-error));
+    failure = error;
+  }
+  return *read ? 0 : failure;
+}
+
+int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
+  struct model *model = import->model;
+  if (model->timelines)
+    return model_note(model, "pytscope's records are left out: there are timelines of the job");
+  struct pytscope_run *runs = calloc(n, sizeof(*runs));
+  u32 read = 0, next = 0;
+  int error = runs ? read_all(import, inputs, n, runs, &read) : -ENOMEM;
+  for (u32 i = 0; i < read; i++)
+    if (!runs[i].rank_told)
+      runs[i].rank = next++;
+  u32 kept = read ? keep_one_each(model, runs, read, &error) : 0;
+  if (!error && kept)
+    error = bring(import, runs, kept);
+  for (u32 i = 0; i < kept; i++)
+    free(runs[i].steps.at);
+  free(runs);
+  return error;
+}

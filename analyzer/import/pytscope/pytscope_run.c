@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "import/pytscope/pytscope_run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/import.h"
+#include "import/scalars/scalar_log.h"
+#include "import/value.h"
+#include "import/whole_file.h"
+
+#define MOST_S                                                                                     \
+  9e9 /* of the wall clock, and of any phase: beyond the year 2250 a file is damaged               \
+       */
+
+static i64 ns_of(const struct value *seconds) {
+  double number = value_number(seconds);
+  return number >= 0 && number < MOST_S ? (i64)llrint(number * 1e9) : NS_UNKNOWN;
+}
+
+/* Others than these ("compute", "comm", the program's own) count as the rest of the step. */
+static int kind_of(const char *name) {
+  static const char *const names[PYTSCOPE_KINDS] = {[TSCOPE_PHASE_DATA] = "data",
+                                                    [TSCOPE_PHASE_FORWARD] = "forward",
+                                                    [TSCOPE_PHASE_BACKWARD] = "backward",
+                                                    [TSCOPE_PHASE_OPTIMIZER] = "optimizer"};
+  for (int i = 0; i < PYTSCOPE_KINDS; i++)
+    if (names[i] && strcmp(names[i], name) == 0)
+      return i;
+  return -1;
+}
+
+static void take_phases(struct pytscope_step *step, const struct value *phases) {
+  for (u32 i = 0; i < value_count(phases); i++) {
+    const char *name = value_text(value_key(phases, i));
+    i64 ns = ns_of(value_item(phases, i));
+    int kind = name ? kind_of(name) : -1;
+    if (ns == NS_UNKNOWN)
+      continue;
+    step->attributed = (step->attributed == NS_UNKNOWN ? 0 : step->attributed) + ns;
+    if (kind >= 0)
+      step->kinds[kind] = ns;
+  }
+}
+
+static bool take_record(struct pytscope_run *run, const struct value *record) {
+  i64 number;
+  struct pytscope_step step = {.end = ns_of(value_get(record, "timestamp")),
+                               .attributed = NS_UNKNOWN};
+  for (int i = 0; i < PYTSCOPE_KINDS; i++)
+    step.kinds[i] = NS_UNKNOWN;
+  if (step.end == NS_UNKNOWN || !value_integer(value_get(record, "step"), &number) || number < 0) {
+    run->odd_lines++;
+    return true;
+  }
+  step.number = (u64)number;
+  take_phases(&step, value_get(record, "phases"));
+  /* A file is gone on with when the program starts anew: the last start is the run. */
+  const struct pytscope_step *last = run->steps.n ? &run->steps.at[run->steps.n - 1] : NULL;
+  if (last && (step.number != last->number + 1 || step.end <= last->end)) {
+    run->earlier += run->steps.n;
+    run->steps.n = 0;
+  }
+  return VECTOR_PUSH(&run->steps, step);
+}
+
+static int read_steps(struct pytscope_run *run, char *text, size_t n) {
+  struct arena values = {0};
+  bool room = true;
+  for (char *at = text, *end = text + n; at < end && room;) {
+    char *stop = memchr(at, '\n', (size_t)(end - at));
+    struct value record;
+    char why[160];
+    stop = stop ? stop : end;
+    int error = stop > at
+                    ? scalar_json_read(at, (size_t)(stop - at), &values, &record, why, sizeof(why))
+                    : -ENODATA;
+    if (error == 0)
+      room = take_record(run, &record);
+    else if (error == -ENOMEM)
+      room = false;
+    else
+      run->odd_lines += stop > at;
+    arena_release(&values);
+    at = stop + 1;
+  }
+  arena_release(&values);
+  return room ? 0 : -ENOMEM;
+}
+
+static const char *keep(struct arena *arena, const struct value *text) {
+  return value_text(text) ? arena_text(arena, value_text(text)) : NULL;
+}
+
+static void describe(struct pytscope_run *run, const struct value *root, struct arena *arena) {
+  const struct value *environment = value_get(root, "environment");
+  i64 number;
+  run->described = true;
+  if (value_integer(value_get(root, "rank"), &number) && number >= 0 && number < INDEX_NONE) {
+    run->rank = (u32)number;
+    run->rank_told = true;
+  }
+  if (value_integer(value_get(root, "world_size"), &number) && number > 0 && number < INDEX_NONE)
+    run->world_size = (u32)number;
+  run->python = keep(arena, value_get(environment, "python"));
+  run->torch = keep(arena, value_get(environment, "torch"));
+  run->gpu = keep(arena, value_get(environment, "gpu"));
+}
+
+/* "rank3" as the last folder of a path. */
+static void rank_from_folder(struct pytscope_run *run, const char *folder) {
+  const char *name = strrchr(folder, '/');
+  char *end;
+  name = name ? name + 1 : folder;
+  const char *digits = strstr(name, "rank");
+  unsigned long rank = digits ? strtoul(digits + 4, &end, 10) : 0;
+  if (digits && end > digits + 4 && !*end && rank < INDEX_NONE) {
+    run->rank = (u32)rank;
+    run->rank_told = true;
+  }
+}
+
+static int read_description(struct pytscope_run *run, struct arena *arena) {
+  const char *slash = strrchr(run->path, '/');
+  char *folder = slash ? arena_printf(arena, "%.*s", (int)(slash - run->path), run->path)
+                       : arena_text(arena, ".");
+  char *path = folder ? arena_printf(arena, "%s/run.json", folder) : NULL;
+  struct arena values = {0};
+  struct value root;
+  char why[160];
+  u8 *bytes = NULL;
+  size_t n = 0;
+  if (!path)
+    return -ENOMEM;
+  rank_from_folder(run, folder);
+  int error = whole_file_read(path, &bytes, &n);
+  if (!error)
+    error = scalar_json_read((char *)bytes, n, &values, &root, why, sizeof(why));
+  if (!error && root.kind == VALUE_DICT)
+    describe(run, &root, arena);
+  arena_release(&values);
+  free(bytes);
+  return error == -ENOMEM ? error : 0;
+}
+
+int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena) {
+  u8 *bytes = NULL;
+  size_t n = 0;
+  *run = (struct pytscope_run){.path = path};
+  int error = whole_file_read(path, &bytes, &n);
+  if (!error)
+    error = read_steps(run, (char *)bytes, n);
+  if (!error)
+    error = read_description(run, arena);
+  free(bytes);
+  return error;
+}

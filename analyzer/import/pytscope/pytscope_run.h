@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What pytscope 0.2 writes of a rank: steps.jsonl, a record a step, and beside it run.json, which
+ * says whose run it is. A record's timestamp is the wall clock when its step was over (RunStore and
+ * StepRecord of that version); its phases are seconds of the host.
+ */
+#ifndef TSCOPE_PYTSCOPE_RUN_H
+#define TSCOPE_PYTSCOPE_RUN_H
+
+#include "base/arena.h"
+#include "base/vector.h"
+#include "model/model.h"
+
+/* What is told apart in a step: the four training phases, in the order of enum tscope_phase. */
+enum { PYTSCOPE_KINDS = TSCOPE_PHASE_OPTIMIZER + 1 };
+
+struct pytscope_step {
+  i64 end; /* ns of CLOCK_REALTIME */
+  u64 number;
+  i64 kinds[PYTSCOPE_KINDS]; /* ns by enum tscope_phase; NS_UNKNOWN where the record has none */
+  i64 attributed;            /* ns of all its phases, others among them; NS_UNKNOWN likewise */
+};
+
+struct pytscope_run {
+  const char *path; /* of steps.jsonl */
+  u32 rank, world_size;
+  bool rank_told;                   /* by run.json or the name of the folder */
+  bool described;                   /* there is a run.json that can be read */
+  const char *python, *torch, *gpu; /* NULL where it does not say */
+  VECTOR(struct pytscope_step) steps;
+  u64 odd_lines; /* that are no record */
+  u32 earlier;   /* records before the last stretch in which numbers and times go on */
+};
+
+/* Reads both files; strings live in the arena. 0, or negative errno. free() steps.at. */
+int pytscope_run_read(struct pytscope_run *run, const char *path, struct arena *arena);
+
+#endif
