@@ -3,7 +3,8 @@
 does not hold.
 
 - Numbers are numbers; times, counts and shares are not negative, shares not above 1.
-- Parts sum to their whole.
+- Parts sum to their whole; what has one name means one thing.
+- No two rows of a table are called alike, in the document and as they are printed.
 - What is not known is null, with a reason; communication is not 0 in a job of several ranks.
 - What was not seen at all is said in capital letters.
 - A finding has evidence with a number, something to do, ranks that exist, and a worth that the run
@@ -67,16 +68,93 @@ def check_sums(report):
                                                    "exposed_memcpy_ms", "idle_ms")],
                            one["total_ms"], "a GPU's time")
         yield from sums_to(list(one["idle_by_cause"].values()), one["idle_ms"], "idle time")
-    if path["wall_ms"] is not None:
-        yield from sums_to(list(path["by_category"].values()), path["wall_ms"], "path by category")
-        yield from sums_to(list(path["by_rank"].values()), path["wall_ms"], "path by rank")
+    if path["length_ms"] is not None:
+        yield from sums_to(list(path["by_category"].values()), path["length_ms"], "path by category")
+        yield from sums_to(list(path["by_rank"].values()), path["length_ms"], "path by rank")
     shares = [c["share"] for c in report["kernels"]["by_category"] if c["share"] is not None]
     if shares:
         yield from sums_to(shares, 1, "kinds of work")
 
 
+def check_wall(report):
+    """What is called wall_ms is one thing: how long a rank's step lasted, from its begin to its end,
+    or the mean of that over ranks; and mean_step_wall_ms the mean over steps of training too."""
+    steps, by_rank = report["series"]["steps"], report["series"]["by_rank"]
+    walls = dict(zip(steps["step"], steps["wall_ms"]))
+    rows = [row for row in by_rank["rows"] if row["wall_ms"]]
+    for i, step in enumerate(by_rank["step"] if rows and steps["steps_per_point"] == 1 else []):
+        if walls.get(step) is None or any(row["wall_ms"][i] is None for row in rows):
+            continue
+        mean = sum(row["wall_ms"][i] * row["ranks"] for row in rows) / sum(row["ranks"] for row in rows)
+        if abs(mean - walls[step]) > 0.01 * walls[step] + 1e-3:
+            yield f"step {step} took {walls[step]} ms, and its ranks {mean} ms"
+    other = {step for work in report["steps"]["other"] for step in work["step"]}
+    looked_at = [walls[step] for step in list(walls)[report["steps"]["warmup_excluded"]:]
+                 if step not in other and walls[step] is not None]
+    mean = report["distributed"]["mean_step_wall_ms"]
+    if mean and steps["steps_per_point"] == 1 and len(looked_at) == report["steps"]["training"] and \
+            abs(sum(looked_at) / len(looked_at) - mean) > 0.01 * mean + 1e-3:
+        yield f"steps took {sum(looked_at) / len(looked_at)} ms in the series, and {mean} ms in the mean"
+
+
+# What a row is called by, beside its words; all other numbers are what was measured of it.
+NAMED_BY = {"rank", "last_rank", "device", "bytes", "size_bytes", "up_to_bytes", "from", "to", "stage", "step",
+            "line", "local_rank", "pid", "number", "seq", "every", "id", "ranks", "waits_for", "members"}
+# One after the other, and no tables: what comes twice happened twice.
+SEQUENCES = re.compile(r"\.(segments|pieces|largest|points|steps|events|tree|frames|stack|samples|spikes)$")
+
+
+def tables(value, path=""):
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from tables(below, f"{path}.{key}")
+    elif isinstance(value, list):
+        if value and all(isinstance(row, dict) for row in value):
+            yield path, value
+        for row in value:
+            yield from tables(row, path)
+
+
+def called(row):
+    return tuple((key, json.dumps(value)) for key, value in row.items()
+                 if isinstance(value, (str, bool, type(None))) or key in NAMED_BY or
+                 (isinstance(value, list) and value and isinstance(value[0], str)))
+
+
+def check_names(report):
+    """No two rows of a table are called alike: one would be taken for the other."""
+    for path, rows in tables(report):
+        if SEQUENCES.search(path):
+            continue
+        seen = set()
+        for row in rows:
+            if called(row) in seen:
+                yield f"{path} has two rows of {' '.join(text for _, text in called(row))[:300]}"
+            seen.add(called(row))
+
+
+# A cell that tells a figure, with its unit, or a bar.
+FIGURE = re.compile(r"[-+±~≈<>]*\d[\d.,e+-]*( ?(%|x|[num]?s|h|min|[kMGTP]?i?B(/s)?|[kMGTP]?FLOP(/s)?|[kMGTP]))?$|"
+                    r"[█▏▎▍▌▋▊▉░▒▓·#=.-]+$|unknown$")
+
+
+def check_rows(text):
+    """Nor are two lines of a table in the text, as they are printed: cut to the width, with their sizes."""
+    seen = set()
+    for line in text.splitlines():
+        cells = [cell for cell in re.split(r" {2,}", line.strip()) if cell]
+        if len(cells) < 3 or not any(FIGURE.match(cell) for cell in cells[1:]):
+            seen = set()  # a table ends
+            continue
+        words = (cells[0], *(cell for cell in cells[1:]
+                             if not FIGURE.match(cell) or re.search(r"\d ?[kMGTP]?i?B$", cell)))
+        if words in seen:
+            yield f"two lines are called {words}: {line.strip()}"
+        seen.add(words)
+
+
 def check_reasons(report):
-    known = {"overlap": "comm_ms", "critical_path": "wall_ms", "gpu_timeline": "total_ms"}
+    known = {"overlap": "comm_ms", "critical_path": "length_ms", "gpu_timeline": "total_ms"}
     for part, figure in known.items():
         if (report[part][figure] is None) != (report[part]["reason"] is not None):
             yield f"{part}: {figure} {report[part][figure]}, reason {report[part]['reason']}"
@@ -150,7 +228,8 @@ def check_what_ifs(report):
         change, edited = what_if["change"], re.match(r"rank (\d+) as fast", what_if["change"])
         alone = [ms for rank, ms in computed.items() if not edited or rank != int(edited[1])]
         least = min(alone) if change.startswith("every rank") else max(alone, default=0)
-        if what_if["step_ms"] < least * (1 - 1e-6):
+        # of a rank that was cut short, other steps are known than of the rest: their means differ
+        if what_if["step_ms"] < least * (1 - 1e-6) and what_if["saving_fraction"] > 0:
             yield f"what if {change}: a step of {what_if['step_ms']} ms, of which {least} ms compute"
 
 
@@ -158,7 +237,7 @@ def check_text(text):
     for line in text.splitlines():
         if re.search(r"(?<![\w.-])-?(nan|inf)(?![\w-])|\(null\)|unknown of the|not known: opened", line):
             yield f"the text says: {line.strip()}"
-        if any(float(share) > 100 for share in re.findall(r"(?<![+\d.-])(\d+(?:\.\d+)?) %", line)) \
+        if any(float(share) > 100 for share in re.findall(r"(?<![+\d.-])(\d+(?:\.\d+)?) %(?! longer)", line)) \
                 and not re.search(r"CV|to peers|vm ", line):
             yield f"more than all: {line.strip()}"
     verdict = text[text.index("Verdict"):]
@@ -172,6 +251,6 @@ def refuse(constant):
 
 def broken(document, text):
     report = json.loads(document, parse_constant=refuse)
-    return [*check_numbers(report), *check_sums(report), *check_reasons(report),
+    return [*check_numbers(report), *check_sums(report), *check_wall(report), *check_names(report), *check_reasons(report),
             *check_findings(report), *check_what_ifs(report), *check_exposed(report), *check_verdict(report, text),
-            *check_text(text)]
+            *check_text(text), *check_rows(text)]

@@ -210,8 +210,8 @@ def compare_compute(check, distributed, steady):
 def compare_path(check, path, steady):
     truth = steady["path"]
     categories = dict(path["by_category"] or {})
-    total = path["wall_ms"] or 0
-    check.ms("critical_path.wall_ms", path["wall_ms"], truth["step"])
+    total = path["length_ms"] or 0
+    check.ms("critical_path.length_ms", path["length_ms"], truth["step"])
     named = {"compute": "compute", "communication": "communication", "memory copy": "copy"}
     rest = total
     for reported, key in named.items():
@@ -343,7 +343,7 @@ def compare(report, truth, scenario):
     if wanted:
         by_rank = report["critical_path"]["by_rank"]
         check.share("straggler's share of the path",
-                    by_rank.get(str(wanted[0]), 0) / report["critical_path"]["wall_ms"],
+                    by_rank.get(str(wanted[0]), 0) / report["critical_path"]["length_ms"],
                     steady["path"]["by_rank"][wanted[0]] / steady["path"]["step"])
     if scenario.get("hostile"):
         clock = report["quality"]["clock"]
@@ -384,7 +384,7 @@ def compare_nulls(check, report):
     """What cannot be told without the times of kernels."""
     for field in ("comm_ms", "exposed_ms", "exposed_wait_ms", "exposed_transfer_ms"):
         check.equal("overlap." + field, report["overlap"][field], None)
-    check.equal("critical_path.wall_ms", report["critical_path"]["wall_ms"], None)
+    check.equal("critical_path.length_ms", report["critical_path"]["length_ms"], None)
     check.equal("critical_path.what_if", report["critical_path"]["what_if"], [])
     check.equal("kernel times", coverage(report, "kernel times")["share"], 0)
 

@@ -69,7 +69,7 @@ enum severity severity_of(const struct findings *f, double per_step_ms) {
 }
 
 static double saved_ms(const struct findings *f, const struct what_if *what_if) {
-  double now_ms = f->a->whole_run ? f->r->path_wall_ms : f->r->step_mean_ms;
+  double now_ms = f->a->whole_run ? f->r->path_length_ms : f->r->step_mean_ms;
   return now_ms - what_if->step_ms;
 }
 

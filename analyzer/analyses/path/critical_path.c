@@ -228,7 +228,7 @@ void critical_path_walk(const struct sample_graph *g, struct sample_outcome *out
     if (!step_back(&w, &at_end))
       break;
   }
-  out->wall = g->end - w.now;
+  out->length = g->end - w.now;
 }
 
 static int analyse_sample(void *user, u32 sample, unsigned worker) {
@@ -254,7 +254,7 @@ static int analyse_sample(void *user, u32 sample, unsigned worker) {
 static int report_path(struct analysis *a) {
   struct results *r = a->results;
   const struct graph *graph = a->graph;
-  i64 wall = 0, by_category[PATH_CATEGORIES] = {0};
+  i64 length = 0, by_category[PATH_CATEGORIES] = {0};
   r->path_by_category = arena_array(a->arena, PATH_CATEGORIES, sizeof(*r->path_by_category));
   r->path_by_rank = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(double));
   if (!r->path_by_category || !r->path_by_rank)
@@ -270,13 +270,13 @@ static int report_path(struct analysis *a) {
     const struct sample_outcome *out = &graph->outcomes[i];
     if (!out->valid)
       continue;
-    wall += out->wall;
+    length += out->length;
     for (u32 k = 0; k < PATH_CATEGORIES; k++)
       by_category[k] += out->by_category[k];
     for (u32 k = 0; k < a->model->n_ranks; k++)
       r->path_by_rank[k] += ns_to_ms(out->by_rank[k]) / n;
   }
-  r->path_wall_ms = ns_to_ms(wall) / n;
+  r->path_length_ms = ns_to_ms(length) / n;
   r->n_path_by_category = PATH_CATEGORIES;
   int error = path_labels_report(a, n);
   if (error)
@@ -288,7 +288,7 @@ static int report_path(struct analysis *a) {
 
 int critical_path_analyse(struct analysis *a) {
   struct results *r = a->results;
-  r->path_wall_ms = r->path_selfcheck = NAN;
+  r->path_length_ms = r->path_selfcheck = NAN;
   if (r->path_reason) {
     r->what_if_reason = r->path_reason;
     return 0;

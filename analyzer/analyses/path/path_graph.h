@@ -135,7 +135,7 @@ struct sample {
 /* What one sample gave. */
 struct sample_outcome {
   bool valid;
-  i64 wall; /* length of the path */
+  i64 length; /* of the path */
   i64 by_category[PATH_CATEGORIES];
   i64 *by_rank; /* [n_ranks] */
   i64 replayed; /* unedited, from the sample's begin */

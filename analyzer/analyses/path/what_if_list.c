@@ -127,9 +127,9 @@ static const char *why_unreliable(struct analysis *a, double contradictions) {
   if (contradictions > 0)
     return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
   for (u32 i = 0; i < r->n_path_by_category; i++)
-    if (i == PATH_UNKNOWN && r->path_by_category[i].ms > PATH_UNKNOWN_LIMIT * r->path_wall_ms)
+    if (i == PATH_UNKNOWN && r->path_by_category[i].ms > PATH_UNKNOWN_LIMIT * r->path_length_ms)
       return arena_printf(a->arena, "%.0f %% of the critical path has no recorded reason",
-                          100 * r->path_by_category[i].ms / r->path_wall_ms);
+                          100 * r->path_by_category[i].ms / r->path_length_ms);
   return NULL;
 }
 
@@ -151,7 +151,7 @@ int what_if_report(struct analysis *a) {
   }
   r->path_selfcheck = replayed / measured - 1;
   r->what_if_reason = why_unreliable(a, contradictions);
-  double now_ms = a->whole_run ? r->path_wall_ms : r->step_mean_ms;
+  double now_ms = a->whole_run ? r->path_length_ms : r->step_mean_ms;
   for (u32 e = 0; e < graph->n_edits; e++) {
     i64 saved = 0;
     for (u32 i = 0; i < graph->n_samples; i++)

@@ -114,7 +114,7 @@ json_t *make_stragglers(const struct results *results) {
 
 json_t *make_path_by_rank(const struct results *results) {
   json_t *map = json_object();
-  bool known = results->path_by_rank && !isnan(results->path_wall_ms);
+  bool known = results->path_by_rank && !isnan(results->path_length_ms);
   for (u32 i = 0; known && i < results->n_ranks; i++) {
     char rank[12];
     snprintf(rank, sizeof(rank), "%u", results->ranks[i].rank);

@@ -137,6 +137,44 @@ static void put_cut(struct pen *pen, enum style style, const char *text, unsigne
   put_text(pen, style, ellipsis, strlen(ellipsis), tail);
 }
 
+/* The end of a text that takes at most so many columns. */
+static const char *tail_of(const struct pen *pen, const char *text, unsigned columns) {
+  unsigned left = pen_measure(pen, text);
+  while (left > columns) {
+    struct glyph glyph;
+    text += next_glyph(pen, text, &glyph);
+    left -= glyph.columns;
+  }
+  return text;
+}
+
+void pen_left_middle(struct pen *pen, enum style style, const char *text, unsigned columns) {
+  unsigned end = pen->column + columns, dots = pen_measure(pen, "…"), tail = columns / 2;
+  if (pen_measure(pen, text) <= columns || columns < 2 * dots + 2) {
+    put_cut(pen, style, text, columns);
+  } else {
+    put_text(pen, style, text, strlen(text), columns - tail - dots);
+    put_text(pen, style, "…", strlen("…"), dots);
+    pen_put(pen, style, tail_of(pen, text, tail));
+  }
+  pen_to(pen, end);
+}
+
+bool pen_cut_alike(const struct pen *pen, const char *a, const char *b, unsigned columns) {
+  unsigned dots = pen_measure(pen, "…"), taken = 0;
+  if (pen_measure(pen, a) <= columns || pen_measure(pen, b) <= columns)
+    return false;
+  while (*a && taken + dots < columns) {
+    struct glyph of_a, of_b;
+    a += next_glyph(pen, a, &of_a);
+    b += next_glyph(pen, b, &of_b);
+    if (strcmp(of_a.bytes, of_b.bytes) != 0)
+      return false;
+    taken += of_a.columns;
+  }
+  return strcmp(a, b) != 0;
+}
+
 void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns) {
   unsigned end = pen->column + columns;
   put_cut(pen, style, text, columns);

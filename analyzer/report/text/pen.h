@@ -46,6 +46,12 @@ void pen_format(struct pen *pen, enum style style, const char *format, ...)
 void pen_left(struct pen *pen, enum style style, const char *text, unsigned columns);
 void pen_right(struct pen *pen, enum style style, const char *text, unsigned columns);
 
+/* Likewise, but what is longer loses its middle: for texts that differ in their ends. */
+void pen_left_middle(struct pen *pen, enum style style, const char *text, unsigned columns);
+
+/* Whether two different texts would look the same in a field of so many columns (pen_left()). */
+bool pen_cut_alike(const struct pen *pen, const char *a, const char *b, unsigned columns);
+
 void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned times);
 void pen_blank(struct pen *pen, unsigned columns);
 void pen_to(struct pen *pen, unsigned column);

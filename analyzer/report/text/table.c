@@ -17,6 +17,7 @@ struct ready {
   char **cells;
   unsigned width;
   bool shown;
+  bool middle; /* cut in the middle, so that no two rows look alike */
 };
 
 static const void *member(const struct table *table, const void *rows, unsigned row,
@@ -196,6 +197,15 @@ static void fit(struct ready *columns, unsigned n, unsigned room) {
   }
 }
 
+/* Whether cells of a text would be told apart no more where they are cut at their ends. */
+static bool ends_matter(const struct pen *pen, const struct ready *one, unsigned n) {
+  for (unsigned a = 0; a < n && one->column->kind == COLUMN_TEXT && one->shown; a++)
+    for (unsigned b = 0; b < a; b++)
+      if (pen_cut_alike(pen, one->cells[a], one->cells[b], one->width))
+        return true;
+  return false;
+}
+
 static enum style row_style(const struct table *table, const void *rows, unsigned row) {
   enum style style = STYLE_PLAIN;
   if (table->style_offset != TABLE_PLAIN)
@@ -217,6 +227,8 @@ static void print_row(struct pen *pen, const struct table *table, const struct r
       pen_blank(pen, GAP);
     if (row >= 0 && one->column->kind == COLUMN_BAR)
       meter_bar(pen, bar, number(table, rows, (unsigned)row, one->column), one->width);
+    else if (row >= 0 && one->middle)
+      pen_left_middle(pen, style, one->cells[row], one->width);
     else if (one->column->kind == COLUMN_TEXT || one->column->kind == COLUMN_BAR)
       pen_left(pen, style, row < 0 ? one->title : one->cells[row], one->width);
     else
@@ -236,6 +248,8 @@ void table_print(struct pen *pen, const struct table *table, const void *rows, u
   }
   if (ok) {
     fit(columns, table->n_columns, pen->width > indent ? pen->width - indent : 0);
+    for (unsigned i = 0; i < table->n_columns; i++)
+      columns[i].middle = ends_matter(pen, &columns[i], n_rows);
     for (int row = -1; row < (int)n_rows; row++)
       print_row(pen, table, columns, rows, row, indent);
   }

@@ -80,7 +80,7 @@ static void what_recurs_is_left_out(void **state) {
     assert_true(fabs(other_line_s(r) - 5 * (r->step_median_ms + 400) / 1e3) < 1e-2);
     assert_true(fabs(r->residual_s) < 1e-9);
     assert_true(fabs(r->looked_at_s - r->wall_s) < 1e-3);
-    assert_true(fabs(r->path_wall_ms - r->step_mean_ms) < 0.01 * r->step_mean_ms);
+    assert_true(fabs(r->path_length_ms - r->step_mean_ms) < 0.01 * r->step_mean_ms);
     const struct finding *finding = finding_of(r, "TIMING.JITTER");
     assert_non_null(finding);
     assert_non_null(strstr(finding->title, "Steps 9, 19, 29 and 2 more"));

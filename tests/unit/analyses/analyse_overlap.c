@@ -231,7 +231,7 @@ static void wait_without_clocks(void **state) {
   assert_string_equal(b->wait_method, "shortest member");
   assert_true(fabs(a->ov_exposed_wait_ms - b->ov_exposed_wait_ms) < 1e-9);
   assert_true(a->ov_exposed_wait_ms > 1);
-  assert_true(isnan(b->path_wall_ms));
+  assert_true(isnan(b->path_length_ms));
   assert_non_null(b->path_reason);
   assert_non_null(finding_of(b, "DIST.STRAGGLER"));
   results_free(a);

@@ -42,7 +42,7 @@ static void slow_rank_on_gpu(void **state) {
   struct results *r = cluster_analyse(c, NULL);
   double step = 1 + 0.008 + 450 + 10 + 0.010;
   assert_near(r->step_mean_ms, step, 1e-6);
-  assert_near(r->path_wall_ms, step, 1e-6);
+  assert_near(r->path_length_ms, step, 1e-6);
   assert_near(path_ms(r, "compute"), 450, 1e-6);
   assert_near(path_ms(r, "communication"), 10, 1e-6);
   assert_near(path_ms(r, "input"), 1, 1e-6);
@@ -130,7 +130,7 @@ static void a_thread_that_waits_for_another(void **state) {
                            .ranks = &rank,
                            .steps = {.n = STEPS, .begin = begins, .end = ends}};
   struct results *r = cluster_analyse(&c, NULL);
-  assert_near(r->path_wall_ms, 36, 1e-6);
+  assert_near(r->path_length_ms, 36, 1e-6);
   assert_near(path_ms(r, "compute"), 5, 1e-6);
   assert_near(path_ms(r, "unknown"), 0, 1e-6);
   assert_near(r->path_selfcheck, 0, 1e-9);
@@ -176,7 +176,7 @@ static void without_launch_gaps_the_streams_still_have_their_work(void **state) 
   c.timelines = &timeline;
   c.model = (struct model){.world_size = 1, .n_ranks = 1, .ranks = &rank, .end = 105 * MS};
   struct results *r = cluster_analyse(&c, NULL);
-  assert_near(r->path_wall_ms, 105, 1e-6);
+  assert_near(r->path_length_ms, 105, 1e-6);
   assert_near(r->path_selfcheck, 0, 1e-9);
   assert_near(step_if(r, WHAT_IF_LAUNCHES), 10, 1e-6);
   results_free(r);

@@ -97,7 +97,7 @@ static void promised_names_are_there(void **state) {
       "collectives.0.busbw_gbps",
       "collectives.0.wait_ms",
       "collectives.0.transfer_ms",
-      "critical_path.wall_ms",
+      "critical_path.length_ms",
       "critical_path.by_category",
       "critical_path.by_rank",
       "critical_path.what_if.0.change",
@@ -148,7 +148,7 @@ static void unknown_is_null(void **state) {
   assert_true(json_is_null(get(document, "steps", "count")));
   assert_true(json_is_null(get(document, "steps", "median_ms")));
   assert_true(json_is_null(get(document, "overlap", "exposed_ms")));
-  assert_true(json_is_null(get(document, "critical_path", "wall_ms")));
+  assert_true(json_is_null(get(document, "critical_path", "length_ms")));
   assert_int_equal(json_object_size(get(document, "critical_path", "by_rank")), 0);
   assert_true(json_is_null(get(document, "budget", "mfu")));
   assert_true(json_is_false(json_object_get(get(document, "quality", "clock"), "aligned")));

@@ -250,7 +250,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->kernels_seen = 1;
   results->kernels_ranks = ranks;
 
-  results->path_wall_ms = 316.1;
+  results->path_length_ms = 316.1;
   results->path_steps_used = 32;
   results->path_selfcheck = 0.0004;
   static const struct share categories[] = {{"compute", 281.2}, {"transfer", 13.1}, {"copy", 1.2},
@@ -469,7 +469,7 @@ static struct results *unknown(void) {
   results->n_collectives = LENGTH(collectives);
   results->kernel_names = results->kernels_seen = results->kernels_ranks = NAN;
   results->kernels_reason = "WHAT RAN ON THE GPU WAS NOT SEEN: CUPTI could not be opened";
-  results->path_wall_ms = results->path_selfcheck = NAN;
+  results->path_length_ms = results->path_selfcheck = NAN;
   results->path_reason = "no GPU work was timed";
   results->what_if_reason = results->path_reason;
   results->wall_s = results->looked_at_s = 39.1;

@@ -170,7 +170,7 @@ panel({
   },
 });
 
-// The critical path: what the step's wall time is made of, across ranks.
+// The critical path: what a step is made of, followed across ranks.
 
 function pathStrip() {
   const list = report.critical_path.segments;
@@ -266,19 +266,19 @@ panel({
                        .sort((a, b) => b.value - a.value);
     return [
       el('p', {},
-         `What a step of ${ms(p.wall_ms)} is made of, followed across ranks; walked in ${
+         `What a step of ${ms(p.length_ms)} is made of, followed across ranks; walked in ${
              plural(p.steps, 'step')}.`),
-      sumBar(parts, p.wall_ms, ms), pathStrip(),
+      sumBar(parts, p.length_ms, ms), pathStrip(),
       byRank.length > 1 ?
           [
             el('h3', {}, 'By rank'),
             barList(byRank.slice(0, 12).map((r) => ({
                                               name: 'rank ' + r.rank,
                                               value: r.value,
-                                              say: percent(r.value / p.wall_ms),
+                                              say: percent(r.value / p.length_ms),
                                               note: ms(r.value)
                                             })),
-                    p.wall_ms),
+                    p.length_ms),
             byRank.length > 12 ? el('p', {class: 'dim'},
                                     `and ${plural(byRank.length - 12, 'rank')} more with less`) :
                                  null
@@ -297,10 +297,10 @@ panel({
               of: (n) => n.ms,
               say: ms,
               numeric: true,
-              bar: (n) => n.ms / p.wall_ms,
+              bar: (n) => n.ms / p.length_ms,
               shade: 'accent'
             },
-            {name: 'share', of: (n) => n.ms / p.wall_ms, say: percent, numeric: true},
+            {name: 'share', of: (n) => n.ms / p.length_ms, say: percent, numeric: true},
             {
               name: 'stretches',
               of: (n) => n.count,

@@ -14,7 +14,7 @@ enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5 };
 static const char *unknown(const struct results *results) {
   if (results->path_reason)
     return results->path_reason;
-  return isnan(results->path_wall_ms) ? "the trace does not show what waited for what" : NULL;
+  return isnan(results->path_length_ms) ? "the trace does not show what waited for what" : NULL;
 }
 
 struct path_row {
@@ -49,7 +49,7 @@ static void put_categories(struct pen *pen, const struct results *results) {
   u32 n = 0;
   for (u32 i = 0; rows && i < results->n_path_by_category; i++) {
     const struct share *one = &results->path_by_category[i];
-    double share = one->ms / results->path_wall_ms;
+    double share = one->ms / results->path_length_ms;
     if (one->ms > 0)
       rows[n++] =
           (struct path_row){category_of(results, one->name), one->ms, share, share, STYLE_NOTE};
@@ -89,13 +89,13 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   for (u32 i = 0; i < n; i++) {
     if (i < RANKS_SHOWN)
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "rank %u %s", ranks[i].rank,
-                      percent(ranks[i].ms / results->path_wall_ms).text);
+                      percent(ranks[i].ms / results->path_length_ms).text);
     else
       rest += ranks[i].ms;
   }
   if (n > RANKS_SHOWN)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s more %s", count_of(n - RANKS_SHOWN).text,
-                    percent(rest / results->path_wall_ms).text);
+                    percent(rest / results->path_length_ms).text);
   free(ranks);
 }
 
@@ -122,7 +122,7 @@ static void put_names(struct pen *pen, const struct results *results) {
     rows[i] = (struct name_row){.name = one->shortened,
                                 .category = one->category,
                                 .ms = one->ms,
-                                .share = one->ms / results->path_wall_ms};
+                                .share = one->ms / results->path_length_ms};
   }
   if (pen->column)
     pen_newline(pen);
