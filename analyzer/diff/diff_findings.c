@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/findings/diff_findings.def"
 #include "analyses/thresholds.h"
 #include "base/quantity.h"
 #include "diff/diff.h"
-#include "diff/diff_findings.def"
 
 enum { ROOM = 8, FACTS_TOLD = 3 };
 
-static int add_finding(struct diffing *d, const char *id, enum severity severity, double worth_s,
-                       char *title, char *evidence, char *action) {
+static int add_finding(struct diffing *d, enum finding_id id, enum severity severity,
+                       double worth_s, char *title, char *evidence, char *action) {
   struct diff_result *out = d->out;
   if (!title || !evidence || !action || out->n_findings == ROOM)
     return -ENOMEM;
@@ -164,7 +164,7 @@ static int diff_rule_slower(struct diffing *d) {
   if (!noise || !cause || !facts)
     return -ENOMEM;
   int error = add_finding(
-      d, "DIFF.SLOWER", severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
+      d, FINDING_DIFF_SLOWER, severity, (out->step_after_ms - out->step_before_ms) * steps / 1e3,
       arena_printf(d->arena, "%s median step is %.1f %% longer%s%s",
                    d->several ? "The" : "The later run's", 100 * out->step_change,
                    out->cause.text ? ": " : "", out->cause.text ? out->cause.text : ""),
@@ -187,7 +187,7 @@ static int diff_rule_rank(struct diffing *d) {
   if (!noise || !said || !facts)
     return -ENOMEM;
   int error = add_finding(
-      d, "DIFF.RANK", SEVERITY_WARNING, NAN,
+      d, FINDING_DIFF_RANK, SEVERITY_WARNING, NAN,
       arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
                    duration_ms(cause->after_ms - cause->before_ms).text),
       arena_printf(d->arena,
@@ -232,7 +232,7 @@ static int diff_rule_memory(struct diffing *d) {
                                     memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
   return add_finding(
-      d, "DIFF.MEMORY", severity, NAN,
+      d, FINDING_DIFF_MEMORY, severity, NAN,
       arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
       arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
                    memory_size(peak->before).text, memory_size(peak->after).text,
@@ -293,7 +293,7 @@ static int diff_rule_bits(struct diffing *d) {
   if (!facts || !where || !within)
     return -ENOMEM;
   return add_finding(
-      d, "DIFF.BITS", SEVERITY_WARNING, NAN,
+      d, FINDING_DIFF_BITS, SEVERITY_WARNING, NAN,
       first ? arena_printf(d->arena,
                            "%s differs from step %.0f on, though the job asked for "
                            "determinism",
@@ -328,7 +328,7 @@ static int diff_rule_results(struct diffing *d) {
   if (!facts || !ends)
     return -ENOMEM;
   return add_finding(
-      d, "DIFF.RESULTS", apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
+      d, FINDING_DIFF_RESULTS, apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
                            level->before)
             : arena_printf(d->arena, "%s parts at step %.0f", first->name, first->parted_step),
@@ -345,7 +345,7 @@ static int diff_rule_results(struct diffing *d) {
 
 int diff_findings(struct diffing *d) {
   static int (*const rules[])(struct diffing *) = {
-#define F(id, rule, cause, fix) diff_rule_##rule,
+#define F(group, name, rule, cause, fix) diff_rule_##rule,
       TSCOPE_DIFF_FINDINGS(F)
 #undef F
   };

@@ -12,8 +12,6 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 
-static const char id[] = "HOST.OVERSUBSCRIBED";
-
 /* Ranks of one host that may run on the same cores. */
 struct sharing {
   const char *host, *cores_list; /* "0-3,8"; NULL not known */
@@ -159,29 +157,41 @@ int rule_oversubscribed(struct findings *f) {
 }
 
 /* Whether a finding is about times that are longer where cores are short. */
-static bool is_about_time(const char *of) {
-  static const char *const kinds[] = {
-      "DIST.STRAGGLER",      "DIST.LOAD_IMBALANCE", "DIST.FAIL_SLOW",       "DIST.SLOW_LINK",
-      "DIST.COMM_BOUND",     "DIST.EXPOSED_COMM",   "DIST.PIPELINE_BUBBLE", "TIMING.",
-      "KERNEL.LAUNCH_BOUND", "HOST.SYNC",           "EFFICIENCY."};
-  for (u32 i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-    if (strncmp(of, kinds[i], strlen(kinds[i])) == 0)
-      return true;
-  return false;
+static bool is_about_time(enum finding_id id) {
+  static const enum finding_id ids[] = {FINDING_DIST_STRAGGLER,
+                                        FINDING_DIST_LOAD_IMBALANCE,
+                                        FINDING_DIST_FAIL_SLOW,
+                                        FINDING_DIST_SLOW_LINK,
+                                        FINDING_DIST_COMM_BOUND,
+                                        FINDING_DIST_EXPOSED_COMM,
+                                        FINDING_DIST_PIPELINE_BUBBLE,
+                                        FINDING_TIMING_DATALOADER_BOUND,
+                                        FINDING_TIMING_BACKWARD_HEAVY,
+                                        FINDING_TIMING_OPTIMIZER_HEAVY,
+                                        FINDING_TIMING_JITTER,
+                                        FINDING_KERNEL_LAUNCH_BOUND,
+                                        FINDING_HOST_SYNC,
+                                        FINDING_EFFICIENCY_LOW_MFU,
+                                        FINDING_EFFICIENCY_PRECISION,
+                                        FINDING_EFFICIENCY_RECOVERABLE};
+  bool about = false;
+  for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+    about |= id == ids[i];
+  return about;
 }
 
 int findings_stand_under_cores(struct analysis *a) {
   struct results *r = a->results;
   bool found = false;
   for (u32 i = 0; i < r->n_findings; i++)
-    found |= strcmp(r->findings[i].id, id) == 0;
+    found |= r->findings[i].id == FINDING_HOST_OVERSUBSCRIBED;
   for (u32 i = 0; found && i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
     if (!is_about_time(finding->id))
       continue;
     finding->evidence = arena_printf(
         a->arena, "%s Stands under %s: the ranks were short of cores, and this may follow from it.",
-        finding->evidence, id);
+        finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED]);
     if (!finding->evidence)
       return -ENOMEM;
   }

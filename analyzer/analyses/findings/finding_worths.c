@@ -25,26 +25,26 @@ static const struct {
 
 /* Those not listed may be about any line. */
 static const struct {
-  const char *id;
+  enum finding_id id;
   u32 draws;
 } about[] = {
-    {"DIST.STRAGGLER", DRAWS_WAIT},
-    {"DIST.LOAD_IMBALANCE", DRAWS_WAIT},
-    {"DIST.SLOW_LINK", DRAWS_TRANSFER},
-    {"DIST.COMM_BOUND", DRAWS_TRANSFER},
-    {"DIST.EXPOSED_COMM", DRAWS_TRANSFER},
-    {"DIST.PIPELINE_BUBBLE", DRAWS_WAIT | DRAWS_TRANSFER},
-    {"TIMING.DATALOADER_BOUND", DRAWS_INPUT},
-    {"TIMING.BACKWARD_HEAVY", DRAWS_COMPUTE},
-    {"TIMING.OPTIMIZER_HEAVY", DRAWS_COMPUTE},
-    {"KERNEL.LAUNCH_BOUND", DRAWS_IDLE},
-    {"HOST.SYNC", DRAWS_IDLE},
-    {"KERNEL.FILL", DRAWS_COMPUTE | DRAWS_COPY},
-    {"KERNEL.COPY", DRAWS_COMPUTE | DRAWS_COPY},
-    {"KERNEL.DTYPE_CONVERSION", DRAWS_COMPUTE},
-    {"EFFICIENCY.LOW_MFU", DRAWS_COMPUTE},
-    {"EFFICIENCY.PRECISION", DRAWS_COMPUTE},
-    {"EFFICIENCY.RECOVERABLE", DRAWS_IDLE | DRAWS_COPY},
+    {FINDING_DIST_STRAGGLER, DRAWS_WAIT},
+    {FINDING_DIST_LOAD_IMBALANCE, DRAWS_WAIT},
+    {FINDING_DIST_SLOW_LINK, DRAWS_TRANSFER},
+    {FINDING_DIST_COMM_BOUND, DRAWS_TRANSFER},
+    {FINDING_DIST_EXPOSED_COMM, DRAWS_TRANSFER},
+    {FINDING_DIST_PIPELINE_BUBBLE, DRAWS_WAIT | DRAWS_TRANSFER},
+    {FINDING_TIMING_DATALOADER_BOUND, DRAWS_INPUT},
+    {FINDING_TIMING_BACKWARD_HEAVY, DRAWS_COMPUTE},
+    {FINDING_TIMING_OPTIMIZER_HEAVY, DRAWS_COMPUTE},
+    {FINDING_KERNEL_LAUNCH_BOUND, DRAWS_IDLE},
+    {FINDING_HOST_SYNC, DRAWS_IDLE},
+    {FINDING_KERNEL_FILL, DRAWS_COMPUTE | DRAWS_COPY},
+    {FINDING_KERNEL_COPY, DRAWS_COMPUTE | DRAWS_COPY},
+    {FINDING_KERNEL_DTYPE_CONVERSION, DRAWS_COMPUTE},
+    {FINDING_EFFICIENCY_LOW_MFU, DRAWS_COMPUTE},
+    {FINDING_EFFICIENCY_PRECISION, DRAWS_COMPUTE},
+    {FINDING_EFFICIENCY_RECOVERABLE, DRAWS_IDLE | DRAWS_COPY},
 };
 
 struct purse {
@@ -85,7 +85,7 @@ static double take_from_purse(struct purse *purse, u32 from, double seconds, u32
 
 static u32 lines_of(const struct finding *finding) {
   for (size_t i = 0; i < sizeof(about) / sizeof(about[0]) && !finding->draws; i++)
-    if (!strcmp(about[i].id, finding->id))
+    if (about[i].id == finding->id)
       return about[i].draws;
   return finding->draws ? finding->draws : ANYTHING_OF_TRAINING;
 }
@@ -96,11 +96,12 @@ static int tell_overlaps(struct findings *f, const struct purse *purse, u32 inde
   if (!finding->overlaps)
     return -ENOMEM;
   for (u32 i = 0; i < index; i++) {
+    const char *id = finding_id_words[f->r->findings[i].id];
     bool listed = !(purse->taken[i] & own);
     for (u32 k = 0; k < finding->n_overlaps; k++)
-      listed |= finding->overlaps[k] == f->r->findings[i].id;
+      listed |= finding->overlaps[k] == id;
     if (!listed)
-      finding->overlaps[finding->n_overlaps++] = f->r->findings[i].id;
+      finding->overlaps[finding->n_overlaps++] = id;
   }
   return 0;
 }

@@ -9,12 +9,12 @@
 
 /* What these say of waits and transfers a rank that was not found could be the cause of. */
 static bool may_be_a_missing_rank(const struct findings *f) {
-  static const char *const ids[] = {"DIST.STRAGGLER",    "DIST.LOAD_IMBALANCE",
-                                    "DIST.SLOW_LINK",    "DIST.COMM_BOUND",
-                                    "DIST.EXPOSED_COMM", "DIST.PIPELINE_BUBBLE"};
+  static const enum finding_id ids[] = {FINDING_DIST_STRAGGLER,    FINDING_DIST_LOAD_IMBALANCE,
+                                        FINDING_DIST_SLOW_LINK,    FINDING_DIST_COMM_BOUND,
+                                        FINDING_DIST_EXPOSED_COMM, FINDING_DIST_PIPELINE_BUBBLE};
   bool about = false;
   for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-    about |= !strcmp(f->id, ids[i]);
+    about |= f->id == ids[i];
   return about && f->a->model->n_ranks < f->a->model->world_size;
 }
 
@@ -90,9 +90,9 @@ static double place_of(const struct finding *finding) {
 }
 
 static int comes_first(const struct finding *finding) {
-  return strcmp(finding->id, "RUN.ENDED_EARLY") == 0
+  return finding->id == FINDING_RUN_ENDED_EARLY
              ? 2
-             : strcmp(finding->id, "DIST.HANG") == 0 || strcmp(finding->id, "RUN.STOOD_STILL") == 0;
+             : finding->id == FINDING_DIST_HANG || finding->id == FINDING_RUN_STOOD_STILL;
 }
 
 /* What ended a job, or what one that hangs does not do comes before what it did. Then most worth
@@ -105,7 +105,8 @@ static int by_worth(const void *left, const void *right) {
     return first;
   if (x != y)
     return x < y ? 1 : -1;
-  return a->severity != b->severity ? (int)b->severity - (int)a->severity : strcmp(a->id, b->id);
+  return a->severity != b->severity ? (int)b->severity - (int)a->severity
+                                    : strcmp(finding_id_words[a->id], finding_id_words[b->id]);
 }
 
 /* Whether the first two would be in this order in another run of the same job. */
@@ -119,20 +120,20 @@ static int tell_close_second(struct analysis *a) {
   if (second->worth_s < (1 - margin) * first->worth_s)
     return 0;
   for (u32 i = 0; i < second->n_overlaps; i++)
-    if (strcmp(second->overlaps[i], first->id) == 0)
+    if (second->overlaps[i] == finding_id_words[first->id])
       return 0; /* the same time told another way */
   first->close_second = arena_printf(
       a->arena, "not stable: %s is worth %.0f %% as much, and may come first in another run",
-      second->id, 100 * second->worth_s / first->worth_s);
+      finding_id_words[second->id], 100 * second->worth_s / first->worth_s);
   return first->close_second ? 0 : -ENOMEM;
 }
 
 int findings_analyse(struct analysis *a) {
   static const struct {
-    const char *id;
+    enum finding_id id;
     int (*rule)(struct findings *);
   } rules[] = {
-#define F(id, rule, cause, fix) {id, rule_##rule},
+#define F(group, name, rule, cause, fix) {FINDING_##group##_##name, rule_##rule},
       TSCOPE_FINDINGS(F)
 #undef F
   };

@@ -26,10 +26,10 @@ struct findings {
   struct analysis *a;
   struct results *r;
   u32 room;
-  const char *id; /* of the rule that runs */
-  double steps;   /* looked at; worth per step x steps = worth of the run */
-  double step_ms; /* the step that shares are of: mean wall */
-  u32 draws;      /* enum draws of the next finding, where they are not those of its id; 0 */
+  enum finding_id id; /* of the rule that runs */
+  double steps;       /* looked at; worth per step x steps = worth of the run */
+  double step_ms;     /* the step that shares are of: mean wall */
+  u32 draws;          /* enum draws of the next finding, where they are not those of its id; 0 */
 };
 
 /* Adds a finding of the running rule. Texts are the caller's arena_printf()s: a NULL one is out of
@@ -63,7 +63,7 @@ static inline const char *per_step(const struct findings *f) {
   return f->a->whole_run ? "in all" : "a step";
 }
 
-#define F(id, rule, cause, fix) int rule_##rule(struct findings *f);
+#define F(group, name, rule, cause, fix) int rule_##rule(struct findings *f);
 TSCOPE_FINDINGS(F)
 #undef F
 

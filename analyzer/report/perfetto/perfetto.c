@@ -89,7 +89,7 @@ static void write_findings(const struct run *run) {
     perfetto_note_double(run->trace, ANNOTATES_WORTH, finding->worth_s);
     perfetto_note_text(run->trace, ANNOTATES_EVIDENCE, finding->evidence);
     perfetto_note_text(run->trace, ANNOTATES_ACTION, finding->action);
-    perfetto_note_text(run->trace, ANNOTATES_ID, finding->id);
+    perfetto_note_text(run->trace, ANNOTATES_ID, finding_id_words[finding->id]);
     perfetto_event_end(run->trace, event);
   }
   for (u32 i = 0; i < r->n_findings; i++)

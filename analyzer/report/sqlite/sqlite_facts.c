@@ -359,7 +359,7 @@ static void write_findings(struct sqlite_run *run) {
     struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_findings);
     sqlite_int(&row, run->run);
     sqlite_int(&row, i + 1);
-    sqlite_text(&row, finding->id);
+    sqlite_text(&row, finding_id_words[finding->id]);
     sqlite_word(&row, severity_words[finding->severity]);
     sqlite_real(&row, finding->worth_s);
     sqlite_text(&row, finding->title);

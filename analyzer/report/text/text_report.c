@@ -65,11 +65,10 @@ bool section_has_timelines(const struct results *results) {
 }
 
 static bool belongs(const struct section *section, const struct finding *finding) {
-  for (size_t i = 0; i < sizeof(section->findings) / sizeof(section->findings[0]); i++)
-    if (section->findings[i] &&
-        strncmp(finding->id, section->findings[i], strlen(section->findings[i])) == 0)
+  for (size_t i = 0; i < SECTION_FINDINGS && section->findings[i]; i++)
+    if (section->findings[i] == finding->id)
       return true;
-  return false;
+  return section->of_all_findings;
 }
 
 static enum lamp section_lamp(const struct section *section, const struct results *results) {

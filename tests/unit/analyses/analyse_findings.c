@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/findings/diff_findings.def"
 #include "analyses/findings/findings.h"
-#include "diff/diff_findings.def"
 #include "scenario.h"
 
 static void healthy_run_has_none(void **state) {
@@ -62,7 +62,7 @@ static void missing_times_are_said_loudly(void **state) {
   struct results *r = cluster_analyse(c, &s.given);
   bool loud = false;
   for (u32 i = 0; i < r->n_findings; i++)
-    loud |= !strcmp(r->findings[i].id, "DATA.PARTIAL") &&
+    loud |= r->findings[i].id == FINDING_DATA_PARTIAL &&
             strstr(r->findings[i].title, "MISSING") != NULL &&
             r->findings[i].severity == SEVERITY_CRITICAL;
   assert_true(loud);
@@ -87,10 +87,11 @@ static void a_close_second_is_told(void **state) {
     double ratio = r->findings[1].worth_s / r->findings[0].worth_s;
     assert_int_equal(r->findings[0].close_second != NULL, ratio >= 0.9);
     if (r->findings[0].close_second)
-      assert_non_null(strstr(r->findings[0].close_second, r->findings[1].id));
+      assert_non_null(strstr(r->findings[0].close_second, finding_id_words[r->findings[1].id]));
     assert_null(r->findings[1].close_second);
-    print_message("%s %.2f s, %s %.2f s\n", r->findings[0].id, r->findings[0].worth_s,
-                  r->findings[1].id, r->findings[1].worth_s);
+    print_message("%s %.2f s, %s %.2f s\n", finding_id_words[r->findings[0].id],
+                  r->findings[0].worth_s, finding_id_words[r->findings[1].id],
+                  r->findings[1].worth_s);
     results_free(r);
     cluster_free(c);
   }
@@ -118,7 +119,7 @@ static void drift(void **state) {
 static void document_agrees_with_table(void **state) {
   (void)state;
   static const char *const rows[][3] = {
-#define F(id, rule, cause, fix) {id, cause, fix},
+#define F(group, name, rule, cause, fix) {#group "." #name, cause, fix},
       TSCOPE_FINDINGS(F) TSCOPE_DIFF_FINDINGS(F)
 #undef F
   };

@@ -61,7 +61,7 @@ static void what_two_findings_would_save_counts_once(void **state) {
   struct arena arena = {0};
   struct analysis a = *r->analysis;
   a.arena = &arena;
-  struct findings f = {.a = &a, .r = r, .room = r->n_findings, .id = "KERNEL.LAUNCH_BOUND"};
+  struct findings f = {.a = &a, .r = r, .room = r->n_findings, .id = FINDING_KERNEL_LAUNCH_BOUND};
   assert_int_equal(finding_add(&f, SEVERITY_WARNING, recoverable->worth_s / 2,
                                arena_text(&arena, "launches"), arena_text(&arena, "140 ms"),
                                arena_text(&arena, "fewer"), NULL, 0),

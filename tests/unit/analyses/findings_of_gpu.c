@@ -98,7 +98,7 @@ static bool fires_on(int (*rule)(struct findings *), struct results *given) {
   struct results *r = cluster_analyse(c, &s.given);
   u32 before = r->n_findings;
   struct analysis a = {.model = &c->model, .results = given, .arena = r->internal};
-  struct findings f = {.a = &a, .r = given, .id = "", .steps = 1, .step_ms = 100};
+  struct findings f = {.a = &a, .r = given, .steps = 1, .step_ms = 100};
   given->n_findings = 0;
   given->what_if_reason = "none";
   assert_int_equal(rule(&f), 0);

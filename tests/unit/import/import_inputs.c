@@ -101,7 +101,7 @@ static void models_without_timelines_can_be_reported(void **state) {
   assert_non_null(model);
   assert_int_equal(analyse(model, &options, &results), 0);
   assert_int_equal(results->n_findings, 1); /* that nothing can be judged */
-  assert_string_equal(results->findings[0].id, "DATA.UNDECIDED");
+  assert_int_equal(results->findings[0].id, FINDING_DATA_UNDECIDED);
   FILE *out = open_memstream(&text, &bytes);
   const struct report_view view = {.width = 80, .tokens_per_step = NAN};
   assert_int_equal(report_text.write(results, &view, out), 0);

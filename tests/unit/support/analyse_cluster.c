@@ -414,7 +414,7 @@ struct analyse_options no_options(void) {
 
 const struct finding *finding_of(const struct results *results, const char *id) {
   for (u32 i = 0; i < results->n_findings; i++)
-    if (!strcmp(results->findings[i].id, id))
+    if (!strcmp(finding_id_words[results->findings[i].id], id))
       return &results->findings[i];
   return NULL;
 }

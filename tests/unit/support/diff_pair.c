@@ -33,7 +33,7 @@ void pair_free(struct pair *pair) {
 const struct finding *found(const struct pair *pair, const char *id) {
   const struct diff_result *diff = pair->new->diff;
   for (u32 i = 0; i < diff->n_findings; i++)
-    if (!strcmp(diff->findings[i].id, id))
+    if (!strcmp(finding_id_words[diff->findings[i].id], id))
       return &diff->findings[i];
   return NULL;
 }
@@ -79,7 +79,7 @@ void sides_free(struct sides *all) {
 
 const struct finding *found_in(const struct diff_result *diff, const char *id) {
   for (u32 i = 0; i < diff->n_findings; i++)
-    if (!strcmp(diff->findings[i].id, id))
+    if (!strcmp(finding_id_words[diff->findings[i].id], id))
       return &diff->findings[i];
   return NULL;
 }

@@ -128,7 +128,7 @@ static void share_out(struct arena *arena, struct results *results) {
   struct finding *last = &results->findings[results->n_findings - 1];
   last->worth_added_s = 0.89;
   last->overlaps = arena_array(arena, 1, sizeof(*last->overlaps));
-  last->overlaps[last->n_overlaps++] = results->findings[0].id;
+  last->overlaps[last->n_overlaps++] = finding_id_words[results->findings[0].id];
 }
 
 static void add_steps(struct arena *arena, struct results *results, struct model *model, u32 n) {
@@ -294,7 +294,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
     if (results->ranks[i].straggler)
       slow[n_slow++] = i;
   const struct finding findings[] = {
-      {.id = "DIST.STRAGGLER",
+      {.id = FINDING_DIST_STRAGGLER,
        .severity = SEVERITY_CRITICAL,
        .worth_s = 7.57,
        .title = arena_text(arena, "Rank 2 on node01 is slow (slow compute): its peers wait for it"),
@@ -307,14 +307,14 @@ static struct results *straggler_of(u32 ranks, u32 period) {
                              "peers; if they are alike, rank 2 is given more work than they."),
        .ranks = slow,
        .n_ranks = n_slow},
-      {.id = "TIMING.JITTER",
+      {.id = FINDING_TIMING_JITTER,
        .severity = SEVERITY_WARNING,
        .worth_s = 0.298,
        .title = arena_text(arena, "One step took much longer than the typical one"),
        .evidence = arena_text(arena, "Step 77 took 612 ms against a median of 313 ms."),
        .action =
            arena_text(arena, "Look at what else happens in step 77: checkpoint, evaluation.")},
-      {.id = "EFFICIENCY.RECOVERABLE",
+      {.id = FINDING_EFFICIENCY_RECOVERABLE,
        .severity = SEVERITY_INFO,
        .worth_s = 8.46,
        .title = arena_text(arena, "24 % of the time is not compute"),
@@ -481,7 +481,7 @@ static struct results *unknown(void) {
   results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
   results->product_flops = NAN;
   const struct finding findings[] = {
-      {.id = "DATA.PARTIAL",
+      {.id = FINDING_DATA_PARTIAL,
        .severity = SEVERITY_WARNING,
        .worth_s = NAN,
        .worth_added_s = NAN,

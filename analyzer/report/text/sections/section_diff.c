@@ -79,7 +79,7 @@ static bool steps_unjudged(const struct results *results) {
 const struct section section_diff_steps = {
     .title = "Step time",
     .applies = has_steps,
-    .findings = {"DIFF.SLOWER", "DIFF.RANK"},
+    .findings = {FINDING_DIFF_SLOWER, FINDING_DIFF_RANK},
     .unjudged = steps_unjudged,
     .body = steps_body,
 };
@@ -182,13 +182,13 @@ static void bytes_body(struct pen *pen, const struct results *results,
 
 const struct section section_diff_times = {.title = "Where the time went",
                                            .applies = has_times,
-                                           .findings = {"DIFF.SLOWER"},
+                                           .findings = {FINDING_DIFF_SLOWER},
                                            .unjudged = few_runs,
                                            .body = times_body};
 
 const struct section section_diff_memory = {.title = "Memory",
                                             .applies = has_bytes,
-                                            .findings = {"DIFF.MEMORY"},
+                                            .findings = {FINDING_DIFF_MEMORY},
                                             .unjudged = few_runs,
                                             .body = bytes_body};
 
@@ -372,7 +372,7 @@ static bool has_scalars(const struct results *results) {
 
 const struct section section_diff_scalars = {.title = "Values of the job's own",
                                              .applies = has_scalars,
-                                             .findings = {"DIFF.RESULTS", "DIFF.BITS"},
+                                             .findings = {FINDING_DIFF_RESULTS, FINDING_DIFF_BITS},
                                              .unjudged = few_runs,
                                              .body = scalars_body};
 

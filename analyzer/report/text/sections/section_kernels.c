@@ -192,5 +192,10 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
                     plural(results->kernel_names, "name").text);
 }
 
-const struct section section_kernels = {"Kernels", applies,  {"KERNEL."},
-                                        unknown,   unjudged, put_kernels_section};
+const struct section section_kernels = {"Kernels",
+                                        applies,
+                                        {FINDING_KERNEL_LAUNCH_BOUND, FINDING_KERNEL_FILL,
+                                         FINDING_KERNEL_COPY, FINDING_KERNEL_DTYPE_CONVERSION},
+                                        unknown,
+                                        unjudged,
+                                        put_kernels_section};

@@ -58,5 +58,6 @@ static void put_lines_section(struct pen *pen, const struct results *results,
                   results->whole_run ? "in all" : "per step");
 }
 
-const struct section section_lines = {"Lines", applies, {"HOST."},
-                                      unknown, NULL,    put_lines_section};
+const struct section section_lines = {
+    "Lines", applies, {FINDING_HOST_OVERSUBSCRIBED, FINDING_HOST_SYNC},
+    unknown, NULL,    put_lines_section};

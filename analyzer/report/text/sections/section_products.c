@@ -128,4 +128,4 @@ static void put_products_section(struct pen *pen, const struct results *results,
 }
 
 const struct section section_products = {
-    "Matrix products", applies, {"EFFICIENCY.PRECISION"}, NULL, NULL, put_products_section};
+    "Matrix products", applies, {FINDING_EFFICIENCY_PRECISION}, NULL, NULL, put_products_section};

@@ -168,7 +168,7 @@ static void phases_body(struct pen *pen, const struct results *results,
 }
 
 const struct section section_steps = {
-    "Steps", section_has_timelines, {"TIMING.JITTER"}, steps_unknown, NULL, steps_body};
+    "Steps", section_has_timelines, {FINDING_TIMING_JITTER}, steps_unknown, NULL, steps_body};
 const struct section section_phases = {
-    "Phases",   section_has_timelines, {"TIMING.DATALOADER_BOUND"}, phases_unknown, NULL,
+    "Phases",   section_has_timelines, {FINDING_TIMING_DATALOADER_BOUND}, phases_unknown, NULL,
     phases_body};

@@ -115,7 +115,7 @@ static void findings(struct pen *pen, const struct results *results,
     put_lamp_and_title(pen, finding);
     pen_newline(pen);
     pen_to(pen, INDENT);
-    pen_item(pen, STYLE_DIM, INDENT, finding->id);
+    pen_item(pen, STYLE_DIM, INDENT, finding_id_words[finding->id]);
     pen_item(pen, STYLE_PLAIN, INDENT, lamp_word(lamp_of(finding->severity)));
     put_worth(pen, finding, results);
     if (finding->n_ranks) {
@@ -136,6 +136,10 @@ static void findings(struct pen *pen, const struct results *results,
 }
 
 /* Both show every finding's severity. */
-const struct section section_verdict = {"Verdict", section_always, {""},
-                                        NULL,      is_undecided,   verdict};
-const struct section section_findings = {"Findings", section_always, {""}, NULL, NULL, findings};
+const struct section section_verdict = {.title = "Verdict",
+                                        .applies = section_always,
+                                        .unjudged = is_undecided,
+                                        .body = verdict,
+                                        .of_all_findings = true};
+const struct section section_findings = {
+    .title = "Findings", .applies = section_always, .body = findings, .of_all_findings = true};
