@@ -91,6 +91,21 @@ u32 thread_list(pid_t pid, u32 *tids, u32 most) {
   return n;
 }
 
+u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most) {
+  char path[64], text[1024], *end;
+  u32 n = 0;
+  thread_path(path, sizeof(path), pid, tid, "children");
+  if (read_file(path, text, sizeof(text)) <= 0)
+    return 0;
+  for (char *at = text; n < most; at = end) {
+    unsigned long child = strtoul(at, &end, 10);
+    if (end == at || *end != ' ') /* the last may be cut */
+      break;
+    pids[n++] = (u32)child;
+  }
+  return n;
+}
+
 /* "TID (name) S ..."; a name may hold anything, parentheses too. */
 static bool read_stat(pid_t pid, struct thread_state *state) {
   char path[64], text[256];

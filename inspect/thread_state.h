@@ -28,6 +28,10 @@ struct thread_state {
  * is gone. */
 u32 thread_list(pid_t pid, u32 *tids, u32 most);
 
+/* Process ids of the children that a thread has started, at most `most`; returns how many were
+ * put. */
+u32 thread_children(pid_t pid, u32 tid, u32 *pids, u32 most);
+
 /* False when the thread is gone. Preserves errno. */
 bool thread_state_read(pid_t pid, u32 tid, struct thread_state *state);
 

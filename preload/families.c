@@ -18,6 +18,8 @@ extern const struct tscope_family tscope_hooked_symbols_family
 extern const struct tscope_family tscope_call_sites_family
     __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_stalls_family __attribute__((weak, visibility("hidden")));
+extern const struct tscope_family tscope_line_samples_family
+    __attribute__((weak, visibility("hidden")));
 extern const struct tscope_family tscope_api_family __attribute__((weak, visibility("hidden")));
 
 const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
@@ -31,4 +33,5 @@ const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS] = {
     [TSCOPE_FAMILY_HOOKED_SYMBOLS] = &tscope_hooked_symbols_family,
     [TSCOPE_FAMILY_CALL_SITES] = &tscope_call_sites_family,
     [TSCOPE_FAMILY_STALLS] = &tscope_stalls_family,
+    [TSCOPE_FAMILY_LINE_SAMPLES] = &tscope_line_samples_family,
 };

@@ -30,6 +30,7 @@ static int place_events(void *user, u32 r, unsigned worker) {
   PLACE(waits)
   PLACE(phases)
   PLACE(sites)
+  PLACE(line_samples)
   PLACE(step_ranges)
   PLACE(insides)
 #undef PLACE

@@ -47,6 +47,7 @@ void rank_events_release(struct rank_events *events) {
   free(events->cpu_times.at);
   free(events->phases.at);
   free(events->sites.at);
+  free(events->line_samples.at);
   free(events->marks.at);
   free(events->step_ranges.at);
   free(events->scalars.at);

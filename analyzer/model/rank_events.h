@@ -111,6 +111,14 @@ struct rank_site {
   u16 tag;
 };
 
+/* Where the first thread was, or that of a child that it forked. */
+struct rank_line_sample {
+  i64 start, end; /* the same */
+  u64 stack;
+  u32 stands_us; /* of the time until then */
+  u32 child;     /* its process id; 0: the rank itself */
+};
+
 struct rank_mark {
   i64 time;
   u64 step;
@@ -161,6 +169,7 @@ struct rank_events {
   VECTOR(struct rank_cpu) cpu_times;
   VECTOR(struct rank_phase) phases;
   VECTOR(struct rank_site) sites;
+  VECTOR(struct rank_line_sample) line_samples;
   VECTOR(struct rank_mark) marks;
   VECTOR(struct rank_step_range) step_ranges;
   VECTOR(struct rank_scalar) scalars;

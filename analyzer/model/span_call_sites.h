@@ -29,12 +29,21 @@ struct call_site {
   bool of_backward; /* the stack is that of backward(), on another thread */
 };
 
+/* A moment at which the first thread was looked at. */
+struct line_sample {
+  i64 time;
+  i64 stands_ns; /* of the time until then it stands for so much */
+  u32 stack;
+  u32 child; /* process id of the child that it is about, 0: the rank itself */
+};
+
 struct call_sites {
   struct call_frame *frames;
   struct call_stack *stacks;
-  struct call_site *sites; /* sorted by lane, then time */
-  u32 *of_span;            /* [n_spans] of the timeline: index into sites, INDEX_NONE */
-  u32 n_frames, n_stacks, n_sites;
+  struct call_site *sites;     /* sorted by lane, then time */
+  u32 *of_span;                /* [n_spans] of the timeline: index into sites, INDEX_NONE */
+  struct line_sample *samples; /* sorted by time */
+  u32 n_frames, n_stacks, n_sites, n_samples;
 };
 
 /* Whether a file is the user's own code: not Python's library, not an installed package, not made

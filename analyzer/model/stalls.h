@@ -24,6 +24,14 @@ struct stalled_thread {
   u32 n_frames;
 };
 
+/* Another process of the same parent, whose first thread does not just sleep: stopped (T, t),
+ * waiting for a device (D), or ended (Z, X). */
+struct stalled_peer {
+  u32 pid;
+  char state;
+  const char *wait, *call, *file; /* as of a thread */
+};
+
 struct rank_stall {
   u8 what;                        /* enum tscope_stall */
   i64 begin;                      /* something last moved */
@@ -35,6 +43,8 @@ struct rank_stall {
   const char *no_python;          /* why there are no Python frames; NULL */
   struct stalled_thread *threads; /* the first one first */
   u32 n_threads;
+  struct stalled_peer *peers;
+  u32 n_peers;
 };
 
 struct rank_clock;

@@ -91,8 +91,9 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   if (TSCOPE_LIKELY(stack_is_known(hash)))
     return hash;
   u64 start = tscope_ticks();
+  const struct python_process self = {.pid = getpid()};
   int saved = errno;
-  bool kept = stack_define(&mine->walk, hash);
+  bool kept = stack_define(&mine->walk, hash, &self);
   errno = saved;
   *first_ticks = tscope_ticks() - start;
   add_to_count(&spent.first_ticks, *first_ticks);

@@ -2,7 +2,6 @@
 #include "callsites/known_stacks.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "record/lock.h"
 #include "record/trace_definitions.h"
@@ -47,11 +46,15 @@ static bool is_full(const struct known *set) {
   return __atomic_load_n(&set->n, __ATOMIC_RELAXED) >= KNOWN_FULL;
 }
 
-static bool write_frame(struct stack_walk *walk, u32 i) {
-  const struct python_process self = {.pid = getpid()};
+static bool write_frame(struct stack_walk *walk, u32 i, const struct python_process *process) {
   struct python_place *place = &walk->place;
   struct tscope_frame_record record = {.frame = walk->keys[i]};
-  if (python_place_of(&python_here, python_read_process, &self, &walk->frames[i], place)) {
+  bool known = python_place_of(&python_here, python_read_process, process, &walk->frames[i], place);
+  u64 tag = 0;
+  if (!python_tag(&python_here, python_read_process, process, walk->frames[i].code, &tag) ||
+      tag != walk->frames[i].tag)
+    return false;
+  if (known) {
     record.file = tscope_string(NULL, place->file);
     record.function = tscope_string(NULL, place->function);
     record.line = place->line;
@@ -60,12 +63,13 @@ static bool write_frame(struct stack_walk *walk, u32 i) {
   return tscope_definitions_write(TSCOPE_REC_FRAME, 0, &record, sizeof(record));
 }
 
-TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash) {
+TSCOPE_NOINLINE bool stack_define(struct stack_walk *walk, u64 hash,
+                                  const struct python_process *process) {
   if (is_full(&known_stacks.stacks) || is_full(&known_stacks.frames))
     return false;
   for (u32 i = 0; i < walk->n; i++)
     if (!known_has(&known_stacks.frames, walk->keys[i])) {
-      if (!write_frame(walk, i))
+      if (!write_frame(walk, i, process))
         return false;
       remember_hash(&known_stacks.frames, walk->keys[i]);
     }

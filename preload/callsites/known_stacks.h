@@ -91,9 +91,9 @@ static inline bool stack_is_known(u64 hash) {
   return known_has(&known_stacks.stacks, hash);
 }
 
-/* Writes a stack that is not known, with what is new of its frames. False when there is no room for
- * it. */
-bool stack_define(struct stack_walk *walk, u64 hash);
+/* Writes a stack of `process` that is not known, with what is new of its frames. False when there
+ * is no room for it, or when a thread that runs has left a frame meanwhile and its code is gone. */
+bool stack_define(struct stack_walk *walk, u64 hash, const struct python_process *process);
 
 #pragma GCC visibility pop
 

@@ -17,7 +17,7 @@
 #include "record/process_trace.h"
 #include "record/trace_definitions.h"
 
-enum { THREADS_MOST = 512, PYTHON_MOST = 256 };
+enum { THREADS_MOST = 512, PYTHON_MOST = 256, PEERS_MOST = 128 };
 
 const char *stall_python_why = "";
 u32 stall_ticker_tid;
@@ -69,6 +69,7 @@ static bool read_frames(u64 state, bool *moved) {
 }
 
 static void write_stack(u32 stall, const struct python_thread *thread) {
+  const struct python_process self = {.pid = getpid()};
   bool moved = false;
   struct tscope_thread_stack_record record = {.stall = stall, .tid = thread->tid};
   u16 tag = thread->holds_gil ? TSCOPE_STACK_HOLDS_GIL : 0;
@@ -77,7 +78,7 @@ static void write_stack(u32 stall, const struct python_thread *thread) {
   } else if (walk.n) {
     u64 hash = stack_hash(&walk);
     tag |= moved ? TSCOPE_STACK_MOVED : 0;
-    record.stack = stack_is_known(hash) || stack_define(&walk, hash) ? hash : 0;
+    record.stack = stack_is_known(hash) || stack_define(&walk, hash, &self) ? hash : 0;
   }
   tscope_definitions_write(TSCOPE_REC_THREAD_STACK, tag, &record, sizeof(record));
 }
@@ -90,6 +91,35 @@ static void write_stacks(u32 stall) {
     write_stack(stall, &python_list[i]);
 }
 
+static bool is_frozen(const struct thread_state *state) {
+  return strstr(state->wait, "freezer") || strstr(state->wait, "refrigerator");
+}
+
+/* Of a process that has the same parent, as ranks of one launcher have: what it cannot say itself,
+ * because it is stopped, ended, or does not come back from the kernel. */
+static void write_peer(u32 stall, u32 pid) {
+  struct thread_state state;
+  if (pid == (u32)getpid() || !thread_state_read((pid_t)pid, pid, &state) ||
+      !(strchr("TtDZX", state.state) || is_frozen(&state)))
+    return;
+  struct tscope_peer_state_record record = {.stall = stall,
+                                            .pid = pid,
+                                            .wait = text(state.wait),
+                                            .call = text(state.call),
+                                            .file = text(state.file)};
+  tscope_definitions_write(TSCOPE_REC_PEER_STATE, (u8)state.state, &record, sizeof(record));
+}
+
+static void write_peers(u32 stall) {
+  pid_t parent = getppid();
+  u32 threads = parent > 1 ? thread_list(parent, tids, THREADS_MOST) : 0, n = 0;
+  static u32 peers[PEERS_MOST];
+  for (u32 i = 0; i < threads && i < THREADS_MOST && n < PEERS_MOST; i++)
+    n += thread_children(parent, tids[i], peers + n, PEERS_MOST - n);
+  for (u32 i = 0; i < n && !stall_is_over(); i++)
+    write_peer(stall, peers[i]);
+}
+
 void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool whole) {
   u32 n = whole ? thread_list(getpid(), tids, THREADS_MOST) : 0;
   bool ticker = __atomic_load_n(&stall_ticker_tid, __ATOMIC_RELAXED) != 0;
@@ -100,6 +130,8 @@ void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool
     write_state(stall->stall, tids[i]);
   if (whole && !stall_python_why)
     write_stacks(stall->stall);
+  if (whole)
+    write_peers(stall->stall);
 }
 
 void stall_write_end(u32 stall, u64 ticks) {

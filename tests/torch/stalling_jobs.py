@@ -34,6 +34,11 @@ SCENARIOS = {
     "gil": {"what": "waits for the GIL", "line": "the library", "function": "work_without_end"},
     "busy": {"what": "runs", "line": "the loop", "function": "spin"},
     "left-out": {"what": "sleeps", "line": "the nap", "function": "other_branch"},
+    "file-lock": {"what": "input or output", "line": "the file lock", "function": "lock_checkpoint",
+                  "says": "checkpoint.lock"},
+    "device": {"what": "input or output", "line": "the child", "function": "wait_for_child", "says": "(D)"},
+    # It cannot write anything itself.
+    "stopped": {"what": "stopped", "line": "the stop", "function": "stopped", "says": "SIGSTOP", "silent": True},
     # Ctrl-C: the others' collective fails once its peers are gone, so that nothing is pending any more.
     "interrupted": {"job": "python-lock", "what": "waits for a lock", "line": "the second lock",
                     "function": "update", "end": signal.SIGINT, "finding": "RUN.STOOD_STILL"},
@@ -79,9 +84,9 @@ def end(ranks, how):
             rank.wait()
 
 
-def run(scenario, build, folder, look, how=signal.SIGKILL):
-    """Starts the ranks, waits until all have written that they stand still, calls `look` meanwhile, and
-    kills them."""
+def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
+    """Starts the ranks, waits until all have written that they stand still, but for those that are `silent`, calls `look`
+    meanwhile, and kills them."""
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
            "TSCOPE_STALL": str(STALL_S), "WORLD_SIZE": str(RANKS)}
     command = [training.python_with_torch(), JOB, scenario, str(CULPRIT), os.path.join(folder, "store")]
@@ -93,7 +98,7 @@ def run(scenario, build, folder, look, how=signal.SIGKILL):
     traces = os.path.join(folder, "traces")
     try:
         until = time.monotonic() + PATIENCE_S
-        while len(stalled(traces)) < RANKS:
+        while len(stalled(traces) - silent) < RANKS - len(silent):
             expect(time.monotonic() < until, "stalled:", stalled(traces))
             expect(all(rank.poll() is None for rank in ranks), "a rank has ended")
             time.sleep(0.5)
@@ -122,17 +127,30 @@ def judge(expected, document, text):
     expect(expected["function"] in ranks[CULPRIT]["words"] or ranks[CULPRIT]["function"] == expected["function"],
            ranks[CULPRIT])
     expect(place in ranks[CULPRIT]["words"], place, ranks[CULPRIT]["words"])
+    expect(expected.get("says", "") in ranks[CULPRIT]["words"], ranks[CULPRIT]["words"])
     for rank, said in ranks.items():
         expect(rank == CULPRIT or said["line"] == line_of("the collective"), said)
         expect(rank == CULPRIT or found[0]["id"] != "DIST.HANG" or said["what"] == "in a collective", said)
     leaves = [node for node in document["stalls"]["tree"] if node["place"] == place]
-    expect(leaves and all(node["ranks"] == str(CULPRIT) for node in leaves), place, document["stalls"]["tree"])
+    expect("silent" in expected or leaves, place, document["stalls"]["tree"])
+    expect(all(node["ranks"] == str(CULPRIT) for node in leaves), place, document["stalls"]["tree"])
     expect(place in text and "Where it stands still" in text, text)
 
 
 def check(name, build, folder):
     expected = SCENARIOS[name]
-    traces = run(expected.get("job", name), build, folder, lambda *_: None, expected.get("end", signal.SIGKILL))
+    said = []
+
+    def look(traces, _):
+        """tscope-stacks, while the job stands."""
+        program = os.path.join(build, "analyzer", "tscope-stacks")
+        said.append(subprocess.run([program, traces], capture_output=True, check=False, text=True).stdout)
+
+    traces = run(expected.get("job", name), build, folder, look, expected.get("end", signal.SIGKILL),
+                 {CULPRIT} if "silent" in expected else frozenset())
+    live = [line for line in said[0].splitlines() if line.startswith(f"rank {CULPRIT} ")]
+    expect(live and expected["what"] in live[0] and f"stalling_rank.py:{line_of(expected['line'])}" in live[0],
+           "tscope-stacks", said[0])
     document = json.loads(report(build, traces, "--format", "json"))
     judge(expected, document, report(build, traces))
 

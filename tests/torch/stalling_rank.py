@@ -2,8 +2,11 @@
 """One rank of a job that trains with DDP over gloo until one rank does something else for ever:
 stalling_rank.py SCENARIO RANK STORE. Marks at the ends of lines are what stalling_jobs.py looks for."""
 import ctypes
+import fcntl
 import os
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -48,6 +51,30 @@ def spin():
     while True: pass  # the loop
 
 
+def stopped():
+    """Stopped from outside, while it is here."""
+    subprocess.Popen(["/bin/sh", "-c", f"sleep 1; kill -STOP {os.getpid()}"])
+    time.sleep(3600)  # the stop
+
+
+def wait_for_child():
+    """In state D: the parent of a vfork() until its child has begun another program, which pause() never does."""
+    libc = ctypes.CDLL(None)
+    stack = ctypes.create_string_buffer(1 << 16)
+    top = (ctypes.addressof(stack) + (1 << 16) - 64) & ~15
+    shared_memory, until_exec = 0x100, 0x4000
+    pause = ctypes.cast(libc.pause, ctypes.c_void_p)
+    libc.clone(pause, ctypes.c_void_p(top), shared_memory | until_exec, None)  # the child
+
+
+def lock_checkpoint():
+    """A lock on a file that another process keeps."""
+    name = os.path.join(tempfile.mkdtemp(), "checkpoint.lock")
+    with open(name, "w", encoding="utf-8") as mine, open(name, "w", encoding="utf-8") as others:
+        fcntl.flock(others, fcntl.LOCK_EX)
+        fcntl.flock(mine, fcntl.LOCK_EX)  # the file lock
+
+
 def other_branch():
     time.sleep(3600)  # the nap
 
@@ -62,7 +89,8 @@ def main():
     model = DistributedDataParallel(torch.nn.Linear(32, 16))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     stand_still = {"checkpoint": lambda: save(model), "python-lock": deadlock, "gil": keep_the_gil, "busy": spin,
-                   "left-out": other_branch}.get(scenario)
+                   "left-out": other_branch, "stopped": stopped, "device": wait_for_child,
+                   "file-lock": lock_checkpoint}.get(scenario)
     for step in range(20):
         time.sleep(0.01)
         optimizer.zero_grad()

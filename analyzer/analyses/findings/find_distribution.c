@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 #include "base/statistics.h"
 
@@ -46,6 +47,30 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
                       rank->rank, host);
 }
 
+/* The line at which the rank spends the time that its peers do not; NULL if it is not known. */
+static const struct sampled_line *straggler_line(const struct rank_result *rank) {
+  if (rank->reason == STRAGGLER_SLOW_INPUT && rank->slow_in_workers)
+    return rank->slow_in_workers;
+  const struct sampled_line *line = rank->slow_line;
+  return line && line->ms - line->peers_ms >= REASON_SHARE * rank->lateness_ms ? line : NULL;
+}
+
+static const char *straggler_reason(const struct rank_result *rank) {
+  return rank->reason == STRAGGLER_NOT_SEEN && straggler_line(rank)
+             ? "its own code"
+             : straggler_reason_words[rank->reason];
+}
+
+static char *straggler_line_words(struct findings *f, const struct rank_result *rank) {
+  const struct sampled_line *line = straggler_line(rank);
+  if (!line)
+    return arena_text(f->a->arena, "");
+  return arena_printf(f->a->arena,
+                      " %s %.3g ms %s at %s (%s), its peers %.3g ms: samples, ten a second.",
+                      line == rank->slow_in_workers ? "Its data loader workers spend" : "It spends",
+                      line->ms, per_step(f), line->place, line->function, line->peers_ms);
+}
+
 static char *straggler_evidence(struct findings *f, const struct rank_result *rank, u32 n) {
   char *more = arena_text(f->a->arena, "");
   if (!isnan(rank->rel_slowdown) && fabs(rank->rel_slowdown) >= 0.01)
@@ -55,6 +80,9 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                      rank->median_compute_ms);
   if (more && n > 1)
     more = arena_printf(f->a->arena, "%s %u ranks of this host stand out so.", more, n);
+  char *at = straggler_line_words(f, rank);
+  if (more && at)
+    more = arena_printf(f->a->arena, "%s%s", at, more);
   /* Below the smallest double there is only 0, and no chance is that small. */
   const char *below = rank->p_value < 1e-99 ? "<" : "=";
   return arena_printf(f->a->arena,
@@ -62,7 +90,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                       "%.3g ms behind the median of its peers, at %s. Reason: %s.%s",
                       rank->rank, rank->slowest_count, rank->slowest_count / rank->slowest_fraction,
                       below, fmax(rank->p_value, 1e-99), rank->lateness_ms, rank->collective,
-                      straggler_reason_words[rank->reason], more ? more : "");
+                      straggler_reason(rank), at && more ? more : "");
 }
 
 /* One finding per straggler, or per host where several on one of several hosts are. */
@@ -83,11 +111,12 @@ static int name_straggler(struct findings *f, u32 index, bool by_host, u32 *scra
   double worth = what_if_worth_s(f, WHAT_IF_RANK, worst->rank);
   if (isnan(worth))
     worth = run_seconds(f, worst->imposed_wait_ms);
+  const struct sampled_line *line = straggler_line(rank);
   char *title =
       n > 1 ? arena_printf(f->a->arena, "%u ranks on %s keep their peers waiting", n, rank->host)
-            : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s", rank->rank,
+            : arena_printf(f->a->arena, "Rank %u%s%s keeps its peers waiting: %s%s%s", rank->rank,
                            rank->host ? " on " : "", rank->host ? rank->host : "",
-                           straggler_reason_words[rank->reason]);
+                           straggler_reason(rank), line ? ", at " : "", line ? line->place : "");
   return finding_add(f, severity_of(f, worst->imposed_wait_ms), worth, title,
                      straggler_evidence(f, worst, n), straggler_action(f, worst), scratch, n);
 }

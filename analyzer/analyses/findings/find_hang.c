@@ -31,6 +31,10 @@ static char *suspect_words(struct findings *f) {
 
 static const char *hang_action(const struct collective_check *check) {
   const char *reason = check->suspects[0].reason;
+  if (strstr(check->suspects[0].evidence, "It is stopped") ||
+      strstr(check->suspects[0].evidence, "It is frozen"))
+    return "Find out who stopped it (a debugger, Ctrl-Z, a scheduler that suspends, a frozen "
+           "container); `kill -CONT` and its process id let it go on. The other ranks wait for it.";
   if (strstr(check->suspects[0].evidence, "sign of life"))
     return "That process died or was stopped: look at its last output, the kernel log of its host "
            "(out of memory, Xid errors) and the scheduler's events. The other ranks are victims.";

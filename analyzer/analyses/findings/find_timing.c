@@ -2,10 +2,12 @@
  *
  * Training that waits for its input, and phases that take more than their share.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "analyses/lines/lines.h"
 #include "analyses/queries.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
@@ -14,6 +16,16 @@ static double stall_ms(const struct findings *f, u32 rank) {
   if (!sum->has_input || !rank_overlap_known(sum))
     return NAN;
   return ns_to_ms(sum->data_stall) / sum->steps;
+}
+
+/* Where the input of a rank spends most. */
+static char *input_line_words(struct findings *f, const struct sampled_line *line) {
+  if (!line)
+    return arena_text(f->a->arena, "");
+  return arena_printf(f->a->arena, " %s %s (%s) in %.0f %% of the samples%s.",
+                      line->in_workers ? "Its data loader workers are at" : "It then is at",
+                      line->place, line->function, 100 * line->share,
+                      line->in_workers ? " of them at work" : "");
 }
 
 int rule_dataloader_bound(struct findings *f) {
@@ -40,15 +52,20 @@ int rule_dataloader_bound(struct findings *f) {
   double mean = sum / n, worth = what_if_worth_s(f, WHAT_IF_INPUT, -1);
   if (isnan(worth))
     worth = run_seconds(f, worst_ms);
+  const struct sampled_line *line = r->ranks[worst].input_line;
+  char *at = input_line_words(f, line);
+  if (!at)
+    return -ENOMEM;
   return finding_add(
       f, severity_of(f, worst_ms), worth,
-      arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s",
-                   100 * worst_ms / f->step_ms, of_each_step(f)),
+      arena_printf(f->a->arena, "Training waits for its input: %.0f %% of %s%s%s",
+                   100 * worst_ms / f->step_ms, of_each_step(f), line ? ", at " : "",
+                   line ? line->place : ""),
       arena_printf(f->a->arena,
                    "Rank %u spends %.3g ms of a %.3g ms step in the data phase with nothing else "
-                   "running; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.",
+                   "running; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.%s",
                    r->ranks[worst].rank, worst_ms, f->step_ms, mean, stalled, n,
-                   100 * WORTH_MENTIONING),
+                   100 * WORTH_MENTIONING, at),
       arena_text(f->a->arena,
                  "Prepare batches ahead: more DataLoader workers (num_workers), prefetch_factor, "
                  "persistent_workers, pin_memory; move decoding out of the training process; keep "

@@ -12,26 +12,11 @@
 #include <string.h>
 
 #include "analyses/lines/line_stacks.h"
+#include "analyses/lines/line_sums.h"
 #include "analyses/queries.h"
 #include "base/hash.h"
 #include "base/intervals.h"
 #include "model/span_call_sites.h"
-
-struct line_sum {
-  const char *file, *function;
-  u32 line;
-  u64 waits, collectives, samples, calls, of_backward;
-  i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
-  double launches, gpu_ns;
-};
-
-/* Of one rank, in an arena of its own; ranks are looked at in parallel. */
-struct line_sums {
-  struct arena arena;
-  struct line_sum *at;
-  u32 n;
-  u64 sites;
-};
 
 struct counting {
   struct analysis *a;
@@ -56,7 +41,7 @@ void lines_free(struct analysis *a) {
   line_tree_free(a->line_tree);
 }
 
-static bool is_looked_at(const struct analysis *a, u32 rank, i64 time) {
+bool line_is_looked_at(const struct analysis *a, u32 rank, i64 time) {
   i32 step = a->whole_run ? 0 : analysis_step_at(a, rank, time);
   return a->whole_run || (step >= (i32)a->first_step && analysis_trains(a, (u32)step));
 }
@@ -68,7 +53,7 @@ static struct line_sum *sum_of(struct counting *c, u32 span, const struct call_s
     return NULL;
   *site = &c->sites->sites[index];
   u32 frame = c->line_of_stack[(*site)->stack];
-  if (frame == INDEX_NONE || !is_looked_at(c->a, c->t->rank, c->t->spans[span].start))
+  if (frame == INDEX_NONE || !line_is_looked_at(c->a, c->t->rank, c->t->spans[span].start))
     return NULL;
   return &c->sums[frame];
 }
@@ -145,7 +130,7 @@ static int copy_lines(struct counting *c, struct line_sums *out) {
   if (!out->at)
     return -ENOMEM;
   for (u32 i = 0; i < c->sites->n_frames; i++) {
-    if (!c->sums[i].calls)
+    if (!c->sums[i].calls && !c->sums[i].host_ns && !c->sums[i].worker_ns)
       continue;
     const struct call_frame *frame = &c->sites->frames[i];
     struct line_sum *sum = &out->at[out->n++];
@@ -179,8 +164,11 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
       else
         take_host(&c, i);
     }
-    a->line_sums[timeline->rank].sites = sites->n_sites;
-    error = copy_lines(&c, &a->line_sums[timeline->rank]);
+    struct line_sums *out = &a->line_sums[timeline->rank];
+    out->sites = sites->n_sites;
+    error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, &scratch, out);
+    if (!error)
+      error = copy_lines(&c, out);
     if (!error)
       error = line_tree_add(a->line_tree, sites, c.costs);
   }
@@ -203,7 +191,7 @@ u32 line_of_span(const struct timeline *timeline, const struct span *span) {
   return frame == INDEX_NONE ? 0 : line_key(sites->frames[frame].file, sites->frames[frame].line);
 }
 
-static int by_line(const void *left, const void *right) {
+int line_sums_by_line(const void *left, const void *right) {
   const struct line_sum *a = left, *b = right;
   int order = strcmp(a->file, b->file);
   if (!order)
@@ -211,20 +199,23 @@ static int by_line(const void *left, const void *right) {
   return order ? order : strcmp(a->function, b->function);
 }
 
+/* What was sampled holds the waits too. */
 static double cost_of(const struct line_sum *sum) {
-  return (double)(sum->wait_ns + sum->idle_ns + sum->input_ns + sum->exposed_ns) + sum->gpu_ns;
+  i64 host = sum->wait_ns + sum->input_ns;
+  return (double)((host > sum->host_ns ? host : sum->host_ns) + sum->idle_ns + sum->exposed_ns) +
+         sum->gpu_ns;
 }
 
 static int by_cost(const void *left, const void *right) {
   double a = cost_of(left), b = cost_of(right);
-  return a < b ? 1 : a > b ? -1 : by_line(left, right);
+  return a < b ? 1 : a > b ? -1 : line_sums_by_line(left, right);
 }
 
 static u32 add_up(struct line_sum *all, u32 n) {
   u32 lines = 0;
-  qsort(all, n, sizeof(*all), by_line);
+  qsort(all, n, sizeof(*all), line_sums_by_line);
   for (u32 i = 0; i < n; i++) {
-    if (lines == 0 || by_line(&all[lines - 1], &all[i]) != 0) {
+    if (lines == 0 || line_sums_by_line(&all[lines - 1], &all[i]) != 0) {
       all[lines++] = all[i];
       continue;
     }
@@ -241,21 +232,25 @@ static u32 add_up(struct line_sum *all, u32 n) {
     sum->exposed_ns += more->exposed_ns;
     sum->launches += more->launches;
     sum->gpu_ns += more->gpu_ns;
+    sum->host_ns += more->host_ns;
+    sum->worker_ns += more->worker_ns;
   }
   qsort(all, lines, sizeof(*all), by_cost);
   return lines;
 }
 
+double line_steps_of(const struct analysis *a, u32 rank) {
+  double sum = a->whole_run;
+  for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
+    sum += analysis_has_step(a, rank, s) && analysis_trains(a, s);
+  return sum;
+}
+
 /* Steps of ranks that have call sites: what sums are divided by. */
 static double rank_steps(const struct analysis *a) {
   double sum = 0;
-  for (u32 r = 0; r < a->model->n_ranks; r++) {
-    if (!a->line_sums[r].sites)
-      continue;
-    for (u32 s = a->first_step; !a->whole_run && s < a->model->steps.n; s++)
-      sum += analysis_has_step(a, r, s) && analysis_trains(a, s);
-    sum += a->whole_run;
-  }
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    sum += a->line_sums[r].sites ? line_steps_of(a, r) : 0;
   return sum;
 }
 
@@ -275,10 +270,11 @@ char *line_place(struct analysis *a, const char *whole, u32 line) {
 static int list(struct analysis *a, const struct line_sum *all, u32 n) {
   struct lines_result *lines = &a->results->lines;
   double steps = rank_steps(a);
-  bool on_gpu = false, busy_known = false;
+  bool on_gpu = false, busy_known = false, sampled = false;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     on_gpu |= a->ranks[r].on_gpu;
     busy_known |= a->ranks[r].on_gpu && a->ranks[r].has_compute;
+    sampled |= a->line_sums[r].samples > 0;
   }
   int error = line_tree_list(a->line_tree, a, steps, busy_known);
   if (error)
@@ -298,6 +294,8 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
         .wait_ms = ns_to_ms(sum->wait_ns) / steps,
         .idle_ms = busy_known ? ns_to_ms(sum->idle_ns) / steps : NAN,
         .input_ms = ns_to_ms(sum->input_ns) / steps,
+        .host_ms = sampled ? ns_to_ms(sum->host_ns) / steps : NAN,
+        .worker_ms = sampled ? ns_to_ms(sum->worker_ns) / steps : NAN,
         .collectives = (double)sum->collectives / steps,
         .comm_ms = ns_to_ms(sum->comm_ns) / steps,
         .exposed_ms = ns_to_ms(sum->exposed_ns) / steps,
@@ -350,5 +348,5 @@ int lines_summarise(struct analysis *a) {
   lines->known = known;
   int error = list(a, all, known < LINES_LISTED ? known : LINES_LISTED);
   free(all);
-  return error;
+  return error ? error : sampled_lines_summarise(a);
 }

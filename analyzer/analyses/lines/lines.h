@@ -8,6 +8,14 @@
 
 #include "analyses/analysis.h"
 
+/* A line of a rank, from samples; in the results' arena. */
+struct sampled_line {
+  const char *place, *function;
+  double ms, peers_ms; /* per step, of the rank and mean over the others */
+  double share;        /* of what was sampled of its kind */
+  bool in_workers;     /* data loader workers are at it */
+};
+
 /* Each 0, or negative errno. */
 int lines_prepare(struct analysis *a);
 int lines_rank(struct analysis *a, const struct timeline *timeline);

@@ -11,6 +11,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/analysis.h"
+#include "analyses/lines/line_sums.h"
 #include "analyses/stalls/stall_words.h"
 
 static double seconds(const struct analysis *a, i64 time) {
@@ -74,6 +75,79 @@ static int add_rank(struct analysis *a, const struct rank *rank, const struct ra
   return stall_describe(a->arena, stall, collective_of(a, rank->rank), standing) ? 0 : -ENOMEM;
 }
 
+/* What a rank of the same host saw of this one's process, which said nothing itself; NULL. */
+static const struct stalled_peer *seen_by(const struct analysis *a, const struct rank *rank,
+                                          const struct rank **by) {
+  const struct model *model = a->model;
+  for (u32 r = 0; r < model->n_ranks && !rank->closed && rank->host; r++) {
+    const struct rank *other = &model->ranks[r];
+    const struct rank_stall *stall = last_stall(a, other);
+    bool neighbour = stall && other != rank && other->host && !strcmp(other->host, rank->host);
+    for (u32 i = 0; neighbour && i < stall->n_peers; i++)
+      if (stall->peers[i].pid == rank->pid) {
+        *by = other;
+        return &stall->peers[i];
+      }
+  }
+  return NULL;
+}
+
+static const char *peer_words(const struct stalled_peer *peer, enum stall_doing *what) {
+  bool frozen = peer->wait && (strstr(peer->wait, "freezer") || strstr(peer->wait, "refrigerator"));
+  *what = STALL_STOPPED;
+  if (frozen)
+    return "frozen, as containers and cgroups can be";
+  if (peer->state == 'T')
+    return "stopped, as by SIGSTOP or Ctrl-Z";
+  if (peer->state == 't')
+    return "stopped by a debugger";
+  *what = peer->state == 'D' ? STALL_INPUT_OUTPUT : STALL_DEAD;
+  return peer->state == 'D' ? "waiting for a device, not to be interrupted (D)"
+                            : "ended, and its parent has not asked after it";
+}
+
+/* "; its first thread was last seen at train.py:12 in load", empty where no sample says. */
+static char *last_seen(struct analysis *a, const struct rank *rank, struct stalled_rank *at) {
+  const struct call_frame *last = a->line_sums[rank - a->model->ranks].last;
+  if (!last)
+    return arena_text(a->arena, "");
+  at->place = stack_place(a->arena, last);
+  at->file = arena_text(a->arena, last->file);
+  at->function = last->function ? arena_text(a->arena, last->function) : NULL;
+  at->line = last->line ? last->line : (double)NAN;
+  return at->place ? arena_printf(a->arena, "; its first thread was last seen at %s%s%s", at->place,
+                                  at->function ? " in " : "", at->function ? at->function : "")
+                   : NULL;
+}
+
+/* A rank that could not write itself what it is in. */
+static int add_seen(struct analysis *a, const struct rank *rank) {
+  struct stalls_result *out = &a->results->stalls;
+  const struct rank *by = NULL;
+  const struct stalled_peer *peer = seen_by(a, rank, &by);
+  if (!peer)
+    return 0;
+  struct stalled_rank *standing = &out->ranks[out->n_ranks++];
+  i64 end = end_of(rank);
+  *standing = (struct stalled_rank){
+      .rank = rank->rank,
+      .host = rank->host,
+      .since_s = seconds(a, end),
+      .for_s = end == NS_UNKNOWN ? (double)NAN : (double)(a->model->end - end) / 1e9,
+      .line = (double)NAN};
+  const char *words = peer_words(peer, &standing->what);
+  char *last = last_seen(a, rank, standing);
+  if (!last)
+    return -ENOMEM;
+  standing->words =
+      arena_printf(a->arena, "%s: so rank %u on its host saw process %u%s%s%s%s", words, by->rank,
+                   rank->pid, peer->call ? ", in " : "", peer->call ? peer->call : "",
+                   peer->file ? " of " : "", peer->file ? peer->file : "");
+  if (standing->words)
+    standing->words = arena_printf(a->arena, "%s%s", standing->words, last);
+  return standing->words ? 0 : -ENOMEM;
+}
+
 static int list_ranks(struct analysis *a) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
@@ -89,8 +163,10 @@ static int list_ranks(struct analysis *a) {
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks && !error; r++) {
     const struct rank_stall *stall = last_stall(a, &model->ranks[r]);
-    if (!stall)
+    if (!stall) {
+      error = add_seen(a, &model->ranks[r]);
       continue;
+    }
     error = add_rank(a, &model->ranks[r], stall);
     n += stall_stacks(stall, model->ranks[r].rank, stacks + n);
   }
@@ -157,24 +233,46 @@ static int list_past(struct analysis *a) {
   return 0;
 }
 
+/* Of a rank that stands still nowhere that is known: where samples saw it last. */
+static int tell_last_seen(struct analysis *a, struct check_suspect *suspect) {
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    const struct rank *rank = &a->model->ranks[r];
+    struct stalled_rank at = {0};
+    if (rank->rank != suspect->rank || rank->closed || !a->line_sums[r].last)
+      continue;
+    char *last = last_seen(a, rank, &at);
+    suspect->place = at.place;
+    suspect->evidence = last ? arena_printf(a->arena, "%s It was%s.", suspect->evidence,
+                                            last + strlen("; its first thread was"))
+                             : NULL;
+    return suspect->evidence ? 0 : -ENOMEM;
+  }
+  return 0;
+}
+
 /* The check names who holds up the job from its calls alone; here is where that rank is. */
 static int tell_suspects(struct analysis *a) {
   struct collective_check *check = &a->results->check;
   const struct stalls_result *stalls = &a->results->stalls;
-  for (u32 i = 0; i < check->n_suspects; i++)
-    for (u32 k = 0; k < stalls->n_ranks; k++) {
-      struct check_suspect *suspect = &check->suspects[i];
-      const struct stalled_rank *rank = &stalls->ranks[k];
-      if (rank->rank != suspect->rank || !rank->words || !*rank->words)
-        continue;
-      if (!suspect->stack)
-        suspect->stack = rank->frames;
-      suspect->place = rank->place;
-      suspect->evidence = arena_printf(a->arena, "%s It is %s.", suspect->evidence, rank->words);
-      if (!suspect->evidence)
-        return -ENOMEM;
+  int error = 0;
+  for (u32 i = 0; i < check->n_suspects && !error; i++) {
+    struct check_suspect *suspect = &check->suspects[i];
+    const struct stalled_rank *rank = NULL;
+    for (u32 k = 0; k < stalls->n_ranks; k++)
+      if (stalls->ranks[k].rank == suspect->rank && stalls->ranks[k].words &&
+          *stalls->ranks[k].words)
+        rank = &stalls->ranks[k];
+    if (!rank) {
+      error = tell_last_seen(a, suspect);
+      continue;
     }
-  return 0;
+    if (!suspect->stack)
+      suspect->stack = rank->frames;
+    suspect->place = rank->place;
+    suspect->evidence = arena_printf(a->arena, "%s It is %s.", suspect->evidence, rank->words);
+    error = suspect->evidence ? 0 : -ENOMEM;
+  }
+  return error;
 }
 
 int stalls_analyse(struct analysis *a) {

@@ -47,6 +47,15 @@ static struct interval span_of(struct reading *reading, const struct tscope_reco
   return span;
 }
 
+static bool take_line_sample(struct reading *reading,
+                             const struct tscope_line_sample_record *sample) {
+  const struct tick_map *map = &reading->events->definitions->ticks;
+  i64 time = tick_map_ns(map, sample->at >> map->shift);
+  return VECTOR_PUSH(
+      &reading->events->line_samples,
+      (struct rank_line_sample){time, time, sample->stack, sample->stands_us, sample->child});
+}
+
 /* A call that has not returned has not failed; one that NCCL goes on with by itself neither. */
 static bool is_failure(struct interval span, i32 result) {
   return span.end != NS_UNKNOWN && result != 0 && result != TSCOPE_RESULT_IN_PROGRESS;
@@ -208,6 +217,8 @@ static bool read_record(struct reading *reading, const struct tscope_record *rec
     struct rank_site site = {start, start, stack, reading->thread, record->tag};
     return VECTOR_PUSH(&events->sites, site);
   }
+  case TSCOPE_REC_LINE_SAMPLE:
+    return take_line_sample(reading, (const void *)record);
   case TSCOPE_REC_GPU_CLOCK:
     return take_gpu_clock(reading, record, time);
   case TSCOPE_REC_GPU_ANCHOR: {
@@ -270,8 +281,9 @@ static bool read_retained_chunk(struct reading *reading, const struct trace_chun
   struct trace_cursor cursor = trace_records(chunk);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     u64 time = trace_time(&cursor, record);
-    bool definition = record->type == TSCOPE_REC_STRING || record->type == TSCOPE_REC_SHAPE;
-    if (!definition)
+    bool event = record->type != TSCOPE_REC_STRING && record->type != TSCOPE_REC_SHAPE &&
+                 record->type != TSCOPE_REC_LINE_SAMPLE;
+    if (event)
       seen(reading->events, chunk_ns(&reading->clock, time));
     if (!read_record(reading, record, time))
       return false;
@@ -371,6 +383,7 @@ static void sort_lists(struct rank_events *events) {
   SORT_BY_TIME(&events->cpu_times);
   SORT_BY_TIME(&events->phases);
   SORT_BY_TIME(&events->sites);
+  SORT_BY_TIME(&events->line_samples);
   SORT_BY_TIME(&events->marks);
   SORT_BY_TIME(&events->step_ranges);
   SORT_BY_TIME(&events->scalars);

@@ -21,6 +21,8 @@ bool stall_records_take(struct stall_records *records, const struct tscope_recor
     return KEEP(&records->states, tscope_thread_state_record);
   case TSCOPE_REC_THREAD_STACK:
     return KEEP(&records->stacks, tscope_thread_stack_record);
+  case TSCOPE_REC_PEER_STATE:
+    return KEEP(&records->peers, tscope_peer_state_record);
   default:
     return true;
   }
@@ -31,6 +33,7 @@ void stall_records_release(struct stall_records *records) {
   free(records->ends.at);
   free(records->states.at);
   free(records->stacks.at);
+  free(records->peers.at);
 }
 
 /* What all stalls of a process share while they are made. */
@@ -152,6 +155,21 @@ static void take_threads(struct making *m, u32 number, struct rank_stall *stall)
     qsort(stall->threads, stall->n_threads, sizeof(*stall->threads), by_main);
 }
 
+static void take_peers(struct making *m, u32 number, struct rank_stall *stall) {
+  const struct stall_records *records = m->records;
+  stall->peers = arena_array(m->arena, records->peers.n + 1u, sizeof(*stall->peers));
+  m->failed |= !stall->peers;
+  for (u32 i = 0; i < records->peers.n && !m->failed; i++) {
+    const struct tscope_peer_state_record *peer = &records->peers.at[i];
+    if (peer->stall == number)
+      stall->peers[stall->n_peers++] = (struct stalled_peer){.pid = peer->pid,
+                                                             .state = (char)peer->header.tag,
+                                                             .wait = keep_string(m, peer->wait),
+                                                             .call = keep_string(m, peer->call),
+                                                             .file = keep_string(m, peer->file)};
+  }
+}
+
 static struct rank_stall make(struct making *m, const struct tscope_stall_record *record) {
   struct rank_stall stall = {.what = (u8)record->header.tag,
                              .begin = to_ns(m, record->since),
@@ -165,6 +183,7 @@ static struct rank_stall make(struct making *m, const struct tscope_stall_record
     if (m->records->ends.at[i].stall == record->stall)
       stall.end = to_ns(m, m->records->ends.at[i].at);
   take_threads(m, record->stall, &stall);
+  take_peers(m, record->stall, &stall);
   return stall;
 }
 

@@ -43,21 +43,41 @@ static u32 site_of(const struct call_sites *sites, const struct span *span) {
              : site;
 }
 
+/* Those whose stacks are in the trace. */
+static int copy_samples(const struct timeline_build *build, struct arena *arena,
+                        struct call_sites *sites) {
+  const struct rank_events *events = build->events;
+  sites->samples = arena_array(arena, events->line_samples.n + 1u, sizeof(*sites->samples));
+  if (!sites->samples)
+    return -ENOMEM;
+  for (u32 i = 0; i < events->line_samples.n; i++) {
+    const struct rank_line_sample *sample = &events->line_samples.at[i];
+    u32 stack = stack_number(&build->definitions, sample->stack);
+    if (stack != INDEX_NONE)
+      sites->samples[sites->n_samples++] =
+          (struct line_sample){sample->start, (i64)sample->stands_us * 1000, stack, sample->child};
+  }
+  return 0;
+}
+
 int timeline_link_sites(struct timeline_build *build, struct arena *arena,
                         const struct call_sites **out) {
   *out = NULL;
-  if (!build->sites.n)
+  if (!build->sites.n && !build->events->line_samples.n)
     return 0;
   struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
   if (!sites)
     return -ENOMEM;
   *sites = (struct call_sites){.n_sites = build->sites.n};
-  sites->sites = arena_array(arena, build->sites.n, sizeof(*sites->sites));
+  sites->sites = arena_array(arena, build->sites.n + 1u, sizeof(*sites->sites));
   sites->of_span = arena_array(arena, build->spans.n + 1u, sizeof(*sites->of_span));
-  if (!sites->sites || !sites->of_span || stacks_copy(&build->definitions, arena, sites) < 0)
+  if (!sites->sites || !sites->of_span || stacks_copy(&build->definitions, arena, sites) < 0 ||
+      copy_samples(build, arena, sites) < 0)
     return -ENOMEM;
-  memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
-  qsort(sites->sites, sites->n_sites, sizeof(*sites->sites), by_place);
+  if (sites->n_sites) {
+    memcpy(sites->sites, build->sites.at, build->sites.n * sizeof(*sites->sites));
+    qsort(sites->sites, sites->n_sites, sizeof(*sites->sites), by_place);
+  }
   for (u32 i = 0; i < build->spans.n; i++)
     sites->of_span[i] = site_of(sites, &build->spans.at[i]);
   *out = sites;

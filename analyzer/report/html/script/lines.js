@@ -64,7 +64,8 @@ panel({
             time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
             time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
             time('not hidden', 'exposed_ms', 'transfer'),
-            time('step without the wait', 'without_ms')
+            time('first thread', 'host_ms'),
+            time('data loader workers', 'worker_ms'), time('step without the wait', 'without_ms')
           ].filter((c) => !c.key || l.lines.some((line) => line[c.key] > 0)),
           l.lines, {
             caption: `lines, ${count(l.lines.length)} of ${count(l.known)}; ` +

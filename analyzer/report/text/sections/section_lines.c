@@ -20,7 +20,7 @@ static const char *unknown(const struct results *results) {
 /* Others only say where memory came from. */
 static bool costs(const struct line_result *line) {
   return line->wait_ms > 0 || line->idle_ms > 0 || line->input_ms > 0 || line->exposed_ms > 0 ||
-         line->gpu_ms > 0;
+         line->gpu_ms > 0 || line->host_ms > 0 || line->worker_ms > 0;
 }
 
 static void put_lines_section(struct pen *pen, const struct results *results,
@@ -32,6 +32,7 @@ static void put_lines_section(struct pen *pen, const struct results *results,
       {"host waits", COLUMN_MS, offsetof(struct line_result, wait_ms), 0, 0},
       {"GPU idle after", COLUMN_MS, offsetof(struct line_result, idle_ms), 2, 0},
       {"input", COLUMN_MS, offsetof(struct line_result, input_ms), 5, 0},
+      {"first thread", COLUMN_MS, offsetof(struct line_result, host_ms), 6, 0},
       {"exposed comm", COLUMN_MS, offsetof(struct line_result, exposed_ms), 1, 0},
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
   };

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What each line of the program cost on one rank: shared by lines.c and sampled_lines.c.
+ */
+#ifndef TSCOPE_LINE_SUMS_H
+#define TSCOPE_LINE_SUMS_H
+
+#include "analyses/analysis.h"
+#include "model/span_call_sites.h"
+
+struct line_sum {
+  const char *file, *function;
+  u32 line;
+  u64 waits, collectives, samples, calls, of_backward;
+  i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
+  double launches, gpu_ns;
+  /* sampled: of the first thread; of it in the data phase; of data loader workers */
+  i64 host_ns, host_input_ns, worker_ns;
+};
+
+/* Of one rank, in an arena of its own; ranks are looked at in parallel. */
+struct line_sums {
+  struct arena arena;
+  struct line_sum *at;
+  u32 n;
+  u64 sites, samples;
+  i64 input_ns;            /* of the data phase that was sampled, at whatever line */
+  i64 worker_ns;           /* likewise of workers while they were at a line of the user's */
+  struct call_frame *last; /* where the first thread was seen last; NULL */
+};
+
+/* Whether a moment lies in a step that is looked at. */
+bool line_is_looked_at(const struct analysis *a, u32 rank, i64 time);
+
+/* Steps of the rank that sums are divided by. */
+double line_steps_of(const struct analysis *a, u32 rank);
+
+/* For qsort(): by file, line and function. */
+int line_sums_by_line(const void *left, const void *right);
+
+/* sampled_lines.c: adds what was sampled on the rank of the timeline to `sums` [frames], of which
+ * line_of_stack[] says the one of each stack. 0, or -ENOMEM. */
+int sampled_lines_rank(struct analysis *a, const struct timeline *timeline,
+                       const u32 *line_of_stack, struct line_sum *sums, struct arena *scratch,
+                       struct line_sums *out);
+
+/* Fills in what the ranks' results say of samples. 0, or -ENOMEM. */
+int sampled_lines_summarise(struct analysis *a);
+
+#endif

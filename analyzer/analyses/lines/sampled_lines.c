@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the first thread of each rank was, and its data loader workers, from samples: also where no
+ * call is hooked. A line stands out on a rank where it takes more time than on its peers by more
+ * than chance explains: samples are counted as Poisson's.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/lines/line_sums.h"
+#include "analyses/lines/lines.h"
+#include "analyses/queries.h"
+
+static const double sample_ns = 1e8, samples_least = 5, sigmas = 3;
+
+/* The data phases of a timeline, which do not overlap. */
+static int data_phases(const struct timeline *t, struct arena *scratch, struct interval **phases,
+                       u32 *n) {
+  *phases = arena_array(scratch, t->n_spans + 1u, sizeof(**phases));
+  *n = 0;
+  if (!*phases)
+    return -ENOMEM;
+  for (u32 i = 0; i < t->n_spans; i++)
+    if (t->spans[i].kind == SPAN_PHASE && t->spans[i].category == TSCOPE_PHASE_DATA)
+      (*phases)[(*n)++] = (struct interval){t->spans[i].start, t->spans[i].end};
+  return 0;
+}
+
+static int keep_last(const struct call_sites *sites, const u32 *line_of_stack,
+                     struct line_sums *out) {
+  u32 i = sites->n_samples;
+  while (i > 0 && sites->samples[i - 1].child)
+    i--;
+  u32 frame = i ? line_of_stack[sites->samples[i - 1].stack] : INDEX_NONE;
+  if (frame == INDEX_NONE || !sites->frames[frame].file)
+    return 0;
+  const struct call_frame *from = &sites->frames[frame];
+  out->last = arena_alloc(&out->arena, sizeof(*out->last));
+  if (!out->last)
+    return -ENOMEM;
+  *out->last = (struct call_frame){
+      .file = arena_text(&out->arena, from->file),
+      .function = from->function ? arena_text(&out->arena, from->function) : NULL,
+      .line = from->line,
+      .first_line = from->first_line};
+  return out->last->file ? 0 : -ENOMEM;
+}
+
+static bool begins_a_worker(const struct call_frame *frame) {
+  const char *dot = frame->function ? strrchr(frame->function, '.') : NULL;
+  const char *name = dot ? dot + 1 : frame->function;
+  return name && (strcmp(name, "_bootstrap") == 0 || strcmp(name, "_worker_loop") == 0);
+}
+
+/* The innermost line of the user's in what a child does itself: outside of that are the frames of
+ * the parent that forked it. INDEX_NONE where it waits for work. */
+static u32 line_of_child(const struct call_sites *sites, const struct call_stack *stack) {
+  u32 line = INDEX_NONE;
+  for (u32 i = 0; i < stack->n; i++) {
+    const struct call_frame *frame = &sites->frames[stack->frames[i]];
+    if (begins_a_worker(frame))
+      return line;
+    if (line == INDEX_NONE && call_frame_is_users(frame))
+      line = stack->frames[i];
+  }
+  return INDEX_NONE;
+}
+
+int sampled_lines_rank(struct analysis *a, const struct timeline *t, const u32 *line_of_stack,
+                       struct line_sum *sums, struct arena *scratch, struct line_sums *out) {
+  const struct call_sites *sites = t->call_sites;
+  struct interval *phases;
+  u32 n_phases, at = 0;
+  if (data_phases(t, scratch, &phases, &n_phases) < 0)
+    return -ENOMEM;
+  for (u32 i = 0; i < sites->n_samples; i++) {
+    const struct line_sample *sample = &sites->samples[i];
+    u32 frame = sample->child ? line_of_child(sites, &sites->stacks[sample->stack])
+                              : line_of_stack[sample->stack];
+    if (frame == INDEX_NONE || !line_is_looked_at(a, t->rank, sample->time))
+      continue;
+    out->samples++;
+    while (at < n_phases && phases[at].end <= sample->time)
+      at++;
+    bool input = at < n_phases && phases[at].start <= sample->time;
+    if (sample->child) {
+      sums[frame].worker_ns += sample->stands_ns;
+      out->worker_ns += sample->stands_ns;
+      continue;
+    }
+    sums[frame].host_ns += sample->stands_ns;
+    sums[frame].host_input_ns += input ? sample->stands_ns : 0;
+    out->input_ns += input ? sample->stands_ns : 0;
+  }
+  return keep_last(sites, line_of_stack, out);
+}
+
+enum { HOST, WORKERS, INPUT, KINDS };
+
+/* A line of a rank: of all places in it. */
+struct of_rank {
+  const struct line_sum *sum;
+  u32 rank;
+  i64 ns[KINDS];
+};
+
+static int by_line(const void *left, const void *right) {
+  const struct of_rank *a = left, *b = right;
+  int order = line_sums_by_line(a->sum, b->sum);
+  return order ? order : a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static struct sampled_line *told(struct analysis *a, const struct line_sum *sum) {
+  struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
+  if (!line)
+    return NULL;
+  *line = (struct sampled_line){.place = line_place(a, sum->file, sum->line),
+                                .function = arena_text(a->arena, sum->function)};
+  return line->place && line->function ? line : NULL;
+}
+
+/* One line on all ranks that were there. */
+static int compare(struct analysis *a, const struct of_rank *at, u32 n, const double *steps,
+                   u32 ranks, u32 kind) {
+  double all = 0;
+  for (u32 i = 0; i < n; i++)
+    all += steps[at[i].rank] > 0 ? (double)at[i].ns[kind] / steps[at[i].rank] : 0;
+  for (u32 i = 0; i < n; i++) {
+    struct rank_result *rank = &a->results->ranks[at[i].rank];
+    double in_steps = steps[at[i].rank], sum = (double)at[i].ns[kind];
+    if (!(in_steps > 0) || ranks < 2)
+      continue;
+    double own = sum / in_steps, peers = (all - own) / (ranks - 1);
+    double count = sum / sample_ns, by_chance = peers * in_steps / sample_ns;
+    const struct sampled_line **best = kind == WORKERS ? &rank->slow_in_workers : &rank->slow_line;
+    if (count < samples_least || count - by_chance < sigmas * sqrt(count + by_chance) ||
+        (*best && (*best)->ms - (*best)->peers_ms >= (own - peers) / 1e6))
+      continue;
+    struct sampled_line *line = told(a, at[i].sum);
+    if (!line)
+      return -ENOMEM;
+    line->ms = own / 1e6;
+    line->peers_ms = peers / 1e6;
+    *best = line;
+  }
+  return 0;
+}
+
+/* The line at which the input takes most: of the workers where there are any. */
+static int tell_input(struct analysis *a, const struct of_rank *line) {
+  const struct line_sums *sums = &a->line_sums[line->rank];
+  struct rank_result *rank = &a->results->ranks[line->rank];
+  bool workers = (double)sums->worker_ns >= samples_least * sample_ns;
+  double ns = (double)line->ns[workers ? WORKERS : INPUT];
+  double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
+  if (ns < samples_least * sample_ns || (rank->input_line && rank->input_line->share >= share))
+    return 0;
+  struct sampled_line *best = told(a, line->sum);
+  if (!best)
+    return -ENOMEM;
+  best->share = share;
+  best->in_workers = workers;
+  rank->input_line = best;
+  return 0;
+}
+
+/* Adds up what is of the same line and rank; returns how many are left. */
+static u32 merge(struct of_rank *all, u32 n) {
+  u32 kept = 0;
+  qsort(all, n, sizeof(*all), by_line);
+  for (u32 i = 0; i < n; i++) {
+    if (!kept || by_line(&all[kept - 1], &all[i]) != 0)
+      all[kept++] = all[i];
+    else
+      for (u32 kind = 0; kind < KINDS; kind++)
+        all[kept - 1].ns[kind] += all[i].ns[kind];
+  }
+  return kept;
+}
+
+static int compare_lines(struct analysis *a, struct of_rank *all, double *steps) {
+  u32 n = 0, ranks = 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++) {
+    steps[r] = a->line_sums[r].samples ? line_steps_of(a, r) : 0;
+    ranks += steps[r] > 0;
+    for (u32 i = 0; i < a->line_sums[r].n; i++) {
+      const struct line_sum *sum = &a->line_sums[r].at[i];
+      all[n++] = (struct of_rank){sum, r, {sum->host_ns, sum->worker_ns, sum->host_input_ns}};
+    }
+  }
+  int error = 0;
+  n = merge(all, n);
+  for (u32 i = 0, end; i < n && !error; i = end) {
+    error = tell_input(a, &all[i]);
+    for (end = i + 1; end < n && line_sums_by_line(all[i].sum, all[end].sum) == 0 && !error; end++)
+      error = tell_input(a, &all[end]);
+    if (!error)
+      error = compare(a, all + i, end - i, steps, ranks, HOST);
+    if (!error)
+      error = compare(a, all + i, end - i, steps, ranks, WORKERS);
+  }
+  return error;
+}
+
+int sampled_lines_summarise(struct analysis *a) {
+  u32 n = 0;
+  if (a->results->n_ranks != a->model->n_ranks)
+    return 0;
+  for (u32 r = 0; r < a->model->n_ranks; r++)
+    n += a->line_sums[r].n;
+  struct of_rank *all = malloc((n + 1u) * sizeof(*all));
+  double *steps = malloc((a->model->n_ranks + 1u) * sizeof(*steps));
+  int error = all && steps ? compare_lines(a, all, steps) : -ENOMEM;
+  free(all);
+  free(steps);
+  return error;
+}

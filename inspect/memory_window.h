@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading a process's memory a block at a time: a walk over Python's frames reads a few bytes here
+ * and there, mostly near what it has just read, and each reading through the kernel is a system
+ * call.
+ */
+#ifndef TSCOPE_MEMORY_WINDOW_H
+#define TSCOPE_MEMORY_WINDOW_H
+
+#include <stdbool.h>
+
+#include "inspect/python_memory.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { WINDOW_BLOCK_BYTES = 512, WINDOW_BLOCKS = 32 }; /* a block lies on one page */
+
+/* What was read; all blocks are of one process, and of about one moment. */
+struct memory_window {
+  pid_t pid;
+  u64 addresses[WINDOW_BLOCKS]; /* 0: nothing */
+  u8 blocks[WINDOW_BLOCKS][WINDOW_BLOCK_BYTES];
+};
+
+/* A context for python_read_window(). */
+struct window_reading {
+  struct memory_window *window;
+};
+
+/* Forgets what was read, and reads from `pid` from now on. */
+void memory_window_open(struct memory_window *window, pid_t pid);
+
+/* A python_read; `context` is a struct window_reading. Preserves errno. */
+bool python_read_window(const void *context, u64 address, void *to, size_t bytes);
+
+#pragma GCC visibility pop
+
+#endif

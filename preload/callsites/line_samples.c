@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the program is, ten times a second: the frames of the first thread, read by the helper
+ * while that thread runs, without stopping it. So time has a line also where nothing is called that
+ * is hooked: in a slow line of the input, in a loop of pure Python. Children that the first thread
+ * forked, as data loaders have them, are looked at in turn.
+ *
+ * Each stack is read twice through the kernel, and only what is the same both times counts: from
+ * the outermost frame in, up to the first that moved.
+ *
+ * A record is written when the stack is another one than before, else after a second, two, four
+ * and so on. What looking costs is held to three thousandths of the time that passes.
+ */
+#include <unistd.h>
+
+#include "callsites/call_sites.h"
+#include "callsites/known_stacks.h"
+#include "inspect/memory_window.h"
+#include "inspect/python_threads.h"
+#include "inspect/thread_state.h"
+#include "record/process_trace.h"
+#include "record/tick_clock.h"
+#include "record/trace_definitions.h"
+
+enum {
+  THREADS_MOST = 256,
+  CHILDREN_MOST = 128,
+  LOOKS_PER_SECOND = 10,
+  SHARE = 333,        /* looking may take one part of so many */
+  STANDS_MOST_S = 64, /* the same stack is written at least so often */
+  QUIET_S = 16,       /* a first thread that moved in so long: children are looked at too */
+};
+
+/* Of the first thread. */
+static struct {
+  u64 state;          /* address of its PyThreadState; 0: not found yet */
+  u64 stack;          /* of the last look; 0: could not be read */
+  u64 unwritten, run; /* ticks: of the same stack, not yet in the trace; in all */
+  u64 looked, next, write_after;
+} first;
+
+static struct {
+  u32 pids[CHILDREN_MOST];
+  u32 n, turn;
+} children;
+
+static struct memory_window window;
+static struct stack_walk walk;
+static struct python_frame before[STACK_FRAMES_MOST];
+static u64 keys_before[STACK_FRAMES_MOST];
+static struct python_thread threads[THREADS_MOST];
+
+static u64 seconds(u64 s) {
+  return s * tscope_clock.hz;
+}
+
+/* A frame that is further in than all that was the same both times, and ran in between: its
+ * function is certain where its place in the function is a pointer that can be checked. */
+static bool is_still_in(u32 at, u32 at_before) {
+  return python_here.layout.code_start != PYTHON_NONE &&
+         walk.frames[at].code == before[at_before].code &&
+         walk.frames[at].tag == before[at_before].tag;
+}
+
+/* Leaves in `walk` what of it is as it was, of `n` frames before. */
+static void keep_what_stood(u32 n) {
+  u32 same = 0;
+  while (same < n && same < walk.n && keys_before[n - 1 - same] == walk.keys[walk.n - 1 - same])
+    same++;
+  if (same < n && same < walk.n && is_still_in(walk.n - 1 - same, n - 1 - same))
+    same++;
+  u32 moved = walk.n - same;
+  memmove(walk.keys, walk.keys + moved, same * sizeof(*walk.keys));
+  memmove(walk.frames, walk.frames + moved, same * sizeof(*walk.frames));
+  walk.n = same;
+}
+
+/* What stands still of a thread's stack, into `walk`. False where it cannot be told. */
+static bool read_stack(pid_t pid, u64 state) {
+  const struct window_reading reading = {.window = &window};
+  memory_window_open(&window, pid);
+  if (!stack_walk(&walk, python_read_window, &reading, state))
+    return false;
+  u32 n = walk.n;
+  bool cut = walk.more;
+  memcpy(before, walk.frames, n * sizeof(*before));
+  memcpy(keys_before, walk.keys, n * sizeof(*keys_before));
+  memory_window_open(&window, pid);
+  if (!stack_walk(&walk, python_read_window, &reading, state))
+    return false;
+  if (cut || walk.more) /* there is no outermost frame to begin at */
+    return walk.n == n && memcmp(keys_before, walk.keys, n * sizeof(*keys_before)) == 0;
+  keep_what_stood(n);
+  return walk.n > 0;
+}
+
+/* Code that a child has where its parent has something else is another one than the parent's, or a
+ * brother's, of the same address. */
+static void tell_apart(pid_t pid) {
+  const struct python_process self = {.pid = getpid()};
+  for (u32 i = 0; i < walk.n; i++) {
+    u64 tag;
+    if (!python_tag(&python_here, python_read_process, &self, walk.frames[i].code, &tag) ||
+        tag != walk.frames[i].tag)
+      walk.keys[i] = stack_never_zero(python_mix(walk.keys[i], (u64)pid));
+  }
+}
+
+/* The hash of the stack in `walk`, which is written to the trace; 0 where that cannot be done. */
+static u64 define(pid_t pid) {
+  const struct python_process process = {.pid = pid};
+  u64 hash = stack_hash(&walk);
+  return stack_is_known(hash) || stack_define(&walk, hash, &process) ? hash : 0;
+}
+
+static void write_sample(u64 at, u64 stack, u64 stands, pid_t child) {
+  u64 us = (u64)((double)stands * 1e6 / (double)tscope_clock.hz);
+  struct tscope_line_sample_record record = {.at = at,
+                                             .stack = stack,
+                                             .stands_us = us < UINT32_MAX ? (u32)us : UINT32_MAX,
+                                             .child = (u32)child};
+  tscope_definitions_write(TSCOPE_REC_LINE_SAMPLE, 0, &record, sizeof(record));
+}
+
+static void write_unwritten(void) {
+  if (first.stack && first.unwritten)
+    write_sample(first.looked, first.stack, first.unwritten, 0);
+  first.unwritten = 0;
+}
+
+/* `since`: ticks since the last look, which this one stands for. */
+static void look_at_first(u64 now, u64 since) {
+  u64 stack = read_stack(getpid(), first.state) ? define(getpid()) : 0;
+  if (stack != first.stack) {
+    write_unwritten();
+    first.run = 0;
+    first.write_after = 0;
+  }
+  first.stack = stack;
+  first.looked = now;
+  first.run += since;
+  first.unwritten += since;
+  if (first.unwritten < first.write_after)
+    return;
+  write_unwritten();
+  first.write_after = first.write_after ? 2 * first.write_after : seconds(1);
+  if (first.write_after > seconds(STANDS_MOST_S))
+    first.write_after = seconds(STANDS_MOST_S);
+}
+
+static u64 find_first_thread(pid_t pid) {
+  const struct window_reading reading = {.window = &window};
+  memory_window_open(&window, pid);
+  u32 n = python_threads(&python_here, python_read_window, &reading, python_here_runtime, threads,
+                         THREADS_MOST);
+  for (u32 i = 0; i < n; i++)
+    if (threads[i].tid == (u32)pid)
+      return threads[i].state;
+  return 0;
+}
+
+/* A child that runs another program has no such Python, and then nothing can be read. */
+static void look_at_a_child(u64 now, u64 since) {
+  if (!children.n)
+    return;
+  pid_t pid = (pid_t)children.pids[children.turn++ % children.n];
+  u64 state = find_first_thread(pid);
+  if (!state || !read_stack(pid, state))
+    return;
+  tell_apart(pid);
+  u64 stack = define(pid);
+  if (stack)
+    write_sample(now, stack, since * children.n, pid);
+}
+
+static bool is_wanted(void) {
+  u8 wanted = __atomic_load_n(&call_sites_wanted, __ATOMIC_ACQUIRE);
+  return wanted & 1 << CALL_SITE_SAMPLED && tscope_is_live() &&
+         __atomic_load_n(&tscope_trace.header->end_ticks, __ATOMIC_RELAXED) == 0;
+}
+
+static void watch(void) {
+  static u32 looks;
+  u64 now = tscope_ticks();
+  if (!is_wanted() || now < first.next)
+    return;
+  u64 cpu = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  u64 since = first.looked ? now - first.looked : 0;
+  if (!first.state)
+    first.state = find_first_thread(getpid());
+  if (looks++ % LOOKS_PER_SECOND == 0)
+    children.n = thread_children(getpid(), (u32)getpid(), children.pids, CHILDREN_MOST);
+  if (since > seconds(1)) /* the process did not run */
+    since = seconds(1) / LOOKS_PER_SECOND;
+  if (first.state)
+    look_at_first(now, since);
+  if (first.run < seconds(QUIET_S))
+    look_at_a_child(now, since);
+  u64 cost = tscope_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+  first.next = now + (u64)((double)cost * SHARE / 1e9 * (double)tscope_clock.hz);
+}
+
+const struct tscope_family tscope_line_samples_family = {
+    .name = "line_samples",
+    .watch = watch,
+};

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch jobs over gloo with a slow line: the finding about their input, or about the rank that keeps
+the others waiting, names it.
+
+    slow_lines.py --build BUILD [--repeat N] [SCENARIO...]
+    slow_lines.py --list
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "standins"))
+sys.path.append(HERE)
+import training  # pylint: disable=wrong-import-position
+from endings import environment  # pylint: disable=import-error,no-name-in-module,wrong-import-position
+
+RANKS, CULPRIT, STEPS = 3, 1, 120
+JOB = os.path.join(HERE, "slow_lines_job.py")
+
+# `line` is a mark in slow_lines_job.py.
+SCENARIOS = {
+    "input": {"finding": "TIMING.DATALOADER_BOUND", "line": "the decoder"},
+    "workers": {"finding": "TIMING.DATALOADER_BOUND", "line": "the decoder"},
+    "straggling-input": {"finding": "DIST.STRAGGLER", "line": "the decoder", "rank": CULPRIT},
+    "straggling-loop": {"finding": "DIST.STRAGGLER", "line": "the loop", "rank": CULPRIT},
+}
+
+
+def line_of(mark):
+    with open(JOB, encoding="utf-8") as file:
+        return next(n for n, line in enumerate(file, 1) if line.rstrip().endswith("# " + mark))
+
+
+def expect(condition, *what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(name, build, folder):
+    env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "WORLD_SIZE": str(RANKS)}
+    command = [training.python_with_torch(), JOB, name, str(CULPRIT), str(STEPS), os.path.join(folder, "store")]
+    ranks = [subprocess.Popen(command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(RANKS)]
+    try:
+        for rank in ranks:
+            expect(rank.wait(timeout=200) == 0, "a rank failed")
+    finally:
+        for rank in ranks:
+            rank.kill()
+
+
+def check(name, build, folder):
+    expected = SCENARIOS[name]
+    run(name, build, folder)
+    program = os.path.join(build, "analyzer", "tscope-report")
+    text = subprocess.run([program, os.path.join(folder, "traces"), "--format", "json"], capture_output=True,
+                          check=True, text=True).stdout
+    document = json.loads(text)
+    found = [f for f in document["findings"] if f["id"] == expected["finding"]]
+    place = f"slow_lines_job.py:{line_of(expected['line'])}"
+    expect(found, [f["title"] for f in document["findings"]])
+    expect(place in found[0]["title"], found[0]["title"], found[0]["evidence"])
+    expect("rank" not in expected or found[0]["ranks"] == [expected["rank"]], found[0]["ranks"])
+    rows = [row for row in document["lines"]["lines"] if row["place"].endswith(place)]
+    expect(rows and (rows[0]["host_ms"] > 0 or rows[0]["worker_ms"] > 0), rows)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("scenarios", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(SCENARIOS))
+        return 0
+    if not training.python_with_torch():
+        print("skipped: no Python with PyTorch 2")
+        return training.SKIPPED
+    failed = 0
+    for name in arguments.scenarios or SCENARIOS:
+        right = 0
+        for _ in range(arguments.repeat):
+            folder = tempfile.mkdtemp(prefix="torch-slow-")
+            try:
+                check(name, os.path.realpath(arguments.build), folder)
+                right += 1
+            except AssertionError as wrong:
+                print(f"{name}: {wrong}")
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
+        failed += right < arguments.repeat
+    return failed > 0
+
+
+sys.exit(main())
