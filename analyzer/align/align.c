@@ -141,15 +141,25 @@ static u32 chain_from(struct aligner *aligner, u32 root) {
   return placed;
 }
 
+/* What the wall clock of a file says is damage where it is this far from the time since boot: a
+ * difference of two that are not still fits. */
+#define MOST_REALTIME 4000000000000000000ll /* ns, the year 2096 */
+
+i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *b) {
+  i64 x = a->realtime_minus_monotonic, y = b->realtime_minus_monotonic;
+  bool sane =
+      x >= -MOST_REALTIME && x <= MOST_REALTIME && y >= -MOST_REALTIME && y <= MOST_REALTIME;
+  return sane ? x - y : NS_UNKNOWN;
+}
+
 /* Ranks that collectives leave out follow CLOCK_REALTIME, relative to rank `root`. */
 static void follow_realtime(struct aligner *aligner, u32 root) {
   for (u32 r = 0; r < aligner->model->n_ranks; r++) {
     if (aligner->placed[r])
       continue;
-    aligner->clocks[r] =
-        (struct rank_clock){.pivot = aligner->facts[r].begin,
-                            .offset = aligner->facts[r].realtime_minus_monotonic -
-                                      aligner->facts[root].realtime_minus_monotonic};
+    i64 apart = clock_realtime_apart(&aligner->facts[r], &aligner->facts[root]);
+    aligner->clocks[r] = (struct rank_clock){.pivot = aligner->facts[r].begin,
+                                             .offset = apart == NS_UNKNOWN ? 0 : apart};
     aligner->model->ranks[r].clock = (struct clock_fit){.residual_us = NAN};
   }
 }

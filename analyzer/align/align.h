@@ -19,6 +19,10 @@ struct clock_facts {
   i64 begin; /* first instant in its trace, local */
 };
 
+/* How much further a's wall clock is from the time since boot than b's; NS_UNKNOWN where the file
+ * of one says what no clock does. */
+i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *b);
+
 /* Finds clocks[n_ranks] from model.collectives and model.arrivals, whose times are local
  * CLOCK_MONOTONIC. Sets rank.clock, clock_aligned, clock_method, clock_residual_us; strings live
  * in `arena`. Where alignment is refused, clocks follow CLOCK_REALTIME as best they can.

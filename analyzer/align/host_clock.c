@@ -14,9 +14,9 @@
 static bool same_host(const struct model *model, const struct clock_facts *facts, u32 a, u32 b) {
   if (!model->ranks[a].host || !model->ranks[b].host)
     return false;
-  i64 apart = facts[a].realtime_minus_monotonic - facts[b].realtime_minus_monotonic;
-  return strcmp(model->ranks[a].host, model->ranks[b].host) == 0 && apart > -SAME_BOOT_NS &&
-         apart < SAME_BOOT_NS;
+  i64 apart = clock_realtime_apart(&facts[a], &facts[b]);
+  return strcmp(model->ranks[a].host, model->ranks[b].host) == 0 && apart != NS_UNKNOWN &&
+         apart > -SAME_BOOT_NS && apart < SAME_BOOT_NS;
 }
 
 bool share_host_clock_unchecked(const struct model *model, const struct clock_facts *facts) {

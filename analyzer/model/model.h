@@ -37,12 +37,14 @@ struct gpu_window {
 
 /* CPU time between the first and the last look at it; NAN where not known. */
 struct rank_scheduling {
-  double seconds;     /* between them; 0: there were no two */
-  double cpu_s;       /* that the process had */
-  double wait_s;      /* that its threads could run and did not, all together */
-  double main_wait_s; /* of it the main thread's */
-  double stolen_s;    /* that the host's processors ran other virtual machines */
-  u32 threads, cores; /* at the last look; cores that it may run on, 0 if not known */
+  double seconds;         /* between them; 0: there were no two */
+  double cpu_s;           /* that the process had */
+  double wait_s;          /* that its threads could run and did not, all together */
+  double training_wait_s; /* of it that of threads that train: the main thread, and those whose
+                             calls are recorded */
+  double stolen_s;        /* that the host's processors ran other virtual machines */
+  u32 threads, cores;     /* at the last look; cores that it may run on, 0 if not known */
+  double quota;           /* cores that its control groups let it have; NAN: no limit is known */
 };
 
 struct rank_stall;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "facts/cpu_quota.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
 #include "resolve/real_dlsym.h"
@@ -220,6 +221,16 @@ static void write_cores(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
 }
 
+/* "1500 of /slice/job": thousandths of a core, and the control group that has no more than that. */
+static void write_quota(struct tscope_thread *thread) {
+  struct tscope_cpu_quota quota;
+  char text[sizeof(quota.group) + 16];
+  if (!tscope_cpu_quota("", &quota))
+    return;
+  snprintf(text, sizeof(text), "%u of %s", quota.thousandths, quota.group);
+  tscope_info(thread, TSCOPE_INFO_CPU_QUOTA, text, NULL);
+}
+
 static void write_number(struct tscope_thread *thread, enum tscope_info key, u32 value) {
   char text[16];
   snprintf(text, sizeof(text), "%u", value);
@@ -243,6 +254,7 @@ void tscope_facts_write(const struct tscope_identity *identity) {
   write_place(thread);
   write_cpu(thread);
   write_cores(thread);
+  write_quota(thread);
   write_environment(thread);
 }
 

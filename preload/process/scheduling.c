@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "record/hook.h"
+#include "record/thread.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 
@@ -26,9 +27,10 @@ static struct {
   struct thread_wait {
     u32 tid;
     u64 wait_ns;
-  } threads[THREADS]; /* by number of the thread, the last that had the place */
-  u64 wait_ns;        /* of all, since the first look */
-  bool looked;
+  } threads[THREADS];  /* by number of the thread, the last that had the place */
+  u64 wait_ns;         /* of all, since the first look */
+  u64 training_ns;     /* of it, of threads that train */
+  bool looked, counts; /* counts: the kernel tells of the main thread */
 } seen;
 
 static bool read_small(const char *path, char *text, size_t bytes) {
@@ -59,12 +61,16 @@ static void add_thread(u32 tid, struct tscope_scheduling_record *record) {
   record->threads++;
   if (wait == UINT64_MAX)
     return;
-  if (tid == (u32)getpid())
-    record->main_wait_ns = wait;
+  bool main_thread = tid == (u32)getpid();
   bool same = before->tid == tid && wait >= before->wait_ns;
+  seen.counts |= main_thread;
   /* What threads waited before the first look is none of the training's. */
-  if (seen.looked)
-    seen.wait_ns += same ? wait - before->wait_ns : wait;
+  u64 more = !seen.looked ? 0 : same ? wait - before->wait_ns : wait;
+  seen.wait_ns += more;
+  /* Backward runs on a thread of autograd's own, collectives on gloo's: a step waits for them too.
+   */
+  if (main_thread || tscope_thread_writes(tid))
+    seen.training_ns += more;
   *before = (struct thread_wait){tid, wait};
 }
 
@@ -89,8 +95,10 @@ static void add_threads(struct tscope_scheduling_record *record) {
   if (folder >= 0)
     close(folder);
   seen.looked = true;
-  if (record->main_wait_ns != UINT64_MAX)
-    record->wait_ns = seen.wait_ns;
+  if (!seen.counts)
+    return;
+  record->wait_ns = seen.wait_ns;
+  record->training_wait_ns = seen.training_ns;
 }
 
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...", in ticks, of all processors. */
@@ -115,7 +123,7 @@ void tscope_scheduling_write(void) {
   struct tscope_scheduling_record record = {.at_ns = tscope_clock_ns(CLOCK_MONOTONIC),
                                             .cpu_ns = tscope_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
                                             .wait_ns = UINT64_MAX,
-                                            .main_wait_ns = UINT64_MAX,
+                                            .training_wait_ns = UINT64_MAX,
                                             .stolen_ns = stolen()};
   if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0)
     record.cores = (u32)CPU_COUNT(&allowed);

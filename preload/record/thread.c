@@ -26,6 +26,9 @@ static struct tscope_thread *free_slots[TSCOPE_THREAD_SLOTS];
 static u32 slots_made, slots_free;
 static struct tscope_thread *newest;
 
+#define WRITERS 1024u
+static u32 writers[WRITERS]; /* the kernel's numbers of threads, each in its place */
+
 bool tscope_thread_busy(void) {
   bool was = busy;
   busy = true;
@@ -107,6 +110,10 @@ struct tscope_thread *tscope_thread_newest(void) {
   return __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
 }
 
+bool tscope_thread_writes(u32 tid) {
+  return __atomic_load_n(&writers[tid % WRITERS], __ATOMIC_RELAXED) == tid;
+}
+
 int tscope_threads_init(void) {
   return -pthread_key_create(&at_thread_end, leave_slot);
 }
@@ -124,7 +131,9 @@ struct tscope_thread *tscope_thread_here(void) {
     char name[17] = "";
     prctl(PR_GET_NAME, name);
     pthread_setspecific(at_thread_end, thread);
-    tscope_definitions_write_thread(thread->number, (u32)syscall(SYS_gettid), name);
+    u32 tid = (u32)syscall(SYS_gettid);
+    __atomic_store_n(&writers[tid % WRITERS], tid, __ATOMIC_RELAXED);
+    tscope_definitions_write_thread(thread->number, tid, name);
     tscope_self = thread;
   } else {
     tscope_lose(TSCOPE_LOSS_THREADS, 1);

@@ -25,6 +25,10 @@ struct tscope_thread *tscope_thread_here(void);
 /* Of all threads ever set up, with `before` the next; NULL at the end. */
 struct tscope_thread *tscope_thread_newest(void);
 
+/* Whether the kernel's thread `tid` has written records: of the last 1024 that began to, and false
+ * of one whose place another has taken. */
+bool tscope_thread_writes(u32 tid);
+
 /* Marks the calling thread as one that is inside tscope, where no hook records; false if it was. */
 bool tscope_thread_busy(void);
 void tscope_thread_idle(void);

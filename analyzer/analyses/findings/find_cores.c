@@ -12,20 +12,48 @@
 #include "analyses/analyses.h"
 #include "analyses/findings/findings.h"
 
-/* Ranks of one host that may run on the same cores. */
+/* Ranks of one host that may run on the same cores, or have what one control group allows. */
 struct sharing {
   const char *host, *cores_list; /* "0-3,8"; NULL not known */
-  u32 cores, n, threads;
+  const char *quota;             /* "1500 of /slice/job", where that is less than the cores; NULL */
+  double cores;                  /* that they may have together: of a quota, parts of one */
+  u32 n, threads;
   double seconds, cpu_s, wait_s, stolen_s; /* of all together; stolen: of the host, the mean */
-  double main_wait_s;
+  double training_wait_s;
 };
 
 static bool same_text(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool shares(const struct sharing *s, const struct rank *rank) {
-  return same_text(s->host, rank->host) && same_text(s->cores_list, rank->info[TSCOPE_INFO_CORES]);
+static bool same_quota(const struct rank *a, const struct rank *b) {
+  return same_text(a->host, b->host) &&
+         same_text(a->info[TSCOPE_INFO_CPU_QUOTA], b->info[TSCOPE_INFO_CPU_QUOTA]);
+}
+
+static bool same_cores(const struct rank *a, const struct rank *b) {
+  return same_text(a->info[TSCOPE_INFO_CORES], b->info[TSCOPE_INFO_CORES]);
+}
+
+/* A rank's quota where it is less than the cores of all ranks that share it; else NULL. */
+static const char *quota_of(const struct model *model, const struct rank *rank) {
+  u32 cores = 0;
+  if (isnan(rank->scheduling.quota) || !rank->info[TSCOPE_INFO_CPU_QUOTA])
+    return NULL;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank *other = &model->ranks[r];
+    bool counted = !same_quota(rank, other);
+    for (u32 i = 0; i < r && !counted; i++)
+      counted = same_quota(rank, &model->ranks[i]) && same_cores(&model->ranks[i], other);
+    cores += counted ? 0 : other->scheduling.cores;
+  }
+  return rank->scheduling.quota < cores ? rank->info[TSCOPE_INFO_CPU_QUOTA] : NULL;
+}
+
+static bool shares(const struct model *model, const struct sharing *s, const struct rank *rank) {
+  const char *quota = quota_of(model, rank);
+  return same_text(s->host, rank->host) && same_text(s->quota, quota) &&
+         (quota || same_text(s->cores_list, rank->info[TSCOPE_INFO_CORES]));
 }
 
 static bool is_known(const struct rank *rank) {
@@ -38,11 +66,11 @@ static void add_rank(struct sharing *s, const struct rank *rank) {
   const struct rank_scheduling *sum = &rank->scheduling;
   s->n++;
   s->threads += sum->threads;
-  s->cores = sum->cores > s->cores ? sum->cores : s->cores;
+  s->cores = s->quota ? sum->quota : fmax(s->cores, sum->cores);
   s->seconds += sum->seconds;
   s->cpu_s += sum->cpu_s;
   s->wait_s += sum->wait_s;
-  s->main_wait_s += sum->main_wait_s;
+  s->training_wait_s += sum->training_wait_s;
   s->stolen_s = isnan(sum->stolen_s) ? s->stolen_s : fmax(s->stolen_s, sum->stolen_s);
 }
 
@@ -68,11 +96,12 @@ static u32 group_ranks(const struct model *model, struct sharing *groups) {
     u32 at = 0;
     if (!is_known(rank))
       continue;
-    while (at < n && !shares(&groups[at], rank))
+    while (at < n && !shares(model, &groups[at], rank))
       at++;
     if (at == n)
-      groups[n++] =
-          (struct sharing){.host = rank->host, .cores_list = rank->info[TSCOPE_INFO_CORES]};
+      groups[n++] = (struct sharing){.host = rank->host,
+                                     .cores_list = rank->info[TSCOPE_INFO_CORES],
+                                     .quota = quota_of(model, rank)};
     add_rank(&groups[at], rank);
   }
   return n;
@@ -81,19 +110,31 @@ static u32 group_ranks(const struct model *model, struct sharing *groups) {
 static char *title_of(struct findings *f, const struct sharing *s) {
   double share = 100 * waiting_share(s);
   if (by_themselves(s))
-    return arena_printf(f->a->arena,
-                        "%u rank%s %s %u core%s: threads that could run waited %.0f %% of the time",
-                        s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
-                        s->cores == 1 ? "" : "s", share);
+    return arena_printf(
+        f->a->arena, "%u rank%s %s %.3g core%s: threads that could run waited %.0f %% of the time",
+        s->n, s->n == 1 ? "" : "s", s->n == 1 ? "has only" : "share", s->cores,
+        s->cores == 1 ? "" : "s", share);
   return arena_printf(f->a->arena,
                       "Something else takes the cores of %s: threads that could run waited %.0f %% "
                       "of the time",
                       s->host ? s->host : "the host", share);
 }
 
+/* "4 cores (0-3)"; of a quota, the cores of the first rank. */
+static const char *may_run_on(struct findings *f, const struct sharing *s) {
+  if (s->quota)
+    return arena_printf(f->a->arena, "cores %s", s->cores_list ? s->cores_list : "of any number");
+  return arena_printf(f->a->arena, "%.0f core%s (%s)", s->cores, s->cores == 1 ? "" : "s",
+                      s->cores_list ? s->cores_list : "any");
+}
+
 static char *evidence_of(struct findings *f, const struct sharing *s, u32 groups) {
   double wall = s->seconds / s->n;
-  char stolen[160] = "", others[96] = "", elsewhere[64] = "";
+  char stolen[160] = "", others[96] = "", elsewhere[64] = "", limit[352] = "";
+  if (s->quota)
+    snprintf(limit, sizeof(limit),
+             ", of which control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
+             strstr(s->quota, " of ") ? strstr(s->quota, " of ") + 3 : "", s->cores);
   if (s->cpu_s / wall < OVERSUBSCRIBED_FULL * s->cores)
     snprintf(elsewhere, sizeof(elsewhere), "; something else had the rest");
   if (s->stolen_s > 0.01 * wall * s->cores)
@@ -102,15 +143,15 @@ static char *evidence_of(struct findings *f, const struct sharing *s, u32 groups
              s->stolen_s / wall);
   if (groups > 1)
     snprintf(others, sizeof(others), " So do ranks of %u more sets of cores, less.", groups - 1);
-  return arena_printf(f->a->arena,
-                      "%u rank%s with %u threads on %s may run on %u core%s (%s). In %.3g s they "
-                      "ran %.3g s and were runnable without running for %.3g s more, as the kernel "
-                      "counts it (schedstat); %.3g s of that is main threads. Together they used "
-                      "%.2g cores%s.%s%s",
-                      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host",
-                      s->cores, s->cores == 1 ? "" : "s", s->cores_list ? s->cores_list : "any",
-                      wall, s->cpu_s, s->wait_s, s->main_wait_s, s->cpu_s / wall, elsewhere, stolen,
-                      others);
+  return arena_printf(
+      f->a->arena,
+      "%u rank%s with %u threads on %s may run on %s%s. In %.3g s they "
+      "ran %.3g s and were runnable without running for %.3g s more, as the kernel "
+      "counts it (schedstat); %.3g s of that is threads that train. Together they used "
+      "%.2g cores%s.%s%s",
+      s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host", may_run_on(f, s),
+      limit, wall, s->cpu_s, s->wait_s, s->training_wait_s, s->cpu_s / wall, elsewhere, stolen,
+      others);
 }
 
 static char *action_of(struct findings *f, const struct sharing *s) {
@@ -140,11 +181,12 @@ static int report_sharing(struct findings *f, const struct sharing *groups, u32 
   for (u32 r = 0; r < model->n_ranks; r++)
     for (u32 i = 0; i < n; i++)
       if (is_known(&model->ranks[r]) && is_short(&groups[i]) &&
-          shares(&groups[i], &model->ranks[r]))
+          shares(model, &groups[i], &model->ranks[r]))
         ranks[n_ranks++] = model->ranks[r].rank;
-  /* What threads beside the training wait, the step may not feel. */
+  /* What threads beside the training wait, the step may not feel. Those of autograd and of gloo
+   * train too. */
   bool much = waiting_share(worst) >= OVERSUBSCRIBED_ALARM &&
-              worst->main_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
+              worst->training_wait_s >= OVERSUBSCRIBED_ALARM * worst->seconds;
   return finding_add(f, much ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN, title_of(f, worst),
                      evidence_of(f, worst, n_short), action_of(f, worst),
                      n_ranks == model->n_ranks ? NULL : ranks,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/parallel.h"
@@ -63,7 +64,8 @@ static struct rank_scheduling scheduling_of(const struct tscope_scheduling_recor
   return (struct rank_scheduling){.seconds = between(a->at_ns, b->at_ns),
                                   .cpu_s = between(a->cpu_ns, b->cpu_ns),
                                   .wait_s = between(a->wait_ns, b->wait_ns),
-                                  .main_wait_s = between(a->main_wait_ns, b->main_wait_ns),
+                                  .training_wait_s =
+                                      between(a->training_wait_ns, b->training_wait_ns),
                                   .stolen_s = between(a->stolen_ns, b->stolen_ns),
                                   .threads = b->threads,
                                   .cores = b->cores};
@@ -100,6 +102,9 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .n_stalls = definitions->n_stalls,
                       .file_bytes = process->entry->bytes};
   memcpy(rank.info, definitions->info, sizeof(rank.info));
+  const char *quota = rank.info[TSCOPE_INFO_CPU_QUOTA];
+  unsigned long thousandths = quota ? strtoul(quota, NULL, 10) : 0;
+  rank.scheduling.quota = thousandths ? (double)thousandths / 1000 : NAN;
   memcpy(rank.lost, definitions->lost, sizeof(rank.lost));
   return rank;
 }

@@ -87,10 +87,11 @@ static void share_cores(struct cluster *c, u32 cores, double ran, double waited)
     c->model.ranks[r].scheduling = (struct rank_scheduling){.seconds = 10,
                                                             .cpu_s = ran,
                                                             .wait_s = waited,
-                                                            .main_wait_s = waited / 2,
+                                                            .training_wait_s = waited / 2,
                                                             .stolen_s = NAN,
                                                             .threads = 9,
-                                                            .cores = cores};
+                                                            .cores = cores,
+                                                            .quota = NAN};
   }
 }
 static void too_few_cores(struct cluster *c) {
@@ -109,6 +110,70 @@ static void pinned_apart(struct cluster *c) {
   for (u32 r = 0; r < 8; r++)
     c->model.ranks[r].info[TSCOPE_INFO_CORES] = lists[r];
   c->model.ranks[5].scheduling.wait_s = 5;
+}
+
+/* Each on two cores of its own, and all in one control group that allows three. */
+static void in_one_group(struct cluster *c) {
+  static const char *const lists[] = {"0-1", "2-3", "4-5", "6-7", "8-9", "10-11", "12-13", "14-15"};
+  share_cores(c, 2, 3, 3);
+  for (u32 r = 0; r < 8; r++) {
+    c->model.ranks[r].info[TSCOPE_INFO_CORES] = lists[r];
+    c->model.ranks[r].info[TSCOPE_INFO_CPU_QUOTA] = "3000 of /slice/job";
+    c->model.ranks[r].scheduling.quota = 3;
+  }
+}
+/* The same in a group each, that allow more than the cores: what counts is the cores. */
+static void in_wide_groups(struct cluster *c) {
+  in_one_group(c);
+  for (u32 r = 0; r < 8; r++)
+    c->model.ranks[r].scheduling.quota = 16;
+}
+
+/* What a control group allows counts as the cores there are, shared by all in the group. */
+static void a_quota_is_as_many_cores(void **state) {
+  (void)state;
+  struct scenario s = well();
+  struct cluster *c = cluster_new(&s.options);
+  in_one_group(c);
+  struct results *r = cluster_analyse(c, &s.given);
+  const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "8 ranks share 3 cores"));
+  assert_non_null(strstr(finding->evidence, "control group /slice/job allows 3"));
+  results_free(r);
+  cluster_free(c);
+  c = cluster_new(&s.options);
+  in_wide_groups(c);
+  r = cluster_analyse(c, &s.given);
+  finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+  assert_non_null(finding);
+  assert_non_null(strstr(finding->title, "Something else takes the cores"));
+  results_free(r);
+  cluster_free(c);
+}
+
+/* Where it is not the training that waits, the step may not feel it. */
+static void threads_beside_the_training_wait(struct cluster *c) {
+  too_few_cores(c);
+  for (u32 r = 0; r < c->model.n_ranks; r++)
+    c->model.ranks[r].scheduling.training_wait_s = 1;
+}
+static void what_does_not_train_is_no_alarm(void **state) {
+  (void)state;
+  struct scenario s = well();
+  for (u32 beside = 0; beside < 2; beside++) {
+    struct cluster *c = cluster_new(&s.options);
+    if (beside)
+      threads_beside_the_training_wait(c);
+    else
+      too_few_cores(c);
+    struct results *r = cluster_analyse(c, &s.given);
+    const struct finding *finding = finding_of(r, "HOST.OVERSUBSCRIBED");
+    assert_non_null(finding);
+    assert_int_equal(finding->severity, beside ? SEVERITY_WARNING : SEVERITY_CRITICAL);
+    results_free(r);
+    cluster_free(c);
+  }
 }
 
 static void oversubscribed(void **state) {
@@ -168,6 +233,8 @@ int main(void) {
                                      cmocka_unit_test(optimizer_heavy),
                                      cmocka_unit_test(jitter),
                                      cmocka_unit_test(oversubscribed),
+                                     cmocka_unit_test(a_quota_is_as_many_cores),
+                                     cmocka_unit_test(what_does_not_train_is_no_alarm),
                                      cmocka_unit_test(others_stand_under_it),
                                      cmocka_unit_test(something_else_has_the_cores)};
   return cmocka_run_group_tests(tests, NULL, NULL);

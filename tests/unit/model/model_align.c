@@ -201,6 +201,21 @@ static void test_chain_through_shared_ranks(void **state) {
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
+/* What a damaged file says of its wall clock is not subtracted: the difference would not fit. */
+static void wall_clocks_that_no_clock_shows(void **state) {
+  static const i64 wild[] = {INT64_MIN, INT64_MAX, -(1ll << 62), 1ll << 62};
+  struct clock_facts right = {.realtime_minus_monotonic = 1800000000000000000},
+                     later = {.realtime_minus_monotonic = 1800000000000000500};
+  (void)state;
+  assert_int_equal(clock_realtime_apart(&later, &right), 500);
+  assert_int_equal(clock_realtime_apart(&right, &later), -500);
+  for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+    struct clock_facts damaged = {.realtime_minus_monotonic = wild[i]};
+    assert_int_equal(clock_realtime_apart(&damaged, &right), NS_UNKNOWN);
+    assert_int_equal(clock_realtime_apart(&right, &damaged), NS_UNKNOWN);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_median_and_line),
@@ -212,6 +227,7 @@ int main(void) {
       ON_DISK(test_scatter_like_transfers_is_refused),
       ON_DISK(test_host_calls_alone_do_not_align_hosts),
       cmocka_unit_test(test_chain_through_shared_ranks),
+      cmocka_unit_test(wall_clocks_that_no_clock_shows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

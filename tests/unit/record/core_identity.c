@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "facts/cpu_quota.h"
 #include "facts/directory.h"
 #include "facts/identity.h"
 #include "facts/redact.h"
@@ -412,6 +413,63 @@ static void links_files_and_strangers_are_refused(void **state) {
   scene_clean(&scene);
 }
 
+/* The folders of a path, below `root`. */
+static void make_file(const char *root, const char *name, const char *text) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/%s", root, name);
+  for (char *at = strchr(path + strlen(root) + 1, '/'); at; at = strchr(at + 1, '/')) {
+    *at = '\0';
+    mkdir(path, 0755);
+    *at = '/';
+  }
+  write_file(root, name, text);
+}
+
+/* The least on the way from the process's group to the top counts, of either version. */
+static void what_control_groups_allow(void **state) {
+  static const struct {
+    const char *groups, *file, *text, *second, *second_text;
+    u32 thousandths;
+    const char *group;
+  } cases[] = {
+      {"0::/slice/job", "sys/fs/cgroup/slice/job/cpu.max", "150000 100000\n", NULL, NULL, 1500,
+       "/slice/job"},
+      {"0::/slice/job", "sys/fs/cgroup/slice/job/cpu.max", "400000 100000\n",
+       "sys/fs/cgroup/slice/cpu.max", "200000 100000\n", 2000, "/slice"},
+      {"0::/slice/job", "sys/fs/cgroup/slice/job/cpu.max", "50000 100000\n",
+       "sys/fs/cgroup/slice/cpu.max", "max 100000\n", 500, "/slice/job"},
+      {"0::/slice/job", "sys/fs/cgroup/slice/job/cpu.max", "max 100000\n", NULL, NULL, 0, NULL},
+      /* the group is the host's, and only its own top is mounted in the container */
+      {"0::/kubepods/pod1/c", "sys/fs/cgroup/cpu.max", "300000 100000\n", NULL, NULL, 3000, "/"},
+      {"4:cpu,cpuacct:/job\n3:memory:/other\n0::/",
+       "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "250000\n",
+       "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n", 2500, "/job"},
+      {"4:cpu:/job", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "-1\n",
+       "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n", 0, NULL},
+      {"4:cpu:/job", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "250000\n", NULL, NULL, 0, NULL},
+      {"4:cpuset:/job", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "250000\n",
+       "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n", 0, NULL},
+      {"0::/job", "sys/fs/cgroup/job/cpu.max", "9 0\n", "sys/fs/cgroup/cpu.max", "x y\n", 0, NULL},
+      {"nonsense", "sys/fs/cgroup/cpu.max", "100000 100000\n", NULL, NULL, 0, NULL},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    struct scene scene;
+    struct tscope_cpu_quota quota;
+    scene_directory(&scene);
+    make_file(scene.directory, "proc/self/cgroup", cases[i].groups);
+    make_file(scene.directory, cases[i].file, cases[i].text);
+    if (cases[i].second)
+      make_file(scene.directory, cases[i].second, cases[i].second_text);
+    assert_int_equal(tscope_cpu_quota(scene.directory, &quota), cases[i].thousandths > 0);
+    if (cases[i].thousandths) {
+      assert_int_equal(quota.thousandths, cases[i].thousandths);
+      assert_string_equal(quota.group, cases[i].group);
+    }
+    scene_clean(&scene);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "--wake") == 0)
     return hooked_launch(1) ? 0 : 1;
@@ -433,6 +491,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(directories_are_made_private),
       cmocka_unit_test(a_group_may_read_what_is_made_for_it),
       cmocka_unit_test(links_files_and_strangers_are_refused),
+      cmocka_unit_test(what_control_groups_allow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
