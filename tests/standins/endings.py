@@ -5,14 +5,12 @@
     endings.py --build BUILD [--repeat N] [SCENARIO...]
     endings.py --list
 """
-import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
+
+from repeated import Skip, main
 
 FAULTS = {"sleep": 1, "die": 2, "skip": 4, "exit": 6, "abort": 7, "crash": 8, "extra": 9, "error": 10, "memory": 11}
 MEMORY_LIMIT = 1 << 30
@@ -34,10 +32,6 @@ SCENARIOS = {
                           "cause": "calls differ", "says": "one too many, all_reduce of 65536 bytes (call number 41"},
     "host-lost": {"fault": "die", "alone": True, "cause": "host lost", "says": "fell silent"},
 }
-
-
-class Skip(Exception):
-    """The ending cannot be made on this machine."""
 
 
 def environment(build, folder, preload=()):
@@ -154,35 +148,5 @@ def judge(scenario, document, text, kills=0):
     assert "How the run ended" in text[:400], text[:400]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("scenarios", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(SCENARIOS))
-        return
-    failed = 0
-    for name in arguments.scenarios or SCENARIOS:
-        right = 0
-        for _ in range(arguments.repeat):
-            folder = tempfile.mkdtemp(prefix="standin-end-")
-            try:
-                check(name, os.path.realpath(arguments.build), folder)
-                right += 1
-            except Skip as skip:
-                print(f"skipped: {skip}")
-                sys.exit(77)
-            except AssertionError as wrong:
-                print(f"{name}: {wrong}")
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
-        failed += right < arguments.repeat
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    main(SCENARIOS, check, "standin-end-")

@@ -6,18 +6,16 @@ report names.
     ending_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     ending_jobs.py --list
 """
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
 from endings import environment, judge  # pylint: disable=import-error,no-name-in-module
+from repeated import main  # pylint: disable=import-error
 
 # what happens to ranks 1 or others in step 25 of 40; whom the report must name, and as what
 SCENARIOS = {
@@ -72,32 +70,5 @@ def check(name, build, folder):
     return document
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("scenarios", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(SCENARIOS))
-        return
-    failed = 0
-    for name in arguments.scenarios or SCENARIOS:
-        right = 0
-        for _ in range(arguments.repeat):
-            folder = tempfile.mkdtemp(prefix="torch-end-")
-            try:
-                check(name, os.path.realpath(arguments.build), folder)
-                right += 1
-            except AssertionError as wrong:
-                print(f"{name}: {wrong}")
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
-        failed += right < arguments.repeat
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    main(SCENARIOS, check, "torch-end-")

@@ -6,19 +6,17 @@ the others waiting, names it.
     slow_lines.py --build BUILD [--repeat N] [SCENARIO...]
     slow_lines.py --list
 """
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "standins"))
 sys.path.append(HERE)
 import training  # pylint: disable=wrong-import-position
 from endings import environment  # pylint: disable=import-error,no-name-in-module,wrong-import-position
+from repeated import main  # pylint: disable=import-error,wrong-import-position
 
 RANKS, CULPRIT, STEPS = 3, 1, 120
 JOB = os.path.join(HERE, "slow_lines_job.py")
@@ -70,34 +68,6 @@ def check(name, build, folder):
     expect(rows and (rows[0]["host_ms"] > 0 or rows[0]["worker_ms"] > 0), rows)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("scenarios", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(SCENARIOS))
-        return 0
-    if not training.python_with_torch():
-        print("skipped: no Python with PyTorch 2")
-        return training.SKIPPED
-    failed = 0
-    for name in arguments.scenarios or SCENARIOS:
-        right = 0
-        for _ in range(arguments.repeat):
-            folder = tempfile.mkdtemp(prefix="torch-slow-")
-            try:
-                check(name, os.path.realpath(arguments.build), folder)
-                right += 1
-            except AssertionError as wrong:
-                print(f"{name}: {wrong}")
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
-        failed += right < arguments.repeat
-    return failed > 0
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    main(SCENARIOS, check, "torch-slow-",
+         lambda: None if training.python_with_torch() else "no Python with PyTorch 2")

@@ -6,14 +6,11 @@ report names, once the job was killed.
     stalling_jobs.py --build BUILD [--repeat N] [SCENARIO...]
     stalling_jobs.py --list
 """
-import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,6 +19,7 @@ sys.path.append(HERE)
 import read_trace  # pylint: disable=wrong-import-position
 import training  # pylint: disable=wrong-import-position
 from endings import environment  # pylint: disable=import-error,no-name-in-module,wrong-import-position
+from repeated import main  # pylint: disable=import-error,wrong-import-position
 
 RANKS, CULPRIT, STALL_S, PATIENCE_S = 4, 2, 3, 90
 JOB = os.path.join(HERE, "stalling_rank.py")
@@ -155,34 +153,6 @@ def check(name, build, folder):
     judge(expected, document, report(build, traces))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("scenarios", nargs="*")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(SCENARIOS))
-        return 0
-    if not training.python_with_torch():
-        print("skipped: no Python with PyTorch 2")
-        return training.SKIPPED
-    failed = 0
-    for name in arguments.scenarios or SCENARIOS:
-        right = 0
-        for _ in range(arguments.repeat):
-            folder = tempfile.mkdtemp(prefix="torch-stall-")
-            try:
-                check(name, os.path.realpath(arguments.build), folder)
-                right += 1
-            except AssertionError as wrong:
-                print(f"{name}: {wrong}")
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        print(f"{name}: right in {right} of {arguments.repeat}", flush=True)
-        failed += right < arguments.repeat
-    return failed > 0
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    main(SCENARIOS, check, "torch-stall-",
+         lambda: None if training.python_with_torch() else "no Python with PyTorch 2")
