@@ -207,7 +207,8 @@ CASES = {
                        host_only("CUDA_DEVICE_MAX_CONNECTIONS", "CUPTI")),
     "other-tool": ([], {"CUDA_INJECTION64_PATH": "/opt/tool/libtool.so"}, {}, None,
                    host_only("CUDA_INJECTION64_PATH", "CUDA_INJECTION64_PATH")),
-    "ring": (["--steps", "120"], {"TSCOPE_RING_MAX": "192K"}, {}, None, overwritten),
+    # Enough for dozens of steps: with two or three, the part of a step at the edge decides the counts.
+    "ring": (["--steps", "120"], {"TSCOPE_RING_MAX": "256K"}, {}, None, overwritten),
     "retained-full": (["--steps", "200"], {"TSCOPE_RETAINED_MAX": "128K"}, {}, None, last_words),
     "duty": (["--steps", "64", "--marks", "1", "--warmup", "0", "--ahead", "1"],
              {"TSCOPE_GPU_STEPS": "8/16"}, {}, None, half_of_the_steps),
