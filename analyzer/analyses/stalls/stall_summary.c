@@ -23,28 +23,49 @@ static i64 end_of(const struct rank *rank) {
   return alive != NS_UNKNOWN && (rank->end == NS_UNKNOWN || alive > rank->end) ? alive : rank->end;
 }
 
-/* Whether the rank began another collective after the stall, and came out of it. */
-static bool went_on(const struct analysis *a, u32 rank, const struct rank_stall *stall) {
-  for (u32 i = 0; i < a->model->n_arrivals; i++) {
-    const struct arrival *arrival = &a->model->arrivals[i];
-    if (arrival->rank == rank && arrival->call_start > stall->end &&
-        arrival->call_end != NS_UNKNOWN)
-      return true;
+/* When each rank began the last collective that it came out of: NS_UNKNOWN where it came out of
+ * none. By index of the model. */
+static i64 *last_calls(struct arena *arena, const struct model *model) {
+  i64 *last = arena_array(arena, model->n_ranks + 1u, sizeof(*last));
+  for (u32 r = 0; last && r < model->n_ranks; r++)
+    last[r] = NS_UNKNOWN;
+  for (u32 i = 0; last && i < model->n_arrivals; i++) {
+    const struct arrival *arrival = &model->arrivals[i];
+    i64 *own = &last[arrival->rank];
+    if (arrival->call_start != NS_UNKNOWN && arrival->call_end != NS_UNKNOWN &&
+        (*own == NS_UNKNOWN || arrival->call_start > *own))
+      *own = arrival->call_start;
   }
-  return false;
+  return last;
 }
 
-/* The stall in which the rank's record ends: it never went on, or hardly. */
-static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank) {
+/* The stall in which the rank's record ends: it never went on, or hardly. NULL if there is none. A
+ * rank that is stopped right after a stall, as that of a slow start, could not write that this one
+ * was over: its calls tell. */
+static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank,
+                                           i64 last_call) {
   const struct rank_stall *stall = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
   if (!stall || stall->what != TSCOPE_STALL_NOTHING_MOVED || stall->begin == NS_UNKNOWN)
     return NULL;
+  i64 since = stall->end == NS_UNKNOWN ? stall->told : stall->end;
+  bool went_on = since != NS_UNKNOWN && last_call != NS_UNKNOWN && last_call > since;
+  if (rank->closed || went_on)
+    return NULL;
   if (stall->end == NS_UNKNOWN)
-    return rank->closed ? NULL : stall;
+    return stall;
   bool in_order = a->results->run_end.how == RUN_ENDED_IN_ORDER;
   bool soon = end_of(rank) - stall->end < stall->end - stall->begin;
-  bool over = rank->closed || in_order || !soon || went_on(a, (u32)(rank - a->model->ranks), stall);
-  return over ? NULL : stall;
+  return in_order || !soon ? NULL : stall;
+}
+
+/* The last stall of each rank, by index of the model. NULL without memory. */
+static const struct rank_stall **last_stalls(struct analysis *a) {
+  const struct model *model = a->model;
+  const struct rank_stall **last = arena_array(a->arena, model->n_ranks + 1u, sizeof(*last));
+  const i64 *calls = last_calls(a->arena, model);
+  for (u32 r = 0; last && calls && r < model->n_ranks; r++)
+    last[r] = last_stall(a, &model->ranks[r], calls[r]);
+  return calls ? last : NULL;
 }
 
 /* What the rank waits in, of what the check of collectives knows to be unfinished; NULL. */
@@ -77,11 +98,12 @@ static int add_rank(struct analysis *a, const struct rank *rank, const struct ra
 
 /* What a rank of the same host saw of this one's process, which said nothing itself; NULL. */
 static const struct stalled_peer *seen_by(const struct analysis *a, const struct rank *rank,
+                                          const struct rank_stall *const *last,
                                           const struct rank **by) {
   const struct model *model = a->model;
   for (u32 r = 0; r < model->n_ranks && !rank->closed && rank->host; r++) {
     const struct rank *other = &model->ranks[r];
-    const struct rank_stall *stall = last_stall(a, other);
+    const struct rank_stall *stall = last[r];
     bool neighbour = stall && other != rank && other->host && !strcmp(other->host, rank->host);
     for (u32 i = 0; neighbour && i < stall->n_peers; i++)
       if (stall->peers[i].pid == rank->pid) {
@@ -121,10 +143,11 @@ static char *last_seen(struct analysis *a, const struct rank *rank, struct stall
 }
 
 /* A rank that could not write itself what it is in. */
-static int add_seen(struct analysis *a, const struct rank *rank) {
+static int add_seen(struct analysis *a, const struct rank *rank,
+                    const struct rank_stall *const *stalls) {
   struct stalls_result *out = &a->results->stalls;
   const struct rank *by = NULL;
-  const struct stalled_peer *peer = seen_by(a, rank, &by);
+  const struct stalled_peer *peer = seen_by(a, rank, stalls, &by);
   if (!peer)
     return 0;
   struct stalled_rank *standing = &out->ranks[out->n_ranks++];
@@ -148,13 +171,12 @@ static int add_seen(struct analysis *a, const struct rank *rank) {
   return standing->words ? 0 : -ENOMEM;
 }
 
-static int list_ranks(struct analysis *a) {
+static int list_ranks(struct analysis *a, const struct rank_stall *const *last) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
   u64 threads = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
-    const struct rank_stall *stall = last_stall(a, &model->ranks[r]);
-    threads += stall ? stall->n_threads : 0;
+    threads += last[r] ? last[r]->n_threads : 0;
   }
   out->ranks = arena_array(a->arena, model->n_ranks + 1u, sizeof(*out->ranks));
   struct tree_stack *stacks = calloc(threads + 1, sizeof(*stacks));
@@ -162,13 +184,12 @@ static int list_ranks(struct analysis *a) {
   struct stack_tree tree = {0};
   u32 n = 0;
   for (u32 r = 0; r < model->n_ranks && !error; r++) {
-    const struct rank_stall *stall = last_stall(a, &model->ranks[r]);
-    if (!stall) {
-      error = add_seen(a, &model->ranks[r]);
+    if (!last[r]) {
+      error = add_seen(a, &model->ranks[r], last);
       continue;
     }
-    error = add_rank(a, &model->ranks[r], stall);
-    n += stall_stacks(stall, model->ranks[r].rank, stacks + n);
+    error = add_rank(a, &model->ranks[r], last[r]);
+    n += stall_stacks(last[r], model->ranks[r].rank, stacks + n);
   }
   if (!error)
     error = stack_tree_make(a->arena, stacks, n, &tree);
@@ -205,7 +226,7 @@ static int add_past(struct analysis *a, const struct rank *rank, const struct ra
   return 0;
 }
 
-static int list_past(struct analysis *a) {
+static int list_past(struct analysis *a, const struct rank_stall *const *last) {
   const struct model *model = a->model;
   struct stalls_result *out = &a->results->stalls;
   u64 most = 0;
@@ -216,10 +237,9 @@ static int list_past(struct analysis *a) {
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++) {
     const struct rank *rank = &model->ranks[r];
-    const struct rank_stall *last = last_stall(a, rank);
     for (u32 i = 0; i < rank->n_stalls; i++) {
       const struct rank_stall *stall = &rank->stalls[i];
-      bool ended = stall != last && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN;
+      bool ended = stall != last[r] && stall->end != NS_UNKNOWN && stall->begin != NS_UNKNOWN;
       if (ended && add_past(a, rank, stall) < 0)
         return -ENOMEM;
     }
@@ -278,8 +298,9 @@ static int tell_suspects(struct analysis *a) {
 int stalls_analyse(struct analysis *a) {
   struct stalls_result *out = &a->results->stalls;
   *out = (struct stalls_result){.limit_s = (double)NAN, .told_s = (double)NAN};
-  int error = list_ranks(a);
+  const struct rank_stall *const *last = last_stalls(a);
+  int error = last ? list_ranks(a, last) : -ENOMEM;
   if (!error)
-    error = list_past(a);
+    error = list_past(a, last);
   return error ? error : tell_suspects(a);
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which stall a rank is still in when its record ends.
+ */
+/* clang-format off */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include "analyse_cluster.h"
+#include "model/stalls.h"
+
+enum { STOPPED = 2, STOPPED_PID = 1002 };
+
+/* What each rank was in when the job ended, and that of the stopped one as its neighbours saw it.
+ */
+static struct stalled_thread sleeping = {.tid = 1, .state = 'S', .main = true};
+static struct stalled_thread running = {.tid = 1, .state = 'R', .main = true};
+static struct stalled_peer stopped = {.pid = STOPPED_PID, .state = 'T'};
+
+/* All ranks stand still after their last call. The stopped one wrote a stall at `told` alone, and
+ * never that it was over. */
+static struct cluster *standing(struct rank_stall stalls[], i64 told) {
+  struct cluster_options options = healthy_cpu();
+  struct cluster *c = cluster_new(&options);
+  for (u32 r = 0; r < c->model.n_ranks; r++) {
+    struct rank *rank = &c->model.ranks[r];
+    rank->closed = false;
+    rank->pid = 1000 + r;
+    rank->host = "node1";
+    stalls[r] = (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
+                                    .begin = c->model.end + 1,
+                                    .told = c->model.end + 3000 * MS,
+                                    .end = NS_UNKNOWN,
+                                    .threads = &sleeping,
+                                    .n_threads = 1,
+                                    .peers = &stopped,
+                                    .n_peers = 1};
+    rank->stalls = &stalls[r];
+    rank->n_stalls = 1;
+  }
+  stalls[STOPPED].begin = told - 3000 * MS;
+  stalls[STOPPED].told = told;
+  stalls[STOPPED].threads = &running;
+  stalls[STOPPED].n_peers = 0;
+  return c;
+}
+
+static enum stall_doing doing_of(struct cluster *c, u32 global) {
+  struct analyse_options given = no_options();
+  struct results *r = cluster_analyse(c, &given);
+  assert_int_equal(r->stalls.n_ranks, c->model.n_ranks);
+  assert_int_equal(r->stalls.ranks[global].rank, global);
+  enum stall_doing what = r->stalls.ranks[global].what;
+  results_free(r);
+  cluster_free(c);
+  return what;
+}
+
+/* Its start took long enough for a stall, and before it could write that this was over it was
+ * stopped: what it was in then says nothing of now. */
+static void a_stall_before_later_calls_is_over(void **state) {
+  (void)state;
+  struct rank_stall stalls[CLUSTER_RANKS];
+  struct cluster *c = standing(stalls, 1);
+  assert_int_equal(doing_of(c, STOPPED), STALL_STOPPED);
+}
+
+static void a_stall_after_all_calls_goes_on(void **state) {
+  (void)state;
+  struct rank_stall stalls[CLUSTER_RANKS];
+  struct cluster *c = standing(stalls, 1);
+  stalls[STOPPED].told = c->model.end + 3000 * MS;
+  assert_int_equal(doing_of(c, STOPPED), STALL_RUNS);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_stall_before_later_calls_is_over),
+      cmocka_unit_test(a_stall_after_all_calls_goes_on),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
