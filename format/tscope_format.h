@@ -50,6 +50,8 @@ typedef int64_t i64;
 /* In the tag of a CALL_SITE: its low bits are the binary logarithm of how many calls it stands for.
  */
 #define TSCOPE_CALL_SITE_OF_BACKWARD 0x8000u /* the thread had no frames: those of backward() */
+#define TSCOPE_CALL_SITE_OF_FORWARD                                                                \
+  0x4000u /* likewise: those of the operator whose backward it ran */
 #define TSCOPE_CALL_SITE_WEIGHT 0x1fu
 /* In the tag of a THREAD_STACK. */
 #define TSCOPE_STACK_HOLDS_GIL 1u

@@ -26,7 +26,8 @@ struct call_site {
   u32 stack;
   u32 weight; /* how many calls it stands for */
   u16 lane;
-  bool of_backward; /* the stack is that of backward(), on another thread */
+  bool of_backward; /* the stack is that of backward(), or of the forward, on another thread */
+  bool of_forward;  /* it is that of the operator whose backward made the call */
 };
 
 /* A moment at which the first thread was looked at. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "callsites/forward_stacks.h"
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
 #include "record/tick_clock.h"
@@ -22,19 +23,24 @@
 enum {
   LEAST_ONE_IN = 16,
   FIRST_ONE_IN = 64,
+  FIRST_OPERATOR_IN = 8,
   MOST_ONE_IN = 1 << 16,
 };
 
 struct call_site_thread {
   struct call_site_countdown countdown;
   u64 random;
+  struct call_site_operator operator; /* whose backward it runs */
+  struct {
+    u32 left, drawn; /* countdown of calls in the backward of operators that are looked at */
+  } inside;
   bool walked; /* once, through the kernel, which makes wrong addresses an error */
   struct stack_walk walk;
 };
 
 u8 call_sites_wanted;
 
-static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN};
+static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN, FIRST_OPERATOR_IN};
 
 /* Of this process, in ticks and calls. */
 static struct {
@@ -127,6 +133,16 @@ static u32 weight(struct call_site_thread *mine, enum call_site_class class) {
   return drawn || n == 1 ? drawn + !drawn : 0;
 }
 
+/* Likewise in the backward of an operator that is looked at. */
+static u32 weight_inside(struct call_site_thread *mine) {
+  u32 sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED);
+  u32 operators = mine->operator.weight, drawn = mine->inside.drawn;
+  u32 n = sampled > operators ? sampled / operators : 1;
+  mine->inside.drawn = n;
+  mine->countdown.left[CALL_SITE_SAMPLED] = draw(mine, n);
+  return operators * drawn;
+}
+
 static u16 log2_of(u32 power) {
   return (u16)__builtin_ctz(power);
 }
@@ -134,7 +150,8 @@ static u16 log2_of(u32 power) {
 void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
                     enum call_site_class class) {
   struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
-  u32 calls = weight(mine, class);
+  bool inside = class == CALL_SITE_SAMPLED && mine->operator.weight;
+  u32 calls = inside ? weight_inside(mine) : weight(mine, class);
   if (!calls)
     return;
   u64 began = tscope_ticks(), first_ticks = 0;
@@ -142,8 +159,10 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
   u16 tag = log2_of(calls);
   if (!stack) {
     add_to_count(&spent.without_python, 1);
-    stack = load(&backward.stack);
-    tag |= TSCOPE_CALL_SITE_OF_BACKWARD;
+    bool forward = inside && mine->operator.stack;
+    stack = forward ? mine->operator.stack : load(&backward.stack);
+    tag |= forward ? TSCOPE_CALL_SITE_OF_BACKWARD | TSCOPE_CALL_SITE_OF_FORWARD
+                   : TSCOPE_CALL_SITE_OF_BACKWARD;
   }
   if (stack) {
     u8 type = writer->retention == TSCOPE_RING ? TSCOPE_REC_CALL_SITE_RING : TSCOPE_REC_CALL_SITE;
@@ -182,6 +201,49 @@ void call_site_backward_ends(void) {
   __atomic_store_n(&backward.stack, 0, __ATOMIC_RELAXED);
 }
 
+bool call_site_forward_is_drawn(u64 key) {
+  return forward_is_drawn(key, __atomic_load_n(&one_in[CALL_SITE_FORWARD], __ATOMIC_RELAXED));
+}
+
+void call_site_forward(struct tscope_thread *thread, u64 key) {
+  struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  u64 began = tscope_ticks(), first_ticks = 0;
+  u64 stack = stack_here(mine, &first_ticks);
+  if (stack)
+    forward_stack_put(key, stack);
+  add_to_count(&spent.ticks[CALL_SITE_FORWARD], tscope_ticks() - began - first_ticks);
+}
+
+void call_site_backward_of(struct tscope_thread *thread, u64 key,
+                           struct call_site_operator *outer) {
+  struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  u32 *left = &mine->countdown.left[CALL_SITE_SAMPLED];
+  u32 n = __atomic_load_n(&one_in[CALL_SITE_FORWARD], __ATOMIC_RELAXED);
+  *outer = mine->operator;
+  outer->left = *left;
+  if (!forward_is_drawn(key, n)) {
+    mine->operator=(struct call_site_operator){0};
+    *left = UINT32_MAX;
+    return;
+  }
+  u64 stack = forward_stack_of(key);
+  mine->operator=(struct call_site_operator){.stack = stack == FORWARD_STACK_NONE ? 0 : stack,
+                                             .weight = n};
+  if (!mine->inside.drawn)
+    mine->inside.drawn = mine->inside.left = 1;
+  *left = mine->inside.left;
+}
+
+void call_site_backward_of_ends(const struct tscope_thread *thread,
+                                const struct call_site_operator *outer) {
+  struct call_site_thread *mine = thread->family[TSCOPE_FAMILY_CALL_SITES];
+  u32 *left = &mine->countdown.left[CALL_SITE_SAMPLED];
+  if (mine->operator.weight)
+    mine->inside.left = *left;
+  *left = outer->left;
+  mine->operator= * outer;
+}
+
 static u8 classes_of_environment(void) {
   if (strcmp(tscope_env.lines, "off") == 0)
     return 0;
@@ -195,7 +257,7 @@ void call_sites_ready(struct tscope_thread *thread) {
   if (!classes || __atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED))
     return;
   const char *why = python_here_find();
-  if (!why && !known_stacks_ready())
+  if (!why && (!known_stacks_ready() || !forward_stacks_ready()))
     why = "no memory";
   if (!why)
     __atomic_store_n(&call_sites_wanted, classes, __ATOMIC_RELEASE);
@@ -263,11 +325,13 @@ static void hold_budget(void) {
   if (bucket < 0) {
     look_at_less(CALL_SITE_SAMPLED);
     look_at_less(CALL_SITE_LARGE);
+    look_at_less(CALL_SITE_FORWARD);
     if ((i64)(always - always_before) > income)
       look_at_less(CALL_SITE_ALWAYS);
   } else if (bucket > most / 2 && !look_at_more(CALL_SITE_ALWAYS, 1)) {
     look_at_more(CALL_SITE_LARGE, 1);
     look_at_more(CALL_SITE_SAMPLED, LEAST_ONE_IN);
+    look_at_more(CALL_SITE_FORWARD, 1);
   }
   last = now;
   spent_before = all;

@@ -18,6 +18,7 @@ enum call_site_class {
   CALL_SITE_ALWAYS,  /* collectives, synchronisation, waits, device memory */
   CALL_SITE_LARGE,   /* tensors of a MiB and more: all of them while the budget allows it */
   CALL_SITE_SAMPLED, /* launches, other tensors: one of so many, picked at random */
+  CALL_SITE_FORWARD, /* operators whose backward is looked at: one of so many, drawn by number */
   CALL_SITE_CLASSES
 };
 
@@ -50,6 +51,31 @@ __attribute__((always_inline)) static inline void call_site(struct tscope_thread
  * it without Python frames, and what they call came from where the pass was asked for. */
 void call_site_backward_begins(struct tscope_thread *thread, u64 start);
 void call_site_backward_ends(void);
+
+/* The operator whose backward a thread runs. */
+struct call_site_operator {
+  u64 stack;  /* of its forward, 0 where that is not known */
+  u32 weight; /* how many operators it stands for; 0: none, or one that is not looked at */
+  u32 left;   /* of the countdown outside */
+};
+
+/* Whether operators are looked at. */
+static inline bool call_site_forward_is_wanted(void) {
+  return __atomic_load_n(&call_sites_wanted, __ATOMIC_RELAXED) & 1 << CALL_SITE_FORWARD;
+}
+
+/* Whether the operator `key` is one of those. */
+bool call_site_forward_is_drawn(u64 key);
+
+/* This thread calls an operator in the forward pass, which will have a backward: its stack is kept
+ * under `key`. */
+void call_site_forward(struct tscope_thread *thread, u64 key);
+
+/* A thread of autograd's begins, or ends, the backward of the operator `key`. `outer` keeps what
+ * was before. */
+void call_site_backward_of(struct tscope_thread *thread, u64 key, struct call_site_operator *outer);
+void call_site_backward_of_ends(const struct tscope_thread *thread,
+                                const struct call_site_operator *outer);
 
 /* Looks for Python, unless it was found before; for hooks that may run before the family could. */
 void call_sites_ready(struct tscope_thread *thread);

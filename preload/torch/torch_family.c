@@ -14,6 +14,10 @@ static const struct torch_function {
     {"_ZNK2at14RecordFunction4nameEv", offsetof(struct torch_family, range_name), "phases"},
     {"_ZNK4c10d4Work14retrieveOpTypeEv", offsetof(struct torch_family, op_type),
      "gloo collectives"},
+    {"_ZN2at15sequence_number4peekEv", offsetof(struct torch_family, next_number),
+     "lines of the backward pass"},
+    {"_ZN2at14RecordFunction15currentThreadIdEv", offsetof(struct torch_family, thread_number),
+     "lines of the backward pass"},
     {"aoti_torch_get_numel", offsetof(struct torch_family, tensor_numel), "sizes of collectives"},
     {"aoti_torch_get_dtype", offsetof(struct torch_family, tensor_dtype), "sizes of collectives"},
 };
@@ -34,6 +38,7 @@ static void set_up(struct tscope_thread *thread) {
   torch_family.backward = tscope_string(thread, "torch::autograd::Engine::execute");
   find_functions(thread);
   torch_phases_install(thread);
+  operators_ready(thread);
 }
 
 void torch_ready(struct tscope_thread *thread) {

@@ -46,6 +46,8 @@ struct torch_family {
   u32 backward;                                           /* string: name of a backward pass */
   const char *(*range_name)(const void *range);           /* at::RecordFunction::name */
   u8 (*op_type)(const void *work);                        /* c10d::Work::retrieveOpType */
+  u64 (*next_number)(void);                               /* at::sequence_number::peek */
+  u64 (*thread_number)(void);                             /* at::RecordFunction::currentThreadId */
   int (*tensor_numel)(const void *tensor, i64 *elements); /* aoti_torch_get_numel */
   int (*tensor_dtype)(const void *tensor, i32 *scalar_type); /* aoti_torch_get_dtype */
 };
@@ -69,6 +71,9 @@ struct torch_count torch_count_tensors(enum torch_tensors shape, const void *ten
 
 /* Opens a COMM_WAIT as the scope's span. */
 void torch_wait_open(struct tscope_thread *thread, struct torch_scope *scope, u32 comm, u32 seq);
+
+/* operators.c: begins to look at the operators of the backward pass. */
+void operators_ready(struct tscope_thread *thread);
 
 /* Makes PyTorch report its ranges. */
 void torch_phases_install(struct tscope_thread *thread);

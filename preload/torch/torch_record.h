@@ -65,6 +65,12 @@ void bucket_arrived_end(struct torch_scope *scope);
 void backward_begin(struct torch_scope *scope);
 void backward_end(struct torch_scope *scope);
 
+/* operators.c: their numbers, and autograd's functions for them */
+void numbered_begin(struct torch_scope *scope);
+void numbered_end(struct torch_scope *scope);
+void evaluated_begin(struct torch_scope *scope, const void *evaluated);
+void evaluated_end(struct torch_scope *scope);
+
 /* tensor_memory.c */
 #define TSCOPE_TORCH_CPU 0xff00u /* c10::Device: type CPU, no index */
 void tensor_begin(struct torch_scope *scope, u16 device, const void *address, i64 bytes);

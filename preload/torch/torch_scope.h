@@ -17,8 +17,9 @@ enum torch_scope_kind {
   SCOPE_BUCKET, /* a bucket's collective being put under way */
   SCOPE_WAITS,  /* waiting for buckets one by one */
   SCOPE_BACKWARD,
-  SCOPE_COMM, /* making an NCCL communicator for a process group */
-  SCOPE_RUN,  /* a collective running on gloo's worker */
+  SCOPE_OPERATOR, /* the backward of one operator */
+  SCOPE_COMM,     /* making an NCCL communicator for a process group */
+  SCOPE_RUN,      /* a collective running on gloo's worker */
 };
 
 struct torch_scope {
@@ -31,6 +32,7 @@ struct torch_scope {
   const void *group;
   const void *tensors;
   const void *options;
+  struct call_site_operator operator; /* SCOPE_OPERATOR: what the thread was at before */
   u32 comm, seq; /* SCOPE_BUCKET: last collective queued in it; transfers: their own */
   u8 kind;       /* enum torch_scope_kind */
   u8 tensors_shape;
@@ -51,6 +53,10 @@ static inline void torch_scope_close(struct torch_scope *scope) {
     tscope_span_close(scope->thread, scope->dur, scope->start);
   if (scope->kind == SCOPE_BACKWARD && scope->thread) {
     call_site_backward_ends();
+    scope->thread = NULL;
+  }
+  if (scope->kind == SCOPE_OPERATOR && scope->thread) {
+    call_site_backward_of_ends(scope->thread, &scope->operator);
     scope->thread = NULL;
   }
   scope->dur = NULL;

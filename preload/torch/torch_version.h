@@ -29,6 +29,11 @@ static inline bool torch_has_call_options(void) {
   return torch_version >= TORCH_VERSION_CODE(2, 3) && torch_version <= TORCH_NEWEST;
 }
 
+/* torch::autograd::Node has the numbers of its forward operator; where, operators.c finds out. */
+static inline bool torch_has_nodes(void) {
+  return torch_version >= TORCH_OLDEST && torch_version <= TORCH_NEWEST;
+}
+
 bool torch_loaded(void);
 
 /* Sets torch_version and writes the TORCH and PYTHON facts, as far as they are to be found. */

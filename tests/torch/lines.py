@@ -43,14 +43,31 @@ def check(document):
     for name in ("forward", "backward"):
         expect(line[name]["waits"] == 0, f"{name} waits for nothing: {line[name]}")
     expect(line["input"]["input_ms"] > 4 * 0.5, f"4 samples of 0.5 ms: {line['input']}")
-    expect(line["forward"]["backward"] == 0, f"{line['forward']}")
-    # The backward pass runs on autograd's thread, the forward pass on the program's own.
-    if line["backward"]["samples"]:
-        expect(line["backward"]["backward"] > 0, f"{line['backward']}")
+    if line["forward"]["samples"] > 20:  # the backward pass runs on autograd's thread
+        expect(0 < line["forward"]["backward"] < 1, f"{line['forward']}")
     if document["quality"]["coverage"].get("kernel times", {}).get("share") == 1:
         expect(line["item"]["idle_ms"] >= 0, f"{line['item']}")
     check_stacks(document["lines"])
     return line
+
+
+def check_backward(document):
+    """What runs in the backward pass is put down to the line that called its forward: so many kernels a step, and
+    so many of them backward, as backward_job.py says of each line."""
+    path = os.path.join(HERE, "backward_job.py")
+    rows = {row["line"]: row for row in document["lines"]["lines"] if row["file"].endswith("backward_job.py")}
+    line = {name: rows.get(number) for name, number in marked_lines(path).items()}
+    for name, kernels, backward in (("six times", 18, 2 / 3), ("once", 3, 2 / 3), ("recomputed", 4, 1 / 2),
+                                    ("custom", 1, 0), ("custom backward", 1, 0)):
+        row = line[name]
+        expect(row and row["samples"] > 5, f"{name}: {row}")
+        chance = 5 * (2 / row["samples"]) ** 0.5  # the two kernels of a backward are often drawn together
+        expect(abs(row["launches"] - kernels) < kernels * chance, f"{name}: {kernels} kernels, {row}")
+        expect(abs(row["backward_gpu_ms"] / row["gpu_ms"] - backward) < chance, f"{name}: {backward} of it, {row}")
+        if not backward:
+            expect(row["backward_gpu_ms"] == 0, f"{name}: {row}")
+    # What has no forward: the gradient that it begins with, and adding up those of parameters.
+    expect(line["backward"] and line["backward"]["launches"] < 3, f"{line['backward']}")
 
 
 def check_stacks(lines):
@@ -119,6 +136,10 @@ def main():
                 expect(rows and not any(row["samples"] for row in rows), f"no launches: {rows}")
             else:
                 expect(document["lines"]["call_sites"] is None, f"{document['lines']}")
+        job = CudaJob(python, site, library, scratch, "backward")
+        job.environment.update(TSCOPE_LINES="sampled", RANK="0")
+        job.run("300", script="backward_job.py", ranks=0)
+        check_backward(report(job, tool))
         return 0
     finally:
         shutil.rmtree(scratch)

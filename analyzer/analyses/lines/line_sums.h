@@ -13,7 +13,7 @@ struct line_sum {
   u32 line;
   u64 waits, collectives, samples, calls, of_backward;
   i64 wait_ns, idle_ns, input_ns, comm_ns, exposed_ns;
-  double launches, gpu_ns;
+  double launches, gpu_ns, backward_gpu_ns;
   /* sampled: of the first thread; of it in the data phase; of data loader workers */
   i64 host_ns, host_input_ns, worker_ns;
 };

@@ -114,6 +114,7 @@ static void take_device(struct counting *c, u32 i, u32 *cursor) {
     }
   } else if (sum) {
     sum->gpu_ns += (double)took * site->weight;
+    sum->backward_gpu_ns += site->of_forward ? (double)took * site->weight : 0;
     c->costs[site->stack].gpu += took * site->weight;
   }
 }
@@ -232,6 +233,7 @@ static u32 add_up(struct line_sum *all, u32 n) {
     sum->exposed_ns += more->exposed_ns;
     sum->launches += more->launches;
     sum->gpu_ns += more->gpu_ns;
+    sum->backward_gpu_ns += more->backward_gpu_ns;
     sum->host_ns += more->host_ns;
     sum->worker_ns += more->worker_ns;
   }
@@ -301,6 +303,7 @@ static int list(struct analysis *a, const struct line_sum *all, u32 n) {
         .exposed_ms = ns_to_ms(sum->exposed_ns) / steps,
         .launches = on_gpu ? sum->launches / steps : NAN,
         .gpu_ms = busy_known ? sum->gpu_ns / 1e6 / steps : NAN,
+        .backward_gpu_ms = busy_known ? sum->backward_gpu_ns / 1e6 / steps : NAN,
         .samples = on_gpu ? (double)sum->samples : NAN,
         .without_ms = NAN,
         .backward = (double)sum->of_backward / (double)sum->calls,

@@ -39,6 +39,9 @@ static i64 *last_calls(struct arena *arena, const struct model *model) {
   return last;
 }
 
+/* After a signal, launchers give a job so long to end. */
+static const i64 ending_ns = 30 * 1000000000ll;
+
 /* The stall in which the rank's record ends: it never went on, or hardly. NULL if there is none. A
  * rank that is stopped right after a stall, as that of a slow start, could not write that this one
  * was over: its calls tell. */
@@ -54,7 +57,8 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
   if (stall->end == NS_UNKNOWN)
     return stall;
   bool in_order = a->results->run_end.how == RUN_ENDED_IN_ORDER;
-  bool soon = end_of(rank) - stall->end < stall->end - stall->begin;
+  i64 lasted = stall->end - stall->begin;
+  bool soon = end_of(rank) - stall->end < (lasted > ending_ns ? lasted : ending_ns);
   return in_order || !soon ? NULL : stall;
 }
 

@@ -15,7 +15,8 @@ bool timeline_site(struct timeline_build *build, u64 stack, u16 tag, i64 time, u
                            .stack = index,
                            .weight = 1u << (tag & TSCOPE_CALL_SITE_WEIGHT),
                            .lane = lane,
-                           .of_backward = tag & TSCOPE_CALL_SITE_OF_BACKWARD};
+                           .of_backward = tag & TSCOPE_CALL_SITE_OF_BACKWARD,
+                           .of_forward = tag & TSCOPE_CALL_SITE_OF_FORWARD};
   return index == INDEX_NONE || VECTOR_PUSH(&build->sites, site);
 }
 

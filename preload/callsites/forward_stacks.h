@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where operators of the forward pass were called, for those that run their backward: autograd's
+ * threads have no Python frames, but each operator of the backward pass has the number that its
+ * forward operator got. A hash of the numbers draws which operators are looked at, so that both
+ * passes draw the same ones.
+ */
+#ifndef TSCOPE_FORWARD_STACKS_H
+#define TSCOPE_FORWARD_STACKS_H
+
+#include "record/hook.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Of an operator whose stack is not known, but which was noted. */
+#define FORWARD_STACK_NONE 1u
+
+/* Makes the table. False without memory. */
+bool forward_stacks_ready(void);
+
+/* Notes the stack of the operator `key`. The newest of those that share a slot is kept. From any
+ * thread. */
+void forward_stack_put(u64 key, u64 stack);
+
+/* 0 where the operator is not there. From any thread. */
+u64 forward_stack_of(u64 key);
+
+/* Whether one of `one_in` operators, a power of two, is this one. */
+static inline bool forward_is_drawn(u64 key, u32 one_in) {
+  return ((u32)(key >> 32) & (one_in - 1)) == 0;
+}
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which line of the model an operator of the backward pass belongs to. Each operator of the forward
+ * pass that will have a backward gets a number, counted by thread; autograd keeps both numbers in
+ * the torch::autograd::Node that it runs later. Where they lie in it is found out from nodes whose
+ * numbers were seen to be given: until enough of them are where they are expected, nothing is
+ * told, and if they are not, nothing ever.
+ */
+#include "callsites/call_sites.h"
+#include "callsites/forward_stacks.h"
+#include "torch/torch_family.h"
+#include "torch/torch_version.h"
+
+enum {
+  NODES_ENOUGH = 32,   /* that are as expected */
+  NODES_MOST = 1 << 14 /* that are not, before it is given up */
+};
+
+enum { UNKNOWN, LOOKING, KNOWN, NOT_KNOWN };
+
+static u8 layout; /* of nodes */
+static u32 as_expected, others;
+
+static __thread u64 this_thread __attribute__((tls_model("initial-exec"))); /* PyTorch's number */
+
+/* The beginning of torch::autograd::Node. */
+struct node {
+  void *vtable, *self[2];
+  u64 number; /* sequence_nr_; UINT64_MAX of those without a forward */
+  u64 depth;
+  u64 has_parent;
+  u64 thread; /* thread_id_ */
+};
+
+static u64 key_of(u64 thread, u64 number) {
+  u64 mixed = (number ^ thread << 48) * 0x9e3779b97f4a7c15ull;
+  mixed ^= mixed >> 29;
+  mixed *= 0xbf58476d1ce4e5b9ull;
+  return mixed ^ mixed >> 32;
+}
+
+static u8 known_layout(void) {
+  return call_site_forward_is_wanted() ? __atomic_load_n(&layout, __ATOMIC_RELAXED) : NOT_KNOWN;
+}
+
+void operators_ready(struct tscope_thread *thread) {
+  bool can = torch_family.next_number && torch_family.thread_number;
+  if (can && torch_has_nodes())
+    __atomic_store_n(&layout, LOOKING, __ATOMIC_RELEASE);
+  else if (can) /* else it has been said */
+    tscope_info(thread, TSCOPE_INFO_FEATURE, "this version of PyTorch is not known",
+                "lines of the backward pass");
+}
+
+/* Before at::sequence_number::get_and_increment(). */
+void numbered_begin(struct torch_scope *scope) {
+  torch_scope_push(scope, SCOPE_PLAIN);
+  u8 now = known_layout();
+  if (now != LOOKING && now != KNOWN)
+    return;
+  if (TSCOPE_UNLIKELY(!this_thread))
+    this_thread = torch_family.thread_number();
+  u64 key = key_of(this_thread, torch_family.next_number());
+  if (now == LOOKING)
+    forward_stack_put(key, FORWARD_STACK_NONE);
+  if (!call_site_forward_is_drawn(key))
+    return;
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  call_site_forward(thread, key);
+  tscope_leave(thread);
+}
+
+void numbered_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}
+
+static void compare(struct tscope_thread *thread, u64 key) {
+  bool found = forward_stack_of(key) != 0;
+  u32 n = __atomic_add_fetch(found ? &as_expected : &others, 1, __ATOMIC_RELAXED);
+  u8 looking = LOOKING, then = found ? KNOWN : NOT_KNOWN;
+  if (n < (found ? NODES_ENOUGH : NODES_MOST) ||
+      !__atomic_compare_exchange_n(&layout, &looking, then, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED))
+    return;
+  if (!found)
+    tscope_info(thread, TSCOPE_INFO_FEATURE, "autograd's nodes are not laid out as expected",
+                "lines of the backward pass");
+}
+
+/* A thread that called backward() itself has Python frames. */
+static bool is_autograds_own(void) {
+  struct torch_scope *scope = torch_scopes;
+  while (scope && scope->outer)
+    scope = scope->outer;
+  return scope && scope->kind == SCOPE_OPERATOR;
+}
+
+/* Around Engine::evaluate_function(). */
+void evaluated_begin(struct torch_scope *scope, const void *evaluated) {
+  const struct node *node = evaluated;
+  torch_scope_push(scope, SCOPE_OPERATOR);
+  u8 now = known_layout();
+  if ((now != LOOKING && now != KNOWN) || node->number == UINT64_MAX ||
+      (now == KNOWN && !is_autograds_own()))
+    return;
+  struct tscope_thread *thread = tscope_enter(TSCOPE_QUIET);
+  if (!thread)
+    return;
+  u64 key = key_of(node->thread, node->number);
+  if (now == LOOKING)
+    compare(thread, key);
+  else {
+    call_site_backward_of(thread, key, &scope->operator);
+    scope->thread = thread;
+  }
+  tscope_leave(thread);
+}
+
+void evaluated_end(struct torch_scope *scope) {
+  torch_scope_pop(scope);
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Training on one GPU, for tests/torch/lines.py: a model of which it is known how many kernels each line
+puts on the GPU, in the forward pass and in the backward pass. sin() and cos() are one kernel each, their
+backward two: the other function, and a product. Lines that are asked for carry a name behind "LINE"."""
+import sys
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(_, x):
+        return x * 2  # LINE custom
+
+    @staticmethod
+    def backward(_, gradient):
+        return gradient * 2  # LINE custom backward
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        x = x * self.weight
+        for _ in range(6):
+            x = x.sin()  # LINE six times
+        x = x.cos()  # LINE once
+        x = Double.apply(x)
+        return checkpoint(self.recomputed, x, use_reentrant=False)
+
+    def recomputed(self, x):
+        return x.sin()  # LINE recomputed
+
+
+def main():
+    steps = int(sys.argv[1])
+    torch.manual_seed(0)
+    model = Model().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    batch = torch.ones(8, 64, device="cuda")
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(batch).square().mean()
+        loss.backward()  # LINE backward
+        optimizer.step()
+    print("steps=%d" % steps)
+
+
+main()
