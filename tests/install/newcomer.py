@@ -79,7 +79,7 @@ def check_wheel(wheel, source):
         names = archive.namelist()
         check_contents(source, names)
         library = next(name for name in names if name.endswith("/libtscope.so"))
-        run(sys.executable, os.path.join(source, "tests", "unit", "core_library.py"),
+        run(sys.executable, os.path.join(source, "tests", "unit", "record", "core_library.py"),
             archive.extract(library, folder), source)
         for name in names:
             assert source.encode() not in archive.read(name), f"{name} names the folder it was built in"

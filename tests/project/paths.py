@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every relative link, and every path of this project named in `code`, exists: paths.py SOURCE.
+"""Every relative link, and every path of this project named in `code` or put together by a program of
+tests/ and scripts/, exists: paths.py SOURCE.
 
 In docs/architecture.md the check goes the other way too: each folder and each file of the two
 halves' top folders is named there.
@@ -48,6 +49,14 @@ def missing_paths(page, text):
                 yield f"{page}: {wanted}: no such file"
 
 
+def missing_in_program(program, text):
+    """Paths of the source tree that a Python program puts together, as far as they are words."""
+    for joined in re.findall(r'join\((?:SOURCE|source|ROOT|root), ((?:"[^"\n]+"(?:, )?)+)\)', text):
+        path = os.path.join(*re.findall(r'"([^"]+)"', joined))
+        if re.match(rf"(?:{TOP})/", path) and not glob.glob(os.path.join(SOURCE, path)):
+            yield f"{program}: {path}: no such file"
+
+
 def unnamed_folders(text):
     for top in ("preload", "analyzer", "tests"):
         for folder in sorted(os.listdir(os.path.join(SOURCE, top))):
@@ -57,13 +66,20 @@ def unnamed_folders(text):
 
 
 def main():
-    pages = PAGES + sorted(os.path.relpath(page, SOURCE) for page in glob.glob(os.path.join(SOURCE, "docs", "*.md")))
+    find = lambda pattern: sorted(os.path.relpath(path, SOURCE)
+                                  for path in glob.glob(os.path.join(SOURCE, pattern), recursive=True))
+    pages = PAGES + find("docs/**/*.md")
+    programs = find("tests/**/*.py") + [path for path in find("scripts/**")
+                                        if os.path.isfile(os.path.join(SOURCE, path)) and "python" in read(path).partition("\n")[0]
+                                        or path.endswith(".py")]
     wrong = []
     for page in pages:
         text = read(page)
         wrong += [*broken_links(page, text), *missing_paths(page, text)]
+    for program in programs:
+        wrong += missing_in_program(program, read(program))
     wrong += unnamed_folders(read("docs/architecture.md"))
-    print("\n".join(wrong) or f"{len(pages)} pages, every link and path exists")
+    print("\n".join(wrong) or f"{len(pages)} pages and {len(programs)} programs, every link and path exists")
     return 1 if wrong else 0
 
 
