@@ -12,6 +12,7 @@ struct call_frame {
   const char *file, *function;
   u32 line; /* 0 if none */
   u32 first_line;
+  bool others; /* known not to be the user's, whatever the file */
 };
 
 /* Innermost first; `cut`: there were further ones outside of all. */
@@ -41,10 +42,11 @@ struct line_sample {
 struct call_sites {
   struct call_frame *frames;
   struct call_stack *stacks;
-  struct call_site *sites;     /* sorted by lane, then time */
+  struct call_site *sites;
   u32 *of_span;                /* [n_spans] of the timeline: index into sites, INDEX_NONE */
   struct line_sample *samples; /* sorted by time */
   u32 n_frames, n_stacks, n_sites, n_samples;
+  bool of_functions; /* a line is the one where its function begins */
 };
 
 /* Whether a file is the user's own code: not Python's library, not an installed package, not made

@@ -24,6 +24,7 @@ struct line_sums {
   struct line_sum *at;
   u32 n;
   u64 sites, samples;
+  bool of_functions;
   i64 input_ns;            /* of the data phase that was sampled, at whatever line */
   i64 worker_ns;           /* likewise of workers while they were at a line of the user's */
   struct call_frame *last; /* where the first thread was seen last; NULL */

@@ -167,6 +167,7 @@ int lines_rank(struct analysis *a, const struct timeline *timeline) {
     }
     struct line_sums *out = &a->line_sums[timeline->rank];
     out->sites = sites->n_sites;
+    out->of_functions = sites->of_functions;
     error = sampled_lines_rank(a, timeline, c.line_of_stack, c.sums, &scratch, out);
     if (!error)
       error = copy_lines(&c, out);
@@ -331,15 +332,18 @@ static const char *find_reason(struct analysis *a) {
 int lines_summarise(struct analysis *a) {
   struct lines_result *lines = &a->results->lines;
   u32 n = 0;
+  bool functions = false;
   for (u32 r = 0; r < a->model->n_ranks; r++) {
     n += a->line_sums[r].n;
     lines->sites += (double)a->line_sums[r].sites;
+    functions |= a->line_sums[r].of_functions;
   }
   if (!lines->sites) {
     lines->sites = lines->known = NAN;
     lines->reason = find_reason(a);
     return 0;
   }
+  lines->of_functions = functions ? ANSWER_YES : ANSWER_NO;
   struct line_sum *all = malloc((n + 1u) * sizeof(*all));
   if (!all)
     return -ENOMEM;

@@ -50,6 +50,11 @@ int kineto_number_collectives(struct model *model);
  * by rank. 0, or -ENOMEM. */
 int kineto_find_ranks(struct import *import, struct kineto_traces *traces);
 
+/* Sets the timeline's call sites where the trace has Python's functions. `span_of` [items] is the
+ * span of each item, or INDEX_NONE. 0, or -ENOMEM. */
+int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
+                 struct arena *arena);
+
 extern const struct timeline_source kineto_timelines;
 
 #endif

@@ -253,8 +253,23 @@ static int take_op(struct kineto_trace *trace, const struct kineto_event *event,
   return item->name == UINT32_MAX ? -ENOMEM : 0;
 }
 
+/* What is of the user's program or of a library in Python; not what is built in, and not modules.
+ */
+static bool is_in_a_file(struct json_text name) {
+  return name.n > 4 && *name.at != '<' && memmem(name.at, name.n, "): ", 3);
+}
+
+static void take_sequence(const struct kineto_event *event, struct kineto_item *item) {
+  if (event->sequence == NS_UNKNOWN || event->sequence < 0 || event->sequence >= INDEX_NONE)
+    return;
+  i64 thread = event->forward_thread == NS_UNKNOWN ? 0 : event->forward_thread;
+  item->what = (u32)event->sequence;
+  item->thread = thread < 0 || thread > UINT8_MAX ? UINT8_MAX : (u8)thread;
+}
+
 int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
-  if (event->category == KINETO_OTHER || event->start == NS_UNKNOWN || event->name.n == 0)
+  if (event->category == KINETO_OTHER || event->start == NS_UNKNOWN || event->name.n == 0 ||
+      (event->category == KINETO_PYTHON && !is_in_a_file(event->name)))
     return 0;
   u32 number = kineto_name_of(&trace->names, event->name);
   if (number == UINT32_MAX)
@@ -286,8 +301,13 @@ int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
   case KINETO_SYNC:
     error = take_sync(trace, event, &item);
     break;
+  case KINETO_PYTHON:
+    item.kind = KINETO_ITEM_PYTHON;
+    break;
   default:
     error = take_op(trace, event, name, &item);
+    if (item.kind == KINETO_ITEM_OP)
+      take_sequence(event, &item);
   }
   if (error || !lane_of(trace, event, device, &item.lane) || !VECTOR_PUSH(&trace->items, item))
     return -ENOMEM;

@@ -20,6 +20,7 @@ static enum kineto_category category_of(struct json_text text) {
                                   W("privateuse1_runtime", KINETO_CALL)
                                       W("concurrent_kernel", KINETO_KERNEL)
                                           W("User annotation", KINETO_ANNOTATION)
+                                              W("python_function", KINETO_PYTHON)
 #undef W
   };
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -111,7 +112,8 @@ static const char *argument(struct kineto_event *event, struct json_text key, co
 /* Events of other phases, and ranges of Python functions, are many and tell nothing by their args.
  */
 static bool wants_arguments(const struct kineto_event *event) {
-  return event->phase == 0 || (event->phase == 'X' && event->category != KINETO_OTHER);
+  return event->phase == 0 || (event->phase == 'X' && event->category != KINETO_OTHER &&
+                               event->category != KINETO_PYTHON);
 }
 
 static void take_time(struct kineto_event *event, struct json_text text, i64 *time) {

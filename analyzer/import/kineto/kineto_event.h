@@ -21,6 +21,8 @@
   A(group_size, "Group size")                                                                      \
   A(seq, "Seq")                                                                                    \
   A(rank, "Rank")                                                                                  \
+  A(sequence, "Sequence number")                                                                   \
+  A(forward_thread, "Fwd thread id")                                                               \
   A(source, "Src Rank")                                                                            \
   A(target, "Dst Rank")
 
@@ -43,7 +45,8 @@ enum kineto_category {
   KINETO_KERNEL,
   KINETO_COPY,
   KINETO_FILL,
-  KINETO_SYNC, /* what a call waited for */
+  KINETO_SYNC,   /* what a call waited for */
+  KINETO_PYTHON, /* a function of Python, or one that Python calls */
 };
 
 struct kineto_event {

@@ -318,9 +318,10 @@ static void settle(struct kineto_trace *trace, i64 base_ns) {
     *item = trace->items.at[i];
     if (!place(item, base_ns))
       continue;
-    if (trace->begin == NS_UNKNOWN || item->start < trace->begin)
+    bool counts = item->kind != KINETO_ITEM_PYTHON; /* main() begins before, and ends after */
+    if (counts && (trace->begin == NS_UNKNOWN || item->start < trace->begin))
       trace->begin = item->start;
-    if (item->end > trace->end)
+    if (counts && item->end > trace->end)
       trace->end = item->end;
     sorted &= n == 0 || by_start(item - 1, item) <= 0;
     n++;

@@ -415,6 +415,8 @@ static int kineto_load(const struct model *model, u32 rank, struct timeline *tim
   }
   if (!error)
     error = unite_all(&m);
+  if (!error)
+    error = kineto_lines(trace, timeline, m.span_of, m.arena);
   free(calls.at);
   free(m.span_of);
   free(m.on_stream);

@@ -11,7 +11,8 @@
 #include "import/kineto/kineto_names.h"
 
 enum kineto_item_kind {
-  KINETO_ITEM_OP = 1,
+  KINETO_ITEM_OP =
+      1, /* what = its sequence number, or none; thread = of its forward, 0 if it is one */
   KINETO_ITEM_RANGE, /* annotation; what = comm facts of nccl:all_reduce and the like */
   KINETO_ITEM_CALL,  /* call of the runtime, by name */
   KINETO_ITEM_COMMS, /* record_param_comms; what = comm facts */
@@ -20,6 +21,7 @@ enum kineto_item_kind {
   KINETO_ITEM_COPY,       /* bytes */
   KINETO_ITEM_FILL,       /* bytes */
   KINETO_ITEM_SYNC,       /* what = sync facts */
+  KINETO_ITEM_PYTHON,     /* a function of a program, "file(line): name" */
 };
 
 struct kineto_item {
@@ -32,7 +34,7 @@ struct kineto_item {
   };
   u16 lane;
   u8 kind;
-  u8 reserved;
+  u8 thread; /* as PyTorch numbers those that call operators */
 };
 
 /* Arguments of a collective; counts are elements, -1 where not told. */

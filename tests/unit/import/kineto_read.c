@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "import/import.h"
+#include "model/span_call_sites.h"
 
 static char why[512];
 
@@ -418,6 +419,72 @@ static void recomputation_is_told_from_backward(void **state) {
 
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
 
+#define ON_HOST(category, name, tid, at, dur, arguments)                                           \
+  "{\"ph\":\"X\",\"cat\":\"" category "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid            \
+  ",\"ts\":" at ",\"dur\":" dur ",\"args\":{" arguments "}},"
+#define NUMBERED(number, thread) "\"Sequence number\":" number ",\"Fwd thread id\":" thread
+#define ON_GPU(at, correlation)                                                                    \
+  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":" at                 \
+  ",\"dur\":4,\"args\":{\"device\":0,\"stream\":7,\"correlation\":" correlation "}},"
+
+/* Two functions call an operator each, on thread 1; autograd runs their backward on thread 2, and
+ * one of an operator that the trace does not have. An operator that has no backward took the number
+ * before. */
+static void lines_are_of_functions_and_backward_is_of_its_forward(void **state) {
+  struct model *model = read_text(
+      *state,
+      "{\"traceEvents\":[" ON_HOST("python_function", "train.py(10): main", "1", "0", "400",
+                                   "\"Python id\":1")
+          ON_HOST("python_function", "model.py(20): first", "1", "10", "40", "") ON_HOST(
+              "python_function", "torch/nn/functional.py(5): relu", "1", "12", "36",
+              "") ON_HOST("python_function", "<built-in method relu>", "1", "13", "34",
+                          "") ON_HOST("cpu_op", "aten::relu", "1", "15", "20", NUMBERED("7", "0"))
+              ON_HOST("cuda_runtime", "cudaLaunchKernel", "1", "20", "5", "\"correlation\":1")
+                  ON_HOST("cpu_op", "aten::empty", "1", "40", "2", NUMBERED("8", "0")) ON_HOST(
+                      "python_function", "model.py(30): second", "1", "60", "40",
+                      "") ON_HOST("cpu_op", "aten::mul", "1", "65", "20", NUMBERED("8", "0"))
+                      ON_HOST("cuda_runtime", "cudaLaunchKernel", "1", "70", "5",
+                              "\"correlation\":2")
+                          ON_HOST("cpu_op", "autograd::engine::evaluate_function: MulBackward0",
+                                  "2", "200", "30",
+                                  NUMBERED("8", "1")) ON_HOST("cpu_op", "MulBackward0", "2",
+                                                              "205", "20", NUMBERED("8", "1"))
+                              ON_HOST("cuda_runtime", "cudaLaunchKernel", "2", "210", "5",
+                                      "\"correlation\":3") ON_HOST("cpu_op", "ReluBackward0", "2",
+                                                                   "240", "20", NUMBERED("7", "1"))
+                                  ON_HOST("cuda_runtime", "cudaLaunchKernel", "2", "245", "5",
+                                          "\"correlation\":4") ON_HOST("cpu_op", "SinBackward0",
+                                                                       "2", "270",
+                                                                       "20", NUMBERED("3", "1"))
+                                      ON_HOST("cuda_runtime", "cudaLaunchKernel", "2", "275", "5",
+                                              "\"correlation\":5") ON_GPU("22", "1")
+                                          ON_GPU("72", "2") ON_GPU("212", "3") ON_GPU("247", "4")
+                                              ON_GPU("277", "5") "{\"ph\":\"M\"}]}");
+  struct timeline t = timeline_of(model, 0);
+  const struct call_sites *sites = t.call_sites;
+  assert_non_null(sites);
+  assert_true(sites->of_functions);
+  static const u32 lines[] = {20, 30, 30, 20, 0};
+  u32 launches = 0;
+  for (u32 i = 0; i < t.n_spans; i++) {
+    if (t.spans[i].kind != SPAN_LAUNCH)
+      continue;
+    u32 site = sites->of_span[i], wanted = lines[launches];
+    assert_int_equal(site == INDEX_NONE, wanted == 0);
+    if (wanted) {
+      u32 frame = call_stack_line(sites, &sites->stacks[sites->sites[site].stack]);
+      assert_int_equal(sites->frames[frame].line, wanted);
+      assert_string_equal(sites->frames[frame].file, "model.py");
+      assert_string_equal(sites->frames[frame].function, wanted == 20 ? "first" : "second");
+      assert_int_equal(sites->sites[site].of_forward, launches >= 2);
+    }
+    launches++;
+  }
+  assert_int_equal(launches, 5);
+  timeline_release(&t);
+  model_free(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FOLDER(fractions_are_nanoseconds),
@@ -433,6 +500,7 @@ int main(void) {
       WITH_FOLDER(waits_are_edges),
       WITH_FOLDER(gpu_time_and_launches_add_up),
       WITH_FOLDER(recomputation_is_told_from_backward),
+      WITH_FOLDER(lines_are_of_functions_and_backward_is_of_its_forward),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,11 @@ panel({
     return [
       el('p', {class: 'dim'},
          (report.steps.count > 0 ? 'Per step, mean over ranks. ' : 'In all, mean over ranks. ') +
-             'A call belongs to the innermost line of the program\u2019s own code; ' +
-             'time on the GPU is from samples of its launches.'),
+             (l.of_functions === 'yes' ?
+                  'A line is where the innermost function of the program\u2019s own code begins: which ' +
+                      'of its lines it was, PyTorch\u2019s profiler does not tell.' :
+                  'A call belongs to the innermost line of the program\u2019s own code; ' +
+                      'time on the GPU is from samples of its launches.')),
       lineFlame(),
       tableOf(
           [
@@ -63,6 +66,7 @@ panel({
             {name: 'waits', of: (r) => r.waits, say: number, numeric: true, key: 'waits'},
             time('host waits', 'wait_ms', 'wait'), time('GPU idle after', 'idle_ms', 'idle'),
             time('input', 'input_ms', 'input'), time('on the GPU', 'gpu_ms', 'compute'),
+            time('of that backward', 'backward_gpu_ms'),
             time('not hidden', 'exposed_ms', 'transfer'),
             time('first thread', 'host_ms'),
             time('data loader workers', 'worker_ms'), time('step without the wait', 'without_ms')

@@ -35,6 +35,7 @@ static void put_lines_section(struct pen *pen, const struct results *results,
       {"first thread", COLUMN_MS, offsetof(struct line_result, host_ms), 6, 0},
       {"exposed comm", COLUMN_MS, offsetof(struct line_result, exposed_ms), 1, 0},
       {"on the GPU", COLUMN_MS, offsetof(struct line_result, gpu_ms), 0, 0},
+      {"of it backward", COLUMN_MS, offsetof(struct line_result, backward_gpu_ms), 7, 0},
   };
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct line_result),
                                      TABLE_PLAIN, false};
@@ -53,10 +54,13 @@ static void put_lines_section(struct pen *pen, const struct results *results,
   if (lines->known > shown)
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more",
                     count_of(lines->known - shown).text);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT,
-                  "%s, mean over ranks; the innermost line of your own code; time on the GPU from "
-                  "samples of its launches",
-                  results->whole_run ? "in all" : "per step");
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s, mean over ranks; %s",
+                  results->whole_run ? "in all" : "per step",
+                  lines->of_functions == ANSWER_YES
+                      ? "where the innermost function of your own code begins: which of its lines "
+                        "it was, PyTorch's profiler does not tell"
+                      : "the innermost line of your own code; time on the GPU from samples of its "
+                        "launches");
 }
 
 const struct section section_lines = {

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From which function of the program each call came, of traces with stacks (with_stack=True): the
+ * ranges of Python functions around the call, on its thread. In the backward pass it is those
+ * around the operator of the forward pass that has the same sequence number. A profiler says where
+ * a function begins, not at which of its lines it was.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "import/kineto/kineto.h"
+#include "model/span_call_sites.h"
+
+enum {
+  DEEPEST = 512,        /* open ranges of a thread; those further in are left out */
+  FORWARD_THREADS = 64, /* as PyTorch numbers them */
+  LANES = 4096,
+};
+
+/* A function below another: of all stacks that are the same up to here. */
+struct place {
+  u32 name, outer; /* of the list of names; index of the function that called it, INDEX_NONE */
+};
+
+struct open_range {
+  i64 end;
+  u32 place;    /* of a function; INDEX_NONE of the backward of an operator */
+  u32 sequence; /* of that operator */
+  u8 thread;    /* and of its forward */
+};
+
+struct lane_state {
+  struct open_range *open; /* [DEEPEST], outermost first */
+  u32 n;
+};
+
+/* An operator of the forward pass: the last of its number is the one that has the backward. */
+struct forward_operator {
+  u64 key; /* lane and sequence number, with a bit that is always set */
+  u32 place;
+};
+
+struct finding_lines {
+  const struct kineto_trace *trace;
+  struct arena *arena;
+  struct lane_state *lanes;
+  VECTOR(struct place) places;
+  u32 *place_slots; /* index + 1 */
+  u32 n_place_slots;
+  struct forward_operator *forward; /* open addressing */
+  u32 n_forward;
+  u32 hits[FORWARD_THREADS], asked[FORWARD_THREADS];
+  u32 lane_of[FORWARD_THREADS]; /* of a forward thread's number; INDEX_NONE */
+};
+
+/* --- Functions --- */
+
+static bool grow_places(struct finding_lines *f) {
+  if (2 * f->places.n < f->n_place_slots)
+    return true;
+  u32 n = f->n_place_slots ? 2 * f->n_place_slots : 4096;
+  u32 *slots = calloc(n, sizeof(*slots));
+  if (!slots)
+    return false;
+  for (u32 i = 0; i < f->places.n; i++) {
+    u32 slot = (u32)hash_bytes(0, &f->places.at[i], sizeof(struct place)) & (n - 1);
+    while (slots[slot])
+      slot = (slot + 1) & (n - 1);
+    slots[slot] = i + 1;
+  }
+  free(f->place_slots);
+  f->place_slots = slots;
+  f->n_place_slots = n;
+  return true;
+}
+
+/* Index of a function called from another; INDEX_NONE without memory. */
+static u32 place_of(struct finding_lines *f, u32 name, u32 outer) {
+  struct place wanted = {name, outer};
+  if (!grow_places(f))
+    return INDEX_NONE;
+  u32 slot = (u32)hash_bytes(0, &wanted, sizeof(wanted)) & (f->n_place_slots - 1);
+  for (; f->place_slots[slot]; slot = (slot + 1) & (f->n_place_slots - 1)) {
+    const struct place *known = &f->places.at[f->place_slots[slot] - 1];
+    if (known->name == name && known->outer == outer)
+      return f->place_slots[slot] - 1;
+  }
+  if (!VECTOR_PUSH(&f->places, wanted))
+    return INDEX_NONE;
+  f->place_slots[slot] = f->places.n;
+  return f->places.n - 1;
+}
+
+/* --- Operators of the forward pass --- */
+
+static struct forward_operator *forward_slot(struct finding_lines *f, u32 lane, u32 sequence) {
+  u64 key = (u64)lane << 33 | 1ull << 32 | sequence;
+  u32 slot = (u32)hash_bytes(0, &key, sizeof(key)) & (f->n_forward - 1);
+  while (f->forward[slot].key && f->forward[slot].key != key)
+    slot = (slot + 1) & (f->n_forward - 1);
+  if (!f->forward[slot].key)
+    f->forward[slot] = (struct forward_operator){0, INDEX_NONE};
+  return &f->forward[slot];
+}
+
+static void keep_forward(struct finding_lines *f, u32 lane, u32 sequence, u32 place) {
+  struct forward_operator *slot = forward_slot(f, lane, sequence);
+  slot->key = (u64)lane << 33 | 1ull << 32 | sequence;
+  slot->place = place;
+}
+
+/* --- Walking over the trace in the order of time --- */
+
+static bool is_operator(const struct kineto_item *item) {
+  return item->kind == KINETO_ITEM_OP && item->what != INDEX_NONE;
+}
+
+/* The innermost open range of a kind, NULL. */
+static const struct open_range *innermost(const struct lane_state *lane, bool function) {
+  for (u32 i = lane->n; i-- > 0;)
+    if ((lane->open[i].place != INDEX_NONE) == function)
+      return &lane->open[i];
+  return NULL;
+}
+
+static void close_until(struct lane_state *lane, i64 time) {
+  while (lane->n && lane->open[lane->n - 1].end <= time)
+    lane->n--;
+}
+
+static bool open_range(struct finding_lines *f, struct lane_state *lane, struct open_range range) {
+  if (!lane->open)
+    lane->open = arena_array(f->arena, DEEPEST, sizeof(*lane->open));
+  if (!lane->open)
+    return false;
+  if (lane->n < DEEPEST)
+    lane->open[lane->n++] = range;
+  return true;
+}
+
+/* Takes a range of a function or operator. False without memory. */
+static bool enter(struct finding_lines *f, const struct kineto_item *item) {
+  struct lane_state *lane = &f->lanes[item->lane];
+  close_until(lane, item->start);
+  if (item->kind == KINETO_ITEM_PYTHON) {
+    const struct open_range *outer = innermost(lane, true);
+    u32 place = place_of(f, item->name, outer ? outer->place : INDEX_NONE);
+    return place != INDEX_NONE &&
+           open_range(f, lane, (struct open_range){.end = item->end, .place = place});
+  }
+  if (!is_operator(item))
+    return true;
+  if (item->thread)
+    return open_range(
+        f, lane,
+        (struct open_range){
+            .end = item->end, .place = INDEX_NONE, .sequence = item->what, .thread = item->thread});
+  const struct open_range *function = innermost(lane, true);
+  if (function && (lane->open[lane->n - 1].place != INDEX_NONE))
+    keep_forward(f, item->lane, item->what, function->place);
+  return true;
+}
+
+/* Which lane a forward thread's number means is not in the trace: the one on which most of its
+ * sequence numbers are found. */
+static void count_lanes(struct finding_lines *f, u32 lane) {
+  u32 hits[FORWARD_THREADS] = {0};
+  for (u32 i = 0; i < f->trace->items.n; i++) {
+    const struct kineto_item *item = &f->trace->items.at[i];
+    if (is_operator(item) && item->thread && item->thread < FORWARD_THREADS)
+      hits[item->thread] += forward_slot(f, lane, item->what)->key != 0;
+  }
+  for (u32 t = 0; t < FORWARD_THREADS; t++)
+    if (hits[t] > f->hits[t]) {
+      f->hits[t] = hits[t];
+      f->lane_of[t] = lane;
+    } else if (hits[t] && hits[t] == f->hits[t]) {
+      f->lane_of[t] = INDEX_NONE;
+    }
+}
+
+static bool first_pass(struct finding_lines *f) {
+  bool *forward = arena_array(f->arena, f->trace->lanes.n + 1u, sizeof(*forward));
+  u32 n = 0;
+  for (u32 i = 0; i < f->trace->items.n; i++)
+    n += is_operator(&f->trace->items.at[i]);
+  for (f->n_forward = 1024; f->n_forward < 2 * n;)
+    f->n_forward *= 2;
+  f->forward = calloc(f->n_forward, sizeof(*f->forward));
+  if (!forward || !f->forward)
+    return false;
+  for (u32 i = 0; i < f->trace->items.n; i++) {
+    const struct kineto_item *item = &f->trace->items.at[i];
+    if (!enter(f, item))
+      return false;
+    forward[item->lane] |= is_operator(item) && !item->thread;
+  }
+  for (u32 t = 0; t < FORWARD_THREADS; t++)
+    f->lane_of[t] = INDEX_NONE;
+  for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
+    if (forward[lane])
+      count_lanes(f, lane);
+  memset(f->forward, 0, f->n_forward * sizeof(*f->forward));
+  for (u32 lane = 0; lane < f->trace->lanes.n; lane++)
+    f->lanes[lane].n = 0;
+  return true;
+}
+
+/* The function that a call on the lane came from; INDEX_NONE. */
+static u32 function_of(struct finding_lines *f, const struct lane_state *lane, bool *of_backward,
+                       bool *of_forward) {
+  const struct open_range *function = innermost(lane, true), *backward = innermost(lane, false);
+  *of_backward = *of_forward = false;
+  if (!backward || (function && function > backward))
+    return function ? function->place : INDEX_NONE;
+  u32 on = backward->thread < FORWARD_THREADS ? f->lane_of[backward->thread] : INDEX_NONE;
+  u32 place = on == INDEX_NONE ? INDEX_NONE : forward_slot(f, on, backward->sequence)->place;
+  *of_backward = true;
+  *of_forward = place != INDEX_NONE;
+  return *of_forward ? place : function ? function->place : INDEX_NONE;
+}
+
+/* --- What the model wants --- */
+
+/* PyTorch says files from the folder on that they were imported from; a user's are not told apart
+ * from a package's. These are not the user's. */
+static bool is_others(const char *file) {
+  static const char *const others[] = {
+      "torch/",           "<",           "contextlib.py", "functools.py",   "threading.py",
+      "multiprocessing/", "concurrent/", "runpy.py",      "queue.py",       "copy.py",
+      "typing.py",        "enum.py",     "inspect.py",    "dataclasses.py", "importlib/",
+      "logging/",         "asyncio/",    "collections/",  "selectors.py",   "abc.py",
+      "warnings.py",      "random.py",   "pickle.py",     "socket.py",      "subprocess.py"};
+  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    if (strncmp(file, others[i], strlen(others[i])) == 0)
+      return true;
+  return false;
+}
+
+/* "train.py(88): train_step" */
+static bool frame_of(struct arena *arena, const char *name, struct call_frame *frame) {
+  const char *colon = strstr(name, "): "), *open = colon;
+  while (open && open > name && *open != '(')
+    open--;
+  frame->file = arena_printf(arena, "%.*s", open ? (int)(open - name) : 0, name);
+  frame->function = arena_text(arena, colon ? colon + 3 : name);
+  frame->line = frame->first_line = open ? (u32)strtoul(open + 1, NULL, 10) : 0;
+  frame->others = frame->file && is_others(frame->file);
+  return frame->file && frame->function;
+}
+
+static int put_frames(struct finding_lines *f, struct call_sites *sites) {
+  u32 *frame_of_name = arena_array(f->arena, f->trace->names.list.n + 1u, sizeof(u32));
+  sites->stacks = arena_array(f->arena, f->places.n + 1u, sizeof(*sites->stacks));
+  sites->frames = arena_array(f->arena, f->trace->names.list.n + 1u, sizeof(*sites->frames));
+  if (!frame_of_name || !sites->stacks || !sites->frames)
+    return -ENOMEM;
+  for (u32 i = 0; i < f->places.n; i++) {
+    u32 name = f->places.at[i].name, n = 0;
+    if (!frame_of_name[name]) {
+      frame_of_name[name] = ++sites->n_frames;
+      if (!frame_of(f->arena, f->trace->names.list.at[name].text,
+                    &sites->frames[sites->n_frames - 1]))
+        return -ENOMEM;
+    }
+    for (u32 at = i; at != INDEX_NONE; at = f->places.at[at].outer)
+      n++;
+    u32 *frames = arena_array(f->arena, n, sizeof(*frames));
+    if (!frames)
+      return -ENOMEM;
+    n = 0;
+    for (u32 at = i; at != INDEX_NONE; at = f->places.at[at].outer)
+      frames[n++] = frame_of_name[f->places.at[at].name] - 1;
+    sites->stacks[sites->n_stacks++] = (struct call_stack){.frames = frames, .n = n};
+  }
+  return 0;
+}
+
+static bool is_called(const struct span *span) {
+  return span->kind == SPAN_LAUNCH || span->kind == SPAN_SYNC || span->kind == SPAN_COLL_CALL ||
+         (span->kind == SPAN_PHASE && span->category == TSCOPE_PHASE_DATA);
+}
+
+static bool put_sites(struct finding_lines *f, const struct timeline *t, const u32 *span_of,
+                      struct call_sites *sites) {
+  for (u32 i = 0; i < t->n_spans; i++)
+    sites->of_span[i] = INDEX_NONE;
+  for (u32 i = 0; i < f->trace->items.n; i++) {
+    const struct kineto_item *item = &f->trace->items.at[i];
+    if (!enter(f, item))
+      return false;
+    u32 span = span_of[i];
+    if (span == INDEX_NONE || !is_called(&t->spans[span]))
+      continue;
+    struct call_site site = {.time = t->spans[span].start, .weight = 1, .lane = item->lane};
+    site.stack = function_of(f, &f->lanes[item->lane], &site.of_backward, &site.of_forward);
+    if (site.stack == INDEX_NONE)
+      continue;
+    sites->of_span[span] = sites->n_sites;
+    sites->sites[sites->n_sites++] = site;
+  }
+  return true;
+}
+
+static bool has_functions(const struct kineto_trace *trace) {
+  for (u32 i = 0; i < trace->items.n; i++)
+    if (trace->items.at[i].kind == KINETO_ITEM_PYTHON)
+      return true;
+  return false;
+}
+
+int kineto_lines(const struct kineto_trace *trace, struct timeline *timeline, const u32 *span_of,
+                 struct arena *arena) {
+  if (!has_functions(trace))
+    return 0;
+  struct finding_lines f = {.trace = trace, .arena = arena};
+  struct call_sites *sites = arena_alloc(arena, sizeof(*sites));
+  f.lanes = arena_array(arena, trace->lanes.n + 1u, sizeof(*f.lanes));
+  if (sites) {
+    *sites = (struct call_sites){.of_functions = true};
+    sites->sites = arena_array(arena, timeline->n_spans + 1u, sizeof(*sites->sites));
+    sites->of_span = arena_array(arena, timeline->n_spans + 1u, sizeof(*sites->of_span));
+    sites->samples = arena_array(arena, 1, sizeof(*sites->samples));
+  }
+  bool room = sites && f.lanes && sites->sites && sites->of_span && sites->samples &&
+              first_pass(&f) && put_sites(&f, timeline, span_of, sites);
+  int error = room ? put_frames(&f, sites) : -ENOMEM;
+  if (!error)
+    timeline->call_sites = sites;
+  free(f.places.at);
+  free(f.place_slots);
+  free(f.forward);
+  return error;
+}
