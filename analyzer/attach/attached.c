@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "attach/python_image.h"
-#include "inspect/python_code.h"
 #include "inspect/python_threads.h"
 #include "inspect/thread_state.h"
 
@@ -17,6 +16,7 @@ struct looking {
   pid_t pid;
   struct python python;
   struct rank_stall *look;
+  u64 states[2 * THREADS_MOST]; /* PyThreadState of each thread of `look`, 0 */
   struct python_frame frames[FRAMES_MOST], again[FRAMES_MOST];
 };
 
@@ -76,23 +76,6 @@ static bool same(const struct python_frame *a, const struct python_frame *b, int
   return true;
 }
 
-static int add_frame(struct looking *l, const struct python_frame *frame,
-                     struct stalled_thread *thread) {
-  static struct python_place place;
-  const struct python_process process = {.pid = l->pid};
-  struct call_frame *told = arena_alloc(l->arena, sizeof(*told));
-  if (!told)
-    return -ENOMEM;
-  *told = (struct call_frame){0};
-  if (python_place_of(&l->python, python_read_process, &process, frame, &place))
-    *told = (struct call_frame){.file = arena_text(l->arena, place.file),
-                                .function = arena_text(l->arena, place.function),
-                                .line = place.line,
-                                .first_line = place.first_line};
-  thread->frames[thread->n_frames++] = told;
-  return 0;
-}
-
 static struct stalled_thread *thread_of(struct rank_stall *look, u32 tid) {
   for (u32 i = 0; tid && i < look->n_threads; i++)
     if (look->threads[i].tid == tid)
@@ -105,6 +88,7 @@ static int read_stack(struct looking *l, const struct python_thread *from) {
   struct stalled_thread *thread = thread_of(l->look, from->tid);
   bool cut;
   int n = walk(l, from->state, l->frames, &thread->cut);
+  l->states[thread - l->look->threads] = from->state;
   thread->python = true;
   thread->holds_gil = from->holds_gil;
   thread->moved =
@@ -112,33 +96,54 @@ static int read_stack(struct looking *l, const struct python_thread *from) {
   thread->frames = arena_array(l->arena, (n > 0 ? (u32)n : 0) + 1u, sizeof(*thread->frames));
   if (!thread->frames)
     return -ENOMEM;
-  for (int i = 0; i < n; i++)
-    if (add_frame(l, &l->frames[i], thread) < 0)
+  for (int i = 0; i < n; i++) {
+    struct call_frame *frame = python_call_frame(l->arena, &l->python, l->pid, &l->frames[i]);
+    if (!frame)
       return -ENOMEM;
+    thread->frames[thread->n_frames++] = frame;
+  }
   return 0;
 }
 
-int attached_look(struct arena *arena, pid_t pid, struct rank_stall *look) {
+static const char no_answer[] =
+    "its memory cannot be read now: a thread of it holds the map of it and waits for a device";
+
+static int read_python(struct looking *l) {
+  static struct python_thread threads[THREADS_MOST];
+  const struct python_process process = {.pid = l->pid};
+  u64 runtime;
+  int error = 0;
+  l->look->no_python = python_image_find(l->pid, &l->python, &runtime);
+  if (l->look->no_python)
+    return 0;
+  u32 n = python_threads(&l->python, python_read_process, &process, runtime, threads, THREADS_MOST);
+  for (u32 i = 0; i < n && !error; i++)
+    error = read_stack(l, &threads[i]);
+  return error;
+}
+
+int attached_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
+                  struct native_told *told) {
   static struct looking l;
   static u32 tids[THREADS_MOST];
-  static struct python_thread threads[THREADS_MOST];
-  const struct python_process process = {.pid = pid};
-  u64 runtime;
   *look = (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
                               .begin = NS_UNKNOWN,
                               .told = NS_UNKNOWN,
                               .end = NS_UNKNOWN,
                               .limit_s = (double)NAN,
                               .step_s = (double)NAN};
+  *told = (struct native_told){0};
   l = (struct looking){.arena = arena, .pid = pid, .look = look};
   int error = list_threads(&l, tids);
   if (error)
     return error;
-  look->no_python = python_image_find(pid, &l.python, &runtime);
-  if (look->no_python)
+  if (!process_answers(pid)) {
+    look->no_python = told->why_none = no_answer;
     return 0;
-  u32 n = python_threads(&l.python, python_read_process, &process, runtime, threads, THREADS_MOST);
-  for (u32 i = 0; i < n && !error; i++)
-    error = read_stack(&l, &threads[i]);
-  return error;
+  }
+  error = read_python(&l);
+  if (error || which == NATIVE_NONE)
+    return error;
+  return native_stacks_add(arena, pid, look->no_python ? NULL : &l.python, l.states, which, look,
+                           told);
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
  * A process that runs, looked at from outside: what its threads are in, and their Python frames.
- * Nothing of it is stopped; what changes while it is read is marked as such.
+ * Nothing of it is stopped but for native frames; what
+ * changes while it is read is marked as such.
  */
 #ifndef TSCOPE_ATTACHED_H
 #define TSCOPE_ATTACHED_H
 
 #include <sys/types.h>
 
+#include "attach/native_stacks.h"
 #include "base/arena.h"
 #include "model/stalls.h"
 
 /* Fills in the threads of `pid`; everything lives in `arena`. Where frames cannot be read,
- * `look->no_python` says why and the rest stands. 0, -ESRCH, or -ENOMEM. */
-int attached_look(struct arena *arena, pid_t pid, struct rank_stall *look);
+ * `look->no_python` says why and the rest stands. Native frames come with them as `which` says;
+ * `told` is what came of that. 0, -ESRCH, or -ENOMEM. */
+int attached_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
+                  struct native_told *told);
 
 #endif

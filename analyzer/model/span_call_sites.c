@@ -11,7 +11,7 @@ bool call_frame_is_users(const struct call_frame *frame) {
       "/torch/distributed/", "/torch/optim/",   "/torch/utils/",       "/torch/cuda/",
       "/torch/amp/",         "/torch/fx/",      "/torch/functional.py"};
   const char *file = frame->file;
-  if (!file || !*file || frame->others)
+  if (!file || !*file || frame->others || frame->library)
     return false;
   if (*file == '<') /* what is typed in, or a notebook's; not <frozen ...> or <string> */
     return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;

@@ -12,7 +12,8 @@ struct call_frame {
   const char *file, *function;
   u32 line; /* 0 if none */
   u32 first_line;
-  bool others; /* known not to be the user's, whatever the file */
+  bool others;         /* known not to be the user's, whatever the file */
+  const char *library; /* of a frame of C or C++: the file that its code is in; NULL: Python's */
 };
 
 /* Innermost first; `cut`: there were further ones outside of all. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tscope-stacks: where the processes of a job are now, as one tree of Python stacks.
+ * tscope-stacks: where the processes of a job are now, as one tree of stacks.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,14 +17,16 @@
 enum { LINES_MOST = 10000 };
 
 static const char help[] =
-    "usage: tscope-stacks [--frames] PID... | DIRECTORY\n"
+    "usage: tscope-stacks [--native] [--frames] PID... | DIRECTORY\n"
     "Says where processes are: their Python stacks, what their threads wait for, who holds the "
     "GIL.\n"
-    "Nothing of them is stopped.\n"
+    "Nothing of them is stopped, but with --native each thread for some ten microseconds.\n"
     "\n"
+    "  --native   frames of C and C++ too, of all threads\n"
     "  PID        a process of yours on this host\n"
     "  --frames   each frame of each thread in a line of its own, innermost first, instead of the\n"
-    "             tree: number, thread, file, line, function, with tabs between\n"
+    "             tree: number, thread, file, line, function, with tabs between;\n"
+    "             with --native also the library, empty for Python's, and no frame is left out\n"
     "  DIRECTORY  of traces: of its newest run the ranks that live on this host, as they are now,\n"
     "             and of the others what they wrote when they stood still\n"
     "\n"
@@ -35,15 +37,40 @@ struct looked {
   u32 number;
   const char *source; /* "now", "written" */
   struct rank_stall look;
+  struct native_told native;
 };
 
 struct page {
   struct arena arena;
   const char *unit; /* "rank", "process" */
   bool frames;      /* --frames */
+  bool native;      /* --native */
   struct looked *at;
   u32 n;
 };
+
+/* What came of asking for native frames: how long the process was stopped, and what is not known.
+ */
+static void put_native(const struct looked *one) {
+  const struct native_told *told = &one->native;
+  if (strcmp(one->source, "now") != 0)
+    printf("    no native frames: it wrote Python's alone\n");
+  else if (told->why_none)
+    printf("    no native frames: %s\n", told->why_none);
+  else
+    printf("    %u threads were stopped one after another: %.0f us in all, %.0f us the longest\n",
+           told->taken, (double)told->all_ns / 1e3, (double)told->longest_ns / 1e3);
+  if (told->stuck && !told->why_none)
+    printf("    %u more wait in the kernel, not to be interrupted, and did not stop: no native "
+           "frames of these\n",
+           told->stuck);
+  if (told->cut)
+    printf("    of %u the outer frames are not known\n", told->cut);
+  if (told->unmatched)
+    printf("    of %u it is not known which native frames belong between the Python frames: only "
+           "those inside of all are shown\n",
+           told->unmatched);
+}
 
 static void put_process(struct page *page, const struct looked *one) {
   struct stalled_rank said = {0};
@@ -54,6 +81,8 @@ static void put_process(struct page *page, const struct looked *one) {
   if (one->look.no_python)
     printf("    no Python frames: %s\n",
            *one->look.no_python ? one->look.no_python : "this is no process with Python");
+  if (page->native)
+    put_native(one);
 }
 
 static int put_tree(struct page *page) {
@@ -75,13 +104,20 @@ static int put_tree(struct page *page) {
 }
 
 static int put_frames(const struct page *page) {
+  for (u32 i = 0; page->native && i < page->n; i++)
+    if (page->at[i].native.why_none)
+      fprintf(stderr, "tscope-stacks: %s %u: no native frames: %s\n", page->unit,
+              page->at[i].number, page->at[i].native.why_none);
   for (u32 i = 0; i < page->n; i++)
     for (u32 t = 0; t < page->at[i].look.n_threads; t++) {
       const struct stalled_thread *thread = &page->at[i].look.threads[t];
       for (u32 f = 0; f < thread->n_frames; f++) {
         const struct call_frame *frame = thread->frames[f];
-        printf("%u\t%u\t%s\t%u\t%s\n", page->at[i].number, thread->tid,
+        printf("%u\t%u\t%s\t%u\t%s", page->at[i].number, thread->tid,
                frame->file ? frame->file : "", frame->line, frame->function ? frame->function : "");
+        if (page->native)
+          printf("\t%s", frame->library ? frame->library : "");
+        putchar('\n');
       }
     }
   return 0;
@@ -111,12 +147,17 @@ static bool writes_trace(u32 pid, const char *path) {
   return found;
 }
 
+static int look_now(struct page *page, pid_t pid, struct looked *one) {
+  enum native_which which = !page->native ? NATIVE_NONE : page->frames ? NATIVE_ALL : NATIVE_CALLED;
+  return attached_look(&page->arena, pid, which, &one->look, &one->native);
+}
+
 /* What a rank is in now, where it lives here; else what it wrote last. False where neither is. */
 static bool look_at_rank(struct page *page, const struct rank *rank) {
   struct looked *one = &page->at[page->n];
   *one = (struct looked){.number = rank->rank, .source = "now"};
   if (!rank->closed && writes_trace(rank->pid, rank->path) &&
-      attached_look(&page->arena, (pid_t)rank->pid, &one->look) == 0) {
+      look_now(page, (pid_t)rank->pid, one) == 0) {
     page->n++;
     return true;
   }
@@ -155,7 +196,7 @@ static int look_at_processes(struct page *page, char **pids, int n) {
   for (int i = 0; i < n && page->at; i++) {
     struct looked *one = &page->at[page->n];
     *one = (struct looked){.number = (u32)strtoul(pids[i], NULL, 10), .source = "now"};
-    int error = attached_look(&page->arena, (pid_t)one->number, &one->look);
+    int error = look_now(page, (pid_t)one->number, one);
     if (error)
       fprintf(stderr, "tscope-stacks: process %s: %s\n", pids[i], strerror(-error));
     else
@@ -181,9 +222,12 @@ int main(int argc, char **argv) {
     puts("tscope-stacks " TSCOPE_VERSION);
     return 0;
   }
-  page.frames = argc > 1 && strcmp(argv[1], "--frames") == 0;
-  argc -= page.frames;
-  argv += page.frames;
+  for (bool more = true; more && argc > 1; argc -= more, argv += more) {
+    bool frames = strcmp(argv[1], "--frames") == 0, native = strcmp(argv[1], "--native") == 0;
+    page.frames |= frames;
+    page.native |= native;
+    more = frames || native;
+  }
   bool numbers = are_numbers(argv + 1, argc - 1);
   if (!numbers && (argc != 2 || argv[1][0] == '-')) {
     fputs(help, stderr);

@@ -17,7 +17,9 @@ def rows(source, path, pattern):
 
 
 # Of tscope-stacks, whose options are too few for a table of their own.
-STACKS = [("", "frames", "", "each frame of each thread in a line of its own"), ("", "help", "", "say how it is used"),
+STACKS = [("", "native", "", "frames of C and C++ too"),
+          ("", "frames", "", "each frame of each thread in a line of its own"),
+          ("", "help", "", "say how it is used"),
           ("", "version", "", "say which version it is")]
 
 

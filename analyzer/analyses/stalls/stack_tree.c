@@ -137,6 +137,14 @@ char *stack_place(struct arena *arena, const struct call_frame *frame) {
 
 static void grow(struct growing *g, u32 first, u32 n, u32 depth, u32 above);
 
+/* "libc.so.6 poll (poll.c:29)". */
+static void name_native(struct growing *g, const struct call_frame *frame,
+                        struct stack_node *node) {
+  if (frame->line)
+    node->function = arena_printf(g->arena, "%s (%s)", frame->function, node->place);
+  node->place = stack_place(g->arena, &(struct call_frame){.file = frame->library});
+}
+
 static void add_node(struct growing *g, const struct fork *fork, u32 depth, u32 above) {
   const struct call_frame *frame = &g->frames[g->paths[fork->first].frames[depth]];
   bool thread = !frame->file && !frame->line && frame->function;
@@ -144,8 +152,11 @@ static void add_node(struct growing *g, const struct fork *fork, u32 depth, u32 
                             .function = thread ? NULL : frame->function,
                             .line = frame->line ? frame->line : (double)NAN,
                             .depth = depth,
+                            .native = frame->library != NULL,
                             .own = call_frame_is_users(frame) ? ANSWER_YES : ANSWER_NO};
   node.place = thread ? frame->function : stack_place(g->arena, frame);
+  if (frame->library)
+    name_native(g, frame, &node);
   u32 n_ranks = fork->n_ranks;
   const struct stack_node *up = above == INDEX_NONE ? NULL : &g->nodes.at[above];
   if (up && (u32)up->ranks_in == n_ranks) {
@@ -213,13 +224,13 @@ static bool goes_on(const struct stack_tree *tree, u32 i) {
   return tree->nodes[i].children == 1 && tree->nodes[i].ranks_in == tree->nodes[i + 1].ranks_in;
 }
 
-/* Of a stretch [first, last] the frames worth reading: the user's own, what these call, and the
- * last one where the stack ends. */
+/* Of a stretch [first, last] the frames worth reading: the user's own, what these call, those of C
+ * and C++, which are there only when asked for, and the last one where the stack ends. */
 static bool is_told(const struct stack_tree *tree, u32 first, u32 i, u32 last) {
   const struct stack_node *node = &tree->nodes[i];
   bool users = node->own == ANSWER_YES;
   bool called = i > 0 && i > first && tree->nodes[i - 1].own == ANSWER_YES;
-  return users || called || (i == last) || (i == first && node->depth == 0);
+  return users || called || node->native || (i == last) || (i == first && node->depth == 0);
 }
 
 static char *stretch_text(struct arena *arena, const struct stack_tree *tree, u32 first, u32 last) {

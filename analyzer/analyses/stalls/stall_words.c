@@ -116,6 +116,8 @@ static void take_place(struct arena *arena, const struct stalled_thread *thread,
   const struct call_frame *own = NULL, *called = NULL;
   for (u32 i = 0; i < thread->n_frames && !own; i++) {
     const struct call_frame *frame = thread->frames[i];
+    if (frame->library)
+      continue;
     if (call_frame_is_users(frame))
       own = frame;
     else if (frame->function && (!called || !passes_on(frame->function)))

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach/native_stacks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NATIVE_MOST = 2048 };
+
+struct mixing {
+  struct arena *arena;
+  pid_t pid;
+  const struct python *python;
+  enum native_which which;
+  const struct thread_snapshot *snapshot;
+  const struct native_frame *native;
+  u32 n_native;
+  struct stalled_thread *thread;
+  u32 step; /* of the snapshot: the next one to put */
+};
+
+static const char *name_of(const char *path) {
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  return slash ? slash + 1 : path ? path : "";
+}
+
+/* "python3.11" and "libpython3.11.so.1.0". */
+static bool is_pythons(const struct native_frame *frame) {
+  const char *name = name_of(frame->library);
+  return strncmp(name, "python3", 7) == 0 || strncmp(name, "libpython3", 10) == 0;
+}
+
+/* The interpreter's loop; a compiler may have split it ("_PyEval_EvalFrameDefault.cold"). */
+static bool runs_python(const struct native_frame *frame) {
+  static const char loop[] = "_PyEval_EvalFrameDefault";
+  return frame->function && strncmp(frame->function, loop, sizeof(loop) - 1) == 0;
+}
+
+static bool starts_thread(const struct native_frame *frame) {
+  static const char *const names[] = {
+      "start_thread",      "clone",  "__clone", "clone3", "__clone3", "__libc_start_call_main",
+      "__libc_start_main", "_start", "main"};
+  for (size_t i = 0; frame->function && i < sizeof(names) / sizeof(*names); i++)
+    if (strncmp(frame->function, names[i], strlen(names[i])) == 0)
+      return true;
+  return false;
+}
+
+static int put_native(struct mixing *m, const struct native_frame *native) {
+  struct call_frame *frame = arena_alloc(m->arena, sizeof(*frame));
+  if (!frame)
+    return -ENOMEM;
+  const char *library = native->library ? native->library : "no file";
+  *frame = (struct call_frame){.file = native->file ? native->file : library,
+                               .function = native->function,
+                               .line = native->line,
+                               .library = library};
+  if (!frame->function)
+    frame->function = arena_printf(m->arena, "+0x%llx%s%s", (unsigned long long)native->offset,
+                                   native->build_id ? " of build " : "",
+                                   native->build_id ? native->build_id : "");
+  m->thread->frames[m->thread->n_frames++] = frame;
+  return frame->function ? 0 : -ENOMEM;
+}
+
+/* The Python frames that one call of the interpreter runs; all that are left where `all`. */
+static int put_call(struct mixing *m, bool all) {
+  for (bool ends = false; m->step < m->snapshot->n_steps && (all || !ends); m->step++) {
+    const struct python_step *step = &m->snapshot->steps[m->step];
+    ends = step->ends_call;
+    struct call_frame *frame =
+        step->has_frame ? python_call_frame(m->arena, m->python, m->pid, &step->frame) : NULL;
+    if (step->has_frame && !frame)
+      return -ENOMEM;
+    if (frame)
+      m->thread->frames[m->thread->n_frames++] = frame;
+  }
+  return 0;
+}
+
+static u32 count_calls(const struct mixing *m) {
+  u32 n = 0;
+  for (u32 i = 0; i < m->n_native; i++)
+    n += runs_python(&m->native[i]);
+  return n;
+}
+
+static u32 count_steps(const struct mixing *m) {
+  u32 n = 0;
+  for (u32 i = 0; i < m->snapshot->n_steps; i++)
+    n += m->snapshot->steps[i].ends_call;
+  return n;
+}
+
+/* Whether a native frame that some Python frame was called by, or calls through, says anything. */
+static bool is_told(const struct mixing *m, const struct native_frame *frame) {
+  return m->which == NATIVE_ALL || (!is_pythons(frame) && !starts_thread(frame));
+}
+
+/* From the innermost outwards: both lists are whole there, so each call of the interpreter takes
+ * the next frames of Python. */
+static int put_mixed(struct mixing *m, bool fits) {
+  bool inside = false; /* of no Python frame any more */
+  for (u32 i = 0; i < m->n_native; i++) {
+    const struct native_frame *frame = &m->native[i];
+    bool call = runs_python(frame) && m->step < m->snapshot->n_steps;
+    if (call && !fits)
+      break;
+    inside |= call;
+    int error = call ? put_call(m, false) : !inside || is_told(m, frame) ? put_native(m, frame) : 0;
+    if (error)
+      return error;
+  }
+  return put_call(m, true);
+}
+
+static int mix(struct mixing *m, bool native_whole, struct native_told *told) {
+  u32 calls = count_calls(m), steps = count_steps(m);
+  bool python_whole = m->snapshot->python_whole;
+  bool fits = native_whole && python_whole ? calls == steps
+              : native_whole               ? calls >= steps
+              : python_whole               ? calls <= steps
+                                           : true;
+  struct stalled_thread *thread = m->thread;
+  thread->frames =
+      arena_array(m->arena, m->n_native + m->snapshot->n_steps + 1u, sizeof(*thread->frames));
+  thread->n_frames = 0;
+  told->unmatched += !fits;
+  told->cut += !native_whole;
+  thread->cut = !native_whole || (m->snapshot->n_steps && !python_whole);
+  return thread->frames ? put_mixed(m, fits) : -ENOMEM;
+}
+
+static void count(const struct snapshots *snapshots, struct native_told *told) {
+  for (u32 i = 0; i < snapshots->n; i++) {
+    const struct thread_snapshot *snapshot = &snapshots->threads[i];
+    told->taken += snapshot->got == SNAPSHOT_TAKEN;
+    told->stuck += snapshot->got == SNAPSHOT_STUCK;
+    told->refused += snapshot->got == SNAPSHOT_REFUSED;
+    told->gone += snapshot->got == SNAPSHOT_GONE;
+    told->all_ns += snapshot->stopped_ns;
+    if (snapshot->stopped_ns > told->longest_ns)
+      told->longest_ns = snapshot->stopped_ns;
+  }
+}
+
+static int mix_all(struct mixing *m, const struct snapshots *snapshots,
+                   struct native_process *process, struct rank_stall *look,
+                   struct native_told *told) {
+  static struct native_frame native[NATIVE_MOST];
+  int error = 0;
+  m->native = native;
+  for (u32 i = 0; i < snapshots->n && !error; i++) {
+    const struct thread_snapshot *snapshot = &snapshots->threads[i];
+    bool whole;
+    if (snapshot->got != SNAPSHOT_TAKEN)
+      continue;
+    m->snapshot = snapshot;
+    m->thread = &look->threads[i];
+    m->step = 0;
+    m->n_native = native_unwind(process, snapshot, native, NATIVE_MOST, &whole);
+    if (m->n_native)
+      error = mix(m, whole, told);
+  }
+  return error;
+}
+
+/* The process that traces `pid` already; 0. */
+static u32 tracer_of(pid_t pid) {
+  char path[32], line[128];
+  u32 tracer = 0;
+  snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+  FILE *status = fopen(path, "re");
+  while (status && fgets(line, sizeof(line), status))
+    if (strncmp(line, "TracerPid:", 10) == 0)
+      tracer = (u32)strtoul(line + 10, NULL, 10);
+  if (status)
+    fclose(status);
+  return tracer;
+}
+
+static const char *why_none(struct arena *arena, pid_t pid, const struct native_told *told) {
+  u32 tracer = tracer_of(pid);
+  if (told->taken)
+    return NULL;
+  if (told->refused && tracer)
+    return arena_printf(arena, "process %u traces it already (a debugger?)", tracer);
+  if (told->refused)
+    return "it may not be traced: look as the job's own user, or with CAP_SYS_PTRACE (Yama's "
+           "ptrace_scope and containers forbid it otherwise)";
+  return told->stuck ? "its threads wait in the kernel, not to be interrupted, and did not stop"
+                     : "it has ended";
+}
+
+int native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
+                      const u64 *states, enum native_which which, struct rank_stall *look,
+                      struct native_told *told) {
+  struct snapshots snapshots = {0};
+  struct thread_snapshot *wanted = arena_array(arena, look->n_threads + 1u, sizeof(*wanted));
+  *told = (struct native_told){.why_none = native_frames_missing()};
+  if (!wanted || told->why_none)
+    return wanted ? 0 : -ENOMEM;
+  for (u32 i = 0; i < look->n_threads; i++)
+    wanted[i] = (struct thread_snapshot){.tid = look->threads[i].tid, .python_state = states[i]};
+  int error = snapshots_take(pid, python, wanted, look->n_threads, &snapshots);
+  if (error == -ENOMEM)
+    goto out;
+  error = 0;
+  count(&snapshots, told);
+  told->why_none = why_none(arena, pid, told);
+  if (told->why_none)
+    goto out;
+  struct native_process *process = native_open(arena, pid, &snapshots);
+  struct mixing m = {.arena = arena, .pid = pid, .python = python, .which = which};
+  if (process)
+    error = mix_all(&m, &snapshots, process, look, told);
+  else
+    told->why_none = "the files that it has mapped cannot be read";
+  native_close(process);
+out:
+  snapshots_release(&snapshots);
+  return error;
+}

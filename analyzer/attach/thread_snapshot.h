@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads of another process, each stopped for as long as it takes to copy its registers, its stack
+ * and where its Python frames are: some ten microseconds. All else is worked out from the copies.
+ *
+ * It is done by a process of its own that ends at once, and that the kernel ends with its parent:
+ * whatever happens to either, the kernel then lets every thread go on.
+ */
+#ifndef TSCOPE_THREAD_SNAPSHOT_H
+#define TSCOPE_THREAD_SNAPSHOT_H
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "attach/python_calls.h"
+
+enum snapshot_got {
+  SNAPSHOT_NONE, /* not asked for, or no room */
+  SNAPSHOT_TAKEN,
+  SNAPSHOT_REFUSED, /* the kernel does not let us */
+  SNAPSHOT_STUCK,   /* it did not stop in time: it waits in the kernel, not to be interrupted */
+  SNAPSHOT_GONE,
+};
+
+struct thread_snapshot {
+  u32 tid;
+  u64 python_state; /* of its PyThreadState; 0: none */
+  enum snapshot_got got;
+  struct user_regs_struct registers;
+  u64 stack_at; /* the stack pointer */
+  const u8 *stack;
+  size_t stack_bytes;
+  struct python_step *steps;
+  u32 n_steps;
+  bool python_whole; /* the steps are all there are */
+  i64 stopped_ns;    /* from the request to stop until it was let go: it stood for less than this */
+};
+
+struct snapshots {
+  struct thread_snapshot *threads;
+  u32 n;
+  void *room; /* shared by the two processes */
+  size_t room_bytes;
+};
+
+/* Takes snapshots of `n` threads of `pid`, whose tid and python_state are set in `threads`, into
+ * `out`, in their order. `python` is NULL where the process has none. 0; -ENOMEM; -ETIMEDOUT when
+ * the process could not be read in time: what is there is there. */
+int snapshots_take(pid_t pid, const struct python *python, const struct thread_snapshot *threads,
+                   u32 n, struct snapshots *out);
+
+void snapshots_release(struct snapshots *snapshots);
+
+/* Whether the kernel lets its memory be read now: no, where a thread of it holds its memory map and
+ * waits for a device. Takes two seconds to say no. */
+bool process_answers(pid_t pid);
+
+#endif

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: MIT
+"""Native stacks from outside: native.py TSCOPE-STACKS PROGRAM [TEST...]. PROGRAM (native_standing.c) and a program of
+Python stand still; what `tscope-stacks --native` says of them is compared with what they are known to be in,
+and frame by frame with gdb where that is installed. And what it leaves behind: stopped threads never."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STACKS, PROGRAM = map(os.path.realpath, sys.argv[1:3])
+LOOP = "_PyEval_EvalFrameDefault"
+GDB = """
+import gdb
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame = gdb.newest_frame()
+    while frame is not None:
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            print("frame\\t%d\\t%s\\t%s" % (thread.ptid[1], gdb.solib_name(frame.pc()) or "program", frame.name() or ""))
+        frame = frame.older()
+"""
+passed = 0
+
+
+def start(*command):
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, universal_newlines=True)
+    job.said = job.stdout.readline()
+    return job
+
+
+def end(job):
+    job.kill()
+    job.wait()
+
+
+def settle(pid, wanted, letters):
+    """Waits until the threads of a process are in these states, as many of each."""
+    until = time.monotonic() + 30
+    while sorted(states(pid).values()) != sorted(letters * wanted if wanted else letters):
+        assert time.monotonic() < until, states(pid)
+        time.sleep(0.01)
+
+
+def states(pid):
+    found = {}
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, tid), errors="replace") as file:
+            found[int(tid)] = file.read().rpartition(")")[2].split()[0]
+    return found
+
+
+def frames(pid, *options, **how):
+    done = subprocess.run([STACKS, *options, "--frames", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True, timeout=60, **how)
+    threads = {}
+    for line in done.stdout.splitlines():
+        fields = line.split("\t")
+        threads.setdefault(int(fields[1]), []).append(fields[2:])
+    return threads, done
+
+
+def page(pid, **how):
+    return subprocess.run([STACKS, "--native", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          universal_newlines=True, timeout=60, **how)
+
+
+def by_gdb(pid):
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(GDB)
+        script.flush()
+        done = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off",
+                               "-iex", "set backtrace past-main on", "-p", str(pid),
+                               "-x", script.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True)
+    threads = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("frame\t"):
+            _, tid, library, name = line.split("\t")
+            threads.setdefault(int(tid), []).append((library, name))
+    return threads
+
+
+def plain(name):
+    """One of a function's several names: __GI___poll and poll, clone3 and __clone3."""
+    name = re.split(r"[(<@]|\.(?:constprop|part|isra|cold|lto_priv)", name)[0]
+    return re.sub(r"^_*(GI_+|libc_|pthread_)?_*|_impl$", "", name)
+
+
+def compare_with_gdb(pid, native):
+    """Frames of threads that stand still, with the calls of Python's loop in place of Python frames."""
+    if not shutil.which("gdb"):
+        print("   not compared: gdb is not installed")
+        return
+    same = unknown = 0
+    for tid, other in by_gdb(pid).items():
+        mine = [("", LOOP) if not library else (os.path.basename(library), function)
+                for _, _, function, library in native.get(tid, [])]
+        mine = [frame for i, frame in enumerate(mine) if frame[1] != LOOP or not i or mine[i - 1][1] != LOOP]
+        other = [frame for i, frame in enumerate(other)
+                 if not frame[1].startswith(LOOP) or not i or not other[i - 1][1].startswith(LOOP)]
+        assert len(mine) == len(other), (tid, mine, other)
+        for (library, name), (solib, theirs) in zip(mine, other):
+            if library and solib != "program":
+                assert library == os.path.basename(solib), (tid, mine, other)
+            if name.startswith("+0x") or not theirs:
+                unknown += 1
+                continue
+            assert plain(name) == plain(theirs), (name, theirs, mine, other)
+            same += 1
+    assert same >= 10 and same >= unknown, (same, unknown)
+    print("   gdb agrees on the names of %d frames; of %d one of the two knows none" % (same, unknown))
+
+
+def test_known_functions():
+    job = start(PROGRAM)
+    try:
+        settle(job.pid, 0, "S" * 7 + "R")
+        found, done = frames(job.pid, "--native")
+        assert done.returncode == 0, done
+        names = {tid: [frame[2] for frame in stack] for tid, stack in found.items()}
+        first = names.pop(job.pid)
+        assert [name for name in first if name in ("stands", "stands_on_much", "main")] == \
+            ["stands", "stands_on_much", "main"] and "pause" in first[0], first
+        assert first[-1] == "_start", first
+        waiting = [stack for stack in names.values() if "waits_inside" in stack]
+        assert len(waiting) == 6, names
+        for stack in waiting:
+            at = stack.index("waits_inside")
+            assert stack[at:at + 3] == ["waits_inside", "waits_outside", "waits"], stack
+            assert at > 0 and "start_thread" in stack, stack
+        spinning = [stack for stack in names.values() if "spins_inside" in stack]
+        assert len(spinning) == 1 and spinning[0][:2] == ["spins_inside", "spins"], names
+        source = [frame for frame in found[job.pid] if frame[2] == "stands"][0]
+        assert source[0].endswith("native_standing.c") and int(source[1]) > 0 and source[3] == PROGRAM, source
+        compare_with_gdb(job.pid, {tid: stack for tid, stack in found.items()})
+        assert sorted(states(job.pid).values()) == list("RSSSSSSS"), states(job.pid)
+        said = page(job.pid)
+        assert "8 threads were stopped one after another" in said.stdout and said.returncode == 0, said.stdout
+        assert re.search(r"stands_on_much .*> .* stands .*> ", said.stdout), said.stdout
+    finally:
+        end(job)
+
+
+def test_stripped():
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = os.path.join(folder, "stripped")
+        subprocess.run(["strip", "-o", stripped, PROGRAM], check=True)
+        ids = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", PROGRAM], stdout=subprocess.PIPE,
+                                                           universal_newlines=True).stdout)
+        both = [start(PROGRAM), start(stripped)]
+        try:
+            counts = []
+            for job in both:
+                settle(job.pid, 0, "S" * 7 + "R")
+                found = frames(job.pid, "--native")[0]
+                counts.append(sorted(map(len, found.values())))
+            assert counts[0] == counts[1], counts
+            own = [frame for stack in found.values() for frame in stack if frame[3] == stripped]
+            nameless = [frame for frame in own if frame[2].startswith("+0x")]
+            assert len(nameless) >= 6 * 3 + 2 + 2, own
+            assert not ids or all(frame[2].endswith(" of build " + ids[1]) for frame in nameless), nameless
+        finally:
+            for job in both:
+                end(job)
+
+
+def test_python():
+    job = start(sys.executable, os.path.join(HERE, "standing.py"))
+    try:
+        truth = json.loads(job.said)
+        settle(job.pid, 3, "S")
+        whole, done = frames(job.pid, "--native")
+        alone, _ = frames(job.pid)
+        for tid, stack in whole.items():
+            python = [frame[:3] for frame in stack if not frame[3]]
+            assert python == alone.get(tid, []), (stack, alone)
+            assert stack[0][3], stack  # it sleeps in C
+            assert not any(frame[2].startswith(LOOP) for frame in stack), stack
+        # Between a callback and who was called with it there is C.
+        callback = [stack for stack in whole.values() if any(frame[2] == "compare" for frame in stack)][0]
+        at = [frame[2] for frame in callback].index("compare")
+        assert callback[at + 1][3] and [frame[2] for frame in callback if not frame[3]][:3] == truth["callback"], callback
+        compare_with_gdb(job.pid, whole)
+        said = page(job.pid).stdout
+        assert "not known which" not in said and "Py_BytesMain" not in said and "standing.py" in said, said
+    finally:
+        end(job)
+
+
+def test_stopped():
+    job = start(PROGRAM)
+    try:
+        os.kill(job.pid, signal.SIGSTOP)
+        settle(job.pid, 8, "T")
+        found, _ = frames(job.pid, "--native")
+        assert "stands_on_much" in [frame[2] for frame in found[job.pid]], found
+        assert set(states(job.pid).values()) == {"T"}, states(job.pid)  # it is as stopped as before
+        os.kill(job.pid, signal.SIGCONT)
+        settle(job.pid, 0, "S" * 7 + "R")
+    finally:
+        end(job)
+
+
+def test_not_to_be_interrupted():
+    job = start(PROGRAM, "vfork")
+    try:
+        settle(job.pid, 1, "D")
+        said = page(job.pid)
+        assert said.returncode == 0 and "not to be interrupted, and did not stop" in said.stdout, said.stdout
+        settle(job.pid, 1, "D")
+    finally:
+        with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:
+            for child in file.read().split():
+                os.kill(int(child), signal.SIGKILL)
+        job.wait()
+    assert job.returncode == 0
+
+
+def test_killed_tool():
+    """Whenever the tool dies, the program goes on."""
+    job = start(PROGRAM)
+    try:
+        settle(job.pid, 0, "S" * 7 + "R")
+        for i in range(30):
+            tool = subprocess.Popen([STACKS, "--native", str(job.pid)], stdout=subprocess.DEVNULL)
+            time.sleep(i / 3000)
+            tool.send_signal((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[i % 3])
+            tool.wait()
+            settle(job.pid, 0, "S" * 7 + "R")
+    finally:
+        end(job)
+
+
+def test_ends_meanwhile():
+    for i in range(30):
+        job = start(PROGRAM)
+        tool = subprocess.Popen([STACKS, "--native", str(job.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(i / 3000)
+        job.kill()
+        tool.communicate(timeout=60)
+        job.wait()
+        assert tool.returncode in (0, 1), tool.returncode
+        assert job.returncode == -signal.SIGKILL, job.returncode  # its parent is told how it ended
+    assert frames(job.pid, "--native")[1].returncode == 1  # gone
+
+
+def test_traced_already():
+    if not shutil.which("gdb"):
+        print("   left out: gdb is not installed")
+        return
+    job = start(PROGRAM)
+    other = subprocess.Popen(["gdb", "-nx", "-q", "-p", str(job.pid)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        settle(job.pid, 8, "t")
+        said = page(job.pid).stdout
+        assert "process %d traces it already" % other.pid in said, said
+    finally:
+        end(other)
+        end(job)
+
+
+def test_refused():
+    if os.geteuid():
+        print("   left out: needs root, to be another user")
+        return
+    job = start(PROGRAM)
+    folder = tempfile.mkdtemp()
+    program = shutil.copy(STACKS, folder)
+    os.chmod(folder, 0o755)
+    try:
+        done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "--native",
+                               str(job.pid)], stdout=subprocess.PIPE, universal_newlines=True)
+        assert "no native frames: it may not be traced" in done.stdout, done.stdout
+        assert "process %d  now" % job.pid in done.stdout and done.returncode == 0, done.stdout
+    finally:
+        end(job)
+        shutil.rmtree(folder)
+
+
+def main():
+    missing = page(os.getpid()).stdout
+    if "built without native frames" in missing:
+        print("tscope-stacks was built without native frames, and says so")
+        return 0
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_") and name in (sys.argv[3:] or (name,)):
+            print(sys.version.split()[0], name, flush=True)
+            test()
+    return 0
+
+
+sys.exit(main())
