@@ -92,7 +92,7 @@ static void a_launch_returns_before_the_kernel_ends(void **state) {
 static void streams_are_in_order_and_side_by_side(void **state) {
   (void)state;
   cudaStream_t one = new_stream(cudaStreamNonBlocking), two = new_stream(cudaStreamNonBlocking);
-  launch(ms, one); /* holds both until everything is enqueued */
+  launch(300 * ms, one); /* holds both until everything is enqueued, on a busy machine too */
   OK(cudaStreamWaitEvent(two, event_on(one), 0));
   cudaEvent_t start_one = event_on(one), start_two = event_on(two);
   launch(20 * ms, one);
