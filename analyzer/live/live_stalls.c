@@ -2,6 +2,8 @@
  *
  * Where a process stands still, as its own watchdog wrote it down, in the report's words.
  */
+#include <errno.h>
+
 #include "analyses/stalls/stall_words.h"
 #include "live/live_records.h"
 #include "live/live_view.h"
@@ -129,23 +131,43 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
   const struct live_process *process = rank->process;
   const struct live_stall *known = &process->stall;
   struct arena *arena = &view->arena;
-  if (!known->on)
+  struct rank_stall *stall = known->on ? arena_alloc(arena, sizeof(*stall)) : NULL;
+  if (!stall)
     return;
-  struct rank_stall stall = {.what = (u8)known->record.header.tag,
-                             .begin = live_ticks_ns(process, known->record.since),
-                             .told = live_ticks_ns(process, known->record.told),
-                             .end = NS_UNKNOWN,
-                             .limit_s = known->record.limit_ms / 1e3,
-                             .all_threads = known->record.threads,
-                             .no_python = live_string(process, known->record.python),
-                             .threads =
-                                 arena_array(arena, known->n_threads + 1, sizeof(*stall.threads))};
-  for (u32 i = 0; i < known->n_threads && stall.threads; i++)
-    put_thread(process, &known->threads[i], &stall.threads[stall.n_threads++], arena);
+  *stall = (struct rank_stall){
+      .what = (u8)known->record.header.tag,
+      .begin = live_ticks_ns(process, known->record.since),
+      .told = live_ticks_ns(process, known->record.told),
+      .end = NS_UNKNOWN,
+      .limit_s = known->record.limit_ms / 1e3,
+      .all_threads = known->record.threads,
+      .no_python = live_string(process, known->record.python),
+      .threads = arena_array(arena, known->n_threads + 1, sizeof(*stall->threads))};
+  for (u32 i = 0; i < known->n_threads && stall->threads; i++)
+    put_thread(process, &known->threads[i], &stall->threads[stall->n_threads++], arena);
   struct stalled_rank said = {0};
   bool in_collective = rank->in_call || rank->in_wait_s >= 0;
-  if (!stall_describe(arena, &stall, in_collective ? rank->op : NULL, &said))
+  if (!stall_describe(arena, stall, in_collective ? rank->op : NULL, &said))
     return;
   rank->stalled_in = said.words;
-  rank->stalled_s = live_between(stall.begin, rank->seen_ns);
+  rank->stall = stall;
+  rank->stalled_s = live_between(stall->begin, rank->seen_ns);
+}
+
+int live_merge_stalls(struct live_view *view) {
+  u64 threads = 0;
+  u32 n = 0;
+  for (u32 i = 0; i < view->n_ranks; i++) {
+    threads += view->ranks[i].stall ? view->ranks[i].stall->n_threads : 0;
+    view->n_stalled += view->ranks[i].stall != NULL;
+  }
+  if (!view->n_stalled)
+    return 0;
+  struct tree_stack *stacks = arena_array(&view->arena, threads + 1, sizeof(*stacks));
+  if (!stacks)
+    return -ENOMEM;
+  for (u32 i = 0; i < view->n_ranks; i++)
+    if (view->ranks[i].stall)
+      n += stall_stacks(view->ranks[i].stall, view->ranks[i].rank, stacks + n);
+  return stack_tree_make(&view->arena, stacks, n, &view->stalls);
 }

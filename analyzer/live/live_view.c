@@ -267,7 +267,8 @@ int live_view_make(struct live_view *view, struct live_run *run) {
   view->since_start_s = latest > start ? (double)(latest - start) / 1e9 : NAN;
   view->threshold_s = isnan(view->step_s) ? THRESHOLD_UNKNOWN_S
                                           : fmax(LEAST_THRESHOLD_S, THRESHOLD_STEPS * view->step_s);
-  return live_join(view);
+  error = live_merge_stalls(view);
+  return error ? error : live_join(view);
 }
 
 void live_view_release(struct live_view *view) {

@@ -6,6 +6,7 @@
 #ifndef TSCOPE_LIVE_VIEW_H
 #define TSCOPE_LIVE_VIEW_H
 
+#include "analyses/stalls/stack_tree.h"
 #include "base/arena.h"
 #include "live/live_run.h"
 
@@ -43,7 +44,8 @@ struct live_rank {
   double called_s;  /* since it was called */
   bool in_call;     /* it has not returned */
   double in_wait_s; /* how long the host has been waiting for a collective; NAN if it is not */
-  const char *stalled_in; /* where it stands still, as its watchdog says; NULL */
+  const char *stalled_in;         /* where it stands still, as its watchdog says; NULL */
+  const struct rank_stall *stall; /* its threads then; NULL */
   double stalled_s;
   double late_s; /* behind the median rank at a step's collectives, where it is latest */
   enum live_arrival late_by;
@@ -101,6 +103,8 @@ struct live_view {
   u32 n_waits;
   struct live_mismatch *mismatches;
   u32 n_mismatches;
+  struct stack_tree stalls; /* stacks of the ranks that stand still, merged */
+  u32 n_stalled;
   u64 lost[TSCOPE_LOSS_REASONS];
   u64 damaged;
   double threshold_s; /* from which on waiting is worth words */
@@ -127,6 +131,8 @@ double live_between(i64 from, i64 to);
 
 /* live_stalls.c: where the rank stands still, if it does. */
 void live_describe_stall(struct live_view *view, struct live_rank *rank);
+/* The stacks of all that do, as one tree. 0, or -ENOMEM. */
+int live_merge_stalls(struct live_view *view);
 
 /* live_join.c: hosts onto one axis; lateness; who waits for whom. 0, or -ENOMEM. */
 int live_join(struct live_view *view);

@@ -175,6 +175,20 @@ static void next_sort(struct top_page *page) {
   page->first = 0;
 }
 
+/* In the stacks. False: the key is none for that. */
+static bool scroll(int key, struct top_page *page, long screen) {
+  long by = key == KEY_DOWN || key == KEY_CHARACTER + 'j' ? 1
+            : key == KEY_UP || key == KEY_CHARACTER + 'k' ? -1
+            : key == KEY_PAGE_DOWN                        ? screen
+            : key == KEY_PAGE_UP                          ? -screen
+            : key == KEY_END                              ? 1000000
+            : key == KEY_HOME                             ? -1000000
+                                                          : 0;
+  long to = (long)page->first_line + by;
+  page->first_line = to > 0 ? (unsigned)to : 0;
+  return by != 0;
+}
+
 /* False: it is to end. */
 static bool press(int key, struct top_page *page, struct watching *watching) {
   struct live_view *view = watching->seen ? &watching->view : NULL;
@@ -184,7 +198,11 @@ static bool press(int key, struct top_page *page, struct watching *watching) {
   if (key == KEY_CHARACTER + '?' || key == KEY_CHARACTER + 'h')
     page->keys = !page->keys;
   else if (key == KEY_ESCAPE)
-    page->keys = page->one = false;
+    page->keys = page->one = page->stacks = false;
+  else if (key == KEY_CHARACTER + 't')
+    page->stacks = !page->stacks;
+  else if (page->stacks && !page->keys && scroll(key, page, screen))
+    ;
   else if (key == KEY_CHARACTER + ' ')
     page->frozen = !page->frozen;
   else if (key == KEY_CHARACTER + 's')

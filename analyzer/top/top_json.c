@@ -117,6 +117,14 @@ static json_t *mismatch_object(const struct live_mismatch *mismatch) {
                    text(mismatch->other_op));
 }
 
+/* As in the report's document. */
+static json_t *node_object(const struct stack_node *node) {
+  return json_pack("{sI so so so so sI so}", "depth", (json_int_t)node->depth, "place",
+                   text(node->place), "function", text(node->function), "file", text(node->file),
+                   "line", isfinite(node->line) ? whole((u64)node->line) : json_null(), "ranks_in",
+                   (json_int_t)node->ranks_in, "ranks", text(node->ranks));
+}
+
 static json_t *lengths(const struct live_view *view) {
   json_t *list = json_array();
   for (u32 i = 0; view->reference && i < view->reference->steps.n; i++)
@@ -126,7 +134,9 @@ static json_t *lengths(const struct live_view *view) {
 
 static json_t *document(const struct live_view *view) {
   json_t *object = json_object(), *ranks = json_array(), *hosts = json_array();
-  json_t *waits = json_array(), *mismatches = json_array();
+  json_t *waits = json_array(), *mismatches = json_array(), *stacks = json_array();
+  for (u32 i = 0; i < view->stalls.n; i++)
+    json_array_append_new(stacks, node_object(&view->stalls.nodes[i]));
   for (u32 i = 0; i < view->n_ranks; i++)
     json_array_append_new(ranks, rank_object(view, &view->ranks[i]));
   for (u32 i = 0; i < view->n_hosts; i++)
@@ -157,6 +167,8 @@ static json_t *document(const struct live_view *view) {
   SET("hosts", hosts);
   SET("waits", waits);
   SET("mismatches", mismatches);
+  SET("stalled", whole(view->n_stalled));
+  SET("stacks", stacks);
   SET("ranks", ranks);
 #undef SET
   return object;

@@ -12,6 +12,8 @@ void top_help(struct pen *pen) {
       "s        order by the next key: rank, trouble, late, step, gpu, memory, quiet",
       "up down  mark a rank; PageUp PageDown by the page, Home End to the ends",
       "Enter    the marked rank alone, and back",
+      "t        the stacks of ranks that stand still, and back; up down PageUp PageDown move in "
+      "them",
       "?        this page, and back",
       "",
       "doing      the phase it is in, for whom it waits, or that it is silent, stopped, gone;",
@@ -67,14 +69,22 @@ void top_page_write(struct top_page *page, struct live_view *view, FILE *out) {
     return;
   }
   unsigned used = write_head(page, view, out);
+  unsigned left = page->height > used + 2 ? page->height - used - 1 : 3;
+  if (page->stacks) {
+    top_stacks(page, view, &pen, page->height ? left : 0);
+    return;
+  }
   if (page->one) {
     top_one(page, view, &pen);
     return;
   }
-  unsigned left = page->height > used + 2 ? page->height - used - 1 : 3;
   top_ranks(page, view, &pen, page->height ? left : 0);
   if (page->watched && page->height > used + 4) {
     pen_put(&pen, STYLE_DIM, "  q quit  space freeze  s sort  Enter one rank  ? help");
+    pen_put(&pen, STYLE_DIM, view->n_stalled ? "  t " : "");
+    pen_put(&pen, STYLE_WARNING, view->n_stalled ? "stacks" : "");
     pen_newline(&pen);
   }
+  if (!page->height && view->n_stalled)
+    top_stacks(page, view, &pen, 0);
 }

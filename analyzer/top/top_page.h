@@ -28,11 +28,13 @@ struct top_page {
   struct report_view look;
   unsigned height; /* lines; 0: as many as it takes */
   enum top_sort sort;
-  u32 chosen;  /* rank that is marked or shown, TSCOPE_UNKNOWN_RANK for none */
-  u32 first;   /* of the ranks in order that is shown; kept so that the marked one is */
-  bool one;    /* the page of the marked rank alone */
-  bool keys;   /* the page of explanations */
-  bool frozen; /* the job goes on, the page does not */
+  u32 chosen;          /* rank that is marked or shown, TSCOPE_UNKNOWN_RANK for none */
+  u32 first;           /* of the ranks in order that is shown; kept so that the marked one is */
+  bool one;            /* the page of the marked rank alone */
+  bool stacks;         /* the page of the stacks of ranks that stand still */
+  unsigned first_line; /* of these that is shown; kept so that the page is full */
+  bool keys;           /* the page of explanations */
+  bool frozen;         /* the job goes on, the page does not */
   double frozen_s;
   const char *waiting; /* why there is nothing to show yet, NULL: there is */
   bool watched;        /* in a terminal that reads keys */
@@ -48,11 +50,12 @@ u32 *top_order(struct live_view *view, enum top_sort sort);
 void top_page_write(struct top_page *page, struct live_view *view, FILE *out);
 
 /* top_head.c: what is above the table, at most so many things that are wrong; top_ranks.c: the
- * table; top_one.c: one rank. */
+ * table; top_one.c: one rank; top_stacks.c: stacks in so many lines, 0: as many as it takes. */
 void top_head(const struct top_page *page, struct live_view *view, struct pen *pen);
 void top_alerts(struct live_view *view, struct pen *pen, unsigned most);
 void top_ranks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines);
 void top_one(const struct top_page *page, struct live_view *view, struct pen *pen);
+void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines);
 void top_help(struct pen *pen);
 
 /* A quantity, or "-" where it is not known. */

@@ -3,8 +3,10 @@
 import os
 import signal
 import subprocess
+import sys
 
 RANKS = 4
+STANDING = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "standing_rank.py")]
 LEFT_OUT = ("TSCOPE", "STANDIN", "SKEW", "RANK", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
 
 
@@ -13,13 +15,13 @@ def environment(**more):
 
 
 class Job:
-    def __init__(self, build, folder, *options, run="job", stall="auto"):
+    def __init__(self, build, folder, *options, run="job", stall="auto", command=None):
         self.traces = os.path.join(folder, "traces")
         env = environment(LD_PRELOAD=os.path.join(build, "preload", "libtscope.so"), TSCOPE_DIR=self.traces,
                           TSCOPE_RUN=run, TSCOPE_STALL=stall, STANDIN_RENDEZVOUS=folder, WORLD_SIZE=str(RANKS),
                           STANDIN_LINK_GBPS="0.5", STANDIN_LATENCY_US="20")
-        train = os.path.join(build, "tests", "standins", "train")
-        self.ranks = [subprocess.Popen([train, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        command = command or [os.path.join(build, "tests", "standins", "train")]
+        self.ranks = [subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)})
                       for rank in range(RANKS)]
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from job import RANKS, Job, environment
+from job import RANKS, STANDING, Job, environment
 
 BUILD, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
@@ -82,7 +82,8 @@ class Documents(unittest.TestCase):
         fields |= {field for item in hang["waits"] for field in item}
         said = documented()[1]
         self.assertEqual(fields - said, set())
-        self.assertEqual(said - fields, {"other_rank", "other_op"}) # of calls that do not fit
+        self.assertEqual(said - fields, {"other_rank", "other_op", # of calls that do not fit
+                                         "depth", "place", "function", "file", "line", "ranks_in"}) # of stacks
 
     def test_json_says_what_the_report_says(self):
         job = self.job("--steps", "150", "--slow-rank", "2", "--marks", "1")
@@ -102,7 +103,7 @@ class Documents(unittest.TestCase):
 
     def test_who_is_waited_for(self):
         job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50")
-        hang = self.until(job.traces, lambda one: one["waits"], "a wait")["waits"][0]
+        hang = self.until(job.traces, lambda one: one["waits"] and one["waits"][0]["since_s"] > 2, "a wait")["waits"][0]
         self.assertEqual((hang["absent"], hang["waiting"]), ([1], [0, 2, 3]))
         self.assertEqual(hang["op"], "all_reduce")
         job.send(signal.SIGKILL)
@@ -121,6 +122,22 @@ class Documents(unittest.TestCase):
         self.assertRegex(hang["ranks"][1]["stalled_in"], r"nanosleep|pause") # fault 1: it sleeps for ever
         self.assertGreaterEqual(hang["ranks"][1]["stalled_s"], 2)
         self.assertIn(hang["ranks"][1]["stalled_in"].split(":")[0], " ".join(top(job.traces).stdout.split()))
+
+    def test_stacks_of_all_ranks_are_one_tree(self):
+        job = self.job(stall="2", command=STANDING)
+        wanted = {"save", "wait_for_others", "reader_13"} # they are written one after the other
+        document = self.until(job.traces, lambda one: one["stalled"] == 4 and
+                              wanted <= {node["function"] for node in one["stacks"]}, "stalls of all ranks")
+        ranks = {(node["function"] or "").rpartition(".")[2]: node["ranks"] for node in document["stacks"]}
+        self.assertEqual((ranks["train"], ranks["save"], ranks["reader_7"]), ("0-3", "1", "0-3"))
+        self.assertEqual(ranks["wait_for_others"], "0, 2, 3")
+        fields = {field for node in document["stacks"] for field in node}
+        self.assertEqual(fields - documented()[1], set())
+        page = top("--width", "100", job.traces).stdout
+        self.assertRegex(" ".join(page.split()), r"4 ranks stand still: their Python stacks .* rank 1 standing_rank\.py:\d+ save")
+        self.assertLessEqual(max(map(len, page.splitlines())), 100)
+        job.send(signal.SIGKILL)  # they stay to be seen
+        self.until(job.traces, lambda one: one["running"] == 0 and one["stacks"], "the stacks of a dead job")
 
     def test_a_healthy_job_waits_for_nobody(self):
         job = self.job("--steps", "100000")

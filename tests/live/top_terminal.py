@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from job import Job, environment
+from job import STANDING, Job, environment
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 TOP = os.path.join(BUILD, "analyzer", "tscope-top")
@@ -163,6 +163,42 @@ class Watching(unittest.TestCase):
         self.assertEqual(step_of(again), frozen)
         terminal.type("Space")
         terminal.until(lambda screen: step_of(screen) > frozen, "that it goes on")
+
+    def check_stacks(self, columns, lines):
+        job = Job(BUILD, self.folder, stall="2", command=STANDING)
+        self.addCleanup(job.end)
+        terminal = self.terminal(columns, lines)
+        terminal.command(f"{TOP} {self.traces}")
+        terminal.until(r"(?m)t stacks$", "that there are stacks to see")
+        terminal.type("t")
+        top = terminal.until(r"4 ranks stand still: their Python stacks", "the stacks")
+        words = " ".join(top.split())
+        self.assertRegex(words, r"ranks 0-3 standing_rank\.py:\d+ <module> > standing_rank\.py:\d+ train")
+        self.assertRegex(words, r"ranks 0, 2, 3 standing_rank\.py:\d+ wait_for_others")
+        self.assertRegex(words, r"rank 1 standing_rank\.py:\d+ save")
+        self.assertRegex(top, r"line 1 of \d+")
+        seen = set(re.findall(r"reader_\d+", top))
+        terminal.type("End")
+        seen |= set(re.findall(r"reader_\d+", terminal.until(
+            lambda screen: re.search(r"line (\d+) of", screen) and (lines > 40 or "line 1 of" not in screen), "the end")))
+        for _ in range(30):
+            terminal.type("Up")
+        seen |= set(re.findall(r"reader_\d+", terminal.until("line 1 of", "the beginning again")))
+        if lines > 40:
+            self.assertEqual(len(seen), 14, seen)
+        terminal.tmux("resize-window", "-x", str(columns), "-y", "16")
+        terminal.type("PageDown")
+        terminal.until(lambda screen: re.search(r"line [2-9]", screen) and len(screen.splitlines()) <= 16, "a page further")
+        for screen in (top, terminal.screen()):
+            self.assertTrue(all(len(line) <= columns for line in screen.splitlines()))
+        terminal.type("t")
+        terminal.until(r"(?m)^ +3 ", "all ranks again")
+
+    def test_stacks_at_80_columns(self):
+        self.check_stacks(80, 24)
+
+    def test_stacks_at_200_columns(self):
+        self.check_stacks(200, 50)
 
     def check_restored(self, terminal, before):
         terminal.until(lambda screen: not screen.startswith("tscope top"), "the shell's screen")

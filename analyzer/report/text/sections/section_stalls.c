@@ -9,6 +9,7 @@
 #include "analyses/stalls/stack_tree.h"
 #include "base/arena.h"
 #include "report/text/section.h"
+#include "report/text/stack_lines.h"
 
 enum { RANKS_SHOWN = 12, LINES_SHOWN = 40, PAST_SHOWN = 5 };
 
@@ -71,10 +72,7 @@ static void put_tree(struct pen *pen, const struct stack_tree *tree) {
   for (u32 i = 0; lines && i < n; i++) {
     unsigned indent = VALUE_INDENT + 2 * lines[i].depth;
     section_label(pen, i ? "" : "stacks");
-    pen_to(pen, indent);
-    pen_format(pen, STYLE_BOLD, "%s %s", lines[i].n_ranks == 1 ? "rank" : "ranks", lines[i].ranks);
-    pen_put(pen, STYLE_PLAIN, "  ");
-    pen_words(pen, STYLE_PLAIN, indent + 2, lines[i].text);
+    put_stack_line(pen, indent, &lines[i]);
   }
   if (n == LINES_SHOWN) {
     section_label(pen, "");
