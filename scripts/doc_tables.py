@@ -14,7 +14,7 @@ import sys
 
 DOCS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "docs")
 PAGES = {"configuration.md": ["variables"], "trace-format.md": ["records", "values"],
-         "report-json.md": ["fields"]}
+         "outputs/report-json.md": ["fields"]}
 
 
 def printed(program, table):

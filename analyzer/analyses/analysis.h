@@ -10,7 +10,7 @@
 #ifndef TSCOPE_ANALYSIS_H
 #define TSCOPE_ANALYSIS_H
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 #include "base/arena.h"
 #include "model/products.h"
 

@@ -11,7 +11,7 @@
 #ifndef TSCOPE_DIFF_H
 #define TSCOPE_DIFF_H
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 #include "base/arena.h"
 #include "diff/diff_result.h"
 

@@ -16,7 +16,7 @@ struct results;
 enum { DIFF_LEAST_RUNS = 3 };
 
 #define RESULT_TABLE "diff/diff_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 /* Nothing compared. */
 extern const struct diff_result diff_none;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 
 #define REPORT_MIN_WIDTH 60
 #define REPORT_MAX_WIDTH 160

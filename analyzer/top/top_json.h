@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a page shows, for programs. docs/top.md says what each field means.
+ * What a page shows, for programs. docs/outputs/top.md says what each field means.
  */
 #ifndef TSCOPE_TOP_JSON_H
 #define TSCOPE_TOP_JSON_H

@@ -24,9 +24,9 @@ STACKS = [("", "native", "", "frames of C and C++ too"),
 
 
 def tables(source):
-    commands = rows(source, "scripts/commands.def",
+    commands = rows(source, "scripts/launch/commands.def",
                     rf'C\(\s*{STRINGS},\s*{STRINGS},\s*(NULL|{STRINGS[1:-1]}),\s*{STRINGS}\)')
-    run = rows(source, "scripts/run_options.def", rf"O\('(\w)',\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")
+    run = rows(source, "scripts/launch/run_options.def", rf"O\('(\w)',\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")
     report = [("", *row) for row in rows(source, "analyzer/report/options.def",
                                          rf"O\(\w+,\s*{STRINGS},\s*{STRINGS},\s*{STRINGS}\)")]
     top = [("", *row) for row in rows(source, "analyzer/top/top_options.def",

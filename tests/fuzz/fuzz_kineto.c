@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 #include "import/import.h"
 #include "kernels/kernels.h"
 

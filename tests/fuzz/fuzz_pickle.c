@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "import/import.h"
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 #include "report/report.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);

@@ -227,7 +227,7 @@ def collectives_seen(machine, ranks, mode, *arguments, **settings):
         arguments += ("--one-gpu", "--workers", "1")
     elif ranks == 2 and mode == CUPTI:
         settings["TSCOPE_NCCL_INSIDE"] = "times"  # so that the rehearsal has one run for all rows
-    run = machine.run("../torch/train_nccl.py", "--steps", str(steps), *arguments, mode=mode,
+    run = machine.run("../torch/jobs/train_nccl.py", "--steps", str(steps), *arguments, mode=mode,
                       ranks=ranks, limit=120, **settings)
     expect(len(run.traces) == ranks, f"{len(run.traces)} traces of {ranks} ranks")
     calls = runs = 0

@@ -24,7 +24,7 @@ CODE_LIMIT = 300_000  # bytes of a page without its data
 
 
 def words(scale, value):
-    """As docs/html-report.md has it: three digits, and the unit that fits."""
+    """As docs/outputs/html-report.md has it: three digits, and the unit that fits."""
     if value is None:
         return "unknown"
     for unit, name in scale:

@@ -25,7 +25,7 @@ def output(*command, **more):
 def check_umbrella(umbrella, report, library):
     """`tscope X` is the program behind X, of the same installation, also where PATH knows none."""
     env = {"PATH": "/nonexistent"}
-    with open(os.path.join(SOURCE, "scripts", "commands.def"), encoding="utf-8") as table:
+    with open(os.path.join(SOURCE, "scripts", "launch", "commands.def"), encoding="utf-8") as table:
         commands = re.findall(r'C\("(\w+)", "([\w-]+)", (?:NULL|"([^"]*)"), "([^"]*)"', table.read().partition("#define TSCOPE_COMMANDS(")[2])
     assert len(commands) >= 4, commands
     helped = output(umbrella, "--help", env=env)

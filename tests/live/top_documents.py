@@ -39,7 +39,7 @@ def families(path):
 
 def documented():
     """Names in the tables of the page: metrics, and fields of the document."""
-    with open(os.path.join(SOURCE, "docs", "top.md"), encoding="utf-8") as file:
+    with open(os.path.join(SOURCE, "docs", "outputs", "top.md"), encoding="utf-8") as file:
         names = set(re.findall(r"^\| `(\w+)` \|", file.read(), re.M))
     return ({name for name in names if name.startswith("tscope_")},
             {name for name in names if not name.startswith("tscope_")})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """--format sqlite: what is in the database against what tracegen was told to write, and every question
-of docs/sqlite.md: sqlite_database.py TSCOPE-REPORT TRACEGEN DOCS."""
+of docs/outputs/sqlite.md: sqlite_database.py TSCOPE-REPORT TRACEGEN DOCS."""
 import collections
 import glob
 import json
@@ -16,7 +16,7 @@ import unittest
 REPORT, TRACEGEN, DOCS = sys.argv[1:4]
 RANKS, STEPS, BUCKETS, KERNELS, SLOW = 4, 30, 4, 5, 2
 WORK = 1 + 2 * BUCKETS * KERNELS + 1 + BUCKETS  # in a step: a copy, kernels, the optimizer, all-reduces
-PAGE = open(os.path.join(DOCS, "sqlite.md"), encoding="utf-8").read()
+PAGE = open(os.path.join(DOCS, "outputs", "sqlite.md"), encoding="utf-8").read()
 
 
 def run(*arguments):
@@ -159,7 +159,7 @@ class Questions(Databases):
                 self.asked.add(asked)
                 cursor = (db or self.db).execute(sql)
                 return [dict(row) for row in cursor]
-        self.fail("docs/sqlite.md does not ask: " + question)
+        self.fail("docs/outputs/sqlite.md does not ask: " + question)
 
     def test_questions(self):
         self.asked = set()

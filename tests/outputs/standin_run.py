@@ -14,7 +14,7 @@ BUILD = sys.argv[1]
 STANDINS = os.path.join(BUILD, "tests", "standins")
 REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
 STAGES, STEPS, MICRO_BATCHES, MESSAGE_KB = 4, 12, 4, 128
-# As in tests/standins/train_products.c: m, n, k of each kind.
+# As in tests/standins/training/train_products.c: m, n, k of each kind.
 LAYERS, OF_EACH, RANKS = 8, 2, 2
 
 

@@ -59,7 +59,8 @@ def check(name, build, folder):
     mark = os.path.join(folder, "stands-still")
     env = {**environment(build, folder), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "STANDS_STILL": mark}
     with subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--standalone",
-                           os.path.join(HERE, "ending_rank.py"), scenario.get("ending", name), ranks, "25", "40"],
+                           os.path.join(HERE, "jobs", "ending_rank.py"),
+                           scenario.get("ending", name), ranks, "25", "40"],
                           env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
         end(job, mark, scenario.get("patience_s"))
     reported = [os.path.join(build, "analyzer", "tscope-report"), os.path.join(folder, "traces")]

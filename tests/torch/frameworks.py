@@ -59,7 +59,7 @@ def huggingface(python, library, tool, directory):
     out = os.path.join(directory, "out")
     run(python, library, directory,
         ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS),
-         os.path.join(HERE, "hf_trainer.py"), out], TSCOPE_SCALARS="stdout")
+         os.path.join(HERE, "jobs", "hf_trainer.py"), out], TSCOPE_SCALARS="stdout")
     with open(os.path.join(out, "trainer_state.json"), encoding="utf-8") as file:
         log = [entry for entry in json.load(file)["log_history"] if "loss" in entry]
     expect(len(log) == STEPS, log)
@@ -75,7 +75,7 @@ def huggingface(python, library, tool, directory):
 def lightning(python, library, tool, directory):
     """The file of its logger is given to the report beside the traces, and is the truth."""
     out = os.path.join(directory, "out")
-    run(python, library, directory, [os.path.join(HERE, "lightning_fit.py"), out])
+    run(python, library, directory, [os.path.join(HERE, "jobs", "lightning_fit.py"), out])
     log, = glob.glob(os.path.join(out, "**", "metrics.csv"), recursive=True)
     with open(log, encoding="utf-8") as file:
         names, *rows = [line.strip().split(",") for line in file]

@@ -34,7 +34,7 @@ def check(document):
               if not row["file"].endswith("lines_job.py")]
     expect(found and not others, f"only the program's own lines: {others}, {list(found)}")
     line = {name: found.get(number) for name, number in
-            marked_lines(os.path.join(HERE, "lines_job.py")).items()}
+            marked_lines(os.path.join(HERE, "jobs", "lines_job.py")).items()}
     expect(all(line.values()), f"missing: {[name for name, row in line.items() if not row]}")
     expect(line["item"]["function"] == "log", f"{line['item']}")
     for name in ("item", "upload"):

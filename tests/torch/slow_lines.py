@@ -19,7 +19,7 @@ from endings import environment  # pylint: disable=import-error,no-name-in-modul
 from repeated import main  # pylint: disable=import-error,wrong-import-position
 
 RANKS, CULPRIT, STEPS = 3, 1, 120
-JOB = os.path.join(HERE, "slow_lines_job.py")
+JOB = os.path.join(HERE, "jobs", "slow_lines_job.py")
 
 # `line` is a mark in slow_lines_job.py.
 SCENARIOS = {

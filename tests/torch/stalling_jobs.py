@@ -22,7 +22,7 @@ from endings import environment  # pylint: disable=import-error,no-name-in-modul
 from repeated import main  # pylint: disable=import-error,wrong-import-position
 
 RANKS, CULPRIT, STALL_S, PATIENCE_S = 4, 2, 3, 90
-JOB = os.path.join(HERE, "stalling_rank.py")
+JOB = os.path.join(HERE, "jobs", "stalling_rank.py")
 
 # What rank CULPRIT does instead of the next collective; what the report says of it. `line` is a mark in
 # stalling_rank.py.

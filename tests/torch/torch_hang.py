@@ -32,7 +32,7 @@ def run(python, library, program, fault, scratch):
     traces = os.path.join(folder, "traces")
     env = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=traces, TSCOPE_RUN="hang",
                LD_PRELOAD=library, WORLD_SIZE=str(RANKS))
-    command = [python, os.path.join(training.HERE, "hanging_gloo.py"),
+    command = [python, os.path.join(training.HERE, "jobs", "hanging_gloo.py"),
                os.path.join(folder, "store"), fault]
     ranks = []
     for r in range(RANKS):

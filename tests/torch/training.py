@@ -61,7 +61,7 @@ class Job:
     def start(self, script, arguments, ranks):
         launcher = [*self.launcher, str(ranks)] if ranks else []
         return subprocess.Popen(
-            [self.python] + launcher + [os.path.join(HERE, script)] + arguments,
+            [self.python] + launcher + [os.path.join(HERE, "jobs", script)] + arguments,
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True)
 
@@ -306,12 +306,12 @@ def names(python, library, tool, scratch):
                             capture_output=True, text=True, check=True)
     version, libraries, *present = result.stdout.split()
     major, minor = version.split(".")[:2]
-    with open(os.path.join(HERE, "..", "..", "docs", "pytorch.md"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, "..", "..", "docs", "recording", "pytorch.md"), encoding="utf-8") as file:
         page = file.read()
     ranges = re.findall(r'P\("([\w.()# ]+)\$?", (\w+)\)', text)
     expect(len(ranges) == 10, f"{ranges}")
     for name, phase in ranges:
-        expect(name in page and phase.lower() in page, f"docs/pytorch.md does not tell of {name}")
+        expect(name in page and phase.lower() in page, f"docs/recording/pytorch.md does not tell of {name}")
     for name, since, until in hooks:
         if "NCCL" in name and libraries == "2":
             continue # a PyTorch for CPUs alone

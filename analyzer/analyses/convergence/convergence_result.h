@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "analyses/words.h"
+#include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
 /* A loss that never fell. */
@@ -21,7 +21,7 @@ enum not_falling {
 enum { CONVERGENCE_POINTS = 1000 };
 
 #define RESULT_TABLE "analyses/convergence/convergence_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 /* Nothing known. */
 struct convergence_result convergence_result_unknown(void);

@@ -11,7 +11,7 @@
 #include "format/tscope_format.h"
 
 #define RESULT_TABLE "analyses/gpu/module_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 /* Nothing known. */
 struct module_result module_result_unknown(void);

@@ -13,7 +13,7 @@
 #include "kernels/precision.h"
 
 #define RESULT_TABLE "analyses/gpu/product_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 enum { PRODUCTS_LISTED = 50 };
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "analyses/words.h"
+#include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
 struct ledger;
@@ -16,7 +16,7 @@ struct ledger;
 enum { CHECK_WAITS_LISTED = 60 };
 
 #define RESULT_TABLE "analyses/hang/check_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 /* Nothing to check. */
 struct collective_check collective_check_unknown(void);

@@ -12,7 +12,7 @@
 #define TSCOPE_VERDICT_H
 
 #include "analyses/queries.h"
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 #include "base/arena.h"
 #include "base/vector.h"
 #include "model/ledger.h"

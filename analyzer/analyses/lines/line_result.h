@@ -8,6 +8,6 @@
 enum { LINES_LISTED = 100, LINE_STACKS_LISTED = 400 };
 
 #define RESULT_TABLE "analyses/lines/line_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #endif

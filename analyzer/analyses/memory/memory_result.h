@@ -9,13 +9,13 @@
 
 #include <stdbool.h>
 
-#include "analyses/words.h"
+#include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
 enum { MEMORY_CURVE_POINTS = 1000, MEMORY_PIECES = 64, MEMORY_SEGMENTS_DRAWN = 60 };
 
 #define RESULT_TABLE "analyses/memory/memory_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 /* Nothing known. */
 struct memory_result memory_result_unknown(void);

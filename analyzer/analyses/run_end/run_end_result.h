@@ -5,10 +5,10 @@
 #ifndef TSCOPE_RUN_END_RESULT_H
 #define TSCOPE_RUN_END_RESULT_H
 
-#include "analyses/words.h"
+#include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
 #define RESULT_TABLE "analyses/run_end/run_end_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #endif

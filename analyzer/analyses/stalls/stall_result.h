@@ -5,12 +5,12 @@
 #ifndef TSCOPE_STALL_RESULT_H
 #define TSCOPE_STALL_RESULT_H
 
-#include "analyses/words.h"
+#include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
 enum { PAST_STALLS_LISTED = 20 };
 
 #define RESULT_TABLE "analyses/stalls/stall_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #endif

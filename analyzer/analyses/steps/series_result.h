@@ -40,7 +40,7 @@ enum series_measure {
 #define SERIES_CELLS 50000u
 
 #define RESULT_TABLE "analyses/steps/series_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 /* Nothing known. */
 struct series_result series_result_unknown(void);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "import/import.h"
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 #include "import/value_json.h"
 #include "import/whole_file.h"
 

@@ -9,7 +9,7 @@
 #include "base/vector.h"
 #include "import/import.h"
 #include "import/memory_snapshot/memory_snapshot.h"
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 #include "import/whole_file.h"
 
 bool probe_memory_snapshot(const struct input *input) {

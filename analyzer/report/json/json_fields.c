@@ -82,7 +82,7 @@
 #include "report/json/views.def"
 /* these have rows of the views */
 #include "analyses/memory/memory_result.def"
-#include "analyses/results.def"
+#include "analyses/results/results.def"
 
 const struct json_field *json_report_fields(void) {
   return results_fields();

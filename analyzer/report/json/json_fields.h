@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every field of the JSON report: what it is called, where it comes from, and what
- * docs/report-json.md says of it. Made of the tables of results, analyses/results.def and
+ * docs/outputs/report-json.md says of it. Made of the tables of results,
+ * analyses/results/results.def and
  * *_result.def.
  */
 #ifndef TSCOPE_JSON_FIELDS_H
@@ -10,7 +11,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 
 enum json_kind {
   JSON_FIELD_NUMBER,  /* double in the row; NAN is null */

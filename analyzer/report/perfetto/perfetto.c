@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The run as a Perfetto trace: at the top what was found and the critical path through the ranks,
- * below it one process a rank. Opens in ui.perfetto.dev; see docs/perfetto.md.
+ * below it one process a rank. Opens in ui.perfetto.dev; see docs/outputs/perfetto.md.
  */
 #include <errno.h>
 #include <math.h>

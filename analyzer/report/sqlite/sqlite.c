@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The run as an SQLite database: the whole run's ranks, steps and collectives, and what ran in the
- * steps shown. The tables are in sqlite_schema.def; see docs/sqlite.md.
+ * steps shown. The tables are in sqlite_schema.def; see docs/outputs/sqlite.md.
  */
 #include <errno.h>
 #include <math.h>

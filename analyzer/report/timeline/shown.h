@@ -17,7 +17,7 @@
 #ifndef TSCOPE_SHOWN_H
 #define TSCOPE_SHOWN_H
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 #include "base/arena.h"
 
 /* --- what to show --- */

@@ -13,7 +13,7 @@
 /* cmocka wants the above first */
 #include <cmocka.h>
 
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 struct reading {
   struct arena arena;

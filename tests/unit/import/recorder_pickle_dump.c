@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 static void print_text(const struct value *value, const char *prefix) {
   printf("%s'", prefix);

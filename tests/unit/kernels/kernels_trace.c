@@ -5,7 +5,7 @@
  */
 #include "model_support.h"
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 
 #define FLOPS 4000000ull
 

@@ -6,7 +6,7 @@
  */
 #include "model_support.h"
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 #include "kernels/precision.h"
 
 enum { STEPS = 10, STEP_NS = 1000000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON report of results made up by hand. (tests/project holds docs/report-json.md against its
- * fields.)
+ * The JSON report of results made up by hand. (tests/project holds docs/outputs/report-json.md
+ * against its fields.)
  */
 #include <math.h>
 #include <setjmp.h>

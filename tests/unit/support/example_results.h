@@ -5,7 +5,7 @@
 #ifndef TSCOPE_EXAMPLE_RESULTS_H
 #define TSCOPE_EXAMPLE_RESULTS_H
 
-#include "analyses/results.h"
+#include "analyses/results/results.h"
 
 struct example {
   const char *name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The page's data: {tool, report, before?, timeline?}. `report` is the document of
-// docs/report-json.md; lists of alike objects come with their fields' names once.
+// docs/outputs/report-json.md; lists of alike objects come with their fields' names once.
 
 function unpacked(value) {
   if (Array.isArray(value)) {

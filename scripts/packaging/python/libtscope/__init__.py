@@ -64,7 +64,7 @@ def _report(arguments: List[str], paths: "tuple[Path, ...]", run: Optional[str])
 
 
 def report(*paths: Path, run: Optional[str] = None) -> Dict[str, Any]:
-    """The report on `paths`, as docs/report-json.md describes it: the newest run there, or `run`."""
+    """The report on `paths`, as docs/outputs/report-json.md describes it: the newest run there, or `run`."""
     document: Dict[str, Any] = json.loads(_report(["--format", "json"], paths, run))
     return document
 

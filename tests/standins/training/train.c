@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../preload/include/tscope.h"
+#include "../../../preload/include/tscope.h"
 #include "train.h"
 
 void check_cuda(cudaError_t error, const char *what) {

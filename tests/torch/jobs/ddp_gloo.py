@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plain data-parallel training on the CPU, as anyone might write it: it knows nothing of tscope.
 
-    torchrun --nproc-per-node 4 tests/torch/ddp_gloo.py --straggler-rank 2
+    torchrun --nproc-per-node 4 tests/torch/jobs/ddp_gloo.py --straggler-rank 2
 
 Rank 0 prints the number of optimizer steps, and the final loss bit for bit (float.hex()); to stderr,
 the median time of a step and the mean CPU time of one.

@@ -11,7 +11,7 @@
 #define END_WORDS                                                                                  \
   }                                                                                                \
   ;
-#include "analyses/words.def"
+#include "analyses/results/words.def"
 #undef WORDS
 #undef WORD
 #undef END_WORDS
@@ -19,7 +19,7 @@
 #define WORDS(name) extern const char *const name##_words[];
 #define WORD(NAME, word)
 #define END_WORDS
-#include "analyses/words.def"
+#include "analyses/results/words.def"
 #undef WORDS
 #undef WORD
 #undef END_WORDS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/pickle_text.h"
+#include "import/pickle/pickle_text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  * What the analyses found: the input of every report, and nothing else is. Numbers are doubles;
  * NAN is "unknown" and is printed as such, as null in JSON, never as 0. The shape follows
- * docs/report-json.md. Everything lives in the results' arena.
+ * docs/outputs/report-json.md. Everything lives in the results' arena.
  */
 #ifndef TSCOPE_RESULTS_H
 #define TSCOPE_RESULTS_H
@@ -13,20 +13,20 @@
 #include "analyses/hang/check_result.h"
 #include "analyses/lines/line_result.h"
 #include "analyses/memory/memory_result.h"
+#include "analyses/results/words.h"
 #include "analyses/run_end/run_end_result.h"
 #include "analyses/stalls/stall_result.h"
 #include "analyses/steps/series_result.h"
-#include "analyses/words.h"
 #include "model/model.h"
 
 #define RESULT_TABLE "analyses/findings/finding_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #define RESULT_TABLE "analyses/ranks/rank_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #define RESULT_TABLE "analyses/overlap/overlap_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 enum what_if_kind {
   WHAT_IF_RANK,          /* `rank` as fast as the median of its peers */
@@ -38,20 +38,20 @@ enum what_if_kind {
 };
 
 #define RESULT_TABLE "analyses/path/path_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #define RESULT_TABLE "analyses/gpu/gpu_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 #define RESULT_TABLE "analyses/steps/step_result.def"
-#include "analyses/result_structs.h"
+#include "analyses/results/result_structs.h"
 
 struct analysis;
 
 struct diff_result; /* diff/ */
 
-#define RESULT_TABLE "analyses/results.def"
-#include "analyses/result_structs.h"
+#define RESULT_TABLE "analyses/results/results.def"
+#include "analyses/results/result_structs.h"
 
 struct kernel_names;
 

@@ -3,7 +3,7 @@
 """Training of a small transformer on GPUs with NCCL, as anyone might write it: it knows nothing of
 tscope, nor of the stand-ins on which the tests run it.
 
-    torchrun --nproc-per-node 4 tests/torch/train_nccl.py --grad-accum 2
+    torchrun --nproc-per-node 4 tests/torch/jobs/train_nccl.py --grad-accum 2
 
 Each rank prints the number of optimizer steps and a checksum of what integer collectives gave it.
 """

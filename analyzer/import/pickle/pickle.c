@@ -3,7 +3,7 @@
  * The pickle machine: a stack of values, marks in it, and a memo of what may be referred to again.
  * Python's Lib/pickletools.py describes every instruction.
  */
-#include "import/pickle.h"
+#include "import/pickle/pickle.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/vector.h"
-#include "import/pickle_ops.h"
-#include "import/pickle_text.h"
+#include "import/pickle/pickle_ops.h"
+#include "import/pickle/pickle_text.h"
 #include "import/value_build.h"
 
 #define NEWEST_PROTOCOL 5

@@ -11,7 +11,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "standin.h"
+#include "../standin.h"
 
 enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scripts/beside.h"
+#include "scripts/launch/beside.h"
 
 #include <libgen.h>
 #include <stdio.h>

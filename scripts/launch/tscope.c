@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scripts/beside.h"
-#include "scripts/commands.def"
+#include "scripts/launch/beside.h"
+#include "scripts/launch/commands.def"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 

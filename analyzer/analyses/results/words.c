@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyses/words.h"
+#include "analyses/results/words.h"
 
 #include <stddef.h>
 
@@ -9,4 +9,4 @@
   NULL                                                                                             \
   }                                                                                                \
   ;
-#include "analyses/words.def"
+#include "analyses/results/words.def"

@@ -3,7 +3,7 @@
 """Training whose whole step is one CUDA graph, with an all-reduce of the gradients in it, and a
 forward pass that is graphed by make_graphed_callables. It knows nothing of tscope.
 
-    torchrun --nproc-per-node 2 tests/torch/graphed.py
+    torchrun --nproc-per-node 2 tests/torch/jobs/graphed.py
 
 Each rank prints how often it replayed and what integer sums in the graph came to."""
 import os

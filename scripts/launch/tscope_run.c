@@ -27,8 +27,8 @@
 #include "format/default_directory.h"
 #include "format/tscope_format.h"
 #include "process/reaped.h"
-#include "scripts/beside.h"
-#include "scripts/run_options.def"
+#include "scripts/launch/beside.h"
+#include "scripts/launch/run_options.def"
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
