@@ -39,7 +39,7 @@ def why_not(folder):
 
 def build(folder):
     program = os.path.join(folder, "rank")
-    includes = run(sys.executable, os.path.join(SOURCE, "scripts", "find_headers.py")).stdout.split()
+    includes = run(sys.executable, os.path.join(SOURCE, "scripts", "lib", "find_headers.py")).stdout.split()
     run(f"mpicc.{KIND}", "-DWITH_MPI", os.path.join(HERE, "rank.c"), "-o", program,
         *[f"-I{folder}" for folder in [os.path.join(SOURCE, "preload", "include"), *includes]],
         CUDART, f"-Wl,-rpath,{os.path.dirname(CUDART)}")
