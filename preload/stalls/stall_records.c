@@ -110,7 +110,7 @@ static void write_peer(u32 stall, u32 pid) {
   tscope_definitions_write(TSCOPE_REC_PEER_STATE, (u8)state.state, &record, sizeof(record));
 }
 
-static void write_peers(u32 stall) {
+void stall_write_peers(u32 stall) {
   pid_t parent = getppid();
   u32 threads = parent > 1 ? thread_list(parent, tids, THREADS_MOST) : 0, n = 0;
   static u32 peers[PEERS_MOST];
@@ -131,7 +131,7 @@ void stall_write(struct tscope_stall_record *stall, enum tscope_stall what, bool
   if (whole && !stall_python_why)
     write_stacks(stall->stall);
   if (whole)
-    write_peers(stall->stall);
+    stall_write_peers(stall->stall);
 }
 
 void stall_write_end(u32 stall, u64 ticks) {

@@ -37,6 +37,7 @@ static struct {
   u64 signature;
   u32 stalls;
   bool written; /* the one that lasts */
+  bool again;   /* and its neighbours were looked at once more */
 } state;
 
 static u64 mix(u64 hash, u64 word) {
@@ -124,7 +125,12 @@ static void look(u64 now, double limit) {
     state.moved = now;
   } else if (!state.written && seconds(now - state.moved) >= limit) {
     state.written = true;
+    state.again = false;
     write_stall(state.moved, now, TSCOPE_STALL_NOTHING_MOVED);
+  } else if (state.written && !state.again && seconds(now - state.moved) >= 2 * limit) {
+    state.again = true; /* one of them may have been stopped after this one stood still */
+    if (state.stalls <= WITH_THREADS_MOST)
+      stall_write_peers(state.stalls);
   }
 }
 

@@ -67,6 +67,12 @@ def stalled(folder):
     return found
 
 
+def is_seen_by_peers(folder):
+    """Whether a rank says of another process that it is stopped."""
+    return any(chr(peer.tag) in "Tt" for path in read_trace.paths_under(folder)
+               for peer in read_trace.Trace(path).records["PeerState"])
+
+
 def end(ranks, how):
     """SIGKILL for all at once: the peers of one that dies alone get errors, and hang no longer. Another signal for
     one after the other, as launchers do."""
@@ -82,6 +88,11 @@ def end(ranks, how):
             rank.wait()
 
 
+def begin_rank(group):
+    os.setpgid(0, group)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which is ignored by what a shell started in the background
+
+
 def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
     """Starts the ranks, waits until all have written that they stand still, but for those that are `silent`, calls `look`
     meanwhile, and kills them."""
@@ -92,11 +103,11 @@ def run(scenario, build, folder, look, how=signal.SIGKILL, silent=frozenset()):
     for r in range(RANKS):
         ranks.append(subprocess.Popen(
             command, env={**env, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, preexec_fn=lambda: os.setpgid(0, ranks[0].pid if ranks else 0)))
+            stderr=subprocess.DEVNULL, preexec_fn=lambda: begin_rank(ranks[0].pid if ranks else 0)))
     traces = os.path.join(folder, "traces")
     try:
         until = time.monotonic() + PATIENCE_S
-        while len(stalled(traces) - silent) < RANKS - len(silent):
+        while len(stalled(traces) - silent) < RANKS - len(silent) or (silent and not is_seen_by_peers(traces)):
             expect(time.monotonic() < until, "stalled:", stalled(traces))
             expect(all(rank.poll() is None for rank in ranks), "a rank has ended")
             time.sleep(0.5)

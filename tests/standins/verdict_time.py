@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How long a job of many ranks takes from the time limit of a stall to the written verdict:
+
+    verdict_time.py --build BUILD [--ranks N] [--stall SECONDS]
+
+The ranks of the stand-in cluster train until one of them sleeps for ever. Each writes down that it stands still
+when its limit is over; from the latest of these limits it is counted until each rank's record is in its trace,
+and until tscope-report, started at once and anew while records are missing, has named the rank with all of
+them. Prints both, in seconds, and fails where another rank is named.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "torch"))
+import read_trace  # pylint: disable=import-error,wrong-import-position
+
+CULPRIT, PATIENCE_S = 1, 300
+GPUS = 8  # of a stand-in's host
+
+
+def start(options, folder):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
+    env.update({"LD_PRELOAD": os.path.join(options.build, "preload", "libtscope.so"),
+                "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "stalls",
+                "TSCOPE_STALL": str(options.stall), "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(options.ranks)})
+    command = [os.path.join(options.build, "tests", "standins", "train"), "--steps", "100000", "--fault", "1",
+               "--fault-rank", str(CULPRIT), "--fault-step", "5"]
+    return [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank % GPUS)})
+            for rank in range(options.ranks)]
+
+
+def report(build, traces):
+    done = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--format", "json", traces],
+                          capture_output=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def standing(document):
+    return len(document["stalls"]["ranks"]) if document else 0
+
+
+def on_the_clock(path, ticks):
+    """Ticks of a trace on the machine's monotonic clock, ns."""
+    with open(path, "rb") as file:
+        header = read_trace.FILE_HEADER.unpack(file.read(read_trace.FILE_HEADER.size))
+    hz, start_ticks, start_ns = header[8], header[13], header[14]
+    return start_ns + (ticks - start_ticks) * 10**9 // hz
+
+
+def stalls(traces):
+    """The last stall of each rank: when it was written, and when its limit was over; on the clock."""
+    found = []
+    for path in read_trace.paths_under(traces):
+        stall = read_trace.Trace(path).records["Stall"][-1]
+        found.append((on_the_clock(path, stall.told), on_the_clock(path, stall.since) + stall.limit_ms * 10**6))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--ranks", type=int, default=64)
+    parser.add_argument("--stall", type=int, default=20)
+    options = parser.parse_args()
+    options.build = os.path.realpath(options.build)
+    folder = tempfile.mkdtemp(prefix="verdict-")
+    traces = os.path.join(folder, "traces")
+    ranks = start(options, folder)
+    try:
+        until, document = time.monotonic() + PATIENCE_S, None
+        while standing(document) < options.ranks:
+            if time.monotonic() > until:
+                sys.exit(f"{standing(document)} of {options.ranks} ranks say that they stand still")
+            time.sleep(0.5)
+            began = time.monotonic_ns()
+            document = report(options.build, traces)
+        ended = time.monotonic_ns()
+        named = [f["ranks"] for f in document["findings"] if f["id"] == "DIST.HANG"]
+        if named != [[CULPRIT]]:
+            sys.exit(f"named: {named}")
+        all_stalls = stalls(traces)
+        limit = max(over for _, over in all_stalls)
+        print(f"{options.ranks} ranks; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores")
+        print(f"from the limit to the last rank's record: {(max(at for at, _ in all_stalls) - limit) / 1e9:.1f} s")
+        print(f"to the verdict: {(ended - limit) / 1e9:.1f} s, of which the report took {(ended - began) / 1e9:.1f} s")
+    finally:
+        for rank in ranks:
+            rank.send_signal(signal.SIGKILL)
+        for rank in ranks:
+            rank.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
