@@ -46,7 +46,7 @@ typedef int64_t i64;
 #define TSCOPE_UNKNOWN 0xffffffffu
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu
-#define TSCOPE_COPY_ASYNC 0x100u
+#define TSCOPE_MEMCPY_ASYNC 0x100u
 /* In the tag of a CALL_SITE: its low bits are the binary logarithm of how many calls it stands for.
  */
 #define TSCOPE_CALL_SITE_OF_BACKWARD 0x8000u /* the thread had no frames: those of backward() */
@@ -87,8 +87,8 @@ enum tscope_comm_end { TSCOPE_COMM_ENDS(X) };
 #define X(n, v, t) TSCOPE_PHASE_##n = v,
 enum tscope_phase { TSCOPE_PHASES(X) };
 #undef X
-#define X(n, v, t) TSCOPE_COPY_##n = v,
-enum tscope_copy { TSCOPE_COPIES(X) };
+#define X(n, v, t) TSCOPE_MEMCPY_##n = v,
+enum tscope_memcpy { TSCOPE_MEMCPYS(X) };
 #undef X
 #define X(n, v, t) TSCOPE_MEMORY_##n = v,
 enum tscope_memory { TSCOPE_MEMORIES(X) };

@@ -12,7 +12,7 @@
 
 #include "analyses/results/results.h"
 #include "base/arena.h"
-#include "model/products.h"
+#include "model/gemms.h"
 
 #define OPS 32 /* above every TSCOPE_OP_ value; 0 is "not known" */
 
@@ -36,9 +36,9 @@ struct rank_flops {
   u32 steps;
   i64 wall_ns;                           /* of the steps */
   i64 kernel_ns, known_ns, estimated_ns; /* all kernels that are no collective, summed */
-  i64 product_ns, product_known_ns;      /* of those, matrix products by their name */
+  i64 gemm_ns, gemm_known_ns;            /* of those, GEMMs by their name */
   u64 kernels, launched;                 /* kernels; of which the launch was seen */
-  u64 products, unknown;                 /* calls, those of replayed graphs too; of unknown size */
+  u64 gemms, unknown;                    /* calls, those of replayed graphs too; of unknown size */
   u64 captured;        /* that went into graphs of which the trace does not say what they hold */
   u64 replays_unknown; /* of graphs whose capture was not seen */
   i64 replayed_ns[PRECISIONS]; /* of known_ns, in replays of graphs */
@@ -48,14 +48,14 @@ struct rank_flops {
 /* One rank, summed over the steps looked at, in nanoseconds. */
 struct rank_summary {
   bool loaded;
-  bool on_gpu, has_compute, has_comm, has_copy;
+  bool on_gpu, has_compute, has_comm, has_memcpy;
   bool has_cpu_times;         /* as in struct timeline */
   bool has_phases, has_input; /* phases are named; loading of input is named or inferred */
   u32 steps;                  /* looked at on this rank */
   u32 steps_bare;             /* left out: their kernels were overwritten in the ring */
   u32 steps_untimed;          /* left out: when collectives called in them ran is not known */
   u32 steps_unseen;           /* left out: CUPTI rested, or was another's, for part of them */
-  i64 total, compute, exposed_comm, exposed_copy, idle; /* total is the sum of the others */
+  i64 total, compute, exposed_comm, exposed_memcpy, idle; /* total is the sum of the others */
   i64 other_steps; /* steps that hold something else than training: in none of the others */
   i64 data;        /* in the data phase */
   i64 data_stall;  /* of which nothing else ran: part of idle */
@@ -74,7 +74,7 @@ struct kernel_sums;
 struct launch_sums;
 struct line_sums;
 struct line_tree;
-struct product_sums;
+struct gemm_sums;
 struct series_gathering;
 
 struct analysis {
@@ -102,11 +102,11 @@ struct analysis {
   struct graph *graph;
   struct kernel_names *kernel_names;
   struct kernel_sums *kernel_sums;
-  struct launch_sums *launch_sums;   /* [n_ranks] */
-  struct line_sums *line_sums;       /* [n_ranks] */
-  struct line_tree *line_tree;       /* of the stacks of all ranks */
-  struct product_sums *product_sums; /* [n_ranks] */
-  struct series_gathering *series;   /* series.h; NULL without steps */
+  struct launch_sums *launch_sums; /* [n_ranks] */
+  struct line_sums *line_sums;     /* [n_ranks] */
+  struct line_tree *line_tree;     /* of the stacks of all ranks */
+  struct gemm_sums *gemm_sums;     /* [n_ranks] */
+  struct series_gathering *series; /* series.h; NULL without steps */
 };
 
 /* analyse() with timelines from elsewhere. */

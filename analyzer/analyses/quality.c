@@ -104,18 +104,18 @@ static void cover_gpu(struct analysis *a) {
     cover(r, "collectives in graphs told by their nodes", told, in_graphs,
           "which kernel of a replay they were was told by the order of time alone, of which CUDA "
           "promises nothing");
-  if (!own_traces && !all.products)
+  if (!own_traces && !all.gemms)
     return;
-  const char *note = "matrix products whose call or size was not seen";
-  if (!all.products)
-    note = "NO MATRIX PRODUCT CALLS: their kernels ran but the calls were NOT SEEN; HFU is unknown";
+  const char *note = "GEMMs whose call or size was not seen";
+  if (!all.gemms)
+    note = "NO GEMM CALLS: their kernels ran but the calls were NOT SEEN; HFU is unknown";
   else if (all.captured)
-    note = "matrix products in CUDA graphs, whose replays are not told apart";
+    note = "GEMMs in CUDA graphs, whose replays are not told apart";
   else if (all.replays_unknown)
-    note = "matrix products in replays of CUDA graphs whose capture was not seen";
-  else if (!all.product_known_ns)
+    note = "GEMMs in replays of CUDA graphs whose capture was not seen";
+  else if (!all.gemm_known_ns)
     note = "the launches inside cuBLAS were not seen, so its kernels cannot be led back to calls";
-  cover(r, "matrix products", (double)all.product_known_ns, (double)all.product_ns, note);
+  cover(r, "matrix products", (double)all.gemm_known_ns, (double)all.gemm_ns, note);
 }
 
 /* Ends of steps on the GPU, where anything of its time is known. */

@@ -110,7 +110,7 @@ double rank_peak_tflops(const struct analysis *a, u32 rank, enum precision preci
  * INDEX_NONE. */
 u32 arithmetic_around(const struct timeline *timeline, const struct span *launch);
 
-/* Summed over the ranks; only those that were seen to call a matrix product if `only_products`. */
-struct rank_flops flops_all(const struct analysis *a, bool only_products);
+/* Summed over the ranks; only those that were seen to call a GEMM if `only_gemms`. */
+struct rank_flops flops_all(const struct analysis *a, bool only_gemms);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Whether the job asked for the same bits each time, as far as environment and command line tell
  * it. What the program asks for by a call of its own is not recorded; but PyTorch's deterministic
- * matrix products take CUBLAS_WORKSPACE_CONFIG.
+ * GEMMs take CUBLAS_WORKSPACE_CONFIG.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ static const struct {
   const char *kernel;  /* ends its name */
   const char *traits;  /* template whose arguments are: head size, rows, columns of a block */
   unsigned along_grid; /* which of these the first dimension of the grid counts in */
-  double products;     /* of sequence x sequence x head size */
+  double gemms;        /* of sequence x sequence x head size */
 } known[] = {
     {"flash_fwd_kernel", "Flash_fwd_kernel_traits<", 1, 2},
     {"flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", "Flash_bwd_kernel_traits<", 2, 5},
@@ -52,7 +52,7 @@ static double by_name(const char *name, const u32 grid[3]) {
       at += *at == ',';
     }
     double sequence = numbers[known[i].along_grid] * grid[0];
-    double flops = 2 * known[i].products * sequence * sequence * numbers[0] * grid[1] * grid[2];
+    double flops = 2 * known[i].gemms * sequence * sequence * numbers[0] * grid[1] * grid[2];
     if (!(flops > 0) || flops > 1e18)
       return NAN;
     return is_causal(traits) ? flops / 2 : flops;

@@ -12,7 +12,7 @@
  *
  * The grid is (blocks of the sequence, batch, heads), a block is as long as the template says
  * (csrc/flash_attn/src/flash_fwd_launch_template.h, flash_bwd_launch_template.h). Forward is two
- * products of sequence x sequence x head size per head, backward five, a causal mask leaves out
+ * GEMMs of sequence x sequence x head size per head, backward five, a causal mask leaves out
  * half. What is taken for granted: queries and keys are equally many (self-attention), and blocks
  * are full. So it is an upper bound where sequences are of different lengths, where the last block
  * is not full, or where attention is local. */

@@ -59,7 +59,7 @@ static enum precision of_factor(u8 dtype, u8 compute) {
 }
 
 /* The slower of both factors'. */
-enum precision product_precision(u8 a, u8 b, u8 compute) {
+enum precision gemm_precision(u8 a, u8 b, u8 compute) {
   enum precision left = of_factor(a, compute), right = of_factor(b, compute);
   return left > right ? left : right;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * In what arithmetic a matrix product is made, which decides what peak of the device it can reach.
+ * In what arithmetic a GEMM is made, which decides what peak of the device it can reach.
  */
 #ifndef TSCOPE_PRECISION_H
 #define TSCOPE_PRECISION_H
@@ -26,10 +26,10 @@ enum precision {
 
 const char *precision_name(enum precision precision);
 
-/* Of a product of factors of types `a` and `b` (enum tscope_dtype) with a compute type as GEMM
+/* Of a GEMM of factors of types `a` and `b` (enum tscope_dtype) with a compute type as GEMM
  * records say it. Factors of single precision are multiplied in TF32 or less where the compute type
- * allows it, and only there. Not known: integers, emulated arithmetic (several products of a lower
+ * allows it, and only there. Not known: integers, emulated arithmetic (several GEMMs of a lower
  * precision for one), single precision whose compute type is not known. */
-enum precision product_precision(u8 a, u8 b, u8 compute);
+enum precision gemm_precision(u8 a, u8 b, u8 compute);
 
 #endif

@@ -172,7 +172,7 @@ struct timeline_source;
 struct ledger;        /* ledger.h */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
-struct products;      /* products.h */
+struct gemms;         /* gemms.h */
 struct call_sites;    /* call_sites.h */
 
 struct model {
@@ -210,7 +210,7 @@ struct model {
 
 enum span_kind {
   /* on the host */
-  SPAN_LAUNCH = 1, /* any call that puts work on a stream (kernel, copy, fill, graph) */
+  SPAN_LAUNCH = 1, /* any call that puts work on a stream (kernel, memcpy, memset, graph) */
   SPAN_COLL_CALL,  /* collective call or outermost group end */
   SPAN_SYNC,       /* blocked on the GPU */
   SPAN_COMM_WAIT,  /* blocked on a collective (gloo, PyTorch Work::wait) */
@@ -218,8 +218,8 @@ enum span_kind {
   SPAN_OP,         /* an operator of the framework, or a call that puts nothing on the GPU */
   /* on the device (GPU stream, or a gloo worker lane) */
   SPAN_KERNEL = 16,
-  SPAN_COPY, /* category = enum tscope_copy */
-  SPAN_FILL,
+  SPAN_MEMCPY, /* category = enum tscope_memcpy */
+  SPAN_MEMSET,
   SPAN_COLLECTIVE, /* link = index into model.arrivals */
 };
 
@@ -248,14 +248,14 @@ struct edge {
   u8 kind;
 };
 
-/* A call on the host whose arithmetic is known: a matrix product, a launch whose grid and name tell
- * it, or the launch of a graph into which products were captured. Kernels launched between its
+/* A call on the host whose arithmetic is known: a GEMM, a launch whose grid and name tell
+ * it, or the launch of a graph into which GEMMs were captured. Kernels launched between its
  * start and its end do that arithmetic, of a graph some of them. */
 struct arithmetic {
   i64 start, end;
-  u64 flops; /* ARITHMETIC_UNKNOWN where it is a product of unknown size, or a graph whose capture
+  u64 flops; /* ARITHMETIC_UNKNOWN where it is a GEMM of unknown size, or a graph whose capture
                 was not seen */
-  u32 what;  /* index into struct products (products.h): the shape of a product, the content of a
+  u32 what;  /* index into struct GEMMs (gemms.h): the shape of a GEMM, the content of a
                 graph; INDEX_NONE */
   u16 lane;
   bool estimate : 1; /* from the grid: see kernel_attention_flops() */
@@ -283,21 +283,21 @@ struct timeline {
   u32 rank;                             /* index into model.ranks */
   struct span *spans;
   u32 n_spans;
-  float *bytes;       /* [n_spans] of copies and fills, 0 unknown; NULL where no size is known */
+  float *bytes;       /* [n_spans] of memcpys and memsets, 0 unknown; NULL where no size is known */
   struct edge *edges; /* sorted by (to, from) */
   u32 n_edges;
   struct lane *lanes;
   u32 n_lanes;
   struct arithmetic *arithmetic; /* sorted by (lane, start); those of a lane do not overlap */
   u32 n_arithmetic;
-  const struct products *products;     /* products.h; NULL where nothing is known */
+  const struct gemms *gemms;           /* gemms.h; NULL where nothing is known */
   const struct call_sites *call_sites; /* call_sites.h; NULL where the trace has none */
   /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
    * job, training phases less the time blocked in them, and what its thread's CPU clock says was
-   * spent computing in no phase. comm: collectives as they ran. copy: GPU
-   * copies and fills. Any is empty with has_* false when the trace cannot tell. */
-  struct intervals compute, comm, copy;
-  bool has_compute, has_comm, has_copy;
+   * spent computing in no phase. comm: collectives as they ran. memcpy: memcpys
+   * and memsets on the GPU. Any is empty with has_* false when the trace cannot tell. */
+  struct intervals compute, comm, memcpy;
+  bool has_compute, has_comm, has_memcpy;
   bool on_gpu;
   bool has_cpu_times; /* of a CPU job: what is in no phase and no call is told apart, by the
                          threads' CPU clocks, into compute and idle */

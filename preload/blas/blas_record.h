@@ -19,7 +19,7 @@ struct gemm_in_progress {
 extern __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec")));
 
 /* The pair of events around the GEMM about to be called, which then has a number; NULL for most,
- * since a pair costs as much as several launches. Of every TSCOPE_GPU_PRODUCTS calls of a thread
+ * since a pair costs as much as several launches. Of every TSCOPE_GPU_GEMMS calls of a thread
  * one is picked at random: a fixed one would be the same GEMMs of a model in every step. */
 TSCOPE_NOINLINE struct event_pair *gemm_pair_begin(struct tscope_thread *thread,
                                                    cudaStream_t stream);
@@ -30,7 +30,7 @@ TSCOPE_NOINLINE void gemm_pair_end(struct event_pair *pair, const char *name);
 /* The stream that a handle puts its work on. */
 cudaStream_t blas_handle_stream(cublasHandle_t handle);
 
-/* How complex numbers are multiplied: by four real products, or by Gauss's three. */
+/* How complex numbers are multiplied: by four real multiplications, or by Gauss's three. */
 enum gemm_method { GEMM_PLAIN, GEMM_3M };
 
 /* Real operations of one multiply-add of elements of a type. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * By what arithmetic a product is really made. Single precision may run on tensor cores where the
+ * By what arithmetic a GEMM is really made. Single precision may run on tensor cores where the
  * caller allows it, by the compute type or by the handle's math mode: cublasMath_t and
  * cublasComputeType_t, https://docs.nvidia.com/cuda/cublas/#cublasmath-t.
  */

@@ -72,7 +72,7 @@ static u32 dimension(i64 value) {
 static void write_captured(struct tscope_thread *thread, const struct gemm_facts *facts,
                            cudaStream_t stream, u16 index) {
   struct {
-    struct tscope_graph_product_record gemm;
+    struct tscope_graph_gemm_record gemm;
     u32 shapes[CAPTURED_KERNELS];
   } record = {{.flops = facts->flops,
                .m = dimension(facts->m),
@@ -87,7 +87,7 @@ static void write_captured(struct tscope_thread *thread, const struct gemm_facts
   record.gemm.shapes = captured_kernels_seen(record.shapes, &record.gemm.kernels);
   u32 words = (record.gemm.shapes + 1) / 2;
   if (record.gemm.captured)
-    tscope_retain(thread, facts->start, TSCOPE_REC_GRAPH_PRODUCT, index, &record,
+    tscope_retain(thread, facts->start, TSCOPE_REC_GRAPH_GEMM, index, &record,
                   (u32)sizeof(record.gemm) + 8 * words);
 }
 

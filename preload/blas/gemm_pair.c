@@ -9,7 +9,7 @@
 #include "streams/stream_numbers.h"
 
 static u32 one_in(void) {
-  return tscope_env.gpu_products < UINT32_MAX ? (u32)tscope_env.gpu_products : UINT32_MAX;
+  return tscope_env.gpu_gemms < UINT32_MAX ? (u32)tscope_env.gpu_gemms : UINT32_MAX;
 }
 
 /* Marsaglia's xorshift; the state is never 0. */

@@ -128,81 +128,83 @@ static inline void record_release_async(struct tscope_thread *thread, u64 start,
   record_release(thread, start, result, TSCOPE_MEMORY_DEVICE_ASYNC, address);
 }
 
-/* copy, copy_peer, fill: bytes moved or set; `async` is TSCOPE_COPY_ASYNC or 0. */
-enum { copy_wakes = TSCOPE_QUIET, copy_peer_wakes = TSCOPE_QUIET, fill_wakes = TSCOPE_QUIET };
-static inline u32 copy_direction(enum cudaMemcpyKind kind) {
-  static const u8 directions[] = {[cudaMemcpyHostToHost] = TSCOPE_COPY_H2H,
-                                  [cudaMemcpyHostToDevice] = TSCOPE_COPY_H2D,
-                                  [cudaMemcpyDeviceToHost] = TSCOPE_COPY_D2H,
-                                  [cudaMemcpyDeviceToDevice] = TSCOPE_COPY_D2D};
-  return (unsigned)kind < sizeof(directions) ? directions[kind] : TSCOPE_COPY_UNKNOWN;
+/* memcpy, memcpy_peer, memset: bytes moved or set; `async` is TSCOPE_MEMCPY_ASYNC or 0. */
+enum { memcpy_wakes = TSCOPE_QUIET, memcpy_peer_wakes = TSCOPE_QUIET, memset_wakes = TSCOPE_QUIET };
+static inline u32 memcpy_direction(enum cudaMemcpyKind kind) {
+  static const u8 directions[] = {[cudaMemcpyHostToHost] = TSCOPE_MEMCPY_H2H,
+                                  [cudaMemcpyHostToDevice] = TSCOPE_MEMCPY_H2D,
+                                  [cudaMemcpyDeviceToHost] = TSCOPE_MEMCPY_D2H,
+                                  [cudaMemcpyDeviceToDevice] = TSCOPE_MEMCPY_D2D};
+  return (unsigned)kind < sizeof(directions) ? directions[kind] : TSCOPE_MEMCPY_UNKNOWN;
 }
-/* `kind` as COPY records have it. */
-static inline void record_any_copy(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                   enum tscope_default_stream default_stream, u32 kind, u64 bytes,
-                                   cudaStream_t stream) {
+/* `kind` as MEMCPY records have it. */
+static inline void record_any_memcpy(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                     enum tscope_default_stream default_stream, u32 kind, u64 bytes,
+                                     cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
   note_failure(thread, "a copy", result);
-  if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_COPY))
+  if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MEMCPY))
     return;
   u16 index = stream_index(thread, default_stream, stream);
-  if (!(kind & TSCOPE_COPY_ASYNC))
+  if (!(kind & TSCOPE_MEMCPY_ASYNC))
     call_site(thread, &thread->ring, start, CALL_SITE_ALWAYS);
-  RING(COPY, copy, start, dur, index, .kind = kind, .bytes = bytes);
+  RING(MEMCPY, memcpy, start, dur, index, .kind = kind, .bytes = bytes);
 }
-static inline void record_copy(struct tscope_thread *thread, u64 start, cudaError_t result,
-                               enum tscope_default_stream default_stream, enum cudaMemcpyKind kind,
-                               size_t bytes, u32 async, cudaStream_t stream) {
-  record_any_copy(thread, start, result, default_stream, copy_direction(kind) | async, bytes,
-                  stream);
+static inline void record_memcpy(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                 enum tscope_default_stream default_stream,
+                                 enum cudaMemcpyKind kind, size_t bytes, u32 async,
+                                 cudaStream_t stream) {
+  record_any_memcpy(thread, start, result, default_stream, memcpy_direction(kind) | async, bytes,
+                    stream);
 }
-static inline void record_copy_peer(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                    enum tscope_default_stream default_stream, size_t bytes,
-                                    u32 async, cudaStream_t stream) {
-  record_any_copy(thread, start, result, default_stream, TSCOPE_COPY_P2P | async, bytes, stream);
+static inline void record_memcpy_peer(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                      enum tscope_default_stream default_stream, size_t bytes,
+                                      u32 async, cudaStream_t stream) {
+  record_any_memcpy(thread, start, result, default_stream, TSCOPE_MEMCPY_P2P | async, bytes,
+                    stream);
 }
-static inline void record_fill(struct tscope_thread *thread, u64 start, cudaError_t result,
-                               enum tscope_default_stream default_stream, size_t bytes, u32 async,
-                               cudaStream_t stream) {
+static inline void record_memset(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                 enum tscope_default_stream default_stream, size_t bytes, u32 async,
+                                 cudaStream_t stream) {
   u64 dur = elapsed(thread, start);
-  if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_FILL))
+  if (result != cudaSuccess || graph_captured(default_stream, stream, GRAPH_MEMSET))
     return;
   u16 index = stream_index(thread, default_stream, stream);
-  RING(FILL, fill, start, dur, index, .kind = async, .bytes = bytes);
+  RING(MEMSET, memset, start, dur, index, .kind = async, .bytes = bytes);
 }
 
-/* copy_3d, copy_3d_peer: said in a struct that is only read once the real function took it. Beside
- * an array, a width is in elements of it: how many bytes that is, is not known. */
-static inline u64 copy_3d_bytes(struct cudaExtent extent, bool has_array) {
+/* memcpy_3d, memcpy_3d_peer: said in a struct that is only read once the real function took it.
+ * Beside an array, a width is in elements of it: how many bytes that is, is not known. */
+static inline u64 memcpy_3d_bytes(struct cudaExtent extent, bool has_array) {
   return has_array ? 0 : (u64)extent.width * extent.height * extent.depth;
 }
 
 /* The recorder of a copy that is said in a struct, which `copy` points at. */
-#define COPY_BY_STRUCT(recorder, parameters, direction, bytes_)                                    \
+#define MEMCPY_BY_STRUCT(recorder, parameters, direction, bytes_)                                  \
   enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
   static inline void record_##recorder(struct tscope_thread *thread, u64 start,                    \
                                        cudaError_t result,                                         \
                                        enum tscope_default_stream default_stream,                  \
                                        const parameters *copy, u32 async, cudaStream_t stream) {   \
     if (result == cudaSuccess)                                                                     \
-      record_any_copy(thread, start, result, default_stream, (direction) | async, (bytes_),        \
-                      stream);                                                                     \
+      record_any_memcpy(thread, start, result, default_stream, (direction) | async, (bytes_),      \
+                        stream);                                                                   \
   }
-COPY_BY_STRUCT(copy_3d, struct cudaMemcpy3DParms, copy_direction(copy->kind),
-               copy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
-COPY_BY_STRUCT(copy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_COPY_P2P,
-               copy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
+MEMCPY_BY_STRUCT(memcpy_3d, struct cudaMemcpy3DParms, memcpy_direction(copy->kind),
+                 memcpy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
+MEMCPY_BY_STRUCT(memcpy_3d_peer, struct cudaMemcpy3DPeerParms, TSCOPE_MEMCPY_P2P,
+                 memcpy_3d_bytes(copy->extent, copy->srcArray || copy->dstArray))
 
-/* copy_batch: many copies in one call, whose directions may differ: one record of all. */
-enum { copy_batch_wakes = TSCOPE_QUIET };
-static inline void record_copy_batch(struct tscope_thread *thread, u64 start, cudaError_t result,
-                                     enum tscope_default_stream default_stream, const size_t *sizes,
-                                     size_t copies, cudaStream_t stream) {
+/* memcpy_batch: many copies in one call, whose directions may differ: one record of all. */
+enum { memcpy_batch_wakes = TSCOPE_QUIET };
+static inline void record_memcpy_batch(struct tscope_thread *thread, u64 start, cudaError_t result,
+                                       enum tscope_default_stream default_stream,
+                                       const size_t *sizes, size_t copies, cudaStream_t stream) {
   u64 bytes = 0;
   for (size_t i = 0; result == cudaSuccess && i < copies; i++)
     bytes += sizes[i];
-  record_any_copy(thread, start, result, default_stream, TSCOPE_COPY_UNKNOWN | TSCOPE_COPY_ASYNC,
-                  bytes, stream);
+  record_any_memcpy(thread, start, result, default_stream,
+                    TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC, bytes, stream);
 }
 
 /* prefetch: managed memory is to be brought somewhere; what is there already is not moved. */
@@ -210,8 +212,8 @@ enum { prefetch_wakes = TSCOPE_QUIET };
 static inline void record_prefetch(struct tscope_thread *thread, u64 start, cudaError_t result,
                                    enum tscope_default_stream default_stream, size_t bytes,
                                    cudaStream_t stream) {
-  record_any_copy(thread, start, result, default_stream, TSCOPE_COPY_PREFETCH | TSCOPE_COPY_ASYNC,
-                  bytes, stream);
+  record_any_memcpy(thread, start, result, default_stream,
+                    TSCOPE_MEMCPY_PREFETCH | TSCOPE_MEMCPY_ASYNC, bytes, stream);
 }
 
 /* host_function: the stream's work waits while a function of the host runs. */

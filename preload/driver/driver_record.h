@@ -32,20 +32,20 @@ HOT void record_driver_launch_config(struct tscope_thread *thread, u64 start, cu
 static inline u32 driver_direction(CUmemorytype to, CUmemorytype from) {
   bool to_host = to == CU_MEMORYTYPE_HOST, from_host = from == CU_MEMORYTYPE_HOST;
   if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED)
-    return TSCOPE_COPY_UNKNOWN;
-  return to_host     ? from_host ? TSCOPE_COPY_H2H : TSCOPE_COPY_D2H
-         : from_host ? TSCOPE_COPY_H2D
-                     : TSCOPE_COPY_D2D;
+    return TSCOPE_MEMCPY_UNKNOWN;
+  return to_host     ? from_host ? TSCOPE_MEMCPY_H2H : TSCOPE_MEMCPY_D2H
+         : from_host ? TSCOPE_MEMCPY_H2D
+                     : TSCOPE_MEMCPY_D2D;
 }
 
-COPY_BY_STRUCT(driver_copy_2d, CUDA_MEMCPY2D,
-               driver_direction(copy->dstMemoryType, copy->srcMemoryType),
-               copy->WidthInBytes * copy->Height)
-COPY_BY_STRUCT(driver_copy_3d, CUDA_MEMCPY3D,
-               driver_direction(copy->dstMemoryType, copy->srcMemoryType),
-               copy->WidthInBytes * copy->Height * copy->Depth)
-COPY_BY_STRUCT(driver_copy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_COPY_P2P,
-               copy->WidthInBytes * copy->Height * copy->Depth)
+MEMCPY_BY_STRUCT(driver_memcpy_2d, CUDA_MEMCPY2D,
+                 driver_direction(copy->dstMemoryType, copy->srcMemoryType),
+                 copy->WidthInBytes * copy->Height)
+MEMCPY_BY_STRUCT(driver_memcpy_3d, CUDA_MEMCPY3D,
+                 driver_direction(copy->dstMemoryType, copy->srcMemoryType),
+                 copy->WidthInBytes * copy->Height * copy->Depth)
+MEMCPY_BY_STRUCT(driver_memcpy_3d_peer, CUDA_MEMCPY3D_PEER, TSCOPE_MEMCPY_P2P,
+                 copy->WidthInBytes * copy->Height * copy->Depth)
 
 /* mapping: ranges of addresses, and physical memory that is mapped there. `address` is the job's
  * variable, or the parameter. */

@@ -30,9 +30,9 @@ struct layout {
 static const struct layout layouts[] = {
     /* CUpti_ActivityKernel4, Memcpy, MemcpyPtoP, Memset, and later ones of each */
     {KIND_CONCURRENT_KERNEL, GPU_SPAN_KERNEL, 0, 40, 48, 92, 104, 156, 112, 176},
-    {KIND_MEMCPY, GPU_SPAN_COPY, 8, 32, 40, 44, 0, 72, 64, 88},
-    {KIND_MEMCPY2, GPU_SPAN_COPY, 8, 32, 40, 60, 0, 80, 72, 88},
-    {KIND_MEMSET, GPU_SPAN_FILL, 8, 32, 40, 44, 0, 72, 64, 80},
+    {KIND_MEMCPY, GPU_SPAN_MEMCPY, 8, 32, 40, 44, 0, 72, 64, 88},
+    {KIND_MEMCPY2, GPU_SPAN_MEMCPY, 8, 32, 40, 60, 0, 80, 72, 88},
+    {KIND_MEMSET, GPU_SPAN_MEMSET, 8, 32, 40, 44, 0, 72, 64, 80},
 };
 
 static u64 read_u64(const u8 *at) {
@@ -48,14 +48,15 @@ static u32 read_u32(const u8 *at) {
 }
 
 /* CUpti_ActivityMemcpyKind, with arrays taken as the device memory that they are. */
-static enum tscope_copy direction(u32 kind, u8 copy_kind) {
+static enum tscope_memcpy direction(u32 kind, u8 copy_kind) {
   static const u8 directions[] = {
-      [1] = TSCOPE_COPY_H2D, [2] = TSCOPE_COPY_D2H, [3] = TSCOPE_COPY_H2D, [4] = TSCOPE_COPY_D2H,
-      [5] = TSCOPE_COPY_D2D, [6] = TSCOPE_COPY_D2D, [7] = TSCOPE_COPY_D2D, [8] = TSCOPE_COPY_D2D,
-      [9] = TSCOPE_COPY_H2H, [10] = TSCOPE_COPY_P2P};
+      [1] = TSCOPE_MEMCPY_H2D, [2] = TSCOPE_MEMCPY_D2H, [3] = TSCOPE_MEMCPY_H2D,
+      [4] = TSCOPE_MEMCPY_D2H, [5] = TSCOPE_MEMCPY_D2D, [6] = TSCOPE_MEMCPY_D2D,
+      [7] = TSCOPE_MEMCPY_D2D, [8] = TSCOPE_MEMCPY_D2D, [9] = TSCOPE_MEMCPY_H2H,
+      [10] = TSCOPE_MEMCPY_P2P};
   if (kind == KIND_MEMCPY2)
-    return TSCOPE_COPY_P2P;
-  return copy_kind < sizeof(directions) ? directions[copy_kind] : TSCOPE_COPY_UNKNOWN;
+    return TSCOPE_MEMCPY_P2P;
+  return copy_kind < sizeof(directions) ? directions[copy_kind] : TSCOPE_MEMCPY_UNKNOWN;
 }
 
 static bool decode_work(const u8 *at, size_t length, const struct layout *layout,
@@ -73,7 +74,7 @@ static bool decode_work(const u8 *at, size_t length, const struct layout *layout
   };
   if (layout->bytes)
     span->bytes = read_u64(at + layout->bytes);
-  if (layout->span == GPU_SPAN_COPY)
+  if (layout->span == GPU_SPAN_MEMCPY)
     span->copy = direction(layout->kind, at[COPY_KIND_AT]);
   if (layout->name && span->graph)
     span->node = read_u64(at + NODE_AT);

@@ -46,7 +46,7 @@ extern const struct gpu_clock_source gpu_clock_events; /* collectives, and a sam
  * because something else runs before it is forced; nanoseconds. Tests have less patience. */
 extern struct gpu_clock_patience { u64 silence_ns, held_back_ns; } gpu_clock_patience;
 
-enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_COPY, GPU_SPAN_FILL };
+enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_MEMCPY, GPU_SPAN_MEMSET };
 
 /* One thing that the GPU did. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct gpu_span {
@@ -56,11 +56,11 @@ struct gpu_span {
   u32 device;
   u32 stream; /* the source's id */
   u32 correlation;
-  u32 graph;             /* the source's id of the graph in whose replay it was, 0 if in none */
-  u64 node;              /* of a kernel there: which it is in the graph, 0 if not known */
-  u64 bytes;             /* of a copy or fill */
-  enum tscope_copy copy; /* direction of a copy */
-  const char *name;      /* of a kernel, mangled; NULL if not known */
+  u32 graph;               /* the source's id of the graph in whose replay it was, 0 if in none */
+  u64 node;                /* of a kernel there: which it is in the graph, 0 if not known */
+  u64 bytes;               /* of a copy or fill */
+  enum tscope_memcpy copy; /* direction of a copy */
+  const char *name;        /* of a kernel, mangled; NULL if not known */
 };
 
 /* Records a span. The caller has checked that it ended after it began. */

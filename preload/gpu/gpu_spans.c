@@ -124,17 +124,17 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span) 
     record_ring(thread, span->start, dur, TSCOPE_REC_GPU_KERNEL, stream, &kernel, sizeof(kernel));
     return;
   }
-  case GPU_SPAN_COPY: {
-    struct tscope_gpu_copy_record copy = {.kind = span->copy,
-                                          .bytes = span->bytes,
-                                          .correlation = span->correlation,
-                                          .graph = span->graph};
-    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_COPY, stream, &copy, sizeof(copy));
+  case GPU_SPAN_MEMCPY: {
+    struct tscope_gpu_memcpy_record copy = {.kind = span->copy,
+                                            .bytes = span->bytes,
+                                            .correlation = span->correlation,
+                                            .graph = span->graph};
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_MEMCPY, stream, &copy, sizeof(copy));
     return;
   }
-  case GPU_SPAN_FILL: {
-    struct tscope_gpu_fill_record fill = {.correlation = span->correlation, .bytes = span->bytes};
-    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_FILL, stream, &fill, sizeof(fill));
+  case GPU_SPAN_MEMSET: {
+    struct tscope_gpu_memset_record fill = {.correlation = span->correlation, .bytes = span->bytes};
+    record_ring(thread, span->start, dur, TSCOPE_REC_GPU_MEMSET, stream, &fill, sizeof(fill));
     return;
   }
   }

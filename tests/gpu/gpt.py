@@ -6,7 +6,7 @@ It knows nothing of tscope.
     gpt.py eager|fused|compiled|graphed [--small] [--steps N]
     torchrun --nproc-per-node 2 gpt.py fused --one-gpu
 
-  eager     attention as matrix products, one optimizer kernel list
+  eager     attention as GEMMs, one optimizer kernel list
   fused     FlashAttention, a fused optimizer
   compiled  the same through torch.compile
   graphed   the same, compiled with CUDA graphs (mode="reduce-overhead")

@@ -39,7 +39,7 @@ def gpu_parts(trace, kernels=("GpuKernel",)):
     """What ran on the GPU, cut at the markers like torch.profiler's (work_parts.py)."""
     spans = [(span.time, demangled(trace.strings[span.name]), span.dur * 1e-9, "kernels")
              for record in kernels for span in trace.records[record]]
-    for record, kind in (("GpuCopy", "copies"), ("GpuFill", "fills")):
+    for record, kind in (("GpuMemcpy", "copies"), ("GpuMemset", "fills")):
         spans += [(span.time, kind, span.dur * 1e-9, kind) for span in trace.records[record]]
     parts = work_parts.cut([span[1:] for span in sorted(spans)])
     expect(parts, f"no kernels of the work in the trace; GPU time was had so: {clock_sources(trace)}")

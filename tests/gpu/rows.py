@@ -5,7 +5,7 @@ from rows_basic import (beside_torch_profiler, copies_as_torch_profiler, device_
                         every_launch_once, graphs, graphs_as_a_whole, kernels_as_torch_profiler,
                         launches_counted, losses_are_the_same, nccl_event_pairs, nccl_four_ranks,
                         nccl_inside, nccl_one_rank, nccl_ranks, nvtx_ranges, one_queue,
-                        products_of_known_shape, report_reads, says_nothing, tensor_memory,
+                        gemms_of_known_shape, report_reads, says_nothing, tensor_memory,
                         times_on_the_hosts_clock)
 from rows_cost import launch_overhead, overhead
 from rows_gpt import (gpt_communication, gpt_findings, gpt_flops, gpt_graphed, gpt_kernels, gpt_memory,
@@ -17,7 +17,7 @@ from rows_libraries import (library_cublas, library_cudnn, library_cudnn_attenti
 PARTS = {
     1: (launches_counted, times_on_the_hosts_clock, losses_are_the_same, says_nothing,
         kernels_as_torch_profiler, every_launch_once, copies_as_torch_profiler,
-        beside_torch_profiler, products_of_known_shape, tensor_memory, nvtx_ranges, device_memory,
+        beside_torch_profiler, gemms_of_known_shape, tensor_memory, nvtx_ranges, device_memory,
         graphs, nccl_one_rank, nccl_ranks, report_reads, one_queue, duty_cycle, graphs_as_a_whole,
         nccl_event_pairs, nccl_inside, nccl_four_ranks),
     2: (library_cublas, library_flash_attention, library_triton, library_torch_compile, library_nccl,

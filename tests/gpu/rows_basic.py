@@ -70,7 +70,7 @@ def kernels_as_torch_profiler(machine):
     middle = statistics.median(pairs)
     told = ", ".join(f"{pair:+.3%}" for pair in pairs)
     expect(abs(middle) <= WITHIN, f"time of the training's kernels, run by run: {told}")
-    return f"{total} kernels; time in training {middle:+.3%} ({told}), in products {apart[1]:+.3%}"
+    return f"{total} kernels; time in training {middle:+.3%} ({told}), in GEMMs {apart[1]:+.3%}"
 
 
 def every_launch_once(machine):
@@ -124,12 +124,12 @@ def beside_torch_profiler(machine):
             f"{bare['too_early']} each; “{aside}”")
 
 
-def products_of_known_shape(machine):
-    """The floating-point operations of cuBLAS's products are counted right"""
+def gemms_of_known_shape(machine):
+    """The floating-point operations of cuBLAS's GEMMs are counted right"""
     run = machine.work("train", mode=CUPTI)
     trace, wanted = run.trace, run.said["flops"]
     if not any(make.__name__ == "Gemm" for _, make in LAYOUTS.values()):
-        raise NotHere("this build records no products")
+        raise NotHere("this build records no GEMMs")
     spins = {shape.shape for shape in trace.records["Shape"]
              if work_parts.MARKER in trace.strings[shape.kernel]}
     marks = [launch.time for launch in trace.records["Launch"] if launch.shape in spins]
@@ -301,7 +301,7 @@ def launches_counted(machine):
     for name in ("check_tiny", "check_graphed", "check_long"):
         seen = sum(trace.strings[span.name] == name for span in spans)
         expect(seen == said[name], f"{name}: {seen} seen, {said[name]} ran")
-    for record, wanted in (("GpuCopy", 1), ("GpuFill", 1), ("GraphLaunch", said["replays"])):
+    for record, wanted in (("GpuMemcpy", 1), ("GpuMemset", 1), ("GraphLaunch", said["replays"])):
         seen = len(trace.records[record])
         expect(seen == wanted, f"{record}: {seen}, not {wanted}")
     longer = [span.dur for span in spans if trace.strings[span.name] == "check_long"]

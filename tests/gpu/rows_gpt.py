@@ -74,14 +74,14 @@ def step_seconds(found):
 
 
 def gpt_flops(machine):
-    """GPT: operations of products and of attention against 6N + 12LHQT a token; no estimate without ground"""
+    """GPT: operations of GEMMs and of attention against 6N + 12LHQT a token; no estimate without ground"""
     def check(variant):
         found, said = report_on(machine, variant)
         budget, flops = found["budget"], said["flops"]
-        products = flops["linear"] + (flops["attention"] if variant == "eager" else 0)
-        told = "products " + near(budget["product_flops"], products, COUNTED, f"{variant}: of products")
+        gemms = flops["linear"] + (flops["attention"] if variant == "eager" else 0)
+        told = "GEMMs " + near(budget["product_flops"], gemms, COUNTED, f"{variant}: of GEMMs")
         if variant != "eager":
-            # FlashAttention computes half of the square; backward it makes one product of five again.
+            # FlashAttention computes half of the square; backward it makes one GEMM of five again.
             made = flops["attention"] / 2 * 3.5 / 3
             estimate = budget["hfu_attention"] and (budget["hfu_attention"] * budget["peak_flops"] *
                                                     step_seconds(found))
@@ -111,8 +111,8 @@ def gpt_utilisation(machine):
         mean = statistics.mean(judged_steps(found, said))
         mfu, hfu = found["budget"]["mfu"], found["budget"]["hfu"]
         apart = near(mfu, flops / (mean * peak), timed(machine), f"{variant}: MFU")
-        products = said["flops"]["linear"] + (said["flops"]["attention"] if variant == "eager" else 0)
-        near(hfu, products / (mean * peak), timed(machine), f"{variant}: HFU")
+        gemms = said["flops"]["linear"] + (said["flops"]["attention"] if variant == "eager" else 0)
+        near(hfu, gemms / (mean * peak), timed(machine), f"{variant}: HFU")
         expect(0 < hfu < 0.9, f"{variant}: HFU {hfu:.3f} is more than any GPU does")
         return f"MFU {mfu:.2%} ({apart}), HFU {hfu:.2%} of {found['budget']['hfu_coverage'] or 0:.0%} of GPU time"
     return each(check)
@@ -123,7 +123,7 @@ def categories(found):
 
 
 def gpt_kernels(machine):
-    """GPT: attention, Triton's kernels and products are told as what they are; `other` at most 2 %"""
+    """GPT: attention, Triton's kernels and GEMMs are told as what they are; `other` at most 2 %"""
     def check(variant):
         found, said = report_on(machine, variant)
         kinds, top = categories(found), found["kernels"]["top"]
@@ -141,7 +141,7 @@ def gpt_kernels(machine):
             expect(forward == wanted, f"{variant}: {forward} forward kernels of attention, not {wanted}")
         if variant == "compiled":
             expect("fused/Triton" in kinds, f"{variant}: no kernel of Triton's among {sorted(kinds)}")
-        expect("GEMM" in kinds, f"{variant}: no products among {sorted(kinds)}")
+        expect("GEMM" in kinds, f"{variant}: no GEMMs among {sorted(kinds)}")
         unknown = [row["short_name"] for row in top if row["category"] == "other"]
         share = kinds.get("other", {"share": 0})["share"]
         expect(share <= 0.02, f"{variant}: {share:.1%} of kernel time is of no known kind: {unknown[:5]}")
@@ -222,10 +222,10 @@ def gpt_communication(machine):
 
 
 def gpt_graphed(machine):
-    """GPT, compiled with CUDA graphs: steps, the products' operations and tensor memory, as above"""
+    """GPT, compiled with CUDA graphs: steps, the GEMMs' operations and tensor memory, as above"""
     found, said = report_on(machine, "graphed")
     expect(found["steps"]["count"] == said["steps"], f"{found['steps']['count']} steps, not {said['steps']}")
-    products = found["budget"]["product_flops"]
-    told = near(products, said["flops"]["linear"], COUNTED, "of products")
+    gemms = found["budget"]["product_flops"]
+    told = near(gemms, said["flops"]["linear"], COUNTED, "of GEMMs")
     expect(found["memory"]["peak_allocated_bytes"] == said["memory"]["allocated_bytes.all.peak"], "tensor memory")
-    return f"products {told}; {found['steps']['median_ms']:.3f} ms a step"
+    return f"GEMMs {told}; {found['steps']['median_ms']:.3f} ms a step"

@@ -25,7 +25,7 @@ from profiled import mark, profiled, say
 from train_nccl import Transformer
 
 # Products of known shape: (batch, m, n, k, type). The first in FP32 by cuBLAS, one by cuBLASLt.
-PRODUCTS = [(1, 256, 384, 512, torch.float32), (1, 512, 512, 1024, torch.bfloat16),
+GEMMS = [(1, 256, 384, 512, torch.float32), (1, 512, 512, 1024, torch.bfloat16),
             (1, 128, 640, 256, torch.float16), (6, 64, 96, 128, torch.float32)]
 
 
@@ -76,11 +76,11 @@ class Training:
         return loss.detach()
 
 
-def products():
-    """Runs PRODUCTS, and a copy each way; returns their floating-point operations."""
+def gemms():
+    """Runs GEMMS, and a copy each way; returns their floating-point operations."""
     operations = 0
     torch.ones(5000).cuda().clone().cpu()
-    for batch, m, n, k, dtype in PRODUCTS:
+    for batch, m, n, k, dtype in GEMMS:
         a = torch.full((batch, m, k), 0.5, dtype=dtype, device="cuda")
         b = torch.full((batch, k, n), 0.25, dtype=dtype, device="cuda")
         if batch > 1:
@@ -94,7 +94,7 @@ def products():
 
 
 def train(options):
-    """Part 0: training steps. Part 1: products of known shape."""
+    """Part 0: training steps. Part 1: GEMMs of known shape."""
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     training, found, losses = Training(options), {}, []
@@ -110,7 +110,7 @@ def train(options):
             losses.append(training.step())
             torch.cuda.nvtx.range_pop()
         mark()
-        found["flops"] = products()
+        found["flops"] = gemms()
         mark()
         torch.cuda.synchronize()
     further_sessions(options, found)

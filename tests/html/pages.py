@@ -190,7 +190,7 @@ class Scenarios(Page):
     """Runs of the stand-in cluster: what else is on a page than synthetic traces have."""
 
     PANELS = {"pipeline-data": "#pipeline", "tensor": "#communication", "slow-link": "#ranks",
-             "graph-pipeline": "#gpu", "products": "#products", "gpu-host-only": "#trust"}
+             "graph-pipeline": "#gpu", "gemms": "#products", "gpu-host-only": "#trust"}
 
     def test_scenarios(self):
         build = os.environ.get("TSCOPE_BUILD")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Messages and matrix products of a run on the stand-in cluster, in the database and on the timeline,
+"""Messages and GEMMs of a run on the stand-in cluster, in the database and on the timeline,
 against what the job was told to do: standin_run.py BUILD-FOLDER."""
 import collections
 import os
@@ -14,7 +14,7 @@ BUILD = sys.argv[1]
 STANDINS = os.path.join(BUILD, "tests", "standins")
 REPORT = os.path.join(BUILD, "analyzer", "tscope-report")
 STAGES, STEPS, MICRO_BATCHES, MESSAGE_KB = 4, 12, 4, 128
-# As in tests/standins/training/train_products.c: m, n, k of each kind.
+# As in tests/standins/training/train_gemms.c: m, n, k of each kind.
 LAYERS, OF_EACH, RANKS = 8, 2, 2
 
 
@@ -72,15 +72,15 @@ class Run(unittest.TestCase):
         # What straddles the ends of the three steps may have one side outside.
         self.assertAlmostEqual(len(messages), 3 * 2 * (STAGES - 1) * MICRO_BATCHES, delta=4 * (STAGES - 1))
 
-    def test_products_have_their_shapes_and_arithmetic(self):
-        train(self.traces, "--ranks", str(RANKS), "--products", str(OF_EACH))
+    def test_gemms_have_their_shapes_and_arithmetic(self):
+        train(self.traces, "--ranks", str(RANKS), "--gemms", str(OF_EACH))
         db = database(self.folder, self.traces)
         for precision, m, n, k, flops in db.execute("SELECT precision, m, n, k, flops FROM gemms"):
             self.assertEqual(flops, 2 * m * n * k, precision)
         each = dict(db.execute("SELECT precision, count(*) FROM gemms WHERE step BETWEEN 4 AND 9 GROUP BY 1"))
         self.assertEqual(set(each), {"bf16/fp16", "tf32", "fp32"})
         self.assertEqual(set(each.values()), {6 * RANKS * 2 * LAYERS * OF_EACH})  # forward and backward
-        # Each product's kernel ran, and has its arithmetic.
+        # Each GEMM's kernel ran, and has its arithmetic.
         ran = db.execute("SELECT count(*), sum(flops) FROM gpu_work WHERE flops IS NOT NULL AND step BETWEEN 4 AND 9")
         count, flops = ran.fetchone()
         self.assertEqual(count, sum(each.values()))

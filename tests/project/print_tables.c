@@ -48,7 +48,7 @@ static void print_values(void) {
   TABLE("Reduction", TSCOPE_REDOPS)
   TABLE("End of a communicator", TSCOPE_COMM_ENDS)
   TABLE("Phase", TSCOPE_PHASES)
-  TABLE("Copy", TSCOPE_COPIES)
+  TABLE("Copy", TSCOPE_MEMCPYS)
   TABLE("Memory", TSCOPE_MEMORIES)
   TABLE("Mapping", TSCOPE_MAPPINGS)
   TABLE("Refusal", TSCOPE_REFUSALS)

@@ -33,11 +33,11 @@ HOSTILE = {
     "SKEW_HOSTS": "1",
 }
 
-# Slow enough for products to take a good part of the step, and longer than the gaps around them.
-PRODUCTS = {"STANDIN_TFLOPS": "10", "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"}
+# Slow enough for GEMMs to take a good part of the step, and longer than the gaps around them.
+GEMMS = {"STANDIN_TFLOPS": "10", "STANDIN_GPU_NAME": "NVIDIA H100 80GB HBM3"}
 JITTER = 0.2
 LAYERS, RANKS, OF_EACH = 8, 4, 2
-# As in train_products.c; and the dense peak of an H100.
+# As in train_gemms.c; and the dense peak of an H100.
 SHAPES = {"bf16/fp16": ((2048, 1024, 1024), 989e12), "tf32": ((1024, 1024, 1024), 494.5e12),
           "fp32": ((1024, 512, 1024), 67e12)}
 
@@ -67,13 +67,13 @@ SCENARIOS = {
                    "env": {"TSCOPE_GPU": "events"}, "timing": "events"},
     "gpu-events-groups": {"options": ["--pipeline", "2"], "env": {"TSCOPE_GPU": "events"},
                           "timing": "events"},
-    "products": {"options": ["--products", "2"], "env": PRODUCTS},
-    "products-no-tf32": {"options": ["--products", "2"],
-                         "env": {**PRODUCTS, "NVIDIA_TF32_OVERRIDE": "0"}},
-    "products-graph": {"options": ["--products", "2", "--graph", "8"], "env": PRODUCTS},
-    "products-events": {"options": ["--products", "2", "--steps", "60"], "timing": "events",
-                        "env": {**PRODUCTS, "TSCOPE_GPU": "events",
-                                "STANDIN_PRODUCT_JITTER": str(JITTER)}},
+    "gemms": {"options": ["--gemms", "2"], "env": GEMMS},
+    "gemms-no-tf32": {"options": ["--gemms", "2"],
+                         "env": {**GEMMS, "NVIDIA_TF32_OVERRIDE": "0"}},
+    "gemms-graph": {"options": ["--gemms", "2", "--graph", "8"], "env": GEMMS},
+    "gemms-events": {"options": ["--gemms", "2", "--steps", "60"], "timing": "events",
+                        "env": {**GEMMS, "TSCOPE_GPU": "events",
+                                "STANDIN_GEMM_JITTER": str(JITTER)}},
     "gpu-host-only": {"options": [], "env": {"TSCOPE_GPU": "host"}, "timing": "host"},
     "gpu-one-connection": {"options": [], "env": {"CUDA_DEVICE_MAX_CONNECTIONS": "1",
                                                   "TSCOPE_GPU": "events"}, "timing": "host"},
@@ -245,11 +245,11 @@ def compare_pipeline(check, pipeline, steady, stages, batches):
         check.share("pipeline.bubble", pipeline["bubble"], exposed / (compute + exposed))
 
 
-def compare_products(check, report, truth, first, last, tf32=True):
+def compare_gemms(check, report, truth, first, last, tf32=True):
     """Operations by the written schedule, times by the simulator's log."""
-    products, budget, n = report["products"], report["budget"], last - first
+    gemms, budget, n = report["products"], report["budget"], last - first
     calls = 2 * LAYERS * OF_EACH  # a step and rank, of each shape: forward and backward
-    by_precision = {row["precision"]: row for row in products["by_precision"]}
+    by_precision = {row["precision"]: row for row in gemms["by_precision"]}
     wanted = {name: [peak, RANKS * calls * 2 * m * n_ * k]
               for name, ((m, n_, k), peak) in SHAPES.items()}
     if not tf32:
@@ -269,50 +269,50 @@ def compare_products(check, report, truth, first, last, tf32=True):
     for rank in truth.ranks:
         begin, end = rank.steps[first][0], rank.steps[last - 1][1]
         ms.append(sum(op.end - op.start for op in rank.order
-                      if op.kind == "kernel" and begin < op.end <= end and is_product(op)) / n)
-    check.ms("products.ms", products["ms"], sum(ms) / len(ms))
-    check.exactly("products.covered", products["covered"], 1)
-    check.share("products.tflops", (products["tflops"] or 0) / 10, 1)
+                      if op.kind == "kernel" and begin < op.end <= end and is_gemm(op)) / n)
+    check.ms("products.ms", gemms["ms"], sum(ms) / len(ms))
+    check.exactly("products.covered", gemms["covered"], 1)
+    check.share("products.tflops", (gemms["tflops"] or 0) / 10, 1)
     return sum(ms) / len(ms)
 
 
-def is_product(op):
+def is_gemm(op):
     return op.name.startswith(("nvjet", "sm80_xmma_gemm"))
 
 
-def compare_products_of_kernels(check, report, steady, product_ns):
-    """All kernels were seen, so what the products are of them is known."""
-    products = report["products"]
-    check.equal("how", products["how"], "their kernels")
-    check.equal("sampled", products["sampled"], False)
-    check.equal("timed", products["timed"], products["calls"])
+def compare_gemms_of_kernels(check, report, steady, gemm_ns):
+    """All kernels were seen, so what the GEMMs are of them is known."""
+    gemms = report["products"]
+    check.equal("how", gemms["how"], "their kernels")
+    check.equal("sampled", gemms["sampled"], False)
+    check.equal("timed", gemms["timed"], gemms["calls"])
     check.share("budget.hfu_coverage", report["budget"]["hfu_coverage"],
-                product_ns / steady["compute"])
+                gemm_ns / steady["compute"])
     check.equal("matrix products", coverage(report, "matrix products")["share"], 1)
 
 
-def compare_products_of_events(check, report, product_ns):
+def compare_gemms_of_events(check, report, gemm_ns):
     """One in sixteen, and what that is worth: by the law of the times' variation, uniform."""
-    products, one_in = report["products"], 16
+    gemms, one_in = report["products"], 16
     error = 0
-    for row in products["by_shape"]:
+    for row in gemms["by_shape"]:
         calls, deviation = row["calls"], JITTER / 3 ** 0.5 * row["mean_us"] / 1e3
         timed = row["timed"] / RANKS  # of each rank, in all steps: the mean of a step has no more
         error += calls ** 2 * (1 - 1 / one_in) * deviation ** 2 / timed / RANKS
     error **= 0.5
-    check.line("products.ms_error", products["ms_error"], error, 0.3 * error,
-               abs(products["ms_error"] - error) <= 0.3 * error)
-    gaps = 1e-3 * sum(row["calls"] for row in products["by_shape"])  # a microsecond each
+    check.line("products.ms_error", gemms["ms_error"], error, 0.3 * error,
+               abs(gemms["ms_error"] - error) <= 0.3 * error)
+    gaps = 1e-3 * sum(row["calls"] for row in gemms["by_shape"])  # a microsecond each
     allowed = 4 * error + gaps
-    check.line("products.ms, by its error", products["ms"], product_ns / 1e6, allowed,
-               abs(products["ms"] - product_ns / 1e6) <= allowed)
-    check.equal("how", products["how"], "pairs of events around a sample")
-    check.equal("sampled", products["sampled"], True)
-    check.equal("one_in", products["one_in"], one_in)
-    check.share("timed", products["timed"] * one_in / products["calls"], 1)
-    check.equal("an error is told", products["ms_error"] is not None, True)
+    check.line("products.ms, by its error", gemms["ms"], gemm_ns / 1e6, allowed,
+               abs(gemms["ms"] - gemm_ns / 1e6) <= allowed)
+    check.equal("how", gemms["how"], "pairs of events around a sample")
+    check.equal("sampled", gemms["sampled"], True)
+    check.equal("one_in", gemms["one_in"], one_in)
+    check.share("timed", gemms["timed"] * one_in / gemms["calls"], 1)
+    check.equal("an error is told", gemms["ms_error"] is not None, True)
     check.equal("it is no compute", report["budget"]["hfu_coverage"], None)
-    check.equal("gpu_timing", "and a sample of products" in report["quality"]["gpu_timing"], True)
+    check.equal("gpu_timing", "and a sample of GEMMs" in report["quality"]["gpu_timing"], True)
 
 
 def compare(report, truth, scenario):
@@ -332,10 +332,10 @@ def compare(report, truth, scenario):
     if not EMULATOR:  # launches there are so slow, and so uneven, that the path is mostly theirs
         compare_path(check, report["critical_path"], steady)
         compare_what_if(check, report["critical_path"], truth, warmup, count)
-    if "--products" in scenario["options"]:
-        product_ns = compare_products(check, report, truth, warmup, count,
+    if "--gemms" in scenario["options"]:
+        gemm_ns = compare_gemms(check, report, truth, warmup, count,
                                       "NVIDIA_TF32_OVERRIDE" not in scenario["env"])
-        compare_products_of_kernels(check, report, steady, product_ns)
+        compare_gemms_of_kernels(check, report, steady, gemm_ns)
     if "pipeline" in scenario:
         compare_pipeline(check, report["pipeline"], steady, *scenario["pipeline"])
     wanted = [scenario["straggler"]] if "straggler" in scenario else []
@@ -390,13 +390,13 @@ def compare_nulls(check, report):
 
 
 def compare_events(report, truth, scenario):
-    """Collectives as they were, a sample of products, all else unknown."""
+    """Collectives as they were, a sample of GEMMs, all else unknown."""
     check = Comparison()
     warmup, timing = report["steps"]["warmup_excluded"], report["quality"]["gpu_timing"]
-    if "--products" in scenario["options"]:
-        product_ns = compare_products(check, report, truth, warmup, report["steps"]["count"])
-        compare_products_of_events(check, report, product_ns)
-        timing = timing.replace(" and a sample of products", "")
+    if "--gemms" in scenario["options"]:
+        gemm_ns = compare_gemms(check, report, truth, warmup, report["steps"]["count"])
+        compare_gemms_of_events(check, report, gemm_ns)
+        timing = timing.replace(" and a sample of GEMMs", "")
     check.equal("how", timing.startswith("event pairs around collectives, no other kernels"), True)
     compare_nulls(check, report)
     check.equal("collective times", coverage(report, "collective times")["share"], 1)

@@ -155,8 +155,8 @@ def tscope_gpu_graphs():
 
 
 @setting
-def tscope_gpu_products():
-    timed = {value: count(train("--products", "2", TSCOPE_GPU="events", TSCOPE_GPU_PRODUCTS=value), "GpuWork")
+def tscope_gpu_gemms():
+    timed = {value: count(train("--gemms", "2", TSCOPE_GPU="events", TSCOPE_GPU_GEMMS=value), "GpuWork")
              for value in ("0", "1", "16")}
     expect(0 == timed["0"] < timed["16"] < timed["1"] / 2, timed)
 
@@ -178,7 +178,7 @@ def tscope_scalars():
 
 @setting
 def tscope_driver():
-    seen = {value: count(train("--products", "2", TSCOPE_DRIVER=value), "Launch") for value in ("on", "off")}
+    seen = {value: count(train("--gemms", "2", TSCOPE_DRIVER=value), "Launch") for value in ("on", "off")}
     expect(0 < seen["off"] < seen["on"], seen)
 
 

@@ -186,7 +186,7 @@ class Truth:
             "exposed": minus(comm, compute),
             "exposed_wait": minus(union(wait), compute),
             "exposed_transfer": minus(union(transfer), compute),
-            "exposed_copy": minus(minus(copies, compute), comm),
+            "exposed_memcpy": minus(minus(copies, compute), comm),
         }
 
     def overlap(self, rank, begin, end):
@@ -283,7 +283,7 @@ class Truth:
             "steps": n,
             "step": mean("wall"),
             **{key: mean(key) for key in ("compute", "comm", "exposed", "exposed_wait",
-                                          "exposed_transfer", "exposed_copy")},
+                                          "exposed_transfer", "exposed_memcpy")},
             "ranks": per_rank,
             "path": {"step": path["wall"] / n,
                      "by_category": {key: value / n for key, value in path["by_category"].items()},

@@ -53,7 +53,7 @@ def check_spans(trace, operations):
         seen = collections.Counter(trace.strings[span.name] for span in trace.records[record])
         expect(seen == ran,
                f"rank {trace.rank}: {kind} ran {ran - seen} unseen, {seen - ran} made up")
-    for kind, record in (("copy", "GpuCopy"), ("fill", "GpuFill")):
+    for kind, record in (("copy", "GpuMemcpy"), ("fill", "GpuMemset")):
         ran = collections.Counter(op["bytes"] for op in operations if op["kind"] == kind)
         seen = collections.Counter(span.bytes for span in trace.records[record])
         expect(seen == ran, f"rank {trace.rank}: {kind} {ran - seen} unseen, {seen - ran} extra")
@@ -135,8 +135,8 @@ def weights(width=128, blocks=2, vocabulary=512):
     return vocabulary * width + blocks * block + 2 * width + linear(width, vocabulary)
 
 
-def product_flops(tokens, width=128, blocks=2, vocabulary=512):
-    """Of the matrix products of one forward and backward pass: 2 for each weight of a linear layer
+def gemm_flops(tokens, width=128, blocks=2, vocabulary=512):
+    """Of the GEMMs of one forward and backward pass: 2 for each weight of a linear layer
     and token, and twice that for its two gradients."""
     block = width * 3 * width + width * width + 2 * width * 4 * width
     return 3 * 2 * tokens * (blocks * block + width * vocabulary)
@@ -166,12 +166,12 @@ def data_parallel(python, site, library, tool, scratch):
         expect(len(sums) > 8 * 2, f"{len(sums)} sums of gradients")
     found = check_report(job, tool, 4, 8)
     passes = 4 * 2 # by ranks and by accumulation
-    expect(found["budget"]["product_flops"] == passes * product_flops(tokens=4 * 64),
+    expect(found["budget"]["product_flops"] == passes * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
-    products = found["products"]  # PyTorch allows no TF32 unless it is told to
-    expect([row["precision"] for row in products["by_precision"]] == ["fp32"], f"{products}")
-    expect(products["how"] == "their kernels" and products["timed"] == products["calls"] > 0,
-           f"{products}")
+    gemms = found["products"]  # PyTorch allows no TF32 unless it is told to
+    expect([row["precision"] for row in gemms["by_precision"]] == ["fp32"], f"{gemms}")
+    expect(gemms["how"] == "their kernels" and gemms["timed"] == gemms["calls"] > 0,
+           f"{gemms}")
 
 
 def sharded(python, site, library, tool, scratch):
@@ -250,30 +250,30 @@ def expandable(python, site, library, tool, scratch):
 
 
 def sampled(python, site, library, tool, scratch):
-    """Without CUPTI: products by their number and arithmetic, and a sample of their times, which on
+    """Without CUPTI: GEMMs by their number and arithmetic, and a sample of their times, which on
     a host as slow as this one lie above the true ones and say so."""
     arguments = ["--steps", "8"]
     bare = CudaJob(python, site, None, scratch, "bare").train(*arguments, ranks=2)
     job = CudaJob(python, site, library, scratch, "sampled")
-    job.environment.update(TSCOPE_GPU="events", TSCOPE_GPU_PRODUCTS="4")
+    job.environment.update(TSCOPE_GPU="events", TSCOPE_GPU_GEMMS="4")
     out = job.train(*arguments, ranks=2)
     expect(out == bare and len(out) == 2, f"{bare} without, {out} with the shim")
     found = report(job, tool)
-    products, timing = found["products"], found["quality"]["gpu_timing"]
-    expect(timing.startswith("event pairs around collectives and a sample of products"), timing)
-    expect(found["budget"]["product_flops"] == 2 * product_flops(tokens=4 * 64),
+    gemms, timing = found["products"], found["quality"]["gpu_timing"]
+    expect(timing.startswith("event pairs around collectives and a sample of GEMMs"), timing)
+    expect(found["budget"]["product_flops"] == 2 * gemm_flops(tokens=4 * 64),
            f"{found['budget']}")
-    expect(products["sampled"] and products["one_in"] == 4, f"{products}")
-    expect(abs(products["timed"] * 4 / products["calls"] - 1) < 0.2, f"{products}")
+    expect(gemms["sampled"] and gemms["one_in"] == 4, f"{gemms}")
+    expect(abs(gemms["timed"] * 4 / gemms["calls"] - 1) < 0.2, f"{gemms}")
     ran = [op["end"] - op["start"] for rank in range(2) for op in job.operations(rank)
            if op["kind"] == "kernel" and "gemm" in op["name"]]
-    truth_ms = products["covered"] * sum(ran) / len(ran) * products["calls"] / 1e6
+    truth_ms = gemms["covered"] * sum(ran) / len(ran) * gemms["calls"] / 1e6
     steps = found["steps"]["count"] - found["steps"]["warmup_excluded"]
-    told_ms = products["ms"] * steps * 2
-    expect(told_ms > 0.8 * truth_ms and (products["bounded"] > 0 or told_ms < 1.2 * truth_ms),
-           f"{told_ms} ms, in truth {truth_ms}: {products}")
+    told_ms = gemms["ms"] * steps * 2
+    expect(told_ms > 0.8 * truth_ms and (gemms["bounded"] > 0 or told_ms < 1.2 * truth_ms),
+           f"{told_ms} ms, in truth {truth_ms}: {gemms}")
     expect(found["overlap"]["exposed_ms"] is None and found["budget"]["hfu_coverage"] is None,
-           "a sample of products is no account of the GPU")
+           "a sample of GEMMs is no account of the GPU")
 
 
 def graphed(python, site, library, tool, scratch):

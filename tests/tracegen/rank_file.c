@@ -115,17 +115,17 @@ static bool kernels_are_timed(const struct rank_file *file) {
 
 static void on_copy(void *user, u64 call, u64 call_end, u64 start, u64 end) {
   struct rank_file *file = user;
-  struct tscope_copy_record *record =
-      add(file, host_ring, call, TSCOPE_REC_COPY, 0, sizeof(*record));
+  struct tscope_memcpy_record *record =
+      add(file, host_ring, call, TSCOPE_REC_MEMCPY, 0, sizeof(*record));
   record->dur = (u32)units_between(file, call, call_end);
-  record->kind = TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC;
+  record->kind = TSCOPE_MEMCPY_H2D | TSCOPE_MEMCPY_ASYNC;
   record->bytes = 1 << 20;
   if (!kernels_are_timed(file))
     return;
-  struct tscope_gpu_copy_record *ran =
-      add(file, gpu_ring, start, TSCOPE_REC_GPU_COPY, 0, sizeof(*ran));
+  struct tscope_gpu_memcpy_record *ran =
+      add(file, gpu_ring, start, TSCOPE_REC_GPU_MEMCPY, 0, sizeof(*ran));
   ran->dur = (u32)(local_ns(file, end) - local_ns(file, start));
-  ran->kind = TSCOPE_COPY_H2D;
+  ran->kind = TSCOPE_MEMCPY_H2D;
   ran->bytes = 1 << 20;
   ran->correlation = ++file->correlation;
 }

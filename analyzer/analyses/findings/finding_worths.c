@@ -18,7 +18,7 @@ static const struct {
 } lines[] = {
     {"compute", DRAWS_COMPUTE},        {"waiting for input", DRAWS_INPUT},
     {"waiting for ranks", DRAWS_WAIT}, {"communication", DRAWS_TRANSFER},
-    {"memory copies", DRAWS_COPY},     {"launch and idle", DRAWS_IDLE},
+    {"memory copies", DRAWS_MEMCPY},   {"launch and idle", DRAWS_IDLE},
     {"idle in phases", DRAWS_IDLE},    {"outside phases", DRAWS_IDLE},
     {"asleep outside", DRAWS_IDLE},    {"other than training", DRAWS_OTHER},
 };
@@ -39,12 +39,12 @@ static const struct {
     {FINDING_TIMING_OPTIMIZER_HEAVY, DRAWS_COMPUTE},
     {FINDING_KERNEL_LAUNCH_BOUND, DRAWS_IDLE},
     {FINDING_HOST_SYNC, DRAWS_IDLE},
-    {FINDING_KERNEL_FILL, DRAWS_COMPUTE | DRAWS_COPY},
-    {FINDING_KERNEL_COPY, DRAWS_COMPUTE | DRAWS_COPY},
+    {FINDING_KERNEL_FILL, DRAWS_COMPUTE | DRAWS_MEMCPY},
+    {FINDING_KERNEL_COPY, DRAWS_COMPUTE | DRAWS_MEMCPY},
     {FINDING_KERNEL_DTYPE_CONVERSION, DRAWS_COMPUTE},
     {FINDING_EFFICIENCY_LOW_MFU, DRAWS_COMPUTE},
     {FINDING_EFFICIENCY_PRECISION, DRAWS_COMPUTE},
-    {FINDING_EFFICIENCY_RECOVERABLE, DRAWS_IDLE | DRAWS_COPY},
+    {FINDING_EFFICIENCY_RECOVERABLE, DRAWS_IDLE | DRAWS_MEMCPY},
 };
 
 struct purse {

@@ -16,7 +16,7 @@ enum draws {
   DRAWS_INPUT = 2,
   DRAWS_WAIT = 4,
   DRAWS_TRANSFER = 8,
-  DRAWS_COPY = 16,
+  DRAWS_MEMCPY = 16,
   DRAWS_IDLE = 32,
   DRAWS_OTHER = 64, /* steps that hold something else than training */
   DRAWS_REST = 128, /* what the budget does not tell */

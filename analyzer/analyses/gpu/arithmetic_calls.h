@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What flops.c finds out about the calls of a rank, for products.c.
+ * What flops.c finds out about the calls of a rank, for gemms.c.
  */
 #ifndef TSCOPE_ARITHMETIC_CALLS_H
 #define TSCOPE_ARITHMETIC_CALLS_H
@@ -12,11 +12,11 @@ struct arithmetic_calls {
   const i64 *ran;        /* start of the first kernel, NS_UNKNOWN if none was seen */
   const i64 *took;       /* of its kernels, summed */
   const bool *looked_at; /* it is in the steps looked at */
-  const u64 *replays;    /* [products.n_contents] replays that are */
+  const u64 *replays;    /* [gemms.n_contents] replays that are */
 };
 
-/* products.c: time and speed of matrix products, by shape and precision. */
-int products_rank(struct analysis *a, const struct timeline *timeline,
-                  const struct arithmetic_calls *calls);
+/* gemms.c: time and speed of GEMMs, by shape and precision. */
+int gemms_rank(struct analysis *a, const struct timeline *timeline,
+               const struct arithmetic_calls *calls);
 
 #endif

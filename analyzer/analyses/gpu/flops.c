@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much arithmetic the devices did, as far as calls tell it: matrix products exactly, those of a
+ * How much arithmetic the devices did, as far as calls tell it: GEMMs exactly, those of a
  * CUDA graph at each of its replays, attention by an estimate from its grid. And the share of GPU
  * compute time that this covers: what runs beside is unknown, never taken for nothing.
  */
@@ -18,9 +18,9 @@
 
 /* Kernels of one name in the replays of one graph. */
 struct replayed_kernel {
-  u64 count;       /* that ran, whole timeline */
-  i64 ns;          /* in the steps looked at */
-  bool is_product; /* by its name */
+  u64 count;    /* that ran, whole timeline */
+  i64 ns;       /* in the steps looked at */
+  bool is_gemm; /* by its name */
 };
 
 struct counting {
@@ -37,7 +37,7 @@ struct counting {
   bool counts;
   struct arena scratch;
   struct intervals forward; /* on the host: forward passes, but those made again in backward */
-  VECTOR(u8) is_product;    /* by name of kernel: 0 not looked at, 1 no, 2 a matrix product */
+  VECTOR(u8) is_gemm;       /* by name of kernel: 0 not looked at, 1 no, 2 a GEMM */
 };
 
 /* Whether a step is looked at, and its kernels were not overwritten. */
@@ -88,10 +88,10 @@ u32 arithmetic_around(const struct timeline *t, const struct span *host) {
   return call && call->lane == host->lane && host->start <= call->end ? low - 1 : INDEX_NONE;
 }
 
-static int note_product(struct counting *c, u32 name, bool *is) {
-  if (!VECTOR_REACH(&c->is_product, name))
+static int note_gemm(struct counting *c, u32 name, bool *is) {
+  if (!VECTOR_REACH(&c->is_gemm, name))
     return -ENOMEM;
-  u8 *known = &c->is_product.at[name];
+  u8 *known = &c->is_gemm.at[name];
   if (!*known) {
     const char *text = name ? c->a->source.name(c->timeline, name) : NULL;
     *known = kernel_category(c->a->kernel_names, text) == KERNEL_GEMM ? 2 : 1;
@@ -105,7 +105,7 @@ static int by_name(const void *left, const void *right) {
   return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* A kernel of a graph's replay, if one of that name was captured in a product. */
+/* A kernel of a graph's replay, if one of that name was captured in a GEMM. */
 static struct replayed_kernel *find_replayed(struct counting *c, const struct arithmetic *replay,
                                              u32 name) {
   const struct graph_content *content = replay_content(c->timeline, replay);
@@ -132,9 +132,9 @@ static int count_kernel(struct counting *c, const struct span *span) {
     replayed->count++;
   if (!is_looked_at(c, span->start))
     return 0;
-  bool is_product,
+  bool is_gemm,
       known = call && !call->captured && !call->replay && call->flops != ARITHMETIC_UNKNOWN;
-  int error = note_product(c, span->name, &is_product);
+  int error = note_gemm(c, span->name, &is_gemm);
   c->sum->kernel_ns += ns;
   c->sum->kernels++;
   c->sum->launched += span->launch != INDEX_NONE;
@@ -142,21 +142,21 @@ static int count_kernel(struct counting *c, const struct span *span) {
     c->sum->estimated_ns += ns;
   else if (known)
     c->sum->known_ns += ns;
-  if (!error && is_product) {
-    c->sum->product_ns += ns;
+  if (!error && is_gemm) {
+    c->sum->gemm_ns += ns;
     if (known)
-      c->sum->product_known_ns += ns;
+      c->sum->gemm_known_ns += ns;
   }
   if (replayed) {
     replayed->ns += ns;
-    replayed->is_product = !error && is_product;
+    replayed->is_gemm = !error && is_gemm;
   }
   return error;
 }
 
-/* A product, of which `calls` were made. */
-static void add_products(struct rank_flops *sum, u64 flops, enum precision precision, u64 calls) {
-  sum->products += calls;
+/* A GEMM, of which `calls` were made. */
+static void add_gemms(struct rank_flops *sum, u64 flops, enum precision precision, u64 calls) {
+  sum->gemms += calls;
   if (flops == ARITHMETIC_UNKNOWN) {
     sum->unknown += calls;
     return;
@@ -204,7 +204,7 @@ static void count_forward(struct counting *c, const struct arithmetic *call) {
 static void count_call(struct counting *c, u32 i) {
   const struct timeline *t = c->timeline;
   const struct arithmetic *call = &t->arithmetic[i];
-  const struct product_shape *shape = product_shape(t, call);
+  const struct gemm_shape *shape = gemm_shape(t, call);
   if (call->replay) {
     const struct graph_content *content = replay_content(t, call);
     if (content && c->ran[i] != NS_UNKNOWN)
@@ -223,23 +223,22 @@ static void count_call(struct counting *c, u32 i) {
   else if (call->replay)
     c->replays[call->what]++;
   else if (!call->captured)
-    add_products(c->sum, call->flops, shape ? shape->precision : PRECISION_UNKNOWN, 1);
-  else if (!t->products || !t->products->n_contents) {
-    c->sum->products++;
+    add_gemms(c->sum, call->flops, shape ? shape->precision : PRECISION_UNKNOWN, 1);
+  else if (!t->gemms || !t->gemms->n_contents) {
+    c->sum->gemms++;
     c->sum->captured++;
   }
 }
 
-/* Kernels of a graph are told by their names: those of a name that was captured in products only
- * are the products'. That no others of that name run shows in their number. */
+/* Kernels of a graph are told by their names: those of a name that was captured in GEMMs only
+ * are the GEMMs'. That no others of that name run shows in their number. */
 static void count_replays(struct counting *c, u32 i) {
-  const struct products *products = c->timeline->products;
-  const struct graph_content *content = &products->contents[i];
+  const struct gemms *gemms = c->timeline->gemms;
+  const struct graph_content *content = &gemms->contents[i];
   bool all = content->named && c->replays_run[i] > 0;
-  for (u32 k = 0; k < content->n_products; k++)
-    add_products(c->sum, content->products[k].flops,
-                 products->shapes[content->products[k].shape].precision,
-                 c->replays[i] * content->products[k].calls);
+  for (u32 k = 0; k < content->n_gemms; k++)
+    add_gemms(c->sum, content->gemms[k].flops, gemms->shapes[content->gemms[k].shape].precision,
+              c->replays[i] * content->gemms[k].calls);
   for (u32 k = 0; k < content->n_kernels; k++) {
     const struct graph_kernel *kernel = &content->kernels[k];
     const struct replayed_kernel *ran = &c->replayed[i][k];
@@ -248,7 +247,7 @@ static void count_replays(struct counting *c, u32 i) {
     if (!known)
       continue;
     c->sum->known_ns += ran->ns;
-    c->sum->product_known_ns += ran->is_product ? ran->ns : 0;
+    c->sum->gemm_known_ns += ran->is_gemm ? ran->ns : 0;
     c->sum->replayed_ns[kernel->precision] += ran->ns;
   }
   if (all)
@@ -268,7 +267,7 @@ static void time_looked_at(struct counting *c) {
 
 static int prepare(struct counting *c) {
   const struct timeline *t = c->timeline;
-  size_t n = t->n_arithmetic + 1u, contents = t->products ? t->products->n_contents : 0;
+  size_t n = t->n_arithmetic + 1u, contents = t->gemms ? t->gemms->n_contents : 0;
   c->ran = malloc(n * sizeof(*c->ran));
   c->took = calloc(n, sizeof(*c->took));
   c->looked_at = calloc(n, sizeof(*c->looked_at));
@@ -277,7 +276,7 @@ static int prepare(struct counting *c) {
   c->replayed = calloc(contents + 1, sizeof(*c->replayed));
   bool good = c->ran && c->took && c->looked_at && c->replays && c->replays_run && c->replayed;
   for (size_t i = 0; good && i < contents; i++) {
-    c->replayed[i] = calloc(t->products->contents[i].n_kernels + 1u, sizeof(**c->replayed));
+    c->replayed[i] = calloc(t->gemms->contents[i].n_kernels + 1u, sizeof(**c->replayed));
     good = c->replayed[i] != NULL;
   }
   for (u32 i = 0; good && i < t->n_arithmetic; i++)
@@ -286,7 +285,7 @@ static int prepare(struct counting *c) {
 }
 
 static void release(struct counting *c) {
-  u32 contents = c->timeline->products ? c->timeline->products->n_contents : 0;
+  u32 contents = c->timeline->gemms ? c->timeline->gemms->n_contents : 0;
   for (u32 i = 0; c->replayed && i < contents; i++)
     free(c->replayed[i]);
   free(c->ran);
@@ -295,7 +294,7 @@ static void release(struct counting *c) {
   free(c->replays);
   free(c->replays_run);
   free(c->replayed);
-  free(c->is_product.at);
+  free(c->is_gemm.at);
 }
 
 int flops_rank(struct analysis *a, const struct timeline *timeline) {
@@ -311,23 +310,23 @@ int flops_rank(struct analysis *a, const struct timeline *timeline) {
       error = count_kernel(&c, &timeline->spans[i]);
   for (u32 i = 0; !error && i < timeline->n_arithmetic; i++)
     count_call(&c, i);
-  for (u32 i = 0; !error && timeline->products && i < timeline->products->n_contents; i++)
+  for (u32 i = 0; !error && timeline->gemms && i < timeline->gemms->n_contents; i++)
     count_replays(&c, i);
   if (!error) {
     time_looked_at(&c);
-    error = products_rank(a, timeline,
-                          &(struct arithmetic_calls){c.ran, c.took, c.looked_at, c.replays});
+    error =
+        gemms_rank(a, timeline, &(struct arithmetic_calls){c.ran, c.took, c.looked_at, c.replays});
   }
   release(&c);
   arena_release(&c.scratch);
   return error;
 }
 
-struct rank_flops flops_all(const struct analysis *a, bool only_products) {
+struct rank_flops flops_all(const struct analysis *a, bool only_gemms) {
   struct rank_flops all = {0};
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_flops *one = &a->ranks[i].flops;
-    if (only_products && !one->products)
+    if (only_gemms && !one->gemms)
       continue;
     all.flops += one->flops;
     all.estimated += one->estimated;
@@ -337,11 +336,11 @@ struct rank_flops flops_all(const struct analysis *a, bool only_products) {
     all.kernel_ns += one->kernel_ns;
     all.known_ns += one->known_ns;
     all.estimated_ns += one->estimated_ns;
-    all.product_ns += one->product_ns;
-    all.product_known_ns += one->product_known_ns;
+    all.gemm_ns += one->gemm_ns;
+    all.gemm_known_ns += one->gemm_known_ns;
     all.kernels += one->kernels;
     all.launched += one->launched;
-    all.products += one->products;
+    all.gemms += one->gemms;
     all.captured += one->captured;
     all.unknown += one->unknown;
     all.replays_unknown += one->replays_unknown;

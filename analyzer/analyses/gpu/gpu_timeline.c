@@ -4,10 +4,10 @@
  * it of which all GPU work is known (what ran before ring records were overwritten, or while CUPTI
  * rested, is not idle time but unknown):
  *
- *   total = compute + (comm \ compute) + (copy \ compute \ comm) + idle
+ *   total = compute + (comm \ compute) + (memcpy \ compute \ comm) + idle
  *
- * Fills are compute here: the GPU's own work, as other tools count them. In the steps' overlap they
- * go with the copies.
+ * Memsets are compute here: the GPU's own work, as other tools count them. In the steps' overlap
+ * they go with the memcpys.
  *
  * And why it was idle, gap by gap, from the call that launched what ended the gap. Until that call
  * had returned the GPU waited for the host; from then on for the launch to arrive, or for its turn.
@@ -70,21 +70,21 @@ static int unite(struct arena *scratch, const struct timeline *t, u8 kind, struc
   return out->at ? 0 : -ENOMEM;
 }
 
-/* Nested unions: the GPU's own work, with communication, with copies. */
+/* Nested unions: the GPU's own work, with communication, with memcpys. */
 struct work {
   struct intervals own, with_comm, busy;
 };
 
 static int unite_work(struct arena *scratch, const struct timeline *t, struct work *work) {
-  struct intervals fills, copies;
-  int error = unite(scratch, t, SPAN_FILL, &fills);
+  struct intervals memsets, memcpys;
+  int error = unite(scratch, t, SPAN_MEMSET, &memsets);
   if (!error)
-    error = unite(scratch, t, SPAN_COPY, &copies);
+    error = unite(scratch, t, SPAN_MEMCPY, &memcpys);
   if (!error)
-    error = intervals_union(scratch, &t->compute, &fills, &work->own);
+    error = intervals_union(scratch, &t->compute, &memsets, &work->own);
   if (!error)
     error = intervals_union(scratch, &work->own, &t->comm, &work->with_comm);
-  return error ? error : intervals_union(scratch, &work->with_comm, &copies, &work->busy);
+  return error ? error : intervals_union(scratch, &work->with_comm, &memcpys, &work->busy);
 }
 
 static int sum_known(struct arena *scratch, const struct timeline *t, const struct work *work,

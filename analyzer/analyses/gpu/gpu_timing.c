@@ -77,7 +77,7 @@ static const char *describe_way(struct analysis *a, const struct rank *rank) {
     return arena_printf(a->arena,
                         "%s around collectives%s, no other kernels (%s); within %.0f us, and "
                         "starts may be early by the time of the launching call",
-                        name, a->results->products.sampled ? " and a sample of products" : "",
+                        name, a->results->gemms.sampled ? " and a sample of GEMMs" : "",
                         reason ? reason : "", event_error_us(a->model));
   if (clock != TSCOPE_GPU_CLOCK_CUPTI && reason)
     return arena_printf(a->arena, "%s (%s)", name, reason);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What ran on the GPUs, by name and by category: kernels, communication, copies and fills, summed
- * over the whole input and all ranks that know their kernels. Where none does, but collectives were
- * timed, those are listed, without shares. When collectives ran is kept longer than when kernels
- * did: those of which the kernels beside them were overwritten are left out.
+ * What ran on the GPUs, by name and by category: kernels, communication, memcpys and memsets,
+ * summed over the whole input and all ranks that know their kernels. Where none does, but
+ * collectives were timed, those are listed, without shares. When collectives ran is kept longer
+ * than when kernels did: those of which the kernels beside them were overwritten are left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -81,8 +81,8 @@ static const char *name_of(const struct analysis *a, const struct timeline *time
   const char *text = place < NAMELESS ? NULL : a->source.name(timeline, place - NAMELESS);
   if (text && *text)
     return text;
-  return sum->kind == SPAN_COPY         ? "memory copy"
-         : sum->kind == SPAN_FILL       ? "memory set"
+  return sum->kind == SPAN_MEMCPY       ? "memory copy"
+         : sum->kind == SPAN_MEMSET     ? "memory set"
          : sum->kind == SPAN_COLLECTIVE ? "collective"
                                         : "kernel of unknown name";
 }
@@ -148,9 +148,9 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
 /* The kind of the span says more than the name, where it says anything. */
 static unsigned category_of(const struct sum *sum) {
   switch (sum->kind) {
-  case SPAN_COPY:
+  case SPAN_MEMCPY:
     return KERNEL_MEMCPY;
-  case SPAN_FILL:
+  case SPAN_MEMSET:
     return KERNEL_MEMSET;
   case SPAN_COLLECTIVE:
     return KERNEL_NCCL;

@@ -34,7 +34,7 @@ static double bucket_us(u32 bucket) {
   return bucket == 0 ? 0 : ldexp(1 + (at % 32 + 0.5) / 32, (int)(at / 32)) / 1e3;
 }
 
-enum name_class { NAME_PLAIN = 1, NAME_FILL, NAME_RECOMPUTE, NAME_AUTOGRAD };
+enum name_class { NAME_PLAIN = 1, NAME_MEMSET, NAME_RECOMPUTE, NAME_AUTOGRAD };
 
 static bool begins(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
@@ -42,7 +42,7 @@ static bool begins(const char *text, const char *with) {
 
 static u8 class_of(const char *name) {
   if (begins(name, "aten::fill_") || begins(name, "aten::zero_"))
-    return NAME_FILL;
+    return NAME_MEMSET;
   if (begins(name, "CheckpointFunctionBackward") || strcmp(name, "recompute") == 0)
     return NAME_RECOMPUTE;
   return begins(name, "autograd::engine::") ? NAME_AUTOGRAD : NAME_PLAIN;
@@ -85,7 +85,7 @@ static int take_host(struct counting *c, u32 i) {
   u8 *class = &c->classes.at[span->name];
   if (!*class)
     *class = class_of(c->a->source.name(c->t, span->name));
-  if (*class == NAME_FILL && span->start >= thread->fill_end) {
+  if (*class == NAME_MEMSET && span->start >= thread->fill_end) {
     thread->fill_end = span->end;
     thread->fill = span->name;
     if (!VECTOR_REACH(&c->fills, span->name))
@@ -102,10 +102,10 @@ static int take_host(struct counting *c, u32 i) {
   return 0;
 }
 
-static void take_copy(struct counting *c, u32 i) {
+static void add_memcpy(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
-  u8 direction = span->category < COPY_DIRECTIONS ? span->category : TSCOPE_COPY_UNKNOWN;
-  struct copy_sum *sum = &c->sums->copies[direction];
+  u8 direction = span->category < MEMCPY_DIRECTIONS ? span->category : TSCOPE_MEMCPY_UNKNOWN;
+  struct memcpy_sum *sum = &c->sums->memcpys[direction];
   sum->count++;
   sum->ns += span->end - span->start;
   if (c->t->bytes && c->t->bytes[i] > 0)
@@ -117,8 +117,8 @@ static void take_copy(struct counting *c, u32 i) {
 static void take_device(struct counting *c, u32 i) {
   const struct span *span = &c->t->spans[i];
   i64 took = span->end - span->start;
-  if (span->kind == SPAN_COPY)
-    take_copy(c, i);
+  if (span->kind == SPAN_MEMCPY)
+    add_memcpy(c, i);
   if (span->kind == SPAN_KERNEL) {
     c->sums->kernels++;
     if (took < SHORT_KERNEL_NS) {
@@ -343,34 +343,34 @@ static void add_rank(struct launch_sums *all, const struct launch_sums *one) {
       one->longest_delay > all->longest_delay ? one->longest_delay : all->longest_delay;
   for (u32 i = 0; i < DELAY_BUCKETS; i++)
     all->delays[i] += one->delays[i];
-  for (u32 i = 0; i < COPY_DIRECTIONS; i++) {
-    all->copies[i].count += one->copies[i].count;
-    all->copies[i].ns += one->copies[i].ns;
-    all->copies[i].bytes += one->copies[i].bytes;
-    all->copies[i].unknown += one->copies[i].unknown;
+  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
+    all->memcpys[i].count += one->memcpys[i].count;
+    all->memcpys[i].ns += one->memcpys[i].ns;
+    all->memcpys[i].bytes += one->memcpys[i].bytes;
+    all->memcpys[i].unknown += one->memcpys[i].unknown;
   }
 }
 
-static int list_copies(struct analysis *a, const struct launch_sums *all) {
-  static const char *const names[COPY_DIRECTIONS] = {
+static int list_memcpys(struct analysis *a, const struct launch_sums *all) {
+  static const char *const names[MEMCPY_DIRECTIONS] = {
 #define X(n, v, t) [v] = t,
-      TSCOPE_COPIES(X)
+      TSCOPE_MEMCPYS(X)
 #undef X
   };
   struct results *r = a->results;
-  r->launch.copies = arena_array(a->arena, COPY_DIRECTIONS, sizeof(*r->launch.copies));
-  if (!r->launch.copies)
+  r->launch.memcpys = arena_array(a->arena, MEMCPY_DIRECTIONS, sizeof(*r->launch.memcpys));
+  if (!r->launch.memcpys)
     return -ENOMEM;
-  for (u32 i = 0; i < COPY_DIRECTIONS; i++) {
-    const struct copy_sum *sum = &all->copies[i];
+  for (u32 i = 0; i < MEMCPY_DIRECTIONS; i++) {
+    const struct memcpy_sum *sum = &all->memcpys[i];
     bool sized = sum->unknown == 0;
     if (sum->count)
-      r->launch.copies[r->launch.n_copies++] =
-          (struct copy_result){.direction = names[i],
-                               .count = (double)sum->count,
-                               .sum_ms = ns_to_ms(sum->ns),
-                               .bytes = sized ? sum->bytes : NAN,
-                               .gbps = sized && sum->ns > 0 ? sum->bytes / (double)sum->ns : NAN};
+      r->launch.memcpys[r->launch.n_memcpys++] =
+          (struct memcpy_result){.direction = names[i],
+                                 .count = (double)sum->count,
+                                 .sum_ms = ns_to_ms(sum->ns),
+                                 .bytes = sized ? sum->bytes : NAN,
+                                 .gbps = sized && sum->ns > 0 ? sum->bytes / (double)sum->ns : NAN};
   }
   return 0;
 }
@@ -452,7 +452,7 @@ int launches_summarise(struct analysis *a) {
     }
     if (all->recomputations)
       out->recompute_ms = ns_to_ms(all->recompute_ns);
-    error = list_copies(a, all);
+    error = list_memcpys(a, all);
     if (!error)
       error = list_fills(a);
   }

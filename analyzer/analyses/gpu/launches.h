@@ -8,10 +8,10 @@
 #include "analyses/analysis.h"
 #include "base/vector.h"
 
-#define DELAY_BUCKETS 1280u /* up to 2^40 ns */
-#define COPY_DIRECTIONS 7u  /* enum tscope_copy */
+#define DELAY_BUCKETS 1280u  /* up to 2^40 ns */
+#define MEMCPY_DIRECTIONS 7u /* enum tscope_memcpy */
 
-struct copy_sum {
+struct memcpy_sum {
   u64 count, unknown; /* unknown: of which the size is not known */
   i64 ns;
   double bytes;
@@ -30,7 +30,7 @@ struct launch_sums {
   i64 longest_delay, deepest, queue_span_ns, full_ns;
   double queued_ns;
   u32 delays[DELAY_BUCKETS];
-  struct copy_sum copies[COPY_DIRECTIONS];
+  struct memcpy_sum memcpys[MEMCPY_DIRECTIONS];
   struct fill_sum *fills; /* [n_fills], most time first; names are its own */
   u32 n_fills;
 };

@@ -79,7 +79,7 @@ static double job_peak(struct analysis *a, enum precision precision, const char 
   return model->n_ranks ? sum / model->n_ranks * devices : NAN;
 }
 
-/* The one precision in which all products were made, if they all were in one that is known. */
+/* The one precision in which all GEMMs were made, if they all were in one that is known. */
 static enum precision only_precision(const struct rank_flops *all) {
   enum precision only = PRECISION_UNKNOWN;
   u32 n = 0;
@@ -92,7 +92,7 @@ static enum precision only_precision(const struct rank_flops *all) {
                                                                             : PRECISION_UNKNOWN;
 }
 
-/* MFU is against the peak of bf16, as published figures are, also of a job that makes some products
+/* MFU is against the peak of bf16, as published figures are, also of a job that makes some GEMMs
  * in fp8 or in fp32. A job that makes all of them in one other precision cannot come near that
  * peak, or lies above it: its own is taken, and said. */
 static void choose_peak(struct analysis *a, const struct rank_flops *all) {
@@ -109,12 +109,11 @@ static void choose_peak(struct analysis *a, const struct rank_flops *all) {
     return;
   r->peak_flops = peak;
   r->peak_precision = precision_name(only);
-  r->peak_note =
-      arena_printf(a->arena, "all matrix products that were seen are %s", precision_name(only));
+  r->peak_note = arena_printf(a->arena, "all GEMMs that were seen are %s", precision_name(only));
 }
 
-/* A training step makes three times the arithmetic of its forward pass: backward has two products
- * for each (Kaplan et al., 2020, 2.1); what is recomputed is no need of the model. Where products
+/* A training step makes three times the arithmetic of its forward pass: backward has two GEMMs
+ * for each (Kaplan et al., 2020, 2.1); what is recomputed is no need of the model. Where GEMMs
  * are not known, or attention is not told by its grid, it is a lower bound. */
 static double model_flops(struct analysis *a, const struct rank_flops *all) {
   struct results *r = a->results;
@@ -127,14 +126,14 @@ static double model_flops(struct analysis *a, const struct rank_flops *all) {
       all->kernel_ns ? (double)(all->known_ns + all->estimated_ns) / (double)all->kernel_ns : NAN;
   bool bound = all->unknown || all->captured || all->replays_unknown || all->replayed_flops > 0;
   r->mfu_note = arena_printf(
-      a->arena, "estimated: three times the matrix products of the forward pass%s%s%s",
+      a->arena, "estimated: three times the GEMMs of the forward pass%s%s%s",
       all->estimated > 0 ? " and its attention"
                          : "; attention not called through cuBLAS is left out",
       isnan(coverage)
           ? ""
           : arena_printf(a->arena, "; the arithmetic of %.0f %% of GPU compute time is known",
                          100 * coverage),
-      bound ? "; a lower bound: not all products are known" : "");
+      bound ? "; a lower bound: not all GEMMs are known" : "");
   return 3 * all->forward / all->steps * of / seen;
 }
 
@@ -152,16 +151,15 @@ static void model_utilisation(struct analysis *a, const struct rank_flops *all) 
   choose_peak(a, all);
   r->mfu_reason = r->peak_reason;
   if (isnan(r->flops_per_step))
-    r->mfu_reason =
-        "FLOPs per step not given, and no forward pass with matrix products was seen to "
-        "estimate them: --flops-per-step, or --params and --tokens-per-step";
+    r->mfu_reason = "FLOPs per step not given, and no forward pass with GEMMs was seen to "
+                    "estimate them: --flops-per-step, or --params and --tokens-per-step";
   else if (!(r->step_mean_ms > 0))
     r->mfu_reason = "no steps were found";
   else if (!isnan(r->peak_flops))
     r->mfu = r->flops_per_step / (r->step_mean_ms / 1e3 * r->peak_flops);
 }
 
-/* Share of the products' operations that cannot be held against a peak. */
+/* Share of the GEMMs' operations that cannot be held against a peak. */
 static double without_peak(const struct analysis *a, const struct rank_flops *all) {
   double sum = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
@@ -180,15 +178,14 @@ static const char *note_hfu(struct analysis *a, const struct rank_flops *all) {
                         "precision",
                         100 * missing);
   if (all->captured)
-    return arena_printf(a->arena,
-                        "%llu products went into CUDA graphs, whose replays are not counted",
+    return arena_printf(a->arena, "%llu GEMMs went into CUDA graphs, whose replays are not counted",
                         (unsigned long long)all->captured);
   if (all->replays_unknown)
     return arena_printf(a->arena,
                         "%llu replays of CUDA graphs whose capture was not seen are not counted",
                         (unsigned long long)all->replays_unknown);
   if (all->unknown)
-    return arena_printf(a->arena, "%llu products of unknown size are not counted",
+    return arena_printf(a->arena, "%llu GEMMs of unknown size are not counted",
                         (unsigned long long)all->unknown);
   return NULL;
 }
@@ -198,22 +195,21 @@ static const char *why_no_hfu(const struct analysis *a, const struct rank_flops 
   bool on_gpu = false;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     on_gpu |= a->ranks[i].on_gpu;
-  if (!all->products && a->model->recorder && on_gpu)
+  if (!all->gemms && a->model->recorder && on_gpu)
     return arena_printf(a->arena, "%s does not record the arithmetic of kernels",
                         a->model->recorder);
-  if (!all->products)
-    return on_gpu ? "no matrix product was seen: cuBLAS was not called, or not through "
+  if (!all->gemms)
+    return on_gpu ? "no GEMM was seen: cuBLAS was not called, or not through "
                     "its library's symbols"
                   : "no GPU work was seen";
-  if (all->products == all->captured + all->unknown)
-    return "the matrix products that were seen went into CUDA graphs or are of unknown size";
+  if (all->gemms == all->captured + all->unknown)
+    return "the GEMMs that were seen went into CUDA graphs or are of unknown size";
   if (a->whole_run)
     return "no steps were found";
   if (isnan(r->peak_flops))
     return r->peak_reason;
-  return without_peak(a, all) < 1
-             ? NULL
-             : "no peak of the device is known for the precision of its matrix products";
+  return without_peak(a, all) < 1 ? NULL
+                                  : "no peak of the device is known for the precision of its GEMMs";
 }
 
 /* The share of `rank`'s time that its operations of a precision would take at the device's peak; 0
@@ -228,21 +224,21 @@ static void hardware_utilisation(struct analysis *a, const struct rank_flops *al
   struct results *r = a->results;
   double used_s = 0, attention_s = 0, wall_s = (double)all->wall_ns / 1e9;
   r->hfu = r->hfu_coverage = r->hfu_attention = r->hfu_attention_coverage = NAN;
-  r->product_flops = NAN;
+  r->gemm_flops = NAN;
   r->hfu_reason = why_no_hfu(a, all);
-  if (!all->products)
+  if (!all->gemms)
     return;
   if (all->kernel_ns) {
     r->hfu_coverage = (double)all->known_ns / (double)all->kernel_ns;
     r->hfu_attention_coverage = (double)all->estimated_ns / (double)all->kernel_ns;
   }
   if (all->steps > 0 && !a->whole_run)
-    r->product_flops = all->flops / all->steps;
+    r->gemm_flops = all->flops / all->steps;
   if (r->hfu_reason)
     return;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_flops *one = &a->ranks[i].flops;
-    if (!one->products)
+    if (!one->gemms)
       continue;
     for (u32 p = 0; p < PRECISIONS; p++)
       used_s += at_peak_s(a, i, (enum precision)p, one->by_precision[p]);
@@ -253,11 +249,11 @@ static void hardware_utilisation(struct analysis *a, const struct rank_flops *al
   r->hfu_note = note_hfu(a, all);
 }
 
-/* Each precision's part of HFU; its operations and times are products.c's. */
+/* Each precision's part of HFU; its operations and times are gemms.c's. */
 static void utilisation_by_precision(struct analysis *a, const struct rank_flops *all) {
-  struct products_result *products = &a->results->products;
-  for (u32 i = 0; i < products->n_precisions; i++) {
-    struct precision_row *row = &products->precisions[i];
+  struct gemms_result *gemms = &a->results->gemms;
+  for (u32 i = 0; i < gemms->n_precisions; i++) {
+    struct precision_row *row = &gemms->precisions[i];
     double used_s = 0;
     for (u32 p = 0; p < PRECISIONS; p++)
       for (u32 rank = 0;

@@ -122,7 +122,7 @@ static void take_device(struct counting *c, u32 i, u32 *cursor) {
 static int unite_busy(struct counting *c, struct arena *arena) {
   struct intervals some;
   int error = intervals_union(arena, &c->t->compute, &c->t->comm, &some);
-  return error ? error : intervals_union(arena, &some, &c->t->copy, &c->busy);
+  return error ? error : intervals_union(arena, &some, &c->t->memcpy, &c->busy);
 }
 
 /* The lines that something came from, their texts copied: the timeline will be gone. */

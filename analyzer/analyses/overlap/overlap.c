@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Overlap of compute, communication and copies on each rank, by exact interval arithmetic:
+ * Overlap of compute, communication and memcpys on each rank, by exact interval arithmetic:
  *
- *   step = compute + (comm \ compute) + (copy \ compute \ comm) + idle
+ *   step = compute + (comm \ compute) + (memcpy \ compute \ comm) + idle
  *
  * Exposed communication is what remains of the collectives outside compute. Where collectives run
  * at the same time (several streams), each instant belongs to the one that started first, so that
@@ -259,7 +259,7 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
   struct rank_summary *sum = s->sum;
   int error = intervals_union(&s->scratch, &s->compute, &s->comm, &busy);
   if (!error)
-    error = intervals_union(&s->scratch, &busy, &s->timeline->copy, &all);
+    error = intervals_union(&s->scratch, &busy, &s->timeline->memcpy, &all);
   if (!error)
     error = intervals_union(&s->scratch, &all, data, &stalled);
   if (!error)
@@ -278,7 +278,7 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
     parts->wall = end - begin;
     parts->compute = compute;
     parts->exposed = busy_time - compute;
-    parts->copy = all_time - busy_time;
+    parts->memcpy = all_time - busy_time;
     parts->idle = end - begin - all_time;
     parts->input = intervals_covered(data, &at[5], begin, end);
     i64 hosted_time = intervals_covered(&hosted, &at[4], begin, end);
@@ -289,7 +289,7 @@ static int sum_windows(struct sweep *s, const struct intervals *data,
     sum->total += parts->wall;
     sum->compute += parts->compute;
     sum->exposed_comm += parts->exposed;
-    sum->exposed_copy += parts->copy;
+    sum->exposed_memcpy += parts->memcpy;
     sum->idle += parts->idle;
     sum->data_stall += stalled_time - all_time;
     sum->host_bound += hosted_time - stalled_time;
@@ -316,7 +316,7 @@ int overlap_rank(struct analysis *a, const struct timeline *timeline) {
   sum->on_gpu = timeline->on_gpu;
   sum->has_compute = timeline->has_compute;
   sum->has_comm = timeline->has_comm || rank->collective_calls == 0;
-  sum->has_copy = timeline->has_copy;
+  sum->has_memcpy = timeline->has_memcpy;
   sum->has_cpu_times = timeline->has_cpu_times;
   int error = sort_out_spans(&s);
   if (!error)

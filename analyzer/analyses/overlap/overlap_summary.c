@@ -63,7 +63,7 @@ static int summarise_ranks(struct analysis *a) {
 struct overlap_means {
   u32 ranks;
   u64 steps;
-  double step, compute, comm, exposed, copy, idle;
+  double step, compute, comm, exposed, memcpy, idle;
   struct {
     double comm, exposed, wait, transfer;
     bool known;
@@ -93,7 +93,7 @@ static struct overlap_means add_up(const struct analysis *a) {
     m.step += per_step(rank, rank->total);
     m.compute += per_step(rank, rank->compute);
     m.exposed += per_step(rank, rank->exposed_comm);
-    m.copy += per_step(rank, rank->exposed_copy);
+    m.memcpy += per_step(rank, rank->exposed_memcpy);
     m.idle += per_step(rank, rank->idle);
     add_op(&m, OPS, rank, &rank->all);
     for (u32 op = 0; op < OPS; op++)
@@ -196,7 +196,7 @@ int overlap_summarise(struct analysis *a) {
     return error;
   r->ov_step_ms = r->ov_compute_ms = r->ov_comm_ms = r->ov_overlapped_ms = NAN;
   r->ov_exposed_ms = r->ov_exposed_wait_ms = r->ov_exposed_transfer_ms = NAN;
-  r->ov_exposed_fraction = r->ov_exposed_copy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
+  r->ov_exposed_fraction = r->ov_exposed_memcpy_ms = r->ov_idle_ms = r->comm_fraction = NAN;
   r->ov_ranks = a->model->n_ranks ? m.ranks : NAN;
   r->ov_steps = m.ranks && !a->whole_run ? (double)m.steps / m.ranks : NAN;
   if (m.ranks == 0) {
@@ -209,7 +209,7 @@ int overlap_summarise(struct analysis *a) {
   r->ov_comm_ms = m.op[OPS].comm / n;
   r->ov_exposed_ms = m.exposed / n;
   r->ov_overlapped_ms = r->ov_comm_ms - r->ov_exposed_ms;
-  r->ov_exposed_copy_ms = m.copy / n;
+  r->ov_exposed_memcpy_ms = m.memcpy / n;
   r->ov_idle_ms = m.idle / n;
   if (r->ov_comm_ms > 0)
     r->ov_exposed_fraction = r->ov_exposed_ms / r->ov_comm_ms;

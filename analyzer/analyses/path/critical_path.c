@@ -18,9 +18,9 @@
 #include "base/parallel.h"
 
 static const char *const category_names[PATH_CATEGORIES] = {
-    [PATH_COMPUTE] = "compute",  [PATH_COMMUNICATION] = "communication",
-    [PATH_COPY] = "memory copy", [PATH_LAUNCH] = "launch",
-    [PATH_INPUT] = "input",      [PATH_HOST] = "host",
+    [PATH_COMPUTE] = "compute",    [PATH_COMMUNICATION] = "communication",
+    [PATH_MEMCPY] = "memory copy", [PATH_LAUNCH] = "launch",
+    [PATH_INPUT] = "input",        [PATH_HOST] = "host",
     [PATH_UNKNOWN] = "unknown"};
 
 static const char *const edge_names[PATH_EDGES] = {
@@ -54,8 +54,8 @@ static enum path_category node_category(const struct sample_graph *g, const stru
     return PATH_LAUNCH;
   case NODE_KERNEL:
     return PATH_COMPUTE;
-  case NODE_COPY:
-    return PATH_COPY;
+  case NODE_MEMCPY:
+    return PATH_MEMCPY;
   case NODE_COLLECTIVE:
     return PATH_COMMUNICATION;
   default:

@@ -20,7 +20,7 @@ enum node_kind {
   NODE_LAUNCH,   /* a call that puts work on a stream */
   NODE_BLOCKED,  /* host waiting for the device or a collective */
   NODE_KERNEL,   /* from here on: on the device, or a gloo worker */
-  NODE_COPY,
+  NODE_MEMCPY,
   NODE_COLLECTIVE,
 };
 #define NODE_ON_DEVICE(kind) ((kind) >= NODE_KERNEL)
@@ -87,7 +87,7 @@ struct sample_graph {
 enum path_category {
   PATH_COMPUTE,
   PATH_COMMUNICATION,
-  PATH_COPY,
+  PATH_MEMCPY,
   PATH_LAUNCH,
   PATH_INPUT,
   PATH_HOST,

@@ -41,9 +41,9 @@ static u8 node_kind(u8 kind) {
   case SPAN_PHASE:
   case SPAN_OP:
     return NODE_HOST;
-  case SPAN_COPY:
-  case SPAN_FILL:
-    return NODE_COPY;
+  case SPAN_MEMCPY:
+  case SPAN_MEMSET:
+    return NODE_MEMCPY;
   case SPAN_COLLECTIVE:
     return NODE_COLLECTIVE;
   default:

@@ -113,7 +113,7 @@ static double unchanged_ms(const struct analysis *a, const struct edit *edit) {
     const struct rank_summary *rank = &a->ranks[i];
     bool edited = edit->rank == EVERY_RANK || edit->rank == (i64)i;
     if (!edited && rank->steps && rank->has_compute)
-      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_copy) / rank->steps);
+      most = fmax(most, ns_to_ms(rank->compute + rank->exposed_memcpy) / rank->steps);
   }
   return most;
 }

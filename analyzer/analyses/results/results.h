@@ -8,8 +8,8 @@
 #define TSCOPE_RESULTS_H
 
 #include "analyses/convergence/convergence_result.h"
+#include "analyses/gpu/gemm_result.h"
 #include "analyses/gpu/module_result.h"
-#include "analyses/gpu/product_result.h"
 #include "analyses/hang/check_result.h"
 #include "analyses/lines/line_result.h"
 #include "analyses/memory/memory_result.h"

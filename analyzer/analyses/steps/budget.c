@@ -33,7 +33,7 @@ static struct rank_summary add_ranks(const struct analysis *a, u32 *n, bool know
     sum.all.comm += rank->all.comm;
     sum.all.wait += rank->all.wait;
     sum.all.transfer += rank->all.transfer;
-    sum.exposed_copy += rank->exposed_copy;
+    sum.exposed_memcpy += rank->exposed_memcpy;
     sum.idle += rank->idle;
     sum.data_stall += rank->data_stall;
     sum.host_bound += rank->host_bound;
@@ -80,7 +80,8 @@ static void known_lines(struct results *r, const struct rank_summary *sum, doubl
   add_line(r, BUDGET_COMMUNICATION, transfer, transfer < room ? transfer : room > 0 ? room : 0);
   if (unsplit)
     add_line(r, BUDGET_COMMUNICATION_OR_WAIT, (double)unsplit * to_s, NAN);
-  add_line(r, BUDGET_COPIES, (double)sum->exposed_copy * to_s, (double)sum->exposed_copy * to_s);
+  add_line(r, BUDGET_MEMCPYS, (double)sum->exposed_memcpy * to_s,
+           (double)sum->exposed_memcpy * to_s);
   add_line(r, sum->on_gpu ? BUDGET_LAUNCH_AND_IDLE : BUDGET_IDLE_IN_PHASES, (double)launch * to_s,
            sum->on_gpu ? (double)launch * to_s : NAN);
   if (sum->has_phases)

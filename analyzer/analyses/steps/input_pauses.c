@@ -12,7 +12,8 @@
 
 static bool launches_input(const struct timeline *t, const struct span *span) {
   return span->kind == SPAN_LAUNCH && span->link != INDEX_NONE &&
-         t->spans[span->link].kind == SPAN_COPY && t->spans[span->link].category == TSCOPE_COPY_H2D;
+         t->spans[span->link].kind == SPAN_MEMCPY &&
+         t->spans[span->link].category == TSCOPE_MEMCPY_H2D;
 }
 
 static i64 inferred(const struct analysis *a, u32 rank, u32 step) {

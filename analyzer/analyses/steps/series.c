@@ -13,7 +13,7 @@
 
 /* Sums over ranks of one kept step; integers, so that the order of threads does not matter. */
 struct point_sum {
-  i64 compute, exposed, wait, transfer, copy, idle, input;
+  i64 compute, exposed, wait, transfer, memcpy, idle, input;
   u32 ranks, ranks_with_input;
 };
 
@@ -127,7 +127,7 @@ static void add_to_point(struct point_sum *sum, const struct step_parts *parts, 
                {&sum->exposed, parts->exposed},
                {&sum->wait, parts->wait},
                {&sum->transfer, parts->transfer},
-               {&sum->copy, parts->copy},
+               {&sum->memcpy, parts->memcpy},
                {&sum->idle, parts->idle},
                {&sum->input, input ? parts->input : 0}};
   for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
@@ -154,7 +154,7 @@ void series_take_rank(struct analysis *a, u32 rank, const struct window *windows
     cell[SERIES_EXPOSED] = (float)ns_to_ms(parts[i].exposed);
     cell[SERIES_WAIT] = split ? (float)ns_to_ms(parts[i].wait) : NAN;
     cell[SERIES_TRANSFER] = split ? (float)ns_to_ms(parts[i].transfer) : NAN;
-    cell[SERIES_COPY] = (float)ns_to_ms(parts[i].copy);
+    cell[SERIES_MEMCPY] = (float)ns_to_ms(parts[i].memcpy);
     cell[SERIES_IDLE] = (float)ns_to_ms(parts[i].idle);
     cell[SERIES_INPUT] = sum->has_input ? (float)ns_to_ms(parts[i].input) : NAN;
   }
@@ -190,7 +190,7 @@ static int make_point_arrays(struct analysis *a, u32 n) {
   double **const arrays[] = {&out->step,         &out->wall_ms,      &out->wall_least_ms,
                              &out->wall_most_ms, &out->slowest_rank, &out->compute_ms,
                              &out->exposed_ms,   &out->wait_ms,      &out->transfer_ms,
-                             &out->copy_ms,      &out->idle_ms,      &out->input_ms};
+                             &out->memcpy_ms,    &out->idle_ms,      &out->input_ms};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
     *arrays[i] = arena_array(a->arena, n, sizeof(double));
     if (!*arrays[i])
@@ -225,7 +225,7 @@ static void tell_parts(struct analysis *a, const struct point_sum *sum, u32 poin
   out->exposed_ms[point] = ns_to_ms(sum->exposed) / n;
   out->wait_ms[point] = split ? ns_to_ms(sum->wait) / n : NAN;
   out->transfer_ms[point] = split ? ns_to_ms(sum->transfer) / n : NAN;
-  out->copy_ms[point] = ns_to_ms(sum->copy) / n;
+  out->memcpy_ms[point] = ns_to_ms(sum->memcpy) / n;
   out->idle_ms[point] = ns_to_ms(sum->idle) / n;
   out->input_ms[point] = sum->ranks_with_input ? ns_to_ms(sum->input) / sum->ranks_with_input : NAN;
 }

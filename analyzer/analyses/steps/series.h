@@ -10,7 +10,7 @@
 
 /* One step of one rank, in nanoseconds. */
 struct step_parts {
-  i64 wall, compute, exposed, wait, transfer, copy, idle, input;
+  i64 wall, compute, exposed, wait, transfer, memcpy, idle, input;
 };
 
 int series_prepare(struct analysis *a);

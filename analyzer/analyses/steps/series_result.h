@@ -11,14 +11,14 @@
 #include "format/tscope_format.h"
 
 /* Of one rank in one step: X(ID, name, type, meaning). All but the last two are ms. Wall is
- * compute + exposed + copy + idle; exposed is wait + transfer where these can be told apart. */
+ * compute + exposed + memcpy + idle; exposed is wait + transfer where these can be told apart. */
 #define SERIES_MEASURES(X)                                                                         \
   X(WALL, "wall_ms", "array of ms", "how long the step took")                                      \
   X(COMPUTE, "compute_ms", "array of ms", "compute")                                               \
   X(EXPOSED, "exposed_ms", "array of ms", "communication that no compute hid")                     \
   X(WAIT, "exposed_wait_ms", "array of ms", "of it, waiting for ranks")                            \
   X(TRANSFER, "exposed_transfer_ms", "array of ms", "of it, moving data")                          \
-  X(COPY, "exposed_copy_ms", "array of ms", "copies that neither hid")                             \
+  X(MEMCPY, "exposed_copy_ms", "array of ms", "copies that neither hid")                           \
   X(IDLE, "idle_ms", "array of ms", "nothing of these")                                            \
   X(INPUT, "input_ms", "array of ms", "fetching input; may lie beside all of these")               \
   X(FORWARD, "forward_ms", "array of ms", "the host in the forward pass; this and the next two")   \

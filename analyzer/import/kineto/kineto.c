@@ -66,7 +66,7 @@ static bool ends_before_gpu(const struct reading *reading, const struct kineto_t
   u32 calls = 0;
   for (u32 i = 0; i < trace->items.n; i++) {
     u8 kind = trace->items.at[i].kind;
-    if (kind == KINETO_ITEM_KERNEL || kind == KINETO_ITEM_COPY || kind == KINETO_ITEM_FILL ||
+    if (kind == KINETO_ITEM_KERNEL || kind == KINETO_ITEM_MEMCPY || kind == KINETO_ITEM_MEMSET ||
         kind == KINETO_ITEM_COLLECTIVE)
       return false;
     calls += kind == KINETO_ITEM_CALL;

@@ -216,7 +216,7 @@ static bool lane_of(struct kineto_trace *trace, const struct kineto_event *event
 }
 
 static bool is_device(enum kineto_category category) {
-  return category == KINETO_KERNEL || category == KINETO_COPY || category == KINETO_FILL;
+  return category == KINETO_KERNEL || category == KINETO_MEMCPY || category == KINETO_MEMSET;
 }
 
 static int take_sync(struct kineto_trace *trace, const struct kineto_event *event,
@@ -290,9 +290,9 @@ int kineto_take(struct kineto_trace *trace, const struct kineto_event *event) {
     if (name->collective)
       error = comm_facts(trace, event, name, &item.what);
     break;
-  case KINETO_COPY:
-  case KINETO_FILL:
-    item.kind = event->category == KINETO_COPY ? KINETO_ITEM_COPY : KINETO_ITEM_FILL;
+  case KINETO_MEMCPY:
+  case KINETO_MEMSET:
+    item.kind = event->category == KINETO_MEMCPY ? KINETO_ITEM_MEMCPY : KINETO_ITEM_MEMSET;
     item.bytes = event->bytes > 0 ? (float)event->bytes : 0;
     break;
   case KINETO_CALL:

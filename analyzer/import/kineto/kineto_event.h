@@ -43,8 +43,8 @@ enum kineto_category {
   KINETO_ANNOTATION, /* a range that the program or the framework named */
   KINETO_CALL,       /* of the GPU runtime or driver */
   KINETO_KERNEL,
-  KINETO_COPY,
-  KINETO_FILL,
+  KINETO_MEMCPY,
+  KINETO_MEMSET,
   KINETO_SYNC,   /* what a call waited for */
   KINETO_PYTHON, /* a function of Python, or one that Python calls */
 };

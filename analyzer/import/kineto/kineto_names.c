@@ -27,8 +27,8 @@ static const struct {
     {"HccModuleLaunchKernel", KINETO_CALL_LAUNCH},
     {"ModuleLaunch", KINETO_CALL_LAUNCH},
     {"GraphLaunch", KINETO_CALL_LAUNCH},
-    {"Memcpy", KINETO_CALL_COPY},
-    {"Memset", KINETO_CALL_FILL},
+    {"Memcpy", KINETO_CALL_MEMCPY},
+    {"Memset", KINETO_CALL_MEMSET},
     {"DeviceSynchronize", KINETO_CALL_SYNC_DEVICE},
     {"CtxSynchronize", KINETO_CALL_SYNC_DEVICE},
     {"ThreadSynchronize", KINETO_CALL_SYNC_DEVICE},
@@ -94,15 +94,15 @@ static u8 copy_of(const char *text) {
   static const struct {
     const char *word;
     u8 copy;
-  } words[] = {{"HtoD", TSCOPE_COPY_H2D},         {"DtoH", TSCOPE_COPY_D2H},
-               {"DtoD", TSCOPE_COPY_D2D},         {"PtoP", TSCOPE_COPY_P2P},
-               {"HtoH", TSCOPE_COPY_H2H},         {"HostToDevice", TSCOPE_COPY_H2D},
-               {"DeviceToHost", TSCOPE_COPY_D2H}, {"DeviceToDevice", TSCOPE_COPY_D2D},
-               {"PeerToPeer", TSCOPE_COPY_P2P},   {"HostToHost", TSCOPE_COPY_H2H}};
+  } words[] = {{"HtoD", TSCOPE_MEMCPY_H2D},         {"DtoH", TSCOPE_MEMCPY_D2H},
+               {"DtoD", TSCOPE_MEMCPY_D2D},         {"PtoP", TSCOPE_MEMCPY_P2P},
+               {"HtoH", TSCOPE_MEMCPY_H2H},         {"HostToDevice", TSCOPE_MEMCPY_H2D},
+               {"DeviceToHost", TSCOPE_MEMCPY_D2H}, {"DeviceToDevice", TSCOPE_MEMCPY_D2D},
+               {"PeerToPeer", TSCOPE_MEMCPY_P2P},   {"HostToHost", TSCOPE_MEMCPY_H2H}};
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (has(text, words[i].word))
       return words[i].copy;
-  return TSCOPE_COPY_UNKNOWN;
+  return TSCOPE_MEMCPY_UNKNOWN;
 }
 
 u8 kineto_op_of(const char *text) {

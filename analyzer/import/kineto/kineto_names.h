@@ -13,8 +13,8 @@
 enum kineto_call {
   KINETO_CALL_OTHER,
   KINETO_CALL_LAUNCH, /* a kernel or a graph */
-  KINETO_CALL_COPY,   /* asynchronous, or not: then it waits */
-  KINETO_CALL_FILL,
+  KINETO_CALL_MEMCPY, /* asynchronous, or not: then it waits */
+  KINETO_CALL_MEMSET,
   KINETO_CALL_SYNC_DEVICE,
   KINETO_CALL_SYNC_STREAM,
   KINETO_CALL_SYNC_EVENT,
@@ -31,7 +31,7 @@ struct kineto_name {
   u8 call;         /* enum kineto_call */
   u8 phase;        /* enum tscope_phase of an annotation or operator; 0 none */
   u8 op;           /* enum tscope_op that a collective kernel or annotation is named after; 0 any */
-  u8 copy;         /* enum tscope_copy that a copy is named after */
+  u8 copy;         /* enum tscope_memcpy that a copy is named after */
   bool is_step;    /* ProfilerStep# */
   bool collective; /* of a kernel: that it is one */
   bool comm_range; /* of an annotation: nccl:all_reduce and the like */

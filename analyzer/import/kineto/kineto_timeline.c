@@ -42,8 +42,8 @@ static const struct kineto_name *name_of(const struct making *m, const struct ki
 static struct span call_span(const struct kineto_name *name) {
   switch (name->call) {
   case KINETO_CALL_LAUNCH:
-  case KINETO_CALL_COPY:
-  case KINETO_CALL_FILL:
+  case KINETO_CALL_MEMCPY:
+  case KINETO_CALL_MEMSET:
     return (struct span){.kind = SPAN_LAUNCH, .category = name->copy};
   case KINETO_CALL_SYNC_DEVICE:
     return (struct span){.kind = SPAN_SYNC, .category = TSCOPE_SYNC_DEVICE};
@@ -66,10 +66,10 @@ static struct span describe(const struct making *m, const struct kineto_item *it
   switch (item->kind) {
   case KINETO_ITEM_KERNEL:
     return (struct span){.kind = SPAN_KERNEL};
-  case KINETO_ITEM_COPY:
-    return (struct span){.kind = SPAN_COPY, .category = name->copy};
-  case KINETO_ITEM_FILL:
-    return (struct span){.kind = SPAN_FILL};
+  case KINETO_ITEM_MEMCPY:
+    return (struct span){.kind = SPAN_MEMCPY, .category = name->copy};
+  case KINETO_ITEM_MEMSET:
+    return (struct span){.kind = SPAN_MEMSET};
   case KINETO_ITEM_CALL:
     return call_span(name);
   case KINETO_ITEM_RANGE:
@@ -108,7 +108,7 @@ static void put_spans(struct making *m) {
     span.launch = INDEX_NONE;
     if (!is_run)
       span.link = INDEX_NONE;
-    bool sized = item->kind == KINETO_ITEM_COPY || item->kind == KINETO_ITEM_FILL;
+    bool sized = item->kind == KINETO_ITEM_MEMCPY || item->kind == KINETO_ITEM_MEMSET;
     t->bytes[t->n_spans] = sized ? item->bytes : 0;
     m->span_of[i] = t->n_spans;
     t->spans[t->n_spans++] = span;
@@ -330,16 +330,16 @@ static int unite_all(struct making *m) {
   struct timeline *t = m->timeline;
   bool gpu = m->events->gpu_kernels > 0;
   for (u32 i = 0; i < t->n_spans && !gpu; i++)
-    gpu = t->spans[i].kind == SPAN_KERNEL || t->spans[i].kind == SPAN_COPY ||
-          t->spans[i].kind == SPAN_FILL || t->spans[i].kind == SPAN_LAUNCH;
+    gpu = t->spans[i].kind == SPAN_KERNEL || t->spans[i].kind == SPAN_MEMCPY ||
+          t->spans[i].kind == SPAN_MEMSET || t->spans[i].kind == SPAN_LAUNCH;
   t->on_gpu = gpu;
   bool kernels = m->events->gpu_kernels > 0;
   t->has_compute = !gpu || kernels;
-  t->has_copy = !gpu || kernels;
+  t->has_memcpy = !gpu || kernels;
   t->has_comm = m->events->calls.n == 0 || m->events->runs.n > 0;
   int error = unite(m, 1u << SPAN_COLLECTIVE, &t->comm);
   if (!error)
-    error = unite(m, 1u << SPAN_COPY | 1u << SPAN_FILL, &t->copy);
+    error = unite(m, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, &t->memcpy);
   if (error || gpu)
     return error ? error : unite(m, 1u << SPAN_KERNEL, &t->compute);
   struct intervals ops = {0}, blocked = {0};

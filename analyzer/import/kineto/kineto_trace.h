@@ -18,8 +18,8 @@ enum kineto_item_kind {
   KINETO_ITEM_COMMS, /* record_param_comms; what = comm facts */
   KINETO_ITEM_KERNEL,
   KINETO_ITEM_COLLECTIVE, /* a kernel that is one; what = comm facts, or none */
-  KINETO_ITEM_COPY,       /* bytes */
-  KINETO_ITEM_FILL,       /* bytes */
+  KINETO_ITEM_MEMCPY,     /* bytes */
+  KINETO_ITEM_MEMSET,     /* bytes */
   KINETO_ITEM_SYNC,       /* what = sync facts */
   KINETO_ITEM_PYTHON,     /* a function of a program, "file(line): name" */
 };

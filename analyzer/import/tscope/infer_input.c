@@ -64,8 +64,9 @@ static void catch_up(struct pauses *pauses, i64 time) {
 static void see_call(struct pauses *pauses, const struct tscope_record *record, u64 time) {
   const struct model *model = pauses->model;
   const struct rank_clock *clock = model_clock(pauses->model, pauses->rank);
-  const struct tscope_copy_record *copy = (const void *)record; /* dur comes first in all of them */
-  bool to_device = record->type == TSCOPE_REC_COPY && (copy->kind & 0xff) == TSCOPE_COPY_H2D;
+  const struct tscope_memcpy_record *copy =
+      (const void *)record; /* dur comes first in all of them */
+  bool to_device = record->type == TSCOPE_REC_MEMCPY && (copy->kind & 0xff) == TSCOPE_MEMCPY_H2D;
   if (to_device) {
     i64 start = clock_to_axis(clock, chunk_ns(&pauses->clock, time));
     i32 step = host_step_at(pauses, start);

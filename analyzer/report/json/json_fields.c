@@ -66,9 +66,9 @@
 
 #include "analyses/convergence/convergence_result.def"
 #include "analyses/findings/finding_result.def"
+#include "analyses/gpu/gemm_result.def"
 #include "analyses/gpu/gpu_result.def"
 #include "analyses/gpu/module_result.def"
-#include "analyses/gpu/product_result.def"
 #include "analyses/hang/check_result.def"
 #include "analyses/lines/line_result.def"
 #include "analyses/overlap/overlap_result.def"

@@ -140,7 +140,7 @@ json_t *make_steps_are_certain(const struct results *results) {
 }
 
 json_t *make_sampled(const struct results *results) {
-  return results->products.how ? json_boolean(results->products.sampled) : json_null();
+  return results->gemms.how ? json_boolean(results->gemms.sampled) : json_null();
 }
 
 json_t *make_plateau(const struct results *results) {

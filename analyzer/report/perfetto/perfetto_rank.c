@@ -8,8 +8,8 @@
 
 #include "analyses/analysis.h"
 #include "base/vector.h"
+#include "model/gemms.h"
 #include "model/ledger.h"
-#include "model/products.h"
 #include "model/span_call_sites.h"
 #include "report/perfetto/perfetto_trace.h"
 
@@ -182,7 +182,7 @@ static void note_collective(struct writing *w, const struct shown_span *span) {
 static void note_arithmetic(struct writing *w, const struct shown_span *span) {
   const struct timeline *t = w->rank->timeline;
   const struct arithmetic *call = &t->arithmetic[span->arithmetic];
-  const struct product_shape *shape = product_shape(t, call);
+  const struct gemm_shape *shape = gemm_shape(t, call);
   double flops = (double)call->flops, ns = (double)(span->end - span->start);
   if (call->captured || call->replay || call->flops == ARITHMETIC_UNKNOWN)
     return;

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "kernels/precision.h"
-#include "model/products.h"
+#include "model/gemms.h"
 #include "model/span_call_sites.h"
 #include "report/sqlite/sqlite_run.h"
 
@@ -136,9 +136,9 @@ static void write_call(struct detail *d, u32 index, const struct shown_span *spa
 
 static const char *work_kind(u8 kind) {
   switch (kind) {
-  case SPAN_COPY:
+  case SPAN_MEMCPY:
     return "copy";
-  case SPAN_FILL:
+  case SPAN_MEMSET:
     return "fill";
   case SPAN_COLLECTIVE:
     return "collective";
@@ -175,7 +175,7 @@ static void write_work(struct detail *d, u32 index, const struct shown_span *spa
   sqlite_end(&row);
 }
 
-static void put_size(struct sqlite_row *row, const struct product_shape *shape, u32 size) {
+static void put_size(struct sqlite_row *row, const struct gemm_shape *shape, u32 size) {
   if (!shape || size == TSCOPE_UNKNOWN)
     sqlite_null(row);
   else
@@ -183,7 +183,7 @@ static void put_size(struct sqlite_row *row, const struct product_shape *shape, 
 }
 
 static void write_gemm(struct detail *d, const struct arithmetic *call, i32 step) {
-  const struct product_shape *shape = product_shape(d->rank->timeline, call);
+  const struct gemm_shape *shape = gemm_shape(d->rank->timeline, call);
   struct sqlite_row row = sqlite_row(d->run->writer, SQLITE_TABLE_gemms);
   sqlite_int(&row, d->run->run);
   sqlite_index(&row, d->rank->number);
@@ -199,7 +199,7 @@ static void write_gemm(struct detail *d, const struct arithmetic *call, i32 step
   sqlite_end(&row);
 }
 
-/* Products that were called in the steps shown. What an estimate or a graph's replay is, is none.
+/* GEMMs that were called in the steps shown. What an estimate or a graph's replay is, is none.
  */
 static void write_gemms(struct detail *d) {
   const struct timeline *t = d->rank->timeline;

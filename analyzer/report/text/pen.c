@@ -21,7 +21,7 @@ static const char *const escapes[] = {
     [STYLE_COMPUTE] = "\033[32m",
     [STYLE_WAIT] = "\033[31m",
     [STYLE_TRANSFER] = "\033[33m",
-    [STYLE_COPY] = "\033[35m",
+    [STYLE_MEMCPY] = "\033[35m",
 };
 
 struct pen pen_begin(const struct report_view *view, FILE *out) {

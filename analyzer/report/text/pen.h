@@ -20,7 +20,7 @@ enum style {
   STYLE_COMPUTE, /* the colours of what time went to, the same in every section */
   STYLE_WAIT,
   STYLE_TRANSFER,
-  STYLE_COPY,
+  STYLE_MEMCPY,
 };
 
 struct pen {

@@ -43,7 +43,7 @@ struct section {
   S(collectives)                                                                                   \
   S(gpu)                                                                                           \
   S(kernels)                                                                                       \
-  S(products)                                                                                      \
+  S(gemms)                                                                                         \
   S(path)                                                                                          \
   S(pipeline)                                                                                      \
   S(budget)                                                                                        \

@@ -262,7 +262,7 @@ static int count_bandwidth(struct rank_lanes *l, const char *direction, struct c
   u32 n = 0;
   for (u32 i = 0; i < shown->n_spans; i++) {
     const struct shown_span *span = &shown->spans[i];
-    if (span->kind != SPAN_COPY || span->bytes <= 0 || span->end <= span->start ||
+    if (span->kind != SPAN_MEMCPY || span->bytes <= 0 || span->end <= span->start ||
         strcmp(span->category, direction) != 0)
       continue;
     double rate = round((double)span->bytes / (double)(span->end - span->start) * 1e9);
@@ -276,14 +276,14 @@ static int count_bandwidth(struct rank_lanes *l, const char *direction, struct c
   return count_changes(l, changes, n, counter, room);
 }
 
-static int count_copies(struct rank_lanes *l, u32 *room) {
+static int count_memcpys(struct rank_lanes *l, u32 *room) {
   const struct shown_rank *shown = &l->shown;
   VECTOR(const char *) directions = {NULL};
   u32 copies = 0;
   int error = 0;
   for (u32 i = 0; i < shown->n_spans && !error; i++) {
     const struct shown_span *span = &shown->spans[i];
-    if (span->kind != SPAN_COPY || span->bytes <= 0)
+    if (span->kind != SPAN_MEMCPY || span->bytes <= 0)
       continue;
     u32 at = 0;
     while (at < directions.n && strcmp(directions.at[at], span->category) != 0)
@@ -349,7 +349,7 @@ int rank_counters_build(struct rank_lanes *l) {
   if (!error)
     error = count_queues(l, &room);
   if (!error)
-    error = count_copies(l, &room);
+    error = count_memcpys(l, &room);
   return error ? error : count_waits(l, &room);
 }
 

@@ -206,9 +206,9 @@ static const char *kind_name(u8 kind) {
     return "phase";
   case SPAN_OP:
     return "operator";
-  case SPAN_COPY:
+  case SPAN_MEMCPY:
     return "memory copy";
-  case SPAN_FILL:
+  case SPAN_MEMSET:
     return "memory set";
   case SPAN_COLLECTIVE:
     return "collective";
@@ -272,7 +272,7 @@ static const char *category_of(const struct rank_lanes *l, const struct span *sp
                                const struct shown_name *name) {
   static const char *const copies[] = {
 #define X(n, v, t) [v] = t,
-      TSCOPE_COPIES(X)
+      TSCOPE_MEMCPYS(X)
 #undef X
   };
   static const char *const phases[] = {[0] = "range",
@@ -282,7 +282,7 @@ static const char *category_of(const struct rank_lanes *l, const struct span *sp
   };
   const struct model *model = l->analysis->model;
   switch (span->kind) {
-  case SPAN_COPY:
+  case SPAN_MEMCPY:
     return span->category < sizeof(copies) / sizeof(copies[0]) ? copies[span->category] : "copy";
   case SPAN_PHASE:
     return span->category < sizeof(phases) / sizeof(phases[0]) ? phases[span->category] : "range";

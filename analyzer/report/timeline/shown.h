@@ -79,7 +79,7 @@ enum shown_lane_kind {
   SHOWN_STEPS,
   SHOWN_PHASES,      /* of one thread */
   SHOWN_CALLS,       /* of one thread: launches, waits, operators */
-  SHOWN_STREAM,      /* kernels, copies and fills of one GPU stream */
+  SHOWN_STREAM,      /* kernels, memcpys and memsets of one GPU stream */
   SHOWN_COLLECTIVES, /* as they ran on one stream, or in one worker of a CPU backend */
   SHOWN_GROUP,       /* recorded calls of one group */
 };
@@ -115,7 +115,7 @@ struct shown_span {
                   timeline->call_sites->frames */
   i32 step;    /* under way when it started, -1 outside or not known; a call's by its host,
                   work by its GPU */
-  float bytes; /* of a copy or fill; 0: not known */
+  float bytes; /* of a memcpy or memset; 0: not known */
   u8 kind;     /* enum span_kind, SHOWN_STEP or SHOWN_CALL */
   u8 row;      /* in its lane */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which kernels a library's call put into a graph: what a captured matrix product is made of, so
+ * Which kernels a library's call put into a graph: what a captured GEMM is made of, so
  * that they are known again when the graph runs. By thread, while it watches; where nothing is
  * captured that costs two stores.
  */
@@ -11,7 +11,7 @@
 
 #include "record/hook.h"
 
-enum { CAPTURED_KERNELS = 6 }; /* that are remembered; a product has one to three */
+enum { CAPTURED_KERNELS = 6 }; /* that are remembered; a GEMM has one to three */
 
 struct captured_kernels {
   bool watched; /* a call is in progress whose kernels are of interest */

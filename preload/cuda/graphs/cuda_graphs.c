@@ -205,7 +205,7 @@ void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGra
   if (!outer && (outer = enter_locked(graph_key(handle)))) {
     struct graph_content *content = &outer->content;
     content->captured = ++last_number;
-    content->nodes = content->kernels = content->copies = content->fills = TSCOPE_UNKNOWN;
+    content->nodes = content->kernels = content->memcpys = content->memsets = TSCOPE_UNKNOWN;
   }
   const struct graph *child = find_graph(graph_key(child_handle));
   if (outer && child)
@@ -228,8 +228,8 @@ bool graph_captured_slow(enum tscope_default_stream default_stream, cudaStream_t
   struct graph *graph = find_graph(capture_key(id));
   if (graph) {
     graph->content.kernels += work == GRAPH_KERNEL;
-    graph->content.copies += work == GRAPH_COPY;
-    graph->content.fills += work == GRAPH_FILL;
+    graph->content.memcpys += work == GRAPH_MEMCPY;
+    graph->content.memsets += work == GRAPH_MEMSET;
   }
   unlock();
   return true;
@@ -296,8 +296,8 @@ void graph_executable_gone(cudaGraphExec_t executable) {
 /* What a graph that was not captured is known to hold, but for what the driver lists. */
 static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
                                               .kernels = TSCOPE_UNKNOWN,
-                                              .copies = TSCOPE_UNKNOWN,
-                                              .fills = TSCOPE_UNKNOWN};
+                                              .memcpys = TSCOPE_UNKNOWN,
+                                              .memsets = TSCOPE_UNKNOWN};
 
 /* Counts alone: the communicators stay with the graph. */
 static struct graph_content content_of(cudaGraph_t handle) {
@@ -323,8 +323,8 @@ static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_b
                                               .captured = content.captured,
                                               .nodes = content.nodes,
                                               .kernels = content.kernels,
-                                              .copies = content.copies,
-                                              .fills = content.fills,
+                                              .memcpys = content.memcpys,
+                                              .memsets = content.memsets,
                                               .collectives = content.collectives};
     tscope_retain(thread, tscope_ticks(), TSCOPE_REC_GRAPH_BODY, bodies[i].condition, &record,
                   sizeof(record));
@@ -347,8 +347,8 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
     graph_content_copy(&made->content, graph ? &graph->content : &not_seen);
     made->content.nodes = counted.nodes;
     made->content.kernels = counted.kernels;
-    made->content.copies = counted.copies;
-    made->content.fills = counted.fills;
+    made->content.memcpys = counted.memcpys;
+    made->content.memsets = counted.memsets;
     made->number = number;
   }
   unlock();
@@ -356,8 +356,8 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
                                        .captured = counted.captured,
                                        .nodes = counted.nodes,
                                        .kernels = counted.kernels,
-                                       .copies = counted.copies,
-                                       .fills = counted.fills,
+                                       .memcpys = counted.memcpys,
+                                       .memsets = counted.memsets,
                                        .collectives = counted.collectives,
                                        .gpu_graph = gpu_clock_graph_id(executable)};
   if (made) {

@@ -17,8 +17,8 @@
 
 enum graph_work {
   GRAPH_KERNEL,
-  GRAPH_COPY,
-  GRAPH_FILL,
+  GRAPH_MEMCPY,
+  GRAPH_MEMSET,
   GRAPH_MARK /* an event, a wait: no work */
 };
 

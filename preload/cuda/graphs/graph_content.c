@@ -59,8 +59,8 @@ u32 graph_content_add(struct graph_content *outer, const struct graph_content *c
   u32 n = 0;
   add_count(&outer->nodes, child->nodes);
   add_count(&outer->kernels, child->kernels);
-  add_count(&outer->copies, child->copies);
-  add_count(&outer->fills, child->fills);
+  add_count(&outer->memcpys, child->memcpys);
+  add_count(&outer->memsets, child->memsets);
   outer->collectives += child->collectives;
   for (const struct graph_comm *from = graph_comm_first(child); from;
        from = graph_comm_after(from)) {

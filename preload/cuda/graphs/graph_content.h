@@ -16,8 +16,8 @@ struct graph_content {
   u32 captured; /* number of the capture, 0: not seen */
   u32 nodes;    /* TSCOPE_UNKNOWN where not known, and the next three */
   u32 kernels;
-  u32 copies;
-  u32 fills;
+  u32 memcpys;
+  u32 memsets;
   u32 collectives;
   u32 n_comms;
   u32 first_comm; /* in the pool */

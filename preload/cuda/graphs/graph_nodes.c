@@ -9,7 +9,7 @@
 enum { MOST_NODES = 1 << 20, MOST_DEPTH = 8, MOST_CASES = 16 };
 
 /* CUgraphNodeType */
-enum { KERNEL_NODE, COPY_NODE, FILL_NODE, CHILD_NODE = 4, CONDITIONAL_NODE = 13 };
+enum { KERNEL_NODE, MEMCPY_NODE, MEMSET_NODE, CHILD_NODE = 4, CONDITIONAL_NODE = 13 };
 
 /* Bodies of conditional nodes, by node and number. What is there of a node that is gone is replaced
  * when its address becomes one again. */
@@ -41,7 +41,7 @@ struct counting {
   struct graph_body *bodies;
   u32 *n_bodies;
   size_t left; /* nodes to look at */
-  u32 counts[FILL_NODE + 1];
+  u32 counts[MEMSET_NODE + 1];
   u32 nodes;
 };
 
@@ -68,7 +68,7 @@ static bool count_node(struct counting *c, void *node, u32 depth) {
   c->nodes++;
   if (type == CONDITIONAL_NODE)
     note_bodies(c, node);
-  if (type >= 0 && type <= FILL_NODE)
+  if (type >= 0 && type <= MEMSET_NODE)
     c->counts[type]++;
   return true;
 }
@@ -112,6 +112,6 @@ void graph_nodes_count(cudaGraph_t graph, struct graph_content *content, struct 
     return;
   content->nodes = c.nodes;
   content->kernels = c.counts[KERNEL_NODE];
-  content->copies = c.counts[COPY_NODE];
-  content->fills = c.counts[FILL_NODE];
+  content->memcpys = c.counts[MEMCPY_NODE];
+  content->memsets = c.counts[MEMSET_NODE];
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A job that finds NCCL, the CUDA runtime and cuBLAS by name from ctypes, against what the stand-ins
-ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy, fill, product and kernel is in the
+ran: check_pynccl.py LIBTSCOPE REPORT NCCL. Each collective, copy, fill, GEMM and kernel is in the
 trace, once. What is looked up in a second copy of NCCL is not, and the report says so.
 """
 import collections
@@ -18,7 +18,7 @@ import read_trace  # pylint: disable=wrong-import-position
 from truth import Truth  # pylint: disable=wrong-import-position
 
 OPS = read_trace.ENUMS["OPS"]
-RANKS, STEPS, PRODUCTS = 2, 5, 10
+RANKS, STEPS, GEMMS = 2, 5, 10
 NAMES = {"all_reduce": "ALLREDUCE", "broadcast": "BROADCAST", "send": "SEND", "recv": "RECV"}
 
 
@@ -52,12 +52,12 @@ def check_rank(trace, rank):
     expect(made, "the truth knows of collectives")
     told = collections.Counter(kinds[call.tag] for call in records["Collective"])
     expect(told == made, f"{told} told, {made} made")
-    for kind, name in (("copy", "Copy"), ("fill", "Fill")):
+    for kind, name in (("copy", "Memcpy"), ("fill", "Memset")):
         ran = [op.bytes for op in rank.order if op.kind == kind]
         expect(ran and [one.bytes for one in records[name]] == ran, f"{name}: {records[name]}, {ran}")
     kernels = [op for op in rank.order if op.kind in ("kernel", "collective")]
     expect(len(records["Launch"]) == len(kernels), f"{len(records['Launch'])} of {len(kernels)}")
-    expect(len(records["Gemm"]) == PRODUCTS, f"{len(records['Gemm'])} products")
+    expect(len(records["Gemm"]) == GEMMS, f"{len(records['Gemm'])} GEMMs")
     expect(all((one.m, one.n, one.k, one.flops) == (10, 20, 30, 12000) for one in records["Gemm"]),
            records["Gemm"])
     expect(len(records["Alloc"]) == len(records["Free"]) == 1, records["Alloc"])

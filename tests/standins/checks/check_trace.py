@@ -20,7 +20,7 @@ HEADER_BYTES, CHUNK_BYTES, CHUNK_MAGIC = 4096, 65536, 0x4B4E4843
 AT_RANK, AT_LOST = 44, 304  # in the file header
 DUR_LONG = 0xFFFFFFFF
 TIME, COLLECTIVE, COLLECTIVE_RUN = 0x01, 0x22, 0x24
-GPU_KERNEL, GPU_COPY, GPU_FILL = 0x60, 0x61, 0x62
+GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET = 0x60, 0x61, 0x62
 OPS = {1: "all_reduce", 16: "send", 17: "recv"}
 
 
@@ -52,7 +52,7 @@ class Trace:
         self.lost = sum(struct.unpack_from("<16Q", data, AT_LOST))
         self.gpu, self.calls = [], []
         for kind, tag, time, body in records(data):
-            if kind in (GPU_KERNEL, GPU_COPY, GPU_FILL):
+            if kind in (GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET):
                 dur, = struct.unpack_from("<I", body)
                 if dur == DUR_LONG:
                     dur, = struct.unpack_from("<Q", body, len(body) - 8)
@@ -67,7 +67,7 @@ class Trace:
         self.calls.sort()
 
 
-KINDS = {"kernel": GPU_KERNEL, "collective": COLLECTIVE_RUN, "copy": GPU_COPY, "fill": GPU_FILL}
+KINDS = {"kernel": GPU_KERNEL, "collective": COLLECTIVE_RUN, "copy": GPU_MEMCPY, "fill": GPU_MEMSET}
 
 
 def fail(words):

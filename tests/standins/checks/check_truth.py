@@ -49,7 +49,7 @@ def serial(train):
     near("serial: compute", steady["compute"], COMPUTE)
     near("serial: exposed", steady["exposed"], COMM)
     near("serial: exposed wait", steady["exposed_wait"], 0)
-    near("serial: exposed copy", steady["exposed_copy"], INPUT)
+    near("serial: exposed copy", steady["exposed_memcpy"], INPUT)
     near("serial: path, compute", steady["path"]["by_category"]["compute"], COMPUTE)
     near("serial: path, communication", steady["path"]["by_category"]["communication"],
          COMM)

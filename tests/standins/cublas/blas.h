@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared by the files of the stand-in cuBLAS and cuBLASLt: handles that remember their stream,
- * descriptors that remember what was set, and products that take the time of their operations and
+ * descriptors that remember what was set, and GEMMs that take the time of their operations and
  * compute nothing. The types of the API are written out as the ABI passes them, so that no cuBLAS
  * header is needed.
  */
@@ -21,14 +21,14 @@ enum {
   BLAS_NOT_SUPPORTED = 15
 };
 
-/* A product of batch matrices, m x k times k x n, of elements of `type` (cudaDataType_t). */
-struct blas_product {
+/* A GEMM of batch matrices, m x k times k x n, of elements of `type` (cudaDataType_t). */
+struct blas_gemm {
   int64_t m, n, k, batch;
   int type;
 };
 
 /* Puts its kernel on the stream, as the real library does: not through the program's CUDA runtime.
  * Runs for flops / STANDIN_TFLOPS, but no less than STANDIN_KERNEL_US. Returns a cublasStatus_t. */
-BLAS_API int blas_launch(void *stream, struct blas_product product);
+BLAS_API int blas_launch(void *stream, struct blas_gemm gemm);
 
 #endif

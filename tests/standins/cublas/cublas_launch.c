@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a product becomes a kernel.
+ * How a GEMM becomes a kernel.
  */
 #include "blas.h"
 
@@ -56,28 +56,27 @@ static bool open_driver(void) {
 static double vary(void) {
   static __thread uint64_t state = 1;
   state = state * 6364136223846793005u + 1442695040888963407u;
-  double jitter = sim_setting("PRODUCT_JITTER", 0);
+  double jitter = sim_setting("GEMM_JITTER", 0);
   return 1 + jitter * (2 * ((double)(state >> 11) / 9007199254740992.0) - 1);
 }
 
-int blas_launch(void *stream, struct blas_product product) {
-  if (product.m < 0 || product.n < 0 || product.k < 0 || product.batch < 0)
+int blas_launch(void *stream, struct blas_gemm gemm) {
+  if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0 || gemm.batch < 0)
     return BLAS_INVALID_VALUE;
-  if (!product.m || !product.n || !product.batch)
+  if (!gemm.m || !gemm.n || !gemm.batch)
     return BLAS_SUCCESS;
   static double flops_per_ns;
   if (!flops_per_ns)
     flops_per_ns = sim_setting("TFLOPS", 400) * 1e3;
-  double flops =
-      2.0 * (double)product.m * (double)product.n * (double)product.k * (double)product.batch;
-  const char *name = kernel_name(product.type);
+  double flops = 2.0 * (double)gemm.m * (double)gemm.n * (double)gemm.k * (double)gemm.batch;
+  const char *name = kernel_name(gemm.type);
   int64_t least = sim_kernel_duration(name), ns = (int64_t)(flops / flops_per_ns * vary());
   CUfunction function;
   if (!open_driver() || driver.get(&function, driver.module, name) != CUDA_SUCCESS)
     return BLAS_NOT_INITIALIZED;
   standin_next_kernel_ns(ns > least ? ns : least);
-  CUresult result = driver.launch(function, (unsigned)((product.m + 127) / 128),
-                                  (unsigned)((product.n + 127) / 128), (unsigned)product.batch, 128,
-                                  1, 1, 0, stream, NULL, NULL);
+  CUresult result =
+      driver.launch(function, (unsigned)((gemm.m + 127) / 128), (unsigned)((gemm.n + 127) / 128),
+                    (unsigned)gemm.batch, 128, 1, 1, 0, stream, NULL, NULL);
   return result == CUDA_SUCCESS ? BLAS_SUCCESS : BLAS_INVALID_VALUE;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuBLAS's products, every one that tscope hooks.
+ * cuBLAS's GEMMs, every one that tscope hooks.
  */
 #include "blas/blas_hooks.def"
 
@@ -16,7 +16,7 @@ static int gemm(struct cublasContext *handle, int64_t m, int64_t n, int64_t k, i
   (void)b_type, (void)c_type, (void)compute, (void)method;
   if (!handle)
     return BLAS_NOT_INITIALIZED;
-  return blas_launch(handle->stream, (struct blas_product){m, n, k, batch, type});
+  return blas_launch(handle->stream, (struct blas_gemm){m, n, k, batch, type});
 }
 
 static int64_t number_at(const void *array, int64_t i, size_t bytes) {
@@ -29,10 +29,10 @@ static int gemm_grouped(struct cublasContext *handle, const void *m, const void 
   (void)b_type, (void)c_type, (void)compute;
   int status = handle ? BLAS_SUCCESS : BLAS_NOT_INITIALIZED;
   for (int64_t i = 0; i < groups && status == BLAS_SUCCESS; i++)
-    status = blas_launch(handle->stream,
-                         (struct blas_product){number_at(m, i, bytes), number_at(n, i, bytes),
-                                               number_at(k, i, bytes), number_at(sizes, i, bytes),
-                                               type});
+    status =
+        blas_launch(handle->stream,
+                    (struct blas_gemm){number_at(m, i, bytes), number_at(n, i, bytes),
+                                       number_at(k, i, bytes), number_at(sizes, i, bytes), type});
   return status;
 }
 

@@ -142,8 +142,8 @@ BLAS_API int cublasLtMatmul(void *handle, struct table *desc, const void *alpha,
   if (!desc || !a_layout || !d_layout)
     return BLAS_INVALID_VALUE;
   bool transposed = number(desc, DESC_TRANSA, 0) != 0;
-  return blas_launch(stream, (struct blas_product){
-                                 .m = number(d_layout, LAYOUT_ROWS, 0),
+  return blas_launch(
+      stream, (struct blas_gemm){.m = number(d_layout, LAYOUT_ROWS, 0),
                                  .n = number(d_layout, LAYOUT_COLS, 0),
                                  .k = number(a_layout, transposed ? LAYOUT_ROWS : LAYOUT_COLS, 0),
                                  .batch = number(d_layout, LAYOUT_BATCH, 1),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What PyTorch calls of cuBLAS beside products: functions that succeed and do nothing. As the ABI
+ * What PyTorch calls of cuBLAS beside GEMMs: functions that succeed and do nothing. As the ABI
  * lets a callee leave its arguments alone, none is declared.
  */
 #include "blas.h"

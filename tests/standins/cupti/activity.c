@@ -171,7 +171,7 @@ static void on_op(const struct sim_op *op) {
   else if (op->kind == SIM_FILL && enabled[CUPTI_ACTIVITY_KIND_MEMSET])
     record = append(CUPTI_ACTIVITY_KIND_MEMSET);
   if (record)
-    record_fill(record, op);
+    record_memset(record, op);
 }
 
 static bool anything_enabled(void) {
@@ -276,7 +276,7 @@ static void give_up_what_runs(void) {
                                           ? append(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
                                           : NULL;
       if (record) {
-        record_fill(record, op);
+        record_memset(record, op);
         record->kernel.start = record->kernel.end = 0;
       }
     }

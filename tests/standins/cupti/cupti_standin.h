@@ -15,12 +15,12 @@
 
 #if STANDIN_CUDA_MAJOR == 12
 typedef CUpti_ActivityKernel9 kernel_record;
-typedef CUpti_ActivityMemcpy5 copy_record;
+typedef CUpti_ActivityMemcpy5 memcpy_record;
 typedef CUpti_ActivitySynchronization wait_record;
 typedef CUpti_ActivityCudaEvent event_record;
 #else
 typedef CUpti_ActivityKernel10 kernel_record;
-typedef CUpti_ActivityMemcpy6 copy_record;
+typedef CUpti_ActivityMemcpy6 memcpy_record;
 typedef CUpti_ActivitySynchronization2 wait_record;
 typedef CUpti_ActivityCudaEvent2 event_record;
 #endif
@@ -29,7 +29,7 @@ struct standin_record {
   union {
     CUpti_Activity any;
     kernel_record kernel;
-    copy_record copy;
+    memcpy_record copy;
     CUpti_ActivityMemset4 fill;
     CUpti_ActivityExternalCorrelation external;
     CUpti_ActivityGraphTrace2 graph;
@@ -45,7 +45,7 @@ struct clock_map {
   double slope;
 };
 
-void record_fill(struct standin_record *record, const struct sim_op *op);
+void record_memset(struct standin_record *record, const struct sim_op *op);
 size_t record_bytes(CUpti_ActivityKind kind);
 void record_on_client_clock(struct standin_record *record, const struct clock_map *map);
 /* On CLOCK_REALTIME, whatever clock the client has. */

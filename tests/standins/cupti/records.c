@@ -12,7 +12,7 @@ size_t record_bytes(CUpti_ActivityKind kind) {
   case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     return sizeof(kernel_record);
   case CUPTI_ACTIVITY_KIND_MEMCPY:
-    return sizeof(copy_record);
+    return sizeof(memcpy_record);
   case CUPTI_ACTIVITY_KIND_MEMSET:
     return sizeof(CUpti_ActivityMemset4);
   case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
@@ -50,7 +50,7 @@ static void fill_kernel(kernel_record *record, const struct sim_op *op) {
   record->registersPerThread = 32;
 }
 
-static void fill_copy(copy_record *record, const struct sim_op *op) {
+static void fill_copy(memcpy_record *record, const struct sim_op *op) {
   static const uint8_t kinds[] = {CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD,
                                   CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD};
   record->copyKind = op->copy_kind < sizeof(kinds) ? kinds[op->copy_kind] : 0;
@@ -76,7 +76,7 @@ static void fill_fill(CUpti_ActivityMemset4 *record, const struct sim_op *op) {
   record->graphId = (uint32_t)op->graph;
 }
 
-void record_fill(struct standin_record *record, const struct sim_op *op) {
+void record_memset(struct standin_record *record, const struct sim_op *op) {
   switch (record->any.kind) {
   case CUPTI_ACTIVITY_KIND_MEMCPY:
     fill_copy(&record->copy, op);

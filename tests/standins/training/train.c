@@ -127,7 +127,7 @@ static void layers(struct rank *rank, enum kernel kernel, double ms, bool backwa
   int per_bucket = (options->layers + options->buckets - 1) / options->buckets;
   for (int layer = 0; layer < options->layers; layer++) {
     run_kernel(rank, kernel, ms / options->layers);
-    run_products(rank);
+    run_gemms(rank);
     if (options->tensor > 1) /* the activations of the layer, in line with the computation */
       all_reduce(rank, (size_t)(options->tensor_kb * 1024), rank->tp_comm, rank->compute);
     bool full = (layer + 1) % per_bucket == 0 || layer + 1 == options->layers;
@@ -265,7 +265,7 @@ static float read_loss(struct rank *rank) {
 
 static void tear_down(struct rank *rank) {
   CUDA(cudaDeviceSynchronize());
-  end_products(rank);
+  end_gemms(rank);
   if (rank->graph)
     CUDA(cudaGraphExecDestroy(rank->graph));
   if (rank->dp_comm != rank->world)

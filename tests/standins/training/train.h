@@ -51,8 +51,7 @@ enum { MAX_BUCKETS = 64, MAX_AHEAD = 8 };
   X(int, ahead, "--ahead", 2,                                                                      \
     "steps that the host may run ahead of the GPU, 1 to 8; 0: it never waits")                     \
   X(int, graph, "--graph", 0, "from this step on, the step is one CUDA graph; 0: none is")         \
-  X(int, products, "--products", 0,                                                                \
-    "matrix products in each layer, so many of each kind (bf16, tf32, fp32)")                      \
+  X(int, gemms, "--gemms", 0, "GEMMs in each layer, so many of each kind (bf16, tf32, fp32)")      \
   X(int, seed, "--seed", 1, "of the variation")                                                    \
   X(int, alone, "--alone", 0, "1: every rank trains by itself, in a world of its own")             \
   X(int, marks, "--marks", 0, "1: the steps are marked through tscope.h")                          \
@@ -83,7 +82,7 @@ struct rank {
   cudaStream_t compute, comm_stream;
   cudaEvent_t buckets[MAX_BUCKETS], step_done[MAX_AHEAD], reduced, handed;
   cudaGraphExec_t graph; /* of a whole step */
-  void *blas;            /* cuBLAS handle; NULL until products are called for */
+  void *blas;            /* cuBLAS handle; NULL until GEMMs are called for */
   float *gradients, *activations;
   char *input, *host_input;
 };
@@ -98,9 +97,9 @@ void reduce_bucket(struct rank *rank, int bucket);
 void all_reduce(struct rank *rank, size_t bytes, ncclComm_t comm, cudaStream_t stream);
 /* What `later` gets from now on waits for what `earlier` has got. */
 void stream_after(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
-/* train_products.c */
-void run_products(struct rank *rank);
-void end_products(struct rank *rank);
+/* train_gemms.c */
+void run_gemms(struct rank *rank);
+void end_gemms(struct rank *rank);
 /* train_pipeline.c */
 void pipeline_step(struct rank *rank);
 /* train_kernels.c: as nvcc would have compiled them for the CUDA at hand */

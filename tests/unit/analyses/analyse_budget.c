@@ -27,7 +27,7 @@ static void lines_sum_to_the_wall(void **state) {
   o.noise = 0.2;
   o.slow[1] = 0.3;
   o.input = 12 * MS;
-  o.exposed_copy = 7 * MS;
+  o.exposed_memcpy = 7 * MS;
   o.late_launch[2] = 150 * MS;
   for (u32 gpu = 0; gpu < 2; gpu++) {
     o.on_gpu = gpu;

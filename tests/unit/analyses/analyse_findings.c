@@ -80,7 +80,7 @@ static void a_close_second_is_told(void **state) {
   for (u32 close = 0; close < 2; close++) {
     struct scenario s = well();
     s.options.slow[3] = 0.4;
-    s.options.exposed_copy = close ? 110 * MS : 30 * MS;
+    s.options.exposed_memcpy = close ? 110 * MS : 30 * MS;
     struct cluster *c = cluster_new(&s.options);
     struct results *r = cluster_analyse(c, &s.given);
     assert_true(r->n_findings >= 2);

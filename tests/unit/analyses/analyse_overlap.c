@@ -125,11 +125,11 @@ static struct random_rank *random_rank_new(void) {
                                   .n_lanes = 2,
                                   .has_compute = true,
                                   .has_comm = true,
-                                  .has_copy = true,
+                                  .has_memcpy = true,
                                   .on_gpu = true,
                                   .ring_begin = NS_UNKNOWN};
   random_intervals(&x->timeline.compute, x->compute);
-  random_intervals(&x->timeline.copy, x->copy);
+  random_intervals(&x->timeline.memcpy, x->copy);
   random_collectives(x);
   return x;
 }
@@ -155,8 +155,8 @@ static void count_tick(const struct random_rank *x, i64 at, struct counts *n) {
   n->total++;
   n->compute += compute;
   n->comm += first != NULL;
-  n->copy += !compute && !first && covers(&t->copy, at);
-  n->idle += !compute && !first && !covers(&t->copy, at);
+  n->copy += !compute && !first && covers(&t->memcpy, at);
+  n->idle += !compute && !first && !covers(&t->memcpy, at);
   if (!first || compute)
     return;
   const struct arrival *arrival = &x->arrivals[first->link];
@@ -204,10 +204,10 @@ static void every_instant_counts_once(void **state) {
     assert_ms(r->ov_exposed_ms, n.exposed);
     assert_ms(r->ov_exposed_wait_ms, n.wait);
     assert_ms(r->ov_exposed_transfer_ms, n.transfer);
-    assert_ms(r->ov_exposed_copy_ms, n.copy);
+    assert_ms(r->ov_exposed_memcpy_ms, n.copy);
     assert_ms(r->ov_idle_ms, n.idle);
     /* the identity, to the last bit that doubles hold */
-    assert_true(fabs(r->ov_step_ms - r->ov_compute_ms - r->ov_exposed_ms - r->ov_exposed_copy_ms -
+    assert_true(fabs(r->ov_step_ms - r->ov_compute_ms - r->ov_exposed_ms - r->ov_exposed_memcpy_ms -
                      r->ov_idle_ms) < 1e-12 * r->ov_step_ms + 1e-12);
     for (u32 i = 0; i < r->n_by_op; i++)
       for (u8 op = 0; op < OPS; op++)

@@ -113,7 +113,7 @@ static int load(const struct model *model, u32 rank, struct timeline *timeline) 
                                 .comm = job->comms[rank],
                                 .has_compute = true,
                                 .has_comm = true,
-                                .has_copy = true,
+                                .has_memcpy = true,
                                 .on_gpu = true};
   return 0;
 }

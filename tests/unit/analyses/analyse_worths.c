@@ -35,7 +35,7 @@ static void worths_add_up_to_less_than_the_run(void **state) {
     o.slow[3] = i & 2 ? 0.5 : 0;
     o.input = 100 * MS;
     o.transfer = i & 4 ? 400 * MS : o.transfer;
-    o.exposed_copy = 50 * MS;
+    o.exposed_memcpy = 50 * MS;
     o.late_launch[2] = 150 * MS;
     o.slow_step = 400 * MS;
     struct cluster *c = cluster_new(&o);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
-#include "model/products.h"
+#include "model/gemms.h"
 #include "scenario.h"
 
 static void low_mfu(void **state) {
@@ -30,18 +30,18 @@ static void low_mfu(void **state) {
   assert_false(fires(&s, "EFFICIENCY.LOW_MFU"));
 }
 
-/* All kernels of 300 ms a step are products on an H100, which can do 67 TFLOP/s in fp32. */
-static void make_products(struct cluster *c, u8 precision, double share_of_peak) {
-  struct product_shape *shape = arena_alloc(&c->arena, sizeof(*shape));
-  struct products *products = arena_alloc(&c->arena, sizeof(*products));
+/* All kernels of 300 ms a step are GEMMs on an H100, which can do 67 TFLOP/s in fp32. */
+static void make_gemms(struct cluster *c, u8 precision, double share_of_peak) {
+  struct gemm_shape *shape = arena_alloc(&c->arena, sizeof(*shape));
+  struct gemms *gemms = arena_alloc(&c->arena, sizeof(*gemms));
   shape->m = shape->n = shape->k = 16384;
   shape->precision = precision;
-  *products = (struct products){.shapes = shape, .n_shapes = 1};
+  *gemms = (struct gemms){.shapes = shape, .n_shapes = 1};
   for (u32 r = 0; r < c->model.n_ranks; r++) {
     struct timeline *t = &c->timelines[r];
     c->model.ranks[r].info[TSCOPE_INFO_GPU_NAME] = "NVIDIA H100 80GB HBM3";
     t->arithmetic = arena_array(&c->arena, t->n_spans, sizeof(*t->arithmetic));
-    t->products = products;
+    t->gemms = gemms;
     for (u32 i = 0; i < t->n_spans; i++) {
       const struct span *kernel = &t->spans[i];
       if (kernel->kind != SPAN_KERNEL || kernel->launch == INDEX_NONE)
@@ -58,13 +58,13 @@ static void make_products(struct cluster *c, u8 precision, double share_of_peak)
 }
 
 static void at_half_the_peak_of_fp32(struct cluster *c) {
-  make_products(c, PRECISION_FP32, 0.5);
+  make_gemms(c, PRECISION_FP32, 0.5);
 }
 static void waiting_for_memory(struct cluster *c) {
-  make_products(c, PRECISION_FP32, 0.05); /* of 311 ms 300 x 0.05 x (1 - 67 / 494.5) = 13 */
+  make_gemms(c, PRECISION_FP32, 0.05); /* of 311 ms 300 x 0.05 x (1 - 67 / 494.5) = 13 */
 }
 static void in_tf32(struct cluster *c) {
-  make_products(c, PRECISION_TF32, 0.5);
+  make_gemms(c, PRECISION_TF32, 0.5);
 }
 
 static void precision(void **state) {
@@ -81,9 +81,9 @@ static void precision(void **state) {
 static void recoverable(void **state) {
   (void)state;
   struct scenario s = well();
-  s.options.exposed_copy = 30 * MS;
+  s.options.exposed_memcpy = 30 * MS;
   assert_true(fires(&s, "EFFICIENCY.RECOVERABLE"));
-  s.options.exposed_copy = 14 * MS;
+  s.options.exposed_memcpy = 14 * MS;
   assert_false(fires(&s, "EFFICIENCY.RECOVERABLE"));
   s = well();
   for (u32 i = 0; i < s.options.ranks; i++)

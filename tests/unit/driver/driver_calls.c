@@ -134,11 +134,11 @@ static void memory_and_copies_are_seen(void **state) {
   assert_int_equal(alloc.bytes, 256);
   assert_true(alloc.address == memory);
   assert_int_equal(cuMemsetD32Async(memory, 7, 64, stream), CUDA_SUCCESS);
-  assert_int_equal(LAST(FILL, fill).bytes, 256);
+  assert_int_equal(LAST(MEMSET, memset).bytes, 256);
   assert_int_equal(cuMemcpyDtoHAsync(host, memory, 256, stream), CUDA_SUCCESS);
-  struct tscope_copy_record copy = LAST(COPY, copy);
+  struct tscope_memcpy_record copy = LAST(MEMCPY, memcpy);
   assert_int_equal(copy.bytes, 256);
-  assert_int_equal(copy.kind, TSCOPE_COPY_D2H | TSCOPE_COPY_ASYNC);
+  assert_int_equal(copy.kind, TSCOPE_MEMCPY_D2H | TSCOPE_MEMCPY_ASYNC);
   assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
   assert_int_equal(host[63], 7);
   assert_int_equal(LAST(SYNC, sync).header.tag, TSCOPE_SYNC_STREAM);
@@ -202,7 +202,7 @@ static void copy_of_a_box_says_how_much_and_which_way(void **state) {
   char host[3][4][8];
   assert_int_equal(cuMemAlloc(&memory, sizeof(host)), CUDA_SUCCESS);
   assert_int_equal(cuMemsetD2D8(memory, 8, 9, 8, 12), CUDA_SUCCESS);
-  assert_int_equal(LAST(FILL, fill).bytes, 96);
+  assert_int_equal(LAST(MEMSET, memset).bytes, 96);
   CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                        .srcDevice = memory,
                        .srcPitch = 8,
@@ -215,8 +215,8 @@ static void copy_of_a_box_says_how_much_and_which_way(void **state) {
                        .Height = 4,
                        .Depth = 3};
   assert_int_equal(cuMemcpy3DAsync(&box, stream), CUDA_SUCCESS);
-  assert_int_equal(LAST(COPY, copy).bytes, 96);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_D2H | TSCOPE_COPY_ASYNC);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 96);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_D2H | TSCOPE_MEMCPY_ASYNC);
   assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
   assert_int_equal(host[2][3][7], 9);
   assert_int_equal(cuMemFree(memory), CUDA_SUCCESS);
@@ -231,11 +231,11 @@ static void copies_in_a_batch_are_one_record(void **state) {
   CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
   CUresult (*batch)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *,
                     size_t, CUstream) = dlsym(driver, "cuMemcpyBatchAsync_v2");
-  u32 before = count(TSCOPE_REC_COPY);
+  u32 before = count(TSCOPE_REC_MEMCPY);
   assert_int_equal(batch(to, from, sizes, 2, &attributes, &first, 1, stream), CUDA_SUCCESS);
-  assert_int_equal(count(TSCOPE_REC_COPY), before + 1);
-  assert_int_equal(LAST(COPY, copy).bytes, 30);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_UNKNOWN | TSCOPE_COPY_ASYNC);
+  assert_int_equal(count(TSCOPE_REC_MEMCPY), before + 1);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 30);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC);
   assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
   assert_int_equal(cuMemFree(memory), CUDA_SUCCESS);
 }

@@ -67,19 +67,19 @@ static void two_kernels_a_copy_and_a_fill(void) {
 static void a_capture_is_no_launch_but_a_graph(void **state) {
   (void)state;
   launch_on(stream);
-  u32 launches = count(TSCOPE_REC_LAUNCH), copies = count(TSCOPE_REC_COPY);
+  u32 launches = count(TSCOPE_REC_LAUNCH), copies = count(TSCOPE_REC_MEMCPY);
   u32 graphs = count(TSCOPE_REC_GRAPH), replays = count(TSCOPE_REC_GRAPH_REPLAY);
   u32 graph_launches = count(TSCOPE_REC_GRAPH_LAUNCH);
   cudaGraph_t graph = capture(two_kernels_a_copy_and_a_fill);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
-  assert_int_equal(count(TSCOPE_REC_COPY), copies);
+  assert_int_equal(count(TSCOPE_REC_MEMCPY), copies);
   assert_int_equal(count(TSCOPE_REC_GRAPH), graphs);
   cudaGraphExec_t executable = instantiate(graph);
   struct tscope_graph_record made = LAST(GRAPH, graph);
   assert_int_equal(made.nodes, 4);
   assert_int_equal(made.kernels, 2);
-  assert_int_equal(made.copies, 1);
-  assert_int_equal(made.fills, 1);
+  assert_int_equal(made.memcpys, 1);
+  assert_int_equal(made.memsets, 1);
   assert_int_equal(made.collectives, 0);
   assert_int_not_equal(made.captured, 0);
   for (u32 i = 1; i <= 3; i++) {
@@ -346,8 +346,8 @@ static void a_child_added_by_hand_counts_with_what_it_holds(void **state) {
   struct tscope_graph_record made = LAST(GRAPH, graph);
   assert_int_equal(made.nodes, 7);
   assert_int_equal(made.kernels, 2 + 3);
-  assert_int_equal(made.copies, 1);
-  assert_int_equal(made.fills, 1);
+  assert_int_equal(made.memcpys, 1);
+  assert_int_equal(made.memsets, 1);
   assert_int_equal(made.collectives, 2);
   cuGraphExecDestroy(executable);
   cuGraphDestroy(graph);

@@ -50,10 +50,10 @@ static void kernels_copies_and_fills_are_timed(void **state) {
   struct tscope_gpu_kernel_record kernel = LAST(GPU_KERNEL, gpu_kernel);
   assert_lasted(kernel.dur, 3000000);
   assert_string(kernel.name, "_Z5plainv");
-  struct tscope_gpu_copy_record copy = LAST(GPU_COPY, gpu_copy);
-  assert_int_equal(copy.kind, TSCOPE_COPY_H2D);
+  struct tscope_gpu_memcpy_record copy = LAST(GPU_MEMCPY, gpu_memcpy);
+  assert_int_equal(copy.kind, TSCOPE_MEMCPY_H2D);
   assert_int_equal(copy.bytes, sizeof(host));
-  assert_int_equal(LAST(GPU_FILL, gpu_fill).bytes, 100);
+  assert_int_equal(LAST(GPU_MEMSET, gpu_memset).bytes, 100);
   /* One stream to the host and to the GPU. */
   u16 launched_on = LAST(LAUNCH, launch).header.tag;
   assert_int_equal(kernel.header.tag, launched_on);

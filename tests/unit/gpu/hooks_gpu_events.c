@@ -111,13 +111,13 @@ int cublasSgemm_v2(void *handle, int ta, int tb, int m, int n, int k, const floa
                    const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
                    int ldc);
 
-static void one_matrix_product_in_sixteen_is_timed(void **state) {
+static void one_gemm_in_sixteen_is_timed(void **state) {
   (void)state;
   void *handle;
   assert_int_equal(cublasCreate_v2(&handle), 0);
   assert_int_equal(cublasSetStream_v2(handle, stream), 0);
   deliver();
-  u32 works = count(TSCOPE_REC_GPU_WORK), products = count(TSCOPE_REC_GEMM);
+  u32 works = count(TSCOPE_REC_GPU_WORK), gemms = count(TSCOPE_REC_GEMM);
   for (int i = 0; i < 48; i++) {
     standin_next_kernel_ns(3 * ms);
     assert_int_equal(cublasSgemm_v2(handle, 0, 0, 8, 8, 8, NULL, NULL, 8, NULL, 8, NULL, NULL, 8),
@@ -125,7 +125,7 @@ static void one_matrix_product_in_sixteen_is_timed(void **state) {
   }
   deliver();
   assert_int_equal(count(TSCOPE_REC_GPU_WORK), works + 3);
-  assert_int_equal(count(TSCOPE_REC_GEMM), products + 48);
+  assert_int_equal(count(TSCOPE_REC_GEMM), gemms + 48);
   struct tscope_gpu_work_record work = LAST(GPU_WORK, gpu_work);
   assert_int_equal(work.one_in, 16);
   assert_in_range(work.dur, 3 * ms, 3 * ms + 100 * us);
@@ -134,14 +134,14 @@ static void one_matrix_product_in_sixteen_is_timed(void **state) {
   cublasDestroy_v2(handle);
 }
 
-static void product(void *handle, int m) {
+static void gemm(void *handle, int m) {
   assert_int_equal(cublasSgemm_v2(handle, 0, 0, m, 8, 8, NULL, NULL, m, NULL, 8, NULL, NULL, m), 0);
 }
 
-/* A model that calls as many products as one is picked of: a fixed stride would time the same one
+/* A model that calls as many GEMMs as one is picked of: a fixed stride would time the same one
  * in every step. Of 40 steps, that one of 16 is never picked has a chance of 16 x (15/16)^40 = 1.2:
  * half of them must be. Calls and times say the same numbers. */
-static void all_products_of_a_model_are_picked_in_turn(void **state) {
+static void all_gemms_of_a_model_are_picked_in_turn(void **state) {
   (void)state;
   void *handle;
   bool picked[17] = {false};
@@ -151,7 +151,7 @@ static void all_products_of_a_model_are_picked_in_turn(void **state) {
   u32 works = count(TSCOPE_REC_GPU_WORK);
   for (int step = 0; step < 40; step++) {
     for (int m = 1; m <= 16; m++)
-      product(handle, m);
+      gemm(handle, m);
     cudaStreamSynchronize(stream);
   }
   deliver();
@@ -177,8 +177,8 @@ static void all_products_of_a_model_are_picked_in_turn(void **state) {
 }
 
 /* What a replay of the graph does. The kernels by which it is known again are seen where the driver
- * is looked up through the shim: scenario products-graph. */
-static void a_captured_product_is_the_graphs(void **state) {
+ * is looked up through the shim: scenario GEMMs-graph. */
+static void a_captured_gemm_is_the_graphs(void **state) {
   (void)state;
   void *handle;
   cudaGraph_t graph;
@@ -189,17 +189,17 @@ static void a_captured_product_is_the_graphs(void **state) {
   u32 works = count(TSCOPE_REC_GPU_WORK), launches = count(TSCOPE_REC_LAUNCH);
   assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
   for (int i = 0; i < 20; i++) /* one of them would be timed */
-    product(handle, 24);
+    gemm(handle, 24);
   launch(&kernel, us);
   assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   assert_int_equal(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
   deliver();
   assert_int_equal(count(TSCOPE_REC_GPU_WORK), works);
   assert_int_equal(count(TSCOPE_REC_LAUNCH), launches);
-  assert_int_equal(count(TSCOPE_REC_GRAPH_PRODUCT), 20);
+  assert_int_equal(count(TSCOPE_REC_GRAPH_GEMM), 20);
   assert_int_equal(LAST(GEMM, gemm).captured, 1);
   assert_int_equal(LAST(GEMM, gemm).timed, 0);
-  struct tscope_graph_product_record last = LAST(GRAPH_PRODUCT, graph_product);
+  struct tscope_graph_gemm_record last = LAST(GRAPH_GEMM, graph_gemm);
   assert_int_equal(last.captured, LAST(GRAPH, graph).captured);
   assert_int_not_equal(last.captured, 0);
   assert_true(last.flops == 2 * 24 * 8 * 8 && last.m == 24 && last.a == TSCOPE_DTYPE_F32);
@@ -425,9 +425,9 @@ int main(void) {
       cmocka_unit_test(a_pair_tells_when_and_how_long),
       cmocka_unit_test(work_that_was_not_launched_is_not_told),
       cmocka_unit_test(a_sampled_function_says_how_many_it_stands_for),
-      cmocka_unit_test(one_matrix_product_in_sixteen_is_timed),
-      cmocka_unit_test(all_products_of_a_model_are_picked_in_turn),
-      cmocka_unit_test(a_captured_product_is_the_graphs),
+      cmocka_unit_test(one_gemm_in_sixteen_is_timed),
+      cmocka_unit_test(all_gemms_of_a_model_are_picked_in_turn),
+      cmocka_unit_test(a_captured_gemm_is_the_graphs),
       cmocka_unit_test(a_pool_is_bounded_and_a_streams_own),
       cmocka_unit_test(an_error_is_not_an_end),
       cmocka_unit_test(a_stream_that_is_gone_leaves_its_pool_to_the_next),

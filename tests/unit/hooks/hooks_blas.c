@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of matrix products: sizes, types and arithmetic by closed forms, the stream,
+ * What is recorded of GEMMs: sizes, types and arithmetic by closed forms, the stream,
  * the launches inside, and nothing twice.
  */
 #include <math.h>
@@ -36,9 +36,9 @@ struct matmul {
 static struct {
   cublasStatus_t result;
   bool capturing;
-  bool calls_lt;    /* every cuBLAS product calls cuBLASLt's */
+  bool calls_lt;    /* every cuBLAS GEMM calls cuBLASLt's */
   int math_mode;    /* of every handle; -1: the handle does not say */
-  int kernels;      /* that a product launches through the runtime */
+  int kernels;      /* that a GEMM launches through the runtime */
   int lt_attribute; /* that cuBLASLt does not know, -1 for none */
 } blas;
 
@@ -121,7 +121,7 @@ static void expect(struct tscope_gemm_record got, u32 m, u32 n, u32 k, u32 batch
   assert_int_equal(got.captured, 0);
 }
 
-static void every_plain_product_is_2mnk(void **state) {
+static void every_plain_gemm_is_2mnk(void **state) {
   (void)state;
   assert_int_equal(cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3),
                    0);
@@ -133,8 +133,8 @@ static void every_plain_product_is_2mnk(void **state) {
 }
 
 /* (a + bi)(c + di) is four real products and two sums, and adding it two more: 8 operations; by
- * Gauss's method three real products, each in a real matrix product: 3 x 2. */
-static void complex_products_are_counted_in_real_operations(void **state) {
+ * Gauss's method three real products, each in a real GEMM: 3 x 2. */
+static void complex_gemms_are_counted_in_real_operations(void **state) {
   (void)state;
   cublasCgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
   expect(LAST(GEMM, gemm), 3, 5, 7, 1, 8.0 * 3 * 5 * 7, TSCOPE_DTYPE_C64);
@@ -208,7 +208,7 @@ static void what_is_not_told_is_unknown(void **state) {
   assert_true(LAST(GEMM, gemm).flops == GEMM_FLOPS_UNKNOWN);
 }
 
-static void a_product_inside_a_product_counts_once(void **state) {
+static void a_gemm_inside_a_gemm_counts_once(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_GEMM);
   blas.calls_lt = true;
@@ -293,14 +293,14 @@ static void the_math_mode_counts_where_the_call_leaves_it_open(void **state) {
   assert_int_equal(LAST(GEMM, gemm).compute, 77);
 }
 
-static void captured_products_say_so(void **state) {
+static void captured_gemms_say_so(void **state) {
   (void)state;
   blas.capturing = true;
   cublasSgemm_v2(a_handle, 0, 0, 3, 5, 7, NULL, NULL, 3, NULL, 7, NULL, NULL, 3);
   assert_int_equal(LAST(GEMM, gemm).captured, 1);
 }
 
-static void failed_products_are_not_recorded(void **state) {
+static void failed_gemms_are_not_recorded(void **state) {
   (void)state;
   u32 before = count(TSCOPE_REC_GEMM);
   blas.result = (cublasStatus_t)7;
@@ -315,17 +315,17 @@ static void failed_products_are_not_recorded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(every_plain_product_is_2mnk, fresh),
-      cmocka_unit_test_setup(complex_products_are_counted_in_real_operations, fresh),
+      cmocka_unit_test_setup(every_plain_gemm_is_2mnk, fresh),
+      cmocka_unit_test_setup(complex_gemms_are_counted_in_real_operations, fresh),
       cmocka_unit_test_setup(batches_multiply, fresh),
       cmocka_unit_test_setup(groups_add_up, fresh),
       cmocka_unit_test_setup(lt_shapes_come_from_the_descriptors, fresh),
       cmocka_unit_test_setup(what_is_not_told_is_unknown, fresh),
-      cmocka_unit_test_setup(a_product_inside_a_product_counts_once, fresh),
+      cmocka_unit_test_setup(a_gemm_inside_a_gemm_counts_once, fresh),
       cmocka_unit_test_setup(launches_inside_are_recorded_within_its_time, fresh),
       cmocka_unit_test_setup(the_math_mode_counts_where_the_call_leaves_it_open, fresh),
-      cmocka_unit_test_setup(captured_products_say_so, fresh),
-      cmocka_unit_test_setup(failed_products_are_not_recorded, fresh),
+      cmocka_unit_test_setup(captured_gemms_say_so, fresh),
+      cmocka_unit_test_setup(failed_gemms_are_not_recorded, fresh),
   };
   return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
 }

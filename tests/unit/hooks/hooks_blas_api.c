@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The registry of matrix products against NVIDIA's own cuBLAS, where it is installed: prototypes
+ * The registry of GEMMs against NVIDIA's own cuBLAS, where it is installed: prototypes
  * against its headers when this is compiled, descriptors as its library makes them when this runs.
  * No GPU is needed for either.
  */
@@ -78,11 +78,11 @@ static cublasLtMatmulDesc_t matmul(int compute, int scale, int32_t transposed_a)
   return made;
 }
 
-/* What is read of a product, whose descriptors are given back. */
-static struct gemm_facts facts_of(cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+/* What is read of a GEMM, whose descriptors are given back. */
+static struct gemm_facts facts_of(cublasLtMatmulDesc_t gemm, cublasLtMatrixLayout_t a,
                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c) {
-  struct gemm_facts facts = lt_matmul_facts(product, a, b, c);
-  assert_int_equal(lt.matmul_destroy(product), 0);
+  struct gemm_facts facts = lt_matmul_facts(gemm, a, b, c);
+  assert_int_equal(lt.matmul_destroy(gemm), 0);
   assert_int_equal(lt.layout_destroy(a), 0);
   assert_int_equal(lt.layout_destroy(b), 0);
   assert_int_equal(lt.layout_destroy(c), 0);

@@ -224,20 +224,20 @@ static void copies_say_how_much_and_which_way(void **state) {
   (void)state;
   char a[8] = "", b[8] = "";
   cudaMemcpy(a, b, 8, cudaMemcpyDeviceToHost);
-  struct tscope_copy_record copy = LAST(COPY, copy);
-  assert_int_equal(copy.kind, TSCOPE_COPY_D2H);
+  struct tscope_memcpy_record copy = LAST(MEMCPY, memcpy);
+  assert_int_equal(copy.kind, TSCOPE_MEMCPY_D2H);
   assert_int_equal(copy.bytes, 8);
   cudaMemcpy2DAsync(a, 1, b, 1, 100, 200, cudaMemcpyHostToDevice, a_stream);
-  copy = LAST(COPY, copy);
-  assert_int_equal(copy.kind, TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC);
+  copy = LAST(MEMCPY, memcpy);
+  assert_int_equal(copy.kind, TSCOPE_MEMCPY_H2D | TSCOPE_MEMCPY_ASYNC);
   assert_int_equal(copy.bytes, 20000);
   cudaMemcpyPeerAsync(a, 0, b, 1, 5, a_stream);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_P2P | TSCOPE_COPY_ASYNC);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_P2P | TSCOPE_MEMCPY_ASYNC);
   cudaMemcpyAsync(a, b, 1, cudaMemcpyDefault, a_stream); /* the direction is the driver's secret */
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_UNKNOWN | TSCOPE_COPY_ASYNC);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC);
   cudaMemsetAsync(a, 0, 7, a_stream);
-  assert_int_equal(LAST(FILL, fill).bytes, 7);
-  assert_int_equal(LAST(FILL, fill).kind, TSCOPE_COPY_ASYNC);
+  assert_int_equal(LAST(MEMSET, memset).bytes, 7);
+  assert_int_equal(LAST(MEMSET, memset).kind, TSCOPE_MEMCPY_ASYNC);
 }
 
 static void memory_that_is_not_a_line_is_recorded_too(void **state) {
@@ -270,24 +270,24 @@ static void copies_and_fills_of_boxes_say_how_much(void **state) {
   (void)state;
   struct cudaMemcpy3DParms box = {.extent = {10, 20, 30}, .kind = cudaMemcpyHostToDevice};
   cudaMemcpy3DAsync(&box, a_stream);
-  assert_int_equal(LAST(COPY, copy).bytes, 6000);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_H2D | TSCOPE_COPY_ASYNC);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 6000);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_H2D | TSCOPE_MEMCPY_ASYNC);
   box.dstArray = (cudaArray_t)0x7700; /* 10 elements, of a size that is not told */
   cudaMemcpy3D(&box);
-  assert_int_equal(LAST(COPY, copy).bytes, 0);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_H2D);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 0);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_H2D);
   cudaMemcpy3DPeerAsync(&(struct cudaMemcpy3DPeerParms){.extent = {1, 2, 3}}, a_stream);
-  assert_int_equal(LAST(COPY, copy).bytes, 6);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_P2P | TSCOPE_COPY_ASYNC);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 6);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_P2P | TSCOPE_MEMCPY_ASYNC);
   cudaMemcpyToSymbolAsync(&runtime, &box, 11, 0, cudaMemcpyHostToDevice, a_stream);
-  assert_int_equal(LAST(COPY, copy).bytes, 11);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 11);
   cudaMemcpy2DToArray(box.dstArray, 0, 0, &box, 1, 5, 6, cudaMemcpyDeviceToDevice);
-  assert_int_equal(LAST(COPY, copy).bytes, 30);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 30);
   cudaMemset2DAsync(&box, 64, 0, 10, 5, a_stream);
-  assert_int_equal(LAST(FILL, fill).bytes, 50);
+  assert_int_equal(LAST(MEMSET, memset).bytes, 50);
   cudaMemset3D((struct cudaPitchedPtr){.ptr = &box}, 0, (struct cudaExtent){2, 3, 4});
-  assert_int_equal(LAST(FILL, fill).bytes, 24);
-  assert_int_equal(LAST(FILL, fill).kind, 0);
+  assert_int_equal(LAST(MEMSET, memset).bytes, 24);
+  assert_int_equal(LAST(MEMSET, memset).kind, 0);
 }
 
 /* Whose parameters CUDA 13 changed under the same name: all reach the runtime, and the stream is
@@ -305,15 +305,15 @@ static void functions_that_changed_are_read_as_the_runtime_reads_them(void **sta
     runtime.version = version;
     u16 stream = stream_of_launch(version < 13000 ? old_stream : new_stream, false);
     prefetch(&runtime, 4096, 1, (size_t)old_stream, new_stream);
-    assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_PREFETCH | TSCOPE_COPY_ASYNC);
-    assert_int_equal(LAST(COPY, copy).bytes, 4096);
-    assert_int_equal(LAST(COPY, copy).header.tag, stream);
+    assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_PREFETCH | TSCOPE_MEMCPY_ASYNC);
+    assert_int_equal(LAST(MEMCPY, memcpy).bytes, 4096);
+    assert_int_equal(LAST(MEMCPY, memcpy).header.tag, stream);
     assert_true(FAKE_ARG(&fake_last, 3, cudaStream_t) == old_stream);
     assert_true(FAKE_ARG(&fake_last, 4, cudaStream_t) == new_stream);
     stream = stream_of_launch(version < 13000 ? old_stream : new_stream, false);
     batch(NULL, NULL, sizes, 3, NULL, NULL, 0, version < 13000 ? NULL : new_stream, old_stream);
-    assert_int_equal(LAST(COPY, copy).bytes, 18);
-    assert_int_equal(LAST(COPY, copy).header.tag, stream);
+    assert_int_equal(LAST(MEMCPY, memcpy).bytes, 18);
+    assert_int_equal(LAST(MEMCPY, memcpy).header.tag, stream);
   }
 }
 

@@ -79,7 +79,7 @@ static void kernels_of_every_version(void **state) {
     record.copyKind = (copy_kind);                                                                 \
     set_graph;                                                                                     \
     assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
-    assert_common(&out, GPU_SPAN_COPY);                                                            \
+    assert_common(&out, GPU_SPAN_MEMCPY);                                                          \
     assert_int_equal(span->bytes, 1234567890123);                                                  \
     assert_int_equal(span->copy, copy_);                                                           \
     assert_int_equal(span->graph, graph_);                                                         \
@@ -92,21 +92,21 @@ static void kernels_of_every_version(void **state) {
 
 static void copies_of_every_version(void **state) {
   (void)state;
-  MEMCPY(CUpti_ActivityMemcpy, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, , 0, TSCOPE_COPY_H2D);
-  MEMCPY(CUpti_ActivityMemcpy3, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, , 0, TSCOPE_COPY_D2H);
-  MEMCPY(CUpti_ActivityMemcpy4, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, , 0, TSCOPE_COPY_D2D);
+  MEMCPY(CUpti_ActivityMemcpy, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, , 0, TSCOPE_MEMCPY_H2D);
+  MEMCPY(CUpti_ActivityMemcpy3, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, , 0, TSCOPE_MEMCPY_D2H);
+  MEMCPY(CUpti_ActivityMemcpy4, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, , 0, TSCOPE_MEMCPY_D2D);
   MEMCPY(CUpti_ActivityMemcpy5, CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, record.graphId = 9, 9,
-         TSCOPE_COPY_H2H);
+         TSCOPE_MEMCPY_H2H);
 #if CUPTI_API_VERSION >= 130000
   MEMCPY(CUpti_ActivityMemcpy6, CUPTI_ACTIVITY_MEMCPY_KIND_HTOA, record.graphId = 9, 9,
-         TSCOPE_COPY_H2D);
+         TSCOPE_MEMCPY_H2D);
 #endif
-  PEER(CUpti_ActivityMemcpyPtoP, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, , 0, TSCOPE_COPY_P2P);
-  PEER(CUpti_ActivityMemcpyPtoP2, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, , 0, TSCOPE_COPY_P2P);
+  PEER(CUpti_ActivityMemcpyPtoP, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, , 0, TSCOPE_MEMCPY_P2P);
+  PEER(CUpti_ActivityMemcpyPtoP2, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, , 0, TSCOPE_MEMCPY_P2P);
   PEER(CUpti_ActivityMemcpyPtoP3, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, record.graphId = 9, 9,
-       TSCOPE_COPY_P2P);
+       TSCOPE_MEMCPY_P2P);
   PEER(CUpti_ActivityMemcpyPtoP4, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, record.graphId = 9, 9,
-       TSCOPE_COPY_P2P);
+       TSCOPE_MEMCPY_P2P);
 }
 
 #define FILL(type, set_graph, graph_)                                                              \
@@ -115,7 +115,7 @@ static void copies_of_every_version(void **state) {
     record.bytes = 1234567890123;                                                                  \
     set_graph;                                                                                     \
     assert_true(cupti_decode(&record, sizeof(record), &out));                                      \
-    assert_common(&out, GPU_SPAN_FILL);                                                            \
+    assert_common(&out, GPU_SPAN_MEMSET);                                                          \
     assert_int_equal(span->bytes, 1234567890123);                                                  \
     assert_int_equal(span->graph, graph_);                                                         \
     assert_false(cupti_decode(&record, 63, &out));                                                 \

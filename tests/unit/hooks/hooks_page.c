@@ -39,9 +39,9 @@ static void the_line_is_a_hook(void **state) {
   void *memory;
   cudaMalloc(&memory, 1); /* wakes the process, which a copy does not */
   copy_from_array(to);
-  assert_int_equal(count(TSCOPE_REC_COPY), 1);
-  assert_int_equal(LAST(COPY, copy).bytes, 800);
-  assert_int_equal(LAST(COPY, copy).kind, TSCOPE_COPY_D2H);
+  assert_int_equal(count(TSCOPE_REC_MEMCPY), 1);
+  assert_int_equal(LAST(MEMCPY, memcpy).bytes, 800);
+  assert_int_equal(LAST(MEMCPY, memcpy).kind, TSCOPE_MEMCPY_D2H);
 }
 
 static void the_recorder_records(void **state) {

@@ -110,8 +110,8 @@ static void old_and_amd_traces_are_read(void **state) {
   const struct span *kernel = first_of(&timeline, SPAN_KERNEL);
   assert_int_equal(count_kind(&timeline, SPAN_OP), 1);
   assert_int_equal(timeline.spans[kernel->launch].kind, SPAN_LAUNCH);
-  assert_int_equal(first_of(&timeline, SPAN_COPY)->category, TSCOPE_COPY_H2D);
-  assert_int_equal(first_of(&timeline, SPAN_COPY)->lane, kernel->lane);
+  assert_int_equal(first_of(&timeline, SPAN_MEMCPY)->category, TSCOPE_MEMCPY_H2D);
+  assert_int_equal(first_of(&timeline, SPAN_MEMCPY)->lane, kernel->lane);
   /* nothing says what the host waited for: it returned when the kernel had ended */
   assert_int_equal(timeline.n_edges, 1);
   assert_ptr_equal(&timeline.spans[timeline.edges[0].from], kernel);
@@ -383,10 +383,10 @@ static void gpu_time_and_launches_add_up(void **state) {
   assert_true(gpu->other_ms == 0);
   assert_true(results->launch.kernels == 3 && results->launch.short_kernels == 1);
   assert_true(is(results->launch.delay_max_us, 5) && results->launch.queue_max == 1);
-  assert_int_equal(results->launch.n_copies, 1);
-  assert_string_equal(results->launch.copies[0].direction, "host to device");
-  assert_true(results->launch.copies[0].bytes == 4096 &&
-              is(results->launch.copies[0].gbps, 0.4096));
+  assert_int_equal(results->launch.n_memcpys, 1);
+  assert_string_equal(results->launch.memcpys[0].direction, "host to device");
+  assert_true(results->launch.memcpys[0].bytes == 4096 &&
+              is(results->launch.memcpys[0].gbps, 0.4096));
   assert_int_equal(results->launch.n_fills, 1);
   assert_string_equal(results->launch.fills[0].name, "aten::zero_ [[4, 4]]");
   assert_true(results->launch.fills[0].count == 1 && is(results->launch.fills[0].sum_ms, 0.001));

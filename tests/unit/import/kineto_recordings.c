@@ -158,7 +158,7 @@ static void path_crosses_an_event_that_the_host_waits_for(void **state) {
   model_free(model);
 }
 
-/* Three matrix products on three streams, each launched long after the one before it had ended, and
+/* Three GEMMs on three streams, each launched long after the one before it had ended, and
  * a wait for the device at the end: only the last is on the path, as its launch is. */
 static void path_takes_the_stream_that_ends_last(void **state) {
   (void)state;

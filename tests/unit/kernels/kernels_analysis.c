@@ -18,7 +18,7 @@
 #include "kernels/attention.h"
 #include "report/report.h"
 
-#define PRODUCT 3000000000000ull /* operations of each product below */
+#define GEMM_FLOPS 3000000000000ull /* operations of each GEMM below */
 
 static const struct kernel_category_result *category_of(const struct results *r, const char *name) {
   for (u32 i = 0; i < r->n_kernel_categories; i++)
@@ -63,8 +63,8 @@ static bool is_launched_kernel(const struct timeline *t, u32 span) {
   return kernel->kind == SPAN_KERNEL && kernel->launch != INDEX_NONE;
 }
 
-/* Every kernel but each `skip`th was launched by a product of PRODUCT operations. */
-static void add_products(struct cluster *c, u32 skip) {
+/* Every kernel but each `skip`th was launched by a GEMM of GEMM_FLOPS operations. */
+static void add_gemms(struct cluster *c, u32 skip) {
   for (u32 r = 0; r < c->model.n_ranks; r++) {
     struct timeline *t = &c->timelines[r];
     t->arithmetic = arena_array(&c->arena, t->n_spans, sizeof(*t->arithmetic));
@@ -76,7 +76,7 @@ static void add_products(struct cluster *c, u32 skip) {
       const struct span *launch = &t->spans[t->spans[i].launch];
       t->arithmetic[t->n_arithmetic++] = (struct arithmetic){.start = launch->start - 1,
                                                              .end = launch->end + 1,
-                                                             .flops = PRODUCT,
+                                                             .flops = GEMM_FLOPS,
                                                              .lane = launch->lane};
     }
   }
@@ -91,7 +91,7 @@ static struct analyse_options with_peak(void) {
 static void times_add_up_by_category_and_by_name(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
-  o.exposed_copy = 7 * MS;
+  o.exposed_memcpy = 7 * MS;
   struct cluster *c = cluster_new(&o);
   struct results *r = cluster_analyse(c, NULL);
   /* 8 ranks, 50 steps, 100 + 2 x 100 ms of kernels, 2 x 10 ms of all-reduces at least, one copy */
@@ -147,11 +147,11 @@ static void hfu_is_operations_over_time_and_peak(void **state) {
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
   struct analyse_options options = with_peak();
-  add_products(c, 0);
+  add_gemms(c, 0);
   struct results *r = cluster_analyse(c, &options);
-  /* three products a step and rank, against 100 TFLOP/s for the step */
-  assert_true(fabs(r->hfu - 3.0 * PRODUCT / (r->step_mean_ms / 1e3 * 100e12)) < 1e-6);
-  assert_true(fabs(r->product_flops - 8 * 3.0 * PRODUCT) < 1);
+  /* three GEMMs a step and rank, against 100 TFLOP/s for the step */
+  assert_true(fabs(r->hfu - 3.0 * GEMM_FLOPS / (r->step_mean_ms / 1e3 * 100e12)) < 1e-6);
+  assert_true(fabs(r->gemm_flops - 8 * 3.0 * GEMM_FLOPS) < 1);
   assert_true(r->hfu_coverage == 1);
   assert_true(isnan(r->hfu_attention));
   /* one of the three lies in the forward pass */
@@ -168,7 +168,7 @@ static void coverage_is_the_share_of_gpu_time(void **state) {
   o.forward = 300 * MS;
   struct cluster *c = cluster_new(&o);
   struct analyse_options options = with_peak();
-  add_products(c, 3); /* all but the second half of backward: 300 + 100 of 500 ms */
+  add_gemms(c, 3); /* all but the second half of backward: 300 + 100 of 500 ms */
   struct results *r = cluster_analyse(c, &options);
   assert_true(fabs(r->hfu_coverage - 0.8) < 1e-9);
   assert_true(fabs(coverage_of(r, "matrix products")->share - 0.8) < 1e-9);
@@ -189,16 +189,16 @@ static void expect_unknown_hfu(struct cluster *c, const char *reason) {
   results_free(r);
 }
 
-static void no_products_is_no_hfu(void **state) {
+static void no_gemms_is_no_hfu(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
   for (u32 r = 0; r < o.ranks; r++)
     c->model.ranks[r].info[TSCOPE_INFO_TSCOPE] = "0";
-  expect_unknown_hfu(c, "no matrix product was seen");
+  expect_unknown_hfu(c, "no GEMM was seen");
   struct results *r = cluster_analyse(c, NULL);
   assert_true(coverage_of(r, "matrix products")->share == 0);
-  assert_non_null(strstr(coverage_of(r, "matrix products")->note, "NO MATRIX PRODUCT CALLS"));
+  assert_non_null(strstr(coverage_of(r, "matrix products")->note, "NO GEMM CALLS"));
   results_free(r);
   cluster_free(c);
   o.on_gpu = false;
@@ -207,11 +207,11 @@ static void no_products_is_no_hfu(void **state) {
   cluster_free(c);
 }
 
-static void products_in_graphs_are_not_counted(void **state) {
+static void gemms_in_graphs_are_not_counted(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
-  add_products(c, 0);
+  add_gemms(c, 0);
   for (u32 r = 0; r < o.ranks; r++)
     for (u32 i = 0; i < c->timelines[r].n_arithmetic; i++)
       c->timelines[r].arithmetic[i].captured = true;
@@ -229,7 +229,7 @@ static void no_peak_is_no_hfu_but_coverage(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
-  add_products(c, 0);
+  add_gemms(c, 0);
   struct results *r = cluster_analyse(c, NULL);
   assert_true(isnan(r->hfu) && r->hfu_coverage == 1);
   assert_non_null(strstr(r->hfu_reason, "--peak-tflops"));
@@ -242,7 +242,7 @@ static void coverage_needs_gpu_times(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
-  add_products(c, 0);
+  add_gemms(c, 0);
   o.no_gpu_times = true;
   struct cluster *blind = cluster_new(&o);
   struct analyse_options options = with_peak();
@@ -375,7 +375,7 @@ static void graphs_whose_content_was_not_seen_say_so(void **state) {
 }
 
 /* FlashAttention 2 of head size 128, blocks of 128 x 64, on (16 blocks, batch 4, 32 heads):
- * a sequence of 2048; two products forward, five backward, half of them under a causal mask. */
+ * a sequence of 2048; two GEMMs forward, five backward, half of them under a causal mask. */
 static void attention_is_estimated_by_its_grid(void **state) {
   (void)state;
   const u32 grid[3] = {16, 4, 32};
@@ -413,14 +413,14 @@ static void estimates_stay_apart_from_what_is_known(void **state) {
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
   struct analyse_options options = with_peak();
-  add_products(c, 0);
+  add_gemms(c, 0);
   for (u32 r = 0; r < o.ranks; r++)
     for (u32 i = 0; i < c->timelines[r].n_arithmetic; i++)
       c->timelines[r].arithmetic[i].estimate = i % 3 == 2;
   struct results *r = cluster_analyse(c, &options);
   double step_s = r->step_mean_ms / 1e3;
-  assert_true(fabs(r->hfu - 2.0 * PRODUCT / (step_s * 100e12)) < 1e-6);
-  assert_true(fabs(r->hfu_attention - 1.0 * PRODUCT / (step_s * 100e12)) < 1e-6);
+  assert_true(fabs(r->hfu - 2.0 * GEMM_FLOPS / (step_s * 100e12)) < 1e-6);
+  assert_true(fabs(r->hfu_attention - 1.0 * GEMM_FLOPS / (step_s * 100e12)) < 1e-6);
   assert_true(fabs(r->hfu_coverage - 2.0 / 3) < 1e-9);
   assert_true(fabs(r->hfu_attention_coverage - 1.0 / 3) < 1e-9);
   results_free(r);
@@ -433,8 +433,8 @@ int main(void) {
       cmocka_unit_test(times_of_a_part_say_of_which),
       cmocka_unit_test(hfu_is_operations_over_time_and_peak),
       cmocka_unit_test(coverage_is_the_share_of_gpu_time),
-      cmocka_unit_test(no_products_is_no_hfu),
-      cmocka_unit_test(products_in_graphs_are_not_counted),
+      cmocka_unit_test(no_gemms_is_no_hfu),
+      cmocka_unit_test(gemms_in_graphs_are_not_counted),
       cmocka_unit_test(no_peak_is_no_hfu_but_coverage),
       cmocka_unit_test(coverage_needs_gpu_times),
       cmocka_unit_test(unseen_communication_is_not_zero),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrix products and attention from a trace file to the report: records written by hand, with
+ * GEMMs and attention from a trace file to the report: records written by hand, with
  * times and operations that are known.
  */
 #include "model_support.h"
@@ -41,7 +41,7 @@ static void write_shape(struct trace_writer *writer, u32 number, const char *nam
   shape->block_x = 128;
 }
 
-/* A product of two kernels (its own and its split-k sum), an attention, an elementwise kernel. */
+/* A GEMM of two kernels (its own and its split-k sum), an attention, an elementwise kernel. */
 static void write_step(struct trace_writer *writer, u64 at, bool captured) {
   struct tscope_gemm_record *gemm =
       trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof(*gemm));
@@ -91,13 +91,13 @@ static void test_operations_are_led_back_to_kernels(void **state) {
   struct model *model = write_run_by_hand(*state, false);
   struct timeline timeline;
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
-  assert_int_equal(timeline.n_arithmetic, 20); /* ten products, ten attentions */
+  assert_int_equal(timeline.n_arithmetic, 20); /* ten GEMMs, ten attentions */
   for (u32 i = 0; i < timeline.n_arithmetic; i += 2) {
-    const struct arithmetic *product = &timeline.arithmetic[i];
-    assert_true(product->flops == FLOPS && !product->estimate && !product->captured);
-    assert_int_equal(product->end - product->start, 500);
+    const struct arithmetic *gemm = &timeline.arithmetic[i];
+    assert_true(gemm->flops == FLOPS && !gemm->estimate && !gemm->captured);
+    assert_int_equal(gemm->end - gemm->start, 500);
     /* causal: half of 4 x batch 2 x heads 8 x (16 x 128)^2 x head size 64 */
-    assert_true(product[1].estimate && product[1].flops == 2ull * 2 * 8 * 2048 * 2048 * 64);
+    assert_true(gemm[1].estimate && gemm[1].flops == 2ull * 2 * 8 * 2048 * 2048 * 64);
   }
   timeline_release(&timeline);
   struct results *results = report_of(model);
@@ -106,14 +106,14 @@ static void test_operations_are_led_back_to_kernels(void **state) {
   assert_true(fabs(results->hfu - (double)FLOPS / (10e-6 * 1e12)) < 1e-9);
   assert_true(fabs(results->hfu_coverage - 0.5) < 1e-12); /* 3 + 1 of 8 us */
   assert_true(fabs(results->hfu_attention_coverage - 0.25) < 1e-12);
-  assert_true(results->product_flops == FLOPS);
+  assert_true(results->gemm_flops == FLOPS);
   assert_int_equal(results->n_kernels, 4);
   assert_string_equal(results->kernels[0].category, "GEMM");
   results_free(results);
   model_free(model);
 }
 
-static void test_captured_products_did_nothing_yet(void **state) {
+static void test_captured_gemms_did_nothing_yet(void **state) {
   struct model *model = write_run_by_hand(*state, true);
   struct results *results = report_of(model);
   assert_true(isnan(results->hfu));
@@ -157,7 +157,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_operations_are_led_back_to_kernels, make_fixture,
                                       drop_fixture),
-      cmocka_unit_test_setup_teardown(test_captured_products_did_nothing_yet, make_fixture,
+      cmocka_unit_test_setup_teardown(test_captured_gemms_did_nothing_yet, make_fixture,
                                       drop_fixture),
       cmocka_unit_test_setup_teardown(test_replays_are_counted, make_fixture, drop_fixture),
   };

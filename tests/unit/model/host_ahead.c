@@ -358,7 +358,7 @@ static int give_timeline(const struct model *model, u32 rank, struct timeline *t
                                 .on_gpu = true,
                                 .has_compute = true,
                                 .has_comm = true,
-                                .has_copy = true,
+                                .has_memcpy = true,
                                 .ring_begin = h->ring_begin};
   timeline->compute.at = compute;
   for (u32 i = 0; i < h->n; i++) {
@@ -413,7 +413,7 @@ static void assert_steps(const struct results *r, u32 from, u32 to) {
 static void work_beside_the_steps_ends_none(void **state) {
   (void)state;
   struct by_hand *h = one_ahead();
-  run(h, SPAN_COPY, OTHER, 3 * STEP + 60000, 3 * STEP + 70000, 9 * STEP);
+  run(h, SPAN_MEMCPY, OTHER, 3 * STEP + 60000, 3 * STEP + 70000, 9 * STEP);
   struct results *r = analyse_by_hand(h);
   assert_steps(r, 0, STEPS);
   assert_near(r->ranks[0].median_compute_ms, 1, 1e-9);

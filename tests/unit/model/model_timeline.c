@@ -42,10 +42,11 @@ static void test_gpu_job_is_decoded_to_the_nanosecond(void **state) {
     struct timeline timeline;
     assert_int_equal(timeline_load(model, r, &timeline), 0);
     check_sorted(&timeline);
-    assert_true(timeline.on_gpu && timeline.has_compute && timeline.has_comm && timeline.has_copy);
+    assert_true(timeline.on_gpu && timeline.has_compute && timeline.has_comm &&
+                timeline.has_memcpy);
     assert_int_equal(total(&timeline.compute), truth.ranks[r].compute_ns);
     assert_int_equal(total(&timeline.comm), truth.ranks[r].comm_ns);
-    assert_int_equal(total(&timeline.copy), options.steps * options.copy_ns);
+    assert_int_equal(total(&timeline.memcpy), options.steps * options.copy_ns);
     u32 kernels = options.steps * (2 * options.buckets * options.kernels + 1);
     assert_int_equal(count(&timeline, SPAN_KERNEL), kernels);
     assert_int_equal(count(&timeline, SPAN_COLLECTIVE), options.steps * options.buckets);
@@ -133,8 +134,8 @@ static void test_without_gpu_time_nothing_is_made_up(void **state) {
   assert_int_equal(model->ranks[0].collective_runs, 0);
   assert_int_equal(timeline_load(model, 0, &timeline), 0);
   assert_true(timeline.on_gpu);
-  assert_false(timeline.has_compute || timeline.has_comm || timeline.has_copy);
-  assert_int_equal(timeline.compute.n + timeline.comm.n + timeline.copy.n, 0);
+  assert_false(timeline.has_compute || timeline.has_comm || timeline.has_memcpy);
+  assert_int_equal(timeline.compute.n + timeline.comm.n + timeline.memcpy.n, 0);
   timeline_release(&timeline);
   model_free(model);
   tracegen_truth_free(&truth);
@@ -144,15 +145,15 @@ static void test_without_gpu_time_nothing_is_made_up(void **state) {
 static void test_blocking_copy_waits_for_itself(void **state) {
   struct fixture *fixture = *state;
   struct trace_writer *writer = new_rank(0, 1);
-  struct tscope_copy_record *copy =
-      trace_add(writer, in_ring, AT(1000), TSCOPE_REC_COPY, 3, sizeof(*copy));
+  struct tscope_memcpy_record *copy =
+      trace_add(writer, in_ring, AT(1000), TSCOPE_REC_MEMCPY, 3, sizeof(*copy));
   copy->dur = 50000;
-  copy->kind = TSCOPE_COPY_D2H;
+  copy->kind = TSCOPE_MEMCPY_D2H;
   copy->bytes = 64;
-  struct tscope_gpu_copy_record *ran =
-      trace_add(writer, on_gpu, AT(10000), TSCOPE_REC_GPU_COPY, 3, sizeof(*ran));
+  struct tscope_gpu_memcpy_record *ran =
+      trace_add(writer, on_gpu, AT(10000), TSCOPE_REC_GPU_MEMCPY, 3, sizeof(*ran));
   ran->dur = 40000;
-  ran->kind = TSCOPE_COPY_D2H;
+  ran->kind = TSCOPE_MEMCPY_D2H;
   ran->bytes = 64;
   save_rank(fixture, writer);
   struct model *model = load(fixture->directory, NULL);

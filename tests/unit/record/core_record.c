@@ -164,10 +164,10 @@ static void play_durations(void *nothing) {
   struct tscope_thread *thread = enter();
   u64 now = tscope_ticks(), hour = 3600ull * 3000000000u;
   for (u32 i = 0; i < 10000; i++) { /* enough that a long one falls on a chunk's very end */
-    struct tscope_copy_record *copy =
-        tscope_reserve(thread, &thread->ring, now - hour, TSCOPE_REC_COPY, 0, sizeof(*copy));
+    struct tscope_memcpy_record *copy =
+        tscope_reserve(thread, &thread->ring, now - hour, TSCOPE_REC_MEMCPY, 0, sizeof(*copy));
     CHILD_CHECK(copy);
-    copy->kind = TSCOPE_COPY_D2H;
+    copy->kind = TSCOPE_MEMCPY_D2H;
     copy->bytes = i;
     tscope_commit_dur(thread, &thread->ring, sizeof(*copy), now - hour);
   }
@@ -181,8 +181,8 @@ struct long_durations {
 
 static void check_long(const struct trace_record *at, void *more) {
   struct long_durations *expected = more;
-  const struct tscope_copy_record *copy = (const void *)at->record;
-  if (copy->header.type != TSCOPE_REC_COPY)
+  const struct tscope_memcpy_record *copy = (const void *)at->record;
+  if (copy->header.type != TSCOPE_REC_MEMCPY)
     return;
   u64 dur;
   memcpy(&dur, copy + 1, sizeof(dur));

@@ -17,7 +17,7 @@
 static const char *const names[] = {
     "?",    "gemm_forward", "gemm_backward", "cudaLaunchKernel", "ncclAllReduce",
     "copy", "all_reduce"};
-enum { NAME_NONE, NAME_FORWARD, NAME_BACKWARD, NAME_LAUNCH, NAME_CALL, NAME_COPY, NAME_REDUCE };
+enum { NAME_NONE, NAME_FORWARD, NAME_BACKWARD, NAME_LAUNCH, NAME_CALL, NAME_MEMCPY, NAME_REDUCE };
 
 static double uniform(u32 *seed) {
   *seed = *seed * 1664525u + 1013904223u;
@@ -88,13 +88,13 @@ static void begin_step_gpu(struct actor *a, u32 step) {
   append(&a->t->compute, device, f_end);
   a->t->spans[phase].end = a->now;
   a->now += o->late_launch[a->rank];
-  if (o->exposed_copy) {
+  if (o->exposed_memcpy) {
     u32 copy_call = launch(a, NAME_LAUNCH);
     i64 start = f_end > a->now ? f_end : a->now;
-    f_end = start + o->exposed_copy;
-    u32 copy = add_span(a, SPAN_COPY, TSCOPE_COPY_H2D, 1, NAME_COPY, start, f_end);
+    f_end = start + o->exposed_memcpy;
+    u32 copy = add_span(a, SPAN_MEMCPY, TSCOPE_MEMCPY_H2D, 1, NAME_MEMCPY, start, f_end);
     a->t->spans[copy].launch = copy_call;
-    append(&a->t->copy, start, f_end);
+    append(&a->t->memcpy, start, f_end);
   }
   add_span(a, SPAN_PHASE, TSCOPE_PHASE_BACKWARD, 0, NAME_NONE, a->now, 0);
   u32 backward = a->t->n_spans - 1;
@@ -318,11 +318,11 @@ static void lay_out_timelines(struct cluster *c, struct actor *actors) {
         .on_gpu = o->on_gpu,
         .has_compute = true,
         .has_comm = true,
-        .has_copy = true,
+        .has_memcpy = true,
         .ring_begin = NS_UNKNOWN};
     t->compute.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));
     t->comm.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));
-    t->copy.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));
+    t->memcpy.at = arena_array(&c->arena, o->steps * 4 + 1u, sizeof(struct interval));
     actors[r] = (struct actor){.c = c, .t = t, .rank = r, .seed = o->seed * 7919 + r * 104729 + 1};
     for (u32 k = 0; k < 8; k++)
       uniform(&actors[r].seed);
@@ -343,8 +343,8 @@ static void forget_gpu_times(struct cluster *c) {
         t->spans[n++] = t->spans[i];
     t->n_spans = n;
     t->n_edges = 0;
-    t->compute.n = t->comm.n = t->copy.n = 0;
-    t->has_compute = t->has_comm = t->has_copy = false;
+    t->compute.n = t->comm.n = t->memcpy.n = 0;
+    t->has_compute = t->has_comm = t->has_memcpy = false;
   }
 }
 

@@ -32,7 +32,7 @@ struct cluster_options {
   i64 extra_input[CLUSTER_RANKS]; /* and in one */
   double slow[CLUSTER_RANKS];     /* extra share of compute; 0: none */
   u32 slow_from;                  /* the step in which that begins */
-  i64 exposed_copy;               /* between F and B1, on the device */
+  i64 exposed_memcpy;             /* between F and B1, on the device */
   i64 late_launch[CLUSTER_RANKS]; /* host work between F's launch and B1's, outside all phases */
   double noise;                   /* compute varies uniformly by this share */
   u32 seed;

@@ -28,8 +28,8 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->check = collective_check_unknown();
   results->memory.reason = "nothing says what was allocated";
   results->modules = module_result_unknown();
-  results->products = products_result_unknown();
-  results->products.reason = "no matrix product was seen";
+  results->gemms = gemms_result_unknown();
+  results->gemms.reason = "no GEMM was seen";
   results->convergence = convergence_result_unknown();
   results->series = series_result_unknown();
   results->run_end.ahead_s = results->run_end.followed = NAN;
@@ -208,7 +208,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->ov_exposed_wait_ms = 51.9;
   results->ov_exposed_transfer_ms = 11;
   results->ov_exposed_fraction = 62.9 / 113.9;
-  results->ov_exposed_copy_ms = 1.2;
+  results->ov_exposed_memcpy_ms = 1.2;
   results->ov_idle_ms = 12.8;
   results->wait_method = "aligned clocks";
   static const struct overlap_by_op by_op[] = {{"all_reduce", 112.4, 61.6, 51.1, 10.5},
@@ -276,7 +276,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   static const struct budget_line budget[] = {{BUDGET_COMPUTE, 26.312, 0.7567, NAN},
                                               {BUDGET_RANKS, 5.709, 0.1642, 5.709},
                                               {BUDGET_COMMUNICATION, 1.21, 0.0348, 1.21},
-                                              {BUDGET_COPIES, 0.132, 0.0038, 0.132},
+                                              {BUDGET_MEMCPYS, 0.132, 0.0038, 0.132},
                                               {BUDGET_LAUNCH_AND_IDLE, 1.407, 0.0405, 1.407}};
   results->budget = KEEP(arena, budget);
   results->n_budget = LENGTH(budget);
@@ -284,10 +284,10 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
   results->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and "
                         "--tokens-per-step";
-  results->hfu_reason = "no matrix product was seen: cuBLAS was not called, or not through its "
+  results->hfu_reason = "no GEMM was seen: cuBLAS was not called, or not through its "
                         "library's symbols";
   results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
-  results->product_flops = NAN;
+  results->gemm_flops = NAN;
 
   u32 *slow = arena_array(arena, ranks, sizeof(u32)), n_slow = 0;
   for (u32 i = 0; i < ranks; i++)
@@ -335,8 +335,8 @@ static struct results *thousand(void) {
 }
 
 /* Of a job without CUPTI: bf16, and some that was left in fp32. */
-static struct products_result sampled_products(struct arena *arena) {
-  static const struct product_row rows[] = {
+static struct gemms_result sampled_gemms(struct arena *arena) {
+  static const struct gemm_row rows[] = {
       {"4096 x 8192 x 4096", 1, "bfloat16", "bf16/fp16", 96, 661, 451, 1.2, 43.3, 0.62, 609, 0.616},
       {"4096 x 4096 x 11008", 1, "bfloat16", "bf16/fp16", 32, 220, 604, 2.1, 19.3, 0.276, 611,
        0.618},
@@ -346,23 +346,23 @@ static struct products_result sampled_products(struct arena *arena) {
   static const struct precision_row precisions[] = {
       {"bf16/fp16", 5.58e14, 0.9965, 989, 0.446, 68.2, 600, 0.607},
       {"fp32", 1.96e12, 0.0035, 67, 0.002, 1.64, 5.2, 0.078}};
-  struct products_result products = {.how = "pairs of events around a sample",
-                                     .sampled = true,
-                                     .one_in = 16,
-                                     .calls = 21560,
-                                     .timed = 1349,
-                                     .ms = 69.9,
-                                     .ms_error = 0.151,
-                                     .covered = 0.998,
-                                     .bounded = 0.004,
-                                     .tflops = 586,
-                                     .tflops_error = 1.3,
-                                     .shapes = 9,
-                                     .rows = KEEP(arena, rows),
-                                     .n_rows = LENGTH(rows),
-                                     .precisions = KEEP(arena, precisions),
-                                     .n_precisions = LENGTH(precisions)};
-  return products;
+  struct gemms_result gemms = {.how = "pairs of events around a sample",
+                               .sampled = true,
+                               .one_in = 16,
+                               .calls = 21560,
+                               .timed = 1349,
+                               .ms = 69.9,
+                               .ms_error = 0.151,
+                               .covered = 0.998,
+                               .bounded = 0.004,
+                               .tflops = 586,
+                               .tflops_error = 1.3,
+                               .shapes = 9,
+                               .rows = KEEP(arena, rows),
+                               .n_rows = LENGTH(rows),
+                               .precisions = KEEP(arena, precisions),
+                               .n_precisions = LENGTH(precisions)};
+  return gemms;
 }
 
 /* The same job without anything to complain about, and its arithmetic given. */
@@ -383,13 +383,13 @@ static struct results *healthy(void) {
   results->mfu_reason = NULL;
   results->hfu = 0.448;
   results->hfu_reason = NULL;
-  results->hfu_note = "12 products of unknown size are not counted";
+  results->hfu_note = "12 GEMMs of unknown size are not counted";
   results->hfu_coverage = 0.71;
   results->hfu_attention = 0.031;
   results->hfu_attention_coverage = 0.12;
-  results->product_flops = 5.6e14;
+  results->gemm_flops = 5.6e14;
   results->peak_precision = "bf16/fp16";
-  results->products = sampled_products((struct arena *)results->internal);
+  results->gemms = sampled_gemms((struct arena *)results->internal);
   results->what_if[0].rank = -1;
   results->what_if[0].change = "every rank as fast as the median";
   results->what_if[0].saving_fraction = 0.0002;
@@ -458,7 +458,7 @@ static struct results *unknown(void) {
   results->ov_comm_ms = results->ov_overlapped_ms = results->ov_exposed_ms = NAN;
   results->ov_exposed_wait_ms = results->ov_exposed_transfer_ms = NAN;
   results->ov_exposed_fraction = results->ov_step_ms = results->ov_compute_ms = NAN;
-  results->ov_exposed_copy_ms = results->ov_idle_ms = NAN;
+  results->ov_exposed_memcpy_ms = results->ov_idle_ms = NAN;
   results->overlap_reason = "collectives were called but when they ran was not recorded: CUPTI "
                             "could not be opened";
   results->whole_run = true;
@@ -479,7 +479,7 @@ static struct results *unknown(void) {
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
   results->mfu_reason = results->hfu_reason = "no steps were found";
   results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
-  results->product_flops = NAN;
+  results->gemm_flops = NAN;
   const struct finding findings[] = {
       {.id = FINDING_DATA_PARTIAL,
        .severity = SEVERITY_WARNING,

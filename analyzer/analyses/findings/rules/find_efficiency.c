@@ -35,9 +35,9 @@ int rule_low_mfu(struct findings *f) {
 }
 
 static const struct precision_row *made_in(const struct results *r, enum precision precision) {
-  for (u32 i = 0; i < r->products.n_precisions; i++)
-    if (r->products.precisions[i].kind == precision)
-      return &r->products.precisions[i];
+  for (u32 i = 0; i < r->gemms.n_precisions; i++)
+    if (r->gemms.precisions[i].kind == precision)
+      return &r->gemms.precisions[i];
   return NULL;
 }
 
@@ -71,7 +71,7 @@ int rule_precision(struct findings *f) {
       arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic is made in fp32",
                    100 * row->share),
       arena_printf(f->a->arena,
-                   "These products take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
+                   "These GEMMs take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
                    "the device can do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for "
                    "none of them.",
                    row->ms, row->tflops, 100 * utilisation, tf32),
@@ -82,7 +82,7 @@ int rule_precision(struct findings *f) {
 }
 
 static char *recoverable_action(struct findings *f, enum budget_part part) {
-  if (part == BUDGET_COPIES)
+  if (part == BUDGET_MEMCPYS)
     return arena_text(
         f->a->arena, "Copy from pinned memory with non_blocking=True on a stream of its own, ahead "
                      "of its use; keep on the device what stays the same.");

@@ -7,8 +7,8 @@
 
 #include "analyses/findings/findings.h"
 
-/* Time of all kernels, copies and fills but communication, which has waiting for ranks in it. All
- * ranks together, whole input. */
+/* Time of all kernels, memcpys and memsets but communication, which has waiting for ranks in it.
+ * All ranks together, whole input. */
 static double own_work_ms(const struct results *r) {
   double sum = 0;
   for (u32 i = 0; i < r->n_kernel_categories; i++)
@@ -32,7 +32,7 @@ static double rank_seconds(const struct findings *f, double ms) {
 
 /* Of work over the whole input, the share in the steps looked at; NAN if it cannot be told. */
 static double share_in_steps(const struct results *r, double all_ms) {
-  double a_step = r->ov_compute_ms + r->ov_exposed_copy_ms;
+  double a_step = r->ov_compute_ms + r->ov_exposed_memcpy_ms;
   return r->ov_steps > 0 ? a_step * r->ov_steps * r->n_ranks / all_ms : NAN;
 }
 
@@ -120,7 +120,7 @@ int rule_fill(struct findings *f) {
 int rule_copy(struct findings *f) {
   const struct results *r = f->r;
   const struct kernel_category_result *memcpy_ = category(r, "memcpy");
-  const struct copy_result *most = NULL;
+  const struct memcpy_result *most = NULL;
   double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
   for (u32 i = 0; i < r->n_kernels; i++)
     if (strcmp(r->kernels[i].category, "dtype conversion") != 0 &&
@@ -129,9 +129,9 @@ int rule_copy(struct findings *f) {
       by_kernels += r->kernels[i].sum_ms;
       kernels += r->kernels[i].count;
     }
-  for (u32 i = 0; i < r->launch.n_copies; i++)
-    if (!most || r->launch.copies[i].sum_ms > most->sum_ms)
-      most = &r->launch.copies[i];
+  for (u32 i = 0; i < r->launch.n_memcpys; i++)
+    if (!most || r->launch.memcpys[i].sum_ms > most->sum_ms)
+      most = &r->launch.memcpys[i];
   if (!(all > 0) || !(ms + by_kernels >= WORTH_MENTIONING * all))
     return 0;
   char *which = most ? arena_printf(f->a->arena, " Most of them %s: %.0f in %.3g ms, %.3g GB/s.",

@@ -21,14 +21,14 @@ static const struct avoidable {
     {"attention", "Let a fused kernel do it (scaled_dot_product_attention with its flash or "
                   "memory-efficient backend): scores of all pairs are then never written."},
     {"loss", "A fused or chunked cross-entropy over the vocabulary does not keep all logits."},
-    {"matrix multiply", "What these products leave is kept for backward: recompute it (activation "
+    {"matrix multiply", "What these GEMMs leave is kept for backward: recompute it (activation "
                         "checkpointing). Where it is einsum, operands in another order are copied "
                         "first: order dimensions so that it is one matmul, or compile it."},
     {"copies and casts", "Cast and reorder once, or not at all: keep activations in one type and "
                          "layout; under torch.compile copies fuse with what follows."},
     {"norm", "Recompute it, or let a fused norm keep its input alone."},
-    {"position", "Apply positions in place, or fused with the product before."},
-    {"activation", "Recompute it, or fuse it with its product (torch.compile): its output is its "
+    {"position", "Apply positions in place, or fused with the GEMM before."},
+    {"activation", "Recompute it, or fuse it with its GEMM (torch.compile): its output is its "
                    "input once more."},
     {"dropout", "Fused dropout keeps a seed and no mask; or recompute it."},
     {"embedding", "Recompute it, or split the vocabulary among ranks."},

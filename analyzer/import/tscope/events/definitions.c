@@ -26,7 +26,7 @@ struct collector {
   VECTOR(struct info_item) infos;
   VECTOR(struct graph_definition) graphs;
   VECTOR(struct graph_child) graph_children;
-  VECTOR(struct captured_product) captured_products;
+  VECTOR(struct captured_gemm) captured_gemms;
   VECTOR(u32) captured_kernels;
   VECTOR(struct frame_definition) frames;
   VECTOR(struct stack_definition) stacks;
@@ -97,19 +97,19 @@ static bool take_anchor(struct collector *into, const struct tscope_record *reco
   return VECTOR_PUSH(&into->anchors, instant);
 }
 
-static bool take_captured_product(struct collector *into, const struct tscope_record *record) {
-  struct captured_product product = {.order = into->captured_products.n,
-                                     .first_kernel = into->captured_kernels.n};
-  memcpy(&product.record, record, sizeof(product.record));
-  const u8 *shapes = (const u8 *)record + sizeof(product.record);
-  u32 room = (u32)(8u * record->words - sizeof(product.record)) / (u32)sizeof(u32);
-  for (u32 i = 0; i < product.record.shapes && i < room; i++, product.n_kernels++) {
+static bool take_captured_gemm(struct collector *into, const struct tscope_record *record) {
+  struct captured_gemm gemm = {.order = into->captured_gemms.n,
+                               .first_kernel = into->captured_kernels.n};
+  memcpy(&gemm.record, record, sizeof(gemm.record));
+  const u8 *shapes = (const u8 *)record + sizeof(gemm.record);
+  u32 room = (u32)(8u * record->words - sizeof(gemm.record)) / (u32)sizeof(u32);
+  for (u32 i = 0; i < gemm.record.shapes && i < room; i++, gemm.n_kernels++) {
     u32 shape;
     memcpy(&shape, shapes + i * sizeof(shape), sizeof(shape));
     if (!VECTOR_PUSH(&into->captured_kernels, shape))
       return false;
   }
-  return VECTOR_PUSH(&into->captured_products, product);
+  return VECTOR_PUSH(&into->captured_gemms, gemm);
 }
 
 static bool take_stack(struct collector *into, const struct tscope_record *record) {
@@ -182,8 +182,8 @@ static bool collect_record(struct collector *into, const struct tscope_record *r
     struct graph_child definition = {child->captured, child->child};
     return VECTOR_PUSH(&into->graph_children, definition);
   }
-  case TSCOPE_REC_GRAPH_PRODUCT:
-    return take_captured_product(into, record);
+  case TSCOPE_REC_GRAPH_GEMM:
+    return take_captured_gemm(into, record);
   case TSCOPE_REC_FRAME: {
     const struct tscope_frame_record *frame = (const void *)record;
     struct frame_definition definition = {frame->frame, frame->file, frame->function, frame->line,
@@ -269,7 +269,7 @@ static int by_parent(const void *left, const void *right) {
 }
 
 static int by_capture(const void *left, const void *right) {
-  const struct captured_product *a = left, *b = right;
+  const struct captured_gemm *a = left, *b = right;
   if (a->record.captured != b->record.captured)
     return a->record.captured < b->record.captured ? -1 : 1;
   return a->order < b->order ? -1 : a->order > b->order;
@@ -279,16 +279,15 @@ static int settle_graphs(struct collector *into) {
   struct definitions *out = into->out;
   if (!SETTLE(into, &out->text, &into->graphs, graphs, n_graphs) ||
       !SETTLE(into, &out->text, &into->graph_children, graph_children, n_graph_children) ||
-      !SETTLE(into, &out->text, &into->captured_products, captured_products, n_captured_products) ||
+      !SETTLE(into, &out->text, &into->captured_gemms, captured_gemms, n_captured_gemms) ||
       !SETTLE(into, &out->text, &into->captured_kernels, captured_kernels, n_captured_kernels))
     return -ENOMEM;
   if (out->n_graphs)
     qsort(out->graphs, out->n_graphs, sizeof(*out->graphs), by_graph);
   if (out->n_graph_children)
     qsort(out->graph_children, out->n_graph_children, sizeof(*out->graph_children), by_parent);
-  if (out->n_captured_products)
-    qsort(out->captured_products, out->n_captured_products, sizeof(*out->captured_products),
-          by_capture);
+  if (out->n_captured_gemms)
+    qsort(out->captured_gemms, out->n_captured_gemms, sizeof(*out->captured_gemms), by_capture);
   return 0;
 }
 
@@ -381,7 +380,7 @@ int definitions_read(struct definitions *definitions, const struct trace_file *f
   free(into.infos.at);
   free(into.graphs.at);
   free(into.graph_children.at);
-  free(into.captured_products.at);
+  free(into.captured_gemms.at);
   free(into.captured_kernels.at);
   free(into.frames.at);
   free(into.stacks.at);
@@ -405,7 +404,7 @@ void definitions_forget_text(struct definitions *definitions) {
   definitions->shapes = NULL;
   definitions->graphs = NULL;
   definitions->graph_children = NULL;
-  definitions->captured_products = NULL;
+  definitions->captured_gemms = NULL;
   definitions->captured_kernels = NULL;
   definitions->frames = NULL;
   definitions->stacks = NULL;
@@ -413,5 +412,5 @@ void definitions_forget_text(struct definitions *definitions) {
   definitions->n_frames = definitions->n_stacks = definitions->n_stack_frames = 0;
   definitions->n_strings = definitions->n_shapes = 0;
   definitions->n_graphs = definitions->n_graph_children = 0;
-  definitions->n_captured_products = definitions->n_captured_kernels = 0;
+  definitions->n_captured_gemms = definitions->n_captured_kernels = 0;
 }

@@ -38,9 +38,9 @@ struct graph_child {
   u32 captured, child;
 };
 
-/* A matrix product in a captured graph. */
-struct captured_product {
-  struct tscope_graph_product_record record;
+/* A GEMM in a captured graph. */
+struct captured_gemm {
+  struct tscope_graph_gemm_record record;
   u32 order;                   /* in which it was read */
   u32 first_kernel, n_kernels; /* in definitions.captured_kernels */
 };
@@ -62,21 +62,21 @@ struct rank_stall; /* model/stalls.h */
 struct definitions {
   struct arena text;    /* holds the next nine, which are many: see definitions_forget_text() */
   const char **strings; /* [n_strings], NULL where not announced */
-  struct shape_definition *shapes;            /* [n_shapes] */
-  struct graph_definition *graphs;            /* sorted by graph */
-  struct graph_child *graph_children;         /* sorted by the graph that they are in */
-  struct captured_product *captured_products; /* sorted by captured graph, then as read */
-  u32 *captured_kernels;                      /* SHAPE numbers */
-  struct frame_definition *frames;            /* sorted by id */
-  struct stack_definition *stacks;            /* likewise */
-  u64 *stack_frames;                          /* ids */
+  struct shape_definition *shapes;      /* [n_shapes] */
+  struct graph_definition *graphs;      /* sorted by graph */
+  struct graph_child *graph_children;   /* sorted by the graph that they are in */
+  struct captured_gemm *captured_gemms; /* sorted by captured graph, then as read */
+  u32 *captured_kernels;                /* SHAPE numbers */
+  struct frame_definition *frames;      /* sorted by id */
+  struct stack_definition *stacks;      /* likewise */
+  u64 *stack_frames;                    /* ids */
   struct stream_definition *streams;
   struct comm_definition *comms;
   struct thread_definition *threads;
   struct rank_stall *stalls; /* times on the process's own clock */
   u32 n_stalls;
   u32 n_strings, n_shapes, n_streams, n_comms, n_threads;
-  u32 n_graphs, n_graph_children, n_captured_products, n_captured_kernels;
+  u32 n_graphs, n_graph_children, n_captured_gemms, n_captured_kernels;
   u32 n_frames, n_stacks, n_stack_frames;
   const char *info[32]; /* by enum tscope_info */
   u8 gpu_clock;         /* enum tscope_gpu_clock of the last GPU_CLOCK record */

@@ -321,7 +321,7 @@ static bool count_ring_chunk(struct reading *reading, const struct trace_chunk *
                    : record->type == TSCOPE_REC_GPU_KERNEL ? begins_run(reading, record)
                                                            : true;
     counts[record->type] += counted;
-    if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_FILL) {
+    if (record->type >= TSCOPE_REC_GPU_KERNEL && record->type <= TSCOPE_REC_GPU_MEMSET) {
       u32 dur = *(const u32 *)(const void *)(record + 1); /* all begin with it */
       u64 end = time + trace_dur(record, dur, trace_record_bytes[record->type]);
       gpu_latest = end > gpu_latest ? end : gpu_latest;

@@ -6,12 +6,12 @@
 #define TSCOPE_TIMELINE_BUILD_H
 
 #include "import/tscope/gpu_runs/graph_replays.h"
-#include "import/tscope/timeline/timeline_products.h"
+#include "import/tscope/timeline/timeline_gemms.h"
 #include "model/building.h"
 #include "model/span_call_sites.h"
 
 /* What kind of work a span is, to pair launches with what ran. */
-enum work { WORK_NONE, WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_GRAPH };
+enum work { WORK_NONE, WORK_KERNEL, WORK_MEMCPY, WORK_MEMSET, WORK_GRAPH };
 
 /* Beside each span. */
 struct span_facts {
@@ -64,8 +64,8 @@ struct timeline_build {
   VECTOR(struct lane) lanes;
   VECTOR(struct arithmetic) arithmetic;
   VECTOR(struct call_site) sites;
-  struct products_build products_build;
-  struct products *products;           /* the timeline's, once decoded */
+  struct gemms_build gemms_build;
+  struct gemms *gemms;                 /* the timeline's, once decoded */
   VECTOR(u32) lane_of_stream;          /* one more than the lane, 0 for none yet */
   u32 *span_of_run;                    /* [events.runs.n] */
   VECTOR(struct replay_spans) replays; /* in the order of the calls that launched them */

@@ -293,21 +293,21 @@ static bool estimate_arithmetic(struct decoding *decoding, u32 shape, const stru
                                                                        .estimate = true});
 }
 
-static bool decode_product(struct decoding *decoding, const struct tscope_record *record, i64 start,
-                           u64 time) {
+static bool decode_gemm(struct decoding *decoding, const struct tscope_record *record, i64 start,
+                        u64 time) {
   const struct tscope_gemm_record *gemm = (const void *)record;
   u64 dur = trace_dur(record, gemm->dur, sizeof(*gemm));
-  return timeline_product(decoding->build, gemm,
-                          (struct interval){start, axis_ns(decoding, time + dur)},
-                          decoding->host_lane);
+  return timeline_gemm(decoding->build, gemm,
+                       (struct interval){start, axis_ns(decoding, time + dur)},
+                       decoding->host_lane);
 }
 
-static bool decode_product_time(struct decoding *decoding, const struct tscope_record *record,
-                                i64 start, u64 time) {
+static bool decode_gemm_time(struct decoding *decoding, const struct tscope_record *record,
+                             i64 start, u64 time) {
   const struct tscope_gpu_work_record *work = (const void *)record;
   u64 dur = trace_dur(record, work->dur, sizeof(*work));
-  return timeline_product_time(decoding->build, work,
-                               (struct interval){start, axis_ns(decoding, time + dur)});
+  return timeline_gemm_time(decoding->build, work,
+                            (struct interval){start, axis_ns(decoding, time + dur)});
 }
 
 static bool decode_launch(struct decoding *decoding, const struct tscope_record *record, i64 start,
@@ -344,13 +344,13 @@ static bool decode_launch(struct decoding *decoding, const struct tscope_record 
       return false;
     break;
   default: {
-    const struct tscope_copy_record *copy = (const void *)record;
-    bool fill = record->type == TSCOPE_REC_FILL;
-    facts.work = fill ? WORK_FILL : WORK_COPY;
+    const struct tscope_memcpy_record *copy = (const void *)record;
+    bool fill = record->type == TSCOPE_REC_MEMSET;
+    facts.work = fill ? WORK_MEMSET : WORK_MEMCPY;
     facts.what = (u32)copy->bytes;
     span.category = fill ? 0 : (u8)copy->kind;
     span.name = vocabulary_name(decoding->build, NAMES_OF_CALLS + (fill ? 4 : 3));
-    blocking = !fill && !(copy->kind & TSCOPE_COPY_ASYNC);
+    blocking = !fill && !(copy->kind & TSCOPE_MEMCPY_ASYNC);
   }
   }
   return add_launch(decoding, &span, &facts, blocking);
@@ -376,24 +376,24 @@ static bool decode_device(struct decoding *decoding, const struct tscope_record 
       span.kind = SPAN_COLLECTIVE;
       facts.work = WORK_NONE;
     }
-  } else if (record->type == TSCOPE_REC_GPU_COPY) {
-    const struct tscope_gpu_copy_record *copy = (const void *)record;
-    span.kind = SPAN_COPY;
+  } else if (record->type == TSCOPE_REC_GPU_MEMCPY) {
+    const struct tscope_gpu_memcpy_record *copy = (const void *)record;
+    span.kind = SPAN_MEMCPY;
     span.category = (u8)copy->kind;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 3);
     facts.what = (u32)copy->bytes;
     facts.bytes = (float)copy->bytes;
-    facts.work = WORK_COPY;
+    facts.work = WORK_MEMCPY;
     facts.graph = copy->graph ? copy->correlation : 0;
     facts.gpu_graph = copy->graph;
     facts.correlation = copy->correlation;
   } else {
-    span.kind = SPAN_FILL;
+    span.kind = SPAN_MEMSET;
     span.name = vocabulary_name(build, NAMES_OF_CALLS + 4);
-    facts.what = (u32)((const struct tscope_gpu_fill_record *)record)->bytes;
-    facts.bytes = (float)((const struct tscope_gpu_fill_record *)record)->bytes;
-    facts.work = WORK_FILL;
-    facts.correlation = ((const struct tscope_gpu_fill_record *)record)->correlation;
+    facts.what = (u32)((const struct tscope_gpu_memset_record *)record)->bytes;
+    facts.bytes = (float)((const struct tscope_gpu_memset_record *)record)->bytes;
+    facts.work = WORK_MEMSET;
+    facts.correlation = ((const struct tscope_gpu_memset_record *)record)->correlation;
   }
   build->saw_replays |= facts.graph != 0;
   return stream_lane(build, record->tag, &span.lane) && add_span(build, &span, &facts);
@@ -443,17 +443,17 @@ static bool decode_record(struct decoding *decoding, const struct tscope_record 
   switch (record->type) {
   case TSCOPE_REC_LAUNCH:
   case TSCOPE_REC_GRAPH_LAUNCH:
-  case TSCOPE_REC_COPY:
-  case TSCOPE_REC_FILL:
+  case TSCOPE_REC_MEMCPY:
+  case TSCOPE_REC_MEMSET:
     return decode_launch(decoding, record, start, time);
   case TSCOPE_REC_GPU_KERNEL:
-  case TSCOPE_REC_GPU_COPY:
-  case TSCOPE_REC_GPU_FILL:
+  case TSCOPE_REC_GPU_MEMCPY:
+  case TSCOPE_REC_GPU_MEMSET:
     return decode_device(decoding, record, start, time);
   case TSCOPE_REC_GEMM:
-    return decode_product(decoding, record, start, time);
+    return decode_gemm(decoding, record, start, time);
   case TSCOPE_REC_GPU_WORK:
-    return decode_product_time(decoding, record, start, time);
+    return decode_gemm_time(decoding, record, start, time);
   case TSCOPE_REC_SYNC:
     return decode_sync(decoding, record, start, time);
   case TSCOPE_REC_GPU_SYNC:
@@ -536,13 +536,13 @@ int timeline_decode(struct timeline_build *build) {
   if (result == 0)
     result = decode_sites(build);
   if (result == 0)
-    result = timeline_products_begin(build);
+    result = timeline_gemms_begin(build);
   if (result == 0)
     result = decode_ring(&decoding, &file, buffer);
   if (result == 0)
     result = join_replays(build);
   if (result == 0)
-    result = timeline_products_end(build);
+    result = timeline_gemms_end(build);
   free(decoding.is_collective);
   free(decoding.shape_flops);
   free(buffer);

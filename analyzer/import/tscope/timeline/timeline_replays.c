@@ -46,7 +46,7 @@ static int find_fills(struct timeline_build *build) {
     qsort(calls, n, sizeof(*calls), by_value);
   for (u32 i = 0; i < build->spans.n && n; i++) {
     struct span_facts *facts = &build->facts.at[i];
-    if (build->spans.at[i].kind == SPAN_FILL && facts->correlation &&
+    if (build->spans.at[i].kind == SPAN_MEMSET && facts->correlation &&
         bsearch(&facts->correlation, calls, n, sizeof(*calls), by_value))
       facts->graph = facts->correlation;
   }

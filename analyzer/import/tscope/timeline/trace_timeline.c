@@ -102,14 +102,14 @@ static int unite(const struct timeline_build *build, struct arena *arena,
   bool gpu_spans = false;
   for (u32 i = 0; i < build->spans.n && !gpu_spans; i++) {
     u8 kind = build->spans.at[i].kind;
-    gpu_spans = kind == SPAN_KERNEL || kind == SPAN_COPY || kind == SPAN_FILL;
+    gpu_spans = kind == SPAN_KERNEL || kind == SPAN_MEMCPY || kind == SPAN_MEMSET;
   }
   timeline->on_gpu = gpu_spans || events->launches > 0 || events->definitions->n_streams > 0;
   timeline->has_comm = events->calls.n == events->idle_calls || events->runs.n > 0;
-  timeline->has_copy = !timeline->on_gpu || gpu_spans;
+  timeline->has_memcpy = !timeline->on_gpu || gpu_spans;
   int result = unite_spans(build, 1u << SPAN_COLLECTIVE, arena, &timeline->comm);
   if (result == 0)
-    result = unite_spans(build, 1u << SPAN_COPY | 1u << SPAN_FILL, arena, &timeline->copy);
+    result = unite_spans(build, 1u << SPAN_MEMCPY | 1u << SPAN_MEMSET, arena, &timeline->memcpy);
   if (result == 0 && !timeline->on_gpu)
     return unite_cpu_compute(build, arena, timeline);
   timeline->has_compute = gpu_spans;
@@ -127,7 +127,7 @@ static void discard(struct timeline_build *build) {
   free(build->lanes.at);
   free(build->sites.at);
   free(build->arithmetic.at);
-  products_build_release(&build->products_build);
+  gemms_build_release(&build->gemms_build);
   definitions_forget_text(&build->definitions);
   arena_release(&build->arena);
 }
@@ -144,7 +144,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
                           .n_lanes = build->lanes.n,
                           .arithmetic = build->arithmetic.at,
                           .n_arithmetic = build->arithmetic.n,
-                          .products = build->products,
+                          .gemms = build->gemms,
                           .ring_begin = build->ring_begin,
                           .internal = internal};
   for (u32 i = 0; i < build->spans.n; i++)
@@ -171,7 +171,7 @@ static int hand_over(struct timeline_build *build, struct timeline *timeline) {
   free(build->replays.at);
   free(build->lane_of_stream.at);
   free(build->sites.at);
-  products_build_release(&build->products_build);
+  gemms_build_release(&build->gemms_build);
   *timeline = made;
   return 0;
 }

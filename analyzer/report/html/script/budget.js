@@ -68,7 +68,7 @@ function roofline() {
   const xs = extent(points.map((p) => p.x)),
         ys = extent(points.map((p) => p.y).concat(peaks.map((row) => row.peak_tflops)));
   return el(
-      'section', {}, el('h3', {}, 'Matrix products against the peak'),
+      'section', {}, el('h3', {}, 'GEMMs against the peak'),
       scatter(points, {
         from: xs[0] / 2,
         to: xs[1] * 2,
@@ -78,7 +78,7 @@ function roofline() {
       },
               {from: ys[0] / 2, to: ys[1] * 1.5, log: true, say: (v) => flops(v * 1e12, 'FLOP/s')},
               {
-                label: 'speed of matrix products over operations a byte',
+                label: 'speed of GEMMs over operations a byte',
                 under: (box) => peaks.forEach((row) => {
                   box.root.append(svg('line', {
                     x1: box.left,
@@ -103,12 +103,12 @@ function utilisation(of) {
       isKnown(b.peak_flops) ?
           'of ' + flops(b.peak_flops, 'FLOP/s') + (b.peak_precision ? ' ' + b.peak_precision : '') :
           null);
-  row('HFU, matrix products called', b.hfu, 'at least ' + percent(b.hfu),
+  row('HFU, GEMMs called', b.hfu, 'at least ' + percent(b.hfu),
       isKnown(b.hfu_coverage) ? `counts ${percent(b.hfu_coverage)} of GPU compute time` : null);
   row('GPU busy', of.gpu_timeline.busy_fraction, percent(of.gpu_timeline.busy_fraction),
       'whole input');
   for (const p of of .products.by_precision)
-    row(`products in ${p.precision}, while they run`, p.utilisation, percent(p.utilisation),
+    row(`GEMMs in ${p.precision}, while they run`, p.utilisation, percent(p.utilisation),
         `${flops(p.tflops * 1e12, 'FLOP/s')} of ${flops(p.peak_tflops * 1e12, 'FLOP/s')}`);
   const reasons = [
     b.mfu_reason && !isKnown(b.mfu) ? 'MFU is unknown: ' + b.mfu_reason : null,

@@ -161,7 +161,7 @@ panel({
 
 panel({
   id: 'products',
-  title: 'Matrix products',
+  title: 'GEMMs',
   findings: ['EFFICIENCY.PRECISION'],
   applies: () => !before && report.products.by_shape.length > 0,
   body: () => {

@@ -72,9 +72,9 @@ static void put_hfu(struct pen *pen, const struct results *results) {
   if (isnan(results->hfu) && isnan(results->hfu_coverage))
     return;
   section_label(pen, "");
-  if (!isnan(results->product_flops))
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "matrix products: %s a step",
-                    flops(results->product_flops, "FLOP").text);
+  if (!isnan(results->gemm_flops))
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "GEMMs: %s a step",
+                    flops(results->gemm_flops, "FLOP").text);
   if (isnan(results->hfu_coverage))
     pen_item(pen, STYLE_DIM, VALUE_INDENT, "what share of GPU time they are is unknown");
   else

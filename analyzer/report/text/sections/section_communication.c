@@ -29,7 +29,7 @@ static void put_step_bar(struct pen *pen, const struct results *results) {
       {"wait for ranks", split ? results->ov_exposed_wait_ms : NAN, {NAN, STYLE_WAIT, "▓", 'W'}},
       {"transfer", split ? results->ov_exposed_transfer_ms : NAN, {NAN, STYLE_TRANSFER, "▒", 'T'}},
       {"exposed communication", split ? NAN : results->ov_exposed_ms, {NAN, STYLE_WAIT, "▓", 'X'}},
-      {"copies", results->ov_exposed_copy_ms, {NAN, STYLE_COPY, "▚", 'M'}},
+      {"copies", results->ov_exposed_memcpy_ms, {NAN, STYLE_MEMCPY, "▚", 'M'}},
       {"idle", results->ov_idle_ms, {NAN, STYLE_DIM, "░", '.'}},
   };
   enum { N = sizeof(parts) / sizeof(parts[0]) };

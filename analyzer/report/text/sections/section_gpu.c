@@ -31,7 +31,7 @@ static void put_bar(struct pen *pen, const struct results *results) {
   } parts[] = {
       {"compute", gpu->compute_ms, {NAN, STYLE_COMPUTE, "█", 'C'}},
       {"exposed communication", gpu->exposed_comm_ms, {NAN, STYLE_WAIT, "▓", 'X'}},
-      {"copies", gpu->exposed_memcpy_ms, {NAN, STYLE_COPY, "▚", 'M'}},
+      {"copies", gpu->exposed_memcpy_ms, {NAN, STYLE_MEMCPY, "▚", 'M'}},
       {"idle", gpu->idle_ms, {NAN, STYLE_DIM, "░", '.'}},
   };
   enum { N = sizeof(parts) / sizeof(parts[0]) };
@@ -97,9 +97,9 @@ static void put_launches(struct pen *pen, const struct results *results) {
   }
 }
 
-static void put_copies(struct pen *pen, const struct results *results) {
-  for (u32 i = 0; i < results->launch.n_copies; i++) {
-    const struct copy_result *copy = &results->launch.copies[i];
+static void put_memcpys(struct pen *pen, const struct results *results) {
+  for (u32 i = 0; i < results->launch.n_memcpys; i++) {
+    const struct memcpy_result *copy = &results->launch.memcpys[i];
     section_label(pen, i ? "" : "copies");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s: %s in %s", copy->direction,
                     count_of(copy->count).text, duration_ms(copy->sum_ms).text);
@@ -149,7 +149,7 @@ static void put_gpu_section(struct pen *pen, const struct results *results,
   put_bar(pen, results);
   put_idle(pen, &results->gpu_timeline);
   put_launches(pen, results);
-  put_copies(pen, results);
+  put_memcpys(pen, results);
   put_fills(pen, results);
   pen_newline(pen);
   pen_to(pen, TEXT_INDENT);

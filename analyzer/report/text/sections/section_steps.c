@@ -135,7 +135,7 @@ static void phases_body(struct pen *pen, const struct results *results,
                                      offsetof(struct phase_row, style), true};
   (void)view;
   struct phase_row rows[] = {
-      {.name = "data", .ms = results->data_ms, .style = STYLE_COPY},
+      {.name = "data", .ms = results->data_ms, .style = STYLE_MEMCPY},
       {.name = "forward", .ms = results->forward_ms, .style = STYLE_COMPUTE},
       {.name = "backward", .ms = results->backward_ms, .style = STYLE_COMPUTE},
       {.name = "optimizer", .ms = results->optimizer_ms, .style = STYLE_COMPUTE},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The matrix products of a layer, called as a framework would: of several shapes and types, TF32
+ * The GEMMs of a layer, called as a framework would: of several shapes and types, TF32
  * allowed for some of those in single precision. The table is the schedule that tests know.
  */
 #include <stdio.h>
@@ -40,12 +40,12 @@ static void single(struct rank *rank, int mode, const int of[3]) {
                       NULL, of[0]));
 }
 
-void run_products(struct rank *rank) {
-  if (rank->options->products && !rank->blas) {
+void run_gemms(struct rank *rank) {
+  if (rank->options->gemms && !rank->blas) {
     BLAS(cublasCreate_v2(&rank->blas));
     BLAS(cublasSetStream_v2(rank->blas, rank->compute));
   }
-  for (int i = 0; i < rank->options->products; i++) {
+  for (int i = 0; i < rank->options->gemms; i++) {
     BLAS(cublasGemmEx(rank->blas, 0, 0, bf16[0], bf16[1], bf16[2], NULL, NULL, R_16BF, bf16[0],
                       NULL, R_16BF, bf16[2], NULL, NULL, R_16BF, bf16[0], COMPUTE_32F, -1));
     single(rank, TF32_TENSOR_OP_MATH, tf32);
@@ -53,7 +53,7 @@ void run_products(struct rank *rank) {
   }
 }
 
-void end_products(struct rank *rank) {
+void end_gemms(struct rank *rank) {
   if (rank->blas)
     BLAS(cublasDestroy_v2(rank->blas));
 }

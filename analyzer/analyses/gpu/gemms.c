@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time and speed of matrix products, by shape and by precision. Where CUPTI saw the kernels, a call
+ * Time and speed of GEMMs, by shape and by precision. Where CUPTI saw the kernels, a call
  * took what its kernels took. Where pairs of events timed one call in so many, calls of one shape
  * on one rank stand for each other:
  *
@@ -26,7 +26,7 @@ struct sample {
 
 /* Calls of one shape on one rank, in the steps looked at. */
 struct cell {
-  struct product_shape shape;
+  struct gemm_shape shape;
   u32 rank;
   double calls, replayed;       /* made; made by replays of graphs */
   double flops, replayed_flops; /* of them */
@@ -38,37 +38,37 @@ struct cell {
   bool bounded;
 };
 
-struct product_sums {
+struct gemm_sums {
   struct cell *cells;
   u32 n;
   u32 one_in;
   bool by_kernels, by_pairs;
-  bool replays_told;  /* kernels tell the time of all replayed products */
+  bool replays_told;  /* kernels tell the time of all replayed GEMMs */
   bool replays_split; /* and of each precision's */
 };
 
-struct products_result products_result_unknown(void) {
-  return (struct products_result){.one_in = NAN,
-                                  .calls = NAN,
-                                  .timed = NAN,
-                                  .ms = NAN,
-                                  .ms_error = NAN,
-                                  .covered = NAN,
-                                  .bounded = NAN,
-                                  .tflops = NAN,
-                                  .tflops_error = NAN,
-                                  .shapes = NAN};
+struct gemms_result gemms_result_unknown(void) {
+  return (struct gemms_result){.one_in = NAN,
+                               .calls = NAN,
+                               .timed = NAN,
+                               .ms = NAN,
+                               .ms_error = NAN,
+                               .covered = NAN,
+                               .bounded = NAN,
+                               .tflops = NAN,
+                               .tflops_error = NAN,
+                               .shapes = NAN};
 }
 
-int products_prepare(struct analysis *a) {
-  a->product_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->product_sums));
-  return a->product_sums ? 0 : -ENOMEM;
+int gemms_prepare(struct analysis *a) {
+  a->gemm_sums = calloc(a->model->n_ranks + 1u, sizeof(*a->gemm_sums));
+  return a->gemm_sums ? 0 : -ENOMEM;
 }
 
-void products_free(struct analysis *a) {
-  for (u32 i = 0; a->product_sums && i < a->model->n_ranks; i++)
-    free(a->product_sums[i].cells);
-  free(a->product_sums);
+void gemms_free(struct analysis *a) {
+  for (u32 i = 0; a->gemm_sums && i < a->model->n_ranks; i++)
+    free(a->gemm_sums[i].cells);
+  free(a->gemm_sums);
 }
 
 /* --- one rank --- */
@@ -83,13 +83,13 @@ static void add_flops(double *sum, u64 flops, double calls) {
   *sum += flops == ARITHMETIC_UNKNOWN ? 0 : (double)flops * calls;
 }
 
-/* Products whose shape is not known have a cell of their own, behind the others. */
+/* GEMMs whose shape is not known have a cell of their own, behind the others. */
 static u32 cell_of(const struct timeline *t, const struct arithmetic *call) {
-  u32 shapes = t->products ? t->products->n_shapes : 0;
+  u32 shapes = t->gemms ? t->gemms->n_shapes : 0;
   return call->what < shapes ? call->what : shapes;
 }
 
-static void add_calls(struct product_sums *sums, const struct timeline *t,
+static void add_calls(struct gemm_sums *sums, const struct timeline *t,
                       const struct arithmetic_calls *calls) {
   for (u32 i = 0; i < t->n_arithmetic; i++) {
     const struct arithmetic *call = &t->arithmetic[i];
@@ -104,12 +104,12 @@ static void add_calls(struct product_sums *sums, const struct timeline *t,
   }
 }
 
-/* The time between two events is the product's where the stream came to the first when the launch
+/* The time between two events is the GEMM's where the stream came to the first when the launch
  * was over; else it may have waited for it. */
-static void add_pairs(struct product_sums *sums, const struct timeline *t,
+static void add_pairs(struct gemm_sums *sums, const struct timeline *t,
                       const struct arithmetic_calls *calls, i64 clock_error) {
-  for (u32 i = 0; i < t->products->n_times; i++) {
-    const struct product_time *time = &t->products->times[i];
+  for (u32 i = 0; i < t->gemms->n_times; i++) {
+    const struct gemm_time *time = &t->gemms->times[i];
     const struct arithmetic *call = &t->arithmetic[time->call];
     if (!calls->looked_at[time->call] || calls->ran[time->call] != NS_UNKNOWN ||
         time->end < time->start)
@@ -122,14 +122,14 @@ static void add_pairs(struct product_sums *sums, const struct timeline *t,
   }
 }
 
-static void add_replays(struct product_sums *sums, const struct products *products,
+static void add_replays(struct gemm_sums *sums, const struct gemms *gemms,
                         const struct arithmetic_calls *calls) {
-  for (u32 i = 0; i < products->n_contents; i++)
-    for (u32 k = 0; k < products->contents[i].n_products; k++) {
-      const struct graph_product *product = &products->contents[i].products[k];
-      double made = (double)calls->replays[i] * product->calls;
-      sums->cells[product->shape].replayed += made;
-      add_flops(&sums->cells[product->shape].replayed_flops, product->flops, made);
+  for (u32 i = 0; i < gemms->n_contents; i++)
+    for (u32 k = 0; k < gemms->contents[i].n_gemms; k++) {
+      const struct graph_gemm *gemm = &gemms->contents[i].gemms[k];
+      double made = (double)calls->replays[i] * gemm->calls;
+      sums->cells[gemm->shape].replayed += made;
+      add_flops(&sums->cells[gemm->shape].replayed_flops, gemm->flops, made);
     }
 }
 
@@ -141,7 +141,7 @@ static double relative_variance(const struct sample *sample) {
 
 /* That of single calls, for shapes of which one call alone was timed; NAN if there are no others.
  */
-static double usual_variance(const struct product_sums *sums) {
+static double usual_variance(const struct gemm_sums *sums) {
   double sum = 0, weight = 0;
   for (u32 i = 0; i < sums->n; i++) {
     const struct sample *sample = &sums->cells[i].sample;
@@ -167,14 +167,14 @@ static void estimate(struct cell *cell, bool replays_told, double usual) {
   cell->variance = not_timed > 0 ? cell->time * cell->time * not_timed * relative / sample->n : 0;
 }
 
-int products_rank(struct analysis *a, const struct timeline *timeline,
-                  const struct arithmetic_calls *calls) {
-  struct product_sums *sums = &a->product_sums[timeline->rank];
-  const struct products *products = timeline->products;
+int gemms_rank(struct analysis *a, const struct timeline *timeline,
+               const struct arithmetic_calls *calls) {
+  struct gemm_sums *sums = &a->gemm_sums[timeline->rank];
+  const struct gemms *gemms = timeline->gemms;
   const struct rank_flops *flops = &a->ranks[timeline->rank].flops;
   double replayed = 0;
-  u32 n = (products ? products->n_shapes : 0) + 1;
-  if (!flops->products)
+  u32 n = (gemms ? gemms->n_shapes : 0) + 1;
+  if (!flops->gemms)
     return 0;
   sums->cells = calloc(n, sizeof(*sums->cells));
   if (!sums->cells)
@@ -183,18 +183,18 @@ int products_rank(struct analysis *a, const struct timeline *timeline,
   for (u32 i = 0; i < n; i++) {
     sums->cells[i].rank = timeline->rank;
     if (i + 1 < n)
-      sums->cells[i].shape = products->shapes[i];
+      sums->cells[i].shape = gemms->shapes[i];
     else
-      sums->cells[i].shape = (struct product_shape){.m = TSCOPE_UNKNOWN,
-                                                    .n = TSCOPE_UNKNOWN,
-                                                    .k = TSCOPE_UNKNOWN,
-                                                    .batch = TSCOPE_UNKNOWN,
-                                                    .precision = PRECISION_UNKNOWN};
+      sums->cells[i].shape = (struct gemm_shape){.m = TSCOPE_UNKNOWN,
+                                                 .n = TSCOPE_UNKNOWN,
+                                                 .k = TSCOPE_UNKNOWN,
+                                                 .batch = TSCOPE_UNKNOWN,
+                                                 .precision = PRECISION_UNKNOWN};
   }
   add_calls(sums, timeline, calls);
-  if (products) {
+  if (gemms) {
     add_pairs(sums, timeline, calls, (i64)a->model->ranks[timeline->rank].gpu_event_error_ns);
-    add_replays(sums, products, calls);
+    add_replays(sums, gemms, calls);
   }
   for (u32 i = 0; i < n; i++)
     replayed += sums->cells[i].replayed_flops;
@@ -217,7 +217,7 @@ static double steps_of(const struct analysis *a, u32 rank, double ranks) {
 static double mean_peak(const struct analysis *a, enum precision precision) {
   double sum = 0, n = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
-    if (a->ranks[i].flops.products) {
+    if (a->ranks[i].flops.gemms) {
       sum += rank_peak_tflops(a, i, precision);
       n++;
     }
@@ -225,8 +225,8 @@ static double mean_peak(const struct analysis *a, enum precision precision) {
 }
 
 static int by_shape(const void *left, const void *right) {
-  const struct product_shape *a = &(*(struct cell *const *)left)->shape;
-  const struct product_shape *b = &(*(struct cell *const *)right)->shape;
+  const struct gemm_shape *a = &(*(struct cell *const *)left)->shape;
+  const struct gemm_shape *b = &(*(struct cell *const *)right)->shape;
   const u32 of_a[] = {a->m, a->n, a->k, a->batch, a->a, a->b, a->c, a->precision};
   const u32 of_b[] = {b->m, b->n, b->k, b->batch, b->a, b->b, b->c, b->precision};
   for (size_t i = 0; i < sizeof(of_a) / sizeof(*of_a); i++)
@@ -244,8 +244,7 @@ static const char *type_name(u8 dtype) {
   return dtype < sizeof(names) / sizeof(*names) ? names[dtype] : "unknown";
 }
 
-static bool name_row(struct analysis *a, const struct product_shape *shape,
-                     struct product_row *row) {
+static bool name_row(struct analysis *a, const struct gemm_shape *shape, struct gemm_row *row) {
   bool varied =
       shape->m == TSCOPE_UNKNOWN || shape->n == TSCOPE_UNKNOWN || shape->k == TSCOPE_UNKNOWN;
   row->shape =
@@ -260,14 +259,14 @@ static bool name_row(struct analysis *a, const struct product_shape *shape,
 
 /* The row of cells of one shape, one of each rank. */
 static bool make_row(struct analysis *a, struct cell *const *cells, u32 n, double ranks,
-                     struct product_row *row) {
+                     struct gemm_row *row) {
   double calls = 0, time = 0, variance = 0, flops = 0;
-  *row = (struct product_row){.mean_us = NAN,
-                              .mean_error_us = NAN,
-                              .ms = NAN,
-                              .share = NAN,
-                              .tflops = NAN,
-                              .utilisation = NAN};
+  *row = (struct gemm_row){.mean_us = NAN,
+                           .mean_error_us = NAN,
+                           .ms = NAN,
+                           .share = NAN,
+                           .tflops = NAN,
+                           .utilisation = NAN};
   for (u32 i = 0; i < n; i++) {
     const struct cell *cell = cells[i];
     row->calls += (cell->calls + cell->replayed) / steps_of(a, cell->rank, ranks);
@@ -288,7 +287,7 @@ static bool make_row(struct analysis *a, struct cell *const *cells, u32 n, doubl
 }
 
 static int most_time_first(const void *left, const void *right) {
-  const struct product_row *a = left, *b = right;
+  const struct gemm_row *a = left, *b = right;
   double one = isnan(a->ms) ? -1 : a->ms, other = isnan(b->ms) ? -1 : b->ms;
   if (one != other)
     return one > other ? -1 : 1;
@@ -301,12 +300,12 @@ static int most_time_first(const void *left, const void *right) {
 static struct cell **all_cells(const struct analysis *a, u32 *n) {
   u32 room = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++)
-    room += a->product_sums[i].n;
+    room += a->gemm_sums[i].n;
   struct cell **cells = malloc((room + 1u) * sizeof(*cells));
   *n = 0;
   for (u32 i = 0; cells && i < a->model->n_ranks; i++)
-    for (u32 k = 0; k < a->product_sums[i].n; k++) {
-      struct cell *cell = &a->product_sums[i].cells[k];
+    for (u32 k = 0; k < a->gemm_sums[i].n; k++) {
+      struct cell *cell = &a->gemm_sums[i].cells[k];
       if (cell->calls + cell->replayed > 0)
         cells[(*n)++] = cell;
     }
@@ -316,10 +315,10 @@ static struct cell **all_cells(const struct analysis *a, u32 *n) {
 }
 
 static int list_rows(struct analysis *a, double ranks, double *total_ms) {
-  struct products_result *out = &a->results->products;
+  struct gemms_result *out = &a->results->gemms;
   u32 n;
   struct cell **cells = all_cells(a, &n);
-  struct product_row *rows = malloc((n + 1u) * sizeof(*rows));
+  struct gemm_row *rows = malloc((n + 1u) * sizeof(*rows));
   u32 made = 0;
   bool good = cells && rows;
   for (u32 i = 0, same; good && i < n; i += same) {
@@ -330,7 +329,7 @@ static int list_rows(struct analysis *a, double ranks, double *total_ms) {
   if (good && made)
     qsort(rows, made, sizeof(*rows), most_time_first);
   out->shapes = made;
-  out->n_rows = made < PRODUCTS_LISTED ? made : PRODUCTS_LISTED;
+  out->n_rows = made < GEMMS_LISTED ? made : GEMMS_LISTED;
   out->rows = arena_array(a->arena, out->n_rows + 1u, sizeof(*out->rows));
   good &= out->rows != NULL;
   *total_ms = 0;
@@ -359,7 +358,7 @@ struct timed {
 /* One rank's. Where its graphs' kernels do not tell precisions apart, replayed calls take what
  * others of their shape do. */
 static struct timed timed_in(const struct analysis *a, u32 rank, enum precision precision) {
-  const struct product_sums *sums = &a->product_sums[rank];
+  const struct gemm_sums *sums = &a->gemm_sums[rank];
   struct timed timed = {0};
   for (u32 k = 0; k < sums->n; k++) {
     const struct cell *cell = &sums->cells[k];
@@ -392,7 +391,7 @@ static struct precision_row make_precision(const struct analysis *a, enum precis
                               .hfu = NAN};
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct rank_flops *flops = &a->ranks[i].flops;
-    if (!flops->products)
+    if (!flops->gemms)
       continue;
     struct timed timed = timed_in(a, i, precision);
     row.flops += flops->by_precision[precision] * ranks / steps_of(a, i, ranks);
@@ -411,7 +410,7 @@ static struct precision_row make_precision(const struct analysis *a, enum precis
 }
 
 static int list_precisions(struct analysis *a, double ranks, double all_flops) {
-  struct products_result *out = &a->results->products;
+  struct gemms_result *out = &a->results->gemms;
   out->precisions = arena_array(a->arena, PRECISIONS, sizeof(*out->precisions));
   if (!out->precisions)
     return -ENOMEM;
@@ -426,10 +425,10 @@ static int list_precisions(struct analysis *a, double ranks, double all_flops) {
 
 /* Time of all that was timed, and its error. */
 static void sum_up(struct analysis *a, double ranks, double all_flops) {
-  struct products_result *out = &a->results->products;
+  struct gemms_result *out = &a->results->gemms;
   double time = 0, variance = 0, step_variance = 0, bounded = 0, flops = 0, ms = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct product_sums *sums = &a->product_sums[i];
+    const struct gemm_sums *sums = &a->gemm_sums[i];
     double steps = steps_of(a, i, ranks), of_rank = 0, of_rank_variance = 0;
     for (u32 k = 0; k < sums->n; k++) {
       const struct cell *cell = &sums->cells[k];
@@ -456,12 +455,12 @@ static void sum_up(struct analysis *a, double ranks, double all_flops) {
 }
 
 static void say_how(struct analysis *a) {
-  struct products_result *out = &a->results->products;
+  struct gemms_result *out = &a->results->gemms;
   bool by_kernels = false, by_pairs = false;
   u32 one_in = 0;
   out->calls = out->timed = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
-    const struct product_sums *sums = &a->product_sums[i];
+    const struct gemm_sums *sums = &a->gemm_sums[i];
     by_kernels |= sums->by_kernels || sums->replays_told;
     by_pairs |= sums->by_pairs;
     one_in = sums->one_in > one_in ? sums->one_in : one_in;
@@ -483,20 +482,19 @@ static void say_how(struct analysis *a) {
 static const char *why_no_times(struct analysis *a) {
   const char *why = NULL;
   for (u32 i = 0; i < a->model->n_ranks && !why; i++)
-    if (a->ranks[i].flops.products)
+    if (a->ranks[i].flops.gemms)
       why = a->model->ranks[i].gpu_clock_reason;
-  return arena_printf(a->arena, "WHEN MATRIX PRODUCTS RAN IS NOT KNOWN%s%s", why ? ": " : "",
-                      why ? why : "");
+  return arena_printf(a->arena, "WHEN GEMMS RAN IS NOT KNOWN%s%s", why ? ": " : "", why ? why : "");
 }
 
-int products_summarise(struct analysis *a) {
-  struct products_result *out = &a->results->products;
+int gemms_summarise(struct analysis *a) {
+  struct gemms_result *out = &a->results->gemms;
   double ranks = 0, total_ms;
-  *out = products_result_unknown();
+  *out = gemms_result_unknown();
   for (u32 i = 0; i < a->model->n_ranks; i++)
-    ranks += a->ranks[i].flops.products > 0;
+    ranks += a->ranks[i].flops.gemms > 0;
   if (ranks == 0) {
-    out->reason = "no matrix product was seen";
+    out->reason = "no GEMM was seen";
     return 0;
   }
   double all_flops = flops_all(a, true).flops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrix products beyond their number, from a trace to the report: the precision that each is made
+ * GEMMs beyond their number, from a trace to the report: the precision that each is made
  * in, times of a sample, and those that CUDA graphs make again. Records written by hand, results by
  * closed forms.
  */
@@ -13,7 +13,7 @@ enum { STEPS = 10, STEP_NS = 1000000 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_FAST_16F = 74, COMPUTE_FAST_TF32 = 77 };
 enum { COMPUTE_32F_EMULATED = 78, COMPUTE_64F_EMULATED = 79, COMPUTE_32I = 72 };
 
-static const char *const product_kernel = "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT";
+static const char *const gemm_kernel = "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT";
 static const char *const other_kernel = "_Z10elementwisev";
 
 /* --- precision --- */
@@ -35,7 +35,7 @@ static void the_slower_factor_and_what_is_allowed_decide(void **state) {
       {TSCOPE_DTYPE_C64, TSCOPE_DTYPE_C64, COMPUTE_FAST_TF32, PRECISION_TF32},
       {TSCOPE_DTYPE_F32, TSCOPE_DTYPE_F32, COMPUTE_FAST_16F, PRECISION_FP16},
       {TSCOPE_DTYPE_F64, TSCOPE_DTYPE_F64, COMPUTE_64F, PRECISION_FP64},
-      /* math modes that nobody asked for, several products for one, and no floats */
+      /* math modes that nobody asked for, several GEMMs for one, and no floats */
       {TSCOPE_DTYPE_F32, TSCOPE_DTYPE_F32, 0, PRECISION_UNKNOWN},
       {TSCOPE_DTYPE_F32, TSCOPE_DTYPE_F32, COMPUTE_32F_EMULATED, PRECISION_UNKNOWN},
       {TSCOPE_DTYPE_F64, TSCOPE_DTYPE_F64, COMPUTE_64F_EMULATED, PRECISION_UNKNOWN},
@@ -43,24 +43,23 @@ static void the_slower_factor_and_what_is_allowed_decide(void **state) {
       {TSCOPE_DTYPE_BF16, TSCOPE_DTYPE_UNKNOWN, COMPUTE_32F, PRECISION_UNKNOWN},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-    assert_int_equal(product_precision(cases[i].a, cases[i].b, cases[i].compute),
-                     cases[i].precision);
+    assert_int_equal(gemm_precision(cases[i].a, cases[i].b, cases[i].compute), cases[i].precision);
 }
 
 /* --- runs --- */
 
-struct product {
+struct gemm {
   u32 m, n, k;
   u8 type, compute;
 };
 
-static const struct product half = {256, 512, 1024, TSCOPE_DTYPE_BF16, COMPUTE_32F};
-static const struct product single = {128, 512, 1024, TSCOPE_DTYPE_F32, COMPUTE_32F};
-static const struct product allowed = {128, 512, 1024, TSCOPE_DTYPE_F32, COMPUTE_FAST_TF32};
-static const struct product eighth = {512, 512, 1024, TSCOPE_DTYPE_F8E4M3, COMPUTE_32F};
-static const struct product integers = {512, 512, 512, TSCOPE_DTYPE_I8, COMPUTE_32I};
+static const struct gemm half = {256, 512, 1024, TSCOPE_DTYPE_BF16, COMPUTE_32F};
+static const struct gemm single = {128, 512, 1024, TSCOPE_DTYPE_F32, COMPUTE_32F};
+static const struct gemm allowed = {128, 512, 1024, TSCOPE_DTYPE_F32, COMPUTE_FAST_TF32};
+static const struct gemm eighth = {512, 512, 1024, TSCOPE_DTYPE_F8E4M3, COMPUTE_32F};
+static const struct gemm integers = {512, 512, 512, TSCOPE_DTYPE_I8, COMPUTE_32I};
 
-static double operations(const struct product *of) {
+static double operations(const struct gemm *of) {
   return 2.0 * of->m * of->n * of->k;
 }
 
@@ -80,7 +79,7 @@ static struct trace_writer *begin_run(const char *gpu) {
   return writer;
 }
 
-static void call(struct trace_writer *writer, u64 at, const struct product *of, u32 timed) {
+static void call(struct trace_writer *writer, u64 at, const struct gemm *of, u32 timed) {
   struct tscope_gemm_record *gemm =
       trace_add(writer, in_ring, AT(at), TSCOPE_REC_GEMM, 1, sizeof(*gemm));
   gemm->dur = 500;
@@ -140,21 +139,21 @@ static void assert_close(double got, double wanted) {
 }
 
 static const struct precision_row *in_precision(const struct results *r, const char *name) {
-  for (u32 i = 0; i < r->products.n_precisions; i++)
-    if (!strcmp(r->products.precisions[i].precision, name))
-      return &r->products.precisions[i];
+  for (u32 i = 0; i < r->gemms.n_precisions; i++)
+    if (!strcmp(r->gemms.precisions[i].precision, name))
+      return &r->gemms.precisions[i];
   return NULL;
 }
 
-static const struct product_row *of_shape(const struct results *r, const char *shape) {
-  for (u32 i = 0; i < r->products.n_rows; i++)
-    if (!strcmp(r->products.rows[i].shape, shape))
-      return &r->products.rows[i];
+static const struct gemm_row *of_shape(const struct results *r, const char *shape) {
+  for (u32 i = 0; i < r->gemms.n_rows; i++)
+    if (!strcmp(r->gemms.rows[i].shape, shape))
+      return &r->gemms.rows[i];
   return NULL;
 }
 
 /* H100: 1979, 989, 494.5 and 67 TFLOP/s. */
-static void each_product_is_held_against_its_own_peak(void **state) {
+static void each_gemm_is_held_against_its_own_peak(void **state) {
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
   for (u32 step = 0; step < STEPS; step++) {
     call(writer, step * STEP_NS + 1000, &half, 0);
@@ -187,8 +186,8 @@ static void each_product_is_held_against_its_own_peak(void **state) {
   /* one of several precisions: MFU is against bf16 */
   assert_string_equal(r->peak_precision, "bf16/fp16");
   assert_close(r->mfu, 1e9 / (step_s * 989e12));
-  assert_null(r->products.how);
-  assert_non_null(strstr(r->products.reason, "WHEN MATRIX PRODUCTS RAN IS NOT KNOWN"));
+  assert_null(r->gemms.how);
+  assert_non_null(strstr(r->gemms.reason, "WHEN GEMMS RAN IS NOT KNOWN"));
   drop(r, model);
 }
 
@@ -206,7 +205,7 @@ static void operations_without_a_peak_are_counted_apart(void **state) {
   snprintf(missing, sizeof(missing), "%.3g %% of the operations",
            100 * (1 - operations(&half) / all));
   assert_close(r->hfu, operations(&half) / 312e12 / (STEP_NS / 1e9));
-  assert_close(r->product_flops, all);
+  assert_close(r->gemm_flops, all);
   assert_non_null(strstr(r->hfu_note, missing));
   assert_true(isnan(in_precision(r, "fp8")->hfu) && isnan(in_precision(r, "fp8")->peak_tflops));
   assert_close(in_precision(r, "not known")->flops, operations(&integers));
@@ -245,9 +244,9 @@ static void a_sample_stands_for_calls_of_its_shape(void **state) {
   }
   struct model *model;
   struct results *r = end_run(*state, writer, &model, NAN);
-  const struct products_result *p = &r->products;
+  const struct gemms_result *p = &r->gemms;
   assert_true(p->sampled && p->one_in == 4 && p->calls == 30 && p->timed == 7);
-  const struct product_row *row = of_shape(r, "256 x 512 x 1024");
+  const struct gemm_row *row = of_shape(r, "256 x 512 x 1024");
   assert_close(row->mean_us, 12);
   /* 10, 11, ... 14 us: a variance of 2.5; 5 of 10 calls */
   assert_close(row->mean_error_us, sqrt((1 - 0.5) * 2.5 / 5));
@@ -265,36 +264,36 @@ static void a_sample_stands_for_calls_of_its_shape(void **state) {
   assert_close(p->covered, (operations(&half) + operations(&single)) / all);
   assert_close(p->tflops, (operations(&half) + operations(&single)) / 32e-6 / 1e12);
   assert_true(isnan(in_precision(r, "tf32")->ms));
-  /* a sample of products is no account of the GPU */
+  /* a sample of GEMMs is no account of the GPU */
   assert_true(isnan(r->hfu_coverage) && isnan(r->ov_compute_ms) && isnan(r->ov_exposed_ms));
   drop(r, model);
 }
 
 /* --- graphs --- */
 
-/* Of a capture with two products of one kernel each. */
+/* Of a capture with two GEMMs of one kernel each. */
 static void write_graph(struct trace_writer *writer, u32 captured) {
-  u32 name = trace_string(writer, product_kernel);
+  u32 name = trace_string(writer, gemm_kernel);
   struct tscope_shape_record *shape =
       trace_add(writer, retained, AT(0), TSCOPE_REC_SHAPE, 0, sizeof(*shape));
   *shape = (struct tscope_shape_record){.header = shape->header, .shape = 1, .kernel = name};
   for (u32 i = 0; i < 2; i++) {
-    struct tscope_graph_product_record *product =
-        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_PRODUCT, 1, sizeof(*product) + 8);
-    *product = (struct tscope_graph_product_record){.header = product->header,
-                                                    .flops = (u64)operations(&half),
-                                                    .m = half.m,
-                                                    .n = half.n,
-                                                    .k = half.k,
-                                                    .batch = 1,
-                                                    .a = half.type,
-                                                    .b = half.type,
-                                                    .c = half.type,
-                                                    .compute = half.compute,
-                                                    .captured = 3,
-                                                    .kernels = 1,
-                                                    .shapes = 1};
-    *(u32 *)(void *)(product + 1) = 1;
+    struct tscope_graph_gemm_record *gemm =
+        trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH_GEMM, 1, sizeof(*gemm) + 8);
+    *gemm = (struct tscope_graph_gemm_record){.header = gemm->header,
+                                              .flops = (u64)operations(&half),
+                                              .m = half.m,
+                                              .n = half.n,
+                                              .k = half.k,
+                                              .batch = 1,
+                                              .a = half.type,
+                                              .b = half.type,
+                                              .c = half.type,
+                                              .compute = half.compute,
+                                              .captured = 3,
+                                              .kernels = 1,
+                                              .shapes = 1};
+    *(u32 *)(void *)(gemm + 1) = 1;
   }
   struct tscope_graph_record *graph =
       trace_add(writer, retained, AT(0), TSCOPE_REC_GRAPH, 0, sizeof(*graph));
@@ -309,8 +308,8 @@ static void launch_graph(struct trace_writer *writer, u64 at) {
   launch->graph = 9;
 }
 
-/* Each step a replay: products of 30 and 50 us, and 20 us of something else, under a name of its
- * own or under the products'. */
+/* Each step a replay: GEMMs of 30 and 50 us, and 20 us of something else, under a name of its
+ * own or under the GEMMs'. */
 static struct results *replay_run(struct fixture *fixture, u32 captured, const char *other,
                                   struct model **model) {
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
@@ -318,29 +317,29 @@ static struct results *replay_run(struct fixture *fixture, u32 captured, const c
   for (u32 step = 0; step < STEPS; step++) {
     u64 at = (u64)step * STEP_NS;
     launch_graph(writer, at + 1000);
-    kernel(writer, at + 5000, 30000, product_kernel, step + 1);
+    kernel(writer, at + 5000, 30000, gemm_kernel, step + 1);
     kernel(writer, at + 40000, 20000, other, step + 1);
-    kernel(writer, at + 70000, 50000, product_kernel, step + 1);
+    kernel(writer, at + 70000, 50000, gemm_kernel, step + 1);
   }
   return end_run(fixture, writer, model, NAN);
 }
 
-static void each_replay_does_the_products_that_were_captured(void **state) {
+static void each_replay_does_the_gemms_that_were_captured(void **state) {
   struct model *model;
   struct results *r = replay_run(*state, 3, other_kernel, &model);
-  assert_close(r->product_flops, 2 * operations(&half));
+  assert_close(r->gemm_flops, 2 * operations(&half));
   assert_close(r->hfu, 2 * operations(&half) / 989e12 / (STEP_NS / 1e9));
   assert_close(r->hfu_coverage, 0.8); /* 30 + 50 of 100 us */
   assert_null(r->hfu_note);
-  assert_true(r->products.calls == 20 && r->products.timed == 20 && !r->products.sampled);
-  assert_close(r->products.ms, 0.080);
-  assert_close(r->products.tflops, 2 * operations(&half) / 80e-6 / 1e12);
+  assert_true(r->gemms.calls == 20 && r->gemms.timed == 20 && !r->gemms.sampled);
+  assert_close(r->gemms.ms, 0.080);
+  assert_close(r->gemms.tflops, 2 * operations(&half) / 80e-6 / 1e12);
   assert_close(in_precision(r, "bf16/fp16")->ms, 0.080);
   drop(r, model);
 }
 
-/* The products' graph is put twice into one without any, and that one is launched. */
-static void graphs_within_graphs_bring_their_products(void **state) {
+/* The GEMMs' graph is put twice into one without any, and that one is launched. */
+static void graphs_within_graphs_bring_their_gemms(void **state) {
   struct model *model;
   struct trace_writer *writer = begin_run("NVIDIA H100 80GB HBM3");
   const u32 puts[3][2] = {{3, 4}, {3, 5}, {4, 5}}; /* once by way of another */
@@ -354,18 +353,18 @@ static void graphs_within_graphs_bring_their_products(void **state) {
   for (u32 step = 0; step < STEPS; step++)
     launch_graph(writer, step * STEP_NS + 2000);
   struct results *r = end_run(*state, writer, &model, NAN);
-  assert_close(r->product_flops, 4 * operations(&half));
+  assert_close(r->gemm_flops, 4 * operations(&half));
   drop(r, model);
 }
 
-/* Three kernels of the name a replay, two captured in products: which is which is not known. */
+/* Three kernels of the name a replay, two captured in GEMMs: which is which is not known. */
 static void kernels_of_the_same_name_beside_are_not_known(void **state) {
   struct model *model;
-  struct results *r = replay_run(*state, 3, product_kernel, &model);
-  assert_close(r->product_flops, 2 * operations(&half));
+  struct results *r = replay_run(*state, 3, gemm_kernel, &model);
+  assert_close(r->gemm_flops, 2 * operations(&half));
   assert_true(r->hfu_coverage == 0);
-  assert_null(r->products.how);
-  assert_true(isnan(r->products.ms));
+  assert_null(r->gemms.how);
+  assert_true(isnan(r->gemms.ms));
   drop(r, model);
 }
 
@@ -378,7 +377,7 @@ static void a_capture_that_was_not_seen_is_unknown(void **state) {
     launch_graph(writer, step * STEP_NS + 2000);
   }
   struct results *r = end_run(*state, writer, &model, NAN);
-  assert_close(r->product_flops, operations(&half));
+  assert_close(r->gemm_flops, operations(&half));
   assert_non_null(strstr(r->hfu_note, "10 replays of CUDA graphs whose capture was not seen"));
   drop(r, model);
 }
@@ -395,10 +394,10 @@ static void phase(struct trace_writer *writer, u64 from, u64 to, enum tscope_pha
   record->dur = to - from;
 }
 
-/* The products of one pass through a transformer: per layer query, key and value together, the
+/* The GEMMs of one pass through a transformer: per layer query, key and value together, the
  * output, and two of the feed-forward net. `times` as many: backward has two for each. */
 static u64 pass(struct trace_writer *writer, u64 at, u32 times) {
-  static const struct product layer[] = {
+  static const struct gemm layer[] = {
       {TOKENS, 3 * HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
       {TOKENS, HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
       {TOKENS, 4 * HIDDEN, HIDDEN, TSCOPE_DTYPE_BF16, COMPUTE_32F},
@@ -454,12 +453,12 @@ static void what_is_given_wins(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_slower_factor_and_what_is_allowed_decide),
-      ON_DISK(each_product_is_held_against_its_own_peak),
+      ON_DISK(each_gemm_is_held_against_its_own_peak),
       ON_DISK(operations_without_a_peak_are_counted_apart),
       ON_DISK(a_job_of_one_precision_has_its_peak),
       ON_DISK(a_sample_stands_for_calls_of_its_shape),
-      ON_DISK(each_replay_does_the_products_that_were_captured),
-      ON_DISK(graphs_within_graphs_bring_their_products),
+      ON_DISK(each_replay_does_the_gemms_that_were_captured),
+      ON_DISK(graphs_within_graphs_bring_their_gemms),
       ON_DISK(kernels_of_the_same_name_beside_are_not_known),
       ON_DISK(a_capture_that_was_not_seen_is_unknown),
       ON_DISK(what_a_transformer_needs_is_known_from_its_forward_pass),

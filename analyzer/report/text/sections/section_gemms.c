@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrix products: how fast they are made, by shape and by precision.
+ * GEMMs: how fast they are made, by shape and by precision.
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { SHAPES_SHOWN = 6 };
 
 static bool applies(const struct results *results) {
-  return results->products.calls > 0;
+  return results->gemms.calls > 0;
 }
 
 struct shape_row {
@@ -19,9 +19,9 @@ struct shape_row {
   double calls, mean_ms, ms, share, tflops, utilisation;
 };
 
-static void put_shapes(struct pen *pen, const struct products_result *products) {
+static void put_shapes(struct pen *pen, const struct gemms_result *gemms) {
   static const struct column columns[] = {
-      {"product", COLUMN_TEXT, offsetof(struct shape_row, shape), 0, 0},
+      {"GEMM", COLUMN_TEXT, offsetof(struct shape_row, shape), 0, 0},
       {"type", COLUMN_TEXT, offsetof(struct shape_row, type), 2, 8},
       {"calls", COLUMN_COUNT, offsetof(struct shape_row, calls), 1, 0},
       {"mean", COLUMN_DURATION, offsetof(struct shape_row, mean_ms), 3, 0},
@@ -34,9 +34,9 @@ static void put_shapes(struct pen *pen, const struct products_result *products) 
                                      false};
   struct shape_row rows[SHAPES_SHOWN];
   struct quantity shapes[SHAPES_SHOWN];
-  u32 n = products->n_rows < SHAPES_SHOWN ? products->n_rows : SHAPES_SHOWN;
+  u32 n = gemms->n_rows < SHAPES_SHOWN ? gemms->n_rows : SHAPES_SHOWN;
   for (u32 i = 0; i < n; i++) {
-    const struct product_row *one = &products->rows[i];
+    const struct gemm_row *one = &gemms->rows[i];
     if (one->batch > 1)
       snprintf(shapes[i].text, sizeof(shapes[i].text), "%.0f of %s", one->batch, one->shape);
     else
@@ -53,7 +53,7 @@ static void put_shapes(struct pen *pen, const struct products_result *products) 
   table_print(pen, &table, rows, n, TEXT_INDENT);
 }
 
-static void put_precisions(struct pen *pen, const struct products_result *products) {
+static void put_precisions(struct pen *pen, const struct gemms_result *gemms) {
   static const struct column columns[] = {
       {"made in", COLUMN_TEXT, offsetof(struct precision_row, precision), 0, 9},
       {"operations", COLUMN_SHARE, offsetof(struct precision_row, share), 0, 0},
@@ -66,66 +66,64 @@ static void put_precisions(struct pen *pen, const struct products_result *produc
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct precision_row),
                                      TABLE_PLAIN, false};
   pen_newline(pen);
-  table_print(pen, &table, products->precisions, products->n_precisions, TEXT_INDENT);
+  table_print(pen, &table, gemms->precisions, gemms->n_precisions, TEXT_INDENT);
 }
 
 /* Whence the times are, and how good they are. */
 static void put_trust(struct pen *pen, const struct results *results) {
-  const struct products_result *products = &results->products;
+  const struct gemms_result *gemms = &results->gemms;
   pen_to(pen, TEXT_INDENT);
-  if (products->sampled) {
+  if (gemms->sampled) {
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SAMPLED: %s of %s timed by pairs of events",
-                    count_of(products->timed).text, plural(products->calls, "call").text);
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "one in %.0f", products->one_in);
-    if (isnan(products->ms_error))
+                    count_of(gemms->timed).text, plural(gemms->calls, "call").text);
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "one in %.0f", gemms->one_in);
+    if (isnan(gemms->ms_error))
       pen_item(pen, STYLE_DIM, TEXT_INDENT, "too few to tell their error");
     else
       pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "standard error %s",
-                      duration_ms(products->ms_error).text);
+                      duration_ms(gemms->ms_error).text);
   } else {
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s of %s timed by %s",
-                    count_of(products->timed).text, plural(products->calls, "call").text,
-                    products->how);
+                    count_of(gemms->timed).text, plural(gemms->calls, "call").text, gemms->how);
   }
-  if (products->covered < 1 - 1e-9)
+  if (gemms->covered < 1 - 1e-9)
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "the time is of %s of their operations",
-                    percent(products->covered).text);
-  if (products->bounded > 0)
+                    percent(gemms->covered).text);
+  if (gemms->bounded > 0)
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT,
                     "%s of it with the time of launching, as the stream was idle",
-                    percent(products->bounded).text);
+                    percent(gemms->bounded).text);
 }
 
-static void put_products_section(struct pen *pen, const struct results *results,
-                                 const struct report_view *view) {
-  const struct products_result *products = &results->products;
+static void put_gemms_section(struct pen *pen, const struct results *results,
+                              const struct report_view *view) {
+  const struct gemms_result *gemms = &results->gemms;
   (void)view;
-  if (products->how) {
+  if (gemms->how) {
     section_label(pen, "on the GPU");
-    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s %s", duration_ms(products->ms).text,
+    pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s %s", duration_ms(gemms->ms).text,
                     section_per(results));
-    if (!isnan(products->tflops))
+    if (!isnan(gemms->tflops))
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s while they run",
-                      flops(products->tflops * 1e12, "FLOP/s").text);
-    pen_item(pen, STYLE_DIM, VALUE_INDENT, "products only, not all that is computed");
+                      flops(gemms->tflops * 1e12, "FLOP/s").text);
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "GEMMs only, not all that is computed");
     pen_newline(pen);
   }
-  put_shapes(pen, products);
-  if (products->n_precisions)
-    put_precisions(pen, products);
-  if (products->how) {
+  put_shapes(pen, gemms);
+  if (gemms->n_precisions)
+    put_precisions(pen, gemms);
+  if (gemms->how) {
     put_trust(pen, results);
   } else {
     pen_to(pen, TEXT_INDENT);
-    pen_words(pen, STYLE_BOLD, TEXT_INDENT, products->reason);
+    pen_words(pen, STYLE_BOLD, TEXT_INDENT, gemms->reason);
   }
-  if (products->shapes > SHAPES_SHOWN) {
-    if (!products->how)
+  if (gemms->shapes > SHAPES_SHOWN) {
+    if (!gemms->how)
       pen_newline(pen);
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all",
-                    plural(products->shapes, "shape").text);
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all", plural(gemms->shapes, "shape").text);
   }
 }
 
-const struct section section_products = {
-    "Matrix products", applies, {FINDING_EFFICIENCY_PRECISION}, NULL, NULL, put_products_section};
+const struct section section_gemms = {"GEMMs", applies, {FINDING_EFFICIENCY_PRECISION},
+                                      NULL,    NULL,    put_gemms_section};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "import/tscope/timeline/timeline_products.h"
+#include "import/tscope/timeline/timeline_gemms.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -9,19 +9,19 @@
 
 /* --- shapes --- */
 
-static u64 shape_hash(const struct product_shape *shape) {
+static u64 shape_hash(const struct gemm_shape *shape) {
   const u32 words[] = {shape->m, shape->n, shape->k, shape->batch,
                        (u32)shape->a << 24 | (u32)shape->b << 16 | (u32)shape->c << 8 |
                            shape->precision};
   return hash_bytes(0, words, sizeof(words));
 }
 
-static bool is_same(const struct product_shape *a, const struct product_shape *b) {
+static bool is_same(const struct gemm_shape *a, const struct gemm_shape *b) {
   return a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->a == b->a &&
          a->b == b->b && a->c == b->c && a->precision == b->precision;
 }
 
-static bool make_slots(struct products_build *build) {
+static bool make_slots(struct gemms_build *build) {
   u32 n = build->n_slots ? build->n_slots * 2 : 64;
   u32 *slots = calloc(n, sizeof(*slots));
   if (!slots)
@@ -39,7 +39,7 @@ static bool make_slots(struct products_build *build) {
 }
 
 /* Index of a shape, INDEX_NONE when there is no memory. */
-static u32 shape_index(struct products_build *build, const struct product_shape *shape) {
+static u32 shape_index(struct gemms_build *build, const struct gemm_shape *shape) {
   if (2 * build->shapes.n >= build->n_slots && !make_slots(build))
     return INDEX_NONE;
   u32 at = (u32)shape_hash(shape) & (build->n_slots - 1);
@@ -55,7 +55,7 @@ static u32 shape_index(struct products_build *build, const struct product_shape 
 /* --- graphs --- */
 
 static int by_shape(const void *left, const void *right) {
-  const struct graph_product *a = left, *b = right;
+  const struct graph_gemm *a = left, *b = right;
   if (a->shape != b->shape)
     return a->shape < b->shape ? -1 : 1;
   return a->flops < b->flops ? -1 : a->flops > b->flops;
@@ -67,14 +67,14 @@ static int by_name(const void *left, const void *right) {
 }
 
 /* Equal ones become one that counts them; returns how many are left. */
-static u32 merge_products(struct graph_product *products, u32 n) {
+static u32 merge_gemms(struct graph_gemm *gemms, u32 n) {
   u32 kept = 0;
-  qsort(products, n, sizeof(*products), by_shape);
+  qsort(gemms, n, sizeof(*gemms), by_shape);
   for (u32 i = 0; i < n; i++)
-    if (kept && by_shape(&products[kept - 1], &products[i]) == 0)
-      products[kept - 1].calls++;
+    if (kept && by_shape(&gemms[kept - 1], &gemms[i]) == 0)
+      gemms[kept - 1].calls++;
     else
-      products[kept++] = products[i];
+      gemms[kept++] = gemms[i];
   return kept;
 }
 
@@ -95,24 +95,24 @@ static u32 merge_kernels(struct graph_kernel *kernels, u32 n) {
   return kept;
 }
 
-/* One captured product and the names of its kernels, put into the content's arrays. */
-static bool add_product(struct timeline_build *build, const struct captured_product *captured,
-                        struct graph_content *content) {
+/* One captured GEMM and the names of its kernels, put into the content's arrays. */
+static bool add_gemm(struct timeline_build *build, const struct captured_gemm *captured,
+                     struct graph_content *content) {
   const struct definitions *definitions = &build->definitions;
-  const struct tscope_graph_product_record *record = &captured->record;
-  u8 precision = (u8)product_precision(record->a, record->b, record->compute);
-  struct product_shape shape = {.m = record->m,
-                                .n = record->n,
-                                .k = record->k,
-                                .batch = record->batch,
-                                .a = record->a,
-                                .b = record->b,
-                                .c = record->c,
-                                .precision = precision};
-  u32 index = shape_index(&build->products_build, &shape);
+  const struct tscope_graph_gemm_record *record = &captured->record;
+  u8 precision = (u8)gemm_precision(record->a, record->b, record->compute);
+  struct gemm_shape shape = {.m = record->m,
+                             .n = record->n,
+                             .k = record->k,
+                             .batch = record->batch,
+                             .a = record->a,
+                             .b = record->b,
+                             .c = record->c,
+                             .precision = precision};
+  u32 index = shape_index(&build->gemms_build, &shape);
   content->calls++;
   content->flops += record->flops == ARITHMETIC_UNKNOWN ? 0 : record->flops;
-  content->products[content->n_products++] = (struct graph_product){index, 1, record->flops};
+  content->gemms[content->n_gemms++] = (struct graph_gemm){index, 1, record->flops};
   for (u32 k = 0; k < captured->n_kernels; k++) {
     u32 number = definitions->captured_kernels[captured->first_kernel + k];
     u32 name = number < definitions->n_shapes ? definitions->shapes[number].kernel : 0;
@@ -124,32 +124,32 @@ static bool add_product(struct timeline_build *build, const struct captured_prod
   return index != INDEX_NONE;
 }
 
-/* The products of one captured graph, of which there are n, and their kernels. */
+/* The GEMMs of one captured graph, of which there are n, and their kernels. */
 static bool add_content(struct timeline_build *build, u32 captured,
-                        const struct captured_product *const *products, u32 n) {
+                        const struct captured_gemm *const *gemms, u32 n) {
   u32 kernels = 0;
   for (u32 i = 0; i < n; i++)
-    kernels += products[i]->n_kernels;
+    kernels += gemms[i]->n_kernels;
   struct graph_content content = {
       .captured = captured,
-      .products = arena_array(&build->arena, n, sizeof(*content.products)),
+      .gemms = arena_array(&build->arena, n, sizeof(*content.gemms)),
       .kernels = arena_array(&build->arena, kernels + 1u, sizeof(*content.kernels)),
       .named = true};
-  bool good = content.products && content.kernels;
+  bool good = content.gemms && content.kernels;
   for (u32 i = 0; i < n && good; i++)
-    good = add_product(build, products[i], &content);
+    good = add_gemm(build, gemms[i], &content);
   if (!good)
     return false;
-  content.n_products = merge_products(content.products, content.n_products);
+  content.n_gemms = merge_gemms(content.gemms, content.n_gemms);
   content.n_kernels = merge_kernels(content.kernels, content.n_kernels);
-  return VECTOR_PUSH(&build->products_build.contents, content);
+  return VECTOR_PUSH(&build->gemms_build.contents, content);
 }
 
-/* The products of a graph and of those that were put into it. */
+/* The GEMMs of a graph and of those that were put into it. */
 struct gathering {
   const struct definitions *definitions;
-  u32 looked_at; /* products and graphs, of all graphs together */
-  VECTOR(const struct captured_product *) products;
+  u32 looked_at; /* GEMMs and graphs, of all graphs together */
+  VECTOR(const struct captured_gemm *) gemms;
 };
 
 /* A file that claims more is not believed beyond it. */
@@ -170,10 +170,10 @@ static u32 first_of(const void *list, u32 n, size_t bytes, size_t graph_at, u32 
   return low;
 }
 
-static u32 first_product(const struct definitions *definitions, u32 captured) {
-  return first_of(definitions->captured_products, definitions->n_captured_products,
-                  sizeof(*definitions->captured_products),
-                  offsetof(struct captured_product, record.captured), captured);
+static u32 first_gemm(const struct definitions *definitions, u32 captured) {
+  return first_of(definitions->captured_gemms, definitions->n_captured_gemms,
+                  sizeof(*definitions->captured_gemms),
+                  offsetof(struct captured_gemm, record.captured), captured);
 }
 
 static u32 first_child(const struct definitions *definitions, u32 captured) {
@@ -184,11 +184,11 @@ static u32 first_child(const struct definitions *definitions, u32 captured) {
 
 static bool gather(struct gathering *into, u32 captured, u32 depth) {
   const struct definitions *definitions = into->definitions;
-  for (u32 i = first_product(definitions, captured);
-       i < definitions->n_captured_products && into->looked_at < MOST_LOOKED_AT &&
-       definitions->captured_products[i].record.captured == captured;
+  for (u32 i = first_gemm(definitions, captured);
+       i < definitions->n_captured_gemms && into->looked_at < MOST_LOOKED_AT &&
+       definitions->captured_gemms[i].record.captured == captured;
        i++, into->looked_at++)
-    if (!VECTOR_PUSH(&into->products, &definitions->captured_products[i]))
+    if (!VECTOR_PUSH(&into->gemms, &definitions->captured_gemms[i]))
       return false;
   for (u32 i = first_child(definitions, captured);
        depth < MOST_DEPTH && i < definitions->n_graph_children &&
@@ -199,29 +199,29 @@ static bool gather(struct gathering *into, u32 captured, u32 depth) {
   return true;
 }
 
-/* The lowest number of a captured graph, above `last`, that has products or children; 0 for none.
+/* The lowest number of a captured graph, above `last`, that has GEMMs or children; 0 for none.
  */
 static u32 next_captured(const struct definitions *definitions, u32 last) {
-  u32 product = first_product(definitions, last + 1), child = first_child(definitions, last + 1);
-  u32 of_product = product < definitions->n_captured_products
-                       ? definitions->captured_products[product].record.captured
-                       : UINT32_MAX;
+  u32 gemm = first_gemm(definitions, last + 1), child = first_child(definitions, last + 1);
+  u32 of_gemm = gemm < definitions->n_captured_gemms
+                    ? definitions->captured_gemms[gemm].record.captured
+                    : UINT32_MAX;
   u32 of_child = child < definitions->n_graph_children ? definitions->graph_children[child].captured
                                                        : UINT32_MAX;
-  u32 next = of_product < of_child ? of_product : of_child;
+  u32 next = of_gemm < of_child ? of_gemm : of_child;
   return next == UINT32_MAX ? 0 : next;
 }
 
-int timeline_products_begin(struct timeline_build *build) {
+int timeline_gemms_begin(struct timeline_build *build) {
   struct gathering gathering = {.definitions = &build->definitions};
   bool room = true;
   for (u32 captured = 0; room && (captured = next_captured(&build->definitions, captured));) {
-    gathering.products.n = 0;
-    room = gather(&gathering, captured, 0) &&
-           (!gathering.products.n ||
-            add_content(build, captured, gathering.products.at, gathering.products.n));
+    gathering.gemms.n = 0;
+    room =
+        gather(&gathering, captured, 0) &&
+        (!gathering.gemms.n || add_content(build, captured, gathering.gemms.at, gathering.gemms.n));
   }
-  free(gathering.products.at);
+  free(gathering.gemms.at);
   return room ? 0 : -ENOMEM;
 }
 
@@ -235,11 +235,11 @@ static int by_capture(const void *left, const void *right) {
   return a->captured < b->captured ? -1 : a->captured > b->captured;
 }
 
-/* A graph into which no product was captured adds nothing; of one whose capture was not seen it is
+/* A graph into which no GEMM was captured adds nothing; of one whose capture was not seen it is
  * not known what it adds. */
 bool timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane) {
   const struct definitions *definitions = &build->definitions;
-  const struct products_build *products = &build->products_build;
+  const struct gemms_build *gemms = &build->gemms_build;
   struct graph_definition wanted = {.graph = graph};
   const struct graph_definition *made =
       definitions->n_graphs
@@ -254,46 +254,45 @@ bool timeline_replay(struct timeline_build *build, u32 graph, struct interval ca
   if (made && made->captured) {
     struct graph_content key = {.captured = made->captured};
     const struct graph_content *content =
-        products->contents.n
-            ? bsearch(&key, products->contents.at, products->contents.n, sizeof(key), by_capture)
+        gemms->contents.n
+            ? bsearch(&key, gemms->contents.at, gemms->contents.n, sizeof(key), by_capture)
             : NULL;
     if (!content)
       return true;
     replay.flops = content->flops;
-    replay.what = (u32)(content - products->contents.at);
+    replay.what = (u32)(content - gemms->contents.at);
   }
   return VECTOR_PUSH(&build->arithmetic, replay);
 }
 
 /* --- calls --- */
 
-bool timeline_product(struct timeline_build *build, const struct tscope_gemm_record *gemm,
-                      struct interval call, u16 lane) {
-  struct products_build *products = &build->products_build;
-  struct product_shape shape = {.m = gemm->m,
-                                .n = gemm->n,
-                                .k = gemm->k,
-                                .batch = gemm->batch,
-                                .a = gemm->a,
-                                .b = gemm->b,
-                                .c = gemm->c,
-                                .precision =
-                                    (u8)product_precision(gemm->a, gemm->b, gemm->compute)};
-  struct arithmetic product = {.start = call.start,
-                               .end = call.end,
-                               .flops = gemm->flops,
-                               .what = shape_index(products, &shape),
-                               .lane = lane,
-                               .captured = gemm->captured != 0};
+bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
+                   struct interval call, u16 lane) {
+  struct gemms_build *gemms = &build->gemms_build;
+  struct gemm_shape shape = {.m = gemm->m,
+                             .n = gemm->n,
+                             .k = gemm->k,
+                             .batch = gemm->batch,
+                             .a = gemm->a,
+                             .b = gemm->b,
+                             .c = gemm->c,
+                             .precision = (u8)gemm_precision(gemm->a, gemm->b, gemm->compute)};
+  struct arithmetic arithmetic = {.start = call.start,
+                                  .end = call.end,
+                                  .flops = gemm->flops,
+                                  .what = shape_index(gemms, &shape),
+                                  .lane = lane,
+                                  .captured = gemm->captured != 0};
   struct timed_call timed = {call.start, gemm->timed, lane};
-  return product.what != INDEX_NONE && VECTOR_PUSH(&build->arithmetic, product) &&
-         (!gemm->timed || VECTOR_PUSH(&products->calls, timed));
+  return arithmetic.what != INDEX_NONE && VECTOR_PUSH(&build->arithmetic, arithmetic) &&
+         (!gemm->timed || VECTOR_PUSH(&gemms->calls, timed));
 }
 
-bool timeline_product_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
-                           struct interval ran) {
+bool timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
+                        struct interval ran) {
   struct timed_work timed = {ran.start, ran.end, work->number, work->one_in};
-  return !work->number || VECTOR_PUSH(&build->products_build.works, timed);
+  return !work->number || VECTOR_PUSH(&build->gemms_build.works, timed);
 }
 
 static int by_lane(const void *left, const void *right) {
@@ -314,22 +313,22 @@ static int by_number_of_work(const void *left, const void *right) {
 }
 
 /* The timed work of each call that says its number. */
-static u32 join_times(struct timeline_build *build, struct product_time *times) {
-  struct products_build *products = &build->products_build;
+static u32 join_times(struct timeline_build *build, struct gemm_time *times) {
+  struct gemms_build *gemms = &build->gemms_build;
   u32 n = 0;
-  for (u32 i = 0, w = 0; i < products->calls.n; i++) {
-    const struct timed_call *call = &products->calls.at[i];
-    while (w < products->works.n && products->works.at[w].number < call->number)
+  for (u32 i = 0, w = 0; i < gemms->calls.n; i++) {
+    const struct timed_call *call = &gemms->calls.at[i];
+    while (w < gemms->works.n && gemms->works.at[w].number < call->number)
       w++;
-    if (w == products->works.n || products->works.at[w].number != call->number)
+    if (w == gemms->works.n || gemms->works.at[w].number != call->number)
       continue;
     struct arithmetic key = {.start = call->start, .lane = call->lane};
     const struct arithmetic *found =
         bsearch(&key, build->arithmetic.at, build->arithmetic.n, sizeof(key), by_lane);
     if (found)
       times[n++] =
-          (struct product_time){products->works.at[w].start, products->works.at[w].end,
-                                (u32)(found - build->arithmetic.at), products->works.at[w].one_in};
+          (struct gemm_time){gemms->works.at[w].start, gemms->works.at[w].end,
+                             (u32)(found - build->arithmetic.at), gemms->works.at[w].one_in};
   }
   return n;
 }
@@ -343,30 +342,30 @@ static u32 join_times(struct timeline_build *build, struct product_time *times) 
     kept_;                                                                                         \
   })
 
-int timeline_products_end(struct timeline_build *build) {
-  struct products_build *from = &build->products_build;
+int timeline_gemms_end(struct timeline_build *build) {
+  struct gemms_build *from = &build->gemms_build;
   if (build->arithmetic.n)
     qsort(build->arithmetic.at, build->arithmetic.n, sizeof(*build->arithmetic.at), by_lane);
   if (from->calls.n)
     qsort(from->calls.at, from->calls.n, sizeof(*from->calls.at), by_number_of_call);
   if (from->works.n)
     qsort(from->works.at, from->works.n, sizeof(*from->works.at), by_number_of_work);
-  struct products *products = arena_alloc(&build->arena, sizeof(*products));
-  if (!products)
+  struct gemms *gemms = arena_alloc(&build->arena, sizeof(*gemms));
+  if (!gemms)
     return -ENOMEM;
-  products->shapes = KEEP(build, &from->shapes);
-  products->contents = KEEP(build, &from->contents);
-  products->times = arena_array(&build->arena, from->calls.n + 1u, sizeof(*products->times));
-  if (!products->shapes || !products->contents || !products->times)
+  gemms->shapes = KEEP(build, &from->shapes);
+  gemms->contents = KEEP(build, &from->contents);
+  gemms->times = arena_array(&build->arena, from->calls.n + 1u, sizeof(*gemms->times));
+  if (!gemms->shapes || !gemms->contents || !gemms->times)
     return -ENOMEM;
-  products->n_shapes = from->shapes.n;
-  products->n_contents = from->contents.n;
-  products->n_times = join_times(build, products->times);
-  build->products = products;
+  gemms->n_shapes = from->shapes.n;
+  gemms->n_contents = from->contents.n;
+  gemms->n_times = join_times(build, gemms->times);
+  build->gemms = gemms;
   return 0;
 }
 
-void products_build_release(struct products_build *build) {
+void gemms_build_release(struct gemms_build *build) {
   free(build->shapes.at);
   free(build->slots);
   free(build->calls.at);

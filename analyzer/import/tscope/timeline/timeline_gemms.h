@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * GEMMs of a timeline while it is being decoded: every shape once, pairs of events led
+ * back to their calls, and the launches of graphs that hold GEMMs.
+ */
+#ifndef TSCOPE_TIMELINE_GEMMS_H
+#define TSCOPE_TIMELINE_GEMMS_H
+
+#include "base/vector.h"
+#include "import/tscope/events/definitions.h"
+#include "model/gemms.h"
+
+/* A call that says that it was timed, and what was timed, by their number. */
+struct timed_call {
+  i64 start;
+  u32 number;
+  u16 lane;
+};
+struct timed_work {
+  i64 start, end;
+  u32 number, one_in;
+};
+
+struct gemms_build {
+  VECTOR(struct gemm_shape) shapes;
+  u32 *slots; /* by hash, one more than an index into shapes; [n_slots], a power of two */
+  u32 n_slots;
+  VECTOR(struct timed_call) calls;
+  VECTOR(struct timed_work) works;
+  VECTOR(struct graph_content) contents;
+};
+
+struct timeline_build;
+
+/* What graphs hold, from the definitions. 0, or -ENOMEM; so the others, where they are not false.
+ */
+int timeline_gemms_begin(struct timeline_build *build);
+
+bool timeline_gemm(struct timeline_build *build, const struct tscope_gemm_record *gemm,
+                   struct interval call, u16 lane);
+bool timeline_gemm_time(struct timeline_build *build, const struct tscope_gpu_work_record *work,
+                        struct interval ran);
+bool timeline_replay(struct timeline_build *build, u32 graph, struct interval call, u16 lane);
+
+/* Sorts what is known of arithmetic and makes the timeline's GEMMs of the rest, in the
+ * timeline's arena. */
+int timeline_gemms_end(struct timeline_build *build);
+
+void gemms_build_release(struct gemms_build *build);
+
+#endif
