@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """What the shim costs a PyTorch job on the CPU: paired runs, without and with it, in turns.
 
-    overhead.py LIBTSCOPE [PAIRS]
+    overhead.py LIBTSCOPE [PAIRS [TSCOPE-TOP]]
 
-Prints, for each job, the median over the pairs of time with / time without, and the pairs' spread.
+With TSCOPE-TOP both runs of a pair have the shim, and the second one is watched ten times a second. Prints, for each job, the median over the pairs of time with / time without, and the pairs' spread.
 Time is CPU time of the whole process, tscope's own threads with it: on a machine that is busy
 otherwise, wall time says more about the others.
 """
@@ -38,6 +38,27 @@ def train(job):
     return float(re.search(r"cpu_step_ms=([\d.]+)", err).group(1))
 
 
+def watched(job, top):
+    with subprocess.Popen([top, "--format", "json", "--interval", "0.1", job.directory],
+                          stdout=subprocess.DEVNULL) as watcher:
+        try:
+            return train(job)
+        finally:
+            watcher.terminate()
+
+
+def compare(name, unit, pairs, first, second):
+    before, after = [], []
+    for pair in range(pairs):
+        before.append(first(pair))
+        after.append(second(pair))
+    ratios = sorted(late / early for early, late in zip(before, after))
+    quarter = len(ratios) // 4
+    print(f"{name}: {statistics.median(before):.3f} {unit} without, {statistics.median(after):.3f} {unit} with; "
+          f"ratio {statistics.median(ratios):.3f}, middle half of {pairs} pairs "
+          f"{ratios[quarter]:.3f} to {ratios[-1 - quarter]:.3f}", flush=True)
+
+
 def allocate(job):
     result = subprocess.run([job.python, "-c", ALLOCATIONS], env=job.environment,
                             capture_output=True, text=True, check=True)
@@ -50,17 +71,14 @@ def main():
     python = python_with_torch()
     scratch = tempfile.mkdtemp(prefix="tscope-overhead-")
     try:
+        if len(sys.argv) > 3:
+            compare("watched training step", "ms", pairs,
+                    lambda pair: train(Job(python, library, scratch, f"alone {pair}")),
+                    lambda pair: watched(Job(python, library, scratch, f"watched {pair}"), sys.argv[3]))
+            return
         for name, unit, measure in (("training step", "ms", train), ("small tensor", "ns", allocate)):
-            bare, profiled = [], []
-            for pair in range(pairs):
-                bare.append(measure(Job(python, None, scratch, "bare")))
-                profiled.append(measure(Job(python, library, scratch, f"{name} {pair}")))
-            ratios = sorted(after / before for before, after in zip(bare, profiled))
-            quarter = len(ratios) // 4
-            print(f"{name}: {statistics.median(bare):.3f} {unit} without, "
-                  f"{statistics.median(profiled):.3f} {unit} with; "
-                  f"ratio {statistics.median(ratios):.3f}, middle half of {pairs} pairs "
-                  f"{ratios[quarter]:.3f} to {ratios[-1 - quarter]:.3f}", flush=True)
+            compare(name, unit, pairs, lambda pair: measure(Job(python, None, scratch, "bare")),
+                    lambda pair: measure(Job(python, library, scratch, f"{name} {pair}")))
     finally:
         shutil.rmtree(scratch)
 
