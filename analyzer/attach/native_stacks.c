@@ -99,13 +99,16 @@ static bool is_told(const struct mixing *m, const struct native_frame *frame) {
 }
 
 /* From the innermost outwards: both lists are whole there, so each call of the interpreter takes
- * the next frames of Python. */
+ * the next frames of Python. Where they do not fit, only what is surely inside of all Python frames
+ * is put: of an interpreter whose loop has no frame of that name (3.14 may be built with tail
+ * calls), what is in other libraries. */
 static int put_mixed(struct mixing *m, bool fits) {
   bool inside = false; /* of no Python frame any more */
+  bool any_calls = count_calls(m) > 0;
   for (u32 i = 0; i < m->n_native; i++) {
     const struct native_frame *frame = &m->native[i];
     bool call = runs_python(frame) && m->step < m->snapshot->n_steps;
-    if (call && !fits)
+    if (!fits && (call || (!any_calls && is_pythons(frame))))
       break;
     inside |= call;
     int error = call ? put_call(m, false) : !inside || is_told(m, frame) ? put_native(m, frame) : 0;

@@ -182,13 +182,21 @@ def test_python():
             assert python == alone.get(tid, []), (stack, alone)
             assert stack[0][3], stack  # it sleeps in C
             assert not any(frame[2].startswith(LOOP) for frame in stack), stack
+        said = page(job.pid).stdout
+        if "not known which" in said:  # an interpreter of tail calls has no frame that is its loop
+            assert sys.version_info >= (3, 14), said
+            for stack in whole.values():
+                where = [bool(frame[3]) for frame in stack]
+                assert where == sorted(where, reverse=True), stack
+                assert not any("python3" in os.path.basename(frame[3]) for frame in stack), stack
+            print("   native frames between Python's are not known, and that is said")
+            return
         # Between a callback and who was called with it there is C.
         callback = [stack for stack in whole.values() if any(frame[2] == "compare" for frame in stack)][0]
         at = [frame[2] for frame in callback].index("compare")
         assert callback[at + 1][3] and [frame[2] for frame in callback if not frame[3]][:3] == truth["callback"], callback
         compare_with_gdb(job.pid, whole)
-        said = page(job.pid).stdout
-        assert "not known which" not in said and "Py_BytesMain" not in said and "standing.py" in said, said
+        assert "Py_BytesMain" not in said and "standing.py" in said, said
     finally:
         end(job)
 
