@@ -111,18 +111,19 @@ static const Dwfl_Thread_Callbacks threads = {
     .set_initial_registers = set_registers,
 };
 
-/* "c10d::Work<...>::wait" as "c10d::Work::wait": of templates the arguments tell little here and
- * take whole screens. */
+/* "c10d::Work<...>::wait" as "c10d::Work::wait", "f(int)::{lambda(int)#1}" as "f::{lambda#1}": what
+ * is in brackets tells little here and takes whole screens. */
 static void drop_brackets(char *name) {
   char *to = name;
   int depth = 0;
-  if (strstr(name, "operator<") || strstr(name, "operator>") || strstr(name, "operator-"))
+  if (strstr(name, "operator<") || strstr(name, "operator>") || strstr(name, "operator-") ||
+      strstr(name, "operator("))
     return;
   for (const char *at = name; *at; at++) {
-    depth += *at == '<';
+    depth += *at == '<' || *at == '(';
     if (!depth)
       *to++ = *at;
-    depth -= *at == '>' && depth > 0;
+    depth -= (*at == '>' || *at == ')') && depth > 0;
   }
   *to = '\0';
 }
