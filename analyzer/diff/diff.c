@@ -62,7 +62,7 @@ static int list_runs(struct diffing *d, const u32 *shown) {
       out->runs[out->n_runs++] =
           (struct diff_run){.path = side->paths ? arena_text(d->arena, side->paths[i]) : NULL,
                             .name = name_of(d->arena, side->runs[i]),
-                            .side = which == BEFORE ? "before" : "after",
+                            .side = (enum diff_side_name)which,
                             .steps = n,
                             .step_ms = side->runs[i]->step_median_ms,
                             .shown = i == shown[which]};

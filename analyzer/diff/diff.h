@@ -32,7 +32,7 @@ int diff_sides(const struct diff_side *before, const struct diff_side *after,
 int diff_results(struct results *before, struct results *after);
 
 /* Of two sides by index. */
-enum { BEFORE, AFTER };
+enum { BEFORE = SIDE_BEFORE, AFTER = SIDE_AFTER };
 
 struct diffing {
   const struct diff_side *sides[2];

@@ -21,11 +21,11 @@
 /* What a rank does by itself, whatever its peers do; the first that explains enough is told: a rank
  * that waits for its input is idle too. */
 static const struct own_part {
-  const char *name; /* "rank 3 became slower in its <name>" */
-  size_t offset;    /* of a double in struct rank_result */
-} own_parts[] = {{"input", offsetof(struct rank_result, data_ms)},
-                 {"compute", offsetof(struct rank_result, mean_compute_ms)},
-                 {"launches and host code", offsetof(struct rank_result, idle_ms)}};
+  enum step_part part; /* "rank 3 became slower in its <part>" */
+  size_t offset;       /* of a double in struct rank_result */
+} own_parts[] = {{PART_INPUT, offsetof(struct rank_result, data_ms)},
+                 {PART_COMPUTE, offsetof(struct rank_result, mean_compute_ms)},
+                 {PART_HOST, offsetof(struct rank_result, idle_ms)}};
 
 static const struct rank_result *rank_of(const struct results *r, u32 rank) {
   for (u32 i = 0; i < r->n_ranks; i++)
@@ -77,11 +77,12 @@ static u32 stand_out(struct change *changes, u32 n, double enough, double *scrat
 
 static char *say_ranks(struct diffing *d, const struct diff_cause *cause, double step_change) {
   char *list = rank_list(cause->ranks, cause->n_ranks, 40);
-  char *text = list ? arena_printf(d->arena, "%s %s became %s in %s %s",
-                                   cause->n_ranks > 1 ? "ranks" : "rank", list,
-                                   step_change > 0 ? "slower" : "faster",
-                                   cause->n_ranks > 1 ? "their" : "its", cause->part)
-                    : NULL;
+  char *text =
+      list ? arena_printf(d->arena, "%s %s became %s in %s %s",
+                          cause->n_ranks > 1 ? "ranks" : "rank", list,
+                          step_change > 0 ? "slower" : "faster",
+                          cause->n_ranks > 1 ? "their" : "its", step_part_words[cause->part])
+           : NULL;
   free(list);
   return text;
 }
@@ -128,7 +129,7 @@ static int of_ranks(struct diffing *d, double enough) {
     }
     odd = n > 2 ? stand_out(changes, n, enough, scratch, &cause->peers_ms) : 0;
     if (odd)
-      cause->part = own_parts[part].name;
+      cause->part = own_parts[part].part;
   }
   if (odd) {
     cause->ranks = arena_array(d->arena, odd, sizeof(*cause->ranks));
@@ -154,16 +155,17 @@ static int of_ranks(struct diffing *d, double enough) {
 /* How the parts of a step are called where all ranks changed alike; in the order in which one that
  * explains enough is taken. What a step is made of comes before its phases, which hold waiting. */
 static const struct all_part {
-  const char *section, *name, *called;
-} all_parts[] = {{"phases", "data", "input"},
-                 {"a step", "compute", "compute"},
-                 {"a step", "exposed transfer", "exposed transfer"},
-                 {"a step", "exposed copies", "exposed copies"},
-                 {"a step", "exposed wait", "waiting for other ranks"},
-                 {"a step", "idle", "idle"},
-                 {"phases", "forward", "the forward phase"},
-                 {"phases", "backward", "the backward phase"},
-                 {"phases", "optimizer", "the optimizer phase"}};
+  enum diff_figure figure;
+  enum step_part part;
+} all_parts[] = {{FIGURE_DATA, PART_INPUT},
+                 {FIGURE_COMPUTE, PART_COMPUTE},
+                 {FIGURE_EXPOSED_TRANSFER, PART_TRANSFER},
+                 {FIGURE_EXPOSED_MEMCPY, PART_MEMCPY},
+                 {FIGURE_EXPOSED_WAIT, PART_WAIT},
+                 {FIGURE_IDLE, PART_IDLE},
+                 {FIGURE_FORWARD, PART_FORWARD},
+                 {FIGURE_BACKWARD, PART_BACKWARD},
+                 {FIGURE_OPTIMIZER, PART_OPTIMIZER}};
 
 static int of_all(struct diffing *d, double enough) {
   struct diff_cause *cause = &d->out->cause;
@@ -172,18 +174,18 @@ static int of_all(struct diffing *d, double enough) {
     for (u32 k = 0; k < d->out->n_rows; k++) {
       const struct diff_row *row = &d->out->rows[k];
       double changed = row->after - row->before;
-      if (strcmp(row->section, all_parts[i].section) || strcmp(row->name, all_parts[i].name))
+      if (row->figure != all_parts[i].figure)
         continue;
       if (enough > 0 ? changed >= enough : changed <= enough) {
         found = row;
-        cause->part = all_parts[i].called;
+        cause->part = all_parts[i].part;
       }
     }
   if (!found)
     return 0;
   cause->before_ms = found->before;
   cause->after_ms = found->after;
-  cause->text = arena_printf(d->arena, "%s takes %s %s a step", cause->part,
+  cause->text = arena_printf(d->arena, "%s takes %s %s a step", step_part_words[cause->part],
                              duration_ms(fabs(found->after - found->before)).text,
                              enough > 0 ? "more" : "less");
   return cause->text ? 0 : -ENOMEM;
@@ -207,7 +209,7 @@ static double excess_in(const struct results *r, u32 rank, size_t offset, double
 static int noise_of_ranks(struct diffing *d) {
   struct diff_cause *cause = &d->out->cause;
   size_t part = 0, n_parts = sizeof(own_parts) / sizeof(own_parts[0]);
-  while (part + 1 < n_parts && strcmp(own_parts[part].name, cause->part) != 0)
+  while (part + 1 < n_parts && own_parts[part].part != cause->part)
     part++;
   u32 most_ranks = 0, n[2] = {d->sides[BEFORE]->n, d->sides[AFTER]->n};
   for (u32 side = BEFORE; side <= AFTER; side++)

@@ -17,51 +17,56 @@
 #define FALSE_DISCOVERIES 0.05
 
 static const struct figure {
-  const char *section, *name, *unit;
+  enum diff_section section;
+  enum diff_figure figure;
+  enum diff_unit unit;
   size_t offset; /* of a double in struct results */
 } figures[] = {
 #define AT(member) offsetof(struct results, member)
-    {"step time", "median", "ms", AT(step_median_ms)},
-    {"step time", "95th percentile", "ms", AT(step_p95_ms)},
-    {"step time", "coefficient of variation", "fraction", AT(step_cv)},
-    {"phases", "data", "ms", AT(data_ms)},
-    {"phases", "forward", "ms", AT(forward_ms)},
-    {"phases", "backward", "ms", AT(backward_ms)},
-    {"phases", "optimizer", "ms", AT(optimizer_ms)},
-    {"phases", "other", "ms", AT(other_ms)},
-    {"overlap", "communication", "ms", AT(ov_comm_ms)},
-    {"a step", "compute", "ms", AT(ov_compute_ms)},
-    {"a step", "exposed wait", "ms", AT(ov_exposed_wait_ms)},
-    {"a step", "exposed transfer", "ms", AT(ov_exposed_transfer_ms)},
-    {"a step", "exposed copies", "ms", AT(ov_exposed_memcpy_ms)},
-    {"a step", "idle", "ms", AT(ov_idle_ms)},
-    {"a step", "GEMMs", "ms", AT(gemms.ms)},
-    {"utilisation", "speed of GEMMs", "TFLOP/s", AT(gemms.tflops)},
-    {"utilisation", "MFU", "fraction", AT(mfu)},
-    {"utilisation", "HFU", "fraction", AT(hfu)},
-    {"memory", "peak allocated", "bytes", AT(memory.peak_allocated_bytes)},
-    {"memory", "peak reserved", "bytes", AT(memory.peak_reserved_bytes)},
-    {"memory", "inactive at the end", "bytes", AT(memory.inactive_bytes)},
-    {"memory", "growth a step", "bytes", AT(memory.growth_bytes_per_step)},
+    {DIFF_OF_STEP_TIME, FIGURE_STEP_MEDIAN, UNIT_MS, AT(step_median_ms)},
+    {DIFF_OF_STEP_TIME, FIGURE_STEP_P95, UNIT_MS, AT(step_p95_ms)},
+    {DIFF_OF_STEP_TIME, FIGURE_STEP_CV, UNIT_FRACTION, AT(step_cv)},
+    {DIFF_OF_PHASES, FIGURE_DATA, UNIT_MS, AT(data_ms)},
+    {DIFF_OF_PHASES, FIGURE_FORWARD, UNIT_MS, AT(forward_ms)},
+    {DIFF_OF_PHASES, FIGURE_BACKWARD, UNIT_MS, AT(backward_ms)},
+    {DIFF_OF_PHASES, FIGURE_OPTIMIZER, UNIT_MS, AT(optimizer_ms)},
+    {DIFF_OF_PHASES, FIGURE_OTHER_PHASE, UNIT_MS, AT(other_ms)},
+    {DIFF_OF_OVERLAP, FIGURE_COMMUNICATION, UNIT_MS, AT(ov_comm_ms)},
+    {DIFF_OF_STEP, FIGURE_COMPUTE, UNIT_MS, AT(ov_compute_ms)},
+    {DIFF_OF_STEP, FIGURE_EXPOSED_WAIT, UNIT_MS, AT(ov_exposed_wait_ms)},
+    {DIFF_OF_STEP, FIGURE_EXPOSED_TRANSFER, UNIT_MS, AT(ov_exposed_transfer_ms)},
+    {DIFF_OF_STEP, FIGURE_EXPOSED_MEMCPY, UNIT_MS, AT(ov_exposed_memcpy_ms)},
+    {DIFF_OF_STEP, FIGURE_IDLE, UNIT_MS, AT(ov_idle_ms)},
+    {DIFF_OF_STEP, FIGURE_GEMMS, UNIT_MS, AT(gemms.ms)},
+    {DIFF_OF_UTILISATION, FIGURE_GEMM_SPEED, UNIT_TFLOPS, AT(gemms.tflops)},
+    {DIFF_OF_UTILISATION, FIGURE_MFU, UNIT_FRACTION, AT(mfu)},
+    {DIFF_OF_UTILISATION, FIGURE_HFU, UNIT_FRACTION, AT(hfu)},
+    {DIFF_OF_MEMORY, FIGURE_PEAK_ALLOCATED, UNIT_BYTES, AT(memory.peak_allocated_bytes)},
+    {DIFF_OF_MEMORY, FIGURE_PEAK_RESERVED, UNIT_BYTES, AT(memory.peak_reserved_bytes)},
+    {DIFF_OF_MEMORY, FIGURE_INACTIVE, UNIT_BYTES, AT(memory.inactive_bytes)},
+    {DIFF_OF_MEMORY, FIGURE_MEMORY_GROWTH, UNIT_BYTES, AT(memory.growth_bytes_per_step)},
 #undef AT
 };
 
 /* Where a figure is known for each step, so is how far steps of one run differ. */
 static const struct phase {
-  const char *name;
+  enum diff_figure figure;
   size_t offset; /* in struct phase_times */
 } phases[] = {
-    {"data", offsetof(struct phase_times, data)},
-    {"forward", offsetof(struct phase_times, forward)},
-    {"backward", offsetof(struct phase_times, backward)},
-    {"optimizer", offsetof(struct phase_times, optimizer)},
-    {"other", offsetof(struct phase_times, other)},
+    {FIGURE_DATA, offsetof(struct phase_times, data)},
+    {FIGURE_FORWARD, offsetof(struct phase_times, forward)},
+    {FIGURE_BACKWARD, offsetof(struct phase_times, backward)},
+    {FIGURE_OPTIMIZER, offsetof(struct phase_times, optimizer)},
+    {FIGURE_OTHER_PHASE, offsetof(struct phase_times, other)},
 };
 
 /* --- the figures of one run --- */
 
 struct entry {
-  const char *section, *name, *unit;
+  enum diff_section section;
+  enum diff_figure figure;
+  enum diff_unit unit;
+  const char *name;
   double value;
 };
 
@@ -71,31 +76,33 @@ struct entries {
 };
 
 /* Lists of names: what a run's list lacks was 0 there; what a run has no list of is unknown. */
-static const char *const lists[] = {"critical path", "kernels", "live at peak", "tensors at peak"};
-
-static bool is_list(const char *section) {
-  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-    if (!strcmp(section, lists[i]))
-      return true;
-  return false;
+static bool is_list(enum diff_section section) {
+  return section == DIFF_OF_CRITICAL_PATH || section == DIFF_OF_KERNELS ||
+         section == DIFF_OF_LIVE_AT_PEAK || section == DIFF_OF_TENSORS_AT_PEAK;
 }
 
-static const struct entry *entry_of(const struct entries *entries, const char *section,
+static const struct entry *entry_of(const struct entries *entries, enum diff_section section,
                                     const char *name) {
   for (u32 i = 0; i < entries->n; i++)
-    if (!strcmp(entries->at[i].section, section) && !strcmp(entries->at[i].name, name))
+    if (entries->at[i].section == section && !strcmp(entries->at[i].name, name))
       return &entries->at[i];
   return NULL;
 }
 
 /* What has the same name twice (tensors of one place and several sizes) is one figure. */
-static void add_entry(struct entries *entries, const char *section, const char *name,
-                      const char *unit, double value) {
-  struct entry *known = name ? (struct entry *)entry_of(entries, section, name) : NULL;
+static void add_entry(struct entries *entries, const struct entry *one) {
+  struct entry *known =
+      one->name ? (struct entry *)entry_of(entries, one->section, one->name) : NULL;
   if (known)
-    known->value += value;
-  else if (name && !isnan(value) && entries->n < entries->room)
-    entries->at[entries->n++] = (struct entry){section, name, unit, value};
+    known->value += one->value;
+  else if (one->name && !isnan(one->value) && entries->n < entries->room)
+    entries->at[entries->n++] = *one;
+}
+
+/* What the run has a list of. */
+static void add_listed(struct entries *entries, enum diff_section section, const char *name,
+                       enum diff_unit unit, double value) {
+  add_entry(entries, &(struct entry){section, FIGURE_LISTED, unit, name, value});
 }
 
 enum { MOST_NAMES = 64 };
@@ -112,17 +119,17 @@ static double seen(const struct results *r) {
 static void take_lists(struct entries *entries, const struct results *r, bool per_step) {
   double times = (per_step ? r->step_count : 1) * (r->n_ranks ? r->n_ranks : 1) * seen(r);
   for (u32 i = 0; i < some(r->n_path_by_category); i++)
-    add_entry(entries, "critical path", r->path_by_category[i].name, "ms",
-              r->path_by_category[i].ms);
+    add_listed(entries, DIFF_OF_CRITICAL_PATH, r->path_by_category[i].name, UNIT_MS,
+               r->path_by_category[i].ms);
   for (u32 i = 0; i < some(r->n_kernel_categories); i++)
-    add_entry(entries, "kernels", r->kernel_categories[i].category, "ms",
-              r->kernel_categories[i].sum_ms / times);
+    add_listed(entries, DIFF_OF_KERNELS, r->kernel_categories[i].category, UNIT_MS,
+               r->kernel_categories[i].sum_ms / times);
   for (u32 i = 0; i < some(r->memory.n_by_category); i++)
-    add_entry(entries, "live at peak", r->memory.by_category[i].category, "bytes",
-              r->memory.by_category[i].bytes);
+    add_listed(entries, DIFF_OF_LIVE_AT_PEAK, r->memory.by_category[i].category, UNIT_BYTES,
+               r->memory.by_category[i].bytes);
   for (u32 i = 0; i < some(r->memory.n_live_at_peak); i++)
-    add_entry(entries, "tensors at peak", r->memory.live_at_peak[i].source, "bytes",
-              r->memory.live_at_peak[i].bytes);
+    add_listed(entries, DIFF_OF_TENSORS_AT_PEAK, r->memory.live_at_peak[i].source, UNIT_BYTES,
+               r->memory.live_at_peak[i].bytes);
 }
 
 /* What the job says of itself, where several runs a side show how far that goes apart anyway. */
@@ -131,13 +138,13 @@ static int take_levels(const struct diffing *d, struct entries *entries, const s
   u32 n = 0;
   int error = d->several ? diff_levels(d, r->model, levels, MOST_NAMES, &n) : 0;
   for (u32 i = 0; i < n; i++)
-    add_entry(entries, "values", levels[i].name, "value", levels[i].value);
+    add_listed(entries, DIFF_OF_VALUES, levels[i].name, UNIT_VALUE, levels[i].value);
   return error;
 }
 
 /* Of a run without steps what others have a step is known in all only: not the same figure. */
 static bool is_comparable(const struct figure *f, bool one_kind) {
-  return one_kind || (strcmp(f->section, "a step") != 0 && strcmp(f->section, "overlap") != 0);
+  return one_kind || (f->section != DIFF_OF_STEP && f->section != DIFF_OF_OVERLAP);
 }
 
 static bool take_all(const struct diffing *d, struct arena *scratch, struct entries *entries,
@@ -147,8 +154,9 @@ static bool take_all(const struct diffing *d, struct arena *scratch, struct entr
   entries->at = arena_array(scratch, entries->room, sizeof(*entries->at));
   for (size_t i = 0; entries->at && i < FIGURES; i++)
     if (is_comparable(&figures[i], one_kind))
-      add_entry(entries, figures[i].section, figures[i].name, figures[i].unit,
-                *(const double *)((const char *)r + figures[i].offset));
+      add_entry(entries, &(struct entry){figures[i].section, figures[i].figure, figures[i].unit,
+                                         diff_figure_words[figures[i].figure],
+                                         *(const double *)((const char *)r + figures[i].offset)});
   if (entries->at)
     take_lists(entries, r, per_step);
   return entries->at && take_levels(d, entries, r) == 0;
@@ -164,9 +172,9 @@ struct comparison {
   u32 room;                /* for rows */
 };
 
-static bool has_list(const struct entries *entries, const char *section) {
+static bool has_list(const struct entries *entries, enum diff_section section) {
   for (u32 i = 0; i < entries->n; i++)
-    if (!strcmp(entries->at[i].section, section))
+    if (entries->at[i].section == section)
       return true;
   return false;
 }
@@ -192,6 +200,7 @@ static bool add_row(struct comparison *c, const struct entry *of) {
   double after = diff_mean(c->values[AFTER], d->sides[AFTER]->n);
   struct diff_row *row = &out->rows[out->n_rows++];
   *row = (struct diff_row){.section = of->section,
+                           .figure = of->figure,
                            .name = arena_text(d->arena, of->name),
                            .unit = of->unit,
                            .before = before,
@@ -210,7 +219,7 @@ static bool add_row(struct comparison *c, const struct entry *of) {
 
 static bool has_row(const struct diff_result *out, const struct entry *of) {
   for (u32 i = 0; i < out->n_rows; i++)
-    if (!strcmp(out->rows[i].section, of->section) && !strcmp(out->rows[i].name, of->name))
+    if (out->rows[i].section == of->section && !strcmp(out->rows[i].name, of->name))
       return true;
   return false;
 }
@@ -257,11 +266,10 @@ static double *phase_series(const struct results *r, size_t offset, u32 *n) {
 }
 
 static int noise_within(struct diffing *d, struct diff_row *row) {
-  if (!strcmp(row->section, "step time") && !strcmp(row->name, "median"))
+  if (row->figure == FIGURE_STEP_MEDIAN)
     row->p_value = d->out->step_p_value;
-  for (size_t i = 0; !strcmp(row->section, "phases") && i < sizeof(phases) / sizeof(phases[0]);
-       i++) {
-    if (strcmp(row->name, phases[i].name) != 0)
+  for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+    if (row->figure != phases[i].figure)
       continue;
     u32 n_before, n_after;
     double width;
@@ -308,9 +316,9 @@ static int judge(struct diffing *d) {
   for (u32 i = 0; i < d->out->n_rows && !error; i++) {
     struct diff_row *row = &d->out->rows[i];
     if (!isnan(row->p_value) && d->several && row->p_value <= threshold)
-      row->verdict = row->after > row->before ? "more" : "less";
+      row->verdict = row->after > row->before ? FIGURE_IS_MORE : FIGURE_IS_LESS;
     else if (!isnan(row->p_value) && (d->several || row->p_value >= threshold))
-      row->verdict = "same";
+      row->verdict = FIGURE_IS_SAME;
   }
   return error;
 }
@@ -336,7 +344,7 @@ int diff_figures(struct diffing *d) {
       return -ENOMEM;
     }
   }
-  d->out->kernels_per = stepped ? "a step" : "in all";
+  d->out->kernels_per = stepped ? KERNELS_PER_STEP : KERNELS_IN_ALL;
   int error = add_rows(&c);
   arena_release(&c.scratch);
   return error ? error : judge(d);

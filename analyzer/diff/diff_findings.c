@@ -32,10 +32,17 @@ static int add_finding(struct diffing *d, enum finding_id id, enum severity seve
   return 0;
 }
 
-static const struct diff_row *row_of(const struct diff_result *out, const char *section,
-                                     const char *name) {
+static const struct diff_row *figure_of(const struct diff_result *out, enum diff_figure figure) {
   for (u32 i = 0; i < out->n_rows; i++)
-    if (!strcmp(out->rows[i].section, section) && !strcmp(out->rows[i].name, name))
+    if (out->rows[i].figure == figure)
+      return &out->rows[i];
+  return NULL;
+}
+
+/* Where the runs end with a value that they tell of themselves. */
+static const struct diff_row *level_of(const struct diff_result *out, const char *name) {
+  for (u32 i = 0; i < out->n_rows; i++)
+    if (out->rows[i].section == DIFF_OF_VALUES && !strcmp(out->rows[i].name, name))
       return &out->rows[i];
   return NULL;
 }
@@ -103,16 +110,18 @@ static char *say_cause(struct diffing *d) {
   if (!cause->text)
     return arena_text(d->arena, " No part of the step explains half of it.");
   if (!cause->n_ranks)
-    return arena_printf(d->arena, " Most of it: %s, %s before, %s after.", cause->part,
-                        duration_ms(cause->before_ms).text, duration_ms(cause->after_ms).text);
+    return arena_printf(d->arena, " Most of it: %s, %s before, %s after.",
+                        step_part_words[cause->part], duration_ms(cause->before_ms).text,
+                        duration_ms(cause->after_ms).text);
   bool alone = fabs(cause->peers_ms) < DIFF_LEAST_CHANGE * d->out->step_before_ms;
   char *peers = alone ? arena_text(d->arena, "did not change")
                       : arena_printf(d->arena, "changed by %s", duration_ms(cause->peers_ms).text);
   if (!peers)
     return NULL;
-  char *text = arena_printf(
-      d->arena, " Most of it: %s of %s a step, %s before; that of the other ranks %s.", cause->part,
-      duration_ms(cause->after_ms).text, duration_ms(cause->before_ms).text, peers);
+  char *text =
+      arena_printf(d->arena, " Most of it: %s of %s a step, %s before; that of the other ranks %s.",
+                   step_part_words[cause->part], duration_ms(cause->after_ms).text,
+                   duration_ms(cause->before_ms).text, peers);
   if (text && !isnan(cause->wait_after_ms))
     text = arena_printf(d->arena, "%s These wait %s a step, %s before.", text,
                         duration_ms(cause->wait_after_ms).text,
@@ -125,7 +134,7 @@ static char *what_to_do(struct diffing *d) {
   const char *look =
       "Look at the figures that grew most, then at what differs in how the runs were "
       "made; undo one difference at a time.";
-  if (cause->n_ranks && !strcmp(cause->part, "input"))
+  if (cause->n_ranks && cause->part == PART_INPUT)
     look =
         "Look at that rank's input: its storage, its data loader's workers, its host. The others "
         "only wait for it.";
@@ -211,7 +220,7 @@ static const struct diff_row *grew_most(const struct diff_result *out) {
   for (u32 i = 0; i < out->n_rows; i++) {
     const struct diff_row *row = &out->rows[i];
     double grew = row->after - row->before;
-    if (!strcmp(row->section, "live at peak") && grew > 0 &&
+    if (row->section == DIFF_OF_LIVE_AT_PEAK && grew > 0 &&
         (!most || grew > most->after - most->before))
       most = row;
   }
@@ -219,10 +228,10 @@ static const struct diff_row *grew_most(const struct diff_result *out) {
 }
 
 static int diff_rule_memory(struct diffing *d) {
-  const struct diff_row *peak = row_of(d->out, "memory", "peak allocated");
+  const struct diff_row *peak = figure_of(d->out, FIGURE_PEAK_ALLOCATED);
   if (!peak || !(peak->change >= WORTH_MENTIONING))
     return 0;
-  if (d->several && (!peak->verdict || strcmp(peak->verdict, "more") != 0))
+  if (d->several && peak->verdict != FIGURE_IS_MORE)
     return 0;
   enum severity severity = !d->several                   ? SEVERITY_INFO
                            : peak->change >= WORTH_ALARM ? SEVERITY_CRITICAL
@@ -315,8 +324,8 @@ static int diff_rule_results(struct diffing *d) {
   const struct diff_scalar *first = first_to_differ(d->out, false);
   if (!first || d->out->determinism)
     return 0;
-  const struct diff_row *level = row_of(d->out, "values", first->name);
-  bool apart = level && level->verdict && strcmp(level->verdict, "same") != 0;
+  const struct diff_row *level = level_of(d->out, first->name);
+  bool apart = level && level->verdict && level->verdict != FIGURE_IS_SAME;
   char *facts = what_differs(d, true);
   char *ends = !level
                    ? arena_text(d->arena, "")

@@ -84,7 +84,7 @@ int diff_kernels(struct diffing *d) {
   struct diff_kernel *rows = arena_array(d->arena, most + 1, sizeof(*rows));
   if (!rows)
     return -ENOMEM;
-  bool per_step = strcmp(out->kernels_per, "a step") == 0;
+  bool per_step = out->kernels_per == KERNELS_PER_STEP;
   u32 n = 0;
   for (u32 side = BEFORE; side <= AFTER; side++)
     for (u32 i = 0; i < d->sides[side]->n; i++) {

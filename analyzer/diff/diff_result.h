@@ -6,6 +6,7 @@
 #ifndef TSCOPE_DIFF_RESULT_H
 #define TSCOPE_DIFF_RESULT_H
 
+#include "analyses/results/words.h"
 #include "format/tscope_format.h"
 
 struct finding;

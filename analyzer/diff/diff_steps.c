@@ -45,19 +45,19 @@ static int noise_within(struct diffing *d) {
   return error;
 }
 
-static const char *judge(struct diffing *d) {
+static enum step_verdict judge(struct diffing *d) {
   struct diff_result *out = d->out;
   if (isnan(out->step_p_value))
-    return NULL;
+    return STEPS_UNJUDGED;
   if (out->step_p_value >= DIFF_SIGNIFICANCE || fabs(out->step_change) < DIFF_LEAST_CHANGE)
-    return "no change beyond noise";
+    return STEPS_SAME;
   if (!d->several) {
     out->reason =
         arena_printf(d->arena, "%u and %u runs: %d a side show how far runs of one kind differ",
                      d->sides[BEFORE]->n, d->sides[AFTER]->n, (int)DIFF_LEAST_RUNS);
-    return NULL;
+    return STEPS_UNJUDGED;
   }
-  return out->step_change > 0 ? "slower" : "faster";
+  return out->step_change > 0 ? STEPS_SLOWER : STEPS_FASTER;
 }
 
 int diff_steps(struct diffing *d) {
@@ -82,7 +82,7 @@ int diff_steps(struct diffing *d) {
     error = noise_within(d);
   }
   if (!isnan(out->step_p_value) || d->several)
-    out->noise = d->several ? "between runs" : "within runs";
+    out->noise = d->several ? NOISE_BETWEEN_RUNS : NOISE_WITHIN_RUNS;
   out->verdict = judge(d);
   free(before);
   free(after);

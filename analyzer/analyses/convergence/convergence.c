@@ -14,11 +14,11 @@
 #include "base/robust.h"
 #include "base/statistics.h"
 
-static const char *const role_names[] = {
+const char *const scalar_role_words[] = {
 #define R(name, text) text,
     TSCOPE_SCALAR_ROLES(R)
 #undef R
-};
+        NULL};
 
 struct convergence_result convergence_result_unknown(void) {
   return (struct convergence_result){
@@ -129,7 +129,7 @@ static double slope_from(const struct series *series, u32 from) {
 static struct convergence_series describe(const struct series *series) {
   u32 n = series->n, tenth = n / 10 ? n / 10 : 1;
   struct convergence_series row = {.name = series->name,
-                                   .role = role_names[series->role],
+                                   .role = series->role,
                                    .values = n,
                                    .first_step = series->steps[0],
                                    .last_step = series->steps[n - 1],

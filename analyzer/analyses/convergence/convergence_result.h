@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "analyses/results/words.h"
+#include "format/scalar_line.h"
 #include "format/tscope_format.h"
 
 /* A loss that never fell. */
@@ -19,6 +20,9 @@ enum not_falling {
 };
 
 enum { CONVERGENCE_POINTS = 1000 };
+
+/* What a value of training is taken for, by its name; NULL ends them. */
+extern const char *const scalar_role_words[];
 
 #define RESULT_TABLE "analyses/convergence/convergence_result.def"
 #include "analyses/results/result_structs.h"

@@ -190,7 +190,7 @@ static int list_categories(struct analysis *a, const struct sum *sums, u32 n, do
     double ms = ns_to_ms(ns[i]);
     const char *name = arena_text(a->arena, kernel_category_name(a->kernel_names, i));
     r->kernel_categories[r->n_kernel_categories++] = (struct kernel_category_result){
-        name, (double)count[i], ms, total_ms > 0 ? ms / total_ms : NAN};
+        name, (double)count[i], ms, total_ms > 0 ? ms / total_ms : NAN, i};
     room = name != NULL;
   }
   free(ns);
@@ -219,7 +219,8 @@ static int list_kernels(struct analysis *a, const struct sum *sums, u32 n, doubl
         .sum_ms = ms,
         .mean_ms = ms / (double)sum->count,
         .max_ms = ns_to_ms(sum->longest),
-        .share = total_ms > 0 ? ms / total_ms : NAN};
+        .share = total_ms > 0 ? ms / total_ms : NAN,
+        .kind = category_of(sum)};
     if (!one->name || !one->shortened || !one->category)
       return -ENOMEM;
   }

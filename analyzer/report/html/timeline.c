@@ -173,7 +173,7 @@ static json_t *steps_of(const struct shown_scope *scope) {
     json_array_append_new(
         steps, json_pack("{s:I,s:s}", "step",
                          (json_int_t)scope->results->model->steps.first + scope->steps[i].step,
-                         "why", scope->steps[i].why ? scope->steps[i].why : ""));
+                         "why", shown_because_words[scope->steps[i].why]));
   return steps;
 }
 

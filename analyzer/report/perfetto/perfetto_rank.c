@@ -305,7 +305,8 @@ static void write_counters(struct writing *w) {
     struct perfetto_track track = {.name = name,
                                    .parent = w->process,
                                    .order = (i32)(rank->n_lanes + i),
-                                   .unit = counter->unit};
+                                   .unit = shown_unit_words[counter->unit],
+                                   .bytes = counter->unit == SHOWN_UNIT_BYTES};
     u64 uuid = perfetto_track(w->trace, w->sequence, &track);
     for (u32 k = 0; k < counter->n; k++) {
       struct perfetto_event event =

@@ -139,7 +139,7 @@ u64 perfetto_track(struct perfetto_trace *trace, u32 sequence, const struct perf
   }
   if (track->unit) {
     size_t counter = protobuf_open(p, TRACK_COUNTER);
-    if (strcmp(track->unit, "bytes") == 0)
+    if (track->bytes)
       protobuf_uint(p, COUNTER_UNIT, UNIT_SIZE_BYTES);
     else
       put_text(p, COUNTER_UNIT_NAME, track->unit, PERFETTO_NAME_BYTES);

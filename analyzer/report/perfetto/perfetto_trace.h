@@ -88,6 +88,7 @@ struct perfetto_track {
   u64 parent;       /* uuid, 0 for none */
   i32 order;        /* among its siblings */
   const char *unit; /* of a counter; NULL: no counter */
+  bool bytes;       /* the unit is bytes, which viewers know */
   u32 pid;          /* of a process, else 0 */
 };
 

@@ -223,7 +223,7 @@ static void write_counters(struct detail *d) {
       sqlite_int(&row, d->run->run);
       sqlite_index(&row, d->rank->number);
       sqlite_word(&row, name);
-      sqlite_word(&row, counter->unit);
+      sqlite_word(&row, shown_unit_words[counter->unit]);
       sqlite_int(&row, counter->at[k].time);
       sqlite_rounded(&row, counter->at[k].value);
       sqlite_end(&row);

@@ -139,15 +139,15 @@ static int write_text(const struct results *results, const struct report_view *v
 }
 
 /* "before  /tmp/a1 · /tmp/a2 · /tmp/a3 · 4 ranks" */
-static void put_runs(struct pen *pen, const struct results *shown, const char *side) {
+static void put_runs(struct pen *pen, const struct results *shown, enum diff_side_name side) {
   const struct diff_result *diff = shown->diff;
-  const struct model *model = (strcmp(side, "after") ? diff->earlier : shown)->model;
+  const struct model *model = (side == SIDE_BEFORE ? diff->earlier : shown)->model;
   pen_blank(pen, 7);
-  pen_put(pen, STYLE_DIM, side);
+  pen_put(pen, STYLE_DIM, diff_side_name_words[side]);
   pen_to(pen, VALUE_INDENT);
   for (u32 i = 0; i < diff->n_runs; i++) {
     const struct diff_run *run = &diff->runs[i];
-    if (!strcmp(run->side, side))
+    if (run->side == side)
       pen_item(pen, STYLE_PLAIN, VALUE_INDENT, run->path ? run->path : run->name);
   }
   if (model->n_ranks)
@@ -170,8 +170,8 @@ static int write_diff_text(const struct results *results, const struct report_vi
   else
     pen_put(&pen, STYLE_PLAIN, "two runs against each other");
   pen_newline(&pen);
-  put_runs(&pen, results, "before");
-  put_runs(&pen, results, "after");
+  put_runs(&pen, results, SIDE_BEFORE);
+  put_runs(&pen, results, SIDE_AFTER);
   for (size_t i = 0; i < sizeof(diff_sections) / sizeof(diff_sections[0]); i++)
     put_section(&pen, diff_sections[i], &compared, view);
   return 0;

@@ -44,7 +44,13 @@ __attribute__((format(printf, 2, 3))) static int leave_out(struct choosing *c, c
 
 /* --- steps --- */
 
-static void add_step(struct shown_scope *scope, u32 step, const char *why) {
+const char *const shown_because_words[] = {
+#define R(name, text) text,
+    SHOWN_REASONS(R)
+#undef R
+};
+
+static void add_step(struct shown_scope *scope, u32 step, enum shown_because why) {
   u32 at = scope->n_steps;
   for (u32 i = 0; i < scope->n_steps; i++)
     if (scope->steps[i].step == step)
@@ -72,9 +78,9 @@ static void add_notable_steps(struct choosing *c) {
   if (slowest == INDEX_NONE)
     return;
   if (r->changed_step)
-    add_step(c->scope, r->changed_step, "first after the run became slower");
-  add_step(c->scope, slowest, "slowest");
-  add_step(c->scope, median, "median");
+    add_step(c->scope, r->changed_step, SHOWN_AFTER_CHANGE);
+  add_step(c->scope, slowest, SHOWN_SLOWEST);
+  add_step(c->scope, median, SHOWN_MEDIAN);
 }
 
 static int choose_steps(struct choosing *c, bool all) {
@@ -87,7 +93,7 @@ static int choose_steps(struct choosing *c, bool all) {
     return -ENOMEM;
   if (asked || all)
     for (u32 i = 0; i < n; i++)
-      scope->steps[scope->n_steps++] = (struct shown_step){i, asked ? "asked for" : "all"};
+      scope->steps[scope->n_steps++] = (struct shown_step){i, asked ? SHOWN_ASKED_FOR : SHOWN_ALL};
   else
     add_notable_steps(c);
   return 0;
@@ -197,8 +203,7 @@ static int fit_in(struct choosing *c) {
   struct shown_step kept[2];
   u32 n_kept = 0;
   for (u32 i = 0; i < scope->n_steps && n_kept < fit; i++)
-    if (strcmp(scope->steps[i].why, "slowest") == 0 ||
-        (fit > 1 && strcmp(scope->steps[i].why, "median") != 0))
+    if (scope->steps[i].why == SHOWN_SLOWEST || (fit > 1 && scope->steps[i].why != SHOWN_MEDIAN))
       kept[n_kept++] = scope->steps[i];
   scope->n_steps = n_kept;
   memcpy(scope->steps, kept, n_kept * sizeof(*kept));
@@ -253,7 +258,8 @@ static int say_what_is_left(struct choosing *c) {
     for (u32 i = 0; i < scope->n_steps; i++) {
       size_t used = strlen(list);
       snprintf(list + used, sizeof(list) - used, "%s%u (%s)", i ? ", " : "",
-               c->model->steps.first + scope->steps[i].step, scope->steps[i].why);
+               c->model->steps.first + scope->steps[i].step,
+               shown_because_words[scope->steps[i].why]);
     }
     error = leave_out(c, "Of %u steps %u %s shown: %s; --steps chooses others.", steps,
                       scope->n_steps, scope->n_steps == 1 ? "is" : "are", list);

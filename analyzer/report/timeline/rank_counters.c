@@ -12,6 +12,12 @@
 #include "analyses/queries.h"
 #include "report/timeline/rank_lanes.h"
 
+const char *const shown_unit_words[] = {
+#define U(name, text) text,
+    SHOWN_UNITS(U)
+#undef U
+};
+
 struct change {
   i64 time;
   double by;
@@ -216,7 +222,7 @@ static int count_queues(struct rank_lanes *l, u32 *room) {
     sort_calls(&queues[lane]);
     struct shown_counter counter = {.name =
                                         arena_printf(&l->arena, "queue of %s", t->lanes[lane].name),
-                                    .unit = "launches",
+                                    .unit = SHOWN_UNIT_LAUNCHES,
                                     .lane = shown ? shown - 1 : INDEX_NONE};
     error = count_changes(l, changes, merge_queue(&queues[lane], changes), counter, room);
   }
@@ -246,7 +252,7 @@ static int count_waits(struct rank_lanes *l, u32 *room) {
     changes[n++] = (struct change){transfer, -1};
   }
   struct shown_counter counter = {
-      .name = "waiting for other ranks", .unit = "collectives", .lane = INDEX_NONE};
+      .name = "waiting for other ranks", .unit = SHOWN_UNIT_CALLS, .lane = INDEX_NONE};
   qsort(changes, n, sizeof(*changes), by_time);
   int error = n ? count_changes(l, changes, n, counter, room) : 0;
   free(changes);
@@ -270,7 +276,7 @@ static int count_bandwidth(struct rank_lanes *l, const char *direction, struct c
     changes[n++] = (struct change){span->end, -rate};
   }
   struct shown_counter counter = {.name = arena_printf(&l->arena, "copying, %s", direction),
-                                  .unit = "bytes/s",
+                                  .unit = SHOWN_UNIT_SPEED,
                                   .lane = INDEX_NONE};
   qsort(changes, n, sizeof(*changes), by_time);
   return count_changes(l, changes, n, counter, room);
@@ -314,7 +320,7 @@ static int count_history(struct rank_lanes *l, const struct memory_history *hist
     if (event->reserved >= 0)
       count(&reserved, event->time, (double)event->reserved);
   }
-  struct shown_counter counter = {.unit = "bytes", .lane = INDEX_NONE};
+  struct shown_counter counter = {.unit = SHOWN_UNIT_BYTES, .lane = INDEX_NONE};
   counter.name = history->device < 0
                      ? "memory allocated, host"
                      : arena_printf(&l->arena, "memory allocated, device %d", history->device);

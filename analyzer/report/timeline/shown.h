@@ -33,9 +33,23 @@ struct shown_wish {
   unsigned threads;   /* 0: one per core; so many ranks are in memory at a time */
 };
 
+/* Why a step is among those shown, and how that is said. */
+#define SHOWN_REASONS(R)                                                                           \
+  R(ALL, "all")                                                                                    \
+  R(ASKED_FOR, "asked for")                                                                        \
+  R(MEDIAN, "median")                                                                              \
+  R(SLOWEST, "slowest")                                                                            \
+  R(AFTER_CHANGE, "first after the run became slower")
+enum shown_because {
+#define R(name, text) SHOWN_##name,
+  SHOWN_REASONS(R)
+#undef R
+};
+extern const char *const shown_because_words[];
+
 struct shown_step {
   u32 step;
-  const char *why; /* "median", "slowest", "first after the change", "asked for", "all" */
+  enum shown_because why;
 };
 
 /* What there is to show. Recordings that come beside timelines on a clock of their own are left
@@ -125,9 +139,19 @@ struct shown_value {
   double value; /* from then on */
 };
 
+/* What the values of a counter are of. */
+#define SHOWN_UNITS(U)                                                                             \
+  U(BYTES, "bytes") U(SPEED, "bytes/s") U(LAUNCHES, "launches") U(CALLS, "collectives")
+enum shown_unit {
+#define U(name, text) SHOWN_UNIT_##name,
+  SHOWN_UNITS(U)
+#undef U
+};
+extern const char *const shown_unit_words[];
+
 struct shown_counter {
-  const char *name;       /* "memory allocated", "queue of stream 7", "copying, host to device" */
-  const char *unit;       /* "bytes", "launches", "bytes/s" */
+  const char *name; /* "memory allocated", "queue of stream 7", "copying, host to device" */
+  enum shown_unit unit;
   struct shown_value *at; /* by time */
   u32 n;
   u32 lane; /* that it belongs to, or INDEX_NONE */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "kernels/kernels.h"
 #include "model/gemms.h"
 #include "scenario.h"
 
@@ -130,16 +131,17 @@ static void launch_bound(void **state) {
 static void copy(void **state) {
   (void)state;
   struct kernel_category_result categories[] = {
-      {.category = "GEMM", .count = 100, .sum_ms = 78},
-      {.category = "memcpy", .count = 40, .sum_ms = 12},
-      {.category = "elementwise", .count = 10, .sum_ms = 10},
-      {.category = "NCCL", .count = 10, .sum_ms = 900}};
+      {.category = "GEMM", .kind = KERNEL_GEMM, .count = 100, .sum_ms = 78},
+      {.category = "memcpy", .kind = KERNEL_MEMCPY, .count = 40, .sum_ms = 12},
+      {.category = "elementwise", .kind = KERNEL_ELEMENTWISE, .count = 10, .sum_ms = 10},
+      {.category = "NCCL", .kind = KERNEL_NCCL, .count = 10, .sum_ms = 900}};
   struct kernel_result kernels[] = {
       {.name = "void at::native::elementwise_kernel<direct_copy_kernel_cuda>(int)",
        .category = "elementwise",
+       .kind = KERNEL_ELEMENTWISE,
        .count = 10,
        .sum_ms = 10},
-      {.name = "gemm", .category = "GEMM", .count = 100, .sum_ms = 78}};
+      {.name = "gemm", .category = "GEMM", .kind = KERNEL_GEMM, .count = 100, .sum_ms = 78}};
   struct results r = {.kernel_categories = categories,
                       .n_kernel_categories = 4,
                       .kernels = kernels,
@@ -151,7 +153,7 @@ static void copy(void **state) {
   assert_false(fires_on(rule_copy, &r));
   kernels[0].name = "void at::native::CatArrayBatchedCopy<float>(int)";
   assert_true(fires_on(rule_copy, &r));
-  kernels[0].category = "dtype conversion"; /* which has a finding of its own */
+  kernels[0].kind = KERNEL_CONVERSION; /* which has a finding of its own */
   assert_false(fires_on(rule_copy, &r));
 }
 
@@ -175,8 +177,9 @@ static void host_sync(void **state) {
 
 static void fills(void **state) {
   (void)state;
-  struct kernel_category_result categories[] = {
-      {"NCCL", 10, 900, 0.9}, {"GEMM", 10, 94, 0.094}, {"memset", 50, 6, 0.006}};
+  struct kernel_category_result categories[] = {{"NCCL", 10, 900, 0.9, KERNEL_NCCL},
+                                                {"GEMM", 10, 94, 0.094, KERNEL_GEMM},
+                                                {"memset", 50, 6, 0.006, KERNEL_MEMSET}};
   struct results r = {.kernel_categories = categories,
                       .n_kernel_categories = 3,
                       .launch = {.fill_count = NAN, .fill_ms = NAN}};
@@ -191,8 +194,8 @@ static void fills(void **state) {
 
 static void dtype_conversion(void **state) {
   (void)state;
-  struct kernel_category_result categories[] = {{"GEMM", 10, 94, 0.94},
-                                                {"dtype conversion", 50, 6, 0.06}};
+  struct kernel_category_result categories[] = {
+      {"GEMM", 10, 94, 0.94, KERNEL_GEMM}, {"dtype conversion", 50, 6, 0.06, KERNEL_CONVERSION}};
   struct results r = {.kernel_categories = categories, .n_kernel_categories = 2};
   assert_true(fires_on(rule_dtype_conversion, &r));
   categories[1].sum_ms = 4;

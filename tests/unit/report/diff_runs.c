@@ -29,8 +29,8 @@ static void runs_of_a_kind_are_no_change(void **state) {
     for (u32 i = 0; i < 2 * RUNS; i++)
       factor[i / RUNS][i % RUNS] = 0.85 + 0.3 * at_random(&seed);
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
-    assert_string_equal(all.shown->diff->noise, "between runs");
-    called += strcmp(all.shown->diff->verdict, "no change beyond noise") != 0;
+    assert_int_equal(all.shown->diff->noise, NOISE_BETWEEN_RUNS);
+    called += all.shown->diff->verdict != STEPS_SAME;
     struct results *first = all.runs[1][0];
     assert_int_equal(diff_results(all.runs[0][0], first), 0);
     by_steps += first->diff->step_p_value < 0.01;
@@ -49,7 +49,7 @@ static void one_bad_run_is_no_change(void **state) {
   (void)state;
   const double factor[2][RUNS] = {{1, 1.02, 0.98}, {1.01, 2.18, 0.99}};
   struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
-  assert_string_equal(all.shown->diff->verdict, "no change beyond noise");
+  assert_int_equal(all.shown->diff->verdict, STEPS_SAME);
   assert_int_equal(all.shown->diff->n_findings, 0);
   assert_ptr_equal(all.shown, all.runs[1][0]); /* the one in the middle stands for its side */
   sides_free(&all);
@@ -62,7 +62,7 @@ static void a_change_beyond_runs_is_said(void **state) {
   const double apart[2][RUNS] = {{1, 1.01, 0.99}, {1.006, 0.994, 1}};
   struct sides all = compare_several(small(), after, RUNS, apart, NULL);
   const struct diff_result *diff = all.shown->diff;
-  assert_string_equal(diff->verdict, "slower");
+  assert_int_equal(diff->verdict, STEPS_SLOWER);
   assert_true(diff->runs_before == RUNS && diff->runs_after == RUNS && diff->n_runs == 2 * RUNS);
   double known = 0; /* mean of the runs' medians */
   for (u32 i = 0; i < RUNS; i++)
@@ -75,7 +75,7 @@ static void a_change_beyond_runs_is_said(void **state) {
   assert_non_null(strstr(diff->cause.text, "compute"));
   sides_free(&all);
   all = compare_several(after, small(), RUNS, apart, NULL);
-  assert_string_equal(all.shown->diff->verdict, "faster");
+  assert_int_equal(all.shown->diff->verdict, STEPS_FASTER);
   assert_null(found_in(all.shown->diff, "DIFF.SLOWER"));
   sides_free(&all);
 }
@@ -86,7 +86,7 @@ static void two_runs_a_side_cannot_tell(void **state) {
   struct cluster_options after = small();
   after.forward *= 2;
   struct sides all = compare_several(small(), after, 2, even, NULL);
-  assert_null(all.shown->diff->verdict);
+  assert_int_equal(all.shown->diff->verdict, STEPS_UNJUDGED);
   assert_non_null(strstr(all.shown->diff->reason, "2 and 2 runs"));
   assert_int_equal(found_in(all.shown->diff, "DIFF.SLOWER")->severity, SEVERITY_INFO);
   sides_free(&all);
@@ -128,7 +128,7 @@ static void a_rank_is_told_in_spite_of_noise(void **state) {
   before.noise = after.noise = 0.01;
   after.extra_input[3] = 100 * MS; /* beside 312 */
   struct sides all = compare_several(before, after, RUNS, apart, NULL);
-  assert_string_equal(all.shown->diff->verdict, "no change beyond noise");
+  assert_int_equal(all.shown->diff->verdict, STEPS_SAME);
   const struct finding *finding = found_in(all.shown->diff, "DIFF.RANK");
   assert_non_null(finding);
   assert_int_equal(finding->severity, SEVERITY_WARNING);
@@ -166,8 +166,8 @@ static void figures_of_a_kind_are_the_same(void **state) {
     struct sides all = compare_several(small(), small(), RUNS, factor, NULL);
     for (u32 i = 0; i < all.shown->diff->n_rows; i++) {
       const struct diff_row *one = &all.shown->diff->rows[i];
-      judged += one->verdict != NULL;
-      wrong += one->verdict && strcmp(one->verdict, "same") != 0;
+      judged += one->verdict != FIGURE_UNJUDGED;
+      wrong += one->verdict && one->verdict != FIGURE_IS_SAME;
     }
     sides_free(&all);
   }
@@ -183,13 +183,13 @@ static void kernels_need_no_steps(void **state) {
   after.forward *= 2;
   struct pair pair = compare_with(before, after, NULL);
   const struct diff_result *diff = pair.new->diff;
-  assert_null(diff->verdict);
+  assert_int_equal(diff->verdict, STEPS_UNJUDGED);
   assert_true(diff->n_kernels > 0);
   assert_true(fabs(diff->kernels[0].speedup - 0.5) < 1e-3); /* the largest difference comes first */
   assert_true(fabs(diff->kernels[0].before_mean_ms - 100) < 0.1);
   bool kinds = false;
   for (u32 i = 0; i < diff->n_rows; i++)
-    kinds |= !strcmp(diff->rows[i].section, "kernels") && diff->rows[i].change > 0;
+    kinds |= diff->rows[i].section == DIFF_OF_KERNELS && diff->rows[i].change > 0;
   assert_true(kinds);
   pair_free(&pair);
 }
@@ -209,7 +209,7 @@ static void noise_is_no_change(void **state) {
     struct pair pair = compare_with(before, after, NULL);
     called += !pair.new->diff->verdict;
     if (pair.new->diff->verdict)
-      assert_string_equal(pair.new->diff->verdict, "no change beyond noise");
+      assert_int_equal(pair.new->diff->verdict, STEPS_SAME);
     pair_free(&pair);
   }
   assert_true(called <= 5);
@@ -222,9 +222,9 @@ static void one_run_a_side_is_information(void **state) {
   before.noise = after.noise = 0.02;
   after.forward += 120 * MS; /* of 310 */
   struct pair pair = compare_with(before, after, NULL);
-  assert_null(pair.new->diff->verdict);
+  assert_int_equal(pair.new->diff->verdict, STEPS_UNJUDGED);
   assert_non_null(strstr(pair.new->diff->reason, "1 and 1 runs"));
-  assert_string_equal(pair.new->diff->noise, "within runs");
+  assert_int_equal(pair.new->diff->noise, NOISE_WITHIN_RUNS);
   assert_true(pair.new->diff->step_p_value < 1e-4);
   assert_true(fabs(pair.new->diff->step_after_ms - pair.new->diff->step_before_ms - 120) < 5);
   const struct finding *finding = found(&pair, "DIFF.SLOWER");
@@ -244,7 +244,7 @@ static void too_few_steps_cannot_tell(void **state) {
   after.steps = 10;
   after.forward *= 2;
   struct pair pair = compare_with(before, after, NULL);
-  assert_null(pair.new->diff->verdict);
+  assert_int_equal(pair.new->diff->verdict, STEPS_UNJUDGED);
   assert_non_null(pair.new->diff->reason);
   assert_null(found(&pair, "DIFF.SLOWER"));
   pair_free(&pair);

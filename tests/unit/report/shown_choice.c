@@ -48,7 +48,7 @@ static bool shows_rank(const struct shown_scope *scope, u32 rank) {
 static const char *why_of(const struct shown_scope *scope, u32 step) {
   for (u32 i = 0; i < scope->n_steps; i++)
     if (scope->steps[i].step == step)
-      return scope->steps[i].why;
+      return shown_because_words[scope->steps[i].why];
   return NULL;
 }
 
@@ -74,7 +74,7 @@ static void the_slowest_step_is_shown(void **state) {
   struct fixture f = show(&o, &plain);
   u32 slowest = 0;
   for (u32 i = 0; i < f.scope.n_steps; i++)
-    if (strcmp(f.scope.steps[i].why, "slowest") == 0)
+    if (f.scope.steps[i].why == SHOWN_SLOWEST)
       slowest = f.scope.steps[i].step;
   double most = 0;
   for (u32 i = (u32)f.results->warmup_excluded; i < f.results->n_step_ms; i++)

@@ -41,7 +41,8 @@ const struct finding *found(const struct pair *pair, const char *id) {
 const struct diff_row *row(const struct pair *pair, const char *section, const char *name) {
   const struct diff_result *diff = pair->new->diff;
   for (u32 i = 0; i < diff->n_rows; i++)
-    if (!strcmp(diff->rows[i].section, section) && !strcmp(diff->rows[i].name, name))
+    if (!strcmp(diff_section_words[diff->rows[i].section], section) &&
+        !strcmp(diff->rows[i].name, name))
       return &diff->rows[i];
   return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "example_results.h"
+#include "kernels/kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -228,10 +229,11 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->collectives = KEEP(arena, collectives);
   results->n_collectives = LENGTH(collectives);
 
-  static const struct kernel_category_result kinds[] = {{"GEMM", 105600, 61640, 0.529},
-                                                        {"NCCL", 3520, 50116, 0.43},
-                                                        {"elementwise", 88000, 4260, 0.037},
-                                                        {"memcpy", 440, 528, 0.0045}};
+  static const struct kernel_category_result kinds[] = {
+      {"GEMM", 105600, 61640, 0.529, KERNEL_GEMM},
+      {"NCCL", 3520, 50116, 0.43, KERNEL_NCCL},
+      {"elementwise", 88000, 4260, 0.037, KERNEL_ELEMENTWISE},
+      {"memcpy", 440, 528, 0.0045, KERNEL_MEMCPY}};
   results->kernel_categories = KEEP(arena, kinds);
   results->n_kernel_categories = LENGTH(kinds);
   static const struct kernel_result kernels[] = {

@@ -6,20 +6,22 @@
 #include <string.h>
 
 #include "analyses/findings/findings.h"
+#include "kernels/kernels.h"
 
 /* Time of all kernels, memcpys and memsets but communication, which has waiting for ranks in it.
  * All ranks together, whole input. */
 static double own_work_ms(const struct results *r) {
   double sum = 0;
   for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (strcmp(r->kernel_categories[i].category, "NCCL") != 0)
+    if (r->kernel_categories[i].kind != KERNEL_NCCL)
       sum += r->kernel_categories[i].sum_ms;
   return sum;
 }
 
-static const struct kernel_category_result *category(const struct results *r, const char *name) {
+static const struct kernel_category_result *category(const struct results *r,
+                                                     enum kernel_category kind) {
   for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (!strcmp(r->kernel_categories[i].category, name))
+    if (r->kernel_categories[i].kind == kind)
       return &r->kernel_categories[i];
   return NULL;
 }
@@ -85,7 +87,7 @@ static double fill_ms(const struct results *r, double *count) {
     *count = r->launch.fill_count;
     return r->launch.fill_ms;
   }
-  const struct kernel_category_result *memset = category(r, "memset");
+  const struct kernel_category_result *memset = category(r, KERNEL_MEMSET);
   double sum = memset ? memset->sum_ms : 0;
   *count = memset ? memset->count : 0;
   for (u32 i = 0; i < r->n_kernels; i++)
@@ -119,11 +121,11 @@ int rule_fill(struct findings *f) {
  */
 int rule_copy(struct findings *f) {
   const struct results *r = f->r;
-  const struct kernel_category_result *memcpy_ = category(r, "memcpy");
+  const struct kernel_category_result *memcpy_ = category(r, KERNEL_MEMCPY);
   const struct memcpy_result *most = NULL;
   double all = own_work_ms(r), ms = memcpy_ ? memcpy_->sum_ms : 0, by_kernels = 0, kernels = 0;
   for (u32 i = 0; i < r->n_kernels; i++)
-    if (strcmp(r->kernels[i].category, "dtype conversion") != 0 &&
+    if (r->kernels[i].kind != KERNEL_CONVERSION &&
         (strstr(r->kernels[i].name, "direct_copy_kernel") ||
          strstr(r->kernels[i].name, "CatArrayBatchedCopy"))) {
       by_kernels += r->kernels[i].sum_ms;
@@ -152,7 +154,7 @@ int rule_copy(struct findings *f) {
 }
 
 int rule_dtype_conversion(struct findings *f) {
-  const struct kernel_category_result *conversion = category(f->r, "dtype conversion");
+  const struct kernel_category_result *conversion = category(f->r, KERNEL_CONVERSION);
   double all = own_work_ms(f->r);
   if (!conversion || !(all > 0) || !(conversion->sum_ms >= WORTH_MENTIONING * all))
     return 0;

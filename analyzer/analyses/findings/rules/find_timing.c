@@ -9,6 +9,7 @@
 #include "analyses/findings/findings.h"
 #include "analyses/lines/lines.h"
 #include "analyses/queries.h"
+#include "kernels/kernels.h"
 
 /* Time per step in which a rank did nothing but wait for its input; NAN if not known. */
 static double stall_ms(const struct findings *f, u32 rank) {
@@ -111,7 +112,7 @@ static double optimizer_share(const struct findings *f, const char **of) {
     return r->optimizer_ms / f->step_ms;
   *of = "of the time of all kernels is in the optimizer's";
   for (u32 i = 0; i < r->n_kernel_categories; i++)
-    if (!strcmp(r->kernel_categories[i].category, "optimizer"))
+    if (r->kernel_categories[i].kind == KERNEL_OPTIMIZER)
       return r->kernel_categories[i].share;
   return NAN;
 }

@@ -26,12 +26,12 @@ static struct quantity value(double number) {
 }
 
 static void put_series(struct pen *pen, const struct convergence_series *row) {
-  section_label(pen, row->role);
+  section_label(pen, scalar_role_words[row->role]);
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "%s to %s", value(row->first).text,
                   value(row->last).text);
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s over steps %.0f to %.0f",
                   plural(row->values, "value").text, row->first_step, row->last_step);
-  if (strcmp(row->role, "loss") == 0)
+  if (row->role == SCALAR_ROLE_LOSS)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "best %s", value(row->best).text);
   if (row->not_finite > 0)
     pen_item_format(pen, STYLE_CRITICAL, VALUE_INDENT, "%.0f not finite, first at step %.0f",

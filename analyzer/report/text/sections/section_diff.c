@@ -4,7 +4,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "diff/diff_result.h"
 #include "report/text/section.h"
@@ -18,10 +17,10 @@ static void put_side(struct pen *pen, const char *side, double median) {
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s %s", duration_ms(median).text, side);
 }
 
-static void put_medians(struct pen *pen, const struct diff_result *diff, const char *side) {
-  section_label(pen, side);
+static void put_medians(struct pen *pen, const struct diff_result *diff, enum diff_side_name side) {
+  section_label(pen, diff_side_name_words[side]);
   for (u32 i = 0; i < diff->n_runs; i++)
-    if (!strcmp(diff->runs[i].side, side))
+    if (diff->runs[i].side == side)
       pen_item(pen, STYLE_PLAIN, VALUE_INDENT, duration_ms(diff->runs[i].step_ms).text);
   pen_item(pen, STYLE_DIM, VALUE_INDENT, "each run's median");
 }
@@ -49,16 +48,17 @@ static void steps_body(struct pen *pen, const struct results *results,
   if (!isnan(diff->step_change))
     pen_item(pen, STYLE_BOLD, VALUE_INDENT, signed_percent(diff->step_change).text);
   if (diff->n_runs > 2) {
-    put_medians(pen, diff, "before");
-    put_medians(pen, diff, "after");
+    put_medians(pen, diff, SIDE_BEFORE);
+    put_medians(pen, diff, SIDE_AFTER);
   }
   section_label(pen, "verdict");
-  pen_item(pen, STYLE_BOLD, VALUE_INDENT, diff->verdict ? diff->verdict : "cannot tell");
+  pen_item(pen, STYLE_BOLD, VALUE_INDENT,
+           diff->verdict ? step_verdict_words[diff->verdict] : "cannot tell");
   if (diff->reason)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, diff->reason);
   if (!isnan(diff->step_p_value)) {
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise %s explains ±%s", diff->noise,
-                    duration_ms(diff->step_noise_ms).text);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "noise %s explains ±%s",
+                    diff_noise_words[diff->noise], duration_ms(diff->step_noise_ms).text);
     if (diff->verdict)
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "p = %s",
                       probability(diff->step_p_value).text);
@@ -73,7 +73,7 @@ static bool has_steps(const struct results *results) {
 }
 
 static bool steps_unjudged(const struct results *results) {
-  return results->diff->verdict == NULL;
+  return results->diff->verdict == STEPS_UNJUDGED;
 }
 
 const struct section section_diff_steps = {
@@ -105,20 +105,26 @@ static int by_growth(const void *left, const void *right) {
 
 /* The figures of one unit that changed most. */
 static void put_figures(struct pen *pen, const struct results *results,
-                        const struct report_view *view, const char *unit,
+                        const struct report_view *view, enum diff_unit unit,
                         const struct table *table) {
   const struct diff_result *diff = results->diff;
   struct figure_row *rows = calloc(diff->n_rows + 1, sizeof(*rows));
   u32 n = 0;
   for (u32 i = 0; rows && i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
-    if (strcmp(row->unit, unit) != 0 || !strcmp(row->section, "kernels"))
+    if (row->unit != unit || row->section == DIFF_OF_KERNELS)
       continue; /* kernels have a table of their own */
-    const char *verdict = row->verdict ? row->verdict : "";
-    if (!strcmp(verdict, "same")) /* that noise explains it does not make it the same */
-      verdict = "no";
-    rows[n++] = (struct figure_row){row->section, row->name,   verdict,    row->before,
-                                    row->after,   row->change, STYLE_PLAIN};
+    /* that noise explains it does not make it the same */
+    const char *verdict = row->verdict == FIGURE_IS_SAME    ? "no"
+                          : row->verdict == FIGURE_UNJUDGED ? ""
+                                                            : diff_verdict_words[row->verdict];
+    rows[n++] = (struct figure_row){diff_section_words[row->section],
+                                    row->name,
+                                    verdict,
+                                    row->before,
+                                    row->after,
+                                    row->change,
+                                    STYLE_PLAIN};
   }
   if (rows && n) {
     qsort(rows, n, sizeof(*rows), by_growth);
@@ -133,25 +139,24 @@ static void put_figures(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-static bool has_unit(const struct results *results, const char *unit) {
+static bool has_unit(const struct results *results, enum diff_unit unit) {
   for (u32 i = 0; i < results->diff->n_rows; i++)
-    if (!strcmp(results->diff->rows[i].unit, unit))
+    if (results->diff->rows[i].unit == unit)
       return true;
   return false;
 }
 
 /* One run a side: what differs is shown, and nothing is judged. */
 static bool few_runs(const struct results *results) {
-  const char *noise = results->diff->noise;
-  return !noise || strcmp(noise, "between runs") != 0;
+  return results->diff->noise != NOISE_BETWEEN_RUNS;
 }
 
 static bool has_times(const struct results *results) {
-  return has_unit(results, "ms");
+  return has_unit(results, UNIT_MS);
 }
 
 static bool has_bytes(const struct results *results) {
-  return has_unit(results, "bytes");
+  return has_unit(results, UNIT_BYTES);
 }
 
 #define FIGURE_COLUMNS(kind)                                                                       \
@@ -167,7 +172,7 @@ static void times_body(struct pen *pen, const struct results *results,
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MS)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
-  put_figures(pen, results, view, "ms", &table);
+  put_figures(pen, results, view, UNIT_MS, &table);
   pen_to(pen, TEXT_INDENT);
   pen_put(pen, STYLE_DIM, "a step, mean over ranks; largest change first");
 }
@@ -177,7 +182,7 @@ static void bytes_body(struct pen *pen, const struct results *results,
   static const struct column columns[] = {FIGURE_COLUMNS(COLUMN_MEMORY)};
   static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct figure_row),
                                      offsetof(struct figure_row, style), false};
-  put_figures(pen, results, view, "bytes", &table);
+  put_figures(pen, results, view, UNIT_BYTES, &table);
 }
 
 const struct section section_diff_times = {.title = "Where the time went",
@@ -216,7 +221,7 @@ static void put_kinds(struct pen *pen, const struct diff_result *diff,
   for (u32 i = 0; rows && i < diff->n_rows; i++) {
     const struct diff_row *row = &diff->rows[i];
     bool changed = row->before > 0 || row->after > 0;
-    if (changed && !strcmp(row->section, "kernels"))
+    if (changed && row->section == DIFF_OF_KERNELS)
       rows[n++] = (struct kernel_row){
           .name = row->name,
           .before_ms = row->before,
@@ -260,7 +265,7 @@ static void put_kernels(struct pen *pen, const struct diff_result *diff,
   free(rows);
   pen_to(pen, TEXT_INDENT);
   pen_format(pen, STYLE_DIM, "calls and kinds %s of one rank; largest difference of sums first",
-             diff->kernels_per);
+             kernels_per_words[diff->kernels_per]);
   if (diff->n_kernels > n) {
     pen_newline(pen);
     pen_to(pen, TEXT_INDENT);
@@ -341,7 +346,8 @@ static void put_level(struct pen *pen, const struct diff_row *row) {
                   row->before);
   if (row->verdict)
     pen_item(pen, STYLE_BOLD, VALUE_INDENT,
-             !strcmp(row->verdict, "same") ? "noise between runs explains that" : row->verdict);
+             row->verdict == FIGURE_IS_SAME ? "noise between runs explains that"
+                                            : diff_verdict_words[row->verdict]);
 }
 
 static void scalars_body(struct pen *pen, const struct results *results,
@@ -362,7 +368,7 @@ static void scalars_body(struct pen *pen, const struct results *results,
                     one->before);
   }
   for (u32 i = 0; i < results->diff->n_rows; i++)
-    if (!strcmp(results->diff->rows[i].section, "values"))
+    if (results->diff->rows[i].section == DIFF_OF_VALUES)
       put_level(pen, &results->diff->rows[i]);
 }
 

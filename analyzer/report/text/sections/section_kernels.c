@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "report/text/section.h"
 #include "report/text/table.h"
 
@@ -185,7 +186,7 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "SEEN FOR %s OF THE TIME ONLY",
                     percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)
-    if (strcmp(results->kernel_categories[i].category, "NCCL") == 0)
+    if (results->kernel_categories[i].kind == KERNEL_NCCL)
       pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time has waiting for ranks in it");
   if (results->kernel_names > section_rows(view, results->n_kernels, KERNELS_SHOWN))
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all: --top shows more",

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What has a name table is compared by its enum, never by its text: meaning_by_text.py SOURCE.
+
+Collects the words of every name table of the analyzer (words.def, findings, kernel categories, roles of
+values) and fails where code of the analyzer compares a text with one of them, or writes the id of a finding."""
+import os
+import re
+import subprocess
+import sys
+
+# Options and values of the environment are texts that people write; readers of files compare what files hold.
+READ_AS_TEXT = ("analyzer/import/", "analyzer/report/options.c", "analyzer/report/backends.c", "analyzer/top/top_options.c")
+
+
+def text_of(source, path):
+    with open(os.path.join(source, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def sources(source):
+    listed = subprocess.run(["git", "-C", source, "ls-files", "analyzer/*.c", "analyzer/*.h", "analyzer/*.def",
+                             "format/*.def"], stdout=subprocess.PIPE, text=True, check=False)
+    return [path for path in listed.stdout.split() if os.path.exists(os.path.join(source, path))]
+
+
+def tables(source, paths):
+    """The words of the tables, and the ids of findings."""
+    words, ids = set(), set()
+    for path in paths:
+        name = os.path.basename(path)
+        text = text_of(source, path)
+        if name == "words.def":
+            words.update(re.findall(r'^WORD\(\w+, "([^"]+)"\)', text, re.M))
+        elif name == "categories.def":
+            words.update(re.findall(r'\bC\(\w+, "([^"]+)"', text))
+        elif name == "scalar_words.def":
+            words.update(re.findall(r'\bR\(\w+, "([^"]+)"', text))
+        elif name in ("findings.def", "diff_findings.def"):
+            ids.update(".".join(pair) for pair in re.findall(r"\bF\((\w+), (\w+), ", text))
+    return words, ids
+
+
+def main():
+    source = sys.argv[1]
+    paths = sources(source)
+    if not paths:
+        print("skipped: not a git clone")
+        return 77
+    words, ids = tables(source, paths)
+    if len(words) < 100 or len(ids) < 30:
+        print(f"only {len(words)} words and {len(ids)} findings: the tables are not read any more")
+        return 1
+    wrong = 0
+    for path in paths:
+        if path.startswith(READ_AS_TEXT) or not path.endswith((".c", ".h")):
+            continue
+        text = text_of(source, path)
+        for match in re.finditer(r'\bstrn?(?:case)?cmp\([^;{]*?"([^"]*)"', text):
+            if match[1] in words | ids:
+                wrong += 1
+                print(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: compares with \"{match[1]}\": use its enum")
+        for match in re.finditer(r'"([A-Z]+\.[A-Z_]+)"', text):
+            if match[1] in ids:
+                wrong += 1
+                print(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: writes the id {match[1]}: use FINDING_…")
+    print(f"{len(words)} words, {len(ids)} findings, {wrong} used as text")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
