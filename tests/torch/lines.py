@@ -54,7 +54,7 @@ def check(document):
 def check_backward(document):
     """What runs in the backward pass is put down to the line that called its forward: so many kernels a step, and
     so many of them backward, as backward_job.py says of each line."""
-    path = os.path.join(HERE, "backward_job.py")
+    path = os.path.join(HERE, "jobs", "backward_job.py")
     rows = {row["line"]: row for row in document["lines"]["lines"] if row["file"].endswith("backward_job.py")}
     line = {name: rows.get(number) for name, number in marked_lines(path).items()}
     for name, kernels, backward in (("six times", 18, 2 / 3), ("once", 4, 3 / 4), ("recomputed", 4, 1 / 2),
