@@ -199,7 +199,7 @@ static int list_coverage(struct analysis *a) {
   cover(r, "matched collectives", matched, looked_at,
         "members missing or disagreeing: waits there are lower bounds");
   cover(r, "phases", phased, model->n_ranks,
-        inferred ? "not named by the job; only waiting for input is inferred"
+        inferred ? "only waiting for input is known: the job names no other phase"
                  : "ranks that showed no training phases");
   cover_look_ups(a);
   if (launches == 0 || kernels > 0)

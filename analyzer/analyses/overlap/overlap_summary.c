@@ -9,6 +9,7 @@
 #include "analyses/analyses.h"
 #include "analyses/queries.h"
 #include "analyses/thresholds.h"
+#include "base/quantity.h"
 
 bool rank_overlap_known(const struct rank_summary *rank) {
   return rank->loaded && rank->steps && rank->has_compute && rank->has_comm;
@@ -176,12 +177,12 @@ static const char *why_unknown(struct analysis *a) {
     }
   }
   if (no_spans)
-    return arena_printf(a->arena,
-                        "%llu collective calls were seen on %u ranks, but not when they ran%s%s",
-                        (unsigned long long)calls, no_spans, why ? ": " : "", why ? why : "");
+    return arena_printf(
+        a->arena, "%llu collective calls were seen on %s, but not when they ran%s%s",
+        (unsigned long long)calls, plural(no_spans, "rank").text, why ? ": " : "", why ? why : "");
   if (no_compute)
-    return arena_printf(a->arena, "when compute ran is not known on %u ranks%s%s", no_compute,
-                        why ? ": " : "", why ? why : "");
+    return arena_printf(a->arena, "when compute ran is not known on %s%s%s",
+                        plural(no_compute, "rank").text, why ? ": " : "", why ? why : "");
   return no_steps ? overlap_why_no_steps(a) : "no rank could be read";
 }
 

@@ -9,6 +9,7 @@
 
 #include "analyses/findings/findings.h"
 #include "analyses/queries.h"
+#include "base/quantity.h"
 
 /* "rank 2", "4 ranks", "2 of 8 ranks (1, 5)" */
 static char *ranks_of_all(struct findings *f, const u32 *ranks, u32 n) {
@@ -133,11 +134,11 @@ static int lost_records(struct findings *f, u32 *ranks) {
   return finding_add(
       f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%.2g %% of the events were not kept", 100 * share),
-      arena_printf(
-          f->a->arena,
-          "%llu of %.0f events on %u ranks; most: %s. For it %.3g steps of a rank, mean over "
-          "these, are left out of overlap and budget.",
-          (unsigned long long)sum, (double)sum + f->r->events, n, reasons[most], (double)bare / n),
+      arena_printf(f->a->arena,
+                   "%llu of %.0f events on %s; most: %s. For it %.3g steps of a rank, mean over "
+                   "these, are left out of overlap and budget.",
+                   (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
+                   reasons[most], (double)bare / n),
       only_ring ? arena_text(f->a->arena, "Raise the disk cap to keep more of the run in detail; "
                                           "collectives, steps and phases are kept whole anyway.")
                 : arena_text(f->a->arena, "Give the trace directory space and a fast local disk, "

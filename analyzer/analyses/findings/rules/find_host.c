@@ -8,20 +8,27 @@
 
 enum { LINES_ACCUSED = 3 };
 
+/* What a step would gain without the line's waits, in ms: as a replay says, and where there was
+ * none, the time the GPU had nothing to do. */
+static double gain_without(const struct findings *f, const struct line_result *line) {
+  double saves = f->step_ms - line->without_ms;
+  return isnan(saves) || saves > line->idle_ms ? line->idle_ms : saves;
+}
+
 int rule_host_sync(struct findings *f) {
   const struct lines_result *lines = &f->r->lines;
   u32 found = 0;
   for (u32 i = 0; i < lines->n_at && found < LINES_ACCUSED; i++) {
     const struct line_result *line = &lines->at[i];
-    if (!(line->idle_ms >= WORTH_MENTIONING * f->step_ms))
+    double gain = gain_without(f, line);
+    if (!(gain >= WORTH_MENTIONING * f->step_ms))
       continue;
-    double saves = f->step_ms - line->without_ms; /* NAN where it was not replayed */
-    double worth = run_seconds(f, saves > 0 && saves < line->idle_ms ? saves : line->idle_ms);
     found++;
     int error = finding_add(
-        f, severity_of(f, line->idle_ms), worth,
-        arena_printf(f->a->arena, "%s makes the host wait %.3g ms %s; the GPU then idles %.3g ms",
-                     line->place, line->wait_ms, per_step(f), line->idle_ms),
+        f, severity_of(f, gain), run_seconds(f, gain),
+        arena_printf(f->a->arena, "%s%s makes the host wait %.3g ms %s; the GPU then idles %.3g ms",
+                     lines->of_functions == ANSWER_YES ? "The function at " : "", line->place,
+                     line->wait_ms, per_step(f), line->idle_ms),
         arena_printf(
             f->a->arena,
             "In %s (%s, line %.0f) the host waited for the GPU %.3g times %s, mean over "
