@@ -72,9 +72,11 @@ struct rank_summary {
 struct graph;
 struct kernel_sums;
 struct launch_sums;
+struct kernels_of_rank;
 struct line_sums;
 struct line_tree;
 struct gemm_sums;
+struct operator_sums;
 struct series_gathering;
 
 struct analysis {
@@ -102,6 +104,8 @@ struct analysis {
   struct graph *graph;
   struct kernel_names *kernel_names;
   struct kernel_sums *kernel_sums;
+  struct kernels_of_rank *kernels_of_ranks; /* [n_ranks] */
+  struct operator_sums *operator_sums;
   struct launch_sums *launch_sums; /* [n_ranks] */
   struct line_sums *line_sums;     /* [n_ranks] */
   struct line_tree *line_tree;     /* of the stacks of all ranks */

@@ -43,6 +43,7 @@ struct memory_event {
   i64 bytes;               /* as asked for; MEMORY_UNKNOWN for a free that does not tell */
   i64 allocated, reserved; /* after the event */
   u32 source;              /* index into sources, 0 not known */
+  u32 stack;               /* index into frames of the innermost, 0 not known */
   i32 step;                /* index into steps, -1 outside or not known */
   u8 kind;
 };
@@ -53,13 +54,20 @@ struct memory_source {
   const char *category; /* "optimizer", "attention", ..., one of memory_categories.def */
 };
 
+/* A frame of the stacks that allocations come from; memory_frames.h makes the tree of them. */
+struct memory_frame {
+  const char *name; /* "forward (model.py:101)", or an operator */
+  u32 caller;       /* index into frames, less than its own; 0: it is the outermost */
+  bool own;         /* the user's own code */
+};
+
 enum memory_block_state { MEMORY_BLOCK_ALLOCATED, MEMORY_BLOCK_PENDING, MEMORY_BLOCK_FREE };
 
 /* Blocks of a segment cover it without gaps, in order of address. */
 struct memory_block {
   u64 address;
   i64 bytes, requested; /* requested is 0 for a free one */
-  u32 source;
+  u32 source, stack; /* as in memory_event */
   u8 state;
 };
 
@@ -82,6 +90,8 @@ struct memory_history {
   u32 n_events;
   struct memory_source *sources; /* [0] is the unknown one */
   u32 n_sources;
+  struct memory_frame *frames; /* [0] is none */
+  u32 n_frames;
   struct memory_segment *segments; /* at the end; NULL if not known */
   struct memory_block *blocks;
   u32 n_segments, n_blocks;

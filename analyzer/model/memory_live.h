@@ -13,7 +13,7 @@ struct live_block {
   u64 address;
   i64 bytes;
   i64 time; /* of its allocation, NS_UNKNOWN before the recording */
-  u32 source;
+  u32 source, stack;
   bool used;   /* of the table's slot */
   bool before; /* it was there when recording began */
 };

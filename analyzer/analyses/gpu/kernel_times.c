@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "analyses/analyses.h"
+#include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
 #include "base/vector.h"
-#include "kernels/kernels.h"
 
 /* All that ran under one name. */
 struct sum {
@@ -63,6 +63,11 @@ static bool is_gpu_work(const struct analysis *a, const struct timeline *timelin
   return a->model->arrivals[span->link].stream != TSCOPE_NO_STREAM;
 }
 
+bool is_summed(const struct analysis *a, const struct timeline *timeline, const struct span *span) {
+  return timeline->on_gpu && timeline->has_compute && SPAN_ON_DEVICE(span->kind) &&
+         is_gpu_work(a, timeline, span) && span->start >= timeline->ring_begin;
+}
+
 static void sum_add(struct sum *sum, i64 ns, u64 count, i64 longest) {
   sum->ns += ns;
   sum->count += count;
@@ -76,15 +81,20 @@ static u32 place_of(const struct span *span) {
   return span->name ? span->name + NAMELESS : (u32)span->kind - SPAN_KERNEL;
 }
 
-static const char *name_of(const struct analysis *a, const struct timeline *timeline, u32 place,
-                           const struct sum *sum) {
-  const char *text = place < NAMELESS ? NULL : a->source.name(timeline, place - NAMELESS);
+static const char *name_of(const struct analysis *a, const struct timeline *timeline, u32 name,
+                           u8 kind) {
+  const char *text = name ? a->source.name(timeline, name) : NULL;
   if (text && *text)
     return text;
-  return sum->kind == SPAN_MEMCPY       ? "memory copy"
-         : sum->kind == SPAN_MEMSET     ? "memory set"
-         : sum->kind == SPAN_COLLECTIVE ? "collective"
-                                        : "kernel of unknown name";
+  return kind == SPAN_MEMCPY       ? "memory copy"
+         : kind == SPAN_MEMSET     ? "memory set"
+         : kind == SPAN_COLLECTIVE ? "collective"
+                                   : "kernel of unknown name";
+}
+
+const struct kernel *kernel_of_span(const struct analysis *a, const struct timeline *timeline,
+                                    const struct span *span) {
+  return kernel_lookup(a->kernel_names, name_of(a, timeline, span->name, span->kind));
 }
 
 static int merge(struct analysis *a, const char *name, const struct sum *sum) {
@@ -140,14 +150,14 @@ int kernel_times_rank(struct analysis *a, const struct timeline *timeline) {
   }
   for (u32 i = 0; i < by_name.n && !error; i++)
     if (by_name.at[i].count)
-      error = merge(a, name_of(a, timeline, i, &by_name.at[i]), &by_name.at[i]);
+      error = merge(a, name_of(a, timeline, i < NAMELESS ? 0 : i - NAMELESS, by_name.at[i].kind),
+                    &by_name.at[i]);
   free(by_name.at);
   return error;
 }
 
-/* The kind of the span says more than the name, where it says anything. */
-static unsigned category_of(const struct sum *sum) {
-  switch (sum->kind) {
+unsigned category_of_work(const struct kernel *kernel, u8 span_kind) {
+  switch (span_kind) {
   case SPAN_MEMCPY:
     return KERNEL_MEMCPY;
   case SPAN_MEMSET:
@@ -155,8 +165,12 @@ static unsigned category_of(const struct sum *sum) {
   case SPAN_COLLECTIVE:
     return KERNEL_NCCL;
   default:
-    return sum->kernel->category;
+    return kernel->category;
   }
+}
+
+static unsigned category_of(const struct sum *sum) {
+  return category_of_work(sum->kernel, sum->kind);
 }
 
 static int longer_first(const void *left, const void *right) {

@@ -13,6 +13,7 @@
 
 /* Rows of a table that are kept; what is left is summed into one more. */
 #define MEMORY_ROWS 40u
+#define MEMORY_STACKS_LISTED 400u /* frames of the tree of stacks, those with most bytes */
 
 /* Where a history stands in time. It begins with what was there before recording, worked out from
  * what is freed without having been allocated and from what is there at the end. */
@@ -34,6 +35,9 @@ void memory_replay_free(struct memory_replay *replay);
 /* The parts. Each returns 0 or -ENOMEM; text of the result lives in `arena`. */
 int memory_find_peak(const struct memory_history *history, struct arena *arena,
                      struct memory_result *result);
+/* Sets result->stacks_at_peak: `live` is what lived then. */
+int memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
+                          double peak, struct arena *arena, struct memory_result *result);
 int memory_peak_without(const struct memory_history *history, struct memory_result *result);
 int memory_find_churn(const struct memory_history *history, struct arena *arena,
                       struct memory_result *result);

@@ -151,7 +151,8 @@ static int describe_peak(struct memory_replay *replay, i64 peak, struct arena *a
   }
   free(blocks);
   free(rows);
-  return error;
+  return error ? error
+               : memory_stacks_at_peak(replay->history, &replay->live, (double)peak, arena, result);
 }
 
 static int note_conflicts(const struct memory_replay *replay, struct arena *arena,

@@ -48,6 +48,7 @@ static int kept_from_before(struct memory_replay *replay, struct live_set *durin
                                                              .bytes = block->bytes,
                                                              .time = NS_UNKNOWN,
                                                              .source = block->source,
+                                                             .stack = block->stack,
                                                              .before = true});
     if (error)
       return error;
@@ -93,7 +94,8 @@ static int apply(struct memory_replay *replay, const struct memory_event *event)
   return put_block(&replay->live, (struct live_block){.address = event->address,
                                                       .bytes = event->bytes,
                                                       .time = event->time,
-                                                      .source = event->source});
+                                                      .source = event->source,
+                                                      .stack = event->stack});
 }
 
 int memory_replay_to(struct memory_replay *replay, u32 until) {

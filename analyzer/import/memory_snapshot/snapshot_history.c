@@ -121,11 +121,13 @@ static void read_blocks(struct reading *reading, const struct value *blocks,
   segment->first_block = reading->history->n_blocks;
   for (u32 i = 0; i < value_count(blocks); i++) {
     const struct value *value = value_item(blocks, i);
+    const struct stack *stack = stacks_find(&reading->stacks, frames_of(value));
     struct memory_block block = {.address = address,
                                  .bytes = size_of(value, "size"),
                                  .requested = size_of(value, "requested_size"),
                                  .state = state_of(value_text(value_get(value, "state"))),
-                                 .source = stacks_source(&reading->stacks, frames_of(value))};
+                                 .source = stack->source,
+                                 .stack = stack->stack};
     if (block.bytes > left)
       block.bytes = left;
     /* Before PyTorch 2.0 nobody tells what was asked for: then all that was given. */
@@ -232,8 +234,11 @@ static bool read_event(const struct reading *reading, const struct value *value,
   event->time = timed ? time * 1000 : NS_UNKNOWN;
   event->address = (u64)address;
   event->bytes = bytes;
-  if (event->kind == MEMORY_ALLOC)
-    event->source = stacks_source(&reading->stacks, value_get(value, "frames"));
+  if (event->kind == MEMORY_ALLOC) {
+    const struct stack *stack = stacks_find(&reading->stacks, value_get(value, "frames"));
+    event->source = stack->source;
+    event->stack = stack->stack;
+  }
   return event->kind && sized && placed;
 }
 
@@ -358,6 +363,8 @@ int snapshot_history(const struct value *root, u32 device, struct arena *arena,
   }
   if (!error)
     error = snapshot_steps(root, history);
+  if (!error)
+    error = memory_frames_finish(&reading.stacks.tree, arena, history);
   stacks_free(&reading.stacks);
   return error;
 }

@@ -233,6 +233,31 @@ static int number_sources(struct stacks *stacks, struct described *described, st
   return 0;
 }
 
+/* Frames that say where one is: all of Python, and of the rest operators and autograd's nodes. What
+ * has none of these keeps all that have a name. */
+static int grow_tree(struct stacks *stacks, struct stack *stack, const struct frames *frames,
+                     struct arena *arena) {
+  bool any = false;
+  for (u32 i = 0; i < stack->frames->n && !any; i++) {
+    const struct frame *frame = find_frame(frames, &stack->frames->at[i]);
+    any = frame && frame->place;
+  }
+  for (u32 i = stack->frames->n; i-- > 0;) { /* innermost first */
+    const struct frame *frame = find_frame(frames, &stack->frames->at[i]);
+    const char *name = !frame ? NULL : any ? frame->place : frame->name;
+    if (!name || !*name)
+      continue;
+    if (!any)
+      name = arena_text(arena, name);
+    stack->stack =
+        name ? memory_frames_below(&stacks->tree, stack->stack, name, frame->merit >= MERIT_STRING)
+             : 0;
+    if (!stack->stack)
+      return -ENOMEM;
+  }
+  return 0;
+}
+
 int stacks_resolve(struct stacks *stacks, struct arena *arena) {
   u32 kept = 0, n = stacks->all.n;
   if (n)
@@ -248,22 +273,26 @@ int stacks_resolve(struct stacks *stacks, struct arena *arena) {
     described[i] = (struct described){describe(stacks->all.at[i].frames, &frames), i};
   if (!error)
     error = number_sources(stacks, described, arena);
+  for (u32 i = 0; i < kept && !error; i++)
+    error = grow_tree(stacks, &stacks->all.at[i], &frames, arena);
   free(described);
   free(frames.all.at);
   live_free(&frames.index);
   return error;
 }
 
-u32 stacks_source(const struct stacks *stacks, const struct value *frames) {
+const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames) {
+  static const struct stack unknown = {0};
   if (!value_is_sequence(frames) || !stacks->all.n)
-    return 0;
+    return &unknown;
   const struct stack key = {.frames = frames->items};
   const struct stack *found =
       bsearch(&key, stacks->all.at, stacks->all.n, sizeof(*stacks->all.at), by_address);
-  return found ? found->source : 0;
+  return found ? found : &unknown;
 }
 
 void stacks_free(struct stacks *stacks) {
   free(stacks->all.at);
+  memory_frames_free(&stacks->tree);
   *stacks = (struct stacks){0};
 }

@@ -8,28 +8,30 @@
 
 #include "base/vector.h"
 #include "import/value.h"
-#include "model/memory_history.h"
+#include "model/memory_frames.h"
 
 struct stack {
   const struct value_items *frames;
-  u32 source;
+  u32 source; /* index into sources, 0 not known */
+  u32 stack;  /* index into tree, likewise */
 };
 
 struct stacks {
   VECTOR(struct stack) all;      /* sorted by address once resolved */
   struct memory_source *sources; /* [0] is the unknown one */
   u32 n_sources;
+  struct memory_frames tree;
 };
 
 /* Takes note of a list of frames, innermost first; anything else is no stack. False without memory.
  */
 bool stacks_add(struct stacks *stacks, const struct value *frames);
 
-/* Tells all of them: sources live in `arena`. 0, or -ENOMEM. */
+/* Tells all of them: sources, and names of the tree's frames, live in `arena`. 0, or -ENOMEM. */
 int stacks_resolve(struct stacks *stacks, struct arena *arena);
 
-/* Index into sources; 0 for what is no stack. */
-u32 stacks_source(const struct stacks *stacks, const struct value *frames);
+/* One of them; that of which nothing is known for what is no stack. */
+const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames);
 
 void stacks_free(struct stacks *stacks);
 

@@ -31,7 +31,7 @@ struct recorded_device {
 struct found {
   struct memory_event event;
   u32 order;
-  u32 line; /* index into sites.frames, INDEX_NONE */
+  u32 stack; /* index into sites.stacks, INDEX_NONE */
 };
 
 struct collecting {
@@ -44,9 +44,9 @@ struct collecting {
   struct arena scratch;
   struct definitions definitions;
   struct call_sites sites; /* frames and stacks */
-  i64 site_time;           /* of the last call site in the chunk, and the line there */
-  u32 site_line;
-  u32 *lines; /* [n_events] of the history's events, in scratch */
+  i64 site_time;           /* of the last call site in the chunk, and the stack there */
+  u32 site_stack;
+  u32 *stacks; /* [n_events] of the history's events, in scratch */
   VECTOR(struct found) events;
   VECTOR(struct tscope_memory_record) totals;
   VECTOR(i64) totals_times;
@@ -106,18 +106,15 @@ static bool take_tensor(struct collecting *collecting, const struct tscope_recor
     event.bytes = tensor->bytes > 0 ? tensor->bytes : -tensor->bytes;
   if (!add_event(collecting, event))
     return false;
-  collecting->events.at[collecting->events.n - 1].line = collecting->site_line;
+  collecting->events.at[collecting->events.n - 1].stack = collecting->site_stack;
   return true;
 }
 
-/* The line of a call site, which the shim writes right before the record of its call. */
+/* The stack of a call site, which the shim writes right before the record of its call. */
 static void take_site(struct collecting *collecting, const struct tscope_record *record, i64 time) {
   u64 hash = ((const struct tscope_call_site_ring_record *)(const void *)record)->stack;
-  u32 stack = stack_number(&collecting->definitions, hash);
   collecting->site_time = time;
-  collecting->site_line =
-      stack == INDEX_NONE ? INDEX_NONE
-                          : call_stack_line(&collecting->sites, &collecting->sites.stacks[stack]);
+  collecting->site_stack = stack_number(&collecting->definitions, hash);
 }
 
 /* CUDA's own calls do not tell which device they are for: those of a process with one. */
@@ -159,7 +156,7 @@ static bool collect_record(struct collecting *collecting, const struct tscope_re
   if (record->type == TSCOPE_REC_CALL_SITE_RING)
     take_site(collecting, record, time);
   else if (time != collecting->site_time)
-    collecting->site_line = INDEX_NONE;
+    collecting->site_stack = INDEX_NONE;
   bool mine = record->tag == collecting->device->tag;
   switch (record->type) {
   case TSCOPE_REC_OUT_OF_MEMORY:
@@ -184,7 +181,7 @@ static bool collect_record(struct collecting *collecting, const struct tscope_re
 static int take_chunk(struct collecting *collecting, const struct trace_chunk *chunk,
                       bool after_gap) {
   struct trace_cursor cursor = trace_records(chunk);
-  collecting->site_line = INDEX_NONE;
+  collecting->site_stack = INDEX_NONE;
   collecting->chunk = chunk_clock(&collecting->definitions.ticks, &chunk->header);
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
     i64 time =
@@ -255,15 +252,15 @@ static int put_in_order(struct collecting *collecting) {
   if (n)
     qsort(collecting->events.at, n, sizeof(*collecting->events.at), by_time);
   history->events = arena_array(collecting->arena, n + 1u, sizeof(*history->events));
-  collecting->lines = arena_array(&collecting->scratch, n + 1u, sizeof(*collecting->lines));
-  if (!history->events || !collecting->lines)
+  collecting->stacks = arena_array(&collecting->scratch, n + 1u, sizeof(*collecting->stacks));
+  if (!history->events || !collecting->stacks)
     return -ENOMEM;
   for (u32 i = 0; i < n; i++) {
     const struct memory_event *event = &collecting->events.at[i].event;
     bool detail = event->kind != MEMORY_MARK && event->kind != MEMORY_OUT_OF_MEMORY;
     if (detail && event->time < collecting->ring_begin)
       continue;
-    collecting->lines[history->n_events] = collecting->events.at[i].line;
+    collecting->stacks[history->n_events] = collecting->events.at[i].stack;
     history->events[history->n_events++] = *event;
   }
   return 0;
@@ -387,7 +384,7 @@ static int build(struct collecting *collecting) {
                                                             .rank = collecting->device->rank,
                                                             .history = history,
                                                             .sites = &collecting->sites,
-                                                            .lines = collecting->lines,
+                                                            .stacks = collecting->stacks,
                                                             .arena = collecting->arena,
                                                             .scratch = &collecting->scratch});
   if (error)

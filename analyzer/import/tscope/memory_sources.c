@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "model/memory_frames.h"
 
 #define MOST_OPEN_PHASES 64u
 
@@ -75,6 +76,11 @@ static int find_first_frames(const struct call_sites *sites, struct arena *scrat
   return 0;
 }
 
+static u32 line_of(const struct memory_sources_of *of, u32 event) {
+  u32 stack = of->stacks[event];
+  return stack == INDEX_NONE ? INDEX_NONE : call_stack_line(of->sites, &of->sites->stacks[stack]);
+}
+
 /* Sources so far are phases, one for each kind; one more is made for each line and phase. */
 static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds) {
   struct memory_history *history = of->history;
@@ -85,8 +91,8 @@ static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds)
     return -ENOMEM;
   for (u32 i = 0; i < history->n_events; i++) {
     struct memory_event *event = &history->events[i];
-    u32 line = of->lines[i];
-    if (event->kind != MEMORY_ALLOC || line == INDEX_NONE || !of->sites->frames[line].file)
+    u32 line = event->kind == MEMORY_ALLOC ? line_of(of, i) : INDEX_NONE;
+    if (line == INDEX_NONE || !of->sites->frames[line].file)
       continue;
     u32 *source = &made[(size_t)first[line] * n_kinds + event->source];
     if (!*source) {
@@ -106,8 +112,40 @@ static int add_lines_to_sources(const struct memory_sources_of *of, u32 n_kinds)
 static u32 count_lines(const struct memory_sources_of *of) {
   u32 n = 0;
   for (u32 i = 0; i < of->history->n_events; i++)
-    n += of->lines[i] != INDEX_NONE;
+    n += of->stacks[i] != INDEX_NONE;
   return n;
+}
+
+/* Gives each allocation its place in the tree of all stacks. */
+static int grow_tree(const struct memory_sources_of *of) {
+  struct memory_history *history = of->history;
+  const struct call_sites *sites = of->sites;
+  struct memory_frames tree = {0};
+  const char **names = arena_array(of->scratch, sites->n_frames + 1u, sizeof(*names));
+  u32 *placed = arena_array(of->scratch, sites->n_stacks + 1u, sizeof(*placed));
+  int error = names && placed ? 0 : -ENOMEM;
+  for (u32 i = 0; i < history->n_events && !error; i++) {
+    u32 index = of->stacks[i];
+    if (history->events[i].kind != MEMORY_ALLOC || index == INDEX_NONE)
+      continue;
+    const struct call_stack *stack = &sites->stacks[index];
+    for (u32 k = placed[index] ? 0 : stack->n; k-- > 0 && !error;) { /* innermost first */
+      u32 frame = stack->frames[k];
+      if (!sites->frames[frame].file)
+        continue;
+      if (!names[frame])
+        names[frame] = line_in_words(of->arena, &sites->frames[frame]);
+      if (names[frame])
+        placed[index] = memory_frames_below(&tree, placed[index], names[frame],
+                                            call_frame_is_users(&sites->frames[frame]));
+      error = names[frame] && placed[index] ? 0 : -ENOMEM;
+    }
+    history->events[i].stack = placed[index];
+  }
+  if (!error)
+    error = memory_frames_finish(&tree, of->arena, history);
+  memory_frames_free(&tree);
+  return error;
 }
 
 int memory_name_sources(const struct memory_sources_of *of) {
@@ -127,5 +165,6 @@ int memory_name_sources(const struct memory_sources_of *of) {
   for (u32 p = 1; p < n_kinds; p++)
     history->sources[p] = (struct memory_source){.place = NULL, .category = names[p]};
   find_phases(of, n_kinds);
-  return add_lines_to_sources(of, n_kinds);
+  int error = add_lines_to_sources(of, n_kinds);
+  return error ? error : grow_tree(of);
 }

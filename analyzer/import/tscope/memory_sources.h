@@ -14,12 +14,13 @@ struct memory_sources_of {
   const struct model *model;
   u32 rank; /* index into model.ranks */
   struct memory_history *history;
-  const struct call_sites *sites; /* frames */
-  const u32 *lines;               /* [history.n_events] index into the frames, INDEX_NONE */
+  const struct call_sites *sites; /* frames and stacks */
+  const u32 *stacks;              /* [history.n_events] index into the stacks, INDEX_NONE */
   struct arena *arena, *scratch;  /* for what the history keeps, and for what it does not */
 };
 
-/* Makes the history's sources, and gives each allocation its own. 0, or -ENOMEM. */
+/* Makes the history's sources and the tree of its stacks, and gives each allocation its own. 0, or
+ * -ENOMEM. */
 int memory_name_sources(const struct memory_sources_of *of);
 
 #endif

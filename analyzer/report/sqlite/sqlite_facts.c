@@ -299,6 +299,78 @@ static void write_kernels(struct sqlite_run *run) {
   }
 }
 
+static void write_operators(struct sqlite_run *run) {
+  const struct results *r = run->scope.results;
+  for (u32 i = 0; i < r->n_operators; i++) {
+    const struct operator_result *one = &r->operators[i];
+    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_operators);
+    sqlite_int(&row, run->run);
+    sqlite_text(&row, one->name);
+    sqlite_rounded(&row, one->calls);
+    sqlite_rounded(&row, one->kernels);
+    sqlite_ns(&row, ns_of_ms(one->self_ms));
+    sqlite_ns(&row, ns_of_ms(one->total_ms));
+    sqlite_real(&row, one->share);
+    sqlite_end(&row);
+  }
+  for (u32 i = 0; i < r->n_operator_kernels; i++) {
+    const struct operator_kernel_result *one = &r->operator_kernels[i];
+    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_operator_kernels);
+    sqlite_int(&row, run->run);
+    sqlite_text(&row, one->operator);
+    sqlite_text(&row, one->kernel);
+    sqlite_text(&row, one->category);
+    sqlite_rounded(&row, one->count);
+    sqlite_ns(&row, ns_of_ms(one->sum_ms));
+    sqlite_end(&row);
+  }
+}
+
+static void write_kernels_over_ranks(struct sqlite_run *run) {
+  const struct results *r = run->scope.results;
+  for (u32 i = 0; i < r->n_kernels_over_ranks; i++)
+    for (u32 k = 0; k < r->kernels_over_ranks[i].n_values; k++) {
+      const struct kernel_over_ranks_result *one = &r->kernels_over_ranks[i];
+      struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_kernels_over_ranks);
+      sqlite_int(&row, run->run);
+      sqlite_int(&row, r->over_ranks_of[k]);
+      sqlite_text(&row, one->shortened);
+      sqlite_rounded(&row, one->mean_us[k] * 1e3);
+      sqlite_rounded(&row, one->p95_us[k] * 1e3);
+      sqlite_end(&row);
+    }
+}
+
+/* Ids go on from run to run. */
+static void write_memory_stacks(struct sqlite_run *run) {
+  const struct memory_result *memory = &run->scope.results->memory;
+  i64 first = (i64)run->run * 1000000;
+  for (u32 i = 0; i < memory->n_stacks_at_peak; i++) {
+    const struct memory_stack *one = &memory->stacks_at_peak[i];
+    u32 caller = i;
+    while (caller > 0 && memory->stacks_at_peak[caller].depth >= one->depth)
+      caller--;
+    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_memory_stacks);
+    sqlite_int(&row, first + i);
+    sqlite_int(&row, run->run);
+    if (one->depth > 0)
+      sqlite_int(&row, first + caller);
+    else
+      sqlite_null(&row);
+    sqlite_rounded(&row, one->depth);
+    sqlite_text(&row, one->frame);
+    if (one->own == ANSWER_UNKNOWN)
+      sqlite_null(&row);
+    else
+      sqlite_int(&row, one->own == ANSWER_YES);
+    sqlite_text(&row, one->category);
+    sqlite_rounded(&row, one->bytes);
+    sqlite_rounded(&row, one->blocks);
+    sqlite_real(&row, one->share);
+    sqlite_end(&row);
+  }
+}
+
 static void write_lines(struct sqlite_run *run) {
   const struct lines_result *lines = &run->scope.results->lines;
   for (u32 i = 0; i < lines->n_at; i++) {
@@ -388,6 +460,9 @@ int sqlite_write_facts(struct sqlite_run *run) {
   write_collectives(run);
   write_recorded_calls(run);
   write_kernels(run);
+  write_operators(run);
+  write_kernels_over_ranks(run);
+  write_memory_stacks(run);
   write_lines(run);
   write_scalars(run);
   write_budget(run);

@@ -152,6 +152,7 @@ panel({
             caption: 'kernels, all ranks, whole input' +
                 (k.names > k.top.length ? ` \u00b7 the first ${k.top.length} by time` : '')
           }),
+      operatorTables(), kernelOverRanks(),
       numbersOf(
           'whole names',
           () => el('ol', {class: 'names'}, k.top.map((row) => el('li', {}, cutTo(row.name, 4000)))))

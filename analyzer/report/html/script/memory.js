@@ -49,6 +49,68 @@ function memoryCurve() {
       ].filter(Boolean)));
 }
 
+// By whole stacks, outermost on top, coloured by what most of a frame's bytes are for.
+function stacksAtPeak() {
+  const rows = report.memory.stacks_at_peak;
+  if (!rows.length) return null;
+  const kinds = new Map();
+  for (const row of rows)
+    if (isKnown(row.category))
+      kinds.set(row.category, Math.max(kinds.get(row.category) || 0, row.bytes));
+  const names = [...kinds.keys()].sort((a, b) => kinds.get(b) - kinds.get(a));
+  const shade = (category) => {
+    const i = names.indexOf(category);
+    return i < 0 ? 'free' : MEMORY_SHADES[Math.min(i, MEMORY_SHADES.length - 1)];
+  };
+  const flame = new Flame('stacks of what was allocated at the peak', bytes,
+                          {all: 'with what it calls', own: 'itself'});
+  flame.show(rows.map((row) => ({
+                        depth: row.depth,
+                        name: row.frame,
+                        shade: shade(row.category) + (row.own === 'no' ? ' soft' : ''),
+                        value: row.bytes,
+                        tip: [
+                          ['mostly for', row.category || UNKNOWN],
+                          ['blocks', isKnown(row.blocks) ? count(row.blocks) : UNKNOWN]
+                        ]
+                      })));
+  return el(
+      'section', {},
+      el('h3', {}, 'What lived at the peak, by stack ', el('small', {}, 'outermost on top')),
+      flame.element, legend([
+        ...names.slice(0, MEMORY_SHADES.length)
+            .map((name, i) => ({
+                   name: i === MEMORY_SHADES.length - 1 && names.length > i + 1 ? 'others' : name,
+                   shade: MEMORY_SHADES[i]
+                 })),
+        ...(rows.some((row) => !isKnown(row.category)) ? [{name: 'not known', shade: 'free'}] : [])
+      ]),
+      numbersOf(
+          'as a table',
+          () =>
+              tableOf(
+                  [
+                    {
+                      name: 'frame',
+                      of: (r) => r.frame,
+                      say: (v, r) => '\u00a0'.repeat(2 * Math.min(r.depth, 40)) + v,
+                      head: true,
+                      wide: true
+                    },
+                    {name: 'mostly for', of: (r) => r.category}, {
+                      name: 'bytes',
+                      of: (r) => r.bytes,
+                      say: bytes,
+                      numeric: true,
+                      bar: (r) => r.share,
+                      shade: 'compute'
+                    },
+                    {name: 'share', of: (r) => r.share, say: percent, numeric: true},
+                    {name: 'blocks', of: (r) => r.blocks, say: count, numeric: true}
+                  ],
+                  rows, {caption: 'stacks at the peak'})));
+}
+
 // Categories above, where each was allocated below them: a flame graph that hangs.
 function flameAtPeak() {
   const rows = report.memory.live_at_peak, total = sumOf(rows.map((row) => row.bytes));
@@ -169,8 +231,8 @@ panel({
         ['fragmentation at the end', isKnown(m.fragmentation) ? percent(m.fragmentation) : null],
         ['from', m.origin]
       ]),
-      m.notes.map((line) => el('p', {class: 'dim'}, line)), memoryCurve(), flameAtPeak(),
-      segmentMap(),
+      m.notes.map((line) => el('p', {class: 'dim'}, line)), memoryCurve(), stacksAtPeak(),
+      flameAtPeak(), segmentMap(),
       m.churn.length ? tableOf(
                            [
                              {

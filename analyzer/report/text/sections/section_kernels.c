@@ -12,7 +12,7 @@
 #include "report/text/section.h"
 #include "report/text/table.h"
 
-enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6 };
+enum { KINDS_SHOWN = 8, KERNELS_SHOWN = 6, OPERATORS_SHOWN = 5 };
 
 /* Jobs on the CPU have no kernels to speak of. */
 static bool applies(const struct results *results) {
@@ -162,11 +162,40 @@ static void put_kernels(struct pen *pen, const struct results *results,
   free(names);
 }
 
+static void put_operators(struct pen *pen, const struct results *results,
+                          const struct report_view *view) {
+  static const struct column columns[] = {
+      {"operator", COLUMN_TEXT, offsetof(struct kernel_row, name), 0, 24},
+      {"calls", COLUMN_COUNT, offsetof(struct kernel_row, count), 2, 0},
+      {"with its calls", COLUMN_MS, offsetof(struct kernel_row, max_ms), 1, 0},
+      {"itself", COLUMN_MS, offsetof(struct kernel_row, ms), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct kernel_row, share), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct kernel_row), TABLE_PLAIN,
+                                     false};
+  u32 n = section_rows(view, results->n_operators, OPERATORS_SHOWN);
+  struct kernel_row *rows = calloc(n + 1u, sizeof(*rows));
+  for (u32 i = 0; rows && i < n; i++) {
+    const struct operator_result *one = &results->operators[i];
+    rows[i] = (struct kernel_row){.name = one->name ? one->name : "(none that is recorded)",
+                                  .count = one->calls,
+                                  .max_ms = one->total_ms,
+                                  .ms = one->self_ms,
+                                  .share = one->share};
+  }
+  if (rows && n) {
+    pen_newline(pen);
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  }
+  free(rows);
+}
+
 static void put_kernels_section(struct pen *pen, const struct results *results,
                                 const struct report_view *view) {
   put_categories(pen, results, view);
   pen_newline(pen);
   put_kernels(pen, results, view);
+  put_operators(pen, results, view);
   pen_to(pen, TEXT_INDENT);
   if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, %s OF %u RANKS together",

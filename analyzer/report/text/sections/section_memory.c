@@ -11,6 +11,8 @@
 #include "report/text/table.h"
 
 #define MOST_ROWS 8u
+enum { STACK_BYTES = 256, STACK_DEPTH = 12 };
+#define LEAST_OF_STACK 0.05
 #define LEAST_SHARE 0.01 /* rows below are summed up */
 
 #define LEAST_ON_CPU                                                                               \
@@ -202,6 +204,39 @@ static void put_uses(struct pen *pen, const struct memory_result *memory,
   free(rows);
 }
 
+/* The stacks of the user's own code in which most lived, callers above what they call. */
+static void put_stacks(struct pen *pen, const struct memory_result *memory,
+                       const struct report_view *view) {
+  static const struct column columns[] = {
+      {"by stack, with what it calls", COLUMN_TEXT, offsetof(struct use_row, source), 0, 24},
+      {"size", COLUMN_MEMORY, offsetof(struct use_row, bytes), 0, 0},
+      {"share", COLUMN_SHARE, offsetof(struct use_row, share), 0, 0},
+  };
+  static const struct table table = {TABLE_COLUMNS(columns), sizeof(struct use_row), TABLE_PLAIN,
+                                     false};
+  u32 n = 0, most = section_rows(view, memory->n_stacks_at_peak, MOST_ROWS);
+  struct use_row *rows = calloc(most + 1u, sizeof(*rows));
+  char(*names)[STACK_BYTES] = calloc(most + 1u, sizeof(*names));
+  u32 own[STACK_DEPTH], n_own = 0; /* rows that are open */
+  for (u32 i = 0; rows && names && i < memory->n_stacks_at_peak && n < most; i++) {
+    const struct memory_stack *stack = &memory->stacks_at_peak[i];
+    while (n_own && memory->stacks_at_peak[own[n_own - 1]].depth >= stack->depth)
+      n_own--;
+    if (stack->own != ANSWER_YES || stack->share < LEAST_OF_STACK || n_own == STACK_DEPTH)
+      continue;
+    snprintf(names[n], STACK_BYTES, "%*s%s", (int)(2 * n_own), "", stack->frame);
+    own[n_own++] = i;
+    rows[n] = (struct use_row){.source = names[n], .bytes = stack->bytes, .share = stack->share};
+    n++;
+  }
+  if (n > 1) {
+    pen_newline(pen);
+    table_print(pen, &table, rows, n, TEXT_INDENT);
+  }
+  free(rows);
+  free(names);
+}
+
 struct churn_row {
   const char *category, *source;
   double count, size, bytes;
@@ -241,6 +276,7 @@ static void put_memory_section(struct pen *pen, const struct results *results,
   put_segments(pen, memory);
   pen_newline(pen);
   put_uses(pen, memory, view);
+  put_stacks(pen, memory, view);
   put_churn(pen, memory, view);
 }
 

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The same kernel on every rank: a GPU that is slower than the others shows in what all of them
+ * run. Collectives are left out: they last as long as the last rank lets them.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+#include "analyses/gpu/kernel_times.h"
+#include "analyses/queries.h"
+#include "base/vector.h"
+
+#define KEPT_OF_RANK 64u
+#define LISTED 16u
+#define LEAST_LISTED 4u
+#define MOST_VALUES 16000u /* of all kernels and ranks together, so that reports stay small */
+
+struct kernel_on_rank {
+  const struct kernel *kernel;
+  i64 ns;
+  double mean_us, p95_us;
+};
+
+struct kernels_of_rank {
+  struct kernel_on_rank at[KEPT_OF_RANK];
+  u32 n;
+};
+
+struct times {
+  i64 ns;
+  u32 count, name;
+};
+
+int kernels_over_ranks_prepare(struct analysis *a) {
+  a->kernels_of_ranks = calloc(a->model->n_ranks + 1u, sizeof(*a->kernels_of_ranks));
+  return a->kernels_of_ranks ? 0 : -ENOMEM;
+}
+
+void kernels_over_ranks_free(struct analysis *a) {
+  free(a->kernels_of_ranks);
+}
+
+static int longer_first(const void *left, const void *right) {
+  const struct times *a = left, *b = right;
+  if (a->ns != b->ns)
+    return a->ns > b->ns ? -1 : 1;
+  return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static int by_value(const void *left, const void *right) {
+  i64 a = *(const i64 *)left, b = *(const i64 *)right;
+  return a < b ? -1 : a > b;
+}
+
+static bool is_counted(const struct analysis *a, const struct timeline *t,
+                       const struct span *span) {
+  return span->kind == SPAN_KERNEL && span->name && is_summed(a, t, span);
+}
+
+/* How long each run took, those of a name from its `next` on. */
+static void list_runs(const struct analysis *a, const struct timeline *t, const u32 *place_of,
+                      u32 *next, i64 *took) {
+  for (u32 i = 0; i < t->n_spans; i++) {
+    const struct span *span = &t->spans[i];
+    if (is_counted(a, t, span) && place_of[span->name])
+      took[next[place_of[span->name] - 1]++] = span->end - span->start;
+  }
+}
+
+static int keep(struct analysis *a, const struct timeline *t, const struct times *times,
+                i64 *took) {
+  struct kernels_of_rank *out = &a->kernels_of_ranks[t->rank];
+  const struct span named = {.name = times->name, .kind = SPAN_KERNEL};
+  const struct kernel *kernel = kernel_of_span(a, t, &named);
+  if (!kernel)
+    return -ENOMEM;
+  if (kernel->category == KERNEL_NCCL)
+    return 0;
+  qsort(took, times->count, sizeof(*took), by_value);
+  out->at[out->n++] =
+      (struct kernel_on_rank){.kernel = kernel,
+                              .ns = times->ns,
+                              .mean_us = (double)times->ns / times->count / 1e3,
+                              .p95_us = (double)took[(u64)(times->count - 1) * 95 / 100] / 1e3};
+  return 0;
+}
+
+/* `most` is above all names. */
+static int measure(struct analysis *a, const struct timeline *t, const struct times *names, u32 n,
+                   u32 most) {
+  u32 first[KEPT_OF_RANK + 1] = {0}, next[KEPT_OF_RANK];
+  u32 *place_of = calloc(most + 1u, sizeof(*place_of));
+  for (u32 i = 0; i < n; i++) {
+    next[i] = first[i];
+    first[i + 1] = first[i] + names[i].count;
+    if (place_of)
+      place_of[names[i].name] = i + 1;
+  }
+  i64 *took = malloc((first[n] + 1ul) * sizeof(*took));
+  int error = place_of && took ? 0 : -ENOMEM;
+  if (!error)
+    list_runs(a, t, place_of, next, took);
+  for (u32 i = 0; i < n && !error; i++)
+    error = keep(a, t, &names[i], took + first[i]);
+  free(place_of);
+  free(took);
+  return error;
+}
+
+int kernels_over_ranks_rank(struct analysis *a, const struct timeline *t) {
+  VECTOR(struct times) by_name = {0};
+  u32 n = 0;
+  int error = 0;
+  if (a->model->n_ranks < 2 || !t->on_gpu || !t->has_compute)
+    return 0;
+  for (u32 i = 0; i < t->n_spans && !error; i++) {
+    const struct span *span = &t->spans[i];
+    if (!is_counted(a, t, span))
+      continue;
+    if (!VECTOR_REACH(&by_name, span->name)) {
+      error = -ENOMEM;
+      break;
+    }
+    struct times *times = &by_name.at[span->name];
+    times->name = span->name;
+    times->ns += span->end - span->start;
+    times->count++;
+  }
+  u32 most = by_name.n;
+  for (u32 i = 0; i < by_name.n; i++)
+    if (by_name.at[i].count)
+      by_name.at[n++] = by_name.at[i];
+  if (n)
+    qsort(by_name.at, n, sizeof(*by_name.at), longer_first);
+  if (!error)
+    error = measure(a, t, by_name.at, n < KEPT_OF_RANK ? n : KEPT_OF_RANK, most);
+  free(by_name.at);
+  return error;
+}
+
+/* --- all ranks --- */
+
+struct all_ranks {
+  const struct kernel *kernel;
+  i64 ns;
+  u32 ranks;
+};
+
+static int most_time_first(const void *left, const void *right) {
+  const struct all_ranks *a = left, *b = right;
+  if (a->ns != b->ns)
+    return a->ns > b->ns ? -1 : 1;
+  return strcmp(a->kernel->raw, b->kernel->raw);
+}
+
+static int by_number(const void *left, const void *right) {
+  double a = *(const double *)left, b = *(const double *)right;
+  return a < b ? -1 : a > b;
+}
+
+static const struct kernel_on_rank *find(const struct kernels_of_rank *rank,
+                                         const struct kernel *kernel) {
+  for (u32 i = 0; i < rank->n; i++)
+    if (rank->at[i].kernel == kernel)
+      return &rank->at[i];
+  return NULL;
+}
+
+static int list_kernel(struct analysis *a, const struct kernel *kernel, const u32 *ranks, u32 n,
+                       double *sorted) {
+  struct results *r = a->results;
+  struct kernel_over_ranks_result *out = &r->kernels_over_ranks[r->n_kernels_over_ranks++];
+  *out =
+      (struct kernel_over_ranks_result){.name = arena_text(a->arena, kernel->demangled),
+                                        .shortened = arena_text(a->arena, kernel->shortened),
+                                        .n_values = n,
+                                        .mean_us = arena_array(a->arena, n, sizeof(*out->mean_us)),
+                                        .p95_us = arena_array(a->arena, n, sizeof(*out->p95_us)),
+                                        .slowest = INDEX_NONE,
+                                        .slowest_us = NAN};
+  if (!out->name || !out->shortened || !out->mean_us || !out->p95_us)
+    return -ENOMEM;
+  u32 known = 0;
+  for (u32 i = 0; i < n; i++) {
+    const struct kernel_on_rank *one = find(&a->kernels_of_ranks[ranks[i]], kernel);
+    out->mean_us[i] = one ? one->mean_us : NAN;
+    out->p95_us[i] = one ? one->p95_us : NAN;
+    if (!one)
+      continue;
+    sorted[known++] = one->mean_us;
+    if (!(one->mean_us <= out->slowest_us)) {
+      out->slowest = a->model->ranks[ranks[i]].rank;
+      out->slowest_us = one->mean_us;
+    }
+  }
+  qsort(sorted, known, sizeof(*sorted), by_number);
+  out->median_us = (sorted[(known - 1) / 2] + sorted[known / 2]) / 2;
+  return 0;
+}
+
+/* The kernels that more than one rank ran, most time first; how many. */
+static u32 sum_up(const struct analysis *a, struct all_ranks **sums) {
+  VECTOR(struct all_ranks) by_kernel = {0};
+  u32 n = 0;
+  for (u32 i = 0; i < a->model->n_ranks; i++)
+    for (u32 k = 0; k < a->kernels_of_ranks[i].n; k++) {
+      const struct kernel_on_rank *one = &a->kernels_of_ranks[i].at[k];
+      if (!VECTOR_REACH(&by_kernel, one->kernel->number))
+        break;
+      struct all_ranks *all = &by_kernel.at[one->kernel->number];
+      all->kernel = one->kernel;
+      all->ns += one->ns;
+      all->ranks++;
+    }
+  for (u32 i = 0; i < by_kernel.n; i++)
+    if (by_kernel.at[i].ranks > 1)
+      by_kernel.at[n++] = by_kernel.at[i];
+  if (n)
+    qsort(by_kernel.at, n, sizeof(*by_kernel.at), most_time_first);
+  *sums = by_kernel.at;
+  return n;
+}
+
+int kernels_over_ranks_summarise(struct analysis *a) {
+  struct results *r = a->results;
+  struct all_ranks *sums = NULL;
+  u32 n = sum_up(a, &sums), n_ranks = 0;
+  u32 *ranks = calloc(a->model->n_ranks + 1u, sizeof(*ranks));
+  double *sorted = calloc(a->model->n_ranks + 1u, sizeof(*sorted));
+  r->over_ranks_of = arena_array(a->arena, a->model->n_ranks + 1u, sizeof(*r->over_ranks_of));
+  r->kernels_over_ranks = arena_array(a->arena, LISTED, sizeof(*r->kernels_over_ranks));
+  int error = ranks && sorted && r->over_ranks_of && r->kernels_over_ranks ? 0 : -ENOMEM;
+  for (u32 i = 0; i < a->model->n_ranks && n && !error; i++)
+    if (a->kernels_of_ranks[i].n) {
+      ranks[n_ranks++] = i;
+      r->over_ranks_of[r->n_over_ranks_of++] = a->model->ranks[i].rank;
+    }
+  u32 most = n_ranks ? MOST_VALUES / n_ranks : 0;
+  most = most < LEAST_LISTED ? LEAST_LISTED : most > LISTED ? LISTED : most;
+  for (u32 i = 0; i < n && i < most && !error; i++)
+    error = list_kernel(a, sums[i].kernel, ranks, n_ranks, sorted);
+  free(sums);
+  free(ranks);
+  free(sorted);
+  return error;
+}

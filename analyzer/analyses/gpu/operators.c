@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time on the GPUs by the operator of the framework that launched it: the innermost around the
+ * launch, on its thread. Work whose launch or operator is not recorded has a row of its own, so
+ * that rows sum to all that ran.
+ */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+#include "analyses/gpu/kernel_times.h"
+#include "analyses/queries.h"
+#include "base/hash.h"
+#include "base/vector.h"
+
+#define LISTED 200u
+#define NO_OPERATOR 0u /* index of the row of what none launched */
+
+struct operator_sum {
+  const char *name; /* in the sums' arena; NULL of the first */
+  i64 self, total;
+  u64 calls, kernels;
+};
+
+/* One kernel of one operator. */
+struct pair {
+  u64 key; /* operator << 32 | kernel or its span's name, + 1; 0 is free */
+  const struct kernel *kernel;
+  i64 ns;
+  u64 count;
+  u8 kind;
+};
+
+struct pairs {
+  struct pair *slots;
+  u32 room, n;
+};
+
+struct operator_sums {
+  pthread_mutex_t lock;
+  struct arena arena;
+  VECTOR(struct operator_sum) operators;
+  struct pairs pairs; /* by operator and kernel.number */
+};
+
+/* NULL when there is no memory. */
+static struct pair *pair_at(struct pairs *pairs, u32 operator, u32 kernel) {
+  u64 key = ((u64) operator<< 32 | kernel) + 1;
+  if (pairs->n >= pairs->room / 2) {
+    struct pairs more = {.room = pairs->room ? pairs->room * 2 : 256};
+    more.slots = calloc(more.room, sizeof(*more.slots));
+    if (!more.slots)
+      return NULL;
+    for (u32 i = 0; i < pairs->room; i++) {
+      const struct pair *old = &pairs->slots[i];
+      u32 slot = (u32)((old->key * 0x9e3779b97f4a7c15ull) >> 32) & (more.room - 1);
+      if (!old->key)
+        continue;
+      while (more.slots[slot].key)
+        slot = (slot + 1) & (more.room - 1);
+      more.slots[slot] = *old;
+    }
+    more.n = pairs->n;
+    free(pairs->slots);
+    *pairs = more;
+  }
+  u32 slot = (u32)((key * 0x9e3779b97f4a7c15ull) >> 32) & (pairs->room - 1);
+  while (pairs->slots[slot].key && pairs->slots[slot].key != key)
+    slot = (slot + 1) & (pairs->room - 1);
+  pairs->n += !pairs->slots[slot].key;
+  pairs->slots[slot].key = key;
+  return &pairs->slots[slot];
+}
+
+int operators_prepare(struct analysis *a) {
+  a->operator_sums = calloc(1, sizeof(*a->operator_sums));
+  if (!a->operator_sums || !VECTOR_PUSH(&a->operator_sums->operators, (struct operator_sum){0}))
+    return -ENOMEM;
+  pthread_mutex_init(&a->operator_sums->lock, NULL);
+  return 0;
+}
+
+void operators_free(struct analysis *a) {
+  struct operator_sums *sums = a->operator_sums;
+  if (!sums)
+    return;
+  free(sums->operators.at);
+  free(sums->pairs.slots);
+  arena_release(&sums->arena);
+  pthread_mutex_destroy(&sums->lock);
+  free(sums);
+  a->operator_sums = NULL;
+}
+
+/* --- one rank --- */
+
+struct rank_operators {
+  const struct analysis *a;
+  const struct timeline *t;
+  u32 *inside;    /* [n_spans] of the host: the operator around it, its span + 1 */
+  u32 *innermost; /* [n_lanes] open operator, span + 1 */
+  VECTOR(struct operator_sum) by_name;
+  VECTOR(u32) seen; /* by name: the last work that was added to its total, + 1 */
+  struct pairs pairs;
+};
+
+static int take_host(struct rank_operators *r, u32 i) {
+  const struct span *spans = r->t->spans, *span = &spans[i];
+  u32 *open = &r->innermost[span->lane];
+  while (*open && spans[*open - 1].end <= span->start)
+    *open = r->inside[*open - 1];
+  r->inside[i] = *open;
+  if (span->kind != SPAN_OP || !span->name)
+    return 0;
+  if (!VECTOR_REACH(&r->by_name, span->name) || !VECTOR_REACH(&r->seen, span->name))
+    return -ENOMEM;
+  r->by_name.at[span->name].calls++;
+  *open = i + 1;
+  return 0;
+}
+
+static int take_work(struct rank_operators *r, u32 i) {
+  const struct span *span = &r->t->spans[i];
+  i64 took = span->end - span->start;
+  u32 at = span->launch == INDEX_NONE ? 0 : r->inside[span->launch];
+  if (span->launch != INDEX_NONE && r->t->spans[span->launch].kind == SPAN_OP)
+    at = span->launch + 1;
+  u32 name = at ? r->t->spans[at - 1].name : 0;
+  if (!VECTOR_REACH(&r->by_name, name) || !VECTOR_REACH(&r->seen, name))
+    return -ENOMEM;
+  r->by_name.at[name].self += took;
+  r->by_name.at[name].kernels++;
+  for (; at; at = r->inside[at - 1]) {
+    u32 around = r->t->spans[at - 1].name;
+    if (r->seen.at[around] != i + 1)
+      r->by_name.at[around].total += took;
+    r->seen.at[around] = i + 1;
+  }
+  /* Nameless work is told apart by its kind. */
+  u32 what = span->name ? span->name + SPAN_COLLECTIVE : span->kind;
+  struct pair *pair = pair_at(&r->pairs, name, what);
+  if (!pair)
+    return -ENOMEM;
+  if (!pair->kernel)
+    pair->kernel = kernel_of_span(r->a, r->t, span);
+  pair->kind = span->kind;
+  pair->ns += took;
+  pair->count++;
+  return pair->kernel ? 0 : -ENOMEM;
+}
+
+/* Index of an operator among those of all ranks; its shapes, which some names end in, left out. */
+static int find_operator(struct operator_sums *sums, const char *name, u32 *index) {
+  const char *shapes = strstr(name, " [");
+  size_t bytes = shapes ? (size_t)(shapes - name) : strlen(name);
+  for (u32 i = 1; i < sums->operators.n; i++)
+    if (strncmp(sums->operators.at[i].name, name, bytes) == 0 &&
+        !sums->operators.at[i].name[bytes]) {
+      *index = i;
+      return 0;
+    }
+  const char *copy = arena_printf(&sums->arena, "%.*s", (int)bytes, name);
+  *index = sums->operators.n;
+  return copy && VECTOR_PUSH(&sums->operators, (struct operator_sum){.name = copy}) ? 0 : -ENOMEM;
+}
+
+static int merge(struct rank_operators *r) {
+  struct operator_sums *sums = r->a->operator_sums;
+  u32 *index = calloc(r->by_name.n + 1u, sizeof(*index));
+  int error = index ? 0 : -ENOMEM;
+  for (u32 i = 0; i < r->by_name.n && !error; i++) {
+    const struct operator_sum *one = &r->by_name.at[i];
+    if (!one->calls && !one->kernels)
+      continue;
+    if (i)
+      error = find_operator(sums, r->a->source.name(r->t, i), &index[i]);
+    struct operator_sum *all = &sums->operators.at[index[i]];
+    if (error)
+      break;
+    all->self += one->self;
+    all->total += i ? one->total : one->self;
+    all->calls += one->calls;
+    all->kernels += one->kernels;
+  }
+  for (u32 i = 0; i < r->pairs.room && !error; i++) {
+    const struct pair *one = &r->pairs.slots[i];
+    if (!one->key)
+      continue;
+    struct pair *all = pair_at(&sums->pairs, index[(one->key - 1) >> 32], one->kernel->number);
+    if (!all) {
+      error = -ENOMEM;
+      break;
+    }
+    all->kernel = one->kernel;
+    all->kind = one->kind;
+    all->ns += one->ns;
+    all->count += one->count;
+  }
+  free(index);
+  return error;
+}
+
+int operators_rank(struct analysis *a, const struct timeline *t) {
+  if (!t->on_gpu || !t->has_compute)
+    return 0;
+  struct rank_operators r = {.a = a,
+                             .t = t,
+                             .inside = calloc(t->n_spans + 1u, sizeof(*r.inside)),
+                             .innermost = calloc(t->n_lanes + 1u, sizeof(*r.innermost))};
+  int error = r.inside && r.innermost ? 0 : -ENOMEM;
+  for (u32 i = 0; i < t->n_spans && !error; i++)
+    if (!SPAN_ON_DEVICE(t->spans[i].kind))
+      error = take_host(&r, i);
+  for (u32 i = 0; i < t->n_spans && !error; i++)
+    if (is_summed(a, t, &t->spans[i]))
+      error = take_work(&r, i);
+  if (!error) {
+    pthread_mutex_lock(&a->operator_sums->lock);
+    error = merge(&r);
+    pthread_mutex_unlock(&a->operator_sums->lock);
+  }
+  free(r.inside);
+  free(r.innermost);
+  free(r.by_name.at);
+  free(r.seen.at);
+  free(r.pairs.slots);
+  return error;
+}
+
+/* --- all ranks --- */
+
+static const char *text_of(const char *text) {
+  return text ? text : "";
+}
+
+static int most_time_first(const void *left, const void *right) {
+  const struct operator_result *a = left, *b = right;
+  if (a->self_ms != b->self_ms)
+    return a->self_ms > b->self_ms ? -1 : 1;
+  if (a->total_ms != b->total_ms)
+    return a->total_ms > b->total_ms ? -1 : 1;
+  return strcmp(text_of(a->name), text_of(b->name));
+}
+
+static int longest_first(const void *left, const void *right) {
+  const struct operator_kernel_result *a = left, *b = right;
+  if (a->sum_ms != b->sum_ms)
+    return a->sum_ms > b->sum_ms ? -1 : 1;
+  int order = strcmp(text_of(a->operator), text_of(b->operator));
+  return order ? order : strcmp(a->kernel, b->kernel);
+}
+
+/* Operators that launched something, themselves or by others. */
+static int list_operators(struct analysis *a) {
+  struct operator_sums *sums = a->operator_sums;
+  struct results *r = a->results;
+  i64 all = 0;
+  r->operators = arena_array(a->arena, sums->operators.n + 1u, sizeof(*r->operators));
+  if (!r->operators)
+    return -ENOMEM;
+  for (u32 i = 0; i < sums->operators.n; i++)
+    all += sums->operators.at[i].self;
+  for (u32 i = 0; i < sums->operators.n; i++) {
+    const struct operator_sum *sum = &sums->operators.at[i];
+    if (sum->total <= 0)
+      continue;
+    struct operator_result *out = &r->operators[r->n_operators++];
+    *out = (struct operator_result){.name = sum->name ? arena_text(a->arena, sum->name) : NULL,
+                                    .calls = sum->name ? (double)sum->calls : NAN,
+                                    .kernels = (double)sum->kernels,
+                                    .self_ms = ns_to_ms(sum->self),
+                                    .total_ms = ns_to_ms(sum->total),
+                                    .share = all > 0 ? (double)sum->self / (double)all : NAN};
+    if (sum->name && !out->name)
+      return -ENOMEM;
+  }
+  qsort(r->operators, r->n_operators, sizeof(*r->operators), most_time_first);
+  r->n_operators = r->n_operators < LISTED ? r->n_operators : LISTED;
+  return 0;
+}
+
+static int list_pairs(struct analysis *a) {
+  struct operator_sums *sums = a->operator_sums;
+  struct results *r = a->results;
+  r->operator_kernels = arena_array(a->arena, sums->pairs.n + 1u, sizeof(*r->operator_kernels));
+  if (!r->operator_kernels)
+    return -ENOMEM;
+  for (u32 i = 0; i < sums->pairs.room; i++) {
+    const struct pair *pair = &sums->pairs.slots[i];
+    if (!pair->key)
+      continue;
+    const char *operator= sums->operators.at[(pair->key - 1) >> 32].name;
+    unsigned category = category_of_work(pair->kernel, pair->kind);
+    r->operator_kernels[r->n_operator_kernels++] = (struct operator_kernel_result){
+        .operator= operator? arena_text(a->arena, operator) : NULL,
+        .kernel = arena_text(a->arena, pair->kernel->shortened),
+        .category = arena_text(a->arena, kernel_category_name(a->kernel_names, category)),
+        .count = (double)pair->count,
+        .sum_ms = ns_to_ms(pair->ns)};
+    const struct operator_kernel_result *out = &r->operator_kernels[r->n_operator_kernels - 1];
+    if (!out->kernel || !out->category || (operator&& !out->operator))
+      return -ENOMEM;
+  }
+  qsort(r->operator_kernels, r->n_operator_kernels, sizeof(*r->operator_kernels), longest_first);
+  r->n_operator_kernels = r->n_operator_kernels < LISTED ? r->n_operator_kernels : LISTED;
+  return 0;
+}
+
+int operators_summarise(struct analysis *a) {
+  struct operator_sums *sums = a->operator_sums;
+  if (sums->operators.n == 1) {
+    if (sums->operators.at[NO_OPERATOR].kernels)
+      a->results->operators_reason =
+          "the input does not record operators; traces of PyTorch's profiler do";
+    return 0;
+  }
+  int error = list_operators(a);
+  return error ? error : list_pairs(a);
+}

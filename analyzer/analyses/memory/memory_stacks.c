@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What lived at the peak by the whole stack that it was allocated from: a frame has what it and
+ * all that it called allocated.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/memory/memory.h"
+
+#define CATEGORIES 64u
+
+struct cost {
+  double bytes;
+  u32 blocks;
+};
+
+struct summing {
+  const struct memory_history *history;
+  struct cost *frames; /* [n_frames]; [0]: of blocks whose stack is not known */
+  /* What most bytes of a frame are for. */
+  const char *categories[CATEGORIES];
+  u32 n_categories;
+  float *by_category; /* [n_frames * CATEGORIES] */
+  u32 *kept;          /* frames, most bytes first */
+  u32 n_kept;
+};
+
+/* Index of a category, the last for all that are too many. */
+static u32 category_of(struct summing *s, u32 source) {
+  const char *category =
+      source < s->history->n_sources ? s->history->sources[source].category : NULL;
+  for (u32 i = 0; i < s->n_categories; i++)
+    if (s->categories[i] == category ||
+        (category && s->categories[i] && strcmp(s->categories[i], category) == 0))
+      return i;
+  if (s->n_categories == CATEGORIES)
+    return CATEGORIES - 1;
+  s->categories[s->n_categories++] = category;
+  return s->n_categories - 1;
+}
+
+static void add_block(struct summing *s, const struct live_block *block) {
+  u32 category = category_of(s, block->source);
+  double bytes = block->bytes > 0 ? (double)block->bytes : 0;
+  u32 at = block->stack < s->history->n_frames ? block->stack : 0;
+  for (;; at = s->history->frames[at].caller) { /* callers come before what they call */
+    s->frames[at].bytes += bytes;
+    s->frames[at].blocks++;
+    s->by_category[(size_t)at * CATEGORIES + category] += (float)bytes;
+    if (!at || !s->history->frames[at].caller)
+      return;
+  }
+}
+
+static const char *most_are_for(const struct summing *s, u32 frame) {
+  u32 most = 0;
+  const float *of = &s->by_category[(size_t)frame * CATEGORIES];
+  for (u32 i = 1; i < s->n_categories; i++)
+    if (of[i] > of[most])
+      most = i;
+  return s->n_categories ? s->categories[most] : NULL;
+}
+
+/* Most bytes first; who calls before what it calls, then in the order of the recording. */
+static int by_bytes(const void *left, const void *right, void *user) {
+  const struct summing *s = user;
+  u32 a = *(const u32 *)left, b = *(const u32 *)right;
+  double of_a = s->frames[a].bytes, of_b = s->frames[b].bytes;
+  if (of_a != of_b)
+    return of_a < of_b ? 1 : -1;
+  return a < b ? -1 : a > b;
+}
+
+static int list_frame(struct summing *s, u32 frame, u32 depth, double peak, struct arena *arena,
+                      struct memory_result *result) {
+  const char *category = most_are_for(s, frame);
+  struct memory_stack *row = &result->stacks_at_peak[result->n_stacks_at_peak++];
+  const struct memory_frame *is = &s->history->frames[frame];
+  *row = (struct memory_stack){.depth = depth,
+                               .frame = arena_text(arena, is->name),
+                               .own = is->own ? ANSWER_YES : ANSWER_NO,
+                               .category = category ? arena_text(arena, category) : NULL,
+                               .bytes = s->frames[frame].bytes,
+                               .blocks = s->frames[frame].blocks,
+                               .share = peak > 0 ? s->frames[frame].bytes / peak : NAN};
+  return row->frame && (row->category || !category) ? 0 : -ENOMEM;
+}
+
+/* In the order of the tree: a frame, what it calls, and so on, without recursion. */
+static int list_tree(struct summing *s, double peak, struct arena *arena,
+                     struct memory_result *result) {
+  u32 n = s->history->n_frames, depth = 0;
+  u32 *first = calloc(n + 1u, sizeof(*first)), *next = calloc(n + 1u, sizeof(*next));
+  int error = first && next ? 0 : -ENOMEM;
+  for (u32 i = s->n_kept; i-- > 0 && !error;) { /* so that the largest is first in its list */
+    u32 frame = s->kept[i], caller = s->history->frames[frame].caller;
+    next[frame] = first[caller];
+    first[caller] = frame;
+  }
+  for (u32 at = error ? 0 : first[0]; at && !error;) {
+    error = list_frame(s, at, depth, peak, arena, result);
+    u32 go = first[at];
+    depth += go != 0;
+    while (!go && at) {
+      go = next[at];
+      at = s->history->frames[at].caller;
+      depth -= !go && at;
+    }
+    at = go;
+  }
+  free(first);
+  free(next);
+  return error;
+}
+
+/* What has no stack, so that the rows without a caller sum to the peak. */
+static void list_unknown(const struct summing *s, double peak, struct memory_result *result) {
+  double known = 0;
+  for (u32 i = 0; i < result->n_stacks_at_peak; i++)
+    known += result->stacks_at_peak[i].depth == 0 ? result->stacks_at_peak[i].bytes : 0;
+  if (peak - known > 0)
+    result->stacks_at_peak[result->n_stacks_at_peak++] =
+        (struct memory_stack){.frame = "stack not known",
+                              .own = ANSWER_UNKNOWN,
+                              .bytes = peak - known,
+                              .blocks = s->frames[0].blocks ? s->frames[0].blocks : NAN,
+                              .share = (peak - known) / peak};
+}
+
+int memory_stacks_at_peak(const struct memory_history *history, const struct live_set *live,
+                          double peak, struct arena *arena, struct memory_result *result) {
+  u32 n = history->n_frames;
+  if (n < 2)
+    return 0;
+  struct summing s = {.history = history,
+                      .frames = calloc(n, sizeof(*s.frames)),
+                      .by_category = calloc((size_t)n * CATEGORIES, sizeof(*s.by_category)),
+                      .kept = calloc(n, sizeof(*s.kept))};
+  result->stacks_at_peak =
+      arena_array(arena, MEMORY_STACKS_LISTED + 1u, sizeof(*result->stacks_at_peak));
+  int error = s.frames && s.by_category && s.kept && result->stacks_at_peak ? 0 : -ENOMEM;
+  for (u32 i = 0; i < live->room && !error; i++)
+    if (live->slots[i].used)
+      add_block(&s, &live->slots[i]);
+  for (u32 i = 1; i < n && !error; i++)
+    if (s.frames[i].bytes > 0)
+      s.kept[s.n_kept++] = i;
+  if (!error && s.n_kept) {
+    qsort_r(s.kept, s.n_kept, sizeof(*s.kept), by_bytes, &s);
+    s.n_kept = s.n_kept < MEMORY_STACKS_LISTED ? s.n_kept : MEMORY_STACKS_LISTED;
+    error = list_tree(&s, peak, arena, result);
+    if (!error)
+      list_unknown(&s, peak, result);
+  }
+  free(s.frames);
+  free(s.by_category);
+  free(s.kept);
+  return error;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The stacks that allocations come from, as one tree: stacks that are the same from the outermost
+ * frame down to here share it.
+ */
+#ifndef TSCOPE_MEMORY_FRAMES_H
+#define TSCOPE_MEMORY_FRAMES_H
+
+#include "base/vector.h"
+#include "model/memory_history.h"
+
+struct memory_frames {
+  VECTOR(struct memory_frame) all; /* [0] is no frame */
+  u32 *slots;                      /* open addressing: index, 0 is free */
+  u32 n_slots;
+};
+
+/* Index of the frame `name` that `caller` called (0: it is the outermost), made if there is none.
+ * `name` is kept, not copied. The caller's where there are too many; 0 where there is no memory. */
+u32 memory_frames_below(struct memory_frames *frames, u32 caller, const char *name, bool own);
+
+/* Puts them into the history, in `arena`, and frees the rest. 0, or -ENOMEM. */
+struct arena;
+int memory_frames_finish(struct memory_frames *frames, struct arena *arena,
+                         struct memory_history *history);
+
+void memory_frames_free(struct memory_frames *frames);
+
+#endif
