@@ -12,7 +12,7 @@
 
 #define MOST_ROWS 8u
 enum { STACK_BYTES = 256, STACK_DEPTH = 12 };
-#define LEAST_OF_STACK 0.05
+#define LEAST_OF_STACK 0.02
 #define LEAST_SHARE 0.01 /* rows below are summed up */
 
 #define LEAST_ON_CPU                                                                               \
