@@ -67,7 +67,7 @@ enum memory_block_state { MEMORY_BLOCK_ALLOCATED, MEMORY_BLOCK_PENDING, MEMORY_B
 struct memory_block {
   u64 address;
   i64 bytes, requested; /* requested is 0 for a free one */
-  u32 source, stack; /* as in memory_event */
+  u32 source, stack;    /* as in memory_event */
   u8 state;
 };
 

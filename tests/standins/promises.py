@@ -101,7 +101,7 @@ def check_wall(report):
 NAMED_BY = {"rank", "last_rank", "device", "bytes", "size_bytes", "up_to_bytes", "from", "to", "stage", "step",
             "line", "local_rank", "pid", "number", "seq", "every", "id", "ranks", "waits_for", "members"}
 # One after the other, and no tables: what comes twice happened twice.
-SEQUENCES = re.compile(r"\.(segments|pieces|largest|points|steps|events|tree|frames|stacks?|samples|spikes)$")
+SEQUENCES = re.compile(r"\.(segments|pieces|largest|points|steps|events|tree|frames|stacks?|stacks_at_peak|samples|spikes)$")
 
 
 def tables(value, path=""):

@@ -80,11 +80,11 @@ static int keep(struct analysis *a, const struct timeline *t, const struct times
   if (kernel->category == KERNEL_NCCL)
     return 0;
   qsort(took, times->count, sizeof(*took), by_value);
-  out->at[out->n++] =
-      (struct kernel_on_rank){.kernel = kernel,
-                              .ns = times->ns,
-                              .mean_us = (double)times->ns / times->count / 1e3,
-                              .p95_us = (double)took[(u64)(times->count - 1) * 95 / 100] / 1e3};
+  u64 p95 = (u64)(times->count - 1) * 95 / 100;
+  out->at[out->n++] = (struct kernel_on_rank){.kernel = kernel,
+                                              .ns = times->ns,
+                                              .mean_us = (double)times->ns / times->count / 1e3,
+                                              .p95_us = (double)took[p95] / 1e3};
   return 0;
 }
 

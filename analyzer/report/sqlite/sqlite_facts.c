@@ -317,7 +317,7 @@ static void write_operators(struct sqlite_run *run) {
     const struct operator_kernel_result *one = &r->operator_kernels[i];
     struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_operator_kernels);
     sqlite_int(&row, run->run);
-    sqlite_text(&row, one->operator);
+    sqlite_text(&row, one->launcher);
     sqlite_text(&row, one->kernel);
     sqlite_text(&row, one->category);
     sqlite_rounded(&row, one->count);

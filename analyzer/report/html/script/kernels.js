@@ -25,7 +25,12 @@ function operatorTables() {
             tableOf(
                 [
                   {name: 'operator', of: (r) => shown(r.operator), head: true, wide: true},
-                  {name: 'kernel', of: (r) => r.kernel, wide: true},
+                  {
+                    name: 'kernel',
+                    of: (r) => r.kernel,
+                    say: (_, r) => r.short_name,
+                    wide: true
+                  },
                   {name: 'kind', of: (r) => r.category},
                   {name: 'count', of: (r) => r.count, say: count, numeric: true},
                   {name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true}

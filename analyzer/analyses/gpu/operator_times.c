@@ -249,7 +249,7 @@ static int longest_first(const void *left, const void *right) {
   const struct operator_kernel_result *a = left, *b = right;
   if (a->sum_ms != b->sum_ms)
     return a->sum_ms > b->sum_ms ? -1 : 1;
-  int order = strcmp(text_of(a->operator), text_of(b->operator));
+  int order = strcmp(text_of(a->launcher), text_of(b->launcher));
   return order ? order : strcmp(a->kernel, b->kernel);
 }
 
@@ -292,16 +292,17 @@ static int list_pairs(struct analysis *a) {
     const struct pair *pair = &sums->pairs.slots[i];
     if (!pair->key)
       continue;
-    const char *operator= sums->operators.at[(pair->key - 1) >> 32].name;
+    const char *launcher = sums->operators.at[(pair->key - 1) >> 32].name;
     unsigned category = category_of_work(pair->kernel, pair->kind);
     r->operator_kernels[r->n_operator_kernels++] = (struct operator_kernel_result){
-        .operator= operator? arena_text(a->arena, operator) : NULL,
-        .kernel = arena_text(a->arena, pair->kernel->shortened),
+        .launcher = launcher ? arena_text(a->arena, launcher) : NULL,
+        .kernel = arena_text(a->arena, pair->kernel->demangled),
+        .shortened = arena_text(a->arena, pair->kernel->shortened),
         .category = arena_text(a->arena, kernel_category_name(a->kernel_names, category)),
         .count = (double)pair->count,
         .sum_ms = ns_to_ms(pair->ns)};
     const struct operator_kernel_result *out = &r->operator_kernels[r->n_operator_kernels - 1];
-    if (!out->kernel || !out->category || (operator&& !out->operator))
+    if (!out->kernel || !out->shortened || !out->category || (launcher && !out->launcher))
       return -ENOMEM;
   }
   qsort(r->operator_kernels, r->n_operator_kernels, sizeof(*r->operator_kernels), longest_first);
