@@ -190,6 +190,13 @@ static bool only_called_coalesced(const char *op) {
          !strcmp(op, "reduce_scatter_tensor_coalesced");
 }
 
+/* By the wall clock, in ns. What lies before 1970 is no time; without such, no two times are too
+ * far apart to be subtracted. */
+static i64 created_at(const struct value *entry) {
+  i64 time = number_at(entry, "time_created_ns", NS_UNKNOWN);
+  return time < 0 ? NS_UNKNOWN : time;
+}
+
 static int read_entry(struct draft *draft, const struct value *entry, u32 rank, u32 place,
                       dump_groups *groups) {
   const struct value *names = value_get(entry, "process_group");
@@ -197,8 +204,7 @@ static int read_entry(struct draft *draft, const struct value *entry, u32 rank, 
   const char *name = value_text(value_get(entry, "profiling_name"));
   if (!name)
     return 0;
-  struct ledger_call call = {.rank = rank,
-                             .created = number_at(entry, "time_created_ns", NS_UNKNOWN)};
+  struct ledger_call call = {.rank = rank, .created = created_at(entry)};
   u32 group;
   int error = dump_group_find(draft, groups, group_name ? group_name : "0",
                               value_text(value_item(names, 1)), &group);
