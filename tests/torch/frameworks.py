@@ -17,10 +17,11 @@ STEPS, RANKS = 20, 2
 
 def run(python, library, directory, command, **environment):
     environment = dict(os.environ, OMP_NUM_THREADS="1", TSCOPE_DIR=os.path.join(directory, "traces"),
-                       LD_PRELOAD=library, **environment)
+                       LD_PRELOAD=library, PYTHONFAULTHANDLER="1", **environment)
     done = subprocess.run([python, *command], env=environment, capture_output=True, text=True,
                           timeout=280)
-    expect(done.returncode == 0, done.stderr[-2000:])
+    # What a rank said as it died comes long before the launcher's last words.
+    expect(done.returncode == 0, f"{done.stderr[:4000]} ... {done.stderr[-1000:]}")
 
 
 def report(tool, *paths):
