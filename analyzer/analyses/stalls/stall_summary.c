@@ -42,12 +42,28 @@ static i64 *last_calls(struct arena *arena, const struct model *model) {
 /* After a signal, launchers give a job so long to end. */
 static const i64 ending_ns = 30 * 1000000000ll;
 
+static bool says_where(const struct rank_stall *stall) {
+  const struct stalled_thread *first = stall_main_thread(stall);
+  return stall->what == TSCOPE_STALL_NOTHING_MOVED && first && first->n_frames > 0;
+}
+
+/* The last stall, or the one before it: a rank that was told to end may stand still once more while
+ * it ends, out of all Python frames, and then the one before says more. */
+static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_call) {
+  const struct rank_stall *last = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
+  if (!last || says_where(last) || rank->n_stalls < 2 || !says_where(last - 1))
+    return last;
+  i64 end = last[-1].end;
+  bool went_on = end == NS_UNKNOWN || (last_call != NS_UNKNOWN && last_call > end);
+  return went_on || last->begin - end > ending_ns ? last : last - 1;
+}
+
 /* The stall in which the rank's record ends: it never went on, or hardly. NULL if there is none. A
  * rank that is stopped right after a stall, as that of a slow start, could not write that this one
  * was over: its calls tell. */
 static const struct rank_stall *last_stall(const struct analysis *a, const struct rank *rank,
                                            i64 last_call) {
-  const struct rank_stall *stall = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
+  const struct rank_stall *stall = telling_stall(rank, last_call);
   if (!stall || stall->what != TSCOPE_STALL_NOTHING_MOVED || stall->begin == NS_UNKNOWN)
     return NULL;
   i64 since = stall->end == NS_UNKNOWN ? stall->told : stall->end;
@@ -58,7 +74,9 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
     return stall;
   bool in_order = a->results->run_end.how == RUN_ENDED_IN_ORDER;
   i64 lasted = stall->end - stall->begin;
-  bool soon = end_of(rank) - stall->end < (lasted > ending_ns ? lasted : ending_ns);
+  bool is_last = stall == &rank->stalls[rank->n_stalls - 1];
+  i64 until = is_last ? end_of(rank) : stall[1].begin;
+  bool soon = until - stall->end < (lasted > ending_ns ? lasted : ending_ns);
   return in_order || !soon ? NULL : stall;
 }
 
