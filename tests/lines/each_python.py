@@ -13,10 +13,17 @@ import sys
 WANTED = ["3.%d" % minor for minor in range(9, 15)]
 
 
+def from_setup():
+    """Where scripts/setup puts the Pythons that it unpacks: beside the virtual environment."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.dirname(os.environ.get("TSCOPE_VENV") or os.path.join(cache, "tscope", "venv"))
+
+
 def pythons():
     """{(version, path of the real program)}"""
     candidates = glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*"))
     candidates += glob.glob(os.path.expanduser("~/.local/share/uv/python/*/bin/python3.*"))
+    candidates += glob.glob(os.path.join(from_setup(), "python3.*", "usr/bin/python3.*"))
     for version in WANTED:
         found = shutil.which("python" + version, path="/usr/bin:/usr/local/bin:/opt/bin")
         candidates += [found] if found else []

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Stacks read from outside: PYTHON outside.py TSCOPE-STACKS. A program of this Python stands still in
 several threads; what tscope-stacks says of it is compared with what it said itself (where it put its
-threads), and frame by frame with py-spy, where that is installed and knows this Python."""
+threads, which of them keeps the GIL), and frame by frame with py-spy, where that is installed and knows
+this Python."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +35,32 @@ def said_by_py_spy(pid):
     return threads, None
 
 
+def keeps_the_gil(program, *arguments):
+    """Where tscope-stacks says that the GIL is kept while the program stands still, or None."""
+    job = subprocess.Popen([sys.executable, PROGRAM, *arguments], stdout=subprocess.PIPE, universal_newlines=True)
+    try:
+        job.stdout.readline()
+        wait_until_asleep(job.pid)
+        said = subprocess.run([program, str(job.pid)], stdout=subprocess.PIPE, check=True, universal_newlines=True)
+        found = re.search(r"keeps the GIL: at (\S+):\d+ in (\w+)", said.stdout)
+        return found and found.groups()
+    finally:
+        job.kill()
+        job.wait()
+
+
+def wait_until_asleep(pid):
+    """It has said where it is going to stand still; it is there once its first thread sleeps."""
+    while True:
+        with open("/proc/%d/stat" % pid) as stat:
+            if stat.read().rpartition(")")[2].split()[0] == "S":
+                return
+        os.sched_yield()
+
+
 def main():
+    assert keeps_the_gil(sys.argv[1], "holding") == ("standing.py", "stand_still")
+    assert keeps_the_gil(sys.argv[1]) is None
     job = subprocess.Popen([sys.executable, PROGRAM], stdout=subprocess.PIPE, universal_newlines=True)
     try:
         truth = json.loads(job.stdout.readline())

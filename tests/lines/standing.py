@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A program that stands still in several threads. It prints which function each is in, innermost first,
-once all are there."""
+once all are there. With the argument `holding` its first thread keeps the GIL meanwhile."""
+import ctypes
 import functools
 import json
+import sys
 import threading
 import time
 
@@ -39,6 +41,8 @@ def stand_still():
     print(json.dumps({"first": ["stand_still", "<module>"],
                       "generator": ["wait_for_ever", "generate", "in_a_generator"],
                       "callback": ["wait_for_ever", "compare", "in_a_callback"]}), flush=True)
+    if sys.argv[1:] == ["holding"]:
+        ctypes.PyDLL(None).pause()  # C that is called with the GIL
     lock.acquire()
 
 
