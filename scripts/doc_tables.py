@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the tables of documents that the code has as tables: doc_tables.py PRINT_TABLES [--check].
+"""Writes the tables of the code into documents and manual pages: doc_tables.py PRINT_TABLES [--check].
 
-PRINT_TABLES is BUILD/tests/project/print_tables. A table stands between <!-- table: NAME --> and
-<!-- end of table -->. In one with headings, text between a heading and its rows is kept: it is
-written by hand. With --check nothing is written; a page that would change fails.
+PRINT_TABLES is BUILD/tests/project/print_tables. In a document a table stands between
+<!-- table: NAME --> and <!-- end of table -->; in a manual page the same words stand in comments of
+roff. Under a heading, the text before the rows is written by hand and is kept. --check writes
+nothing, and fails if a page would change.
 """
 import difflib
 import os
@@ -14,7 +15,9 @@ import sys
 
 DOCS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "docs")
 PAGES = {"configuration.md": ["variables"], "trace-format.md": ["records", "values"],
-         "outputs/report-json.md": ["fields"]}
+         "outputs/report-json.md": ["fields"],
+         "man/tscope.7": ["settings"], "man/tscope-report.1": ["report-options"],
+         "man/tscope-top.1": ["top-options"]}
 
 
 def printed(program, table):
@@ -48,11 +51,13 @@ def with_text_of(old, new):
     return "\n".join(whole).strip("\n")
 
 
-def renewed(page, table, new):
-    between = re.compile(rf"(<!-- table: {table} -->\n\n)(.*?)(\n\n<!-- end of table -->)", re.S)
-    found = between.search(page)
+def renewed(name, page, table, new):
+    begin, end = f"<!-- table: {table} -->\n\n", "\n\n<!-- end of table -->"
+    if name.startswith("man/"):
+        begin, end = f'.\\" table: {table}\n', '\n.\\" end of table'
+    found = re.search(f"({re.escape(begin)})(.*?)({re.escape(end)})", page, re.S)
     if not found:
-        sys.exit(f"no <!-- table: {table} --> ... <!-- end of table -->")
+        sys.exit(f"docs/{name} has no {begin.strip()} ... {end.strip()}")
     return page[:found.start(2)] + with_text_of(found[2], new) + page[found.end(2):]
 
 
@@ -65,7 +70,7 @@ def main():
             old = file.read()
         page = old
         for table in tables:
-            page = renewed(page, table, printed(program, table))
+            page = renewed(name, page, table, printed(program, table))
         if check:
             sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), page.splitlines(True),
                                                        f"docs/{name}", "the code's tables", n=0))
@@ -80,8 +85,8 @@ def main():
             print(f"docs/trace-format.md: version {version} is not under Versions")
             wrong += 1
     if check and wrong:
-        print("The code's tables are not what these pages say: scripts/doc_tables.py "
-              "BUILD/tests/project/print_tables writes them.")
+        print("These pages differ from the code's tables. Run scripts/doc_tables.py "
+              "BUILD/tests/project/print_tables.")
     return 1 if wrong else 0
 
 

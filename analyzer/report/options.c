@@ -404,10 +404,9 @@ void options_print_help(FILE *out) {
       "       tscope-report diff [OPTION]... BEFORE... -- AFTER...\n"
       "\n"
       "Says where the time of a training run went and what to do about it. PATH is the directory\n"
-      "that libtscope.so wrote to, one run in it, or one rank's file; or files of other tools, or\n"
-      "folders of them. Whatever several paths hold is joined by rank. Without one it is "
-      "TSCOPE_DIR,\n"
-      "else " TSCOPE_DEFAULT_DIRECTORY ". What can be read:\n",
+      "that libtscope.so wrote to, one run in it, one rank's file, or files or folders of other\n"
+      "tools. Several paths are joined by rank. The default is TSCOPE_DIR, else\n"
+      TSCOPE_DEFAULT_DIRECTORY ". It reads:\n",
       out);
   print_kinds(out);
   for (size_t i = 0; i < N_ROWS; i++) {
@@ -420,22 +419,21 @@ void options_print_help(FILE *out) {
              rows[i].argument);
     fprintf(out, "  %-24s  %s\n", usage, rows[i].text);
   }
-  fputs("\n"
-        "examples:\n"
-        "  tscope-report                                  the newest run, for people\n"
-        "  tscope-report --list /tmp/tscope               which runs there are\n"
-        "  tscope-report --params 7B --tokens-per-step 4M /tmp/tscope\n"
-        "                                                 with utilisation (MFU)\n"
-        "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
-        "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
-        "  tscope-report --format perfetto --open /tmp/tscope\n"
-        "                                                 the timeline, in ui.perfetto.dev\n"
-        "  tscope-report diff /tmp/before /tmp/after      what changed\n"
-        "  tscope-report diff A1 A2 A3 -- B1 B2 B3        and whether it is noise: three runs a "
-        "side\n"
-        "\n"
-        "exit status: 0; 1 when --fail-on is met; 2 when the input or the command line is bad, or "
-        "diff\n"
-        "has fewer than three runs a side for --fail-on to judge.\n",
-        out);
+  fputs(
+      "\n"
+      "examples:\n"
+      "  tscope-report                                  the newest run, as text\n"
+      "  tscope-report --list /tmp/tscope               which runs there are\n"
+      "  tscope-report --params 7B --tokens-per-step 4M /tmp/tscope\n"
+      "                                                 with utilisation (MFU)\n"
+      "  tscope-report --format json /tmp/tscope | jq .distributed.stragglers\n"
+      "  tscope-report --fail-on warning /tmp/tscope    a gate for CI\n"
+      "  tscope-report --format perfetto --open /tmp/tscope\n"
+      "                                                 the timeline, in ui.perfetto.dev\n"
+      "  tscope-report diff /tmp/before /tmp/after      what changed\n"
+      "  tscope-report diff A1 A2 A3 -- B1 B2 B3        three runs on each side: is it noise?\n"
+      "\n"
+      "exit status: 0; 1 when --fail-on applies; 2 when the input or the command line is bad, or\n"
+      "when diff --fail-on has fewer than three runs on a side.\n",
+      out);
 }

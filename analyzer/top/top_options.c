@@ -88,7 +88,7 @@ void top_options_help(FILE *out) {
   fputs("usage: tscope-top [OPTION]... [DIR]\n\n"
         "Shows what a job does while it runs, from the traces that it writes into DIR (else\n"
         "TSCOPE_DIR, else " TSCOPE_DEFAULT_DIRECTORY
-        "). It only reads: the job is not touched.\n\n",
+        "). It only reads and does not touch the job.\n\n",
         out);
   for (int i = 0; i < N_OPTIONS; i++) {
     char option[40];
@@ -97,7 +97,7 @@ void top_options_help(FILE *out) {
     fprintf(out, "  %-20s %s\n", option, table[i].what);
   }
   fputs("\nOn the page: q quits, space freezes, s sorts by the next key, arrows choose a rank,\n"
-        "Enter shows it, ? says what the rest means.\n",
+        "Enter shows it, ? explains the columns.\n",
         out);
 }
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of documents, as the code has them, for scripts/doc_tables.py:
- * print_tables variables | records | values | fields | version.
+ * The tables of documents and manual pages, as the code has them, for scripts/doc_tables.py:
+ * print_tables variables | records | values | fields | settings | report-options | top-options |
+ * version. The three before the version are in roff, for the manual pages.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "format/tscope_format.h"
 #include "report/json/json_fields.h"
+#include "report/options.def"
 #include "settings/env.def"
+#include "top/top_options.def"
 
 static void print_variables(void) {
   puts("| Variable | Default | Values | Meaning |\n|---|---|---|---|");
@@ -94,6 +98,53 @@ static void print_fields(void) {
   json_fields_visit(print_field, NULL);
 }
 
+/* In roff a bare - may be shown as another character. Code in backquotes becomes bold. */
+static void print_roff(const char *text) {
+  bool bold = false;
+  for (const char *c = text; *c; c++) {
+    if (*c == '`')
+      fputs((bold = !bold) ? "\\fB" : "\\fR", stdout);
+    else
+      printf(*c == '-' ? "\\-" : "%c", *c);
+  }
+}
+
+static void print_setting(const char *variable, const char *standard, const char *meaning) {
+  printf(".TP\n.B %s", variable);
+  if (*standard)
+    printf(" \\fR(%s)", standard);
+  putchar('\n');
+  print_roff(meaning);
+  putchar('\n');
+}
+
+static void print_option(const char *name, const char *argument, const char *meaning) {
+  fputs(".TP\n.B \\-\\-", stdout);
+  print_roff(name);
+  if (*argument)
+    printf(" \\fI%s\\fR", argument);
+  putchar('\n');
+  print_roff(meaning);
+  putchar('\n');
+}
+
+static void print_settings(void) {
+#define X(member, TYPE, variable, standard, values, doc) print_setting(variable, standard, doc);
+  TSCOPE_ENV(X)
+#undef X
+}
+
+#define HEADING(text)
+#define OPTION(id, name, argument, text) print_option(name, argument, text);
+
+static void print_report_options(void) {
+  TSCOPE_REPORT_OPTIONS(HEADING, OPTION)
+}
+
+static void print_top_options(void) {
+  TSCOPE_TOP_OPTIONS(OPTION)
+}
+
 static void print_version(void) {
   printf("%d.%d\n", TSCOPE_VERSION_MAJOR, TSCOPE_VERSION_MINOR);
 }
@@ -106,12 +157,17 @@ int main(int argc, char **argv) {
                 {"records", print_records},
                 {"values", print_values},
                 {"fields", print_fields},
+                {"settings", print_settings},
+                {"report-options", print_report_options},
+                {"top-options", print_top_options},
                 {"version", print_version}};
   for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
     if (strcmp(argv[1], tables[i].name) == 0) {
       tables[i].print();
       return 0;
     }
-  fputs("print_tables variables | records | values | fields | version\n", stderr);
+  fputs("print_tables variables | records | values | fields | settings | report-options | "
+        "top-options | version\n",
+        stderr);
   return 2;
 }
