@@ -405,8 +405,8 @@ void options_print_help(FILE *out) {
       "\n"
       "Says where the time of a training run went and what to do about it. PATH is the directory\n"
       "that libtscope.so wrote to, one run in it, one rank's file, or files or folders of other\n"
-      "tools. Several paths are joined by rank. The default is TSCOPE_DIR, else\n"
-      TSCOPE_DEFAULT_DIRECTORY ". It reads:\n",
+      "tools. Several paths are joined by rank. The default is TSCOPE_DIR, "
+      "else\n" TSCOPE_DEFAULT_DIRECTORY ". It reads:\n",
       out);
   print_kinds(out);
   for (size_t i = 0; i < N_ROWS; i++) {
