@@ -153,14 +153,10 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*print)(void);
-  } tables[] = {{"variables", print_variables},
-                {"records", print_records},
-                {"values", print_values},
-                {"fields", print_fields},
-                {"settings", print_settings},
-                {"report-options", print_report_options},
-                {"top-options", print_top_options},
-                {"version", print_version}};
+  } tables[] = {{"variables", print_variables},     {"records", print_records},
+                {"values", print_values},           {"fields", print_fields},
+                {"settings", print_settings},       {"report-options", print_report_options},
+                {"top-options", print_top_options}, {"version", print_version}};
   for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
     if (strcmp(argv[1], tables[i].name) == 0) {
       tables[i].print();
