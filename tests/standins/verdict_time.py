@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: MIT
 """How long a job of many ranks takes from the time limit of a stall to the written verdict:
 
-    verdict_time.py --build BUILD [--ranks N] [--stall SECONDS]
+    verdict_time.py --build BUILD [--ranks N] [--stall SECONDS] [--made N]
 
 The ranks of the stand-in cluster train until one of them sleeps for ever. Each writes down that it stands still
 when its limit is over; from the latest of these limits it is counted until each rank's record is in its trace,
 and until tscope-report, started at once and anew while records are missing, has named the rank with all of
-them. Prints both, in seconds, and fails where another rank is named.
+them. Then the same verdict from the traces of N ranks (10,000) that tracegen makes, in which one rank writes a
+checkpoint and all others wait for it. Prints all in seconds, and fails where another rank is named.
 """
 import argparse
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -67,11 +69,33 @@ def stalls(traces):
     return found
 
 
+def made(options):
+    """The report of a run of many ranks that hang, which nobody could start here."""
+    culprit = options.made // 2 + 3
+    with tempfile.TemporaryDirectory(prefix="verdict-made-") as folder:
+        subprocess.run([os.path.join(options.build, "tests", "tracegen", "tracegen"), "--flavour", "gloo", "--ranks",
+                        str(options.made), "--hang-rank", str(culprit), folder], check=True, stdout=subprocess.DEVNULL)
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        document = report(options.build, folder)
+        took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    check_named(document, culprit)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"{options.made} ranks made by tracegen: {took:.1f} s until the report named the rank, {processor:.1f} s of the "
+          f"processor, {after.ru_maxrss >> 10} MiB")
+
+
+def check_named(document, culprit):
+    named = [f["ranks"] for f in document["findings"] if f["id"] == "DIST.HANG"]
+    if named != [[culprit]]:
+        sys.exit(f"named: {named}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--stall", type=int, default=20)
+    parser.add_argument("--made", type=int, default=10000)
     options = parser.parse_args()
     options.build = os.path.realpath(options.build)
     folder = tempfile.mkdtemp(prefix="verdict-")
@@ -86,9 +110,7 @@ def main():
             began = time.monotonic_ns()
             document = report(options.build, traces)
         ended = time.monotonic_ns()
-        named = [f["ranks"] for f in document["findings"] if f["id"] == "DIST.HANG"]
-        if named != [[CULPRIT]]:
-            sys.exit(f"named: {named}")
+        check_named(document, CULPRIT)
         all_stalls = stalls(traces)
         limit = max(over for _, over in all_stalls)
         print(f"{options.ranks} ranks; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores")
@@ -100,6 +122,7 @@ def main():
         for rank in ranks:
             rank.wait()
         shutil.rmtree(folder, ignore_errors=True)
+    made(options)
 
 
 if __name__ == "__main__":

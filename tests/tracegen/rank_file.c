@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rank_hang.h"
 #include "trace_writer.h"
 
 #define TICK_HZ 2500000000ull
@@ -356,8 +357,26 @@ const struct emitter *rank_file_emitter(struct rank_file *file) {
   return &file->emitter;
 }
 
+/* What follows the last step where one rank never comes. Returns when the job was killed. */
+static u64 hang(struct rank_file *file, u64 end) {
+  u64 looked = end + TRACEGEN_STALL_MS * 1000000ull;
+  rank_hang_write(file->writer,
+                  &(struct rank_hang){.culprit = file->rank == file->options->hang_rank,
+                                      .comm = COMM,
+                                      .seq = file->next_seq,
+                                      .name = file->collective_name,
+                                      .since = local_units(file, end),
+                                      .looked = local_units(file, looked),
+                                      .since_ticks = tick_of(local_ns(file, end)),
+                                      .looked_ticks = tick_of(local_ns(file, looked))});
+  return looked + 1000000;
+}
+
 int rank_file_save(struct rank_file *file, const char *folder, u64 end) {
   const struct tracegen_options *options = file->options;
+  bool hangs = options->hang_rank != TSCOPE_UNKNOWN_RANK;
+  if (hangs)
+    end = hang(file, end);
   anchor(file, end);
   struct tscope_cost_record *cost =
       add(file, host_retained, end, TSCOPE_REC_COST, 0, sizeof(*cost));
@@ -367,7 +386,7 @@ int rank_file_save(struct rank_file *file, const char *folder, u64 end) {
   cost->hook_ns_per_record = 30;
   file->truth->events = trace_writer_records(file->writer);
   struct tscope_file_header *header = trace_writer_header(file->writer);
-  header->closed_realtime_ns = options->start_realtime_ns + end;
+  header->closed_realtime_ns = hangs ? 0 : options->start_realtime_ns + end;
   char path[4096];
   snprintf(path, sizeof(path), "%s/%s-%u-%llu" TSCOPE_FILE_SUFFIX, folder, header->host,
            header->pid, (unsigned long long)header->start_ticks);

@@ -24,6 +24,7 @@ struct tracegen_options tracegen_defaults(void) {
                                    .gpu_spans = true,
                                    .slow_rank = TSCOPE_UNKNOWN_RANK,
                                    .unmarked_rank = TSCOPE_UNKNOWN_RANK,
+                                   .hang_rank = TSCOPE_UNKNOWN_RANK,
                                    .slow_factor = 1.3,
                                    .islands = 1,
                                    .ranks_per_host = 8,

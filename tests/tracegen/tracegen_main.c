@@ -37,6 +37,7 @@ static const struct {
     {"unmarked-rank", U32, FIELD(unmarked_rank), "gloo: rank that does something in no phase"},
     {"unmarked-ns", U64, FIELD(unmarked_ns), "for so long in each step"},
     {"unmarked-asleep", YES, FIELD(unmarked_asleep), "and sleeps in it"},
+    {"hang-rank", U32, FIELD(hang_rank), "gloo: rank that never comes to a last collective (none)"},
     {"islands", U32, FIELD(islands), "communicators with no rank in common (1)"},
     {"ranks-per-host", U32, FIELD(ranks_per_host), "(8)"},
     {"lost-ranks", U32, FIELD(lost_ranks), "so many of the last ranks leave no file (0)"},
