@@ -30,7 +30,7 @@ struct tracegen_options {
   u32 unmarked_rank;    /* gloo: it does something in no phase, TSCOPE_UNKNOWN_RANK for none: */
   u64 unmarked_ns;      /* for so long in each step */
   bool unmarked_asleep; /* and sleeps in it */
-  u32 hang_rank;       /* gloo: does not come to a last collective and is killed in it; likewise */
+  u32 hang_rank;        /* gloo: does not come to a last collective and is killed in it; likewise */
   u32 islands;          /* communicators with no rank in common; 1 for a sane run */
   u32 ranks_per_host;
   u32 lost_ranks; /* so many of the last ranks leave no file */
