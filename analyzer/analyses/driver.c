@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/analyses.def"
 #include "analyses/analyses.h"
-#include "analyses/lines/lines.h"
-#include "analyses/path/path_graph.h"
-#include "analyses/steps/series.h"
 #include "base/parallel.h"
 
 static const struct {
@@ -20,9 +16,17 @@ static const struct {
   int (*summarise)(struct analysis *a);
   void (*release)(struct analysis *a);
 } analyses[] = {
-#define A(name, prepare, per_rank, summarise, release) {prepare, per_rank, summarise, release},
-    TSCOPE_ANALYSES(A)
+#define A(name, parts) {parts},
+#define PREPARE(f) .prepare = f,
+#define PER_RANK(f) .per_rank = f,
+#define SUMMARISE(f) .summarise = f,
+#define RELEASE(f) .release = f,
+    TSCOPE_ANALYSES(A, PREPARE, PER_RANK, SUMMARISE, RELEASE)
 #undef A
+#undef PREPARE
+#undef PER_RANK
+#undef SUMMARISE
+#undef RELEASE
 };
 
 #define ANALYSES (sizeof(analyses) / sizeof(*analyses))

@@ -354,7 +354,7 @@ static int diff_rule_results(struct diffing *d) {
 
 int diff_findings(struct diffing *d) {
   static int (*const rules[])(struct diffing *) = {
-#define F(group, name, rule, cause, fix) diff_rule_##rule,
+#define F(group, name, rule, ...) diff_rule_##rule,
       TSCOPE_DIFF_FINDINGS(F)
 #undef F
   };

@@ -17,7 +17,7 @@ struct kind {
   input_load *load;
 };
 
-#define K(id, one, several) {one, several, probe_##id, load_##id},
+#define K(id, one, several, contains) {one, several, probe_##id, load_##id},
 static const struct kind kinds[] = {TSCOPE_INPUTS(K)};
 #undef K
 #define KINDS (sizeof(kinds) / sizeof(*kinds))

@@ -41,7 +41,7 @@ typedef bool input_probe(const struct input *input);
  * them: negative errno and `why`; what other kinds of input tell is then reported without. */
 typedef int input_load(struct import *import, const struct input *inputs, u32 n);
 
-#define K(id, one, several)                                                                        \
+#define K(id, one, several, contains)                                                              \
   input_probe probe_##id;                                                                          \
   input_load load_##id;
 TSCOPE_INPUTS(K)

@@ -92,7 +92,7 @@ static int write_to(const struct options *options, const struct results *results
     return bad("cannot write %s: %s; give --output another file", path, strerror(-error));
   terminal_look(options, fileno(file.out), view);
   if (backend->binary && isatty(fileno(file.out)))
-    return bad("--format %s is no text: give --output a file", backend->name);
+    return bad("--format %s is no text: give --output a file", report_backend_name(backend));
   view->building = report_file_path(&file);
   error = (options->diff ? backend->write_diff : backend->write)(results, view, file.out);
   error = report_file_close(&file, error);

@@ -1,15 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/report.h"
-
+#include <stdio.h>
 #include <string.h>
 
-const struct report_backend *const report_backends[] = {
-    &report_text,   &report_json,    &report_html, &report_perfetto,
-    &report_sqlite, &report_entries, NULL};
+#include "report/report.h"
+
+static const struct {
+  const char *name;
+  const struct report_backend *backend;
+} backends[] = {
+#define B(name, what) {#name, &report_##name},
+    TSCOPE_REPORT_BACKENDS(B)
+#undef B
+};
+
+#define BACKENDS (sizeof(backends) / sizeof(backends[0]))
+
+const struct report_backend *report_backend_default(void) {
+  return backends[0].backend;
+}
 
 const struct report_backend *report_backend_find(const char *name) {
-  for (const struct report_backend *const *backend = report_backends; *backend; backend++)
-    if (strcmp((*backend)->name, name) == 0)
-      return *backend;
+  for (size_t i = 0; i < BACKENDS; i++)
+    if (strcmp(backends[i].name, name) == 0)
+      return backends[i].backend;
   return NULL;
+}
+
+const char *report_backend_name(const struct report_backend *backend) {
+  size_t i = 0;
+  while (i + 1 < BACKENDS && backends[i].backend != backend)
+    i++;
+  return backends[i].name;
+}
+
+const char *report_backend_names(bool (*suits)(const struct report_backend *backend)) {
+  static char names[BACKENDS * 32];
+  size_t left = 0, used = 0;
+  for (size_t i = 0; i < BACKENDS; i++)
+    left += !suits || suits(backends[i].backend);
+  for (size_t i = 0; i < BACKENDS && used < sizeof(names); i++)
+    if (!suits || suits(backends[i].backend)) {
+      left--;
+      used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", backends[i].name,
+                               left > 1    ? ", "
+                               : left == 1 ? " or "
+                                           : "");
+    }
+  return names;
 }

@@ -186,8 +186,6 @@ static int write_entries(const struct results *results, const struct report_view
 }
 
 const struct report_backend report_entries = {
-    .name = "entries",
-    .summary = "the recorded calls of every rank side by side",
     .write = write_entries,
     .no_data = "there are none: give flight-recorder dumps, or traces of a run that did not end in "
                "order",

@@ -113,7 +113,15 @@ static const char *option_gpu_gb(struct options *options, const char *argument) 
 
 static const char *option_format(struct options *options, const char *argument) {
   options->backend = report_backend_find(argument);
-  return options->backend ? NULL : "text, json, html, perfetto, sqlite or entries";
+  return options->backend ? NULL : report_backend_names(NULL);
+}
+
+static bool shows_diff(const struct report_backend *backend) {
+  return backend->write_diff != NULL;
+}
+
+static bool can_be_opened(const struct report_backend *backend) {
+  return backend->opens != OPENS_NOTHING;
 }
 
 static const char *option_output(struct options *options, const char *argument) {
@@ -321,7 +329,7 @@ static void bring_diff_forward(int argc, char **argv) {
 }
 
 bool options_parse(int argc, char **argv, struct options *options, char *why, size_t why_bytes) {
-  *options = (struct options){.backend = report_backends[0],
+  *options = (struct options){.backend = report_backend_default(),
                               .flops_per_step = NAN,
                               .params = NAN,
                               .tokens_per_step = NAN,
@@ -367,15 +375,14 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
   }
   if (options->diff && !take_sides(options, argv + optind, why, why_bytes))
     return false;
-  if (options->diff && !options->backend->write_diff) {
-    snprintf(why, why_bytes,
-             "--format %s shows one run; diff wants text, json, html, perfetto or sqlite",
-             options->backend->name);
+  if (options->diff && !shows_diff(options->backend)) {
+    snprintf(why, why_bytes, "--format %s shows one run; diff wants %s",
+             report_backend_name(options->backend), report_backend_names(shows_diff));
     return false;
   }
-  if (options->open && options->backend->opens == OPENS_NOTHING) {
-    snprintf(why, why_bytes,
-             "--open shows a page or a timeline: give --format html or perfetto too");
+  if (options->open && !can_be_opened(options->backend)) {
+    snprintf(why, why_bytes, "--open shows a page or a timeline: give --format %s too",
+             report_backend_names(can_be_opened));
     return false;
   }
   return true;
@@ -383,7 +390,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
 
 /* Every kind of input, in as many lines as it takes. */
 static void print_kinds(FILE *out) {
-#define K(id, one, several) several,
+#define K(id, one, several, contains) several,
   static const char *const kinds[] = {TSCOPE_INPUTS(K)};
 #undef K
   int column = 0;

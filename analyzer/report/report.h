@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ways to write a report. A new one is a file with one const struct report_backend and its line in
- * backends.c; --format, --help and the man page follow.
+ * Ways to write a report. A new one is a file with one const struct report_backend, and its line in
+ * backends.def.
  */
 #ifndef TSCOPE_REPORT_H
 #define TSCOPE_REPORT_H
@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "analyses/results/results.h"
+#include "report/backends.def"
 
 #define REPORT_MIN_WIDTH 60
 #define REPORT_MAX_WIDTH 160
@@ -37,8 +38,6 @@ struct report_view {
 enum report_opens { OPENS_NOTHING, OPENS_PERFETTO, OPENS_PAGE };
 
 struct report_backend {
-  const char *name; /* --format NAME */
-  const char *summary;
   /* Writes the whole report. 0, or negative errno; errors of `out` itself are the caller's to
    * find with ferror(). */
   int (*write)(const struct results *results, const struct report_view *view, FILE *out);
@@ -49,13 +48,17 @@ struct report_backend {
   bool binary; /* never to a terminal */
 };
 
-extern const struct report_backend report_text, report_json, report_html, report_perfetto,
-    report_sqlite, report_entries;
+#define B(name, what) extern const struct report_backend report_##name;
+TSCOPE_REPORT_BACKENDS(B)
+#undef B
 
-/* All of them, NULL at the end; the first is the default. */
-extern const struct report_backend *const report_backends[];
+const struct report_backend *report_backend_default(void);
 
-/* NULL if there is none of that name. */
+/* By --format's word; NULL if there is none of that name. */
 const struct report_backend *report_backend_find(const char *name);
+const char *report_backend_name(const struct report_backend *backend);
+
+/* "text, json or html": of those that suit, NULL for all. Valid until the next call. */
+const char *report_backend_names(bool (*suits)(const struct report_backend *backend));
 
 #endif

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
  * The tables of documents and manual pages, as the code has them, for scripts/doc_tables.py:
- * print_tables variables | records | values | fields | settings | report-options | top-options |
- * version. The three before the version are in roff, for the manual pages.
+ * print_tables variables | records | values | fields | inputs | findings | settings |
+ * report-options | top-options | version. The three before the version are in roff, for the manual
+ * pages.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analyses/findings/diff_findings.def"
+#include "analyses/findings/findings.h"
 #include "format/tscope_format.h"
+#include "import/inputs.def"
 #include "report/json/json_fields.h"
 #include "report/options.def"
+#include "report/text/section.h"
 #include "settings/env.def"
 #include "top/top_options.def"
 
@@ -145,6 +150,53 @@ static void print_top_options(void) {
   TSCOPE_TOP_OPTIONS(OPTION)
 }
 
+static void print_inputs(void) {
+  puts("| Kind | What it contains |\n|---|---|");
+#define K(id, one, several, contains) puts("| " several " | " contains " |");
+  TSCOPE_INPUTS(K)
+#undef K
+}
+
+static void print_traits(u32 traits) {
+  static const struct {
+    u32 trait;
+    const char *words;
+  } all[] = {{FIRST_OF_ALL, "stands first"},
+             {BEFORE_COSTS, "stands before findings about time"},
+             {NEEDS_ALL_RANKS, "needs all ranks"},
+             {NEEDS_CORES, "needs enough cores"}};
+  const char *before = "";
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    if (traits & all[i].trait) {
+      printf("%s%s", before, all[i].words);
+      before = ", ";
+    }
+}
+
+static void print_finding(const char *id, const struct section *const *sections, u32 traits) {
+  printf("| `%s` | ", id);
+  for (; *sections; sections++)
+    printf("%s%s", (*sections)->title, sections[1] ? ", " : "");
+  fputs(" | ", stdout);
+  print_traits(traits);
+  puts(" |");
+}
+
+static void print_findings(void) {
+  puts("| Finding | Sections whose lamp shows it | Its place, and what it depends on "
+       "|\n|---|---|---|");
+#define IN(name) &section_##name,
+#define F(group, name, rule, sections, draws, traits, ...)                                         \
+  print_finding(#group "." #name, (const struct section *const[]){sections NULL}, traits);
+  TSCOPE_FINDINGS(F)
+#undef F
+#define F(group, name, rule, sections, ...)                                                        \
+  print_finding(#group "." #name, (const struct section *const[]){sections NULL}, 0);
+  TSCOPE_DIFF_FINDINGS(F)
+#undef F
+#undef IN
+}
+
 static void print_version(void) {
   printf("%d.%d\n", TSCOPE_VERSION_MAJOR, TSCOPE_VERSION_MINOR);
 }
@@ -155,6 +207,7 @@ int main(int argc, char **argv) {
     void (*print)(void);
   } tables[] = {{"variables", print_variables},     {"records", print_records},
                 {"values", print_values},           {"fields", print_fields},
+                {"inputs", print_inputs},           {"findings", print_findings},
                 {"settings", print_settings},       {"report-options", print_report_options},
                 {"top-options", print_top_options}, {"version", print_version}};
   for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
@@ -162,7 +215,8 @@ int main(int argc, char **argv) {
       tables[i].print();
       return 0;
     }
-  fputs("print_tables variables | records | values | fields | settings | report-options | "
+  fputs("print_tables variables | records | values | fields | inputs | findings | settings | "
+        "report-options | "
         "top-options | version\n",
         stderr);
   return 2;

@@ -23,30 +23,6 @@ static const struct {
     {"asleep outside", DRAWS_IDLE},    {"other than training", DRAWS_OTHER},
 };
 
-/* Those not listed may be about any line. */
-static const struct {
-  enum finding_id id;
-  u32 draws;
-} about[] = {
-    {FINDING_DIST_STRAGGLER, DRAWS_WAIT},
-    {FINDING_DIST_LOAD_IMBALANCE, DRAWS_WAIT},
-    {FINDING_DIST_SLOW_LINK, DRAWS_TRANSFER},
-    {FINDING_DIST_COMM_BOUND, DRAWS_TRANSFER},
-    {FINDING_DIST_EXPOSED_COMM, DRAWS_TRANSFER},
-    {FINDING_DIST_PIPELINE_BUBBLE, DRAWS_WAIT | DRAWS_TRANSFER},
-    {FINDING_TIMING_DATALOADER_BOUND, DRAWS_INPUT},
-    {FINDING_TIMING_BACKWARD_HEAVY, DRAWS_COMPUTE},
-    {FINDING_TIMING_OPTIMIZER_HEAVY, DRAWS_COMPUTE},
-    {FINDING_KERNEL_LAUNCH_BOUND, DRAWS_IDLE},
-    {FINDING_HOST_SYNC, DRAWS_IDLE},
-    {FINDING_KERNEL_FILL, DRAWS_COMPUTE | DRAWS_MEMCPY},
-    {FINDING_KERNEL_COPY, DRAWS_COMPUTE | DRAWS_MEMCPY},
-    {FINDING_KERNEL_DTYPE_CONVERSION, DRAWS_COMPUTE},
-    {FINDING_EFFICIENCY_LOW_MFU, DRAWS_COMPUTE},
-    {FINDING_EFFICIENCY_PRECISION, DRAWS_COMPUTE},
-    {FINDING_EFFICIENCY_RECOVERABLE, DRAWS_IDLE | DRAWS_MEMCPY},
-};
-
 struct purse {
   double left[32]; /* seconds of the run, by bit of enum draws */
   u32 *taken;      /* [n_findings] bits that a finding drew from */
@@ -84,10 +60,8 @@ static double take_from_purse(struct purse *purse, u32 from, double seconds, u32
 }
 
 static u32 lines_of(const struct finding *finding) {
-  for (size_t i = 0; i < sizeof(about) / sizeof(about[0]) && !finding->draws; i++)
-    if (about[i].id == finding->id)
-      return about[i].draws;
-  return finding->draws ? finding->draws : ANYTHING_OF_TRAINING;
+  u32 draws = finding->draws ? finding->draws : finding_draws(finding->id);
+  return draws == DRAWS_ANY ? ANYTHING_OF_TRAINING : draws;
 }
 
 static int tell_overlaps(struct findings *f, const struct purse *purse, u32 index, u32 own) {

@@ -7,15 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What these say of waits and transfers a rank that was not found could be the cause of. */
+static const struct {
+  enum finding_id id;
+  int (*rule)(struct findings *);
+  u32 draws, traits;
+} rules[] = {
+#define F(group, name, rule, sections, draws, traits, cause, fix)                                  \
+  {FINDING_##group##_##name, rule_##rule, draws, traits},
+    TSCOPE_FINDINGS(F)
+#undef F
+};
+
+#define RULES (sizeof(rules) / sizeof(rules[0]))
+
+u32 finding_traits(enum finding_id id) {
+  for (size_t i = 0; i < RULES; i++)
+    if (rules[i].id == id)
+      return rules[i].traits;
+  return 0;
+}
+
+u32 finding_draws(enum finding_id id) {
+  for (size_t i = 0; i < RULES; i++)
+    if (rules[i].id == id)
+      return rules[i].draws;
+  return DRAWS_ANY;
+}
+
 static bool may_be_a_missing_rank(const struct findings *f) {
-  static const enum finding_id ids[] = {FINDING_DIST_STRAGGLER,    FINDING_DIST_LOAD_IMBALANCE,
-                                        FINDING_DIST_SLOW_LINK,    FINDING_DIST_COMM_BOUND,
-                                        FINDING_DIST_EXPOSED_COMM, FINDING_DIST_PIPELINE_BUBBLE};
-  bool about = false;
-  for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-    about |= f->id == ids[i];
-  return about && f->a->model->n_ranks < f->a->model->world_size;
+  return finding_traits(f->id) & NEEDS_ALL_RANKS && f->a->model->n_ranks < f->a->model->world_size;
 }
 
 static char *lowered(struct findings *f, const char *evidence, enum severity severity) {
@@ -90,9 +110,8 @@ static double place_of(const struct finding *finding) {
 }
 
 static int comes_first(const struct finding *finding) {
-  return finding->id == FINDING_RUN_ENDED_EARLY
-             ? 2
-             : finding->id == FINDING_DIST_HANG || finding->id == FINDING_RUN_STOOD_STILL;
+  u32 traits = finding_traits(finding->id);
+  return traits & FIRST_OF_ALL ? 2 : traits & BEFORE_COSTS ? 1 : 0;
 }
 
 /* What ended a job, or what one that hangs does not do comes before what it did. Then most worth
@@ -129,21 +148,13 @@ static int tell_close_second(struct analysis *a) {
 }
 
 int findings_analyse(struct analysis *a) {
-  static const struct {
-    enum finding_id id;
-    int (*rule)(struct findings *);
-  } rules[] = {
-#define F(group, name, rule, cause, fix) {FINDING_##group##_##name, rule_##rule},
-      TSCOPE_FINDINGS(F)
-#undef F
-  };
   struct results *r = a->results;
   struct findings f = {
       .a = a, .r = r, .steps = a->whole_run ? 1 : a->n_training, .step_ms = r->step_mean_ms};
   if (a->whole_run)
     f.step_ms = r->ov_step_ms;
   int error = 0;
-  for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && !error; i++) {
+  for (size_t i = 0; i < RULES && !error; i++) {
     f.id = rules[i].id;
     error = rules[i].rule(&f);
   }

@@ -12,6 +12,7 @@
 
 /* Lines of the budget that a finding is about: from them its worth can be had. */
 enum draws {
+  DRAWS_ANY = 0, /* of training */
   DRAWS_COMPUTE = 1,
   DRAWS_INPUT = 2,
   DRAWS_WAIT = 4,
@@ -21,6 +22,18 @@ enum draws {
   DRAWS_OTHER = 64, /* steps that hold something else than training */
   DRAWS_REST = 128, /* what the budget does not tell */
 };
+
+/* What sets a finding apart from others, whatever its evidence. */
+enum finding_traits {
+  FIRST_OF_ALL = 1,    /* what ended the job stands above everything, whatever it is worth */
+  BEFORE_COSTS = 2,    /* what keeps it from moving stands above what it did before */
+  NEEDS_ALL_RANKS = 4, /* of waits and transfers: a rank that was not found could be the cause */
+  NEEDS_CORES = 8      /* about times that are longer where ranks are short of cores */
+};
+
+/* findings.def: enum finding_traits, or'ed, and enum draws, or'ed; 0 for those of diff. */
+u32 finding_traits(enum finding_id id);
+u32 finding_draws(enum finding_id id);
 
 struct findings {
   struct analysis *a;
@@ -63,7 +76,7 @@ static inline const char *per_step(const struct findings *f) {
   return f->a->whole_run ? "in all" : "a step";
 }
 
-#define F(group, name, rule, cause, fix) int rule_##rule(struct findings *f);
+#define F(group, name, rule, ...) int rule_##rule(struct findings *f);
 TSCOPE_FINDINGS(F)
 #undef F
 

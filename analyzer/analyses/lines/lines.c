@@ -5,6 +5,7 @@
  * frame of the user's own code. A sampled call counts as often as it stands for.
  */
 #include "analyses/lines/lines.h"
+#include "analyses/analyses.h"
 
 #include <errno.h>
 #include <math.h>

@@ -16,12 +16,6 @@ struct sampled_line {
   bool in_workers;     /* data loader workers are at it */
 };
 
-/* Each 0, or negative errno. */
-int lines_prepare(struct analysis *a);
-int lines_rank(struct analysis *a, const struct timeline *timeline);
-int lines_summarise(struct analysis *a);
-void lines_free(struct analysis *a);
-
 /* Tells a line from others, the same on all ranks; never 0. */
 u32 line_key(const char *file, u32 line);
 

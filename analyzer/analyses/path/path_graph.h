@@ -160,7 +160,6 @@ struct graph {
 };
 
 /* slice.c */
-int slice_cut(struct analysis *a, const struct timeline *timeline);
 void slice_free(struct slice *slice);
 
 /* graph.c: joins sample's slices and frees them. 0, or negative errno. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/analyses.h"
 #include "analyses/lines/lines.h"
 #include "analyses/path/path_labels.h"
 #include "analyses/path/path_slice.h"

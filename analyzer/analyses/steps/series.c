@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyses/steps/series.h"
+#include "analyses/analyses.h"
 
 #include <errno.h>
 #include <math.h>

@@ -13,9 +13,6 @@ struct step_parts {
   i64 wall, compute, exposed, wait, transfer, memcpy, idle, input;
 };
 
-int series_prepare(struct analysis *a);
-void series_free(struct analysis *a);
-
 /* Takes in what one rank did in its windows; for different ranks thread-safe. */
 void series_take_rank(struct analysis *a, u32 rank, const struct window *windows,
                       const struct step_parts *parts, u32 n);
@@ -26,8 +23,5 @@ void series_take_lateness(struct analysis *a, u32 rank, i32 step, double ms);
 /* Most that was allocated on a device of a rank (global number) in each step of the model; the
  * largest device counts. Thread-safe. */
 void series_take_memory(struct analysis *a, double global_rank, const double *bytes, u32 n_steps);
-
-/* Fills results->series. 0, or -ENOMEM. */
-int series_summarise(struct analysis *a);
 
 #endif

@@ -44,8 +44,5 @@ static int write_html_diff(const struct results *results, const struct report_vi
                     out);
 }
 
-const struct report_backend report_html = {.name = "html",
-                                           .summary = "one page for a browser, with pictures",
-                                           .write = write_html,
-                                           .write_diff = write_html_diff,
-                                           .opens = OPENS_PAGE};
+const struct report_backend report_html = {
+    .write = write_html, .write_diff = write_html_diff, .opens = OPENS_PAGE};

@@ -187,5 +187,4 @@ static int write_json(const struct results *results, const struct report_view *v
   return failed ? -EIO : 0;
 }
 
-const struct report_backend report_json = {"json", "the document of docs/outputs/report-json.md",
-                                           write_json, write_json};
+const struct report_backend report_json = {.write = write_json, .write_diff = write_json};

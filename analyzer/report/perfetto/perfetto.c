@@ -274,11 +274,9 @@ static int write_two(const struct results *results, const struct report_view *vi
   return write_runs(both, 2, view, out);
 }
 
-const struct report_backend report_perfetto = {
-    .name = "perfetto",
-    .summary = "a timeline of all ranks for ui.perfetto.dev",
-    .write = write_one,
-    .write_diff = write_two,
-    .no_data = "nothing in the input says when anything ran",
-    .opens = OPENS_PERFETTO,
-    .binary = true};
+const struct report_backend report_perfetto = {.write = write_one,
+                                               .write_diff = write_two,
+                                               .no_data =
+                                                   "nothing in the input says when anything ran",
+                                               .opens = OPENS_PERFETTO,
+                                               .binary = true};

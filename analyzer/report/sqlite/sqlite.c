@@ -101,9 +101,7 @@ static int write_all(const struct results *results, const struct report_view *vi
   return error;
 }
 
-const struct report_backend report_sqlite = {.name = "sqlite",
-                                             .summary = "a database to ask questions of one's own",
-                                             .write = write_one,
+const struct report_backend report_sqlite = {.write = write_one,
                                              .write_diff = write_all,
                                              .no_data =
                                                  "a database is a file: give --output its name",

@@ -11,20 +11,17 @@
 
 enum lamp { LAMP_GOOD, LAMP_NOTE, LAMP_WARNING, LAMP_CRITICAL, LAMP_UNKNOWN };
 
-enum { SECTION_FINDINGS = 16 };
-
 struct section {
   const char *title;
   /* Whether the input has the facts the section is about: it is left out where not. */
   bool (*applies)(const struct results *results);
-  enum finding_id findings[SECTION_FINDINGS]; /* those that belong to it */
   /* Why nothing can be said, NULL if something can; may be NULL itself. */
   const char *(*unknown)(const struct results *results);
   /* True when something can be said but not judged: that no finding belongs to the section then
    * means nothing. May be NULL. */
   bool (*unjudged)(const struct results *results);
   void (*body)(struct pen *pen, const struct results *results, const struct report_view *view);
-  bool of_all_findings;
+  bool of_all_findings; /* not only of those that are IN() it, see findings.def */
 };
 
 /* In the order of the report. */

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyses/findings/diff_findings.def"
+#include "analyses/findings/findings.def"
 #include "diff/diff_result.h"
 #include "report/text/section.h"
 
@@ -15,6 +17,27 @@ static const struct section *const sections[] = {
 
 static const struct section *const diff_sections[] = {DIFF_SECTIONS(S)};
 #undef S
+
+#define S(name) BIT_##name,
+enum { REPORT_SECTIONS(S) REPORT_BITS };
+#undef S
+#define S(name) DIFF_BIT_##name,
+enum { DIFF_SECTIONS(S) DIFF_BITS };
+#undef S
+_Static_assert(REPORT_BITS <= 32 && DIFF_BITS <= 32, "shown_in[] has 32 bits");
+
+/* By the id of a finding, the sections it belongs to: a bit for each, by its place in the report.
+ */
+static const u32 shown_in[] = {
+#define IN(name) 1u << BIT_##name |
+#define F(group, name, rule, sections, ...) [FINDING_##group##_##name] = sections 0,
+    TSCOPE_FINDINGS(F)
+#undef IN
+#define IN(name) 1u << DIFF_BIT_##name |
+        TSCOPE_DIFF_FINDINGS(F)
+#undef F
+#undef IN
+};
 
 static const struct {
   const char *glyph, *word;
@@ -64,19 +87,15 @@ bool section_has_timelines(const struct results *results) {
   return results->model->n_ranks > 0;
 }
 
-static bool belongs(const struct section *section, const struct finding *finding) {
-  for (size_t i = 0; i < SECTION_FINDINGS && section->findings[i]; i++)
-    if (section->findings[i] == finding->id)
-      return true;
-  return section->of_all_findings;
-}
-
-static enum lamp section_lamp(const struct section *section, const struct results *results) {
+static enum lamp section_lamp(const struct section *section, unsigned place,
+                              const struct results *results) {
   bool unjudged = section->unjudged && section->unjudged(results);
   enum lamp lamp = LAMP_GOOD;
   for (u32 i = 0; i < results->n_findings; i++) {
-    enum lamp one = lamp_of(results->findings[i].severity);
-    if (belongs(section, &results->findings[i]) && one > lamp)
+    const struct finding *finding = &results->findings[i];
+    bool belongs = section->of_all_findings || shown_in[finding->id] >> place & 1;
+    enum lamp one = lamp_of(finding->severity);
+    if (belongs && one > lamp)
       lamp = one;
   }
   return lamp == LAMP_GOOD && unjudged ? LAMP_UNKNOWN : lamp;
@@ -96,13 +115,14 @@ static void put_heading(struct pen *pen, const char *title, enum lamp lamp) {
   pen_newline(pen);
 }
 
-static void put_section(struct pen *pen, const struct section *section,
+/* `place`: among the sections of its report. */
+static void put_section(struct pen *pen, const struct section *section, unsigned place,
                         const struct results *results, const struct report_view *view) {
   if (!section->applies(results))
     return;
   const char *unknown = section->unknown ? section->unknown(results) : NULL;
   pen_newline(pen);
-  put_heading(pen, section->title, unknown ? LAMP_UNKNOWN : section_lamp(section, results));
+  put_heading(pen, section->title, unknown ? LAMP_UNKNOWN : section_lamp(section, place, results));
   if (unknown) {
     pen_to(pen, TEXT_INDENT);
     pen_put(pen, STYLE_PLAIN, "unknown: ");
@@ -133,8 +153,8 @@ static void put_title(struct pen *pen, const struct model *model) {
 static int write_text(const struct results *results, const struct report_view *view, FILE *out) {
   struct pen pen = pen_begin(view, out);
   put_title(&pen, results->model);
-  for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
-    put_section(&pen, sections[i], results, view);
+  for (unsigned i = 0; i < REPORT_BITS; i++)
+    put_section(&pen, sections[i], i, results, view);
   return 0;
 }
 
@@ -172,10 +192,9 @@ static int write_diff_text(const struct results *results, const struct report_vi
   pen_newline(&pen);
   put_runs(&pen, results, SIDE_BEFORE);
   put_runs(&pen, results, SIDE_AFTER);
-  for (size_t i = 0; i < sizeof(diff_sections) / sizeof(diff_sections[0]); i++)
-    put_section(&pen, diff_sections[i], &compared, view);
+  for (unsigned i = 0; i < DIFF_BITS; i++)
+    put_section(&pen, diff_sections[i], i, &compared, view);
   return 0;
 }
 
-const struct report_backend report_text = {"text", "panels for people", write_text,
-                                           write_diff_text};
+const struct report_backend report_text = {.write = write_text, .write_diff = write_diff_text};

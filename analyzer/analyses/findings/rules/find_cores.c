@@ -198,30 +198,6 @@ int rule_oversubscribed(struct findings *f) {
   return groups ? report_sharing(f, groups, group_ranks(f->a->model, groups)) : 0;
 }
 
-/* Whether a finding is about times that are longer where cores are short. */
-static bool is_about_time(enum finding_id id) {
-  static const enum finding_id ids[] = {FINDING_DIST_STRAGGLER,
-                                        FINDING_DIST_LOAD_IMBALANCE,
-                                        FINDING_DIST_FAIL_SLOW,
-                                        FINDING_DIST_SLOW_LINK,
-                                        FINDING_DIST_COMM_BOUND,
-                                        FINDING_DIST_EXPOSED_COMM,
-                                        FINDING_DIST_PIPELINE_BUBBLE,
-                                        FINDING_TIMING_DATALOADER_BOUND,
-                                        FINDING_TIMING_BACKWARD_HEAVY,
-                                        FINDING_TIMING_OPTIMIZER_HEAVY,
-                                        FINDING_TIMING_JITTER,
-                                        FINDING_KERNEL_LAUNCH_BOUND,
-                                        FINDING_HOST_SYNC,
-                                        FINDING_EFFICIENCY_LOW_MFU,
-                                        FINDING_EFFICIENCY_PRECISION,
-                                        FINDING_EFFICIENCY_RECOVERABLE};
-  bool about = false;
-  for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
-    about |= id == ids[i];
-  return about;
-}
-
 int findings_stand_under_cores(struct analysis *a) {
   struct results *r = a->results;
   bool found = false;
@@ -229,7 +205,7 @@ int findings_stand_under_cores(struct analysis *a) {
     found |= r->findings[i].id == FINDING_HOST_OVERSUBSCRIBED;
   for (u32 i = 0; found && i < r->n_findings; i++) {
     struct finding *finding = &r->findings[i];
-    if (!is_about_time(finding->id))
+    if (!(finding_traits(finding->id) & NEEDS_CORES))
       continue;
     finding->evidence = arena_printf(
         a->arena, "%s Stands under %s: the ranks were short of cores, and this may follow from it.",

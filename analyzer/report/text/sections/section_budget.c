@@ -113,13 +113,5 @@ static void put_budget_section(struct pen *pen, const struct results *results,
   put_hfu(pen, results);
 }
 
-const struct section section_budget = {
-    "Budget",
-    section_has_timelines,
-    {FINDING_EFFICIENCY_LOW_MFU, FINDING_EFFICIENCY_PRECISION, FINDING_EFFICIENCY_RECOVERABLE,
-     FINDING_DIST_HANG, FINDING_DIST_DESYNC, FINDING_DIST_STRAGGLER, FINDING_DIST_LOAD_IMBALANCE,
-     FINDING_DIST_FAIL_SLOW, FINDING_DIST_SLOW_LINK, FINDING_DIST_COMM_BOUND,
-     FINDING_DIST_EXPOSED_COMM, FINDING_DIST_PIPELINE_BUBBLE, FINDING_TIMING_DATALOADER_BOUND},
-    unknown,
-    unjudged,
-    put_budget_section};
+const struct section section_budget = {"Budget", section_has_timelines, unknown, unjudged,
+                                       put_budget_section};

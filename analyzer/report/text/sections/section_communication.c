@@ -212,12 +212,8 @@ static void collectives_body(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-const struct section section_overlap = {"Communication",
-                                        section_has_timelines,
-                                        {FINDING_DIST_COMM_BOUND, FINDING_DIST_EXPOSED_COMM},
-                                        overlap_unknown,
-                                        NULL,
-                                        overlap_body};
-const struct section section_collectives = {
-    "Collectives",       section_has_timelines, {FINDING_DIST_SLOW_LINK},
-    collectives_unknown, collectives_unjudged,  collectives_body};
+const struct section section_overlap = {"Communication", section_has_timelines, overlap_unknown,
+                                        NULL, overlap_body};
+const struct section section_collectives = {"Collectives", section_has_timelines,
+                                            collectives_unknown, collectives_unjudged,
+                                            collectives_body};

@@ -62,11 +62,7 @@ static void put_convergence_section(struct pen *pen, const struct results *resul
   }
 }
 
-const struct section section_convergence = {
-    .title = "Convergence",
-    .applies = applies,
-    .findings = {FINDING_CONVERGENCE_DIVERGED, FINDING_CONVERGENCE_SPIKES,
-                 FINDING_CONVERGENCE_PLATEAU, FINDING_CONVERGENCE_NOT_FALLING,
-                 FINDING_CROSS_CORRELATED_INSTABILITY},
-    .unjudged = unjudged,
-    .body = put_convergence_section};
+const struct section section_convergence = {.title = "Convergence",
+                                            .applies = applies,
+                                            .unjudged = unjudged,
+                                            .body = put_convergence_section};

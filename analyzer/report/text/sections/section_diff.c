@@ -79,7 +79,6 @@ static bool steps_unjudged(const struct results *results) {
 const struct section section_diff_steps = {
     .title = "Step time",
     .applies = has_steps,
-    .findings = {FINDING_DIFF_SLOWER, FINDING_DIFF_RANK},
     .unjudged = steps_unjudged,
     .body = steps_body,
 };
@@ -185,17 +184,11 @@ static void bytes_body(struct pen *pen, const struct results *results,
   put_figures(pen, results, view, UNIT_BYTES, &table);
 }
 
-const struct section section_diff_times = {.title = "Where the time went",
-                                           .applies = has_times,
-                                           .findings = {FINDING_DIFF_SLOWER},
-                                           .unjudged = few_runs,
-                                           .body = times_body};
+const struct section section_diff_times = {
+    .title = "Where the time went", .applies = has_times, .unjudged = few_runs, .body = times_body};
 
-const struct section section_diff_memory = {.title = "Memory",
-                                            .applies = has_bytes,
-                                            .findings = {FINDING_DIFF_MEMORY},
-                                            .unjudged = few_runs,
-                                            .body = bytes_body};
+const struct section section_diff_memory = {
+    .title = "Memory", .applies = has_bytes, .unjudged = few_runs, .body = bytes_body};
 
 /* --- kernels --- */
 
@@ -378,7 +371,6 @@ static bool has_scalars(const struct results *results) {
 
 const struct section section_diff_scalars = {.title = "Values of the job's own",
                                              .applies = has_scalars,
-                                             .findings = {FINDING_DIFF_RESULTS, FINDING_DIFF_BITS},
                                              .unjudged = few_runs,
                                              .body = scalars_body};
 

@@ -125,5 +125,4 @@ static void put_gemms_section(struct pen *pen, const struct results *results,
   }
 }
 
-const struct section section_gemms = {"GEMMs", applies, {FINDING_EFFICIENCY_PRECISION},
-                                      NULL,    NULL,    put_gemms_section};
+const struct section section_gemms = {"GEMMs", applies, NULL, NULL, put_gemms_section};

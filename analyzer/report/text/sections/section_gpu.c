@@ -156,5 +156,4 @@ static void put_gpu_section(struct pen *pen, const struct results *results,
   put_basis(pen, results);
 }
 
-const struct section section_gpu = {"GPUs",  applies, {FINDING_KERNEL_LAUNCH_BOUND},
-                                    unknown, NULL,    put_gpu_section};
+const struct section section_gpu = {"GPUs", applies, unknown, NULL, put_gpu_section};

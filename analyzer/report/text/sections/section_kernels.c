@@ -222,10 +222,4 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
                     plural(results->kernel_names, "name").text);
 }
 
-const struct section section_kernels = {"Kernels",
-                                        applies,
-                                        {FINDING_KERNEL_LAUNCH_BOUND, FINDING_KERNEL_FILL,
-                                         FINDING_KERNEL_COPY, FINDING_KERNEL_DTYPE_CONVERSION},
-                                        unknown,
-                                        unjudged,
-                                        put_kernels_section};
+const struct section section_kernels = {"Kernels", applies, unknown, unjudged, put_kernels_section};

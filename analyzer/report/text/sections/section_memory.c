@@ -280,11 +280,4 @@ static void put_memory_section(struct pen *pen, const struct results *results,
   put_churn(pen, memory, view);
 }
 
-const struct section section_memory = {"Memory",
-                                       applies,
-                                       {FINDING_MEMORY_GROWTH, FINDING_MEMORY_PEAK,
-                                        FINDING_MEMORY_FRAGMENTATION, FINDING_MEMORY_OOM_RISK,
-                                        FINDING_MEMORY_CHURN},
-                                       NULL,
-                                       unjudged,
-                                       put_memory_section};
+const struct section section_memory = {"Memory", applies, NULL, unjudged, put_memory_section};

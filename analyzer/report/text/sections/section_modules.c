@@ -106,4 +106,4 @@ static void put_modules_section(struct pen *pen, const struct results *results,
   free(rows);
 }
 
-const struct section section_modules = {"Modules", applies, {0}, NULL, NULL, put_modules_section};
+const struct section section_modules = {"Modules", applies, NULL, NULL, put_modules_section};

@@ -185,12 +185,5 @@ static void put_path_section(struct pen *pen, const struct results *results,
                     percent(fabs(results->path_selfcheck)).text);
 }
 
-const struct section section_path = {
-    "Critical path",
-    section_has_timelines,
-    {FINDING_DIST_HANG, FINDING_DIST_DESYNC, FINDING_DIST_STRAGGLER, FINDING_DIST_LOAD_IMBALANCE,
-     FINDING_DIST_FAIL_SLOW, FINDING_DIST_SLOW_LINK, FINDING_DIST_COMM_BOUND,
-     FINDING_DIST_EXPOSED_COMM, FINDING_DIST_PIPELINE_BUBBLE},
-    unknown,
-    unjudged,
-    put_path_section};
+const struct section section_path = {"Critical path", section_has_timelines, unknown, unjudged,
+                                     put_path_section};

@@ -68,7 +68,6 @@ static void put_pipeline_section(struct pen *pen, const struct results *results,
 const struct section section_pipeline = {
     .title = "Pipeline",
     .applies = applies,
-    .findings = {FINDING_DIST_PIPELINE_BUBBLE},
     .unknown = unknown,
     .body = put_pipeline_section,
 };

@@ -39,5 +39,4 @@ static void put_ranges_section(struct pen *pen, const struct results *results,
            "NVTX ranges on the host, all ranks together; ranges inside others count in both");
 }
 
-const struct section section_ranges = {"Named ranges", applies,  {0},
-                                       NULL,           unjudged, put_ranges_section};
+const struct section section_ranges = {"Named ranges", applies, NULL, unjudged, put_ranges_section};

@@ -65,7 +65,6 @@ static void put_run_end_section(struct pen *pen, const struct results *results,
 const struct section section_run_end = {
     .title = "How the run ended",
     .applies = applies,
-    .findings = {FINDING_RUN_ENDED_EARLY},
     .unjudged = unjudged,
     .body = put_run_end_section,
 };

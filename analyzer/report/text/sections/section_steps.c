@@ -167,8 +167,7 @@ static void phases_body(struct pen *pen, const struct results *results,
                   duration_ms(results->comm_ms).text);
 }
 
-const struct section section_steps = {
-    "Steps", section_has_timelines, {FINDING_TIMING_JITTER}, steps_unknown, NULL, steps_body};
-const struct section section_phases = {
-    "Phases",   section_has_timelines, {FINDING_TIMING_DATALOADER_BOUND}, phases_unknown, NULL,
-    phases_body};
+const struct section section_steps = {"Steps", section_has_timelines, steps_unknown, NULL,
+                                      steps_body};
+const struct section section_phases = {"Phases", section_has_timelines, phases_unknown, NULL,
+                                       phases_body};

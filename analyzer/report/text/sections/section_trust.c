@@ -198,9 +198,5 @@ static void put_trust_section(struct pen *pen, const struct results *results,
   put_cost(pen, results);
 }
 
-const struct section section_trust = {"What this rests on",
-                                      section_always,
-                                      {FINDING_DATA_PARTIAL, FINDING_DATA_UNDECIDED},
-                                      NULL,
-                                      NULL,
+const struct section section_trust = {"What this rests on", section_always, NULL, NULL,
                                       put_trust_section};
