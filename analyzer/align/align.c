@@ -177,7 +177,7 @@ static const char *list_unplaced(struct aligner *aligner, u32 root) {
   }
   return arena_printf(aligner->arena,
                       "refused: rank%s %s%s (%u of %u) %s not linked to rank %u by at least %u "
-                      "collectives, or messages in both directions, whose ends are known",
+                      "collectives, or messages in both directions, with known ends",
                       count > 1 ? "s" : "", text, count > 8 ? ", ..." : "", count,
                       aligner->model->n_ranks, count > 1 ? "are" : "is",
                       aligner->model->ranks[root].rank, LEAST_COLLECTIVES);
@@ -190,8 +190,8 @@ static const char *unsound(struct aligner *aligner, double transfer_us) {
     const struct clock_fit *fit = &model->ranks[r].clock;
     if (fit->residual_us > SANE_RESIDUAL_US && fit->residual_us > MOST_OF_TRANSFER * transfer_us)
       return arena_printf(aligner->arena,
-                          "refused: collective ends of rank %u scatter by %.0f us, over half of "
-                          "what transfers take (median %.0f us)",
+                          "refused: collective ends of rank %u vary by %.0f us, more than half of "
+                          "the transfer time (median %.0f us)",
                           model->ranks[r].rank, fit->residual_us, transfer_us);
   }
   return NULL;
@@ -232,10 +232,10 @@ static bool trust_host_clock(struct aligner *aligner, const char *method) {
 /* No collective's end is known: the host's calls are asynchronous and say nothing about clocks. */
 static void align_without_ends(struct aligner *aligner) {
   struct model *model = aligner->model;
-  if (!trust_host_clock(aligner, "same host clock, not checked: no collective's end is known"))
+  if (!trust_host_clock(aligner, "same host clock, not checked: no collective has a known end"))
     model->clock_method = linked_by_calls(model, &aligner->scratch)
-                              ? "refused: no collective's end is known (no GPU times), and the "
-                                "ranks' hosts have clocks of their own"
+                              ? "refused: no collective has a known end (no GPU times), and each "
+                                "host has its own clock"
                               : "refused: no collective joins all ranks";
   follow_realtime(aligner, 0);
 }
@@ -280,7 +280,7 @@ static void align_by_ends(struct aligner *aligner) {
         problem                    ? problem
         : shared == model->n_ranks ? "same host clock, confirmed by collective ends"
         : aligner->by_messages     ? "collective ends, and messages in both directions"
-        : shared > 0               ? "collective ends, and host clocks that they confirm"
+        : shared > 0               ? "collective ends, and host clocks confirmed by them"
                                    : "collective ends";
   }
   follow_realtime(aligner, root);

@@ -55,8 +55,8 @@ static void cover_collectives(struct analysis *a, double calls, double runs) {
       why = gpu_timing_reason(&a->model->ranks[i]);
   if (runs == 0)
     note = arena_printf(a->arena,
-                        "NO COLLECTIVE TIMES: communication ran but when is NOT KNOWN; exposed "
-                        "communication, waits and stragglers cannot be told%s%s",
+                        "NO COLLECTIVE TIMES: communication ran, but when is NOT KNOWN; exposed "
+                        "communication, waits and stragglers are not known%s%s",
                         why ? ": " : "", why ? why : "");
   cover(a->results, "collective times", runs, calls, note);
 }
@@ -85,36 +85,37 @@ static void cover_gpu(struct analysis *a) {
     own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
   }
   cover(r, "collective calls", called, runs,
-        called ? "collectives ran whose calls were not seen: they cannot be matched over ranks"
+        called ? "collectives without a recorded call: they cannot be matched across ranks"
                : "NO COLLECTIVE CALLS: collectives ran but their calls were NOT SEEN; ranks cannot "
-                 "be compared at them");
+                 "be compared by them");
   cover(r, "launch calls", (double)all.launched, (double)all.kernels,
-        all.launched ? "kernels whose launch was not seen, such as those of libraries that carry "
-                       "their own CUDA runtime"
-                     : "NO LAUNCH CALLS: kernels ran but what launched them was NOT SEEN");
+        all.launched ? "kernels without a recorded launch, such as those of libraries with their "
+                       "own CUDA runtime"
+                     : "NO LAUNCH CALLS: kernels ran but their launches were NOT SEEN");
   cover(r, "graph replays", replays_run, replays,
-        replays_run ? "replays of CUDA graphs of which nothing was seen to run"
+        replays_run ? "replays of CUDA graphs without any recorded work on the GPU"
                     : "NO GRAPH CONTENT: CUDA graphs were launched but what ran in them was NOT "
                       "SEEN");
   if (fixed < replays)
     cover(r, "replays without conditions", fixed, replays,
-          "CUDA graphs with conditional nodes: what is in those is known, how often it ran is not; "
-          "CUPTI tells the first time alone");
+          "CUDA graphs with conditional nodes: their content is known, but not how often it ran; "
+          "CUPTI reports only the first run");
   if (told < in_graphs)
-    cover(r, "collectives in graphs told by their nodes", told, in_graphs,
-          "which kernel of a replay they were was told by the order of time alone, of which CUDA "
-          "promises nothing");
+    cover(
+        r, "collectives in graphs told by their nodes", told, in_graphs,
+        "these were found in a replay only by their order in time, which CUDA does not guarantee");
   if (!own_traces && !all.gemms)
     return;
-  const char *note = "GEMMs whose call or size was not seen";
+  const char *note = "GEMMs without a recorded call or size";
   if (!all.gemms)
     note = "NO GEMM CALLS: their kernels ran but the calls were NOT SEEN; HFU is unknown";
   else if (all.captured)
-    note = "GEMMs in CUDA graphs, whose replays are not told apart";
+    note = "GEMMs in CUDA graphs: their replays cannot be distinguished";
   else if (all.replays_unknown)
-    note = "GEMMs in replays of CUDA graphs whose capture was not seen";
+    note = "GEMMs in replays of CUDA graphs without a recorded capture";
   else if (!all.gemm_known_ns)
-    note = "the launches inside cuBLAS were not seen, so its kernels cannot be led back to calls";
+    note =
+        "the launches inside cuBLAS were not recorded, so its kernels cannot be assigned to calls";
   cover(r, "matrix products", (double)all.gemm_known_ns, (double)all.gemm_ns, note);
 }
 
@@ -130,9 +131,8 @@ static void cover_step_ends(struct analysis *a) {
       told += analysis_host_ahead(a, i, step, step) != NS_UNKNOWN;
     }
   cover(a->results, "ends of steps on the GPU", told, steps,
-        told ? "steps of which the GPU's end is not known: the host's is taken, or they are left "
-               "out"
-             : "NO ENDS ON THE GPU: what it does in a host's step may have been launched in an "
+        told ? "steps without a known end on the GPU: the host's end is used, or they are left out"
+             : "NO ENDS ON THE GPU: its work during a host step may have been launched in an "
                "earlier one");
 }
 
@@ -157,7 +157,7 @@ static void cover_look_ups(struct analysis *a) {
   }
   cover(a->results, "functions found by name", seen, all,
         arena_printf(a->arena,
-                     "a further copy of a library: calls of its functions are NOT SEEN, such as %s",
+                     "another copy of a library: calls of its functions are NOT SEEN, such as %s",
                      other ? other : "those of one rank"));
 }
 
@@ -193,27 +193,26 @@ static int list_coverage(struct analysis *a) {
   if (communication_unseen(a))
     cover(r, "collectives", 0, 1, r->overlap_reason);
   cover(r, "kernel times", kernels, launches,
-        kernels > 0 ? "launches whose run on the GPU was not seen"
-                    : "NO KERNEL TIMES: work was launched but when it ran is NOT KNOWN");
+        kernels > 0 ? "launches without a recorded run on the GPU"
+                    : "NO KERNEL TIMES: work was launched, but when it ran is NOT KNOWN");
   cover_gpu(a);
   cover(r, "matched collectives", matched, looked_at,
-        "members missing or disagreeing: waits there are lower bounds");
+        "some members are missing or disagree: waits there are lower bounds");
   cover(r, "phases", phased, model->n_ranks,
         inferred ? "only waiting for input is known: the job names no other phase"
-                 : "ranks that showed no training phases");
+                 : "ranks without training phases");
   cover_look_ups(a);
   if (launches == 0 || kernels > 0)
     cover(r, any_on_gpu(a) || kernels > 0 ? "steps with kernels" : "whole steps", kept + unseen,
-          kept + unseen + bare, "kernels of earlier steps were overwritten under the disk cap");
+          kept + unseen + bare, "kernels of earlier steps were overwritten at the disk limit");
   cover_step_ends(a);
   if (untimed > 0)
-    cover(
-        r, "steps with times of all collectives", kept, kept + untimed,
-        kept
-            ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
-              "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
-            : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that are told "
-              "as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
+    cover(r, "steps with times of all collectives", kept, kept + untimed,
+          kept
+              ? "the others are left out of overlap and path: their collectives ran in CUDA graphs "
+                "that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost"
+              : "NO STEP HAS THE TIMES OF ALL ITS COLLECTIVES: they ran in CUDA graphs that CUPTI "
+                "reported as a whole (TSCOPE_GPU_GRAPHS), or their records were lost");
   if (unseen > 0)
     cover(r, "steps whose GPU time was taken", kept, kept + unseen, gpu_timing_why_not_taken(a));
   return 0;

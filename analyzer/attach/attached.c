@@ -106,7 +106,7 @@ static int read_stack(struct looking *l, const struct python_thread *from) {
 }
 
 static const char no_answer[] =
-    "its memory cannot be read now: a thread of it holds the map of it and waits for a device";
+    "its memory cannot be read now: one of its threads holds the memory map and waits for a device";
 
 static int read_python(struct looking *l) {
   static struct python_thread threads[THREADS_MOST];

@@ -7,7 +7,7 @@
 #include "attach/native_frames.h"
 
 const char *native_frames_missing(void) {
-  return "this tscope-stacks was built without native frames (elfutils' libdw was not there)";
+  return "this tscope-stacks was built without native frames (elfutils' libdw was missing)";
 }
 
 struct native_process *native_open(struct arena *arena, pid_t pid,

@@ -190,9 +190,9 @@ static const char *why_none(struct arena *arena, pid_t pid, const struct native_
   if (told->refused && tracer)
     return arena_printf(arena, "process %u traces it already (a debugger?)", tracer);
   if (told->refused)
-    return "it may not be traced: look as the job's own user, or with CAP_SYS_PTRACE (Yama's "
-           "ptrace_scope and containers forbid it otherwise)";
-  return told->stuck ? "its threads wait in the kernel, not to be interrupted, and did not stop"
+    return "tracing is not permitted: run this as the job's user, or with CAP_SYS_PTRACE (needed "
+           "under Yama's ptrace_scope and in containers)";
+  return told->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
                      : "it has ended";
 }
 
@@ -219,7 +219,7 @@ int native_stacks_add(struct arena *arena, pid_t pid, const struct python *pytho
   if (process)
     error = mix_all(&m, &snapshots, process, look, told);
   else
-    told->why_none = "the files that it has mapped cannot be read";
+    told->why_none = "the files that it mapped cannot be read";
   native_close(process);
 out:
   snapshots_release(&snapshots);

@@ -148,8 +148,8 @@ static const char *look_in(pid_t pid, const struct mapping *mapping, struct pyth
   snprintf(version, sizeof(version), "3.%u.", mapping->minor);
   u64 word;
   if (!python_read_process(&process, *runtime, &word, sizeof(word)))
-    return "its memory may not be read: look as the job's own user, or with CAP_SYS_PTRACE "
-           "(Yama's ptrace_scope and containers forbid it otherwise)";
+    return "reading its memory is not permitted: run this as the job's user, or with "
+           "CAP_SYS_PTRACE (needed under Yama's ptrace_scope and in containers)";
   return python_layout_find(&python->layout, version, python_read_process, &process, *runtime);
 }
 
@@ -159,7 +159,8 @@ const char *python_image_find(pid_t pid, struct python *python, u64 *runtime) {
   int n = list_mappings(pid, mappings, MOST);
   const char *why = "";
   if (n < 0)
-    return "its mappings may not be read: look as the job's own user, or with CAP_SYS_PTRACE";
+    return "reading its mappings is not permitted: run this as the job's user, or with "
+           "CAP_SYS_PTRACE";
   for (int i = 0; i < n; i++) {
     why = look_in(pid, &mappings[i], python, runtime);
     if (!why)

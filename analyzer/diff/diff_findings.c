@@ -50,8 +50,8 @@ static const struct diff_row *level_of(const struct diff_result *out, const char
 /* What one run a side has to be told with, "" where there are several. */
 static const char *how_to_be_sure(const struct diffing *d) {
   return d->several ? ""
-                    : " To be sure, run each side three times or more: tscope-report diff A1 A2 A3 "
-                      "-- B1 B2 B3.";
+                    : " To be sure, run each side at least three times: tscope-report diff A1 A2 "
+                      "A3 -- B1 B2 B3.";
 }
 
 /* --- what differs in how the runs were made --- */
@@ -94,12 +94,12 @@ static char *what_differs(struct diffing *d, bool of_results) {
                             fact_text(d->arena, &out->facts[i]));
     }
   if (list && !told && !(out->facts_known > 0))
-    return arena_text(d->arena, " How the runs were made was not recorded.");
+    return arena_text(d->arena, " The set-up of the runs was not recorded.");
   if (list && !told)
-    return arena_text(d->arena, " Nothing that was recorded differs in how the runs were made.");
+    return arena_text(d->arena, " No recorded difference in the set-up of the runs.");
   if (list && told > FACTS_TOLD)
     list = arena_printf(d->arena, "%s and %u more", list, told - FACTS_TOLD);
-  return list ? arena_printf(d->arena, " Different in how the runs were made: %s.", list) : NULL;
+  return list ? arena_printf(d->arena, " Differences in the set-up of the runs: %s.", list) : NULL;
 }
 
 /* --- time --- */
@@ -108,7 +108,7 @@ static char *what_differs(struct diffing *d, bool of_results) {
 static char *say_cause(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
   if (!cause->text)
-    return arena_text(d->arena, " No part of the step explains half of it.");
+    return arena_text(d->arena, " No part of the step explains half of that.");
   if (!cause->n_ranks)
     return arena_printf(d->arena, " Most of it: %s, %s before, %s after.",
                         step_part_words[cause->part], duration_ms(cause->before_ms).text,
@@ -119,11 +119,11 @@ static char *say_cause(struct diffing *d) {
   if (!peers)
     return NULL;
   char *text =
-      arena_printf(d->arena, " Most of it: %s of %s a step, %s before; that of the other ranks %s.",
+      arena_printf(d->arena, " Most of it: %s of %s a step, %s before; on the other ranks %s.",
                    step_part_words[cause->part], duration_ms(cause->after_ms).text,
                    duration_ms(cause->before_ms).text, peers);
   if (text && !isnan(cause->wait_after_ms))
-    text = arena_printf(d->arena, "%s These wait %s a step, %s before.", text,
+    text = arena_printf(d->arena, "%s They wait %s a step, %s before.", text,
                         duration_ms(cause->wait_after_ms).text,
                         duration_ms(cause->wait_before_ms).text);
   return text;
@@ -131,9 +131,8 @@ static char *say_cause(struct diffing *d) {
 
 static char *what_to_do(struct diffing *d) {
   const struct diff_cause *cause = &d->out->cause;
-  const char *look =
-      "Look at the figures that grew most, then at what differs in how the runs were "
-      "made; undo one difference at a time.";
+  const char *look = "Look at the figures that grew most, then at the differences in the set-up of "
+                     "the runs; undo one difference at a time.";
   if (cause->n_ranks && cause->part == PART_INPUT)
     look =
         "Look at that rank's input: its storage, its data loader's workers, its host. The others "
@@ -155,8 +154,8 @@ static char *say_noise(struct diffing *d) {
              ? arena_printf(d->arena, "noise between the runs, %u and %u, explains ±%s (p = %s)",
                             d->sides[BEFORE]->n, d->sides[AFTER]->n, width, p)
              : arena_printf(d->arena,
-                            "noise within each run explains ±%s; what runs of one kind differ by "
-                            "is not known",
+                            "noise within each run explains ±%s; how much runs of the same kind "
+                            "differ is not known",
                             width);
 }
 
@@ -200,8 +199,8 @@ static int diff_rule_rank(struct diffing *d) {
       arena_printf(d->arena, "%c%s: %s more a step", cause->text[0] - 'a' + 'A', cause->text + 1,
                    duration_ms(cause->after_ms - cause->before_ms).text),
       arena_printf(d->arena,
-                   "Beyond what the runs differ by (p = %s, of all ranks).%s The median "
-                   "step went from %.4g ms to %.4g ms; %s.%s",
+                   "More than the noise between runs (p = %s, over all ranks).%s The median step "
+                   "went from %.4g ms to %.4g ms; %s.%s",
                    probability(cause->p_value).text, said, out->step_before_ms, out->step_after_ms,
                    noise, facts),
       what_to_do(d));
@@ -240,16 +239,15 @@ static int diff_rule_memory(struct diffing *d) {
   char *where = most ? arena_printf(d->arena, " Most of it: %s, from %s to %s.", most->name,
                                     memory_size(most->before).text, memory_size(most->after).text)
                      : arena_text(d->arena, "");
-  return add_finding(
-      d, FINDING_DIFF_MEMORY, severity, NAN,
-      arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
-      arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
-                   memory_size(peak->before).text, memory_size(peak->after).text,
-                   where ? where : ""),
-      arena_printf(d->arena,
-                   "Look at the categories that grew: those that scale with the batch or the "
-                   "sequence grow with it, parameters and optimizer do not.%s",
-                   how_to_be_sure(d)));
+  return add_finding(d, FINDING_DIFF_MEMORY, severity, NAN,
+                     arena_printf(d->arena, "Peak memory is %.1f %% higher", 100 * peak->change),
+                     arena_printf(d->arena, "%s allocated at the peak before, %s after.%s",
+                                  memory_size(peak->before).text, memory_size(peak->after).text,
+                                  where ? where : ""),
+                     arena_printf(d->arena,
+                                  "Look at the categories that grew: activations grow with the "
+                                  "batch or the sequence, parameters and optimizer state do not.%s",
+                                  how_to_be_sure(d)));
 }
 
 /* --- values --- */
@@ -309,8 +307,8 @@ static int diff_rule_bits(struct diffing *d) {
                            first->name, first->first_step)
             : arena_text(d->arena, "Runs of one side differ, though the job asked for determinism"),
       arena_printf(d->arena,
-                   "Asked for by %s. %s%s%s Seeds and flags that the program sets "
-                   "by a call are not recorded.",
+                   "Asked for by %s. %s%s%s Seeds and flags that the program sets with a call are "
+                   "not recorded.",
                    d->out->determinism, where, within, facts),
       arena_text(d->arena,
                  "Undo what differs, one at a time. If nothing does: seed every generator and "
@@ -340,7 +338,8 @@ static int diff_rule_results(struct diffing *d) {
       d, FINDING_DIFF_RESULTS, apart ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       apart ? arena_printf(d->arena, "%s ends at %.4g, at %.4g before", first->name, level->after,
                            level->before)
-            : arena_printf(d->arena, "%s parts at step %.0f", first->name, first->parted_step),
+            : arena_printf(d->arena, "%s differs by more than a thousandth from step %.0f on",
+                           first->name, first->parted_step),
       arena_printf(d->arena,
                    "At step %.0f %.6g before, %.6g after; they differ at all from step %.0f on, of "
                    "%.0f steps compared.%s%s",

@@ -36,10 +36,10 @@ static int noise_within(struct diffing *d) {
   if (!error)
     out->step_p_value = diff_noise(before, n_before, after, n_after, &out->step_noise_ms);
   if (!error && isnan(out->step_p_value))
-    out->reason = arena_printf(
-        d->arena,
-        "%u and %u steps: one run a side takes %d each for even their own noise to be known",
-        n_before, n_after, (int)DIFF_LEAST_STEPS);
+    out->reason = arena_printf(d->arena,
+                               "%u and %u steps: with one run on each side, each needs at least %d "
+                               "steps to know even its own noise",
+                               n_before, n_after, (int)DIFF_LEAST_STEPS);
   free(before);
   free(after);
   return error;
@@ -52,9 +52,9 @@ static enum step_verdict judge(struct diffing *d) {
   if (out->step_p_value >= DIFF_SIGNIFICANCE || fabs(out->step_change) < DIFF_LEAST_CHANGE)
     return STEPS_SAME;
   if (!d->several) {
-    out->reason =
-        arena_printf(d->arena, "%u and %u runs: %d a side show how far runs of one kind differ",
-                     d->sides[BEFORE]->n, d->sides[AFTER]->n, (int)DIFF_LEAST_RUNS);
+    out->reason = arena_printf(
+        d->arena, "%u and %u runs: %d on each side show how much runs of the same kind differ",
+        d->sides[BEFORE]->n, d->sides[AFTER]->n, (int)DIFF_LEAST_RUNS);
     return STEPS_UNJUDGED;
   }
   return out->step_change > 0 ? STEPS_SLOWER : STEPS_FASTER;
@@ -76,7 +76,7 @@ int diff_steps(struct diffing *d) {
   } else if (!error && d->several) {
     out->step_p_value = diff_noise_between(before, n_before, after, n_after, &out->step_noise_ms);
     if (isnan(out->step_p_value))
-      out->reason = arena_printf(d->arena, "fewer than %d runs of a side have known step times",
+      out->reason = arena_printf(d->arena, "fewer than %d runs on one side have known step times",
                                  (int)DIFF_LEAST_RUNS);
   } else if (!error) {
     error = noise_within(d);

@@ -120,7 +120,7 @@ static int count_warmup(struct model *model) {
   for (u32 s = 0; s < model->steps.n; s++)
     lengths[s] = mean_length(model, s);
   model->steps.warmup = model_count_warmup(lengths, model->steps.n);
-  model->steps.warmup_rule = "the first, and those after it over 1.5 x the median";
+  model->steps.warmup_rule = "the first, and following ones over 1.5 x the median";
   free(lengths);
   return 0;
 }

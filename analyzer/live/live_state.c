@@ -71,12 +71,13 @@ static void say_silent(struct live_rank *rank, const struct live_host *host,
   switch (state) {
   case 0:
     rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof(rank->what), "its process is gone, without a word of its end");
+    snprintf(rank->what, sizeof(rank->what), "its process is gone, and nothing recorded its end");
     break;
   case 'Z':
   case 'X':
     rank->state = LIVE_GONE;
-    snprintf(rank->what, sizeof(rank->what), "its process is dead, and the parent has not noticed");
+    snprintf(rank->what, sizeof(rank->what),
+             "its process is dead, and the parent has not waited for it");
     break;
   case 'T':
   case 't':
@@ -90,9 +91,8 @@ static void say_silent(struct live_rank *rank, const struct live_host *host,
     break;
   default:
     snprintf(rank->what, sizeof(rank->what), "no sign of life%s",
-             host->here || rank->entry->alive_changed != LIVE_UNKNOWN_NS
-                 ? ""
-                 : " by its host's clock of day");
+             host->here || rank->entry->alive_changed != LIVE_UNKNOWN_NS ? ""
+                                                                         : " by its host's clock");
   }
 }
 

@@ -66,7 +66,7 @@ static char *place_to_open(void) {
     return NULL;
   int descriptor = mkstemp(place);
   if (descriptor < 0) {
-    bad("no file could be made in %s: %s; give --output a file", folder ? folder : "/tmp",
+    bad("no file could be created in %s: %s; give a file with --output", folder ? folder : "/tmp",
         strerror(errno));
     free(place);
     return NULL;
@@ -92,7 +92,7 @@ static int write_to(const struct options *options, const struct results *results
     return bad("cannot write %s: %s; give --output another file", path, strerror(-error));
   terminal_look(options, fileno(file.out), view);
   if (backend->binary && isatty(fileno(file.out)))
-    return bad("--format %s is no text: give --output a file", report_backend_name(backend));
+    return bad("--format %s is not text: give a file with --output", report_backend_name(backend));
   view->building = report_file_path(&file);
   error = (options->diff ? backend->write_diff : backend->write)(results, view, file.out);
   error = report_file_close(&file, error);
@@ -108,8 +108,8 @@ static int gate_of_diff(const struct options *options, const struct diff_result 
   if (options->fail_on == FAIL_ON_NOTHING)
     return STATUS_OK;
   if (diff->runs_before < DIFF_LEAST_RUNS || diff->runs_after < DIFF_LEAST_RUNS)
-    return bad("--fail-on needs %d runs a side, not %.0f and %.0f: fewer do not tell a change from "
-               "what runs of one kind differ by; tscope-report diff A1 A2 A3 -- B1 B2 B3",
+    return bad("--fail-on needs %d runs on each side, not %.0f and %.0f: with fewer, a change "
+               "cannot be distinguished from noise; tscope-report diff A1 A2 A3 -- B1 B2 B3",
                (int)DIFF_LEAST_RUNS, diff->runs_before, diff->runs_after);
   return options->fail_on == FAIL_ON_UNDECIDED && !diff->verdict ? STATUS_FINDINGS : STATUS_OK;
 }
@@ -127,7 +127,8 @@ static int write_report(const struct options *options, const struct results *res
   char missing[96];
   if (results->check.ledger &&
       selection_misses(&view, results->check.ledger, missing, sizeof(missing)))
-    return bad("%s is in no record: --ranks and --groups take what the report without them lists",
+    return bad("%s is not in the input: use ranks and groups that the report without --ranks and "
+               "--groups lists",
                missing);
   char *place = options->open && !options->output ? place_to_open() : NULL;
   const char *path = place ? place : options->output;
@@ -182,8 +183,8 @@ static int read_and_analyse(const struct options *options, const char *const *pa
     return error;
   if (selects_nothing(options, reading->model)) {
     snprintf(why, why_bytes,
-             "--steps %s leaves no step of this run; steps are counted from 0, and without it the "
-             "report says how many there are",
+             "--steps %s selects no step of this run; steps are counted from 0, and the report "
+             "without --steps says how many there are",
              options->steps);
     return -EINVAL;
   }

@@ -17,20 +17,16 @@
 enum { LINES_MOST = 10000 };
 
 static const char help[] =
-    "usage: tscope-stacks [--native] [--frames] PID... | DIRECTORY\n"
-    "Says where processes are: their Python stacks, what their threads wait for, who holds the "
-    "GIL.\n"
-    "Nothing of them is stopped, but with --native each thread for some ten microseconds.\n"
-    "\n"
-    "  --native   frames of C and C++ too, of all threads\n"
-    "  PID        a process of yours on this host\n"
-    "  --frames   each frame of each thread in a line of its own, innermost first, instead of the\n"
-    "             tree: number, thread, file, line, function, with tabs between;\n"
-    "             with --native also the library, empty for Python's, and no frame is left out\n"
-    "  DIRECTORY  of traces: of its newest run the ranks that live on this host, as they are now,\n"
-    "             and of the others what they wrote when they stood still\n"
-    "\n"
-    "Status: 0, or 1 if nothing could be had, or 2 if the command line makes no sense.\n";
+    "usage: tscope-stacks [--native] [--frames] PID... | DIRECTORY\nShows where processes are: "
+    "their Python stacks, what their threads wait for, which one holds the GIL.\nIt stops no "
+    "thread, except with --native: then each thread for some ten microseconds.\n\n  --native   "
+    "frames of C and C++ too, of all threads\n  PID        a process of yours on this host\n  "
+    "--frames   each frame of each thread in a line of its own, innermost first, instead of the\n  "
+    "           tree: number, thread, file, line, function, with tabs between;\n             with "
+    "--native also the library, empty for Python's, and no frame is left out\n  DIRECTORY  of "
+    "traces: of its newest run the ranks that live on this host, as they are now,\n             "
+    "and of the others what they wrote when they stood still\n\nStatus: 0, or 1 if nothing could "
+    "be had, or 2 if the command line makes no sense.\n";
 
 /* One process, by its rank or its number. */
 struct looked {
@@ -54,21 +50,21 @@ struct page {
 static void put_native(const struct looked *one) {
   const struct native_told *told = &one->native;
   if (strcmp(one->source, "now") != 0)
-    printf("    no native frames: it wrote Python's alone\n");
+    printf("    no native frames: its own record has only Python frames\n");
   else if (told->why_none)
     printf("    no native frames: %s\n", told->why_none);
   else
     printf("    %u threads were stopped one after another: %.0f us in all, %.0f us the longest\n",
            told->taken, (double)told->all_ns / 1e3, (double)told->longest_ns / 1e3);
   if (told->stuck && !told->why_none)
-    printf("    %u more wait in the kernel, not to be interrupted, and did not stop: no native "
-           "frames of these\n",
+    printf("    %u more wait in the kernel, uninterruptible, and did not stop: no native frames of "
+           "these\n",
            told->stuck);
   if (told->cut)
-    printf("    of %u the outer frames are not known\n", told->cut);
+    printf("    threads with unknown outer frames: %u\n", told->cut);
   if (told->unmatched)
-    printf("    of %u it is not known which native frames belong between the Python frames: only "
-           "those inside of all are shown\n",
+    printf("    threads where native frames between Python frames are not known: %u; only those "
+           "inside the innermost Python frame are shown\n",
            told->unmatched);
 }
 
@@ -80,7 +76,7 @@ static void put_process(struct page *page, const struct looked *one) {
          said.words && *said.words ? ": " : "", said.words ? said.words : "");
   if (one->look.no_python)
     printf("    no Python frames: %s\n",
-           *one->look.no_python ? one->look.no_python : "this is no process with Python");
+           *one->look.no_python ? one->look.no_python : "this process has no Python");
   if (page->native)
     put_native(one);
 }
@@ -163,8 +159,9 @@ static bool look_at_rank(struct page *page, const struct rank *rank) {
   }
   if (!rank->n_stalls)
     return false;
-  one->source = rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN ? "as it wrote itself"
-                                                                   : "as it wrote, but went on";
+  one->source = rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN
+                    ? "from its own record"
+                    : "from its own record, but it went on";
   one->look = rank->stalls[rank->n_stalls - 1];
   page->n++;
   return true;
@@ -184,7 +181,7 @@ static int look_at_run(struct page *page, const char *path) {
     without += !look_at_rank(page, &model->ranks[r]);
   int error = page->at ? print_page(page) : -ENOMEM;
   if (without)
-    printf("\n%u of %u ranks: not running on this host, and they wrote of no standstill\n", without,
+    printf("\n%u of %u ranks: not running on this host, and no stall in their record\n", without,
            model->n_ranks);
   model_free(model);
   return error || !page->n ? -ENODATA : 0;

@@ -225,7 +225,7 @@ static int watch(const struct top_options *options, struct watching *watching) {
   struct top_page page = {.sort = options->sort, .chosen = TSCOPE_UNKNOWN_RANK, .watched = true};
   double interval = options->interval_s ? options->interval_s : PAGE_INTERVAL_S, frozen_at = 0;
   if (!top_screen_begin())
-    return bad("the terminal cannot be drawn on; --once prints a page");
+    return bad("cannot draw on this terminal; --once prints a page");
   for (bool on = true; on;) {
     double begin = now_s();
     int error = page.frozen ? 0 : look(watching);

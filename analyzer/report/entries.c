@@ -187,6 +187,6 @@ static int write_entries(const struct results *results, const struct report_view
 
 const struct report_backend report_entries = {
     .write = write_entries,
-    .no_data = "there are none: give flight-recorder dumps, or traces of a run that did not end in "
-               "order",
+    .no_data = "there are no calls: give flight-recorder dumps, or traces of a run that did not "
+               "end normally",
 };

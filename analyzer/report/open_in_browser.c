@@ -202,7 +202,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
   int file = open(path, O_RDONLY | O_CLOEXEC), server = file < 0 ? -errno : listen_here();
   if (server < 0) {
     snprintf(why, why_bytes,
-             "port %d of this machine cannot be had (%s); open %s by hand in " PERFETTO, PORT,
+             "port %d of this machine is not free (%s); open %s by hand in " PERFETTO, PORT,
              strerror(-server), path);
   } else if (!browse(PERFETTO "/#!/?url=http://127.0.0.1:9001/tscope&referrer=tscope")) {
     snprintf(why, why_bytes,
@@ -210,7 +210,7 @@ bool open_in_perfetto(const char *path, unsigned patience_s, char *why, size_t w
              "in " PERFETTO,
              path);
   } else {
-    snprintf(why, why_bytes, "nobody fetched it within %u s; open %s by hand in " PERFETTO,
+    snprintf(why, why_bytes, "no browser fetched it within %u s; open %s by hand in " PERFETTO,
              patience_s, path);
     for (double until = now() + patience_s; !served && readable_before(server, until);) {
       int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);

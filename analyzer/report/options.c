@@ -34,8 +34,8 @@ static bool step_number(const char *text, char stop, const char **end) {
 }
 
 static const char *option_steps(struct options *options, const char *argument) {
-  static const char wanted[] = "a range of steps, its last in it, such as 10:50, 10:, :50 or 10; "
-                               "the first step is 0";
+  static const char wanted[] =
+      "a range of steps, including the last, such as 10:50, 10:, :50 or 10; the first step is 0";
   const char *colon, *end;
   if (step_number(argument, '\0', &end) && end > argument) {
     options->steps = argument;
@@ -197,7 +197,7 @@ static const char *option_ranks(struct options *options, const char *argument) {
 
 static const char *option_groups(struct options *options, const char *argument) {
   options->groups = argument;
-  return *argument ? NULL : "a list of groups, with commas between";
+  return *argument ? NULL : "a list of groups, separated by commas";
 }
 
 static const char *option_stacks(struct options *options, const char *argument) {
@@ -294,9 +294,9 @@ static bool take_sides(struct options *options, char **paths, char *why, size_t 
   bool good = options->n_before && options->n_before < n && (mark < n + 1 || n == 2);
   if (!good)
     snprintf(why, why_bytes,
-             "diff wants two runs, or several of each kind with -- between, for example: "
-             "tscope-report diff /tmp/before1 /tmp/before2 /tmp/before3 -- /tmp/after1 /tmp/after2 "
-             "/tmp/after3");
+             "diff needs two runs, or several runs on each side with -- between the sides, for "
+             "example: tscope-report diff /tmp/before1 /tmp/before2 /tmp/before3 -- /tmp/after1 "
+             "/tmp/after2 /tmp/after3");
   return good;
 }
 
@@ -381,7 +381,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *why, si
     return false;
   }
   if (options->open && !can_be_opened(options->backend)) {
-    snprintf(why, why_bytes, "--open shows a page or a timeline: give --format %s too",
+    snprintf(why, why_bytes, "--open shows a page or a timeline: also give --format %s",
              report_backend_names(can_be_opened));
     return false;
   }

@@ -50,7 +50,7 @@ static void put_title(const struct top_page *page, const struct live_view *view,
           summary(view));
   pen_format(pen, STYLE_PLAIN, ", %s", duration_s(view->since_start_s).text);
   if (page->frozen)
-    pen_format(pen, STYLE_WARNING, "  frozen for %s: space goes on",
+    pen_format(pen, STYLE_WARNING, "  frozen for %s: press space to go on",
                duration_s(page->frozen_s).text);
   if (pen->column + 10 < pen->width) {
     pen_to(pen, pen->width - 8);
@@ -85,14 +85,14 @@ static void put_delay(const struct live_view *view, struct pen *pen) {
         (!oldest || view->hosts[h].behind_s > oldest->behind_s))
       oldest = &view->hosts[h];
   if (oldest)
-    pen_item_format(pen, STYLE_NOTE, 2, "what %s shows is %s old", oldest->name,
+    pen_item_format(pen, STYLE_NOTE, 2, "the data of %s is %s old", oldest->name,
                     duration_s(oldest->behind_s).text);
 }
 
 static void put_ranks(const struct live_view *view, struct pen *pen) {
   pen_blank(pen, 2);
   if (view->world > view->n_ranks)
-    pen_item_format(pen, STYLE_WARNING, 2, "%u of %u ranks seen", view->n_ranks, view->world);
+    pen_item_format(pen, STYLE_WARNING, 2, "%u of %u ranks found", view->n_ranks, view->world);
   else
     pen_item(pen, STYLE_PLAIN, 2, plural(view->n_ranks, "rank").text);
   pen_item(pen, STYLE_PLAIN, 2, plural(view->n_hosts, "host").text);
@@ -114,7 +114,7 @@ static void put_ranks(const struct live_view *view, struct pen *pen) {
 static void put_steps(const struct live_view *view, struct pen *pen) {
   const struct live_rank *rank = view->reference;
   if (!rank) {
-    pen_put(pen, STYLE_DIM, "steps: none seen yet");
+    pen_put(pen, STYLE_DIM, "steps: none yet");
     pen_newline(pen);
     return;
   }
@@ -148,7 +148,7 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
     pen_item_format(pen, STYLE_WARNING, 2, "%s lost, most: %s", plural((double)lost, "record").text,
                     live_loss_name(reason));
   else
-    pen_item(pen, STYLE_DIM, 2, "no record lost");
+    pen_item(pen, STYLE_DIM, 2, "no records lost");
   if (view->damaged)
     pen_item_format(pen, STYLE_WARNING, 2, "%s damaged",
                     plural((double)view->damaged, "chunk").text);
@@ -156,9 +156,10 @@ static void put_reading(const struct live_view *view, struct pen *pen) {
     pen_item_format(pen, STYLE_WARNING, 2, "%s cannot be read",
                     plural(view->unreadable, "file").text);
   if (view->left_out)
-    pen_item_format(pen, STYLE_DIM, 2,
-                    "processes left out, as a later one has their rank or they have none: %s",
-                    count_of(view->left_out).text);
+    pen_item_format(
+        pen, STYLE_DIM, 2,
+        "processes left out, because a later one has the same rank or they have no rank: %s",
+        count_of(view->left_out).text);
   pen_item_format(pen, STYLE_DIM, 2, "read %s in %s", byte_size((double)view->run->read_bytes).text,
                   duration_s(view->run->look_s).text);
   pen_newline(pen);
@@ -190,7 +191,7 @@ static void say_instead(const struct live_view *view, const struct live_rank *ra
     snprintf(text, bytes, "; %s%s%s", rank->what, isnan(rank->silent_s) ? "" : ", silent for ",
              isnan(rank->silent_s) ? "" : duration_s(rank->silent_s).text);
   else if (rank->waits_s >= view->threshold_s)
-    snprintf(text, bytes, "; it waits itself");
+    snprintf(text, bytes, "; it is waiting too");
   else if (rank->stalled_in)
     snprintf(text, bytes, "; %s", rank->stalled_in);
   else if (rank->phase)

@@ -45,7 +45,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   char text[256], room[96];
   enum style style;
   if (!rank) {
-    pen_put(pen, STYLE_NOTE, "This rank is not there any more. Enter goes back.");
+    pen_put(pen, STYLE_NOTE, "This rank is gone. Enter goes back.");
     pen_newline(pen);
     return;
   }
@@ -62,7 +62,7 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
   put_known(pen, "last record", rank->quiet_s, duration_s);
   put_known(pen, "last step", rank->step_s, duration_s);
   put_known(pen, "usual step", rank->usual_s, duration_s);
-  pen_left(pen, STYLE_DIM, "steps of late", 18);
+  pen_left(pen, STYLE_DIM, "recent steps", 18);
   top_spark(pen, &rank->steps, pen->width > 20 ? pen->width - 20 : 8);
   pen_newline(pen);
   put_row(pen, "late", top_late(rank->late_s).text);

@@ -112,7 +112,7 @@ bool top_options_parse(int argc, char **argv, struct top_options *options, char 
   for (int got; (got = getopt_long(argc, argv, ":", long_options, NULL)) != -1;) {
     if (got < 256) {
       snprintf(why, why_bytes, "%s %s; --help lists the options", argv[optind - 1],
-               got == ':' ? "lacks its argument" : "is no option");
+               got == ':' ? "needs an argument" : "is not an option");
       return false;
     }
     const char *wanted = table[got - 256].take(options, optarg);
@@ -122,7 +122,7 @@ bool top_options_parse(int argc, char **argv, struct top_options *options, char 
     }
   }
   if (argc - optind > 1) {
-    snprintf(why, why_bytes, "one directory at a time, not also \"%s\"", argv[optind + 1]);
+    snprintf(why, why_bytes, "only one directory; \"%s\" is too many", argv[optind + 1]);
     return false;
   }
   const char *environment = getenv("TSCOPE_DIR");

@@ -8,20 +8,19 @@ enum { MOST_ALERTS = 6 };
 void top_help(struct pen *pen) {
   static const char *const lines[] = {
       "q        quit",
-      "space    freeze the page and go on; the job never notices",
-      "s        order by the next key: rank, trouble, late, step, gpu, memory, quiet",
+      "space    freeze the page, or go on; the job is not affected",
+      "s        sort by the next key: rank, trouble, late, step, gpu, memory, quiet",
       "up down  mark a rank; PageUp PageDown by the page, Home End to the ends",
-      "Enter    the marked rank alone, and back",
-      "t        the stacks of ranks that stand still, and back; up down PageUp PageDown move in "
-      "them",
-      "?        this page, and back",
+      "Enter    only the marked rank, or back",
+      "t        the stacks of ranks that stand still, or back; up down PageUp PageDown move there",
+      "?        this page, or back",
       "",
-      "doing      the phase it is in, for whom it waits, or that it is silent, stopped, gone;",
-      "           quiet: alive, but nothing was recorded of the job",
-      "late       behind the median rank at a step's collectives, where it is latest, by when",
-      "           they ran on the GPU; where that is not known, by the calls of the host",
-      "GPU        share of time in which kernels ran, collectives' not counted",
-      "step       ~: counted by the period of collectives, from where that was first seen",
+      "doing      its phase, the rank it waits for, or that it is silent, stopped or gone;",
+      "           quiet: alive, but it recorded nothing of the job",
+      "late       time behind the median rank at the collective of a step where it is latest;",
+      "           by GPU times, or by the calls of the host if those are not known",
+      "GPU        share of time in which kernels ran, without collectives",
+      "step       ~: counted by the period of collectives, since tscope found that period",
       "-          not known",
   };
   for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {

@@ -19,14 +19,14 @@ static void write_tree(struct live_view *view, struct pen *pen) {
     pen_newline(pen);
   }
   if (n == LINES_MOST) {
-    pen_put(pen, STYLE_DIM, "  and further ones: --format json has them all");
+    pen_put(pen, STYLE_DIM, "  and more: --format json has them all");
     pen_newline(pen);
   }
 }
 
 static void write_head(const struct live_view *view, struct pen *pen) {
   if (!view->n_stalled) {
-    pen_put(pen, STYLE_PLAIN, "  No rank has written down that it stands still.");
+    pen_put(pen, STYLE_PLAIN, "  No rank has recorded a stall.");
     pen_newline(pen);
     return;
   }

@@ -130,8 +130,8 @@ class Cli(unittest.TestCase):
         for one in ("10:10", "10"):
             alone = json.loads(self.ok("--format", "json", "--steps", one, self.traces))
             self.assertEqual((alone["steps"]["count"], alone["series"]["steps"]["step"]), (1, [10]))
-        self.assertIn("10 to 20, the run's first is 0", self.ok("--steps", "10:20", self.traces))
-        self.assertIn("leaves no step", self.refused("--steps", "500:600", self.traces))
+        self.assertIn("10 to 20, the first of the run is 0", self.ok("--steps", "10:20", self.traces))
+        self.assertIn("selects no step", self.refused("--steps", "500:600", self.traces))
 
     def test_the_demo_says_what_it_is_and_does_nothing_else(self):
         demo = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
@@ -154,7 +154,7 @@ class Cli(unittest.TestCase):
         gate = report("diff", "--fail-on", "warning", even, slow)
         self.assertEqual(gate.returncode, 2)
         self.assertIn("Step time", gate.stdout)
-        self.assertIn("--fail-on needs 3 runs a side, not 1 and 1", gate.stderr)
+        self.assertIn("--fail-on needs 3 runs on each side, not 1 and 1", gate.stderr)
         same = json.loads(self.ok("diff", "--format", "json", slow, slow))
         self.assertEqual(same["diff"]["verdict"], "no change beyond noise")
         self.assertEqual(same["diff"]["provenance"], [])
@@ -201,8 +201,8 @@ class Cli(unittest.TestCase):
             return path
         text = self.ok("diff", log("low", 0), log("high", 0.5))
         self.assertNotIn("Step time", text)
-        self.assertIn("loss parts at step 0", text)
-        self.assertIn("not recorded in what was read", text)
+        self.assertIn("loss differs by more than a thousandth from step 0 on", text)
+        self.assertIn("not recorded in the input", text)
 
     def test_kinds_of_kernels_from_a_file(self):
         own = self.path("own.txt")

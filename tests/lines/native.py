@@ -220,7 +220,7 @@ def test_not_to_be_interrupted():
     try:
         settle(job.pid, 1, "D")
         said = page(job.pid)
-        assert said.returncode == 0 and "not to be interrupted, and did not stop" in said.stdout, said.stdout
+        assert said.returncode == 0 and "uninterruptible, and did not stop" in said.stdout, said.stdout
         settle(job.pid, 1, "D")
     finally:
         with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:

@@ -155,7 +155,7 @@ class Watching(unittest.TestCase):
         terminal.type("Escape")
         terminal.until(r"(?m)^> +1 ", "all ranks")
         terminal.type("?")
-        terminal.until("the job never notices", "the help")
+        terminal.until("the job is not affected", "the help")
         terminal.type("?")
         terminal.type("Space")
         frozen = step_of(terminal.until("frozen for", "that it is frozen"))

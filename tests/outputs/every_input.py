@@ -167,7 +167,7 @@ class Outputs(unittest.TestCase):
     def test_a_log_without_times_is_drawn_by_its_steps(self):
         events, tracks = self.timeline(*self.made["log"])
         self.assertEqual(len([event for event in events if event.type == COUNTER]), 40)
-        self.assertIn("a step is drawn as a millisecond", " ".join(event.name for event in events))
+        self.assertIn("each step is drawn as one millisecond", " ".join(event.name for event in events))
 
     # --- names that are no names ---
 

@@ -252,7 +252,7 @@ class Perfetto(unittest.TestCase):
         trace = self.trace(self.slow)
         steps = {slice.name for process in trace.processes() for slice in trace.of_process(process, "1 ")}
         self.assertTrue(1 <= len(steps) <= 3, steps)
-        self.assertTrue(any("--steps chooses others" in slice.name for slice in trace.top("about this file")))
+        self.assertTrue(any("--steps selects others" in slice.name for slice in trace.top("about this file")))
 
     def test_ranks_are_chosen(self):
         trace = self.trace("--ranks", "1,3", "--steps", "5:5", self.slow)

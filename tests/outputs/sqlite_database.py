@@ -110,7 +110,7 @@ class Tables(Databases):
 
     def test_what_does_not_fit_is_said(self):
         db = self.write("small.db", "--limit", "100k", self.slow)
-        self.assertIn("--steps chooses others", " ".join(row[0] for row in self.ask("SELECT what FROM left_out", db)))
+        self.assertIn("--steps selects others", " ".join(row[0] for row in self.ask("SELECT what FROM left_out", db)))
         self.assertIn((SLOW,), self.ask("SELECT DISTINCT rank FROM gpu_work", db))
 
     def test_two_runs_in_one(self):

@@ -29,7 +29,7 @@ SCENARIOS = {
     "launchers-timeout": {"ending": "sleep", "patience_s": 5, "cause": "held up", "says": "rank 1"},
     "left-out": {"cause": "calls differ", "says": "left out all_reduce of 4 bytes"},
     "too-many": {"cause": "calls differ", "says": "one too many, all_reduce of 4 bytes"},
-    "early": {"cause": "left early", "says": "ended in order"},
+    "early": {"cause": "left early", "says": "ended normally"},
 }
 
 

@@ -142,7 +142,7 @@ static int tell_close_second(struct analysis *a) {
     if (second->overlaps[i] == finding_id_words[first->id])
       return 0; /* the same time told another way */
   first->close_second = arena_printf(
-      a->arena, "not stable: %s is worth %.0f %% as much, and may come first in another run",
+      a->arena, "not stable: %s is worth %.0f %% of that, and may come first in another run",
       finding_id_words[second->id], 100 * second->worth_s / first->worth_s);
   return first->close_second ? 0 : -ENOMEM;
 }

@@ -75,8 +75,8 @@ static const char *describe_way(struct analysis *a, const struct rank *rank) {
   const char *reason = window ? window->reason : rank->gpu_clock_reason;
   if (clock == TSCOPE_GPU_CLOCK_EVENTS)
     return arena_printf(a->arena,
-                        "%s around collectives%s, no other kernels (%s); within %.0f us, and "
-                        "starts may be early by the time of the launching call",
+                        "%s around collectives%s, no other kernels (%s); exact to %.0f us, but a "
+                        "start may be too early by the time of the launch call",
                         name, a->results->gemms.sampled ? " and a sample of GEMMs" : "",
                         reason ? reason : "", event_error_us(a->model));
   if (clock != TSCOPE_GPU_CLOCK_CUPTI && reason)

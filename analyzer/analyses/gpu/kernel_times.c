@@ -311,8 +311,8 @@ int kernel_times_summarise(struct analysis *a) {
   a->results->kernels_ranks = ranks;
   for (u32 i = 0; i < a->model->n_ranks; i++)
     if (rank_lacks_times(&a->ranks[i]))
-      a->results->kernels_note = "COLLECTIVES RAN THAT ARE NOT AMONG THEM: in CUDA graphs that are "
-                                 "told as a whole, or their records were dropped";
+      a->results->kernels_note = "SOME COLLECTIVES ARE MISSING: they ran in CUDA graphs that CUPTI "
+                                 "reported as a whole, or their records were dropped";
   if (ranks == 0) {
     total = 0; /* of which shares would be */
     a->results->kernels_reason = why_only_collectives(a);

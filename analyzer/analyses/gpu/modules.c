@@ -18,7 +18,7 @@
 
 struct module_result module_result_unknown(void) {
   return (struct module_result){
-      .reason = "no input tells of modules: scripts/export_modules.py writes such a file",
+      .reason = "no input has statistics of modules: scripts/export_modules.py writes such a file",
       .count = NAN,
       .parameter_bytes = NAN,
       .plain_peak_bytes = NAN,

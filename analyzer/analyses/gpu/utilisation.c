@@ -109,7 +109,8 @@ static void choose_peak(struct analysis *a, const struct rank_flops *all) {
     return;
   r->peak_flops = peak;
   r->peak_precision = precision_name(only);
-  r->peak_note = arena_printf(a->arena, "all GEMMs that were seen are %s", precision_name(only));
+  r->peak_note =
+      arena_printf(a->arena, "all GEMMs that were recorded are %s", precision_name(only));
 }
 
 /* A training step makes three times the arithmetic of its forward pass: backward has two GEMMs
@@ -151,8 +152,8 @@ static void model_utilisation(struct analysis *a, const struct rank_flops *all) 
   choose_peak(a, all);
   r->mfu_reason = r->peak_reason;
   if (isnan(r->flops_per_step))
-    r->mfu_reason = "FLOPs per step not given, and no forward pass with GEMMs was seen to "
-                    "estimate them: --flops-per-step, or --params and --tokens-per-step";
+    r->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and "
+                    "--tokens-per-step; no forward pass with GEMMs was recorded to estimate them";
   else if (!(r->step_mean_ms > 0))
     r->mfu_reason = "no steps were found";
   else if (!isnan(r->peak_flops))
@@ -199,9 +200,9 @@ static const char *why_no_hfu(const struct analysis *a, const struct rank_flops 
     return arena_printf(a->arena, "%s does not record the arithmetic of kernels",
                         a->model->recorder);
   if (!all->gemms)
-    return on_gpu ? "no GEMM was seen: cuBLAS was not called, or not through "
-                    "its library's symbols"
-                  : "no GPU work was seen";
+    return on_gpu
+               ? "no GEMM was recorded: cuBLAS was not called, or not through its library's symbols"
+               : "no GPU work was seen";
   if (all->gemms == all->captured + all->unknown)
     return "the GEMMs that were seen went into CUDA graphs or are of unknown size";
   if (a->whole_run)

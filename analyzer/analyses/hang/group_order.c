@@ -129,7 +129,8 @@ int judge_root(struct judging *j) {
   u32 root = find_root(j), started = 0;
   if (root == INDEX_NONE) {
     j->waits->cannot_tell = arena_printf(
-        arena, "%u ranks are in calls that have not finished, but none of them stands out",
+        arena,
+        "%u ranks are in calls that have not finished, but none of them differs from the others",
         j->waits->pending_ranks);
     return j->waits->cannot_tell ? 0 : -ENOMEM;
   }
@@ -149,11 +150,11 @@ int judge_root(struct judging *j) {
                      arena_printf(arena, "%s has begun on %u of %u members, not on rank %u.", name,
                                   started, n, global(j, holders[i])));
   if (!error && j->waits->suspects.n == 0) {
-    j->waits->cannot_tell = arena_printf(
-        arena,
-        "all %u members%s are in %s and nothing comes before it; nothing recorded tells "
-        "which of them, or of the links between them, holds it up",
-        n, j->g->fronts.at[root].unknown ? " whose record tells" : "", name);
+    j->waits->cannot_tell =
+        arena_printf(arena,
+                     "all %u members%s are in %s and nothing comes before it; the record does not "
+                     "show which of them, or which link between them, delays it",
+                     n, j->g->fronts.at[root].unknown ? " with a record of it" : "", name);
     error = j->waits->cannot_tell ? 0 : -ENOMEM;
   }
   return error;

@@ -230,12 +230,11 @@ static int check_all_to_all(const struct instance *i) {
   u32 *ranks = arena_array(i->index->arena, i->n, sizeof(u32));
   for (u32 c = 0; ranks && c < i->n; c++)
     ranks[c] = i->entries[c].rank;
-  int error =
-      add_mismatch(i, MATCH_SIZE, ranks, i->n, false,
-                   arena_printf(i->index->arena,
-                                "members send %llu elements and expect %llu; which one is wrong "
-                                "cannot be told",
-                                (unsigned long long)in, (unsigned long long)out));
+  int error = add_mismatch(
+      i, MATCH_SIZE, ranks, i->n, false,
+      arena_printf(i->index->arena,
+                   "members send %llu elements and expect %llu; it is not known which one is wrong",
+                   (unsigned long long)in, (unsigned long long)out));
   return error ? error : 1;
 }
 

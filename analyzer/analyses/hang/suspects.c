@@ -61,11 +61,11 @@ static int accuse_silent(struct judging *j, u32 rank, u32 front) {
   char *at = where(j, rank);
   if (!name || !in || !at)
     return -ENOMEM;
-  return accuse(j, rank, "silent since the pending collective",
-                arena_printf(j->index->arena,
-                             "Rank %u called %s and was not seen to finish it; %s %s in it.%s",
-                             global(j, rank), name, in,
-                             j->g->fronts.at[front].holders == 1 ? "waits" : "wait", at));
+  return accuse(
+      j, rank, "silent since the pending collective",
+      arena_printf(
+          j->index->arena, "Rank %u called %s and the record does not show its end; %s %s in it.%s",
+          global(j, rank), name, in, j->g->fronts.at[front].holders == 1 ? "waits" : "wait", at));
 }
 
 static int accuse_absent(struct judging *j, u32 rank, u32 front) {
@@ -165,8 +165,8 @@ static int judge_left_behind(struct judging *j) {
     int error =
         accuse(j, r, "alone with older pending calls",
                arena_printf(j->index->arena,
-                            "Rank %u is still in %s, which %u of the %u members whose "
-                            "record tells have finished.%s",
+                            "Rank %u is still in %s, which %u of the %u members with a record of "
+                            "it have finished.%s",
                             global(j, r), name, front->done, front->done + front->holders, at));
     if (error)
       return error;
@@ -306,12 +306,11 @@ static void count_waits(struct judging *j) {
 static int unrecorded_cannot_tell(struct judging *j) {
   struct waits *w = j->waits;
   char *list = verdict_rank_list(j->index, w->unrecorded, w->n_unrecorded);
-  w->cannot_tell =
-      list ? arena_printf(j->index->arena,
-                          "%s left no record and others wait for them: they ended without one, or "
-                          "it was not collected",
-                          list)
-           : NULL;
+  w->cannot_tell = list ? arena_printf(j->index->arena,
+                                       "%s left no record and others wait for them: they ended "
+                                       "without writing one, or it was not collected",
+                                       list)
+                        : NULL;
   return w->cannot_tell ? 0 : -ENOMEM;
 }
 

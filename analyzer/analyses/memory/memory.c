@@ -213,7 +213,7 @@ int memory_analyse(struct analysis *a) {
   struct memory_result *result = &a->results->memory;
   u32 n = a->model->n_memories;
   *result = memory_result_unknown();
-  result->reason = "no input says what was allocated: tscope on a job that uses PyTorch does, and "
+  result->reason = "no input says what was allocated: run a PyTorch job with tscope, or use "
                    "torch.cuda.memory._dump_snapshot()";
   if (!n)
     return 0;

@@ -143,7 +143,7 @@ int memory_find_growth(const struct memory_history *history, struct arena *arena
   u32 *at = malloc((history->n_steps + 1ul) * sizeof(*at));
   int error = floors && at ? 0 : -ENOMEM;
   if (!error && floors_of(history, floors, at) < GROWTH_LEAST_STEPS + GROWTH_WARMUP_STEPS)
-    result->growth_reason = "too few steps to tell growth from chance";
+    result->growth_reason = "too few steps to distinguish growth from chance";
   else if (!error)
     error = fit(history, floors, at, floors + history->n_steps, arena, result);
   free(floors);

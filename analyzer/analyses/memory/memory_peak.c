@@ -160,9 +160,8 @@ static int note_conflicts(const struct memory_replay *replay, struct arena *aren
   if (!replay->conflicts)
     return 0;
   const char *what = replay->history->segments
-                         ? "events and segments tell different things of %u blocks: part of what "
-                           "happened is missing"
-                         : "%u blocks were given back whose allocation was not seen";
+                         ? "events and segments disagree on %u blocks: some events are missing"
+                         : "%u blocks were freed whose allocation is not in the record";
   char *note = arena_printf(arena, what, replay->conflicts);
   if (!note)
     return -ENOMEM;

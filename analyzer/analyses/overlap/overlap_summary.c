@@ -143,14 +143,15 @@ const char *overlap_why_no_steps(struct analysis *a) {
     untimed += a->ranks[i].steps_untimed;
   }
   if (untimed > bare && untimed > unseen)
-    return "COLLECTIVES WERE CALLED IN EVERY STEP, BUT WHEN THEY RAN IS NOT KNOWN: in CUDA graphs "
-           "that are told as a whole (TSCOPE_GPU_GRAPHS), or their records were dropped";
+    return "COLLECTIVES WERE CALLED IN EVERY STEP, BUT WHEN THEY RAN IS NOT KNOWN: they ran in "
+           "CUDA graphs that CUPTI reported as a whole (TSCOPE_GPU_GRAPHS), or their records were "
+           "dropped";
   if (unseen > bare) {
     const char *why = gpu_timing_why_not_watched(a);
     return arena_printf(a->arena, "NO STEP WAS WATCHED FROM BEGIN TO END%s%s", why ? ": " : "",
                         why ? why : "");
   }
-  return "none of the steps looked at still has its events in the trace";
+  return "the trace no longer has the events of any analysed step";
 }
 
 static const char *why_unknown(struct analysis *a) {
@@ -159,7 +160,7 @@ static const char *why_unknown(struct analysis *a) {
   const char *why = NULL;
   if (communication_unseen(a))
     return arena_printf(a->arena,
-                        "NO COLLECTIVE WAS SEEN in a job of %u ranks, neither call nor kernel: "
+                        "NO COLLECTIVE WAS RECORDED in a job of %u ranks, neither call nor kernel: "
                         "whether and when they communicate is NOT KNOWN",
                         a->model->world_size);
   for (u32 i = 0; i < a->model->n_ranks; i++) {
@@ -178,7 +179,7 @@ static const char *why_unknown(struct analysis *a) {
   }
   if (no_spans)
     return arena_printf(
-        a->arena, "%llu collective calls were seen on %s, but not when they ran%s%s",
+        a->arena, "%llu collective calls were recorded on %s, but not when they ran%s%s",
         (unsigned long long)calls, plural(no_spans, "rank").text, why ? ": " : "", why ? why : "");
   if (no_compute)
     return arena_printf(a->arena, "when compute ran is not known on %s%s%s",

@@ -47,10 +47,10 @@ static const char *why_no_path(struct analysis *a, double nodes_per_step) {
   }
   if (nodes_per_step > NODES_LIMIT)
     return arena_printf(a->arena,
-                        a->whole_run ? "no steps were found, and the whole run holds %.0f million "
-                                       "events, more than memory is kept for"
-                                     : "one step holds %.0f million events, more than memory is "
-                                       "kept for",
+                        a->whole_run
+                            ? "no steps were found, and the whole run has %.0f million events, too "
+                              "many for the memory limit"
+                            : "one step has %.0f million events, too many for the memory limit",
                         nodes_per_step / 1e6);
   return NULL;
 }

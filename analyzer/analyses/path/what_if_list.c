@@ -121,9 +121,9 @@ static double unchanged_ms(const struct analysis *a, const struct edit *edit) {
 static const char *why_unreliable(struct analysis *a, double contradictions) {
   const struct results *r = a->results;
   if (fabs(r->path_selfcheck) > REPLAY_TOLERANCE)
-    return arena_printf(a->arena,
-                        "replaying the steps unedited gives %+.1f %% of what was measured",
-                        100 * r->path_selfcheck);
+    return arena_printf(
+        a->arena, "a replay of the steps without changes differs by %+.1f %% from the measurement",
+        100 * r->path_selfcheck);
   if (contradictions > 0)
     return arena_printf(a->arena, "%.0f dependencies contradict each other", contradictions);
   for (u32 i = 0; i < r->n_path_by_category; i++)

@@ -337,7 +337,7 @@ static void conclude(struct analysis *a, const struct sums *sums) {
     stage->bubble_ms = stage->n_ranks ? stage->bubble_ms / stage->n_ranks : NAN;
   }
   if (sums->unlike) {
-    r->pipeline_reason = "the job's pipelines are not alike";
+    r->pipeline_reason = "the job's pipelines differ";
     return;
   }
   double fills = r->pipeline_stages - 1;
@@ -373,8 +373,8 @@ int pipeline_analyse(struct analysis *a) {
   if (r->n_pipeline_stage)
     conclude(a, &sums);
   else
-    r->pipeline_reason = s.n_messages ? "messages between ranks follow no pipeline"
-                                      : "no messages between ranks were seen";
+    r->pipeline_reason = s.n_messages ? "messages between ranks do not form a pipeline"
+                                      : "no messages between ranks were recorded";
   arena_release(&s.scratch);
   return error;
 }

@@ -74,7 +74,7 @@ static void by_itself(const struct analysis *a, const struct rank_end *end, stru
   if (end->status == 0) {
     ending->what = ENDING_IN_ORDER;
     ending->cause = END_EXIT;
-    ending->why = arena_printf(a->arena, "ended in order (%s status 0)", how);
+    ending->why = arena_printf(a->arena, "ended normally (%s status 0)", how);
     return;
   }
   ending->what = ENDING_OWN;
@@ -146,8 +146,8 @@ bool ending_of_rank(const struct analysis *a, u32 r, struct ending *ending) {
   } else {
     ending->what = ENDING_SILENT;
     ending->cause = END_SILENT;
-    ending->why = arena_text(a->arena, "its trace stops and nobody saw why: killed, its host lost, "
-                                       "or still running");
+    ending->why = arena_text(a->arena, "its trace stops, and no record says why: it was killed, "
+                                       "its host was lost, or it is still running");
   }
   by_failed_call(a, end, ending);
   return ending->why != NULL;

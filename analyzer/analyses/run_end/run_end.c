@@ -322,7 +322,7 @@ static bool fill_run_end(struct judging *j, struct run_end *end) {
   if (end->n_culprits && !names_only_culprits(j)) {
     struct collective_check *check = &j->a->results->check;
     check->n_suspects = check->n_hang_ranks = 0;
-    check->cannot_tell = "how the run ended tells more";
+    check->cannot_tell = "see how the run ended";
   }
   end->followed = (double)(j->n - end->n_culprits);
   end->ahead_s = ahead(j);

@@ -140,14 +140,14 @@ static const char *peer_words(const struct stalled_peer *peer, enum stall_doing 
   bool frozen = peer->wait && (strstr(peer->wait, "freezer") || strstr(peer->wait, "refrigerator"));
   *what = STALL_STOPPED;
   if (frozen)
-    return "frozen, as containers and cgroups can be";
+    return "frozen, like a paused container or cgroup";
   if (peer->state == 'T')
     return "stopped, as by SIGSTOP or Ctrl-Z";
   if (peer->state == 't')
     return "stopped by a debugger";
   *what = peer->state == 'D' ? STALL_INPUT_OUTPUT : STALL_DEAD;
-  return peer->state == 'D' ? "waiting for a device, not to be interrupted (D)"
-                            : "ended, and its parent has not asked after it";
+  return peer->state == 'D' ? "waiting for a device, uninterruptible (D)"
+                            : "ended, and its parent has not waited for it";
 }
 
 /* "; its first thread was last seen at train.py:12 in load", empty where no sample says. */
@@ -185,8 +185,8 @@ static int add_seen(struct analysis *a, const struct rank *rank,
   if (!last)
     return -ENOMEM;
   standing->words =
-      arena_printf(a->arena, "%s: so rank %u on its host saw process %u%s%s%s%s", words, by->rank,
-                   rank->pid, peer->call ? ", in " : "", peer->call ? peer->call : "",
+      arena_printf(a->arena, "%s: rank %u on the same host saw this of process %u%s%s%s%s", words,
+                   by->rank, rank->pid, peer->call ? ", in " : "", peer->call ? peer->call : "",
                    peer->file ? " of " : "", peer->file ? peer->file : "");
   if (standing->words)
     standing->words = arena_printf(a->arena, "%s%s", standing->words, last);

@@ -49,7 +49,7 @@ static const char *state_words(const struct stalled_thread *thread) {
   case 'S':
     return "asleep";
   case 'D':
-    return "waiting for a device, not to be interrupted (D)";
+    return "waiting for a device, uninterruptible (D)";
   case 'T':
   case 't':
     return "stopped";

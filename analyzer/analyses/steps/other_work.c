@@ -41,7 +41,7 @@ static const char *content_in_words(struct arena *arena, const struct other_work
                ? "on one rank while the others wait"
                : arena_printf(arena, "on rank %u alone while the others wait", work->rank);
   case CONTENT_CALLS:
-    return arena_printf(arena, "with %s that other steps have not",
+    return arena_printf(arena, "with %s that other steps do not have",
                         work->collective ? work->collective : "collectives");
   default:
     return "outside forward, backward and optimizer";

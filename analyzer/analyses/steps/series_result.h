@@ -18,13 +18,14 @@
   X(EXPOSED, "exposed_ms", "array of ms", "communication that no compute hid")                     \
   X(WAIT, "exposed_wait_ms", "array of ms", "of it, waiting for ranks")                            \
   X(TRANSFER, "exposed_transfer_ms", "array of ms", "of it, moving data")                          \
-  X(MEMCPY, "exposed_copy_ms", "array of ms", "copies that neither hid")                           \
-  X(IDLE, "idle_ms", "array of ms", "nothing of these")                                            \
-  X(INPUT, "input_ms", "array of ms", "fetching input; may lie beside all of these")               \
+  X(MEMCPY, "exposed_copy_ms", "array of ms", "copies that run beside neither")                    \
+  X(IDLE, "idle_ms", "array of ms", "none of these")                                               \
+  X(INPUT, "input_ms", "array of ms", "fetching input; may overlap all of these")                  \
   X(FORWARD, "forward_ms", "array of ms", "the host in the forward pass; this and the next two")   \
   X(BACKWARD, "backward_ms", "array of ms", "in the backward pass: phases, beside the above")      \
   X(OPTIMIZER, "optimizer_ms", "array of ms", "in the optimizer")                                  \
-  X(LATE, "late_ms", "array of ms", "behind the first at the step's costliest collective")         \
+  X(LATE, "late_ms", "array of ms",                                                                \
+    "time after the first rank at the step's costliest collective")                                \
   X(MEMORY, "memory_bytes", "array of bytes", "most allocated on its device")
 
 enum series_measure {

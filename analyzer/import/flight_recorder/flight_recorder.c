@@ -53,7 +53,7 @@ static int parse(const struct input *input, struct arena *arena, struct value *r
   if (error)
     return error;
   if (value_spread(root) > MOST_SPREAD) {
-    snprintf(why, why_bytes, "what it refers to again and again is too much to follow");
+    snprintf(why, why_bytes, "its references are too many to follow");
     return -E2BIG;
   }
   const char *version = value_text(value_get(root, "version"));
@@ -158,14 +158,13 @@ static int take_dump(struct import *import, struct draft *draft, const struct in
                      const struct value *root, dump_groups *groups, char *why, size_t why_bytes) {
   int error = dump_groups_read(draft, root, groups);
   if (error == -E2BIG)
-    snprintf(why, why_bytes, "it tells of more members of groups than any job has");
+    snprintf(why, why_bytes, "its groups have more members than any job");
   if (error)
     return error;
   u32 rank = rank_of_dump(draft, root, input->name, groups), first = draft->calls.n;
   if (rank == INDEX_NONE) {
     snprintf(why, why_bytes,
-             "neither its name nor its groups tell which rank it is of, or that "
-             "rank has been read already");
+             "neither its name nor its groups give its rank, or that rank was already read");
     return -EBADMSG;
   }
   error = read_version(import, draft, root, input->name);

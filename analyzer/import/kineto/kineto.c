@@ -84,14 +84,14 @@ static int collect(struct reading *reading, struct kineto_traces *traces) {
       traces->at[traces->n++] = reading->traces[i];
     if (!error && odd)
       error = model_note(reading->import->model,
-                         "%s has %llu events that are no proper JSON (trailing commas, NaN, bad "
-                         "escapes); what they mean was taken, those without a time left out",
+                         "%s has %llu events that are not valid JSON (trailing commas, NaN, bad "
+                         "escapes); they were read as intended, except those without a time",
                          reading->inputs[i].path, (unsigned long long)odd);
     if (!error && reading->errors[i] == 0 && ends_before_gpu(reading, &reading->traces[i]))
       error =
           model_note(reading->import->model,
-                     "%s: the first %llu events, of which --quick lets be read, hold NO GPU "
-                     "WORK: it comes later in the file; give --quick more, or leave it out",
+                     "%s: the first %llu events, which --quick allows, have NO GPU WORK: it comes "
+                     "later in the file; give a larger --quick, or none",
                      reading->inputs[i].path, (unsigned long long)reading->import->options->quick);
     if (!error && reading->errors[i])
       error = model_note(reading->import->model, "%s %s", reading->inputs[i].path, reading->why[i]);
@@ -177,7 +177,7 @@ int load_kineto(struct import *import, const struct input *inputs, u32 n) {
   struct model *model = import->model;
   if (model->timelines)
     return model_note(model,
-                      "PyTorch profiler traces are left out: tscope's own say when things ran");
+                      "PyTorch profiler traces are left out: tscope's own traces have the times");
   struct kineto_traces *traces = calloc(1, sizeof(*traces));
   if (!traces)
     return -ENOMEM;

@@ -160,7 +160,7 @@ int kineto_number_collectives(struct model *model) {
   }
   if (!error && m.unnamed)
     error = model_note(model, "the traces do not name their process groups: collectives on a "
-                              "stream of their own are taken to be of all ranks");
+                              "separate stream are assumed to be of all ranks");
   if (!error && m.compared)
     error =
         model_note(model,
@@ -169,8 +169,8 @@ int kineto_number_collectives(struct model *model) {
                    100.0 * (double)m.equal / (double)m.compared, (unsigned long long)m.compared);
   if (!error && m.refused)
     error = model_note(model,
-                       "collectives of %u ranks agree with their peers' in less than %.0f %% and "
-                       "are not matched",
+                       "collectives of %u ranks agree with their peers' in less than %.0f %% of "
+                       "the calls and are not matched",
                        m.refused, 100 * LEAST_AGREEMENT);
   for (u32 i = 0; i < m.members.n; i++) {
     free(m.members.at[i].calls);

@@ -64,7 +64,7 @@ static int keep_last(struct import *import, struct kineto_traces *traces) {
   for (u32 i = 0; i < traces->n; i++) {
     if (kept && traces->at[kept - 1].rank == traces->at[i].rank) {
       if (model_note(import->model,
-                     "%s is left out: it is of rank %u too, and begins earlier or no later than %s",
+                     "%s is left out: it also has rank %u, and begins no later than %s",
                      traces->at[i].path, traces->at[i].rank, traces->at[kept - 1].path) < 0)
         return -ENOMEM;
       kineto_trace_free(&traces->at[i]);

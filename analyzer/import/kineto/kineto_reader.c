@@ -269,27 +269,26 @@ static const char *describe_damage(struct reader *reader) {
                         (unsigned long long)trace->events, events);
   if (reader->cut && reader->bad_events)
     return arena_printf(arena,
-                        "broken JSON in %llu places, the first at byte %llu; it ends, or nothing "
-                        "can be made of what follows, after %llu %s",
+                        "broken JSON in %llu places, the first at byte %llu; it ends, or the rest "
+                        "cannot be read, after %llu %s",
                         (unsigned long long)reader->bad_events,
                         (unsigned long long)reader->first_bad, (unsigned long long)trace->events,
                         events);
   if (reader->cut)
     return arena_printf(
         arena, "%s after %llu %s, at byte %llu",
-        reader->ended ? "the file is cut short or broken" : "nothing can be made of what follows",
+        reader->ended ? "the file is cut short or broken" : "the rest cannot be read",
         (unsigned long long)trace->events, events, (unsigned long long)position(reader));
   if (reader->bad_events)
     return arena_printf(
-        arena, "broken JSON in %llu places, the first at byte %llu; what is whole was read",
+        arena, "broken JSON in %llu places, the first at byte %llu; the intact parts were read",
         (unsigned long long)reader->bad_events, (unsigned long long)reader->first_bad);
   if (reader->skipped)
     return arena_printf(arena, "%llu events of over %u MiB were left out",
                         (unsigned long long)reader->skipped, MOST_WINDOW_BYTES >> 20);
   if (trace->events >= reader->most_events)
     return arena_printf(
-        arena,
-        "only the first %llu %s were read, as asked; what comes later in the file is not known",
+        arena, "only the first %llu %s were read, as requested; the rest of the file is not known",
         (unsigned long long)trace->events, events);
   return NULL;
 }

@@ -82,7 +82,7 @@ static int load_one(struct import *import, const struct input *input, bool numbe
   free(bytes);
   if (!error && !snapshot_looks_like(&root)) {
     error = -EINVAL;
-    snprintf(why, sizeof(why), "it is a pickle, but no snapshot of PyTorch's memory");
+    snprintf(why, sizeof(why), "it is a pickle, but not a snapshot of PyTorch's memory");
   }
   if (!error)
     error = add_devices(import, input, &root, numbered, origins);

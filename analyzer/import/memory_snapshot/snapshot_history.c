@@ -298,19 +298,20 @@ static int add_notes(struct reading *reading) {
   struct memory_history *history = reading->history;
   int error = 0;
   if (!history->n_events)
-    error =
-        add_note(reading, arena_text(reading->arena,
-                                     "the snapshot has no history: call torch.cuda.memory."
-                                     "_record_memory_history() before what is to be looked at"));
+    error = add_note(
+        reading,
+        arena_text(reading->arena,
+                   "the snapshot has no history: call torch.cuda.memory._record_memory_history() "
+                   "before the part you want to see"));
   if (!error && history->n_events && !history->n_segments)
     error = add_note(reading, arena_text(reading->arena,
                                          "the snapshot has no segments: totals count from the "
                                          "first event on"));
   if (!error && reading->odd_events)
-    error = add_note(reading, arena_printf(reading->arena,
-                                           "%u events were passed over: not known, or without an "
-                                           "address or a size",
-                                           reading->odd_events));
+    error = add_note(
+        reading, arena_printf(reading->arena,
+                              "%u events were skipped: unknown, or without an address or a size",
+                              reading->odd_events));
   if (!error && reading->uncovered)
     error = add_note(reading, arena_printf(reading->arena,
                                            "%lld bytes of segments are in no block and count as "

@@ -50,7 +50,6 @@ int load_modules(struct import *import, const struct input *inputs, u32 n) {
   import->model->modules = stats;
   return n == 1 ? 0
                 : model_note(import->model,
-                             "module statistics are those of %s; %u more files of "
-                             "them were passed over",
+                             "module statistics come from %s; %u more such files were skipped",
                              stats->path, n - 1);
 }

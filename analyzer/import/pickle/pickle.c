@@ -63,15 +63,15 @@ static int refuse(struct machine *m, const char *what, const char *module, size_
   asked[n++] = '.';
   quote(asked + n, 49, name, name_bytes);
   snprintf(m->why, m->why_bytes,
-           "byte %td of the pickle: %s asks for %s; only plain data is read, nothing is ever run",
+           "byte %td of the pickle: %s asks for %s; only plain data is read, no code is run",
            m->at - m->start, what, asked);
   return -EPERM;
 }
 
 static int refuse_plainly(struct machine *m, const char *what) {
   snprintf(m->why, m->why_bytes,
-           "byte %td of the pickle: %s; only plain data is read, nothing is ever run",
-           m->at - m->start, what);
+           "byte %td of the pickle: %s; only plain data is read, no code is run", m->at - m->start,
+           what);
   return -EPERM;
 }
 
@@ -103,7 +103,7 @@ static bool take_line(struct machine *m, const char **line, size_t *n) {
 }
 
 static int cut_short(struct machine *m) {
-  return bad(m, "the file ends inside an instruction; it was not written whole");
+  return bad(m, "the file ends inside an instruction; it was not fully written");
 }
 
 /* --- The stack --- */
@@ -207,7 +207,7 @@ static int take_sized(struct machine *m, u32 width, const u8 **bytes, u32 *n) {
   if (!read_number(m, width, &claimed))
     return cut_short(m);
   if (claimed > left(m))
-    return bad(m, "a size beyond the end of the file; it is damaged or was not written whole");
+    return bad(m, "a size beyond the end of the file; it is damaged or was not fully written");
   if (claimed > UINT32_MAX - 1)
     return bad(m, "a single value of more than 4 GiB");
   *bytes = m->at;
@@ -363,7 +363,7 @@ static int check_frame(struct machine *m) {
   u64 bytes;
   if (!read_number(m, 8, &bytes))
     return cut_short(m);
-  return bytes <= left(m) ? 0 : bad(m, "the file ends inside a frame; it was not written whole");
+  return bytes <= left(m) ? 0 : bad(m, "the file ends inside a frame; it was not fully written");
 }
 
 static int refuse_named(struct machine *m, const char *what) {
@@ -412,7 +412,7 @@ static int refuse_op(struct machine *m, enum op op) {
   case OP_READONLY_BUFFER:
     return refuse_plainly(m, "NEXT_BUFFER asks for data kept elsewhere");
   default:
-    return bad(m, "not an instruction; the file is no pickle, or damaged");
+    return bad(m, "not an instruction; the file is not a pickle, or it is damaged");
   }
 }
 
@@ -521,7 +521,7 @@ static int run(struct machine *m, struct value *root) {
   while (!error && !m->stopped)
     error = m->at < m->end
                 ? step(m, (enum op) * m->at++)
-                : bad(m, "the file ends before the pickle does; it was not written whole");
+                : bad(m, "the file ends before the pickle ends; it was not fully written");
   if (error)
     return error;
   if (m->marks.n || m->stack.n != 1)

@@ -47,18 +47,17 @@ static int by_rank(const void *left, const void *right) {
 static int tell_oddities(struct model *model, const struct pytscope_run *run) {
   int error = 0;
   if (run->odd_lines)
-    error = model_note(model, "%s: %llu lines could not be read as what the others are", run->path,
-                       (unsigned long long)run->odd_lines);
+    error = model_note(model, "%s: %llu lines have another form than the rest and were not read",
+                       run->path, (unsigned long long)run->odd_lines);
   if (!error && run->earlier)
-    error = model_note(
-        model,
-        "%s: %u steps are left out: after them step %llu begins anew, the last start "
-        "is looked at",
-        run->path, run->earlier, (unsigned long long)(run->steps.n ? run->steps.at[0].number : 0));
+    error = model_note(model,
+                       "%s: %u steps are left out: after them step %llu begins again, and only the "
+                       "last start is used",
+                       run->path, run->earlier,
+                       (unsigned long long)(run->steps.n ? run->steps.at[0].number : 0));
   if (!error && !run->described)
     error = model_note(model,
-                       "%s has no run.json beside it that can be read: the run did not come "
-                       "to its finish()",
+                       "%s has no readable run.json beside it: the run did not reach its finish()",
                        run->path);
   return error;
 }
@@ -71,7 +70,7 @@ static u32 keep_one_each(struct model *model, struct pytscope_run *runs, u32 n, 
   for (u32 i = 0; i < n; i++) {
     bool again = kept && runs[kept - 1].rank == runs[i].rank;
     if (*error == 0)
-      *error = again ? model_note(model, "%s is left out: it is of rank %u too, as is %s",
+      *error = again ? model_note(model, "%s is left out: it also has rank %u, like %s",
                                   runs[i].path, runs[i].rank, runs[kept - 1].path)
                      : tell_oddities(model, &runs[i]);
     if (again)
@@ -89,7 +88,7 @@ static struct rank describe(const struct pytscope_run *run) {
                       .closed = true,
                       .records = run->steps.n,
                       .gpu_clock = TSCOPE_GPU_CLOCK_NONE,
-                      .gpu_clock_reason = "pytscope does not record what runs on a GPU"};
+                      .gpu_clock_reason = "pytscope does not record GPU work"};
   rank.info[TSCOPE_INFO_PYTHON] = run->python;
   rank.info[TSCOPE_INFO_TORCH] = run->torch;
   rank.info[TSCOPE_INFO_GPU_NAME] = run->gpu;

@@ -54,7 +54,8 @@ static int load_one(struct import *import, const struct input *input, u32 rank,
   if (error && error != -ENOMEM)
     snprintf(import->why, import->why_bytes, "%s: %s", input->path, why);
   if (!error && log->odd_lines > odd)
-    error = model_note(import->model, "%s: %llu lines could not be read as what the others are",
+    error = model_note(import->model,
+                       "%s: %llu lines have another form than the rest and were not read",
                        input->path, (unsigned long long)(log->odd_lines - odd));
   return error;
 }

@@ -150,8 +150,8 @@ static int note_inside(struct model *model) {
   return error == NS_UNKNOWN
              ? 0
              : model_note(model,
-                          "when collectives ran is NCCL's own word (TSCOPE_NCCL_INSIDE), on the "
-                          "host's clock to within %.0f us",
+                          "times of collectives come from NCCL (TSCOPE_NCCL_INSIDE), on the host's "
+                          "clock, exact to %.0f us",
                           ceil((double)error / 1e3));
 }
 
@@ -195,7 +195,7 @@ int model_read_runs(struct model *model, const char *const *paths, u32 n,
   if (result == 0 && loading.model->n_ranks == 0) {
     snprintf(why, why_bytes, "run %s: none of its %u files can be read: %s", run->id,
              run->n_entries,
-             loading.processes.notes.n ? loading.processes.notes.at[0] : "they went away");
+             loading.processes.notes.n ? loading.processes.notes.at[0] : "the files were removed");
     result = -ENODATA;
   }
   if (result < 0 && !why[0])

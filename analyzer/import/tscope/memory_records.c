@@ -345,19 +345,20 @@ static int add_notes(struct collecting *collecting, bool counted) {
   if (!history->notes)
     return -ENOMEM;
   if (counted)
-    notes[n++] = arena_text(collecting->arena, "what was there before recording began is not told: "
-                                               "totals count from then on");
+    notes[n++] = arena_text(
+        collecting->arena,
+        "memory allocated before the recording is not known: totals count from its beginning");
   if (collecting->ring_begin != INT64_MIN)
     notes[n++] = arena_printf(collecting->arena,
-                              "events before %.1f s were overwritten under the disk cap; until "
-                              "then there are totals and peaks only",
+                              "events before %.1f s were overwritten at the disk limit; before "
+                              "that only totals and peaks are known",
                               (double)(collecting->ring_begin -
                                        collecting->model->ranks[collecting->device->rank].begin) /
                                   1e9);
   if (collecting->refused)
     notes[n++] = arena_printf(collecting->arena,
-                              "CUDA refused memory %llu times, the last time %llu bytes; PyTorch "
-                              "then gives back what it holds in reserve and asks again",
+                              "CUDA allocations failed %llu times, the last time for %llu bytes; "
+                              "PyTorch then frees its cached memory and tries again",
                               (unsigned long long)collecting->refused,
                               (unsigned long long)collecting->refused_bytes);
   for (u32 i = 0; i < n; i++) {

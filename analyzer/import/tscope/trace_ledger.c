@@ -399,7 +399,7 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
   if (error)
     return error;
   forgive_young(&m);
-  ledger->source = "traces of a run that did not end in order";
+  ledger->source = "traces of a run that did not end normally";
   ledger->end = m.end;
   *out = ledger;
   return 0;

@@ -183,9 +183,9 @@ static json_t *left_out_of(const struct picture *picture) {
   for (u32 i = 0; i < scope->n_left_out; i++)
     json_array_append_new(list, json_text_or_null(scope->left_out[i]));
   if (picture->cut)
-    json_array_append_new(list, json_sprintf("There is no room for %u pieces, the first of their "
-                                             "ranks.",
-                                             picture->cut));
+    json_array_append_new(
+        list, json_sprintf("%u pieces, the first of their ranks, are left out for lack of space.",
+                           picture->cut));
   return list;
 }
 

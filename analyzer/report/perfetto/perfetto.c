@@ -64,9 +64,9 @@ static u64 make_track(const struct run *run, const char *name, const char *descr
 /* Tracks of no process: the UI shows those above all others, sorted by name. */
 static void make_top(struct run *run) {
   run->sequence = perfetto_sequence(run->trace);
-  run->findings = make_track(run, "1 findings", "What costs most, the most worth first.");
-  run->path = make_track(run, "2 critical path",
-                         "The longest chain of work that had to follow on itself, across ranks.");
+  run->findings = make_track(run, "1 findings", "What costs most, largest worth first.");
+  run->path =
+      make_track(run, "2 critical path", "The longest chain of dependent work, across ranks.");
   run->notes = make_track(run, "3 about this file", "What it shows, and what was left out.");
 }
 
@@ -112,7 +112,7 @@ static void write_notes(struct run *run) {
   for (u32 i = 0; i < run->scope.n_left_out; i++, n++)
     write_note(run, run->scope.left_out[i]);
   if (run->scope.source == SHOWN_SCALARS) {
-    write_note(run, "The log tells steps but no times: a step is drawn as a millisecond.");
+    write_note(run, "The log has steps but no times: each step is drawn as one millisecond.");
     n++;
   }
   if (run->scope.path_reason) {
@@ -124,8 +124,7 @@ static void write_notes(struct run *run) {
   if (run->ranks_left_out) {
     char text[128];
     snprintf(text, sizeof(text),
-             "%u ranks more did not fit in; --limit says how large the file "
-             "may get.",
+             "%u more ranks did not fit; --limit sets the largest size of the file.",
              run->ranks_left_out);
     write_note(run, text);
     n++;
@@ -276,7 +275,6 @@ static int write_two(const struct results *results, const struct report_view *vi
 
 const struct report_backend report_perfetto = {.write = write_one,
                                                .write_diff = write_two,
-                                               .no_data =
-                                                   "nothing in the input says when anything ran",
+                                               .no_data = "the input has no times",
                                                .opens = OPENS_PERFETTO,
                                                .binary = true};

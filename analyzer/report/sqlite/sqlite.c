@@ -101,8 +101,8 @@ static int write_all(const struct results *results, const struct report_view *vi
   return error;
 }
 
-const struct report_backend report_sqlite = {.write = write_one,
-                                             .write_diff = write_all,
-                                             .no_data =
-                                                 "a database is a file: give --output its name",
-                                             .binary = true};
+const struct report_backend report_sqlite = {
+    .write = write_one,
+    .write_diff = write_all,
+    .no_data = "a database is a file: give its name with --output",
+    .binary = true};

@@ -302,9 +302,9 @@ void sqlite_write_left_out(struct sqlite_run *run) {
     leave_out(run, text);
   }
   if (run->ring_only)
-    leave_out(run, "Collectives of the steps shown only: all would be too many for --limit.");
+    leave_out(run, "Only the collectives of the steps shown: all of them would exceed --limit.");
   if (run->ranks_left_out) {
-    snprintf(text, sizeof(text), "Calls and work of %u ranks more did not fit in; see --limit.",
+    snprintf(text, sizeof(text), "Calls and work of %u more ranks did not fit; see --limit.",
              run->ranks_left_out);
     leave_out(run, text);
   }

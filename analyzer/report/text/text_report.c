@@ -188,7 +188,7 @@ static int write_diff_text(const struct results *results, const struct report_vi
     pen_format(&pen, STYLE_PLAIN, "%s against %.0f", plural(results->diff->runs_before, "run").text,
                results->diff->runs_after);
   else
-    pen_put(&pen, STYLE_PLAIN, "two runs against each other");
+    pen_put(&pen, STYLE_PLAIN, "two runs compared");
   pen_newline(&pen);
   put_runs(&pen, results, SIDE_BEFORE);
   put_runs(&pen, results, SIDE_AFTER);

@@ -195,10 +195,9 @@ static int fit_in(struct choosing *c) {
   if (scope->wish.steps_asked) {
     u32 left = scope->n_steps - fit, at = first + scope->steps[fit].step;
     scope->n_steps = fit;
-    return leave_out(c,
-                     "The last %u of the %u steps are left out, from step %u on: more would not "
-                     "fit.",
-                     left, steps, at);
+    return leave_out(
+        c, "The last %u of the %u steps, from step %u on, are left out because they do not fit.",
+        left, steps, at);
   }
   struct shown_step kept[2];
   u32 n_kept = 0;
@@ -221,10 +220,10 @@ static int cut_run(struct choosing *c) {
   double share = scope->wish.most_events / events;
   double all = (double)scope->end - (double)scope->begin;
   scope->end = scope->begin + (i64)(all * share);
-  return leave_out(c,
-                   "No steps were found, and the whole run would not fit: the first %.3g s of "
-                   "%.3g s are shown.",
-                   all * share / 1e9, all / 1e9);
+  return leave_out(
+      c,
+      "No steps were found, and the whole run does not fit: the first %.3g s of %.3g s are shown.",
+      all * share / 1e9, all / 1e9);
 }
 
 /* From the first begin to the last end of what is shown. */
@@ -248,10 +247,9 @@ static int say_what_is_left(struct choosing *c) {
   int error = 0;
   if (scope->n_ranks < n)
     error = leave_out(c,
-                      scope->wish.ranks
-                          ? "Of %u ranks those %u that were asked for are shown."
-                          : "Of %u ranks %u are shown, those that findings name among them; "
-                            "--ranks chooses others.",
+                      scope->wish.ranks ? "Of %u ranks, the %u selected ones are shown."
+                                        : "Of %u ranks, %u are shown, including those named by "
+                                          "findings; --ranks selects others.",
                       n, scope->n_ranks);
   if (!error && !scope->wish.steps_asked && scope->n_steps && scope->n_steps < steps) {
     char list[256] = "";
@@ -261,7 +259,7 @@ static int say_what_is_left(struct choosing *c) {
                c->model->steps.first + scope->steps[i].step,
                shown_because_words[scope->steps[i].why]);
     }
-    error = leave_out(c, "Of %u steps %u %s shown: %s; --steps chooses others.", steps,
+    error = leave_out(c, "Of %u steps, %u %s shown: %s; --steps selects others.", steps,
                       scope->n_steps, scope->n_steps == 1 ? "is" : "are", list);
   }
   u32 incomplete = 0;
@@ -272,7 +270,7 @@ static int say_what_is_left(struct choosing *c) {
         break;
       }
   if (!error && incomplete)
-    error = leave_out(c, "Of %u ranks some events were lost while recording.", incomplete);
+    error = leave_out(c, "%u ranks lost some events while recording.", incomplete);
   return error;
 }
 
@@ -280,7 +278,7 @@ static int say_what_is_left(struct choosing *c) {
 static int choose_paths(struct choosing *c) {
   struct shown_scope *scope = c->scope;
   const struct results *r = c->results;
-  scope->path_reason = scope->wish.without_paths ? "not asked for" : r->path_reason;
+  scope->path_reason = scope->wish.without_paths ? "not selected" : r->path_reason;
   u32 ahead =
       r->host_ahead_max_steps > 0 ? (u32)fmin(r->host_ahead_max_steps + 1, MOST_STEPS_AHEAD) : 0;
   double each = c->per_step * c->model->n_ranks;
@@ -290,8 +288,8 @@ static int choose_paths(struct choosing *c) {
   if (scope->path_reason || scope->path_steps == n)
     return 0;
   return leave_out(c,
-                   "The critical path is drawn through the first %u of the %u steps shown: more "
-                   "would not fit into memory.",
+                   "The critical path is drawn through the first %u of the %u steps shown: the "
+                   "others do not fit into memory.",
                    scope->path_steps, n);
 }
 
@@ -324,16 +322,14 @@ static int choose_of_timelines(struct choosing *c) {
 static int say_what_is_beside(struct choosing *c) {
   int error = 0;
   if (c->model->ledger)
-    error =
-        leave_out(c, "The flight recorder's calls are on another clock than the timelines: give "
-                     "the dumps alone to see them.");
+    error = leave_out(c, "The flight recorder's calls use another clock than the timelines: give "
+                         "only the dumps to see them.");
   bool snapshots = false;
   for (u32 i = 0; i < c->model->n_memories; i++)
     snapshots = snapshots || !c->model->memories[i].on_axis;
   if (!error && snapshots)
-    error =
-        leave_out(c, "Memory snapshots are on another clock than the timelines: give them alone "
-                     "to see memory over time.");
+    error = leave_out(c, "Memory snapshots use another clock than the timelines: give only the "
+                         "snapshots to see memory over time.");
   return error;
 }
 

@@ -169,7 +169,7 @@ static void broken_files_are_read_as_far_as_they_go(void **state) {
       assert_null(model->ranks[0].damage);
     if (!cases[i].damage) {
       assert_int_equal(model->n_notes, 1);
-      assert_non_null(strstr(model->notes[0], "no proper JSON"));
+      assert_non_null(strstr(model->notes[0], "not valid JSON"));
     }
     timeline_release(&timeline);
     model_free(model);

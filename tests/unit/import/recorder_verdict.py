@@ -456,7 +456,7 @@ def damaged_and_hostile_files_are_left_out(folder):
     document = check(folder)
     expect(document, [5])
     notes = " ".join(document["quality"]["notes"])
-    assert "trace_2" in notes and "not written whole" in notes and "builtins.print" in notes, notes
+    assert "trace_2" in notes and "not fully written" in notes and "builtins.print" in notes, notes
 
 
 def hostile_pickles():
@@ -466,13 +466,13 @@ def hostile_pickles():
     members = b"X" + (1 << 20).to_bytes(4, "little") + b"0," * (1 << 19) + b"\x94"
     groups = b"(" + b"".join(b"X\x04\0\0\0%04d(\x8c\x05ranksh\x01d" % i for i in range(9999)) + b"d"
     return {
-        "nested": (head + b"]" * 1000000, "not written whole"),
+        "nested": (head + b"]" * 1000000, "not fully written"),
         "closed": (head + b"]" * 1000000 + b"a" * 999999 + b"d.", "nested too deeply"),
         "claims": (head + b"\x8d" + (10**9).to_bytes(8, "little") + b"x", "size beyond"),
         "frame": (head + b"\x95" + (10**12).to_bytes(8, "little") + b"N.", "frame"),
         "itself": (head + b"]\x94h\x00ad.", "contains itself"),
         "memo": (head + b"]r\xff\xff\xff\x7fd.", "memo number"),
-        "doubling": (head + doubling + b"ld.", "too much to follow"),
+        "doubling": (head + doubling + b"ld.", "too many to follow"),
         "members": (b"\x80\x04\x8c\x09pg_config\x940" + members + b"0(\x8c\x07version\x8c\x032.9h\x00" +
                     groups + b"d.", "more members"),
     }

@@ -195,7 +195,7 @@ static void no_gemms_is_no_hfu(void **state) {
   struct cluster *c = cluster_new(&o);
   for (u32 r = 0; r < o.ranks; r++)
     c->model.ranks[r].info[TSCOPE_INFO_TSCOPE] = "0";
-  expect_unknown_hfu(c, "no GEMM was seen");
+  expect_unknown_hfu(c, "no GEMM was recorded");
   struct results *r = cluster_analyse(c, NULL);
   assert_true(coverage_of(r, "matrix products")->share == 0);
   assert_non_null(strstr(coverage_of(r, "matrix products")->note, "NO GEMM CALLS"));
@@ -293,10 +293,10 @@ static void unseen_communication_is_not_zero(void **state) {
   hide_collectives(c);
   struct results *r = cluster_analyse(c, NULL);
   assert_true(isnan(r->ov_comm_ms) && isnan(r->ov_exposed_ms) && isnan(r->comm_fraction));
-  assert_non_null(strstr(r->overlap_reason, "NO COLLECTIVE WAS SEEN in a job of 8 ranks"));
+  assert_non_null(strstr(r->overlap_reason, "NO COLLECTIVE WAS RECORDED in a job of 8 ranks"));
   assert_true(coverage_of(r, "collectives")->share == 0);
   char *text = text_of(r);
-  assert_non_null(strstr(text, "NO COLLECTIVE WAS SEEN"));
+  assert_non_null(strstr(text, "NO COLLECTIVE WAS RECORDED"));
   free(text);
   json_t *document = json_of(r);
   assert_true(json_is_null(json_object_get(json_object_get(document, "overlap"), "comm_ms")));

@@ -83,7 +83,7 @@ static void nccl_tells_when_collectives_ran(void **state) {
     assert_int_equal(arrival->stream, 1);
   }
   assert_int_equal(model->n_notes, 1);
-  assert_non_null(strstr(model->notes[0], "NCCL's own word"));
+  assert_non_null(strstr(model->notes[0], "times of collectives come from NCCL"));
   model_free(model);
 }
 

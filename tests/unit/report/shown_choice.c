@@ -98,7 +98,7 @@ static void the_straggler_is_always_shown(void **state) {
     assert_true(f.scope.ranks[i - 1] < f.scope.ranks[i]);
   bool said = false;
   for (u32 i = 0; i < f.scope.n_left_out; i++)
-    said = said || strstr(f.scope.left_out[i], "Of 64 ranks 8 are shown");
+    said = said || strstr(f.scope.left_out[i], "Of 64 ranks, 8 are shown");
   assert_true(said);
   done(&f);
 }

@@ -57,7 +57,7 @@ static struct results *begin(struct arena **arena, struct model **model) {
   results->pipeline_stages = results->pipeline_micro_batches = results->pipeline_chunks = NAN;
   results->pipeline_bubble = results->pipeline_inherent = NAN;
   results->pipeline_excess = results->pipeline_excess_ms = NAN;
-  results->pipeline_reason = "no messages between ranks were seen";
+  results->pipeline_reason = "no messages between ranks were recorded";
   return results;
 }
 
@@ -286,7 +286,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
   results->mfu = results->hfu = results->flops_per_step = results->peak_flops = NAN;
   results->mfu_reason = "FLOPs per step not given: --flops-per-step, or --params and "
                         "--tokens-per-step";
-  results->hfu_reason = "no GEMM was seen: cuBLAS was not called, or not through its "
+  results->hfu_reason = "no GEMM was recorded: cuBLAS was not called, or not through its "
                         "library's symbols";
   results->hfu_coverage = results->hfu_attention = results->hfu_attention_coverage = NAN;
   results->gemm_flops = NAN;
@@ -306,7 +306,7 @@ static struct results *straggler_of(u32 ranks, u32 period) {
                              "a step in all_reduce"),
        .action =
            arena_text(arena, "Compare clocks, temperature and other processes on node01 with its "
-                             "peers; if they are alike, rank 2 is given more work than they."),
+                             "peers; if they are alike, rank 2 has more work than its peers."),
        .ranks = slow,
        .n_ranks = n_slow},
       {.id = FINDING_TIMING_JITTER,

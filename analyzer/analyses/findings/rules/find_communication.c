@@ -39,13 +39,13 @@ static char *describe(struct findings *f, const struct exposed *e) {
                                    kind->busbw_gbps)
                     : arena_printf(f->a->arena, "; most in %s", e->worst->op);
   return arena_printf(f->a->arena,
-                      "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% "
-                      "of %s) run with no compute beside them%s.%s",
+                      "Transfers take %.3g ms %s, compute %.3g ms; %.3g ms of transfer (%.0f %% of "
+                      "%s) run while nothing computes%s.%s",
                       e->all_transfer_ms, per_step(f), e->compute_ms, e->transfer_ms,
                       100 * e->transfer_ms / f->step_ms, f->a->whole_run ? "the run" : "the step",
                       most ? most : "",
                       f->a->model->n_ranks < f->a->model->world_size
-                          ? " Waiting for the ranks that were not found is in it."
+                          ? " This includes waiting for the ranks that were not found."
                           : "");
 }
 
@@ -60,14 +60,13 @@ int rule_comm_bound(struct findings *f) {
       f, severity_of(f, e.transfer_ms), worth,
       arena_printf(f->a->arena,
                    f->a->model->n_ranks < f->a->model->world_size
-                       ? "Communication, waiting for missing ranks with it, takes %.0f %% of %s"
+                       ? "Communication, including waits for missing ranks, takes %.0f %% of %s"
                        : "Communication is the bottleneck: %.0f %% of %s",
                    100 * e.transfer_ms / f->step_ms, of_each_step(f)),
       describe(f, &e),
-      arena_text(f->a->arena,
-                 "Send less or less often: larger batch or gradient accumulation, bf16 or "
-                 "compressed gradients, sharding that keeps heavy traffic inside a node. Check the "
-                 "bus bandwidth against what the links can do."),
+      arena_text(f->a->arena, "Send less or less often: larger batch or gradient accumulation, "
+                              "bf16 or compressed gradients, sharding that keeps heavy traffic "
+                              "inside a node. Compare the bus bandwidth with that of the links."),
       NULL, 0);
 }
 
@@ -88,22 +87,22 @@ static int whole_exposed_comm(struct findings *f) {
           ? arena_printf(f->a->arena, "%u of %u ranks are here", model->n_ranks, model->world_size)
       : model->n_ranks == 1   ? "the traces of the other ranks are not here"
       : !model->clock_aligned ? "the ranks are not on one time axis"
-                              : "when transfers began is not known of all";
+                              : "the start of some transfers is not known";
   return finding_add(
       f, severity_of(f, exposed), NAN,
       arena_printf(f->a->arena, "%.0f %% of %s is exposed communication, waiting included",
                    100 * exposed / f->step_ms, of_each_step(f)),
+      arena_printf(f->a->arena,
+                   "%.3g ms of %.3g ms of communication %s run while nothing computes, %.3g ms of "
+                   "that in %s; compute takes %.3g ms. How much of it is waiting for other ranks "
+                   "and how much is transfer is not known: %s.",
+                   exposed, r->ov_comm_ms, per_step(f), worst->exposed_ms, worst->op,
+                   r->ov_compute_ms, why ? why : ""),
       arena_printf(
           f->a->arena,
-          "%.3g ms of %.3g ms of communication %s run with no compute beside them, %.3g ms "
-          "of that in %s; compute takes %.3g ms. What of it is waiting for other ranks and "
-          "what is transfer cannot be told: %s.",
-          exposed, r->ov_comm_ms, per_step(f), worst->exposed_ms, worst->op, r->ov_compute_ms,
-          why ? why : ""),
-      arena_printf(f->a->arena,
-                   "Give the report the traces of all ranks: they tell a slow rank from slow "
-                   "transfers. Either way, start %s earlier so that it runs beside compute.",
-                   worst->op),
+          "Give the report the traces of all ranks: they show whether a rank or the transfers are "
+          "slow. In both cases start %s earlier, so that it runs during compute.",
+          worst->op),
       NULL, 0);
 }
 
@@ -129,9 +128,8 @@ int rule_exposed_comm(struct findings *f) {
       describe(f, &e),
       arena_printf(
           f->a->arena,
-          "Start %s earlier so that it runs beside compute: gradient buckets "
-          "(bucket_cap_mb), asynchronous calls with a late wait, prefetch in FSDP, its own "
-          "stream.",
+          "Start %s earlier, so that it runs during compute: gradient buckets (bucket_cap_mb), "
+          "asynchronous calls with a late wait, prefetch in FSDP, a separate stream.",
           e.worst->op),
       NULL, 0);
 }

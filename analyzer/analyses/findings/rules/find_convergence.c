@@ -32,7 +32,7 @@ int rule_convergence_diverged(struct findings *f) {
       finite
           ? arena_printf(f->a->arena,
                          "\"%.60s\" began at %.5g, was %.5g at its best and ends at %.5g (medians "
-                         "of tenths of %.0f values); it left its way for good at step %.0f.%s",
+                         "of tenths of %.0f values). From step %.0f on it does not come back.%s",
                          loss->name, loss->first, loss->best, loss->last, loss->values,
                          c->diverged_step, norm)
           : arena_printf(f->a->arena,
@@ -40,14 +40,14 @@ int rule_convergence_diverged(struct findings *f) {
                          "%.0f; its best was %.5g.%s",
                          loss->name, loss->not_finite, loss->values, c->diverged_step, loss->best,
                          norm),
-      arena_text(f->a->arena,
-                 finite ? "Go back to a checkpoint before that step; lower the learning rate or "
-                          "lengthen its warm-up, clip gradients, and look at the data of the steps "
-                          "before."
-                        : "Go back to a checkpoint before that step. Look at the step before it: "
-                          "gradient norm, learning rate, data; in half precision check loss "
-                          "scaling, divisions and logarithms near 0 (torch.autograd."
-                          "set_detect_anomaly names the operation)."),
+      arena_text(
+          f->a->arena,
+          finite ? "Go back to a checkpoint before that step; lower the learning rate or lengthen "
+                   "its warm-up, clip gradients, and look at the data of the steps before it."
+                 : "Go back to a checkpoint before that step. Look at the step before it: "
+                   "gradient norm, learning rate, data; in half precision check loss "
+                   "scaling, divisions and logarithms near 0 (torch.autograd."
+                   "set_detect_anomaly names the operation)."),
       c->diverged_ranks, c->n_diverged_ranks);
 }
 
@@ -79,7 +79,7 @@ int rule_convergence_spikes(struct findings *f) {
       f, SEVERITY_WARNING, NAN, arena_printf(f->a->arena, "The loss has %.0f spikes", loss->spikes),
       arena_printf(f->a->arena,
                    "\"%.60s\" stands out from the %u values before it by more than %.0f standard "
-                   "deviations and %.0f %% in %.0f of %.0f values; at steps %s%s.",
+                   "deviations and %.0f %% in %.0f of %.0f values: at steps %s%s.",
                    loss->name, SPIKE_NEAR, SPIKE_SCATTER, 100 * SPIKE_SHARE_LOSS, loss->spikes,
                    loss->values, steps, loss->spikes > MOST_NAMED ? ", ..." : ""),
       arena_text(f->a->arena,

@@ -133,22 +133,22 @@ static char *evidence_of(struct findings *f, const struct sharing *s, u32 groups
   char stolen[160] = "", others[96] = "", elsewhere[64] = "", limit[352] = "";
   if (s->quota)
     snprintf(limit, sizeof(limit),
-             ", of which control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
+             ", but the control group%s allows %.3g (cpu.max or cpu.cfs_quota_us)",
              strstr(s->quota, " of ") ? strstr(s->quota, " of ") + 3 : "", s->cores);
   if (s->cpu_s / wall < OVERSUBSCRIBED_FULL * s->cores)
-    snprintf(elsewhere, sizeof(elsewhere), "; something else had the rest");
+    snprintf(elsewhere, sizeof(elsewhere), "; something else used the rest");
   if (s->stolen_s > 0.01 * wall * s->cores)
     snprintf(stolen, sizeof(stolen),
              " Other virtual machines had %.2g of the host's cores (steal time).",
              s->stolen_s / wall);
   if (groups > 1)
-    snprintf(others, sizeof(others), " So do ranks of %u more sets of cores, less.", groups - 1);
+    snprintf(others, sizeof(others), " So do ranks on %u more sets of cores, but less.",
+             groups - 1);
   return arena_printf(
       f->a->arena,
-      "%u rank%s with %u threads on %s may run on %s%s. In %.3g s they "
-      "ran %.3g s and were runnable without running for %.3g s more, as the kernel "
-      "counts it (schedstat); %.3g s of that is threads that train. Together they used "
-      "%.2g cores%s.%s%s",
+      "%u rank%s with %u threads on %s may run on %s%s. In %.3g s they ran for %.3g s, and for "
+      "%.3g s more they could run but had no core (the kernel's schedstat); %.3g s of that is "
+      "threads that train. Together they used %.2g cores%s.%s%s",
       s->n, s->n == 1 ? "" : "s", s->threads, s->host ? s->host : "one host", may_run_on(f, s),
       limit, wall, s->cpu_s, s->wait_s, s->training_wait_s, s->cpu_s / wall, elsewhere, stolen,
       others);
@@ -158,12 +158,12 @@ static char *action_of(struct findings *f, const struct sharing *s) {
   return arena_text(
       f->a->arena,
       by_themselves(s)
-          ? "Give the job a core or more for each rank (affinity, cpuset, CPU limit of the "
-            "container or --cpus-per-task), start fewer ranks, or have fewer threads in each "
+          ? "Give the job at least one core for each rank (affinity, cpuset, CPU limit of the "
+            "container or --cpus-per-task), start fewer ranks, or use fewer threads in each "
             "(OMP_NUM_THREADS, torch.set_num_threads, data loader workers). Then measure again: "
             "other findings of this run may be its consequences."
           : "See what else runs on this host (top, pidstat -u), or what limits the container's CPU "
-            "time; pin ranks to cores of their own. Then measure again: other findings of this run "
+            "time; pin each rank to its own cores. Then measure again: other findings of this run "
             "may be its consequences.");
 }
 
@@ -207,9 +207,9 @@ int findings_stand_under_cores(struct analysis *a) {
     struct finding *finding = &r->findings[i];
     if (!(finding_traits(finding->id) & NEEDS_CORES))
       continue;
-    finding->evidence = arena_printf(
-        a->arena, "%s Stands under %s: the ranks were short of cores, and this may follow from it.",
-        finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED]);
+    finding->evidence =
+        arena_printf(a->arena, "%s This may follow from %s: the ranks had too few cores.",
+                     finding->evidence, finding_id_words[FINDING_HOST_OVERSUBSCRIBED]);
     if (!finding->evidence)
       return -ENOMEM;
   }

@@ -37,12 +37,11 @@ static int missing_ranks(struct findings *f, u32 *ranks) {
       f, SEVERITY_CRITICAL, NAN,
       arena_printf(f->a->arena, "%u of %u ranks %s not found", n, model->world_size,
                    n == 1 ? "was" : "were"),
-      arena_printf(
-          f->a->arena,
-          "No trace of rank %s. What they did to the others is not seen: waits are lower "
-          "bounds, and transfers upper bounds, since waiting for them is in those; whether "
-          "one of them keeps the others waiting cannot be told.",
-          ranks_in_words(f->a->arena, ranks, n)),
+      arena_printf(f->a->arena,
+                   "No trace of rank %s. Their effect on the others was not seen: waits are lower "
+                   "bounds; transfers are upper bounds, because they include the waits for these "
+                   "ranks. Whether one of them keeps the others waiting is not known.",
+                   ranks_in_words(f->a->arena, ranks, n)),
       arena_text(f->a->arena, model->recorder
                                   ? "Record on every rank, and give the files of all of them."
                                   : "Gather the trace directories of all hosts into one, or point "
@@ -93,14 +92,14 @@ static int cut_ranks(struct findings *f, u32 *ranks) {
                      : arena_text(f->a->arena, "");
   return finding_add(
       f, SEVERITY_WARNING, NAN,
-      arena_printf(f->a->arena, "%u rank%s did not end in order", n, n > 1 ? "s" : ""),
+      arena_printf(f->a->arena, "%u rank%s did not end normally", n, n > 1 ? "s" : ""),
       arena_printf(f->a->arena,
                    "Rank %s: the trace was never closed, so the process was killed or is still "
                    "running.%s",
                    ranks_in_words(f->a->arena, ranks, n), inside ? inside : ""),
-      arena_text(f->a->arena, "If the job was not stopped on purpose, read the last lines of those "
-                              "ranks' logs (out of memory, signals); what they recorded until then "
-                              "is in this report."),
+      arena_text(f->a->arena,
+                 "If the job was not stopped on purpose, read the last lines of those ranks' logs "
+                 "(out of memory, signals). This report shows what they recorded until then."),
       ranks, n);
 }
 
@@ -135,14 +134,16 @@ static int lost_records(struct findings *f, u32 *ranks) {
       f, only_ring ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
       arena_printf(f->a->arena, "%.2g %% of the events were not kept", 100 * share),
       arena_printf(f->a->arena,
-                   "%llu of %.0f events on %s; most: %s. For it %.3g steps of a rank, mean over "
-                   "these, are left out of overlap and budget.",
+                   "%llu of %.0f events on %s; most: %s. Because of it, %.3g steps per rank, mean "
+                   "over these, are left out of overlap and budget.",
                    (unsigned long long)sum, (double)sum + f->r->events, plural(n, "rank").text,
                    reasons[most], (double)bare / n),
-      only_ring ? arena_text(f->a->arena, "Raise the disk cap to keep more of the run in detail; "
-                                          "collectives, steps and phases are kept whole anyway.")
-                : arena_text(f->a->arena, "Give the trace directory space and a fast local disk, "
-                                          "then measure again."),
+      only_ring
+          ? arena_text(f->a->arena, "Raise the disk limit to keep more details of the run. "
+                                    "Collectives, steps and phases are all kept in any case.")
+          : arena_text(
+                f->a->arena,
+                "Give the trace directory more space and a fast local disk, then measure again."),
       ranks, n);
 }
 
@@ -168,13 +169,13 @@ static int unseen_collectives(struct findings *f, u32 *ranks) {
   return finding_add(
       f, SEVERITY_CRITICAL, NAN,
       arena_printf(f->a->arena, "COMMUNICATION TIMES ARE MISSING%s", on_some),
-      arena_printf(f->a->arena, "%llu collective calls on %s, none with the time it ran%s%s. %s",
+      arena_printf(f->a->arena,
+                   "%llu collective calls on %s; none has the time when it ran%s%s. %s",
                    (unsigned long long)calls, of, why ? ": " : "", why ? why : "",
-                   f->r->ov_ranks > 0
-                       ? "Their communication is UNKNOWN, not zero: overlap, waits and exposed "
-                         "communication are means over the other ranks, and nobody can be told to "
-                         "arrive last."
-                       : "Exposed communication is UNKNOWN, not zero."),
+                   f->r->ov_ranks > 0 ? "Their communication is UNKNOWN, not zero: overlap, waits "
+                                        "and exposed communication are means over the other ranks, "
+                                        "and which rank arrives last is not known."
+                                      : "Exposed communication is UNKNOWN, not zero."),
       arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
 }
 
@@ -201,7 +202,7 @@ static int unseen_kernels(struct findings *f, u32 *ranks) {
                    : NULL;
   return finding_add(
       f, SEVERITY_WARNING, NAN, title,
-      arena_printf(f->a->arena, "%llu launches on %s, none with the time it ran%s%s.",
+      arena_printf(f->a->arena, "%llu launches on %s; none has the time when it ran%s%s.",
                    (unsigned long long)launches, of, why ? ": " : "", why ? why : ""),
       arena_text(f->a->arena, gpu_timing_remedy(why)), ranks, n);
 }
@@ -226,22 +227,22 @@ static int unseen_steps(struct findings *f) {
   double share = kept / (kept + unseen + untimed);
   return finding_add(
       f, kept > 0 ? SEVERITY_INFO : SEVERITY_WARNING, NAN,
-      kept > 0 ? arena_printf(a->arena, "GPU work is known of %.2g %% of the steps", 100 * share)
+      kept > 0 ? arena_printf(a->arena, "GPU work is known for %.2g %% of the steps", 100 * share)
                : arena_text(a->arena, "THE GPU WORK OF NO STEP IS KNOWN"),
       arena_printf(a->arena,
-                   "Steps counted on each rank: %.0f of %.0f; %.0f were not watched from begin to "
-                   "end%s%s; %.0f have collectives of which it is not known when they ran. "
-                   "Communication, overlap and the critical path are of the others.",
+                   "Steps counted on each rank: %.0f of %.0f; %.0f were not recorded from begin to "
+                   "end%s%s; %.0f have collectives with unknown times. Communication, overlap and "
+                   "the critical path are those of the other steps.",
                    kept, kept + unseen + untimed, unseen, unseen > 0 && why ? ": " : "",
                    unseen > 0 && why ? why : "", untimed),
-      arena_text(a->arena, unseen >= untimed && kept > 0 && why && strstr(why, "TSCOPE_GPU_STEPS")
-                               ? "TSCOPE_GPU_STEPS asks for that; unset it to have all steps."
-                           : unseen >= untimed ? gpu_timing_remedy(why)
-                           : replays           ? "Let CUPTI tell the kernels of CUDA graphs: leave "
-                                                 "TSCOPE_GPU_GRAPHS unset."
-                                     : "Records of collectives are missing: what the other "
-                                       "findings say of lost records and damaged traces "
-                                       "comes first."),
+      arena_text(a->arena,
+                 unseen >= untimed && kept > 0 && why && strstr(why, "TSCOPE_GPU_STEPS")
+                     ? "This is because of TSCOPE_GPU_STEPS; unset it to record all steps."
+                 : unseen >= untimed ? gpu_timing_remedy(why)
+                 : replays
+                     ? "Let CUPTI report the kernels of CUDA graphs: leave TSCOPE_GPU_GRAPHS unset."
+                     : "Records of collectives are missing. First do what the other findings say "
+                       "about lost records and damaged traces."),
       NULL, 0);
 }
 
@@ -254,11 +255,12 @@ static int unaligned_clocks(struct findings *f) {
   return finding_add(
       f, SEVERITY_WARNING, NAN, arena_text(f->a->arena, "The ranks' clocks could not be aligned"),
       arena_printf(f->a->arena,
-                   "Clock alignment: %s. There is no critical path across the %u ranks; waits rest "
-                   "on the shortest member of each collective.",
+                   "Clock alignment: %s. There is no critical path across the %u ranks. Waits are "
+                   "derived from the shortest member of each collective.",
                    model->clock_method ? model->clock_method : "not known", model->n_ranks),
-      arena_text(f->a->arena, "Record a stretch of the run that has collectives over all ranks, "
-                              "and all its ranks."),
+      arena_text(
+          f->a->arena,
+          "Record a part of the run that has collectives over all ranks, and record all ranks."),
       NULL, 0);
 }
 

@@ -34,17 +34,17 @@ static char *straggler_action(struct findings *f, const struct rank_result *rank
   if (rank->reason == STRAGGLER_SLOW_COMPUTE)
     return arena_printf(f->a->arena,
                         "Compare clocks, temperature and other processes on %s with its peers; if "
-                        "they are alike, rank %u is given more work than they.",
+                        "they are alike, rank %u has more work than its peers.",
                         host, rank->rank);
   if (rank->reason == STRAGGLER_LATE_LAUNCH)
     return arena_printf(f->a->arena,
                         "The device of rank %u idles while its peers' do not: look for a busy or "
                         "slow CPU on %s, CPU pinning, and host code that only this rank runs.",
                         rank->rank, host);
-  return arena_printf(f->a->arena,
-                      "Compare rank %u on %s with a peer: what it runs before the collective was "
-                      "not recorded.",
-                      rank->rank, host);
+  return arena_printf(
+      f->a->arena,
+      "Compare rank %u on %s with a peer: what it runs before the collective is not in the record.",
+      rank->rank, host);
 }
 
 /* The line at which the rank spends the time that its peers do not; NULL if it is not known. */
@@ -79,7 +79,7 @@ static char *straggler_evidence(struct findings *f, const struct rank_result *ra
                      100 * fabs(rank->rel_slowdown), rank->rel_slowdown > 0 ? "longer" : "less",
                      rank->median_compute_ms);
   if (more && n > 1)
-    more = arena_printf(f->a->arena, "%s %u ranks of this host stand out so.", more, n);
+    more = arena_printf(f->a->arena, "%s %u ranks of this host are like that.", more, n);
   char *at = straggler_line_words(f, rank);
   if (more && at)
     more = arena_printf(f->a->arena, "%s%s", at, more);
@@ -158,10 +158,10 @@ static const struct rank_result *last_so_far(const struct findings *f, double wa
 
 static char *who_is_late(struct findings *f, const struct rank_result *late) {
   if (!late)
-    return arena_text(f->a->arena, "no one rank explains it");
+    return arena_text(f->a->arena, "no single rank explains it");
   return arena_printf(f->a->arena,
                       "rank %u came last in %.0f of %.0f steps and makes its peers wait %.3g ms a "
-                      "step, but steps are too few to tell a habit from chance (p = %.2g)",
+                      "step, but with so few steps this may be chance (p = %.2g)",
                       late->rank, late->slowest_count, f->r->dist_steps, late->imposed_wait_ms,
                       late->p_value);
 }
@@ -218,25 +218,25 @@ static int add_imbalance(struct findings *f, double wait, double rest, double wo
                  ? arena_text(f->a->arena, "")
                  : arena_printf(f->a->arena,
                                 " Compute varies by %.0f %% between the ranks of a step; the "
-                                "slowest costs %.0f %% of the wall beyond the mean.",
+                                "slowest takes %.0f %% of the wall time more than the mean.",
                                 100 * r->imbalance_cv, 100 * r->wall_frac_lost_to_imbalance);
   return finding_add(
       f, costs ? severity_of(f, rest) : SEVERITY_INFO, worth,
       arena_printf(f->a->arena, "Ranks wait %.0f %% of %s for one another%s",
                    100 * rest / f->step_ms, of_each_step(f),
-                   costs ? "" : ", but the step would be no shorter without"),
+                   costs ? "" : ", but without these waits the step would not be shorter"),
       arena_printf(f->a->arena,
                    "%.3g ms of %s %.3g ms%s, mean over ranks, is exposed wait in collectives; "
                    "%s.%s%s%s",
                    wait, f->a->whole_run ? "the" : "a", f->step_ms, f->a->whole_run ? "" : " step",
                    who ? who : "", apart ? apart : "", last ? last : "", cv ? cv : ""),
-      costs
-          ? arena_text(f->a->arena,
-                       "Give every rank the same work in every step: bucket or pack samples "
-                       "by length, balance experts and pipeline stages. If the work is equal, "
-                       "look for CPUs or devices shared with something else.")
-          : arena_text(f->a->arena, "First mend what the critical path is made of; the waits hide "
-                                    "behind it."),
+      costs ? arena_text(f->a->arena,
+                         "Give every rank the same work in every step: bucket or pack samples "
+                         "by length, balance experts and pipeline stages. If the work is equal, "
+                         "look for CPUs or devices shared with something else.")
+            : arena_text(
+                  f->a->arena,
+                  "First shorten what is on the critical path: it takes as long as these waits."),
       n_ranks ? ranks : NULL, n_ranks);
 }
 

@@ -65,7 +65,7 @@ static int find_difference(struct findings *f, u32 key, const char *name, const 
       arena_printf(f->a->arena, "%s is %.80s on rank %u, %.80s on most of the %u ranks.", name,
                    other, ranks[0], most, model->n_ranks),
       arena_text(f->a->arena, "Bring all hosts to one version: results of such a run cannot be "
-                              "repeated, and the slowest version sets the pace."),
+                              "reproduced, and the slowest version sets the pace."),
       ranks, n);
 }
 

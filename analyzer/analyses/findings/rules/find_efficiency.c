@@ -23,8 +23,8 @@ int rule_low_mfu(struct findings *f) {
       arena_printf(f->a->arena, "Model FLOPs utilisation is %.1f %%", 100 * r->mfu),
       arena_printf(f->a->arena,
                    "%.3g FLOPs a step (%s) in %.3g ms against a dense peak of %.4g TFLOP/s for the "
-                   "job; compute runs %.0f %% of the step. The worth is what compute would take "
-                   "less at %.0f %% of the peak, which tuned jobs reach.",
+                   "job; compute runs %.0f %% of the step. The worth is the time that compute "
+                   "would save at %.0f %% of the peak, which tuned jobs reach.",
                    r->flops_per_step, r->mfu_note ? r->mfu_note : "as given", r->step_mean_ms,
                    r->peak_flops / 1e12, 100 * r->ov_compute_ms / r->ov_step_ms, 100 * MFU_TUNED),
       arena_text(f->a->arena,
@@ -68,8 +68,7 @@ int rule_precision(struct findings *f) {
     return 0;
   return finding_add(
       f, severity_of(f, saved_ms), run_seconds(f, saved_ms),
-      arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic is made in fp32",
-                   100 * row->share),
+      arena_printf(f->a->arena, "%.0f %% of the matrix arithmetic runs in fp32", 100 * row->share),
       arena_printf(f->a->arena,
                    "These GEMMs take %.3g ms a step on the GPU at %.3g TFLOP/s, %.0f %% of what "
                    "the device can do in fp32; in TF32 it can do %.3g TFLOP/s. TF32 is allowed for "
@@ -83,18 +82,17 @@ int rule_precision(struct findings *f) {
 
 static char *recoverable_action(struct findings *f, enum budget_part part) {
   if (part == BUDGET_MEMCPYS)
-    return arena_text(
-        f->a->arena, "Copy from pinned memory with non_blocking=True on a stream of its own, ahead "
-                     "of its use; keep on the device what stays the same.");
+    return arena_text(f->a->arena,
+                      "Copy from pinned memory with non_blocking=True on a separate stream, before "
+                      "the data is used; keep constant data on the device.");
   if (part == BUDGET_OUTSIDE_PHASES)
     return arena_text(
         f->a->arena, "Look at what the training loop does between forward, backward and optimizer: "
                      "logging, metrics, checkpoints, evaluation. Do it less often, or in another "
                      "thread.");
-  return arena_text(f->a->arena,
-                    "Keep the device fed: CUDA graphs or torch.compile, larger batch, fused "
-                    "optimizer; remove .item(), .cpu() and synchronize() from the step; check that "
-                    "the host's CPU is not the limit.");
+  return arena_text(f->a->arena, "Keep the device busy: CUDA graphs or torch.compile, larger "
+                                 "batch, fused optimizer; remove .item(), .cpu() and synchronize() "
+                                 "from the step; check that the host's CPU is not the limit.");
 }
 
 /* What could be had back beyond what the findings above already ask for. */
@@ -129,13 +127,13 @@ int rule_recoverable(struct findings *f) {
       with_start_up ? NAN : sum / r->wall_s * r->looked_at_s,
       arena_printf(f->a->arena, "%.0f %% of the time the devices neither compute nor communicate",
                    100 * sum / r->wall_s),
-      arena_printf(
-          f->a->arena,
-          "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
-          "%%).%s",
-          sum, r->wall_s, budget_part_words[most->part], most->seconds, 100 * most->fraction,
-          with_start_up ? " No steps were found, so start-up and end of the run are in it: "
-                          "how much of it is training's cannot be told."
-                        : ""),
+      arena_printf(f->a->arena,
+                   "%.3g s of %.3g s, mean over ranks; the largest part is '%s' with %.3g s (%.0f "
+                   "%%).%s",
+                   sum, r->wall_s, budget_part_words[most->part], most->seconds,
+                   100 * most->fraction,
+                   with_start_up ? " No steps were found, so this includes start-up and end of the "
+                                   "run; how much of it is training is not known."
+                                 : ""),
       recoverable_action(f, most->part), NULL, 0);
 }

@@ -57,31 +57,31 @@ static u32 slower_ranks(const struct findings *f, const struct onset *onset, u32
     ranks[n++] = a->model->ranks[rank].rank;
     if (after - before > most) {
       most = after - before;
-      *evidence =
-          arena_printf(a->arena, " Rank %u's compute went from %.3g ms to %.3g ms a step then.",
-                       a->model->ranks[rank].rank, before, after);
+      *evidence = arena_printf(
+          a->arena, " Rank %u's compute went from %.3g ms to %.3g ms a step at that time.",
+          a->model->ranks[rank].rank, before, after);
     }
   }
   if (known == 0)
-    *evidence = arena_text(a->arena, " What each rank computes is not known.");
+    *evidence = arena_text(a->arena, " The compute time of each rank is not known.");
   else if (n == 0)
     *evidence = arena_text(a->arena, " No rank's own compute explains it.");
   else if (n == known && n > 1)
-    *evidence = arena_text(a->arena, " The compute of all ranks grew alike.");
+    *evidence = arena_text(a->arena, " The compute of all ranks grew by about the same.");
   return n;
 }
 
 static char *remedy(struct findings *f, u32 n) {
   if (n == 0)
-    return arena_text(f->a->arena, "Look at the network and at shared storage from that moment on: "
+    return arena_text(f->a->arena, "Look at the network and the shared storage since that moment: "
                                    "link errors, other jobs, a file system that filled up.");
   if (n == f->a->model->n_ranks)
     return arena_text(f->a->arena, "Look at what the job itself changed then (sequence length, "
                                    "logging, evaluation, a growing cache) and at clocks or power "
                                    "limits of all hosts.");
-  return arena_text(f->a->arena, "Look at those ranks' hosts from that moment on: clocks and "
-                                 "temperature, ECC and PCIe errors, other processes; replace the "
-                                 "device if it stays slow.");
+  return arena_text(f->a->arena,
+                    "Look at the hosts of those ranks since that moment: clocks and temperature, "
+                    "ECC and PCIe errors, other processes; replace the device if it stays slow.");
 }
 
 int rule_fail_slow(struct findings *f) {

@@ -33,8 +33,9 @@ static const char *hang_action(const struct collective_check *check) {
   const char *reason = check->suspects[0].reason;
   if (strstr(check->suspects[0].evidence, "It is stopped") ||
       strstr(check->suspects[0].evidence, "It is frozen"))
-    return "Find out who stopped it (a debugger, Ctrl-Z, a scheduler that suspends, a frozen "
-           "container); `kill -CONT` and its process id let it go on. The other ranks wait for it.";
+    return "Find out what stopped it (a debugger, Ctrl-Z, a scheduler that suspends jobs, a frozen "
+           "container). `kill -CONT` with its process id lets it go on. The other ranks wait for "
+           "it.";
   if (strstr(check->suspects[0].evidence, "sign of life"))
     return "That process died or was stopped: look at its last output, the kernel log of its host "
            "(out of memory, Xid errors) and the scheduler's events. The other ranks are victims.";
@@ -53,8 +54,8 @@ static const char *hang_action(const struct collective_check *check) {
     return "Look at that rank's device and links first: the kernel log for Xid errors, its GPU's "
            "health, its NIC. The others are victims.";
   if (strstr(reason, "circle") || strstr(reason, "order"))
-    return "Make every rank call collectives in the same order, and pair sends with receives that "
-           "do not wait for each other.";
+    return "Make every rank call collectives in the same order, and order sends and receives so "
+           "that they do not wait for each other.";
   return "Compare that rank's call with its peers': the branch it took, the sizes it was given.";
 }
 
@@ -73,12 +74,11 @@ int rule_hang(struct findings *f) {
       isnan(check->pending_s)
           ? arena_text(arena, "")
           : arena_printf(arena, " The oldest has been waiting for %.3g s.", check->pending_s);
-  char *evidence =
-      age ? arena_printf(arena,
-                         "%s %.0f ranks are in calls that have not finished; %.0f of them only "
-                         "because of others.%s",
-                         what, check->pending_ranks, check->victims, age)
-          : NULL;
+  char *evidence = age ? arena_printf(arena,
+                                      "%s %.0f ranks are in calls that have not finished; %.0f of "
+                                      "them only wait for others.%s",
+                                      what, check->pending_ranks, check->victims, age)
+                       : NULL;
   return finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
                      arena_text(arena, hang_action(check)), check->hang_ranks, check->n_hang_ranks);
 }
@@ -96,9 +96,9 @@ int rule_desync(struct findings *f) {
       arena_printf(arena, "Ranks call different collectives: look at %s first", who),
       arena_printf(arena, "%s. %.0f of %.0f calls in the record match on all members.",
                    check->desync, check->matched, check->checked),
-      arena_text(arena,
-                 "Find the code that makes this rank call something else: a branch on data or "
-                 "rank, a batch of another shape, a parameter without gradient, another "
-                 "version of the code."),
+      arena_text(
+          arena,
+          "Find the code that makes this rank make a different call: a branch on data or rank, a "
+          "batch of another shape, a parameter without gradient, another version of the code."),
       check->desync_ranks, check->n_desync_ranks);
 }

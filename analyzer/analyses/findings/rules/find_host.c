@@ -31,15 +31,13 @@ int rule_host_sync(struct findings *f) {
                      line->wait_ms, per_step(f), line->idle_ms),
         arena_printf(
             f->a->arena,
-            "In %s (%s, line %.0f) the host waited for the GPU %.3g times %s, mean over "
-            "ranks. What comes next was launched only after that, when the GPU had "
-            "nothing left to do%s.",
+            "In %s (%s, line %.0f) the host waited for the GPU %.3g times %s, mean over ranks. The "
+            "next work was launched only after that, when the GPU had nothing left to do%s.",
             line->function, line->file, line->line, line->waits, per_step(f),
-            isnan(line->without_ms) ? "" : ": a replay without the wait tells what it is worth"),
-        arena_text(f->a->arena,
-                   "Take .item(), .cpu(), .tolist(), prints and comparisons of tensors out of the "
-                   "step, or do them every so many steps, on values that were copied with "
-                   "non_blocking=True steps before."),
+            isnan(line->without_ms) ? "" : ": the worth comes from a replay without the wait"),
+        arena_text(f->a->arena, "Take .item(), .cpu(), .tolist(), prints and comparisons of "
+                                "tensors out of the step. Or do them only every N steps, on values "
+                                "that were copied some steps earlier with non_blocking=True."),
         NULL, 0);
     if (error)
       return error;

@@ -15,20 +15,20 @@
 static const char *other_action(const struct other_work *work) {
   if (work->rank != INDEX_NONE)
     return "If this is a checkpoint: write it in the background (async_save of "
-           "torch.distributed.checkpoint), or let every rank write its part, so that the others do "
-           "not wait; or do it less often.";
+           "torch.distributed.checkpoint), let every rank write its part, so that the others do "
+           "not wait, or do it less often.";
   if (strstr(work->what, "forward"))
-    return "If this is validation: do it less often, on fewer batches, or in a job of its own on "
-           "checkpoints.";
-  return "Look at what the program does in these steps only: checkpoints, evaluation, logging, "
-         "garbage collection. Do it less often, or beside training.";
+    return "If this is validation: do it less often, on fewer batches, or in a separate job that "
+           "reads checkpoints.";
+  return "Look at what the program does only in these steps: checkpoints, evaluation, logging, "
+         "garbage collection. Do it less often, or in parallel with training.";
 }
 
 static int tell_other(struct findings *f, const struct other_work *work) {
   struct arena *arena = f->a->arena;
   const char *calls =
       work->collective
-          ? arena_printf(arena, " In them is a call of %s that hardly any other step has.",
+          ? arena_printf(arena, " They contain a call of %s that hardly any other step has.",
                          work->collective)
           : "";
   if (!calls)
@@ -38,13 +38,13 @@ static int tell_other(struct findings *f, const struct other_work *work) {
   return finding_add(
       f, share >= WORTH_MENTIONING ? SEVERITY_WARNING : SEVERITY_INFO, work->sum_s,
       arena_printf(arena, "%c%s", work->name[0] - 32, work->name + 1),
-      arena_printf(arena,
-                   "A step of training takes %s (median), these %s longer; together %s, %s of the "
-                   "time looked at.%s They count as no steps of training: medians, waits, "
-                   "stragglers and all other findings are without them. Worth is what they take "
-                   "longer.",
-                   duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
-                   duration_s(work->sum_s).text, percent(share).text, calls),
+      arena_printf(
+          arena,
+          "A step of training takes %s (median), these %s longer; together %s, %s of the time "
+          "looked at.%s They do not count as training steps: medians, waits, stragglers and all "
+          "other findings leave them out. The worth is their extra time.",
+          duration_ms(f->r->step_median_ms).text, duration_ms(work->ms).text,
+          duration_s(work->sum_s).text, percent(share).text, calls),
       arena_text(arena, other_action(work)), &work->rank, work->rank != INDEX_NONE);
 }
 
@@ -59,12 +59,12 @@ static const char *which_steps(struct findings *f, const struct long_steps *long
     step[i] = first + longer->at[i].step;
   const char *list = step ? steps_in_words(arena, step, longer->n) : NULL;
   bool recur = other_find_recurrence(longer, 0, OTHER_WORK_SIGNIFICANCE, &r);
-  const char *period =
-      recur ? arena_printf(arena,
-                           " %u of them come every %u steps, from step %u on: what they hold that "
-                           "others do not was not seen.",
-                           r.hits, r.period, first + r.first)
-            : "";
+  const char *period = recur
+                           ? arena_printf(arena,
+                                          " %u of them come every %u steps, from step %u on; "
+                                          "nothing recorded shows how they differ from the others.",
+                                          r.hits, r.period, first + r.first)
+                           : "";
   return list && period
              ? arena_printf(arena, "They are %s; the longest is step %u with %s.%s", list,
                             first + worst, duration_ms(f->r->step_ms[worst]).text, period)
@@ -87,10 +87,9 @@ static int tell_longer(struct findings *f, const struct long_steps *longer, u32 
       arena_printf(arena,
                    "Median %.3g ms, 95th percentile %.3g ms, coefficient of variation %.0f %%. %s",
                    r->step_median_ms, r->step_p95_ms, 100 * r->step_cv, which),
-      arena_text(arena,
-                 "Look at what happens in those steps only: checkpoints, evaluation, logging, "
-                 "garbage collection (gc.freeze, or collect at fixed steps), input of very unequal "
-                 "length, other jobs on the machine or network."),
+      arena_text(arena, "Look at what happens only in those steps: checkpoints, evaluation, "
+                        "logging, garbage collection (gc.freeze, or collect at fixed steps), input "
+                        "of very unequal length, other jobs on the machine or network."),
       NULL, 0);
 }
 

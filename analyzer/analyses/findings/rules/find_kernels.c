@@ -47,8 +47,8 @@ static int add_own_work(struct findings *f, double ms, double all_ms, char *titl
   double inside = share_in_steps(f->r, all_ms);
   if (evidence && inside < SELDOM_LESS / 1e2)
     evidence = arena_printf(f->a->arena,
-                            "%s Only %.0f %% of all that work is in the steps looked at: what it "
-                            "takes of them is not known.",
+                            "%s Only %.0f %% of all that work is in the analysed steps: its share "
+                            "of these steps is not known.",
                             evidence, 100 * inside);
   bool elsewhere = inside < SELDOM_LESS / 1e2;
   return finding_add(f, elsewhere ? SEVERITY_INFO : SEVERITY_WARNING,
@@ -70,7 +70,7 @@ int rule_launch_bound(struct findings *f) {
       arena_printf(f->a->arena, "The GPU waits %.0f %% of the time for the host to launch work",
                    100 * bound),
       arena_printf(f->a->arena,
-                   "%.3g ms of %.3g ms on the GPU, mean over ranks, nothing had been launched. "
+                   "For %.3g ms of %.3g ms on the GPU, mean over ranks, nothing had been launched. "
                    "%.0f %% of %.0f kernels ran under 10 \u00b5s; half of them began within %.3g "
                    "\u00b5s of their launch.",
                    gpu->host_bound_ms, gpu->total_ms, 100 * small, r->launch.kernels,
@@ -114,7 +114,7 @@ int rule_fill(struct findings *f) {
                    count, ms, all, which ? which : ""),
       arena_text(f->a->arena,
                  "zero_grad(set_to_none=True), torch.empty where every element is written anyway, "
-                 "and buffers that are made once and used again."));
+                 "and buffers that are allocated once and used again."));
 }
 
 /* Copies between memories, and kernels that copy element by element (contiguous(), clone(), cat).
@@ -148,9 +148,9 @@ int rule_copy(struct findings *f) {
                    "work, all ranks together.%s",
                    memcpy_ ? memcpy_->count : 0, ms, kernels, by_kernels, all, which ? which : ""),
       arena_text(f->a->arena,
-                 "Keep on the device what is used there again; copy once, from pinned memory, on a "
-                 "stream of its own; avoid contiguous(), clone() and cat() of large tensors in the "
-                 "step, and write results in place (out=)."));
+                 "Keep data on the device if it is used there again; copy once, from pinned "
+                 "memory, on a separate stream; avoid contiguous(), clone() and cat() of large "
+                 "tensors in the step, and write results in place (out=)."));
 }
 
 int rule_dtype_conversion(struct findings *f) {
@@ -165,8 +165,7 @@ int rule_dtype_conversion(struct findings *f) {
       arena_printf(f->a->arena,
                    "%.0f conversions took %.3g ms of %.3g ms of work, all ranks together.",
                    conversion->count, conversion->sum_ms, all),
-      arena_text(f->a->arena,
-                 "Keep weights and activations in one type: a bfloat16 model instead of autocast "
-                 "per operator, cached casts, norms and losses that take the type they are given; "
-                 "let torch.compile fuse what is left."));
+      arena_text(f->a->arena, "Keep weights and activations in one type: a bfloat16 model instead "
+                              "of autocast per operator, cached casts, norms and losses that "
+                              "accept their input's type; let torch.compile fuse the rest."));
 }

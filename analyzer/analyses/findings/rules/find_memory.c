@@ -35,7 +35,7 @@ int rule_memory_growth(struct findings *f) {
   if (memory->growth_category)
     snprintf(category, sizeof(category), " (%.40s)", memory->growth_category);
   if (memory->growth_source || memory->growth_category)
-    snprintf(source, sizeof(source), " %.0f %% of what was added comes from %.150s%s.",
+    snprintf(source, sizeof(source), " %.0f %% of the growth comes from %.150s%s.",
              100 * memory->growth_source_share, or_unknown(memory->growth_source), category);
   enum severity severity = !memory->steps_are_certain         ? SEVERITY_INFO
                            : left < GROWTH_STEPS_TO_FULL / 10 ? SEVERITY_CRITICAL
@@ -49,9 +49,8 @@ int rule_memory_growth(struct findings *f) {
           : arena_printf(f->a->arena, "Allocated memory grows by %s a step",
                          memory_size(slope).text),
       arena_printf(f->a->arena,
-                   "The least that is allocated in a step rose by %s over %.0f steps, from "
-                   "%s to %s; %s a step by the median over pairs of steps.%s%s "
-                   "Steps: %s%s.",
+                   "The smallest allocated size in a step rose by %s over %.0f steps, from %s to "
+                   "%s; the median over pairs of steps is %s a step.%s%s Steps: %s%s.",
                    memory_size(rise).text, memory->growth_steps,
                    memory_size(memory->growth_from_bytes).text,
                    memory_size(memory->growth_to_bytes).text, memory_size(slope).text, full, source,
@@ -59,11 +58,11 @@ int rule_memory_growth(struct findings *f) {
                    memory->steps_are_certain
                        ? ""
                        : "; if these are layers of one forward pass, it is their activations"),
-      arena_text(f->a->arena,
-                 "Something is kept from step to step: losses or outputs summed with their graph "
-                 "(use .item() or .detach()), lists of tensors that are never emptied, caches "
-                 "without a bound, hooks registered again in each step. Look where the evidence "
-                 "says that it was allocated."),
+      arena_text(
+          f->a->arena,
+          "Something is kept from step to step: losses or outputs summed with their graph (use "
+          ".item() or .detach()), lists of tensors that are never emptied, caches without a bound, "
+          "hooks registered again in each step. Look at the place of allocation in the evidence."),
       &rank, n_ranks);
 }
 
@@ -77,7 +76,7 @@ static char *fragmentation_evidence(struct findings *f, const struct memory_resu
   const struct memory_segments *segments = &memory->segments;
   char oom[160] = "", frees[160] = "";
   if (failed_for_gaps(memory))
-    snprintf(oom, sizeof(oom), "%s could not be had while %s lay inactive. ",
+    snprintf(oom, sizeof(oom), "%s could not be allocated while %s was inactive. ",
              memory_size(memory->oom_requested_bytes).text,
              memory_size(memory->oom_inactive_bytes).text);
   if (isnan(segments->count))
@@ -112,18 +111,19 @@ int rule_memory_fragmentation(struct findings *f) {
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, failed ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      failed ? arena_text(f->a->arena, "Memory ran out while enough of it lay inactive")
+      failed ? arena_text(f->a->arena, "Memory ran out while enough of it was inactive")
              : arena_printf(f->a->arena, "%.0f %% of reserved memory was not in use at the peak",
                             100 * unused / reserved),
       fragmentation_evidence(f, memory),
-      arena_text(f->a->arena,
-                 fixed || !known
-                     ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF "
-                       "in newer versions). Else allocate what stays (optimizer state, caches) "
-                       "before what comes and goes, and keep tensor sizes alike from step to step."
-                     : "Segments are expandable already: allocate what stays before what comes "
-                       "and goes, keep tensor sizes alike from step to step (pad or bucket "
-                       "sequence lengths), or bound large blocks with max_split_size_mb."),
+      arena_text(
+          f->a->arena,
+          fixed || !known
+              ? "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF in newer "
+                "versions). Else allocate long-lived tensors (optimizer state, caches) before "
+                "short-lived ones, and keep tensor sizes similar from step to step."
+              : "Segments are expandable already: allocate long-lived tensors before short-lived "
+                "ones, keep tensor sizes similar from step to step (pad or bucket sequence "
+                "lengths), or limit large blocks with max_split_size_mb."),
       &rank, n_ranks);
 }
 
@@ -152,7 +152,7 @@ int rule_memory_oom_risk(struct findings *f) {
   u32 rank = 0, n_ranks = list_rank(memory, &rank);
   return finding_add(
       f, happened ? SEVERITY_CRITICAL : SEVERITY_WARNING, NAN,
-      happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be had",
+      happened ? arena_printf(f->a->arena, "Memory ran out: %s could not be allocated",
                               memory_size(memory->oom_requested_bytes).text)
       : memory->headroom_bytes < 0
           ? arena_printf(f->a->arena, "The peak exceeds the device's memory by %s",
@@ -162,11 +162,11 @@ int rule_memory_oom_risk(struct findings *f) {
       arena_printf(f->a->arena, "%sAt most %s were reserved, %s of them allocated.%s%s%s", asked,
                    memory_size(memory->peak_reserved_bytes).text,
                    memory_size(memory->peak_allocated_bytes).text, room, grows, largest),
-      arena_text(f->a->arena,
-                 "Lower the peak: a smaller micro-batch with gradient accumulation, activation "
-                 "checkpointing, sharded optimizer state (FSDP, ZeRO), a fused loss that does not "
-                 "keep all logits. Context, libraries and NCCL's buffers come on top of what is "
-                 "counted here."),
+      arena_text(
+          f->a->arena,
+          "Lower the peak: a smaller micro-batch with gradient accumulation, activation "
+          "checkpointing, sharded optimizer state (FSDP, ZeRO), a fused loss that does not keep "
+          "all logits. Context, libraries and NCCL's buffers need memory in addition to this."),
       &rank, n_ranks);
 }
 
@@ -204,29 +204,29 @@ int rule_memory_churn(struct findings *f) {
   char again[400] = "", device[256] = "";
   if (most)
     snprintf(again, sizeof(again),
-             "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in all, each "
-             "given back after %.3g ms on average. ",
+             "%.0f of %.0f allocations are of %s from %.150s (%.40s), %s in total, each freed "
+             "after %.3g ms on average. ",
              most->count, memory->churn_allocations, memory_size(most->size_bytes).text,
              or_unknown(most->source), or_unknown(most->category), memory_size(most->bytes).text,
              most->lifetime_ms);
   if (refetched)
     snprintf(device, sizeof(device),
-             "The device was asked for memory %.0f times (%s) and given it back %.0f times (%s) "
-             "while recording, in %.0f rounds. ",
+             "While recording, memory of the device was allocated %.0f times (%s) and freed %.0f "
+             "times (%s), in %.0f rounds. ",
              segments->obtained, memory_size(segments->obtained_bytes).text, segments->returned,
              memory_size(segments->returned_bytes).text, segments->rounds);
   return finding_add(
       f, refetched ? SEVERITY_WARNING : SEVERITY_INFO, NAN,
       refetched ? arena_printf(f->a->arena,
-                               "Memory of the device is given back and fetched again: %.0f times",
+                               "Memory of the device is freed and allocated again: %.0f times",
                                segments->refetched)
                 : arena_printf(f->a->arena, "One place makes %.0f %% of all allocations",
                                100 * most->count / memory->churn_allocations),
       arena_printf(f->a->arena, "%s%s", device, again),
       arena_text(f->a->arena,
-                 refetched ? "Each such call waits for the device. Leave out torch.cuda."
-                             "empty_cache() in the loop; if memory is so short that the allocator "
-                             "does it by itself, lower the peak or use expandable_segments:True."
+                 refetched ? "Each such call waits for the device. Remove torch.cuda.empty_cache() "
+                             "from the loop. If the allocator does it by itself, because memory is "
+                             "short, lower the peak or use expandable_segments:True."
                            : "Allocate the buffer once and write into it (out=, in-place "
                              "operations), fuse the operation that needs it, or do it for all "
                              "tensors at once (foreach, fused optimizer)."),

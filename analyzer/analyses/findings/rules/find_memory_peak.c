@@ -20,25 +20,27 @@ static const struct avoidable {
                 "scaled_dot_product_attention, FlashAttention or FlexAttention keep no scores."},
     {"attention", "Let a fused kernel do it (scaled_dot_product_attention with its flash or "
                   "memory-efficient backend): scores of all pairs are then never written."},
-    {"loss", "A fused or chunked cross-entropy over the vocabulary does not keep all logits."},
-    {"matrix multiply", "What these GEMMs leave is kept for backward: recompute it (activation "
-                        "checkpointing). Where it is einsum, operands in another order are copied "
-                        "first: order dimensions so that it is one matmul, or compile it."},
+    {"loss",
+     "Use a fused or chunked cross-entropy over the vocabulary: it does not keep all logits."},
+    {"matrix multiply",
+     "The results of these GEMMs are kept for backward: recompute them (activation checkpointing). "
+     "If it is einsum, operands in another order are copied first: order the dimensions so that it "
+     "is one matmul, or compile it."},
     {"copies and casts", "Cast and reorder once, or not at all: keep activations in one type and "
                          "layout; under torch.compile copies fuse with what follows."},
-    {"norm", "Recompute it, or let a fused norm keep its input alone."},
+    {"norm", "Recompute it, or use a fused norm that keeps only its input."},
     {"position", "Apply positions in place, or fused with the GEMM before."},
-    {"activation", "Recompute it, or fuse it with its GEMM (torch.compile): its output is its "
-                   "input once more."},
-    {"dropout", "Fused dropout keeps a seed and no mask; or recompute it."},
+    {"activation", "Recompute it, or fuse it with its GEMM (torch.compile): its output is a second "
+                   "copy of its input."},
+    {"dropout", "Use fused dropout, which keeps a seed and no mask; or recompute it."},
     {"embedding", "Recompute it, or split the vocabulary among ranks."},
-    {"convolution", "Recompute it (activation checkpointing), or a smaller micro-batch."},
+    {"convolution", "Recompute it (activation checkpointing), or use a smaller micro-batch."},
     {"mixture of experts", "Lower the capacity of experts, or recompute them."},
-    {"forward", "Recompute activations (torch.utils.checkpoint), or a smaller micro-batch with "
+    {"forward", "Recompute activations (torch.utils.checkpoint), or use a smaller micro-batch with "
                 "gradient accumulation."},
     {"quantisation", "Free the unquantised copy before the next is made."},
-    {"gathered parameters", "Give gathered parameters back after use (reshard_after_forward), and "
-                            "wrap smaller units."},
+    {"gathered parameters",
+     "Free gathered parameters after use (reshard_after_forward), and wrap smaller units."},
 };
 
 static const struct avoidable *avoidable(const struct memory_use *use) {

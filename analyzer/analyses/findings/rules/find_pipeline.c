@@ -37,15 +37,16 @@ int rule_pipeline_bubble(struct findings *f) {
                    100 * r->pipeline_bubble, 100 * r->pipeline_inherent),
       arena_printf(arena,
                    "%.0f stages and %.0f micro-batches a step leave each stage idle %.0f %% of the "
-                   "time while the pipeline fills and drains; it is idle %.0f %%: %.3g ms of a "
-                   "%.3g ms step more.%s",
+                   "time while the pipeline fills and drains. It is idle %.0f %%: %.3g ms more in "
+                   "a step of %.3g ms.%s",
                    r->pipeline_stages, r->pipeline_micro_batches, 100 * r->pipeline_inherent,
                    100 * r->pipeline_bubble, r->pipeline_excess_ms, f->step_ms, cause ? cause : ""),
-      heavy ? arena_printf(arena,
-                           "Move layers from stage %u to the others (the embedding and the loss "
-                           "count too).",
-                           heavy->stage)
-            : arena_text(arena, "Look at the messages between stages: overlap them with compute, "
-                                "send less, or place neighbouring stages on faster links."),
+      heavy
+          ? arena_printf(
+                arena,
+                "Move layers from stage %u to the others (the embedding and the loss also count).",
+                heavy->stage)
+          : arena_text(arena, "Look at the messages between stages: overlap them with compute, "
+                              "send less, or place neighbouring stages on faster links."),
       heavy ? heavy->ranks : NULL, heavy ? heavy->n_ranks : 0);
 }

@@ -18,22 +18,22 @@ static const char *action_for(const struct run_end *end) {
       {END_EXCEPTION,
        "Read that rank's traceback in its log, and fix what it names; the other ranks' "
        "errors are consequences."},
-      {END_EXIT_STATUS, "Look for what makes that rank leave with that status: sys.exit(), a check "
-                        "of its own, a library that ends the process."},
+      {END_EXIT_STATUS, "Find what makes that rank exit with that status: sys.exit(), a check in "
+                        "its code, a library that ends the process."},
       {END_SIGNAL, "Look at that rank's last output, at its core dump if there is one, and at the "
                    "kernel log of its host for that moment."},
       {END_CUDA_ERROR, "Run that rank with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer to find the "
                        "kernel, and look at its host's kernel log for Xid errors."},
-      {END_NCCL_ERROR, "Set NCCL_DEBUG=WARN and read what NCCL says on that rank first; then the "
-                       "links of its host."},
-      {END_CALLS_DIFFER, "Find the code that makes this rank call something else: a branch on data "
-                         "or rank, a batch less or more, a parameter without gradient."},
+      {END_NCCL_ERROR, "Set NCCL_DEBUG=WARN and first read what NCCL says on that rank; then look "
+                       "at the links of its host."},
+      {END_CALLS_DIFFER, "Find the code that makes this rank make a different call: a branch on "
+                         "data or rank, one batch less or more, a parameter without gradient."},
       {END_LEFT_EARLY,
-       "Find why that rank was done before the others: fewer batches than its peers, "
-       "an early return. Join or a sampler that pads makes them alike."},
+       "Find why that rank finished before the others: fewer batches than its peers, an early "
+       "return. Join, or a sampler that pads, gives all ranks the same number."},
       {END_HELD_UP,
-       "Look at what that rank did instead: a stack of the live process, its data "
-       "loader, a lock, a checkpoint. The others waited for it until they were stopped."},
+       "Look at what that rank did instead: a stack of the live process, its data loader, a lock, "
+       "a checkpoint. The others waited for it until something stopped them."},
       {END_HOST_LOST,
        "Look at that host: its kernel log, the scheduler's events, its power and its "
        "network."},

@@ -75,12 +75,12 @@ int rule_stood_still(struct findings *f) {
   return finding_add(
       f, SEVERITY_CRITICAL, (double)NAN,
       arena_printf(arena, "The job stood still: %s at %s", who ? who : "a rank", where),
-      arena_printf(arena, "Nothing moved for %s, as far as the record goes. %s: %s.%s",
+      arena_printf(arena, "The record shows no progress for %s. %s: %s.%s",
                    isnan(longest) ? "a while" : duration_s(longest).text, who ? who : "a rank",
                    named->words ? named->words : "what it did is not known", others),
       arena_text(arena, odd ? "Look at that line and at what it waits for: a lock, a file, a "
-                              "process, the network. The other ranks most likely wait for it."
-                            : "All ranks are alike: look at what they wait for together (a file "
-                              "system, a server, a rank that is not among them)."),
+                              "process, the network. The other ranks probably wait for it."
+                            : "All ranks are at the same place: look at what they all wait for (a "
+                              "file system, a server, a rank that is not among them)."),
       ranks, n);
 }

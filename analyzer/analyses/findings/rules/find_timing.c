@@ -24,7 +24,7 @@ static char *input_line_words(struct findings *f, const struct sampled_line *lin
   if (!line)
     return arena_text(f->a->arena, "");
   return arena_printf(f->a->arena, " %s %s (%s) in %.0f %% of the samples%s.",
-                      line->in_workers ? "Its data loader workers are at" : "It then is at",
+                      line->in_workers ? "Its data loader workers are at" : "It is then at",
                       line->place, line->function, 100 * line->share,
                       line->in_workers ? " of them at work" : "");
 }
@@ -63,8 +63,8 @@ int rule_dataloader_bound(struct findings *f) {
                    100 * worst_ms / f->step_ms, of_each_step(f), line ? ", at " : "",
                    line ? line->place : ""),
       arena_printf(f->a->arena,
-                   "Rank %u spends %.3g ms of a %.3g ms step in the data phase with nothing else "
-                   "running; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.%s",
+                   "Rank %u spends %.3g ms of a %.3g ms step in the data phase while nothing else "
+                   "runs; mean over ranks %.3g ms; %u of %u ranks above %.0f %%.%s",
                    r->ranks[worst].rank, worst_ms, f->step_ms, mean, stalled, n,
                    100 * WORTH_MENTIONING, at),
       arena_text(f->a->arena,

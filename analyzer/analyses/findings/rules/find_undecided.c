@@ -36,8 +36,8 @@ static const char *calls_undecided(struct analysis *a) {
                         check->pending_ranks, check->cannot_tell);
   if (check->pending_ranks > 0)
     return arena_printf(a->arena,
-                        "%.0f ranks are in calls that have not finished, and nothing "
-                        "says whom they wait for",
+                        "%.0f ranks are in calls that have not finished, and nothing shows for "
+                        "which rank they wait",
                         check->pending_ranks);
   if (!a->model->ledger) /* the ends of ranks that were killed need not match */
     return NULL;
@@ -103,8 +103,8 @@ int rule_undecided(struct findings *f) {
   if (calls)
     error = finding_add(
         f, stuck ? SEVERITY_CRITICAL : SEVERITY_WARNING, (double)NAN,
-        arena_text(arena, stuck ? "The job is held up, and by whom cannot be told"
-                                : "Whether the ranks call the same cannot be told"),
+        arena_text(arena, stuck ? "The job is stuck, and the rank that causes it is not known"
+                                : "Whether the ranks make the same calls is not known"),
         arena_printf(arena, "%c%s.", calls[0] >= 'a' && calls[0] <= 'z' ? calls[0] - 32 : calls[0],
                      calls + 1),
         arena_text(arena, stuck

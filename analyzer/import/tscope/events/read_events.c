@@ -417,11 +417,11 @@ static int end_gpu_watch(struct reading *reading) {
       events->gpu_states.at[n - 1].clock != TSCOPE_GPU_CLOCK_CUPTI ||
       reading->gpu_last == NS_UNKNOWN || reading->gpu_last < events->gpu_states.at[n - 1].time)
     return 0;
-  struct rank_gpu_state over = {.time = reading->gpu_last,
-                                .reason = "the process did not end in order, and CUPTI had not "
-                                          "handed over what ran last",
-                                .turns = events->gpu_states.at[n - 1].turns,
-                                .clock = TSCOPE_GPU_CLOCK_HOST};
+  struct rank_gpu_state over = {
+      .time = reading->gpu_last,
+      .reason = "the process did not end normally, and CUPTI had not delivered the last GPU work",
+      .turns = events->gpu_states.at[n - 1].turns,
+      .clock = TSCOPE_GPU_CLOCK_HOST};
   return VECTOR_PUSH(&events->gpu_states, over) ? 0 : -ENOMEM;
 }
 

@@ -169,7 +169,7 @@ const struct trace_run *trace_runs_choose(const struct trace_runs *runs, const c
   if (several)
     snprintf(why, why_bytes, "several runs start with \"%s\"; --list shows them", name);
   else if (!chosen && name)
-    snprintf(why, why_bytes, "no run is called \"%s\"; --list shows those there are", name);
+    snprintf(why, why_bytes, "no run is called \"%s\"; --list shows all runs", name);
   else if (!chosen)
     snprintf(why, why_bytes, "%s %s", runs->runs[0].entries[0].path,
              runs->runs[0].entries[0].problem);

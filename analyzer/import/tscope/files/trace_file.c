@@ -61,14 +61,15 @@ static int check_header(struct trace_file *file, size_t got, char *why, size_t w
   if (got < sizeof(*header))
     return refuse(why, why_bytes, ENODATA, "is cut inside its header");
   if (header->byte_order_mark != TSCOPE_BYTE_ORDER_MARK)
-    return refuse(why, why_bytes, EBADMSG, "is of the other byte order, or damaged");
+    return refuse(why, why_bytes, EBADMSG, "has the other byte order, or is damaged");
   if (header->version_major != TSCOPE_VERSION_MAJOR) {
-    snprintf(why, why_bytes, "is of format version %u.%u, this tscope-report reads %u.x",
+    snprintf(why, why_bytes, "has format version %u.%u; this tscope-report reads %u.x",
              header->version_major, header->version_minor, TSCOPE_VERSION_MAJOR);
     return -EPROTONOSUPPORT;
   }
   if (header->features & UINT32_MAX)
-    return refuse(why, why_bytes, EPROTONOSUPPORT, "needs features this tscope-report lacks");
+    return refuse(why, why_bytes, EPROTONOSUPPORT,
+                  "needs features that this tscope-report does not have");
   header->host[sizeof(header->host) - 1] = 0;
   header->run[sizeof(header->run) - 1] = 0;
   return check_sizes(header, why, why_bytes);

@@ -111,8 +111,8 @@ static bool may_belong(const struct processes *processes, const struct trace_ent
 static int recover_rank(struct processes *processes, const struct process *stray) {
   const char *note =
       arena_printf(processes->arena,
-                   "process %u on %s was recorded as run %s; it is a rank of this "
-                   "run, by the communicator they share",
+                   "process %u on %s was recorded as run %s; it is a rank of this run, because "
+                   "they share a communicator",
                    stray->entry->header.pid, stray->entry->header.host, stray->entry->run);
   if (!note || !VECTOR_PUSH(&processes->notes, note))
     return -ENOMEM;

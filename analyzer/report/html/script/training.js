@@ -312,7 +312,7 @@ function trustOf(of, prefix) {
           el('p', {class: 'warn'}, lamp('warning'),
              ` rank ${
                  rankList(
-                     q.partial_ranks)}: missing, damaged, did not end in order or lost records`) :
+                     q.partial_ranks)}: missing, damaged, did not end normally or lost records`) :
           null,
       q.notes.map((line) => el('p', {class: 'dim'}, line)),
       coverage.length ? barList(coverage.map(([name, cover]) => ({

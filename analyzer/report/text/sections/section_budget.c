@@ -47,7 +47,7 @@ static void put_lines(struct pen *pen, const struct results *results) {
     table_print(pen, &table, rows, n, TEXT_INDENT);
   free(rows);
   pen_to(pen, TEXT_INDENT);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s looked at, mean over ranks",
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "sums to the %s analysed, mean over ranks",
                   duration_s(results->wall_s).text);
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "residual %s",
                   duration_s(round(results->residual_s * 1e9) * 1e-9).text);
@@ -76,12 +76,13 @@ static void put_hfu(struct pen *pen, const struct results *results) {
     pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "GEMMs: %s a step",
                     flops(results->gemm_flops, "FLOP").text);
   if (isnan(results->hfu_coverage))
-    pen_item(pen, STYLE_DIM, VALUE_INDENT, "what share of GPU time they are is unknown");
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "their share of GPU time is unknown");
   else
     pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "known for %s of GPU compute time",
                     percent(results->hfu_coverage).text);
   if (!isnan(results->hfu_attention))
-    pen_item_format(pen, STYLE_DIM, VALUE_INDENT, "attention adds up to about %s, by its grids",
+    pen_item_format(pen, STYLE_DIM, VALUE_INDENT,
+                    "attention adds about %s, estimated from its grids",
                     percent(results->hfu_attention).text);
   if (results->hfu_note)
     pen_item(pen, STYLE_DIM, VALUE_INDENT, results->hfu_note);

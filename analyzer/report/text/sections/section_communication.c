@@ -14,7 +14,7 @@ enum { COLLECTIVES_SHOWN = 8 };
 static const char *overlap_unknown(const struct results *results) {
   if (results->overlap_reason)
     return results->overlap_reason;
-  return isnan(results->ov_step_ms) ? "the trace does not say when communication ran" : NULL;
+  return isnan(results->ov_step_ms) ? "the trace has no times of communication" : NULL;
 }
 
 /* The step as one bar: it is the sum of these parts, exactly. */
@@ -112,10 +112,10 @@ static void put_by_op(struct pen *pen, const struct results *results) {
   free(rows);
   pen_to(pen, TEXT_INDENT);
   if (!results->wait_method) {
-    pen_item(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer: unknown apart");
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer: cannot be separated");
     return;
   }
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "wait told from transfer by %s",
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "wait and transfer separated by %s",
                   results->wait_method);
   if (results->model->n_ranks < results->model->world_size)
     pen_item(pen, STYLE_BOLD, TEXT_INDENT, "TRANSFER HOLDS WAITING FOR RANKS NOT FOUND");
@@ -131,7 +131,7 @@ static void overlap_body(struct pen *pen, const struct results *results,
 }
 
 static const char *collectives_unknown(const struct results *results) {
-  return results->n_collectives ? NULL : "no collective was seen in the steps looked at";
+  return results->n_collectives ? NULL : "no collective was recorded in the analysed steps";
 }
 
 /* Slow links are told by their transfer times. */
@@ -206,8 +206,8 @@ static void collectives_body(struct pen *pen, const struct results *results,
   pen_item(pen, STYLE_DIM, TEXT_INDENT,
            collectives_unjudged(results)
                ? any_ran(results)
-                     ? "wait, transfer and bandwidth: unknown, no other member of them was seen"
-                     : "wait, transfer and bandwidth: unknown, when they ran was not recorded"
+                     ? "wait, transfer and bandwidth: unknown, no other member was recorded"
+                     : "wait, transfer and bandwidth: unknown, their times were not recorded"
                : "medians; busbw is comparable to the link's bandwidth");
   free(rows);
 }

@@ -356,7 +356,8 @@ static void scalars_body(struct pen *pen, const struct results *results,
     }
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "differs from step %.0f on", one->first_step);
     if (!isnan(one->parted_step))
-      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT, "parts at step %.0f", one->parted_step);
+      pen_item_format(pen, STYLE_WARNING, VALUE_INDENT,
+                      "by more than a thousandth from step %.0f on", one->parted_step);
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.6g there, %.6g before", one->after,
                     one->before);
   }
@@ -398,8 +399,8 @@ static void provenance_body(struct pen *pen, const struct results *results,
   if (results->diff->n_facts == 0) {
     pen_to(pen, TEXT_INDENT);
     pen_put(pen, STYLE_PLAIN,
-            results->diff->facts_known > 0 ? "nothing that was recorded differs"
-                                           : "not recorded in what was read");
+            results->diff->facts_known > 0 ? "no recorded difference"
+                                           : "not recorded in the input");
   }
 }
 

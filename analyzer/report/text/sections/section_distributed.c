@@ -154,10 +154,10 @@ static void put_why_none(struct pen *pen, const struct results *results) {
     return;
   section_label(pen, "");
   char line[256];
-  snprintf(line, sizeof(line), "rank %u comes last more often than chance explains, %s", odd->rank,
+  snprintf(line, sizeof(line), "rank %u comes last more often than by chance, %s", odd->rank,
            odd->slowest_fraction <= STRAGGLER_MAJORITY
                ? "but not in most steps"
-               : "but makes its peers wait too little to matter");
+               : "but the wait of its peers is too short to matter");
   pen_words(pen, STYLE_PLAIN, VALUE_INDENT, line);
 }
 
@@ -190,7 +190,7 @@ static void put_summary(struct pen *pen, const struct results *results) {
     goto out;
   }
   if (!isnan(results->wall_frac_lost_to_imbalance))
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall lost to it",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of the wall time lost",
                     percent(results->wall_frac_lost_to_imbalance).text);
   if (isnan(results->imbalance_cv))
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, "of compute unknown");

@@ -78,7 +78,7 @@ static void put_trust(struct pen *pen, const struct results *results) {
                     count_of(gemms->timed).text, plural(gemms->calls, "call").text);
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "one in %.0f", gemms->one_in);
     if (isnan(gemms->ms_error))
-      pen_item(pen, STYLE_DIM, TEXT_INDENT, "too few to tell their error");
+      pen_item(pen, STYLE_DIM, TEXT_INDENT, "too few to estimate the error");
     else
       pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "standard error %s",
                       duration_ms(gemms->ms_error).text);
@@ -87,11 +87,11 @@ static void put_trust(struct pen *pen, const struct results *results) {
                     count_of(gemms->timed).text, plural(gemms->calls, "call").text, gemms->how);
   }
   if (gemms->covered < 1 - 1e-9)
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "the time is of %s of their operations",
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "the time covers %s of their operations",
                     percent(gemms->covered).text);
   if (gemms->bounded > 0)
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT,
-                    "%s of it with the time of launching, as the stream was idle",
+                    "%s of it includes the launch, because the stream was idle",
                     percent(gemms->bounded).text);
 }
 
@@ -106,7 +106,7 @@ static void put_gemms_section(struct pen *pen, const struct results *results,
     if (!isnan(gemms->tflops))
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s while they run",
                       flops(gemms->tflops * 1e12, "FLOP/s").text);
-    pen_item(pen, STYLE_DIM, VALUE_INDENT, "GEMMs only, not all that is computed");
+    pen_item(pen, STYLE_DIM, VALUE_INDENT, "only GEMMs, not all compute");
     pen_newline(pen);
   }
   put_shapes(pen, gemms);

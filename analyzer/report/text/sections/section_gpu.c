@@ -131,16 +131,16 @@ static void put_basis(struct pen *pen, const struct results *results) {
   u32 ranks = results->model->n_ranks;
   if (results->gpu_timeline_ranks < ranks)
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT,
-                    "times of the GPU from its first work to its last, mean over the %s OF %u "
-                    "RANKS whose GPU work is known",
+                    "GPU time from the first work to the last, mean over the %s OF %u RANKS whose "
+                    "GPU work is known",
                     count_of(results->gpu_timeline_ranks).text, ranks);
   else
     pen_item(pen, STYLE_DIM, TEXT_INDENT,
-             "times of the GPU from its first work to its last, mean over ranks");
+             "GPU time from the first work to the last, mean over ranks");
   if (results->gpu_timeline_seen < 0.99)
     pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "KNOWN FOR %s OF THE TIME ONLY",
                     percent(results->gpu_timeline_seen).text);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: all ranks together");
+  pen_item(pen, STYLE_DIM, TEXT_INDENT, "counts and copies: sum over all ranks");
 }
 
 static void put_gpu_section(struct pen *pen, const struct results *results,

@@ -97,7 +97,7 @@ static void put_hang_section(struct pen *pen, const struct results *results,
   if (check->n_suspects == 0) {
     section_label(pen, "verdict");
     pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
-              check->cannot_tell ? "cannot tell: " : "no rank stands out.");
+              check->cannot_tell ? "cannot tell: " : "no rank differs from the others.");
     if (check->cannot_tell)
       pen_words(pen, STYLE_PLAIN, VALUE_INDENT, check->cannot_tell);
     return;

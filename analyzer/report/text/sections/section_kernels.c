@@ -198,10 +198,10 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
   put_operators(pen, results, view);
   pen_to(pen, TEXT_INDENT);
   if (results->kernels_ranks < results->model->n_ranks && results->kernels_ranks > 0)
-    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, %s OF %u RANKS together",
+    pen_item_format(pen, STYLE_BOLD, TEXT_INDENT, "whole input, sum over %s OF %u RANKS",
                     count_of(results->kernels_ranks).text, results->model->n_ranks);
   else
-    pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, all ranks together");
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "whole input, sum over all ranks");
   if (results->kernels_reason)
     pen_words(pen, STYLE_BOLD, TEXT_INDENT, results->kernels_reason);
   if (results->kernels_note) {
@@ -216,7 +216,7 @@ static void put_kernels_section(struct pen *pen, const struct results *results,
                     percent(results->kernels_seen).text);
   for (u32 i = 0; i < results->n_kernel_categories; i++)
     if (results->kernel_categories[i].kind == KERNEL_NCCL)
-      pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time has waiting for ranks in it");
+      pen_item(pen, STYLE_DIM, TEXT_INDENT, "NCCL's time includes waiting for ranks");
   if (results->kernel_names > section_rows(view, results->n_kernels, KERNELS_SHOWN))
     pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s in all: --top shows more",
                     plural(results->kernel_names, "name").text);

@@ -46,7 +46,7 @@ static void put_lines_section(struct pen *pen, const struct results *results,
   (void)view;
   if (shown == 0) {
     pen_to(pen, TEXT_INDENT);
-    pen_item(pen, STYLE_DIM, TEXT_INDENT, "no call of the steps looked at came from Python code");
+    pen_item(pen, STYLE_DIM, TEXT_INDENT, "no call in the analysed steps came from Python code");
     return;
   }
   table_print(pen, &table, lines->at, shown, TEXT_INDENT);
@@ -57,10 +57,10 @@ static void put_lines_section(struct pen *pen, const struct results *results,
   pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s, mean over ranks; %s",
                   results->whole_run ? "in all" : "per step",
                   lines->of_functions == ANSWER_YES
-                      ? "where the innermost function of your own code begins: which of its lines "
-                        "it was, PyTorch's profiler does not tell"
-                      : "the innermost line of your own code; time on the GPU from samples of its "
-                        "launches");
+                      ? "the first line of the innermost function of your own code; PyTorch's "
+                        "profiler does not record the exact line"
+                      : "the innermost line of your own code; GPU time is estimated from samples "
+                        "of its launches");
 }
 
 const struct section section_lines = {"Lines", applies, unknown, NULL, put_lines_section};

@@ -109,7 +109,7 @@ static void put_headroom(struct pen *pen, const struct memory_result *memory) {
   }
   if (isnan(memory->capacity_bytes)) {
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT,
-             "unknown: the input does not tell the device's memory; give --gpu-gb");
+             "unknown: the input does not say how much memory the device has; give --gpu-gb");
     return;
   }
   double used = memory->peak_reserved_bytes / memory->capacity_bytes;

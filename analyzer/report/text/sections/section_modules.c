@@ -38,7 +38,7 @@ static void put_plain(struct pen *pen, const struct module_result *modules) {
   pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "compute %s",
                   duration_ms(modules->plain_time_ms).text);
   section_label(pen, "");
-  pen_put(pen, STYLE_DIM, "no sharding, no recomputation; optimizer state comes on top");
+  pen_put(pen, STYLE_DIM, "no sharding, no recomputation; optimizer state not included");
   pen_newline(pen);
 }
 
@@ -100,7 +100,7 @@ static void put_modules_section(struct pen *pen, const struct results *results,
     table_print(pen, &table, rows, n, TEXT_INDENT);
   if (n && n < modules->n_tree) {
     pen_to(pen, TEXT_INDENT);
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s further down are in the JSON report",
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "%s below these are in the JSON report",
                     plural(modules->n_tree - n, "module").text);
   }
   free(rows);

@@ -14,7 +14,7 @@ enum { RANKS_SHOWN = 5, NAMES_SHOWN = 5 };
 static const char *unknown(const struct results *results) {
   if (results->path_reason)
     return results->path_reason;
-  return isnan(results->path_length_ms) ? "the trace does not show what waited for what" : NULL;
+  return isnan(results->path_length_ms) ? "the trace does not show dependencies" : NULL;
 }
 
 struct path_row {
@@ -178,10 +178,10 @@ static void put_path_section(struct pen *pen, const struct results *results,
   if (pen->column)
     pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "walked in %s",
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "analysed %s",
                   plural(results->path_steps_used, "step").text);
   if (!isnan(results->path_selfcheck))
-    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "replay of the unedited step is off by %s",
+    pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "a replay without changes differs by %s",
                     percent(fabs(results->path_selfcheck)).text);
 }
 

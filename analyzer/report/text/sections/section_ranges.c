@@ -36,7 +36,7 @@ static void put_ranges_section(struct pen *pen, const struct results *results,
   if (n > shown)
     pen_item_format(pen, STYLE_PLAIN, TEXT_INDENT, "and %s more", count_of(n - shown).text);
   pen_item(pen, STYLE_DIM, TEXT_INDENT,
-           "NVTX ranges on the host, all ranks together; ranges inside others count in both");
+           "NVTX ranges on the host, sum over all ranks; nested ranges count in both");
 }
 
 const struct section section_ranges = {"Named ranges", applies, NULL, unjudged, put_ranges_section};

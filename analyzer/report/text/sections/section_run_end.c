@@ -48,7 +48,7 @@ static void put_run_end_section(struct pen *pen, const struct results *results,
   section_label(pen, "in short");
   pen_words(pen, STYLE_PLAIN, VALUE_INDENT,
             end->summary ? end->summary
-                         : "It did not end in order, and who ended it first cannot be told.");
+                         : "It did not end normally; which rank ended first is not known.");
   if (end->calls) {
     section_label(pen, "calls");
     pen_words(pen, STYLE_PLAIN, VALUE_INDENT, end->calls);

@@ -76,7 +76,7 @@ static void put_tree(struct pen *pen, const struct stack_tree *tree) {
   }
   if (n == LINES_SHOWN) {
     section_label(pen, "");
-    pen_put(pen, STYLE_DIM, "and further ones: --format json has them all");
+    pen_put(pen, STYLE_DIM, "and more: --format json has them all");
   }
   arena_release(&arena);
 }
@@ -104,10 +104,9 @@ static void put_stalls_section(struct pen *pen, const struct results *results,
   const struct stalls_result *stalls = &results->stalls;
   if (stalls->n_ranks) {
     section_label(pen, "standing");
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s in which nothing moved for %s",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s without progress for %s",
                     plural(stalls->n_ranks, "rank").text, duration_s(stalls->limit_s).text);
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "looked at %.1f s into the run",
-                    stalls->told_s);
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "recorded %.1f s into the run", stalls->told_s);
     u32 left = put_ranks(pen, stalls);
     if (left) {
       pen_newline(pen);

@@ -10,11 +10,11 @@
 
 static const char *steps_unknown(const struct results *results) {
   if (results->model->recorder && (results->whole_run || !(results->step_count > 0)))
-    return "no steps were found; figures are for the whole recording. Call the profiler's step() "
-           "once a step to have them";
+    return "no steps were found; figures are for the whole recording. To get steps, call the "
+           "profiler's step() once per step";
   return results->whole_run || !(results->step_count > 0)
-             ? "no steps were found; figures are for the whole run. Mark steps with tscope_step() "
-               "to have them"
+             ? "no steps were found; figures are for the whole run. To get steps, mark them with "
+               "tscope_step()"
              : NULL;
 }
 
@@ -56,7 +56,7 @@ static void put_host_ahead(struct pen *pen, const struct results *results) {
                   duration_ms(results->host_ahead_max_ms).text);
   if (whole_steps)
     pen_item(pen, STYLE_PLAIN, VALUE_INDENT, plural(results->host_ahead_max_steps, "step").text);
-  pen_item(pen, STYLE_DIM, VALUE_INDENT, "a step ends when the GPU is done with it");
+  pen_item(pen, STYLE_DIM, VALUE_INDENT, "a step ends when the GPU has finished it");
 }
 
 /* Steps with something else in them are named, since no other figure has them. */
@@ -74,10 +74,10 @@ static void steps_body(struct pen *pen, const struct results *results,
   const struct steps *steps = &results->model->steps;
   section_label(pen, "steps");
   double warmup = results->warmup_excluded > 0 ? results->warmup_excluded : 0;
-  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s looked at",
+  pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s analysed",
                   count_of(results->step_count - warmup).text);
   if (view->steps_asked && results->step_count > 0)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u to %.0f, the run's first is 0",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u to %.0f, the first of the run is 0",
                     steps->first, steps->first + results->step_count - 1);
   if (warmup > 0)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "the first %s left out as warm-up",
@@ -88,7 +88,7 @@ static void steps_body(struct pen *pen, const struct results *results,
     pen_item_format(pen, steps->confidence < 0.95 ? STYLE_WARNING : STYLE_PLAIN, VALUE_INDENT,
                     "agreement %s", percent(steps->confidence).text);
   if (results->n_other_work)
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of them training only",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%s of them only training",
                     count_of(results->training_steps).text);
   section_label(pen, "step time");
   pen_item_format(pen, STYLE_BOLD, VALUE_INDENT, "median %s",
@@ -118,9 +118,9 @@ static const char *phases_unknown(const struct results *results) {
   bool any = !isnan(results->data_ms) || !isnan(results->forward_ms) ||
              !isnan(results->backward_ms) || !isnan(results->optimizer_ms);
   if (!any && results->model->recorder)
-    return "no rank showed training phases (optimizer, data loader, ranges called forward and "
+    return "no rank has training phases (optimizer, data loader, ranges called forward and "
            "backward)";
-  return any ? NULL : "no rank showed training phases (PyTorch ranges, or tscope_range_push())";
+  return any ? NULL : "no rank has training phases (PyTorch ranges, or tscope_range_push())";
 }
 
 static void phases_body(struct pen *pen, const struct results *results,
@@ -160,10 +160,10 @@ static void phases_body(struct pen *pen, const struct results *results,
   if (n_missing)
     pen_newline(pen);
   pen_to(pen, TEXT_INDENT);
-  pen_item(pen, STYLE_DIM, TEXT_INDENT, "host time a step, mean over ranks");
+  pen_item(pen, STYLE_DIM, TEXT_INDENT, "host time per step, mean over ranks");
   if (results->model->phase_method)
     pen_item(pen, STYLE_DIM, TEXT_INDENT, results->model->phase_method);
-  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "of it, communication nothing hid: %s",
+  pen_item_format(pen, STYLE_DIM, TEXT_INDENT, "of it exposed communication: %s",
                   duration_ms(results->comm_ms).text);
 }
 

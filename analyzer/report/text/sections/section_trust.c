@@ -42,7 +42,7 @@ static void put_ranks(struct pen *pen, const struct results *results) {
   else if (model->world_size)
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "all %s found", count_of(model->n_ranks).text);
   else
-    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u found, how many there were is unknown",
+    pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%u found, the number of ranks is unknown",
                     model->n_ranks);
   u32 hosts = count_hosts(model);
   if (hosts)
@@ -75,7 +75,7 @@ static void put_damage(struct pen *pen, const struct model *model) {
   if (unclosed) {
     section_label(pen, damaged ? "" : "damage");
     pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT,
-                    "%s did not end in order (killed, or still running)",
+                    "%s did not end normally (killed, or still running)",
                     plural(unclosed, "rank").text);
   }
 }

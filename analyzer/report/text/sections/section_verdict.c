@@ -94,7 +94,7 @@ static void verdict(struct pen *pen, const struct results *results,
     pen_to(pen, TEXT_INDENT);
     pen_words(pen, STYLE_PLAIN, TEXT_INDENT,
               results->n_undecided
-                  ? "No finding reached its threshold, but not all could be judged:"
+                  ? "No finding reached its threshold, but some things could not be judged:"
                   : "Nothing that was measured stands out: no finding reached its threshold.");
   }
   put_cannot_tell(pen, results);
