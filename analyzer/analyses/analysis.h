@@ -91,7 +91,7 @@ struct analysis {
   u32 n_training;   /* of the steps looked at */
   i64 *begin, *end; /* as in struct steps: as the model tells them until the rank is looked
                        at, from then on as its kernels do */
-  u8 *told;         /* likewise */
+  u8 *ends_known;   /* likewise */
   struct timeline *early; /* of rank 0, where it was needed first; NULL */
   struct rank_summary *ranks;
   float *compute_ms; /* [rank * n_steps + step - first_step], NAN where not known */

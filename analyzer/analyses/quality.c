@@ -72,7 +72,7 @@ static bool any_on_gpu(const struct analysis *a) {
 static void cover_gpu(struct analysis *a) {
   struct results *r = a->results;
   struct rank_flops all = flops_all(a, false);
-  double runs = 0, called = 0, replays = 0, replays_run = 0, fixed = 0, in_graphs = 0, told = 0;
+  double runs = 0, called = 0, replays = 0, replays_run = 0, fixed = 0, in_graphs = 0, known = 0;
   bool own_traces = false;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     runs += (double)a->ranks[i].collective_kernels;
@@ -81,7 +81,7 @@ static void cover_gpu(struct analysis *a) {
     replays_run += (double)a->ranks[i].graph_launches_run;
     fixed += (double)(a->ranks[i].graph_launches - a->ranks[i].graph_launches_open);
     in_graphs += (double)a->model->ranks[i].replayed_runs;
-    told += (double)a->model->ranks[i].replayed_told;
+    known += (double)a->model->ranks[i].replayed_known;
     own_traces |= a->model->ranks[i].info[TSCOPE_INFO_TSCOPE] != NULL;
   }
   cover(r, "collective calls", called, runs,
@@ -100,9 +100,9 @@ static void cover_gpu(struct analysis *a) {
     cover(r, "replays without conditions", fixed, replays,
           "CUDA graphs with conditional nodes: their content is known, but not how often it ran; "
           "CUPTI reports only the first run");
-  if (told < in_graphs)
+  if (known < in_graphs)
     cover(
-        r, "collectives in graphs told by their nodes", told, in_graphs,
+        r, "collectives in graphs told by their nodes", known, in_graphs,
         "these were found in a replay only by their order in time, which CUDA does not guarantee");
   if (!own_traces && !all.gemms)
     return;
@@ -121,17 +121,17 @@ static void cover_gpu(struct analysis *a) {
 
 /* Ends of steps on the GPU, where anything of its time is known. */
 static void cover_step_ends(struct analysis *a) {
-  double steps = 0, told = 0;
+  double steps = 0, known = 0;
   for (u32 step = a->first_step; !a->whole_run && step < a->model->steps.n; step++)
     for (u32 i = 0; i < a->model->n_ranks; i++) {
       const struct rank *rank = &a->model->ranks[i];
       if (!a->ranks[i].on_gpu || (!rank->gpu_kernels && !rank->collective_runs))
         continue;
       steps += analysis_has_step(a, i, step);
-      told += analysis_host_ahead(a, i, step, step) != NS_UNKNOWN;
+      known += analysis_host_ahead(a, i, step, step) != NS_UNKNOWN;
     }
-  cover(a->results, "ends of steps on the GPU", told, steps,
-        told ? "steps without a known end on the GPU: the host's end is used, or they are left out"
+  cover(a->results, "ends of steps on the GPU", known, steps,
+        known ? "steps without a known end on the GPU: the host's end is used, or they are left out"
              : "NO ENDS ON THE GPU: its work during a host step may have been launched in an "
                "earlier one");
 }

@@ -50,7 +50,8 @@ i32 analysis_step_at(const struct analysis *a, u32 rank, i64 time) {
 i64 analysis_host_ahead(const struct analysis *a, u32 rank, u32 step, u32 later) {
   size_t cell = cell_of(a, rank, step);
   i64 host = host_end(a, rank, later);
-  bool known = (a->told[cell] & STEP_END_TOLD) && a->end[cell] != NS_UNKNOWN && host != NS_UNKNOWN;
+  bool known =
+      (a->ends_known[cell] & STEP_END_KNOWN) && a->end[cell] != NS_UNKNOWN && host != NS_UNKNOWN;
   return known ? a->end[cell] - host : NS_UNKNOWN;
 }
 

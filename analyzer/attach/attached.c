@@ -123,27 +123,27 @@ static int read_python(struct looking *l) {
 }
 
 int attached_look(struct arena *arena, pid_t pid, enum native_which which, struct rank_stall *look,
-                  struct native_told *told) {
+                  struct native_outcome *looked) {
   static struct looking l;
   static u32 tids[THREADS_MOST];
   *look = (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
                               .begin = NS_UNKNOWN,
-                              .told = NS_UNKNOWN,
+                              .looked = NS_UNKNOWN,
                               .end = NS_UNKNOWN,
                               .limit_s = (double)NAN,
                               .step_s = (double)NAN};
-  *told = (struct native_told){0};
+  *looked = (struct native_outcome){0};
   l = (struct looking){.arena = arena, .pid = pid, .look = look};
   int error = list_threads(&l, tids);
   if (error)
     return error;
   if (!process_answers(pid)) {
-    look->no_python = told->why_none = no_answer;
+    look->no_python = looked->why_none = no_answer;
     return 0;
   }
   error = read_python(&l);
   if (error || which == NATIVE_NONE)
     return error;
   return native_stacks_add(arena, pid, look->no_python ? NULL : &l.python, l.states, which, look,
-                           told);
+                           looked);
 }

@@ -94,7 +94,7 @@ static u32 count_steps(const struct mixing *m) {
 }
 
 /* Whether a native frame that some Python frame was called by, or calls through, says anything. */
-static bool is_told(const struct mixing *m, const struct native_frame *frame) {
+static bool is_known(const struct mixing *m, const struct native_frame *frame) {
   return m->which == NATIVE_ALL || (!is_pythons(frame) && !starts_thread(frame));
 }
 
@@ -111,14 +111,16 @@ static int put_mixed(struct mixing *m, bool fits) {
     if (!fits && (call || (!any_calls && is_pythons(frame))))
       break;
     inside |= call;
-    int error = call ? put_call(m, false) : !inside || is_told(m, frame) ? put_native(m, frame) : 0;
+    int error = call                            ? put_call(m, false)
+                : !inside || is_known(m, frame) ? put_native(m, frame)
+                                                : 0;
     if (error)
       return error;
   }
   return put_call(m, true);
 }
 
-static int mix(struct mixing *m, bool native_whole, struct native_told *told) {
+static int mix(struct mixing *m, bool native_whole, struct native_outcome *outcome) {
   u32 calls = count_calls(m), steps = count_steps(m);
   bool python_whole = m->snapshot->python_whole;
   bool fits = native_whole && python_whole ? calls == steps
@@ -129,28 +131,28 @@ static int mix(struct mixing *m, bool native_whole, struct native_told *told) {
   thread->frames =
       arena_array(m->arena, m->n_native + m->snapshot->n_steps + 1u, sizeof(*thread->frames));
   thread->n_frames = 0;
-  told->unmatched += !fits;
-  told->cut += !native_whole;
+  outcome->unmatched += !fits;
+  outcome->cut += !native_whole;
   thread->cut = !native_whole || (m->snapshot->n_steps && !python_whole);
   return thread->frames ? put_mixed(m, fits) : -ENOMEM;
 }
 
-static void count(const struct snapshots *snapshots, struct native_told *told) {
+static void count(const struct snapshots *snapshots, struct native_outcome *outcome) {
   for (u32 i = 0; i < snapshots->n; i++) {
     const struct thread_snapshot *snapshot = &snapshots->threads[i];
-    told->taken += snapshot->got == SNAPSHOT_TAKEN;
-    told->stuck += snapshot->got == SNAPSHOT_STUCK;
-    told->refused += snapshot->got == SNAPSHOT_REFUSED;
-    told->gone += snapshot->got == SNAPSHOT_GONE;
-    told->all_ns += snapshot->stopped_ns;
-    if (snapshot->stopped_ns > told->longest_ns)
-      told->longest_ns = snapshot->stopped_ns;
+    outcome->taken += snapshot->got == SNAPSHOT_TAKEN;
+    outcome->stuck += snapshot->got == SNAPSHOT_STUCK;
+    outcome->refused += snapshot->got == SNAPSHOT_REFUSED;
+    outcome->gone += snapshot->got == SNAPSHOT_GONE;
+    outcome->all_ns += snapshot->stopped_ns;
+    if (snapshot->stopped_ns > outcome->longest_ns)
+      outcome->longest_ns = snapshot->stopped_ns;
   }
 }
 
 static int mix_all(struct mixing *m, const struct snapshots *snapshots,
                    struct native_process *process, struct rank_stall *look,
-                   struct native_told *told) {
+                   struct native_outcome *outcome) {
   static struct native_frame native[NATIVE_MOST];
   int error = 0;
   m->native = native;
@@ -164,7 +166,7 @@ static int mix_all(struct mixing *m, const struct snapshots *snapshots,
     m->step = 0;
     m->n_native = native_unwind(process, snapshot, native, NATIVE_MOST, &whole);
     if (m->n_native)
-      error = mix(m, whole, told);
+      error = mix(m, whole, outcome);
   }
   return error;
 }
@@ -183,26 +185,26 @@ static u32 tracer_of(pid_t pid) {
   return tracer;
 }
 
-static const char *why_none(struct arena *arena, pid_t pid, const struct native_told *told) {
+static const char *why_none(struct arena *arena, pid_t pid, const struct native_outcome *outcome) {
   u32 tracer = tracer_of(pid);
-  if (told->taken)
+  if (outcome->taken)
     return NULL;
-  if (told->refused && tracer)
+  if (outcome->refused && tracer)
     return arena_printf(arena, "process %u traces it already (a debugger?)", tracer);
-  if (told->refused)
+  if (outcome->refused)
     return "tracing is not permitted: run this as the job's user, or with CAP_SYS_PTRACE (needed "
            "under Yama's ptrace_scope and in containers)";
-  return told->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
+  return outcome->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
                      : "it has ended";
 }
 
 int native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
                       const u64 *states, enum native_which which, struct rank_stall *look,
-                      struct native_told *told) {
+                      struct native_outcome *outcome) {
   struct snapshots snapshots = {0};
   struct thread_snapshot *wanted = arena_array(arena, look->n_threads + 1u, sizeof(*wanted));
-  *told = (struct native_told){.why_none = native_frames_missing()};
-  if (!wanted || told->why_none)
+  *outcome = (struct native_outcome){.why_none = native_frames_missing()};
+  if (!wanted || outcome->why_none)
     return wanted ? 0 : -ENOMEM;
   for (u32 i = 0; i < look->n_threads; i++)
     wanted[i] = (struct thread_snapshot){.tid = look->threads[i].tid, .python_state = states[i]};
@@ -210,16 +212,16 @@ int native_stacks_add(struct arena *arena, pid_t pid, const struct python *pytho
   if (error == -ENOMEM)
     goto out;
   error = 0;
-  count(&snapshots, told);
-  told->why_none = why_none(arena, pid, told);
-  if (told->why_none)
+  count(&snapshots, outcome);
+  outcome->why_none = why_none(arena, pid, outcome);
+  if (outcome->why_none)
     goto out;
   struct native_process *process = native_open(arena, pid, &snapshots);
   struct mixing m = {.arena = arena, .pid = pid, .python = python, .which = which};
   if (process)
-    error = mix_all(&m, &snapshots, process, look, told);
+    error = mix_all(&m, &snapshots, process, look, outcome);
   else
-    told->why_none = "the files that it mapped cannot be read";
+    outcome->why_none = "the files that it mapped cannot be read";
   native_close(process);
 out:
   snapshots_release(&snapshots);

@@ -16,7 +16,7 @@ enum native_which {
 };
 
 /* What came of it. */
-struct native_told {
+struct native_outcome {
   const char *why_none; /* NULL: some stacks are whole */
   u32 taken, stuck, refused, gone;
   u32 unmatched; /* Python frames and calls of the interpreter did not fit: these stand apart */
@@ -29,6 +29,6 @@ struct native_told {
  * threads, 0 where they have none. 0, or -ENOMEM. */
 int native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,
                       const u64 *states, enum native_which which, struct rank_stall *look,
-                      struct native_told *told);
+                      struct native_outcome *outcome);
 
 #endif

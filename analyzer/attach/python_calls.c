@@ -53,11 +53,11 @@ struct call_frame *python_call_frame(struct arena *arena, const struct python *p
                                      const struct python_frame *frame) {
   static struct python_place place;
   const struct python_process process = {.pid = pid};
-  struct call_frame *told = arena_alloc(arena, sizeof(*told));
-  if (told && python_place_of(python, python_read_process, &process, frame, &place))
-    *told = (struct call_frame){.file = arena_text(arena, place.file),
-                                .function = arena_text(arena, place.function),
-                                .line = place.line,
-                                .first_line = place.first_line};
-  return told;
+  struct call_frame *call = arena_alloc(arena, sizeof(*call));
+  if (call && python_place_of(python, python_read_process, &process, frame, &place))
+    *call = (struct call_frame){.file = arena_text(arena, place.file),
+                                 .function = arena_text(arena, place.function),
+                                 .line = place.line,
+                                 .first_line = place.first_line};
+  return call;
 }

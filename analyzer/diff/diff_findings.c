@@ -15,7 +15,7 @@
 #include "base/quantity.h"
 #include "diff/diff.h"
 
-enum { ROOM = 8, FACTS_TOLD = 3 };
+enum { ROOM = 8, FACTS_LISTED = 3 };
 
 static int add_finding(struct diffing *d, enum finding_id id, enum severity severity,
                        double worth_s, char *title, char *evidence, char *action) {
@@ -84,21 +84,21 @@ static char *fact_text(struct arena *arena, const struct diff_fact *fact) {
 static char *what_differs(struct diffing *d, bool of_results) {
   const struct diff_result *out = d->out;
   char *list = arena_text(d->arena, "");
-  u32 told = 0;
+  u32 listed = 0;
   for (int bearing = of_results; bearing >= 0 && list; bearing--)
     for (u32 i = 0; list && i < out->n_facts; i++) {
       if (of_results && bears_on_results(&out->facts[i]) != (bool)bearing)
         continue;
-      if (told++ < FACTS_TOLD)
-        list = arena_printf(d->arena, "%s%s%s", list, told > 1 ? ", " : "",
+      if (listed++ < FACTS_LISTED)
+        list = arena_printf(d->arena, "%s%s%s", list, listed > 1 ? ", " : "",
                             fact_text(d->arena, &out->facts[i]));
     }
-  if (list && !told && !(out->facts_known > 0))
+  if (list && !listed && !(out->facts_known > 0))
     return arena_text(d->arena, " The set-up of the runs was not recorded.");
-  if (list && !told)
+  if (list && !listed)
     return arena_text(d->arena, " No recorded difference in the set-up of the runs.");
-  if (list && told > FACTS_TOLD)
-    list = arena_printf(d->arena, "%s and %u more", list, told - FACTS_TOLD);
+  if (list && listed > FACTS_LISTED)
+    list = arena_printf(d->arena, "%s and %u more", list, listed - FACTS_LISTED);
   return list ? arena_printf(d->arena, " Differences in the set-up of the runs: %s.", list) : NULL;
 }
 

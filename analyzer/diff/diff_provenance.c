@@ -166,9 +166,9 @@ static int compare_variables(struct diffing *d, const struct results *of,
     if (bytes < length) {
       char *name = arena_printf(d->arena, "%.*s", (int)bytes, line);
       int error = name ? 0 : -ENOMEM;
-      bool told =
+      bool known =
           unless && name && value_of(d->arena, unless, TSCOPE_INFO_ENVIRONMENT, name) != NULL;
-      if (!error && !told && !is_volatile_variable(name))
+      if (!error && !known && !is_volatile_variable(name))
         error = compare(d, TSCOPE_INFO_ENVIRONMENT, name);
       if (error)
         return error;

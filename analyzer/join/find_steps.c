@@ -35,9 +35,9 @@ i32 model_step_at(const struct model *model, u32 rank, i64 time) {
   return time < ends[(size_t)low * model->n_ranks + rank] ? (i32)low : -1;
 }
 
-struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told) {
+struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known) {
   bool begin = gpu.start != NS_UNKNOWN, end = gpu.end != NS_UNKNOWN;
-  *told = (u8)((begin ? STEP_BEGIN_TOLD : 0) | (end ? STEP_END_TOLD : 0));
+  *known = (u8)((begin ? STEP_BEGIN_KNOWN : 0) | (end ? STEP_END_KNOWN : 0));
   if ((!begin && gpu.end > host.end) || (!end && gpu.start > host.start))
     return (struct interval){NS_UNKNOWN, NS_UNKNOWN};
   return (struct interval){begin ? gpu.start : host.start, end ? gpu.end : host.end};
@@ -48,7 +48,7 @@ static void put_step(struct steps *steps, size_t cell, const struct rank_bounds 
   struct interval gpu = {NS_UNKNOWN, NS_UNKNOWN};
   if (step + 1 < bounds->gpu.n)
     gpu = (struct interval){bounds->gpu.at[step], bounds->gpu.at[step + 1]};
-  struct interval whole = step_on_gpu(host, gpu, &steps->told[cell]);
+  struct interval whole = step_on_gpu(host, gpu, &steps->ends_known[cell]);
   steps->host_begin[cell] = host.start;
   steps->host_end[cell] = host.end;
   steps->begin[cell] = whole.start;
@@ -71,8 +71,8 @@ static int assemble(struct model *model, const struct rank_bounds *bounds) {
     for (size_t i = 0; i < cells; i++)
       (*times[k])[i] = NS_UNKNOWN;
   }
-  steps->told = arena_array(arena, cells + 1, sizeof(*steps->told));
-  if (!steps->told)
+  steps->ends_known = arena_array(arena, cells + 1, sizeof(*steps->ends_known));
+  if (!steps->ends_known)
     return -ENOMEM;
   for (u32 r = 0; r < model->n_ranks; r++)
     steps->open |= bounds[r].open;
@@ -142,7 +142,7 @@ static void choose_steps(struct model *model, const char *wanted) {
   model->steps.end += skipped;
   model->steps.host_begin += skipped;
   model->steps.host_end += skipped;
-  model->steps.told += skipped;
+  model->steps.ends_known += skipped;
   model->steps.open &= to == n;
   model->steps.n = to - from;
   model->steps.first = from;

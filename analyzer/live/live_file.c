@@ -153,24 +153,24 @@ static bool tell_records(struct look *look, struct live_chunk *chunk, u64 offset
   struct trace_cursor cursor = {
       .at = look->buffer, .end = look->buffer + bytes, .base = chunk->base};
   for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-    struct live_record told = {.record = record,
-                               .time = trace_time(&cursor, record),
-                               .place = offset + (u64)((const u8 *)record - look->buffer),
-                               .thread = writer->thread,
-                               .clock = writer->clock,
-                               .retention = writer->retention};
+    struct live_record shown = {.record = record,
+                                .time = trace_time(&cursor, record),
+                                .place = offset + (u64)((const u8 *)record - look->buffer),
+                                .thread = writer->thread,
+                                .clock = writer->clock,
+                                .retention = writer->retention};
     if (writer->retention == TSCOPE_RETAINED && may_be_pending(record->type) &&
         is_pending(record)) {
       if (file->pending.n >= PENDING_MAX)
         file->pending.at[0] = file->pending.at[--file->pending.n];
-      if (!VECTOR_PUSH(&file->pending, (struct live_pending){.place = told.place,
-                                                             .time = told.time,
+      if (!VECTOR_PUSH(&file->pending, (struct live_pending){.place = shown.place,
+                                                             .time = shown.time,
                                                              .thread = writer->thread,
                                                              .bytes = 8u * record->words,
                                                              .clock = writer->clock}))
         return false;
     }
-    hand_record_over(look, &told);
+    hand_record_over(look, &shown);
   }
   chunk->base = cursor.base;
   chunk->taken += bytes;

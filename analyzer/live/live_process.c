@@ -211,7 +211,7 @@ static void read_record(void *user, const struct live_record *record) {
     break;
   case TSCOPE_REC_GPU_CLOCK:
     process->gpu_clock = (u8)raw->tag;
-    process->gpu_clock_told = true;
+    process->gpu_clock_known = true;
     return;
   case TSCOPE_REC_FAILED_CALL:
     process->failed_call = ((const struct tscope_failed_call_record *)(const void *)raw)->what;

@@ -146,7 +146,7 @@ struct live_process {
   u32 n_memory;
   u32 out_of_memory; /* refusals */
   u8 gpu_clock;      /* enum tscope_gpu_clock */
-  bool gpu_clock_told;
+  bool gpu_clock_known;
   VECTOR(struct interval) spans; /* of this look */
   i64 spans_to; /* how far the GPU's kernels were seen; LIVE_UNKNOWN_NS after a gap */
   struct live_window windows[LIVE_WINDOWS];

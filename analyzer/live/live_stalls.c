@@ -137,7 +137,7 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
   *stall = (struct rank_stall){
       .what = (u8)known->record.header.tag,
       .begin = live_ticks_ns(process, known->record.since),
-      .told = live_ticks_ns(process, known->record.told),
+      .looked = live_ticks_ns(process, known->record.looked),
       .end = NS_UNKNOWN,
       .limit_s = known->record.limit_ms / 1e3,
       .all_threads = known->record.threads,

@@ -66,7 +66,7 @@ struct rank {
   u64 collective_calls;
   u64 collective_runs; /* of which the actual span is known */
   u64 replayed_runs;   /* of these, calls in replays of CUDA graphs */
-  u64 replayed_told;   /* of these, told from the others of the replay by their nodes in it */
+  u64 replayed_known;  /* of these, told from the others of the replay by their nodes in it */
   enum tscope_gpu_clock gpu_clock;
   const char *gpu_clock_reason;
   u64 gpu_dropped, gpu_invalid;
@@ -125,7 +125,7 @@ struct collective {
 };
 
 /* Which ends of a step are known on the GPU. */
-enum step_told { STEP_BEGIN_TOLD = 1, STEP_END_TOLD = 2 };
+enum step_known { STEP_BEGIN_KNOWN = 1, STEP_END_KNOWN = 2 };
 
 /* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). A step is
  * over when its host is, and its GPU has done what the host had launched by then: here as far as
@@ -142,7 +142,7 @@ struct steps {
   bool by_collectives;        /* a step ends with its last collective: kernels do not matter */
   i64 *begin, *end;           /* NS_UNKNOWN where a rank does not have the step */
   i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
-  u8 *told;                   /* enum step_told, or'ed; NULL: none is */
+  u8 *ends_known;             /* enum step_known, or'ed; NULL: none is */
 };
 
 /* Time of one rank in one step by phase, from PHASE records (or inferred: see phase_method). */
@@ -338,7 +338,7 @@ bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
  * NS_UNKNOWN; sets *told. A step of which one end is known on the GPU and lies behind the host's,
  * and the other is not known, would seem longer or shorter than it was: nothing is said of it
  * (NS_UNKNOWN). */
-struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *told);
+struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known);
 
 /* The stretches of time from `from` on in which all that ran on the rank's GPU is in the trace, as
  * far as the way in which GPU time was had goes; open at the end where nothing ended it. Lives in

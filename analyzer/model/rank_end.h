@@ -12,7 +12,7 @@
 
 /* All instants are on the model's axis, NS_UNKNOWN where not known. */
 struct rank_end {
-  bool told;               /* the trace is of a version that tells of this at all */
+  bool known;              /* the trace is of a version that tells of this at all */
   u8 kind;                 /* enum tscope_end */
   u8 failed_whose;         /* enum tscope_failed_call of `failed` */
   i32 status;              /* as given to exit() or _exit() */

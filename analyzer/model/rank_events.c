@@ -12,9 +12,9 @@ u32 rank_comm_index(const struct rank_events *events, u32 number) {
   return INDEX_NONE;
 }
 
-u32 rank_gpu_turn(const struct rank_events *events, i64 time, bool runs) {
+u32 rank_cupti_session(const struct rank_events *events, i64 time, bool runs) {
   u32 n = events->gpu_states.n, low = 0, high = n;
-  if (n == 0 || events->gpu_states.at[n - 1].turns == 0)
+  if (n == 0 || events->gpu_states.at[n - 1].sessions == 0)
     return 0;
   while (low < high) { /* the first state after `time` */
     u32 middle = low + (high - low) / 2;
@@ -26,7 +26,7 @@ u32 rank_gpu_turn(const struct rank_events *events, i64 time, bool runs) {
   const struct rank_gpu_state *state = &events->gpu_states.at[low ? low - 1 : 0];
   if (low && state->clock != TSCOPE_GPU_CLOCK_CUPTI && !runs)
     return INDEX_NONE;
-  return state->turns ? state->turns - 1 : 0;
+  return state->sessions ? state->sessions - 1 : 0;
 }
 
 bool rank_call_is_idle(const struct rank_events *events, const struct rank_call *call) {

@@ -143,7 +143,7 @@ struct rank_gpu_state {
   i64 time;
   const char *reason;
   u32 reason_string; /* its number in the file */
-  u32 turns;         /* how often CUPTI was opened until then */
+  u32 sessions;      /* how often CUPTI was opened until then */
   u8 clock;          /* enum tscope_gpu_clock */
 };
 
@@ -189,8 +189,9 @@ struct rank_events {
                      not all here */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see rank_call_is_idle() */
-  u32 replayed_runs, replayed_told; /* calls in graphs with their run; of those, told by its node */
-  bool tells_graphs;                /* which runs were in graphs is in the trace */
+  u32 replayed_runs,
+      replayed_known; /* calls in graphs with their run; of those, told by its node */
+  bool tells_graphs;  /* which runs were in graphs is in the trace */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
 };
@@ -207,7 +208,7 @@ u32 rank_comm_index(const struct rank_events *events, u32 number);
 /* Which stretch of time with CUPTI open work belongs to, from 0: launched at `time`, or, if `runs`,
  * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
  * not say. */
-u32 rank_gpu_turn(const struct rank_events *events, i64 time, bool runs);
+u32 rank_cupti_session(const struct rank_events *events, i64 time, bool runs);
 
 /* Training phases of one kind, united over threads. `out` lives in the arena. 0, or -ENOMEM. */
 int unite_phases(const struct rank_events *events, u8 kind, struct arena *arena,

@@ -35,7 +35,7 @@ struct stalled_peer {
 struct rank_stall {
   u8 what;                        /* enum tscope_stall */
   i64 begin;                      /* something last moved */
-  i64 told;                       /* the threads were looked at */
+  i64 looked;                     /* the threads were looked at */
   i64 end;                        /* it went on; NS_UNKNOWN: not as far as the trace goes */
   double limit_s;                 /* it is a stall after so long */
   double step_s;                  /* median step until then; NAN */

@@ -33,7 +33,7 @@ struct looked {
   u32 number;
   const char *source; /* "now", "written" */
   struct rank_stall look;
-  struct native_told native;
+  struct native_outcome native;
 };
 
 struct page {
@@ -48,24 +48,24 @@ struct page {
 /* What came of asking for native frames: how long the process was stopped, and what is not known.
  */
 static void put_native(const struct looked *one) {
-  const struct native_told *told = &one->native;
+  const struct native_outcome *outcome = &one->native;
   if (strcmp(one->source, "now") != 0)
     printf("    no native frames: its own record has only Python frames\n");
-  else if (told->why_none)
-    printf("    no native frames: %s\n", told->why_none);
+  else if (outcome->why_none)
+    printf("    no native frames: %s\n", outcome->why_none);
   else
     printf("    %u threads were stopped one after another: %.0f us in all, %.0f us the longest\n",
-           told->taken, (double)told->all_ns / 1e3, (double)told->longest_ns / 1e3);
-  if (told->stuck && !told->why_none)
+           outcome->taken, (double)outcome->all_ns / 1e3, (double)outcome->longest_ns / 1e3);
+  if (outcome->stuck && !outcome->why_none)
     printf("    %u more wait in the kernel, uninterruptible, and did not stop: no native frames of "
            "these\n",
-           told->stuck);
-  if (told->cut)
-    printf("    threads with unknown outer frames: %u\n", told->cut);
-  if (told->unmatched)
+           outcome->stuck);
+  if (outcome->cut)
+    printf("    threads with unknown outer frames: %u\n", outcome->cut);
+  if (outcome->unmatched)
     printf("    threads where native frames between Python frames are not known: %u; only those "
            "inside the innermost Python frame are shown\n",
-           told->unmatched);
+           outcome->unmatched);
 }
 
 static void put_process(struct page *page, const struct looked *one) {

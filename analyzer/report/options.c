@@ -262,8 +262,8 @@ static void misused(char **argv, int code, char *why, size_t why_bytes) {
 /* Where the shim writes when it is told nothing else. */
 static const char *const *default_paths(void) {
   static const char *paths[1];
-  const char *told = getenv("TSCOPE_DIR");
-  paths[0] = told && *told ? told : TSCOPE_DEFAULT_DIRECTORY;
+  const char *given = getenv("TSCOPE_DIR");
+  paths[0] = given && *given ? given : TSCOPE_DEFAULT_DIRECTORY;
   return paths;
 }
 

@@ -295,16 +295,16 @@ static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
 }
 
 void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
-  u32 n = view->n_waits + view->n_mismatches + has_stalled(view), told = 0;
-  if (has_stalled(view) && told < most) {
+  u32 n = view->n_waits + view->n_mismatches + has_stalled(view), shown = 0;
+  if (has_stalled(view) && shown < most) {
     put_stall(view, pen);
-    told++;
+    shown++;
   }
-  for (u32 i = 0; i < view->n_waits && told < most; i++, told++)
+  for (u32 i = 0; i < view->n_waits && shown < most; i++, shown++)
     put_wait(view, &view->waits[i], pen);
-  for (u32 i = 0; i < view->n_mismatches && told < most; i++, told++)
+  for (u32 i = 0; i < view->n_mismatches && shown < most; i++, shown++)
     put_mismatch(&view->mismatches[i], pen);
-  n += put_states(view, pen, most - told);
+  n += put_states(view, pen, most - shown);
   if (n > most)
     alert(pen, "", "and %u more", n - most);
 }

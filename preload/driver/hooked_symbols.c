@@ -70,7 +70,7 @@ _Static_assert(2 * ALLOWED <= PLACES, "the table of names is at most half full")
 enum outcome { SEEN = 1, NOT_SEEN = 2 };
 static u8 outcomes[ALLOWED], reported[ALLOWED];
 static const void *not_seen[ALLOWED]; /* a function that was given out as it is */
-static u32 changes, changes_told;
+static u32 changes, changes_reported;
 
 static bool is_wanted(u8 *state, const char *variable) {
   u8 now = __atomic_load_n(state, __ATOMIC_RELAXED); /* 0: not read yet, 1: no, 2: yes */
@@ -165,9 +165,9 @@ static const char *path_of(u32 i) {
 
 static void record_changes(struct tscope_thread *thread) {
   u32 now = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
-  if (now == changes_told)
+  if (now == changes_reported)
     return;
-  changes_told = now;
+  changes_reported = now;
   for (u32 i = 0; i < ALLOWED; i++) {
     u8 news = __atomic_load_n(&outcomes[i], __ATOMIC_ACQUIRE) & (u8)~reported[i];
     reported[i] |= news;

@@ -21,7 +21,7 @@
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
 /* Environment variables that say how training was set up. */
-static const char *const told_prefixes[] = {
+static const char *const recorded_prefixes[] = {
     "NCCL_",          "CUDA_",    "TORCH",          "PYTORCH_",
     "GLOO_",          "OMP_",     "MKL_",           "KMP_",
     "SLURM_",         "OMPI_",    "PMI_",           "PMIX_",
@@ -33,7 +33,7 @@ static const char *const told_prefixes[] = {
     "KUBERNETES_NODE"};
 
 /* And what the bits of its results hang on. */
-static const char *const told_of_results[] = {"CUDNN_", "FLASH_ATTENTION_", "PL_GLOBAL_SEED"};
+static const char *const recorded_of_results[] = {"CUDNN_", "FLASH_ATTENTION_", "PL_GLOBAL_SEED"};
 
 static bool starts_with(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -46,17 +46,17 @@ static bool starts_with_any(const char *entry, const char *const *prefixes, size
   return false;
 }
 
-static bool is_told(const char *entry) {
-  return starts_with_any(entry, told_prefixes, sizeof(told_prefixes) / sizeof(*told_prefixes)) ||
-         starts_with_any(entry, told_of_results,
-                         sizeof(told_of_results) / sizeof(*told_of_results));
+static bool is_recorded(const char *entry) {
+  return starts_with_any(entry, recorded_prefixes, sizeof(recorded_prefixes) / sizeof(*recorded_prefixes)) ||
+         starts_with_any(entry, recorded_of_results,
+                         sizeof(recorded_of_results) / sizeof(*recorded_of_results));
 }
 
 static void write_environment(struct tscope_thread *thread) {
   for (const char *entry = NULL; (entry = tscope_environment_next(entry));) {
     const char *equals = strchr(entry, '=');
     char name[128];
-    if (!equals || (size_t)(equals - entry) >= sizeof(name) || !is_told(entry))
+    if (!equals || (size_t)(equals - entry) >= sizeof(name) || !is_recorded(entry))
       continue;
     snprintf(name, sizeof(name), "%.*s", (int)(equals - entry), entry);
     tscope_info(thread, TSCOPE_INFO_ENVIRONMENT,

@@ -92,7 +92,7 @@ static void write_stall(u64 since, u64 now, enum tscope_stall what) {
   if (state.stalls == WRITTEN_MOST)
     return;
   struct tscope_stall_record stall = {.since = since,
-                                      .told = now,
+                                      .looked = now,
                                       .stall = ++state.stalls,
                                       .limit_ms = milliseconds(limit_s()),
                                       .step_ms =

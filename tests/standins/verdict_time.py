@@ -65,7 +65,7 @@ def stalls(traces):
     found = []
     for path in read_trace.paths_under(traces):
         stall = read_trace.Trace(path).records["Stall"][-1]
-        found.append((on_the_clock(path, stall.told), on_the_clock(path, stall.since) + stall.limit_ms * 10**6))
+        found.append((on_the_clock(path, stall.looked), on_the_clock(path, stall.since) + stall.limit_ms * 10**6))
     return found
 
 

@@ -71,7 +71,7 @@ static void stall(struct trace_writer *writer, const struct rank_hang *hang) {
       trace_add(writer, main_retained, hang->looked, TSCOPE_REC_STALL, TSCOPE_STALL_NOTHING_MOVED,
                 sizeof(*record));
   record->since = hang->since_ticks;
-  record->told = hang->looked_ticks;
+  record->looked = hang->looked_ticks;
   record->stall = 1;
   record->threads = 1;
   record->limit_ms = TRACEGEN_STALL_MS;

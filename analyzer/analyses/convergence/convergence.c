@@ -59,13 +59,13 @@ static int fill_series(struct arena *arena, const struct point *points, u32 n, s
   out->values = arena_array(arena, n, sizeof(double));
   if (!out->steps || !out->values)
     return -ENOMEM;
-  bool told = true;
+  bool known = true;
   for (u32 i = 0; i < n; i++)
-    told = told && points[i].scalar->step != INDEX_NONE;
+    known = known && points[i].scalar->step != INDEX_NONE;
   double offset = 0, last = -1;
   for (u32 i = 0; i < n; i++) {
-    double step = told ? points[i].scalar->step + offset : i;
-    if (told && step < last && points[i].scalar->step <= points[0].scalar->step) {
+    double step = known ? points[i].scalar->step + offset : i;
+    if (known && step < last && points[i].scalar->step <= points[0].scalar->step) {
       offset = last + 1 - points[i].scalar->step;
       step = last + 1;
     }

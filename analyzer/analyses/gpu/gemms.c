@@ -43,7 +43,7 @@ struct gemm_sums {
   u32 n;
   u32 one_in;
   bool by_kernels, by_pairs;
-  bool replays_told;  /* kernels tell the time of all replayed GEMMs */
+  bool replays_known; /* kernels tell the time of all replayed GEMMs */
   bool replays_split; /* and of each precision's */
 };
 
@@ -153,15 +153,15 @@ static double usual_variance(const struct gemm_sums *sums) {
   return weight > 0 ? sum / weight : NAN;
 }
 
-static void estimate(struct cell *cell, bool replays_told, double usual) {
+static void estimate(struct cell *cell, bool replays_known, double usual) {
   const struct sample *sample = cell->sample.n ? &cell->sample : &cell->bounds;
   cell->bounded = sample == &cell->bounds;
   if (!sample->n)
     return;
   double mean = sample->sum / sample->n;
   double relative = sample->n > 1 ? relative_variance(sample) : usual;
-  cell->estimated = cell->calls + (replays_told ? 0 : cell->replayed);
-  cell->estimated_flops = cell->flops + (replays_told ? 0 : cell->replayed_flops);
+  cell->estimated = cell->calls + (replays_known ? 0 : cell->replayed);
+  cell->estimated_flops = cell->flops + (replays_known ? 0 : cell->replayed_flops);
   cell->time = cell->estimated * mean;
   double not_timed = 1 - sample->n / cell->estimated;
   cell->variance = not_timed > 0 ? cell->time * cell->time * not_timed * relative / sample->n : 0;
@@ -198,11 +198,11 @@ int gemms_rank(struct analysis *a, const struct timeline *timeline,
   }
   for (u32 i = 0; i < n; i++)
     replayed += sums->cells[i].replayed_flops;
-  sums->replays_told = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
-  sums->replays_split = sums->replays_told && !flops->replayed_ns[PRECISION_UNKNOWN];
+  sums->replays_known = replayed > 0 && flops->replayed_flops >= replayed * (1 - 1e-9);
+  sums->replays_split = sums->replays_known && !flops->replayed_ns[PRECISION_UNKNOWN];
   double usual = usual_variance(sums);
   for (u32 i = 0; i < n; i++)
-    estimate(&sums->cells[i], sums->replays_told, usual);
+    estimate(&sums->cells[i], sums->replays_known, usual);
   return 0;
 }
 
@@ -369,7 +369,7 @@ static struct timed timed_in(const struct analysis *a, u32 rank, enum precision 
     timed.lacking |= !cell->estimated && cell->calls > 0;
     if (sums->replays_split) {
       timed.flops += cell->replayed_flops;
-    } else if (sums->replays_told && cell->estimated) {
+    } else if (sums->replays_known && cell->estimated) {
       timed.ns += cell->time / cell->estimated * cell->replayed;
       timed.flops += cell->replayed_flops;
     } else if (cell->replayed > 0 && !cell->estimated) {
@@ -435,9 +435,9 @@ static void sum_up(struct analysis *a, double ranks, double all_flops) {
       of_rank += cell->time;
       of_rank_variance += cell->variance;
       bounded += cell->bounded ? cell->time : 0;
-      flops += cell->estimated_flops + (sums->replays_told ? cell->replayed_flops : 0);
+      flops += cell->estimated_flops + (sums->replays_known ? cell->replayed_flops : 0);
     }
-    for (u32 p = 0; p < PRECISIONS && sums->replays_told; p++)
+    for (u32 p = 0; p < PRECISIONS && sums->replays_known; p++)
       of_rank += (double)a->ranks[i].flops.replayed_ns[p];
     time += of_rank;
     variance += of_rank_variance;
@@ -461,13 +461,13 @@ static void say_how(struct analysis *a) {
   out->calls = out->timed = 0;
   for (u32 i = 0; i < a->model->n_ranks; i++) {
     const struct gemm_sums *sums = &a->gemm_sums[i];
-    by_kernels |= sums->by_kernels || sums->replays_told;
+    by_kernels |= sums->by_kernels || sums->replays_known;
     by_pairs |= sums->by_pairs;
     one_in = sums->one_in > one_in ? sums->one_in : one_in;
     for (u32 k = 0; k < sums->n; k++) {
       out->calls += sums->cells[k].calls + sums->cells[k].replayed;
       out->timed += sums->cells[k].sample.n + sums->cells[k].bounds.n +
-                    (sums->replays_told ? sums->cells[k].replayed : 0);
+                    (sums->replays_known ? sums->cells[k].replayed : 0);
     }
   }
   out->sampled = by_pairs;

@@ -89,12 +89,12 @@ static const char *describe_ways(struct analysis *a, struct arena *scratch) {
   const struct model *model = a->model;
   u32 *ranks = arena_array(scratch, model->n_ranks + 1u, sizeof(u32));
   const char *all = "";
-  u32 told = 0;
+  u32 listed = 0;
   for (u32 i = 0; ranks && all && i < model->n_ranks; i++) {
     enum tscope_gpu_clock clock = main_clock(&model->ranks[i]);
-    if (told >> clock & 1)
+    if (listed >> clock & 1)
       continue;
-    told |= 1u << clock;
+    listed |= 1u << clock;
     u32 n = 0;
     for (u32 k = i; k < model->n_ranks; k++)
       if (main_clock(&model->ranks[k]) == clock)

@@ -26,7 +26,7 @@ static bool out_is_free(const char *op) {
   return starts(op, "all_to_all") || starts(op, "alltoall") || starts(op, "gather");
 }
 
-#define MOST_KINDS_TOLD 4u
+#define MOST_KINDS_LISTED 4u
 
 /* What of a call the members must agree on. */
 typedef bool agreeing(const struct ledger_call *a, const struct ledger_call *b);
@@ -116,16 +116,16 @@ static bool all_agree(const struct instance *i, agreeing *agree) {
 /* "rank 0: X; ranks 1, 3: Y": who called what, where no call has a majority. */
 static char *who_called_what(const struct instance *i, agreeing *agree, enum match_state state) {
   struct call_index *index = i->index;
-  bool *told = arena_array(index->arena, i->n, sizeof(bool));
+  bool *listed = arena_array(index->arena, i->n, sizeof(bool));
   u32 *ranks = arena_array(index->arena, i->n, sizeof(u32)), kinds = 0, left = i->n;
   char *text = arena_text(index->arena, "");
-  for (u32 c = 0; told && ranks && text && c < i->n && kinds < MOST_KINDS_TOLD; c++) {
+  for (u32 c = 0; listed && ranks && text && c < i->n && kinds < MOST_KINDS_LISTED; c++) {
     u32 n = 0;
-    if (told[c])
+    if (listed[c])
       continue;
     for (u32 k = c; k < i->n; k++)
-      if (!told[k] && agree(call_of(i, c), call_of(i, k))) {
-        told[k] = true;
+      if (!listed[k] && agree(call_of(i, c), call_of(i, k))) {
+        listed[k] = true;
         ranks[n++] = i->entries[k].rank;
       }
     const char *list = verdict_rank_list(index, ranks, n);
@@ -137,7 +137,7 @@ static char *who_called_what(const struct instance *i, agreeing *agree, enum mat
   }
   if (text && left)
     text = arena_printf(index->arena, "%s; %u more call something else", text, left);
-  return told && ranks ? text : NULL;
+  return listed && ranks ? text : NULL;
 }
 
 /* Adds a mismatch unless all agree. 1 if there was one, 0, or -ENOMEM. */

@@ -82,8 +82,8 @@ static const struct rank *rank_of(const struct model *model, u32 rank) {
 static void find_capacity(const struct analysis *a, const struct memory_history *history,
                           struct memory_result *result) {
   const struct rank *rank = rank_of(a->model, history->rank);
-  const char *told = rank ? rank->info[TSCOPE_INFO_GPU_MEMORY] : NULL;
-  double capacity = told ? strtod(told, NULL) : 0;
+  const char *known = rank ? rank->info[TSCOPE_INFO_GPU_MEMORY] : NULL;
+  double capacity = known ? strtod(known, NULL) : 0;
   if (history->device < 0) /* the CPU's is shared with whatever else runs there */
     return;
   if (a->options->gpu_bytes > 0) {

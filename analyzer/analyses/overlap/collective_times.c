@@ -186,16 +186,16 @@ static bool add_choice(struct analysis *a, const char *word, const char **words)
 /* What NCCL chose for the collectives of a kind. */
 static int summarise_choices(struct analysis *a, const struct kind *kind, const u32 *order,
                              struct collective_result *out, double *scratch) {
-  u32 told = 0;
+  u32 known = 0;
   for (u32 i = 0; i < kind->n; i++) {
     const struct collective *one = &a->model->collectives[order[kind->first + i]];
     if (!add_choice(a, one->algorithm, &out->algorithm) ||
         !add_choice(a, one->protocol, &out->protocol))
       return -ENOMEM;
     if (one->channels)
-      scratch[told++] = one->channels;
+      scratch[known++] = one->channels;
   }
-  out->channels = median_of(scratch, told);
+  out->channels = median_of(scratch, known);
   return 0;
 }
 

@@ -133,9 +133,9 @@ static bool cross_node(struct walk *w, bool at_end) {
       return true;
     }
   }
-  if (at_end && meets_others(g, w->node)) {
+  if (at_end && joins_others(g, w->node)) {
     u32 last;
-    i64 start = meeting_start(g, w->node, &last);
+    i64 start = join_start(g, w->node, &last);
     account(w, start, PATH_COMMUNICATION, node->rank, node->label);
     if (g->nodes[last].rank != node->rank)
       cross(w, PATH_EDGE_COLLECTIVE);

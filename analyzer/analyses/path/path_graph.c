@@ -207,13 +207,13 @@ static int append_all(struct sample_graph *g) {
 }
 
 /* A node at its collective. */
-struct attendance {
+struct join_arrival {
   i64 start;
   u32 collective, node;
 };
 
 static int by_collective_and_start(const void *left, const void *right) {
-  const struct attendance *a = left, *b = right;
+  const struct join_arrival *a = left, *b = right;
   if (a->collective != b->collective)
     return a->collective < b->collective ? -1 : 1;
   if (a->start != b->start)
@@ -221,9 +221,9 @@ static int by_collective_and_start(const void *left, const void *right) {
   return a->node < b->node ? -1 : 1;
 }
 
-/* All calls of all collective nodes; counts them if `met` is NULL. */
-static size_t list_attendance(const struct analysis *a, const struct sample_graph *g,
-                              struct attendance *met) {
+/* All calls of all collective nodes; counts them if `arrivals` is NULL. */
+static size_t list_arrivals(const struct analysis *a, const struct sample_graph *g,
+                            struct join_arrival *arrivals) {
   const struct model *model = a->model;
   size_t n = 0;
   for (u32 i = 0; i < g->n; i++) {
@@ -234,8 +234,8 @@ static size_t list_attendance(const struct analysis *a, const struct sample_grap
     do {
       u32 collective = model->arrivals[call].collective;
       if (collective != INDEX_NONE) {
-        if (met)
-          met[n] = (struct attendance){node->start, collective, i};
+        if (arrivals)
+          arrivals[n] = (struct join_arrival){node->start, collective, i};
         n++;
       }
       call = a->next_call[call];
@@ -244,40 +244,40 @@ static size_t list_attendance(const struct analysis *a, const struct sample_grap
   return n;
 }
 
-static void number_meetings(const struct model *model, struct sample_graph *g,
-                            const struct attendance *met, size_t n) {
+static void number_joins(const struct model *model, struct sample_graph *g,
+                         const struct join_arrival *arrivals, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    u32 collective = met[i].collective;
-    if (i == 0 || collective != met[i - 1].collective)
-      g->meetings[g->n_meetings++] = (struct collective_join){
+    u32 collective = arrivals[i].collective;
+    if (i == 0 || collective != arrivals[i - 1].collective)
+      g->joins[g->n_joins++] = (struct collective_join){
           (u32)i, 0, op_is_barrier_like(model->collectives[collective].op)};
-    g->members[i] = met[i].node;
-    g->meetings[g->n_meetings - 1].n++;
-    g->first_attended[met[i].node]++;
+    g->members[i] = arrivals[i].node;
+    g->joins[g->n_joins - 1].n++;
+    g->first_joined[arrivals[i].node]++;
   }
   for (u32 i = 0, sum = 0; i <= g->n; i++)
-    sum = g->first_attended[i] += sum;
-  for (u32 m = g->n_meetings; m-- > 0;)
-    for (u32 k = g->meetings[m].n; k-- > 0;)
-      g->attended[--g->first_attended[g->members[g->meetings[m].first + k]]] = m;
+    sum = g->first_joined[i] += sum;
+  for (u32 m = g->n_joins; m-- > 0;)
+    for (u32 k = g->joins[m].n; k-- > 0;)
+      g->joined[--g->first_joined[g->members[g->joins[m].first + k]]] = m;
 }
 
 /* Brings the nodes of one collective together. */
 static int join_collectives(const struct analysis *a, struct sample_graph *g) {
-  size_t n = list_attendance(a, g, NULL);
-  struct attendance *met = malloc((n + 1) * sizeof(*met));
+  size_t n = list_arrivals(a, g, NULL);
+  struct join_arrival *arrivals = malloc((n + 1) * sizeof(*arrivals));
   g->members = malloc((n + 1) * sizeof(u32));
-  g->attended = malloc((n + 1) * sizeof(u32));
-  g->meetings = malloc((n + 1) * sizeof(*g->meetings));
-  g->first_attended = calloc(g->n + 1u, sizeof(u32));
+  g->joined = malloc((n + 1) * sizeof(u32));
+  g->joins = malloc((n + 1) * sizeof(*g->joins));
+  g->first_joined = calloc(g->n + 1u, sizeof(u32));
   int error = -ENOMEM;
-  if (met && g->members && g->attended && g->meetings && g->first_attended) {
-    list_attendance(a, g, met);
-    qsort(met, n, sizeof(*met), by_collective_and_start);
-    number_meetings(a->model, g, met, n);
+  if (arrivals && g->members && g->joined && g->joins && g->first_joined) {
+    list_arrivals(a, g, arrivals);
+    qsort(arrivals, n, sizeof(*arrivals), by_collective_and_start);
+    number_joins(a->model, g, arrivals, n);
     error = 0;
   }
-  free(met);
+  free(arrivals);
   return error;
 }
 
@@ -341,20 +341,20 @@ void sample_graph_free(struct sample_graph *g) {
   free(g->nodes);
   free(g->deps);
   free(g->base);
-  free(g->meetings);
+  free(g->joins);
   free(g->members);
-  free(g->attended);
-  free(g->first_attended);
+  free(g->joined);
+  free(g->first_joined);
 }
 
-i64 meeting_start(const struct sample_graph *g, u32 node, u32 *last) {
+i64 join_start(const struct sample_graph *g, u32 node, u32 *last) {
   i64 end = g->nodes[node].end, latest = INT64_MIN;
-  for (u32 i = g->first_attended[node]; i < g->first_attended[node + 1]; i++) {
-    const struct collective_join *meeting = &g->meetings[g->attended[i]];
-    const u32 *members = &g->members[meeting->first];
-    u32 k = meeting->n - 1;
+  for (u32 i = g->first_joined[node]; i < g->first_joined[node + 1]; i++) {
+    const struct collective_join *join = &g->joins[g->joined[i]];
+    const u32 *members = &g->members[join->first];
+    u32 k = join->n - 1;
     /* A root that need not wait can end before others start. */
-    while (!meeting->barrier && k > 0 && g->nodes[members[k]].start > end)
+    while (!join->barrier && k > 0 && g->nodes[members[k]].start > end)
       k--;
     if (g->nodes[members[k]].start > latest) {
       latest = g->nodes[members[k]].start;

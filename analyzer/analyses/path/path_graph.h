@@ -74,11 +74,11 @@ struct sample_graph {
   u32 *base; /* [n_ranks + 1] first node of each rank */
   struct slice *slices;
   u32 n_ranks;
-  struct collective_join *meetings;
-  u32 *members;  /* nodes */
-  u32 *attended; /* meetings, of node i from first_attended[i] on; several in a group's kernel */
-  u32 *first_attended; /* [n + 1] */
-  u32 n_meetings;
+  struct collective_join *joins;
+  u32 *members;      /* nodes */
+  u32 *joined;       /* joins, of node i from first_joined[i] on; several in a group's kernel */
+  u32 *first_joined; /* [n + 1] */
+  u32 n_joins;
   u32 n_keys;
   i64 begin, end; /* earliest begin and latest end of the ranks' slices */
   u32 last_rank;  /* whose slice ends last */
@@ -167,13 +167,13 @@ int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph 
 void sample_graph_free(struct sample_graph *graph);
 
 /* Whether a node is a collective of which the members are known. */
-static inline bool meets_others(const struct sample_graph *graph, u32 node) {
-  return graph->first_attended[node] < graph->first_attended[node + 1];
+static inline bool joins_others(const struct sample_graph *graph, u32 node) {
+  return graph->first_joined[node] < graph->first_joined[node + 1];
 }
 
 /* Start of a collective's transfer as node saw it: the latest start among the members it had to
  * wait for, and which that was. */
-i64 meeting_start(const struct sample_graph *graph, u32 node, u32 *last);
+i64 join_start(const struct sample_graph *graph, u32 node, u32 *last);
 
 /* Where a rank's sample ends: at its host's last node, or at its device's where that was done
  * later. INDEX_NONE if there is none. */

@@ -23,33 +23,33 @@ struct replay {
   const struct sample_graph *g;
   u32 *order, n_order;
   u8 *state; /* of each event: 0 not seen, 1 on the stack, 2 in order */
-  i64 *start, *end, *met;
+  i64 *start, *end, *arrived;
   float *factor; /* [key * n_ranks + rank] median of peers / own */
   u64 contradictions;
 };
 
 static bool ends_apart(const struct sample_graph *g, u32 n) {
   const struct node *node = &g->nodes[n];
-  return meets_others(g, n) || (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
+  return joins_others(g, n) || (node->kind == NODE_BLOCKED && node->first_dep < node[1].first_dep);
 }
 
 static u32 end_event(const struct sample_graph *g, u32 n) {
   return ends_apart(g, n) ? g->n + n : n;
 }
 
-/* The k-th event that a collective's end waits for: of each of its meetings the meeting itself, or,
+/* The k-th event that a collective's end waits for: of each of its joins the join itself, or,
  * where members need not all have started, every member. */
 static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) {
-  for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
-    const struct collective_join *meeting = &g->meetings[g->attended[i]];
-    u32 events = meeting->barrier ? 1 : meeting->n;
+  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
+    const struct collective_join *join = &g->joins[g->joined[i]];
+    u32 events = join->barrier ? 1 : join->n;
     if (k >= events) {
       k -= events;
       continue;
     }
-    if (meeting->barrier)
-      return 2 * g->n + g->attended[i];
-    u32 member = g->members[meeting->first + k];
+    if (join->barrier)
+      return 2 * g->n + g->joined[i];
+    u32 member = g->members[join->first + k];
     *skip = g->nodes[member].start > g->nodes[n].end;
     return member;
   }
@@ -61,8 +61,8 @@ static u32 member_event(const struct sample_graph *g, u32 n, u32 k, bool *skip) 
 static u32 predecessor(const struct sample_graph *g, u32 event, u32 k, bool *skip) {
   *skip = false;
   if (event >= 2 * g->n) {
-    const struct collective_join *meeting = &g->meetings[event - 2 * g->n];
-    return k < meeting->n ? g->members[meeting->first + k] : INDEX_NONE;
+    const struct collective_join *join = &g->joins[event - 2 * g->n];
+    return k < join->n ? g->members[join->first + k] : INDEX_NONE;
   }
   u32 n = event < g->n ? event : event - g->n;
   const struct node *node = &g->nodes[n];
@@ -337,13 +337,13 @@ static i64 collective_end(const struct replay *r, const struct edit *edit, u32 n
   const struct sample_graph *g = r->g;
   const struct node *node = &g->nodes[n];
   u32 last;
-  i64 was = meeting_start(g, n, &last), now = r->start[n];
-  for (u32 i = g->first_attended[n]; i < g->first_attended[n + 1]; i++) {
-    const struct collective_join *meeting = &g->meetings[g->attended[i]];
-    if (meeting->barrier && r->met[g->attended[i]] > now)
-      now = r->met[g->attended[i]];
-    for (u32 k = 0; !meeting->barrier && k < meeting->n; k++) {
-      u32 member = g->members[meeting->first + k];
+  i64 was = join_start(g, n, &last), now = r->start[n];
+  for (u32 i = g->first_joined[n]; i < g->first_joined[n + 1]; i++) {
+    const struct collective_join *join = &g->joins[g->joined[i]];
+    if (join->barrier && r->arrived[g->joined[i]] > now)
+      now = r->arrived[g->joined[i]];
+    for (u32 k = 0; !join->barrier && k < join->n; k++) {
+      u32 member = g->members[join->first + k];
       if (g->nodes[member].start <= node->end && r->start[member] > now)
         now = r->start[member];
     }
@@ -381,13 +381,13 @@ static i64 replay(struct replay *r, const struct edit *edit) {
   for (u32 i = 0; i < r->n_order; i++) {
     u32 event = r->order[i];
     if (event >= 2 * g->n) {
-      const struct collective_join *meeting = &g->meetings[event - 2 * g->n];
+      const struct collective_join *join = &g->joins[event - 2 * g->n];
       i64 last = INT64_MIN;
-      for (u32 k = 0; k < meeting->n; k++) {
-        i64 start = r->start[g->members[meeting->first + k]];
+      for (u32 k = 0; k < join->n; k++) {
+        i64 start = r->start[g->members[join->first + k]];
         last = start > last ? start : last;
       }
-      r->met[event - 2 * g->n] = last;
+      r->arrived[event - 2 * g->n] = last;
     } else if (event >= g->n) {
       u32 n = event - g->n;
       r->end[n] = g->nodes[n].kind == NODE_COLLECTIVE ? collective_end(r, edit, n)
@@ -408,13 +408,13 @@ int what_if_replay(const struct sample_graph *g, const struct edit *edits, u32 n
                    struct sample_outcome *out) {
   struct replay r = {.g = g};
   const struct edit none = {.rank = NO_RANK};
-  size_t events = 2 * (size_t)g->n + g->n_meetings;
+  size_t events = 2 * (size_t)g->n + g->n_joins;
   r.order = malloc((events + 1) * sizeof(u32));
   r.state = calloc(events + 1, 1);
   r.start = calloc(g->n + 1u, sizeof(i64));
   r.end = calloc(g->n + 1u, sizeof(i64));
-  r.met = calloc(g->n_meetings + 1u, sizeof(i64));
-  int error = r.order && r.state && r.start && r.end && r.met ? 0 : -ENOMEM;
+  r.arrived = calloc(g->n_joins + 1u, sizeof(i64));
+  int error = r.order && r.state && r.start && r.end && r.arrived ? 0 : -ENOMEM;
   if (!error)
     error = order_events(&r);
   if (!error)
@@ -431,7 +431,7 @@ int what_if_replay(const struct sample_graph *g, const struct edit *edits, u32 n
   free(r.state);
   free(r.start);
   free(r.end);
-  free(r.met);
+  free(r.arrived);
   free(r.factor);
   return error;
 }

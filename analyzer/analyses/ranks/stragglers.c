@@ -2,13 +2,14 @@
  *
  * Who keeps the others waiting, and whether that can be chance.
  *
- * One trial per step and communicator: the collective that cost most wait, since those of one step
- * are correlated. A rank's arrival there is when it really started, less what it had itself waited
- * in other communicators during the step: a victim of one group is not the culprit of the next.
- * Were all ranks alike, each would be last in 1/n of m trials, so k or more times last has the
- * probability of a binomial tail; times the number of tests made (Bonferroni). A straggler also is
- * last in most trials and imposes a wait worth mentioning beyond what clocks can be wrong by.
- * A straggler found is left out and the others are tested again, so several can be named.
+ * One collective is tested per step and communicator: the one that cost most wait, since those of
+ * one step are correlated. A rank's arrival there is when it really started, less what it had
+ * itself waited in other communicators during the step: a victim of one group is not the culprit of
+ * the next. Were all ranks alike, each would be last in 1/n of m tested collectives, so k or more
+ * times last has the probability of a binomial tail; times the number of tests made (Bonferroni). A
+ * straggler also is last in most tested collectives and imposes a wait worth mentioning beyond what
+ * clocks can be wrong by. A straggler found is left out and the others are tested again, so several
+ * can be named.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,22 +22,22 @@
 #include "analyses/thresholds.h"
 #include "base/statistics.h"
 
-struct trial {
+struct tested_collective {
   u32 collective;
   double wait_ns; /* all members together */
 };
 
-struct contest {
+struct straggler_test {
   struct analysis *a;
   struct arena scratch;
-  struct trial *trials; /* by communicator, in order */
-  u32 n_trials;
-  u32 *first;     /* [n_comms + 1] in trials */
+  struct tested_collective *tested; /* by communicator, in order */
+  u32 n_tested;
+  u32 *first;     /* [n_comms + 1] in tested */
   u32 *best_comm; /* [n_ranks] communicator of the rank's smallest p so far */
   double *best_p;
   double tests;
   double *values;   /* [n_ranks] scratch */
-  double *lateness; /* [n_trials] scratch */
+  double *lateness; /* [n_tested] scratch */
   bool *named;
   /* of one round, by rank */
   u32 *times_last;
@@ -77,9 +78,10 @@ static double total_wait(const struct analysis *a, const struct collective *c) {
 
 /* Keeps the costliest collective of each step per communicator. A communicator's collectives come
  * in order of time, so in order of step. */
-static int choose_trials(struct contest *c) {
+static int choose_collectives(struct straggler_test *c) {
   const struct model *model = c->a->model;
-  struct trial *chosen = arena_array(&c->scratch, model->n_collectives + 1u, sizeof(*chosen));
+  struct tested_collective *chosen =
+      arena_array(&c->scratch, model->n_collectives + 1u, sizeof(*chosen));
   u32 *latest = arena_array(&c->scratch, model->n_comms + 1u, sizeof(u32)); /* + 1 in chosen */
   c->first = arena_array(&c->scratch, model->n_comms + 2u, sizeof(u32));
   if (!chosen || !latest || !c->first)
@@ -92,33 +94,34 @@ static int choose_trials(struct contest *c) {
     double wait = total_wait(c->a, collective);
     if (isnan(wait))
       continue;
-    struct trial *trial = latest[collective->comm] ? &chosen[latest[collective->comm] - 1] : NULL;
-    if (!trial || model->collectives[trial->collective].step != collective->step) {
-      chosen[c->n_trials++] = (struct trial){i, wait};
-      latest[collective->comm] = c->n_trials;
+    struct tested_collective *best =
+        latest[collective->comm] ? &chosen[latest[collective->comm] - 1] : NULL;
+    if (!best || model->collectives[best->collective].step != collective->step) {
+      chosen[c->n_tested++] = (struct tested_collective){i, wait};
+      latest[collective->comm] = c->n_tested;
       c->first[collective->comm + 1]++;
-    } else if (wait > trial->wait_ns) {
-      *trial = (struct trial){i, wait};
+    } else if (wait > best->wait_ns) {
+      *best = (struct tested_collective){i, wait};
     }
   }
-  c->trials = arena_array(&c->scratch, c->n_trials + 1u, sizeof(*c->trials));
-  c->lateness = arena_array(&c->scratch, c->n_trials + 1u, sizeof(double));
-  if (!c->trials || !c->lateness)
+  c->tested = arena_array(&c->scratch, c->n_tested + 1u, sizeof(*c->tested));
+  c->lateness = arena_array(&c->scratch, c->n_tested + 1u, sizeof(double));
+  if (!c->tested || !c->lateness)
     return -ENOMEM;
   for (u32 comm = 0; comm < model->n_comms; comm++) {
     c->first[comm + 1] += c->first[comm];
     latest[comm] = c->first[comm];
   }
-  for (u32 i = 0; i < c->n_trials; i++)
-    c->trials[latest[model->collectives[chosen[i].collective].comm]++] = chosen[i];
+  for (u32 i = 0; i < c->n_tested; i++)
+    c->tested[latest[model->collectives[chosen[i].collective].comm]++] = chosen[i];
   return 0;
 }
 
 /* For the series: how long after the first each member came to a step's costliest collective. */
-static void tell_lateness(struct contest *c) {
+static void report_lateness(struct straggler_test *c) {
   const struct model *model = c->a->model;
-  for (u32 i = 0; i < c->n_trials; i++) {
-    const struct collective *collective = &model->collectives[c->trials[i].collective];
+  for (u32 i = 0; i < c->n_tested; i++) {
+    const struct collective *collective = &model->collectives[c->tested[i].collective];
     u32 first = collective->first_arrival;
     double earliest = INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++)
@@ -131,7 +134,7 @@ static void tell_lateness(struct contest *c) {
 
 /* The last member not yet named, and how much later than the median of the others; INDEX_NONE if
  * it is not later than clocks can tell, or only one is left. */
-static u32 last_of(struct contest *c, const struct collective *collective, u32 *members,
+static u32 last_of(struct straggler_test *c, const struct collective *collective, u32 *members,
                    double *lateness) {
   const struct model *model = c->a->model;
   double limit = model->clock_aligned ? model->clock_residual_us * 1e3 : 0, latest = -INFINITY;
@@ -157,17 +160,17 @@ static u32 last_of(struct contest *c, const struct collective *collective, u32 *
 }
 
 struct verdict {
-  u32 rank, times, trials, members;
+  u32 rank, times, tested, members;
   double p, imposed_ns, typical_ns;
 };
 
 /* One round over a communicator: counts, then the rank least likely to be so by chance. */
-static struct verdict play(struct contest *c, u32 comm, bool first_round) {
+static struct verdict test_members(struct straggler_test *c, u32 comm, bool first_round) {
   const struct model *model = c->a->model;
   struct verdict best = {.rank = INDEX_NONE, .p = 2};
   u32 begin = c->first[comm], end = c->first[comm + 1], members = 0, most = 0;
   for (u32 i = begin; i < end; i++) {
-    const struct collective *collective = &model->collectives[c->trials[i].collective];
+    const struct collective *collective = &model->collectives[c->tested[i].collective];
     for (u32 k = 0; i == begin && k < collective->n_arrivals; k++) {
       u32 rank = model->arrivals[collective->first_arrival + k].rank;
       c->times_last[rank] = 0;
@@ -176,7 +179,7 @@ static struct verdict play(struct contest *c, u32 comm, bool first_round) {
   }
   for (u32 i = begin; i < end; i++) {
     double lateness = 0;
-    u32 n, last = last_of(c, &model->collectives[c->trials[i].collective], &n, &lateness);
+    u32 n, last = last_of(c, &model->collectives[c->tested[i].collective], &n, &lateness);
     most = n > most ? n : most;
     if (last == INDEX_NONE)
       continue;
@@ -186,7 +189,7 @@ static struct verdict play(struct contest *c, u32 comm, bool first_round) {
   members = most;
   if (members < 2)
     return best;
-  const struct collective *roster = &model->collectives[c->trials[begin].collective];
+  const struct collective *roster = &model->collectives[c->tested[begin].collective];
   for (u32 k = 0; k < roster->n_arrivals; k++) {
     u32 rank = model->arrivals[roster->first_arrival + k].rank;
     if (c->named[rank])
@@ -194,7 +197,7 @@ static struct verdict play(struct contest *c, u32 comm, bool first_round) {
     double p = binomial_tail(c->times_last[rank], end - begin, 1.0 / members);
     struct verdict of_rank = {.rank = rank,
                               .times = c->times_last[rank],
-                              .trials = end - begin,
+                              .tested = end - begin,
                               .members = members,
                               .p = p,
                               .imposed_ns = c->imposed_ns[rank] / (end - begin)};
@@ -202,11 +205,11 @@ static struct verdict play(struct contest *c, u32 comm, bool first_round) {
       best = of_rank;
     if (first_round && p < c->best_p[rank]) {
       struct rank_result *out = &c->a->results->ranks[rank];
-      double expected = (double)of_rank.trials / members;
+      double expected = (double)of_rank.tested / members;
       c->best_p[rank] = p;
       c->best_comm[rank] = comm;
       out->slowest_count = of_rank.times;
-      out->slowest_fraction = (double)of_rank.times / of_rank.trials;
+      out->slowest_fraction = (double)of_rank.times / of_rank.tested;
       out->z = (of_rank.times - expected) / sqrt(expected * (1 - 1.0 / members));
       out->p_value = fmin(1, p * c->tests);
       out->imposed_wait_ms = of_rank.imposed_ns / 1e6;
@@ -215,26 +218,26 @@ static struct verdict play(struct contest *c, u32 comm, bool first_round) {
   return best;
 }
 
-/* Median lateness over the trials in which the rank was last. */
-static double typical_lateness(struct contest *c, u32 comm, u32 rank) {
+/* Median lateness over the tested collectives in which the rank was last. */
+static double typical_lateness(struct straggler_test *c, u32 comm, u32 rank) {
   u32 n = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
     u32 members;
     double lateness;
-    if (last_of(c, &c->a->model->collectives[c->trials[i].collective], &members, &lateness) == rank)
+    if (last_of(c, &c->a->model->collectives[c->tested[i].collective], &members, &lateness) == rank)
       c->lateness[n++] = lateness;
   }
   return median_of(c->lateness, n);
 }
 
-static bool is_straggler(struct contest *c, u32 comm, struct verdict *v) {
+static bool is_straggler(struct straggler_test *c, u32 comm, struct verdict *v) {
   const struct model *model = c->a->model;
   double step_ns = c->a->results->step_median_ms * 1e6;
   if (v->rank == INDEX_NONE || v->p * c->tests >= STRAGGLER_SIGNIFICANCE ||
-      v->times <= STRAGGLER_MAJORITY * v->trials)
+      v->times <= STRAGGLER_MAJORITY * v->tested)
     return false;
   v->typical_ns = typical_lateness(c, comm, v->rank);
-  double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->trials);
+  double sure = fmin(v->imposed_ns, v->typical_ns * v->times / v->tested);
   return sure >= WORTH_MENTIONING * step_ns &&
          (!model->clock_aligned || sure >= model->clock_residual_us * 1e3);
 }
@@ -262,11 +265,11 @@ static void count_kind(struct kind *kinds, u32 *n, const struct collective *one,
 /* The kind of collective that the rank most often comes to last; of two, the one at which it is
  * later. Not the one that cost most: in that another may have been last, once. Before the rank is
  * named, after which it counts no more. */
-static char *describe_collective(struct contest *c, u32 comm, u32 rank) {
+static char *describe_collective(struct straggler_test *c, u32 comm, u32 rank) {
   struct kind kinds[MOST_KINDS];
   u32 n = 0, best = 0;
   for (u32 i = c->first[comm]; i < c->first[comm + 1]; i++) {
-    const struct collective *one = &c->a->model->collectives[c->trials[i].collective];
+    const struct collective *one = &c->a->model->collectives[c->tested[i].collective];
     double lateness;
     u32 members;
     if (last_of(c, one, &members, &lateness) == rank)
@@ -287,15 +290,15 @@ static char *describe_collective(struct contest *c, u32 comm, u32 rank) {
                       (double)typical->bytes / 1e6, typical->n_arrivals);
 }
 
-static int name_straggler(struct contest *c, u32 comm, const struct verdict *v) {
+static int name_straggler(struct straggler_test *c, u32 comm, const struct verdict *v) {
   struct rank_result *out = &c->a->results->ranks[v->rank];
-  double expected = (double)v->trials / v->members;
+  double expected = (double)v->tested / v->members;
   out->collective = describe_collective(c, comm, v->rank);
   c->named[v->rank] = true;
   c->best_comm[v->rank] = comm;
   out->straggler = true;
   out->slowest_count = v->times;
-  out->slowest_fraction = (double)v->times / v->trials;
+  out->slowest_fraction = (double)v->times / v->tested;
   out->z = (v->times - expected) / sqrt(expected * (1 - 1.0 / v->members));
   out->p_value = fmin(1, v->p * c->tests);
   out->imposed_wait_ms = v->imposed_ns / 1e6;
@@ -303,21 +306,21 @@ static int name_straggler(struct contest *c, u32 comm, const struct verdict *v) 
   return out->collective ? 0 : -ENOMEM;
 }
 
-static int test_communicator(struct contest *c, u32 comm) {
+static int test_communicator(struct straggler_test *c, u32 comm) {
   if (c->first[comm] == c->first[comm + 1])
     return 0;
-  struct verdict v = play(c, comm, true);
+  struct verdict v = test_members(c, comm, true);
   /* Of two ranks one is always last; beyond the first finding three make a comparison. */
   while (is_straggler(c, comm, &v)) {
     int error = name_straggler(c, comm, &v);
     if (error || v.members < 4)
       return error;
-    v = play(c, comm, false);
+    v = test_members(c, comm, false);
   }
   return 0;
 }
 
-static int test_all(struct contest *c) {
+static int test_all(struct straggler_test *c) {
   const struct model *model = c->a->model;
   u32 n = model->n_ranks + 1u;
   c->best_comm = arena_array(&c->scratch, n, sizeof(u32));
@@ -334,7 +337,7 @@ static int test_all(struct contest *c) {
   }
   for (u32 comm = 0; comm < model->n_comms; comm++)
     if (c->first[comm] < c->first[comm + 1])
-      c->tests += model->collectives[c->trials[c->first[comm]].collective].n_arrivals;
+      c->tests += model->collectives[c->tested[c->first[comm]].collective].n_arrivals;
   int error = 0;
   for (u32 comm = 0; comm < model->n_comms && !error; comm++)
     error = test_communicator(c, comm);
@@ -342,10 +345,10 @@ static int test_all(struct contest *c) {
 }
 
 /* Median compute time per rank, and against the median of its peers in the communicator in which
- * it stands out most (all ranks where it took part in no trial). Where steps end on the host, for
+ * it stands out most (all ranks where it took part in no best). Where steps end on the host, for
  * want of the GPU's ends, and it runs far ahead, the device does nothing in some and the work of
  * several in others: where that is so in most, the median tells nothing. */
-static int compare_compute(struct contest *c) {
+static int compare_compute(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
   u32 n_ranks = a->model->n_ranks;
@@ -386,7 +389,7 @@ static int compare_compute(struct contest *c) {
 }
 
 /* How much more of something a rank has per step than the median of the others. */
-static double excess_ms(struct contest *c, u32 rank,
+static double excess_ms(struct straggler_test *c, u32 rank,
                         double (*figure)(const struct analysis *, u32)) {
   u32 n = 0;
   double own = figure(c->a, rank);
@@ -411,7 +414,7 @@ static double idle_figure(const struct analysis *a, u32 rank) {
   return a->ranks[rank].on_gpu ? a->results->ranks[rank].idle_ms : NAN;
 }
 
-static enum straggler_reason reason_for(struct contest *c, u32 rank) {
+static enum straggler_reason reason_for(struct straggler_test *c, u32 rank) {
   double enough = REASON_SHARE * c->a->results->ranks[rank].lateness_ms;
   if (excess_ms(c, rank, input_figure) >= enough)
     return STRAGGLER_SLOW_INPUT;
@@ -423,7 +426,7 @@ static enum straggler_reason reason_for(struct contest *c, u32 rank) {
 }
 
 /* Coefficient of variation of compute over ranks, and what the slowest costs beyond the mean. */
-static int imbalance(struct contest *c) {
+static int imbalance(struct straggler_test *c) {
   struct analysis *a = c->a;
   struct results *r = a->results;
   double variation = 0, lost = 0;
@@ -454,10 +457,10 @@ static int imbalance(struct contest *c) {
 }
 
 /* Between first and last arrival at the deciding collectives: the median. */
-static void sync_skew(struct contest *c) {
+static void sync_skew(struct straggler_test *c) {
   const struct model *model = c->a->model;
-  for (u32 i = 0; i < c->n_trials; i++) {
-    const struct collective *collective = &model->collectives[c->trials[i].collective];
+  for (u32 i = 0; i < c->n_tested; i++) {
+    const struct collective *collective = &model->collectives[c->tested[i].collective];
     double first = INFINITY, last = -INFINITY;
     for (u32 k = 0; k < collective->n_arrivals; k++) {
       double at = arrival_time(c->a, &model->arrivals[collective->first_arrival + k]);
@@ -466,10 +469,10 @@ static void sync_skew(struct contest *c) {
     }
     c->lateness[i] = last - first;
   }
-  c->a->results->sync_skew_ms = median_of(c->lateness, c->n_trials) / 1e6;
+  c->a->results->sync_skew_ms = median_of(c->lateness, c->n_tested) / 1e6;
 }
 
-static u32 steps_tried(struct contest *c) {
+static u32 steps_tried(struct straggler_test *c) {
   u32 most = 0;
   for (u32 comm = 0; comm < c->a->model->n_comms; comm++)
     if (c->first[comm + 1] - c->first[comm] > most)
@@ -479,7 +482,7 @@ static u32 steps_tried(struct contest *c) {
 
 int stragglers_analyse(struct analysis *a) {
   struct results *r = a->results;
-  struct contest c = {.a = a};
+  struct straggler_test c = {.a = a};
   r->mean_step_wall_ms = r->step_mean_ms;
   r->dist_steps = 0;
   r->sync_skew_ms = NAN;
@@ -488,11 +491,11 @@ int stragglers_analyse(struct analysis *a) {
     r->ranks[i].lateness_ms = NAN;
   c.first = NULL;
   if (!a->whole_run)
-    error = choose_trials(&c);
+    error = choose_collectives(&c);
   else if (!(c.first = arena_array(&c.scratch, a->model->n_comms + 2u, sizeof(u32))))
     error = -ENOMEM;
   if (!error)
-    tell_lateness(&c);
+    report_lateness(&c);
   if (!error)
     error = test_all(&c);
   if (!error)
@@ -500,7 +503,7 @@ int stragglers_analyse(struct analysis *a) {
   if (!error)
     error = imbalance(&c);
   if (!error) {
-    if (c.n_trials)
+    if (c.n_tested)
       sync_skew(&c);
     r->dist_steps = a->whole_run ? NAN : steps_tried(&c);
     for (u32 i = 0; i < r->n_ranks; i++)

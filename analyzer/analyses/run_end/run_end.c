@@ -35,7 +35,7 @@ static int by_time(const void *left, const void *right) {
 static bool traces_say_the_end(const struct model *model) {
   bool all = model->n_ranks > 0;
   for (u32 r = 0; r < model->n_ranks; r++)
-    all = all && model->ranks[r].ending.told;
+    all = all && model->ranks[r].ending.known;
   return all;
 }
 

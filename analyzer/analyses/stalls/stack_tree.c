@@ -226,7 +226,7 @@ static bool goes_on(const struct stack_tree *tree, u32 i) {
 
 /* Of a stretch [first, last] the frames worth reading: the user's own, what these call, those of C
  * and C++, which are there only when asked for, and the last one where the stack ends. */
-static bool is_told(const struct stack_tree *tree, u32 first, u32 i, u32 last) {
+static bool is_listed(const struct stack_tree *tree, u32 first, u32 i, u32 last) {
   const struct stack_node *node = &tree->nodes[i];
   bool users = node->own == ANSWER_YES;
   bool called = i > 0 && i > first && tree->nodes[i - 1].own == ANSWER_YES;
@@ -238,7 +238,7 @@ static char *stretch_text(struct arena *arena, const struct stack_tree *tree, u3
   bool left_out = false;
   for (u32 i = first; i <= last && text; i++) {
     const struct stack_node *node = &tree->nodes[i];
-    if (!is_told(tree, first, i, last)) {
+    if (!is_listed(tree, first, i, last)) {
       left_out = true;
       continue;
     }

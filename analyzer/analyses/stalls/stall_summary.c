@@ -42,6 +42,12 @@ static i64 *last_calls(struct arena *arena, const struct model *model) {
 /* After a signal, launchers give a job so long to end. */
 static const i64 ending_ns = 30 * 1000000000ll;
 
+/* Whether the rank made a call once the stall had been looked at. That the stall was over is
+ * noticed later, after a second or so, in which there may be many. */
+static bool calls_after(const struct rank_stall *stall, i64 last_call) {
+  return stall->looked != NS_UNKNOWN && last_call != NS_UNKNOWN && last_call > stall->looked;
+}
+
 static bool says_where(const struct rank_stall *stall) {
   const struct stalled_thread *first = stall_main_thread(stall);
   return stall->what == TSCOPE_STALL_NOTHING_MOVED && first && first->n_frames > 0;
@@ -54,7 +60,7 @@ static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_
   if (!last || says_where(last) || rank->n_stalls < 2 || !says_where(last - 1))
     return last;
   i64 end = last[-1].end;
-  bool went_on = end == NS_UNKNOWN || (last_call != NS_UNKNOWN && last_call > end);
+  bool went_on = end == NS_UNKNOWN || calls_after(last - 1, last_call);
   return went_on || last->begin - end > ending_ns ? last : last - 1;
 }
 
@@ -66,9 +72,7 @@ static const struct rank_stall *last_stall(const struct analysis *a, const struc
   const struct rank_stall *stall = telling_stall(rank, last_call);
   if (!stall || stall->what != TSCOPE_STALL_NOTHING_MOVED || stall->begin == NS_UNKNOWN)
     return NULL;
-  i64 since = stall->end == NS_UNKNOWN ? stall->told : stall->end;
-  bool went_on = since != NS_UNKNOWN && last_call != NS_UNKNOWN && last_call > since;
-  if (rank->closed || went_on)
+  if (rank->closed || calls_after(stall, last_call))
     return NULL;
   if (stall->end == NS_UNKNOWN)
     return stall;
@@ -112,9 +116,9 @@ static int add_rank(struct analysis *a, const struct rank *rank, const struct ra
                                                  : (double)(end - stall->begin) / 1e9};
   if (isnan(out->limit_s) || stall->limit_s > out->limit_s)
     out->limit_s = stall->limit_s;
-  double told = seconds(a, stall->told);
-  if (isnan(out->told_s) || told > out->told_s)
-    out->told_s = told;
+  double looked = seconds(a, stall->looked);
+  if (isnan(out->told_s) || looked > out->looked_s)
+    out->told_s = looked;
   return stall_describe(a->arena, stall, collective_of(a, rank->rank), standing) ? 0 : -ENOMEM;
 }
 

@@ -37,11 +37,11 @@ static double length_ms(const struct analysis *a, u32 step) {
   u32 n = 0;
   for (u32 rank = 0; rank < a->model->n_ranks; rank++) {
     const struct rank *of = &a->model->ranks[rank];
-    u8 told = a->told[(size_t)step * a->model->n_ranks + rank];
+    u8 known = a->ends_known[(size_t)step * a->model->n_ranks + rank];
     struct window window;
     bool on_gpu = of->launches || of->gpu_kernels;
     if (!analysis_window(a, rank, step, &window) ||
-        (on_gpu && told != (STEP_BEGIN_TOLD | STEP_END_TOLD)))
+        (on_gpu && known != (STEP_BEGIN_KNOWN | STEP_END_KNOWN)))
       continue;
     sum += ns_to_ms(window.end - window.begin);
     n++;

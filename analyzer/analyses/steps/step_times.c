@@ -49,20 +49,20 @@ int steps_prepare(struct analysis *a) {
   look_at(a, steps->warmup);
   a->begin = arena_array(a->arena, cells, sizeof(*a->begin));
   a->end = arena_array(a->arena, cells, sizeof(*a->end));
-  a->told = arena_array(a->arena, cells, sizeof(*a->told));
-  if (!a->begin || !a->end || !a->told)
+  a->ends_known = arena_array(a->arena, cells, sizeof(*a->ends_known));
+  if (!a->begin || !a->end || !a->ends_known)
     return -ENOMEM;
   memcpy(a->begin, steps->begin, cells * sizeof(*a->begin));
   memcpy(a->end, steps->end, cells * sizeof(*a->end));
-  if (steps->told)
-    memcpy(a->told, steps->told, cells * sizeof(*a->told));
+  if (steps->ends_known)
+    memcpy(a->ends_known, steps->ends_known, cells * sizeof(*a->ends_known));
   return 0;
 }
 
-static bool any_end_is_told(const struct analysis *a) {
+static bool any_end_is_known(const struct analysis *a) {
   size_t cells = (size_t)a->model->steps.n * a->model->n_ranks;
   for (size_t i = 0; i < cells; i++)
-    if (a->told[i])
+    if (a->ends_known[i])
       return true;
   return false;
 }
@@ -74,7 +74,7 @@ int steps_count_warmup(struct analysis *a) {
   const struct model *model = a->model;
   u32 n = model->steps.n;
   if (a->whole_run || !model->steps.warmup_rule || !model->ranks[0].gpu_kernels ||
-      any_end_is_told(a))
+      any_end_is_known(a))
     return 0;
   double *lengths = arena_array(a->arena, n, sizeof(double));
   a->early = arena_alloc(a->arena, sizeof(*a->early));

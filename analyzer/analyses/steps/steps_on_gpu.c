@@ -232,10 +232,10 @@ static void put_steps(struct bounding *b) {
     size_t cell = cell_of(b, step);
     if (host.start == NS_UNKNOWN)
       continue;
-    u8 *told = &a->told[cell];
-    known.start = bound_on_gpu(b, bound++, *told & STEP_BEGIN_TOLD ? a->begin[cell] : NS_UNKNOWN);
-    known.end = bound_on_gpu(b, bound++, *told & STEP_END_TOLD ? a->end[cell] : NS_UNKNOWN);
-    struct interval whole = step_on_gpu(host, known, told);
+    u8 *ends = &a->ends_known[cell];
+    known.start = bound_on_gpu(b, bound++, *ends & STEP_BEGIN_KNOWN ? a->begin[cell] : NS_UNKNOWN);
+    known.end = bound_on_gpu(b, bound++, *ends & STEP_END_KNOWN ? a->end[cell] : NS_UNKNOWN);
+    struct interval whole = step_on_gpu(host, known, ends);
     a->begin[cell] = whole.start;
     a->end[cell] = whole.end;
   }

@@ -87,7 +87,7 @@ static int read_desc(struct draft *draft, const struct value *value, const char 
 
 int dump_groups_read(struct draft *draft, const struct value *root, dump_groups *groups) {
   const struct value *config = value_get(root, "pg_config");
-  u64 told = 0;
+  u64 memberships = 0;
   int error = 0;
   for (u32 i = 0; i < value_count(config) && !error; i++) {
     const struct value *key = value_key(config, i), *one = value_item(config, i);
@@ -99,8 +99,8 @@ int dump_groups_read(struct draft *draft, const struct value *root, dump_groups 
     group.name = draft_text(draft, key->text, key->n);
     error = group.name ? read_members(value_get(one, "ranks"), &members) : -ENOMEM;
     const struct value *list = value_get(one, "ranks");
-    told += members.n + (value_text(list) ? list->n / 8 : 0);
-    if (!error && told > MOST_MEMBERSHIPS)
+    memberships += members.n + (value_text(list) ? list->n / 8 : 0);
+    if (!error && memberships > MOST_MEMBERSHIPS)
       error = -E2BIG;
     if (!error)
       error = read_desc(draft, value_get(one, "desc"), &desc);

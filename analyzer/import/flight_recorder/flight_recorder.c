@@ -115,9 +115,9 @@ static u32 only_fit(const struct draft *draft, const dump_groups *groups) {
 static u32 rank_of_dump(const struct draft *draft, const struct value *root, const char *name,
                         const dump_groups *groups) {
   struct name_ranks named;
-  i64 told;
-  if (value_integer(value_get(root, "rank"), &told) && told >= 0 && told < INDEX_NONE)
-    return (u32)told;
+  i64 rank;
+  if (value_integer(value_get(root, "rank"), &rank) && rank >= 0 && rank < INDEX_NONE)
+    return (u32)rank;
   dump_name_ranks(name, &named);
   for (u32 i = 0; i < named.n; i++)
     if (fits(draft, groups, named.at[i]))

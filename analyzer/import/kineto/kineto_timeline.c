@@ -295,19 +295,19 @@ static int by_target(const void *left, const void *right) {
 }
 
 static int link_waits(struct making *m, const struct kineto_calls *calls) {
-  bool *told = calloc(m->timeline->n_spans + 1u, 1);
-  bool room = told != NULL;
+  bool *known = calloc(m->timeline->n_spans + 1u, 1);
+  bool room = known != NULL;
   for (u32 i = 0; i < m->trace->items.n && room; i++)
     if (m->trace->items.at[i].kind == KINETO_ITEM_SYNC)
       room = link_sync(m, calls, &m->trace->items.at[i]);
   for (u32 i = 0; i < m->edges.n && room; i++)
-    told[m->edges.at[i].to] = true;
+    known[m->edges.at[i].to] = true;
   for (u32 i = 0; i < m->timeline->n_spans && room; i++)
-    if (m->timeline->spans[i].kind == SPAN_SYNC && !told[i])
+    if (m->timeline->spans[i].kind == SPAN_SYNC && !known[i])
       room = add_edge(m, released_by(m, i), i, EDGE_SYNC);
   if (m->edges.n)
     qsort(m->edges.at, m->edges.n, sizeof(*m->edges.at), by_target);
-  free(told);
+  free(known);
   return room ? 0 : -ENOMEM;
 }
 

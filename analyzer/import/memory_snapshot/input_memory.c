@@ -48,7 +48,7 @@ static u32 rank_of(const struct input *input, bool numbered) {
 
 static int add_devices(struct import *import, const struct input *input, const struct value *root,
                        bool numbered, origin_list *origins) {
-  u32 devices = snapshot_devices(root), told = 0;
+  u32 devices = snapshot_devices(root), read = 0;
   for (u32 device = 0; device < devices; device++) {
     struct memory_history *history = arena_alloc(import->arena, sizeof(*history));
     int error = history ? snapshot_history(root, device, import->arena, history) : -ENOMEM;
@@ -56,7 +56,7 @@ static int add_devices(struct import *import, const struct input *input, const s
       return error;
     if (!history->n_events && !history->n_segments)
       continue;
-    told++;
+    read++;
     history->rank = rank_of(input, numbered);
     history->path = input->path;
     struct memory_origin origin = {
@@ -64,7 +64,7 @@ static int add_devices(struct import *import, const struct input *input, const s
     if (!VECTOR_PUSH(origins, origin))
       return -ENOMEM;
   }
-  return told ? 0 : model_note(import->model, "%s: no device has segments or events", input->path);
+  return read ? 0 : model_note(import->model, "%s: no device has segments or events", input->path);
 }
 
 static int load_one(struct import *import, const struct input *input, bool numbered,

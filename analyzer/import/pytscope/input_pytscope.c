@@ -233,7 +233,7 @@ int load_pytscope(struct import *import, const struct input *inputs, u32 n) {
   u32 read = 0, next = 0;
   int error = runs ? read_all(import, inputs, n, runs, &read) : -ENOMEM;
   for (u32 i = 0; i < read; i++)
-    if (!runs[i].rank_told)
+    if (!runs[i].rank_known)
       runs[i].rank = next++;
   u32 kept = read ? keep_one_each(model, runs, read, &error) : 0;
   if (!error && kept)

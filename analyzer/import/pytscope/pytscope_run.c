@@ -100,7 +100,7 @@ static void describe(struct pytscope_run *run, const struct value *root, struct 
   run->described = true;
   if (value_integer(value_get(root, "rank"), &number) && number >= 0 && number < INDEX_NONE) {
     run->rank = (u32)number;
-    run->rank_told = true;
+    run->rank_known = true;
   }
   if (value_integer(value_get(root, "world_size"), &number) && number > 0 && number < INDEX_NONE)
     run->world_size = (u32)number;
@@ -118,7 +118,7 @@ static void rank_from_folder(struct pytscope_run *run, const char *folder) {
   unsigned long rank = digits ? strtoul(digits + 4, &end, 10) : 0;
   if (digits && end > digits + 4 && !*end && rank < INDEX_NONE) {
     run->rank = (u32)rank;
-    run->rank_told = true;
+    run->rank_known = true;
   }
 }
 

@@ -24,7 +24,7 @@ struct pytscope_step {
 struct pytscope_run {
   const char *path; /* of steps.jsonl */
   u32 rank, world_size;
-  bool rank_told;                   /* by run.json or the name of the folder */
+  bool rank_known;                  /* by run.json or the name of the folder */
   bool described;                   /* there is a run.json that can be read */
   const char *python, *torch, *gpu; /* NULL where it does not say */
   VECTOR(struct pytscope_step) steps;

@@ -88,7 +88,7 @@ static struct rank describe(const struct process *process, struct arena *arena) 
                       .collective_runs = process->events.calls.n - process->events.idle_calls -
                                          process->events.unpaired_calls,
                       .replayed_runs = process->events.replayed_runs,
-                      .replayed_told = process->events.replayed_told,
+                      .replayed_known = process->events.replayed_known,
                       .gpu_clock = definitions->gpu_clock,
                       .gpu_clock_reason = definitions->gpu_clock_reason,
                       .gpu_dropped = definitions->gpu_dropped,

@@ -95,12 +95,12 @@ static bool take_tensor(struct collecting *collecting, const struct tscope_recor
                         i64 time) {
   const struct tscope_tensor_record *tensor = (const void *)record;
   const struct tscope_tensor_totals_record *totals = (const void *)record;
-  bool told = record->type == TSCOPE_REC_TENSOR_TOTALS;
+  bool known = record->type == TSCOPE_REC_TENSOR_TOTALS;
   struct memory_event event = {.time = time,
                                .address = tensor->address,
                                .bytes = MEMORY_UNKNOWN,
-                               .allocated = told ? total(totals->allocated) : MEMORY_UNKNOWN,
-                               .reserved = told ? total(totals->reserved) : MEMORY_UNKNOWN,
+                               .allocated = known ? total(totals->allocated) : MEMORY_UNKNOWN,
+                               .reserved = known ? total(totals->reserved) : MEMORY_UNKNOWN,
                                .kind = tensor->bytes > 0 ? MEMORY_ALLOC : MEMORY_FREE};
   if (tensor->bytes != 0 && tensor->bytes != INT64_MIN)
     event.bytes = tensor->bytes > 0 ? tensor->bytes : -tensor->bytes;

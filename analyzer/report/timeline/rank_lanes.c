@@ -40,10 +40,10 @@ static int list_windows(struct rank_lanes *l) {
     struct window window;
     if (!analysis_window(l->analysis, rank, step, &window))
       continue;
-    bool told = steps->host_begin && steps->host_begin[cell] != NS_UNKNOWN;
+    bool known = steps->host_begin && steps->host_begin[cell] != NS_UNKNOWN;
     l->windows[l->n_windows++] =
-        (struct rank_window){.host_begin = told ? steps->host_begin[cell] : window.begin,
-                             .host_end = told ? steps->host_end[cell] : window.end,
+        (struct rank_window){.host_begin = known ? steps->host_begin[cell] : window.begin,
+                             .host_end = known ? steps->host_end[cell] : window.end,
                              .begin = window.begin,
                              .end = window.end,
                              .step = (i32)step};

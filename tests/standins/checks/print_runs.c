@@ -28,13 +28,13 @@ int main(int argc, char **argv) {
     fprintf(stderr, "print_runs: %s\n", argc == 2 ? why : "DIRECTORY");
     return 1;
   }
-  u64 told = 0, all = 0;
+  u64 known = 0, all = 0;
   for (u32 r = 0; r < model->n_ranks; r++) {
     print_rank(model_events(model, r), model->ranks[r].rank);
-    told += model->ranks[r].replayed_told;
+    known += model->ranks[r].replayed_known;
     all += model->ranks[r].replayed_runs;
   }
-  printf("told %llu of %llu\n", (unsigned long long)told, (unsigned long long)all);
+  printf("told %llu of %llu\n", (unsigned long long)known, (unsigned long long)all);
   model_free(model);
   return 0;
 }

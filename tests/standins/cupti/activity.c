@@ -315,14 +315,14 @@ static struct buffer take_ahead(void) {
 /* The first kernels of a session may be told on the wrong clock. */
 static bool misses_clock(const struct standin_record *record, size_t *kernels) {
   static uint32_t session; /* the first correlation id of the one that was looked at last */
-  static size_t told;
+  static size_t known;
   if (record->any.kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || !n_asked)
     return false;
   if (session != asked[n_asked - 1].first)
-    told = 0;
+    known = 0;
   session = asked[n_asked - 1].first;
-  *kernels = ++told;
-  return told <= clock_misses();
+  *kernels = ++known;
+  return known <= clock_misses();
 }
 
 /* The client's lock is held, the engine's is not: the client may do as it likes in its callbacks.

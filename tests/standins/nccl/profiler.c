@@ -184,7 +184,7 @@ static void tell_v1(struct call *call) {
 }
 
 /* All-to-all and its like are transfers between the ranks inside NCCL; they are not told here. */
-static bool is_told(const struct call *call) {
+static bool is_known(const struct call *call) {
   return call->kind <= CALL_REDUCESCATTER || (is_transfer(call) && profiler.version >= 4);
 }
 
@@ -193,7 +193,7 @@ void profiler_calls_launched(struct call *calls, size_t n) {
   if (!profiler.plugin || !(profiler.mask & PROFILE_COLL))
     return;
   for (size_t i = n; i-- > 0;) {
-    if (!is_told(&calls[i]))
+    if (!is_known(&calls[i]))
       continue;
     tell[profiler.version - 1](&calls[i]);
     if (calls[i].profiled)

@@ -75,7 +75,7 @@ static void missing_times_are_said_loudly(void **state) {
 }
 
 /* Two whose worths are within each other's uncertainty: the first is told as not stable. */
-static void a_close_second_is_told(void **state) {
+static void a_close_second_is_known(void **state) {
   (void)state;
   for (u32 close = 0; close < 2; close++) {
     struct scenario s = well();
@@ -175,7 +175,7 @@ static void ends(struct cluster *c, i32 status_of_2, u32 signal_of_others) {
     over = c->model.ranks[i].end > over ? c->model.ranks[i].end : over;
   for (u32 i = 0; i < c->model.n_ranks; i++) {
     struct rank_end *end = &c->model.ranks[i].ending;
-    *end = (struct rank_end){.told = true,
+    *end = (struct rank_end){.known = true,
                              .alive = over,
                              .end = over,
                              .reaped = NS_UNKNOWN,
@@ -222,7 +222,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(healthy_run_has_none),
                                      cmocka_unit_test(partial_data),
                                      cmocka_unit_test(missing_times_are_said_loudly),
-                                     cmocka_unit_test(a_close_second_is_told),
+                                     cmocka_unit_test(a_close_second_is_known),
                                      cmocka_unit_test(drift),
                                      cmocka_unit_test(document_agrees_with_table),
                                      cmocka_unit_test(run_ended_early)};

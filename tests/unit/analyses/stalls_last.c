@@ -20,9 +20,9 @@ static struct stalled_thread sleeping = {.tid = 1, .state = 'S', .main = true};
 static struct stalled_thread running = {.tid = 1, .state = 'R', .main = true};
 static struct stalled_peer stopped = {.pid = STOPPED_PID, .state = 'T'};
 
-/* All ranks stand still after their last call. The stopped one wrote a stall at `told` alone, and
+/* All ranks stand still after their last call. The stopped one wrote a stall at `looked` alone, and
  * never that it was over. */
-static struct cluster *standing(struct rank_stall stalls[], i64 told) {
+static struct cluster *standing(struct rank_stall stalls[], i64 looked) {
   struct cluster_options options = healthy_cpu();
   struct cluster *c = cluster_new(&options);
   for (u32 r = 0; r < c->model.n_ranks; r++) {
@@ -32,7 +32,7 @@ static struct cluster *standing(struct rank_stall stalls[], i64 told) {
     rank->host = "node1";
     stalls[r] = (struct rank_stall){.what = TSCOPE_STALL_NOTHING_MOVED,
                                     .begin = c->model.end + 1,
-                                    .told = c->model.end + 3000 * MS,
+                                    .looked = c->model.end + 3000 * MS,
                                     .end = NS_UNKNOWN,
                                     .threads = &sleeping,
                                     .n_threads = 1,
@@ -41,8 +41,8 @@ static struct cluster *standing(struct rank_stall stalls[], i64 told) {
     rank->stalls = &stalls[r];
     rank->n_stalls = 1;
   }
-  stalls[STOPPED].begin = told - 3000 * MS;
-  stalls[STOPPED].told = told;
+  stalls[STOPPED].begin = looked - 3000 * MS;
+  stalls[STOPPED].looked = looked;
   stalls[STOPPED].threads = &running;
   stalls[STOPPED].n_peers = 0;
   return c;
@@ -68,11 +68,21 @@ static void a_stall_before_later_calls_is_over(void **state) {
   assert_int_equal(doing_of(c, STOPPED), STALL_STOPPED);
 }
 
+/* It trained on, and was stopped for ever, within the time in which the end of a stall is noticed.
+ */
+static void a_stall_whose_end_was_noticed_late_is_over(void **state) {
+  (void)state;
+  struct rank_stall stalls[CLUSTER_RANKS];
+  struct cluster *c = standing(stalls, 1);
+  stalls[STOPPED].end = c->model.end + 100 * MS;
+  assert_int_equal(doing_of(c, STOPPED), STALL_STOPPED);
+}
+
 static void a_stall_after_all_calls_goes_on(void **state) {
   (void)state;
   struct rank_stall stalls[CLUSTER_RANKS];
   struct cluster *c = standing(stalls, 1);
-  stalls[STOPPED].told = c->model.end + 3000 * MS;
+  stalls[STOPPED].looked = c->model.end + 3000 * MS;
   assert_int_equal(doing_of(c, STOPPED), STALL_RUNS);
 }
 
@@ -88,10 +98,10 @@ static void a_stall_while_ending_does_not_hide_the_one_before(void **state) {
   struct cluster *c = standing(stalls, 1);
   struct rank *rank = &c->model.ranks[STOPPED];
   two[0] = two[1] = stalls[STOPPED - 1];
-  two[0].end = two[0].told + 1000 * MS;
+  two[0].end = two[0].looked + 1000 * MS;
   two[0].threads = &waiting;
   two[1].begin = two[0].end + 10 * MS;
-  two[1].told = two[1].begin + 3000 * MS;
+  two[1].looked = two[1].begin + 3000 * MS;
   two[1].threads = &running;
   rank->stalls = two;
   rank->n_stalls = 2;
@@ -107,6 +117,7 @@ static void a_stall_while_ending_does_not_hide_the_one_before(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_stall_before_later_calls_is_over),
+      cmocka_unit_test(a_stall_whose_end_was_noticed_late_is_over),
       cmocka_unit_test(a_stall_after_all_calls_goes_on),
       cmocka_unit_test(a_stall_while_ending_does_not_hide_the_one_before),
   };

@@ -287,7 +287,7 @@ static void *launch_all_the_time(void *launched) {
 static void sessions_come_and_go_while_work_is_launched(void **state) {
   (void)state;
   pthread_t thread;
-  size_t launched = 0, told = 0;
+  size_t launched = 0, known = 0;
   cudaDeviceSynchronize();
   u32 before = kernels_seen();
   assert_int_equal(pthread_create(&thread, NULL, launch_all_the_time, &launched), 0);
@@ -297,12 +297,12 @@ static void sessions_come_and_go_while_work_is_launched(void **state) {
     cudaStreamSynchronize(stream);
     end_session();
     assert_true(client.kernels >= 1);
-    told += client.kernels;
+    known += client.kernels;
     assert_resumes();
   }
   __atomic_store_n(&enough, true, __ATOMIC_RELEASE);
   pthread_join(thread, NULL);
-  assert_true(told + kernels_seen() - before <= launched + 20);
+  assert_true(known + kernels_seen() - before <= launched + 20);
 }
 
 /* Last: CUPTI does not come back to a process that detached it. */

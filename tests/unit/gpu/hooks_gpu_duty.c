@@ -80,7 +80,7 @@ static void cupti_rests_for_some_steps(void **state) {
 }
 
 /* What a delivery took is told with the next. */
-static void cuptis_own_cost_is_told(void **state) {
+static void cuptis_own_cost_is_known(void **state) {
   (void)state;
   launch(&kernel, us);
   kernels_seen();
@@ -96,7 +96,7 @@ static void cuptis_own_cost_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_replay_is_told_as_a_whole),
-      cmocka_unit_test(cuptis_own_cost_is_told),
+      cmocka_unit_test(cuptis_own_cost_is_known),
       cmocka_unit_test(cupti_rests_for_some_steps),
   };
   return cmocka_run_group_tests(tests, set_up, trace_tear_down);

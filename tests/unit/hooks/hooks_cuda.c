@@ -348,14 +348,14 @@ static void *launch_all(void *unused) {
 
 /* Threads that all want their first chunk at once may be faster than the helper; what they lose by
  * that is counted. */
-static u32 launches_told(void) {
+static u32 launches_known(void) {
   return count(TSCOPE_REC_LAUNCH) + (u32)tscope_trace.header->lost[TSCOPE_LOSS_BEHIND];
 }
 
 static void threads_that_meet_a_handle_together_give_it_one_number(void **state) {
   (void)state;
   u32 shapes = count(TSCOPE_REC_SHAPE), streams = count(TSCOPE_REC_STREAM);
-  u32 launches = launches_told();
+  u32 launches = launches_known();
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
@@ -363,7 +363,7 @@ static void threads_that_meet_a_handle_together_give_it_one_number(void **state)
     pthread_join(threads[i], NULL);
   assert_int_equal(count(TSCOPE_REC_SHAPE), shapes + SHAPES);
   assert_int_equal(count(TSCOPE_REC_STREAM), streams + STREAMS);
-  assert_int_equal(launches_told(), launches + THREADS * SHAPES);
+  assert_int_equal(launches_known(), launches + THREADS * SHAPES);
 }
 
 /* A job whose shapes never end must not lose which kernels it launched. */

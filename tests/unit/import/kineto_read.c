@@ -77,7 +77,7 @@ static void fractions_are_nanoseconds(void **state) {
 }
 
 /* A ts that can only be nanoseconds, as some exporters write them. */
-static void whole_nanoseconds_are_told(void **state) {
+static void whole_nanoseconds_are_known(void **state) {
   struct model *model =
       read_text(*state, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" LAUNCH(
                             "1700000000000000000", "1") "," KERNEL("k", "1700000000000004000",
@@ -235,7 +235,7 @@ static void traces_that_begin_later_are_matched(void **state) {
 }
 
 /* No distributedInfo: the one rank that is in both groups; else the file's name. */
-static void ranks_are_found_without_being_told(void **state) {
+static void ranks_are_found_without_being_known(void **state) {
   write_text(*state, "x.trace.json",
              "{\"traceEvents\":["
              "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"record_param_comms\",\"tid\":1,\"ts\":1,"
@@ -488,12 +488,12 @@ static void lines_are_of_functions_and_backward_is_of_its_forward(void **state) 
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FOLDER(fractions_are_nanoseconds),
-      WITH_FOLDER(whole_nanoseconds_are_told),
+      WITH_FOLDER(whole_nanoseconds_are_known),
       WITH_FOLDER(old_and_amd_traces_are_read),
       WITH_FOLDER(broken_files_are_read_as_far_as_they_go),
       WITH_FOLDER(false_claims_are_not_believed),
       WITH_FOLDER(traces_that_begin_later_are_matched),
-      WITH_FOLDER(ranks_are_found_without_being_told),
+      WITH_FOLDER(ranks_are_found_without_being_known),
       WITH_FOLDER(steps_are_the_profilers),
       WITH_FOLDER(the_path_of_a_recording_that_begins_amid_work),
       WITH_FOLDER(a_quick_look_that_never_reached_the_gpu_says_so),

@@ -329,7 +329,7 @@ static void collective_kernels_without_calls_say_so(void **state) {
   cluster_free(c);
 }
 
-static void launches_that_were_not_seen_are_told(void **state) {
+static void launches_that_were_not_seen_are_known(void **state) {
   (void)state;
   struct cluster_options o = healthy_gpu();
   struct cluster *c = cluster_new(&o);
@@ -439,7 +439,7 @@ int main(void) {
       cmocka_unit_test(coverage_needs_gpu_times),
       cmocka_unit_test(unseen_communication_is_not_zero),
       cmocka_unit_test(collective_kernels_without_calls_say_so),
-      cmocka_unit_test(launches_that_were_not_seen_are_told),
+      cmocka_unit_test(launches_that_were_not_seen_are_known),
       cmocka_unit_test(graphs_whose_content_was_not_seen_say_so),
       cmocka_unit_test(attention_is_estimated_by_its_grid),
       cmocka_unit_test(estimates_stay_apart_from_what_is_known),

@@ -24,11 +24,11 @@
 enum { CHUNK = 4096, HEADER = 4096 };
 
 /* A record as it was told or as the reader found it. */
-struct told {
+struct known {
   u64 place, hash;
 };
 struct telling {
-  VECTOR(struct told) records;
+  VECTOR(struct known) records;
   u32 again, gaps;
   u64 torn;   /* records whose words do not belong together */
   u64 newest; /* stamp */
@@ -41,16 +41,16 @@ static u64 hash_of(const struct tscope_record *record, u64 time, u32 thread, u8 
 
 static void take(void *user, const struct live_record *record) {
   struct telling *telling = user;
-  struct told told = {record->place,
-                      hash_of(record->record, record->time, record->thread, record->clock)};
+  struct known known = {record->place,
+                        hash_of(record->record, record->time, record->thread, record->clock)};
   if (!record->again) {
-    assert_true(VECTOR_PUSH(&telling->records, told));
+    assert_true(VECTOR_PUSH(&telling->records, known));
     return;
   }
   telling->again++;
   for (u32 i = 0; i < telling->records.n; i++)
     if (telling->records.at[i].place == record->place) {
-      telling->records.at[i] = told;
+      telling->records.at[i] = known;
       return;
     }
   fail_msg("a span ended that was never told");
@@ -67,7 +67,7 @@ static int look(struct live_file *file, struct live_ring_share ring, struct tell
 }
 
 static int by_place(const void *left, const void *right) {
-  const struct told *a = left, *b = right;
+  const struct known *a = left, *b = right;
   return a->place < b->place ? -1 : a->place > b->place;
 }
 
@@ -86,10 +86,10 @@ static struct telling read_whole(const char *path) {
         file.header.header_bytes + (u64)i * file.header.chunk_bytes + chunk.header.header_bytes;
     struct trace_cursor cursor = trace_records(&chunk);
     for (const struct tscope_record *record; (record = trace_next(&cursor));) {
-      struct told told = {
+      struct known known = {
           offset + (u64)((const u8 *)record - buffer),
           hash_of(record, trace_time(&cursor, record), chunk.header.thread, chunk.header.clock)};
-      assert_true(VECTOR_PUSH(&truth.records, told));
+      assert_true(VECTOR_PUSH(&truth.records, known));
     }
   }
   free(buffer);
@@ -100,10 +100,10 @@ static struct telling read_whole(const char *path) {
 static void compare(struct telling *telling, struct telling *truth) {
   assert_true(truth->records.n > 0);
   assert_int_equal(telling->records.n, truth->records.n);
-  qsort(telling->records.at, telling->records.n, sizeof(struct told), by_place);
-  qsort(truth->records.at, truth->records.n, sizeof(struct told), by_place);
+  qsort(telling->records.at, telling->records.n, sizeof(struct known), by_place);
+  qsort(truth->records.at, truth->records.n, sizeof(struct known), by_place);
   assert_memory_equal(telling->records.at, truth->records.at,
-                      truth->records.n * sizeof(struct told));
+                      truth->records.n * sizeof(struct known));
 }
 
 static void forget(struct telling *telling) {
@@ -461,7 +461,7 @@ static void a_cut_file_is_no_end(void **state) {
   trace_writer_free(writer);
 }
 
-static void garbage_is_counted_not_told(void **state) {
+static void garbage_is_counted_not_known(void **state) {
   (void)state;
   struct trace_writer *writer = lively_file();
   struct telling telling = {0}, truth;
@@ -543,7 +543,7 @@ int main(void) {
       cmocka_unit_test(never_shows_a_torn_record),
       cmocka_unit_test(follows_a_ring_that_goes_round),
       cmocka_unit_test(a_cut_file_is_no_end),
-      cmocka_unit_test(garbage_is_counted_not_told),
+      cmocka_unit_test(garbage_is_counted_not_known),
       cmocka_unit_test(another_file_in_its_place_is_another_process),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -195,8 +195,8 @@ static void a_run_ends_with_its_last_work(void **state) {
   u32 last = options.steps - 1;
   for (u32 r = 0; r < options.ranks; r++) {
     u64 lasted = truth.gpu_end[(size_t)last * options.ranks + r] - truth.step_begin[r];
-    i64 told = model->ranks[r].end - model->steps.host_begin[r];
-    assert_near((double)told / 1e6, (double)lasted / 1e6, 0.01);
+    i64 known = model->ranks[r].end - model->steps.host_begin[r];
+    assert_near((double)known / 1e6, (double)lasted / 1e6, 0.01);
   }
   model_free(model);
   tracegen_truth_free(&truth);

@@ -302,7 +302,7 @@ static void test_nodes_tell_which_kernel_of_a_replay_was_which(void **state) {
   }
   assert_int_equal(ran_at(model, 1, 30), 85000);
   assert_int_equal(model->ranks[0].replayed_runs, 6);
-  assert_int_equal(model->ranks[0].replayed_told, 6);
+  assert_int_equal(model->ranks[0].replayed_known, 6);
   model_free(model);
 }
 
@@ -311,7 +311,7 @@ static void test_without_nodes_order_is_all_there_is_and_it_is_said(void **state
   assert_int_equal(ran_at(model, 1, 1), 20000); /* the only one of its kind */
   assert_int_equal(ran_at(model, 1, 0), 5000);  /* a guess */
   assert_int_equal(model->ranks[0].replayed_runs, 6);
-  assert_int_equal(model->ranks[0].replayed_told, 0);
+  assert_int_equal(model->ranks[0].replayed_known, 0);
   model_free(model);
 }
 
@@ -323,7 +323,7 @@ static void test_a_replay_with_a_kernel_lost_keeps_what_is_certain(void **state)
   assert_int_equal(ran_at(model, 2, 10), 0);
   assert_int_equal(ran_at(model, 1, 11), 60000);
   assert_int_equal(ran_at(model, 1, 30), 85000);
-  assert_int_equal(model->ranks[0].replayed_told, 3);
+  assert_int_equal(model->ranks[0].replayed_known, 3);
   model_free(model);
 }
 

@@ -167,7 +167,7 @@ static void play_environment(void *nothing) {
   CHILD_CHECK(hooked_launch(1));
 }
 
-static void secrets_are_not_told(void **state) {
+static void secrets_are_not_known(void **state) {
   (void)state;
   struct scene scene;
   scene_play(&scene, play_environment, NULL);
@@ -213,57 +213,58 @@ static void an_environment_that_goes_away_harms_nobody(void **state) {
 
 /* --- the command line --- */
 
-static void assert_told(const char *const *arguments, const char *wanted) {
-  char line[1024], told[1024];
+static void assert_known(const char *const *arguments, const char *wanted) {
+  char line[1024], known[1024];
   size_t n = 0;
   for (; *arguments; n += strlen(*arguments++) + 1)
     strcpy(line + n, *arguments);
-  tscope_redact_command(told, sizeof(told), line, n);
-  assert_string_equal(told, wanted);
+  tscope_redact_command(known, sizeof(known), line, n);
+  assert_string_equal(known, wanted);
   char cut[16]; /* whatever the room */
   tscope_redact_command(cut, sizeof(cut), line, n);
   assert_int_equal(strlen(cut), strlen(wanted) < sizeof(cut) ? strlen(wanted) : sizeof(cut) - 1);
   assert_memory_equal(cut, wanted, strlen(cut));
 }
 
-#define ASSERT_TOLD(wanted, ...) assert_told((const char *const[]){__VA_ARGS__, NULL}, wanted)
+#define ASSERT_KNOWN(wanted, ...) assert_known((const char *const[]){__VA_ARGS__, NULL}, wanted)
 
-static void secrets_of_a_command_line_are_not_told(void **state) {
+static void secrets_of_a_command_line_are_not_known(void **state) {
   (void)state;
-  ASSERT_TOLD("python train.py --token=(redacted) --lr 3e-4", "python", "train.py",
-              "--token=hunter2", "--lr", "3e-4");
-  ASSERT_TOLD("train --password (redacted) --epochs 3", "train", "--password", "hunter2",
-              "--epochs", "3");
-  ASSERT_TOLD("train --hf-token (redacted)", "train", "--hf-token", "hunter2");
-  ASSERT_TOLD("train --password=(redacted) end", "train", "--password=hun ter, 2", "end");
-  ASSERT_TOLD("train --api-key --verbose", "train", "--api-key", "--verbose");
-  ASSERT_TOLD("train wandb.api_key=(redacted) model.dim=64", "train", "wandb.api_key=hunter2",
-              "model.dim=64");
-  ASSERT_TOLD("train WANDB_API_KEY=(redacted)", "train", "WANDB_API_KEY=hunter2");
-  ASSERT_TOLD("train {\"dbPassword\": \"(redacted)\", \"size\": 3}", "train",
-              "{\"dbPassword\": \"hunter2\", \"size\": 3}");
-  ASSERT_TOLD("train s3://(redacted)@bucket/data", "train", "s3://me:hunter2@bucket/data");
-  ASSERT_TOLD("train https://host/x?access_token=(redacted)&page=2", "train",
-              "https://host/x?access_token=hunter2&page=2");
-  ASSERT_TOLD("curl -H Authorization: (redacted)", "curl", "-H", "Authorization: Bearer hunter2");
-  ASSERT_TOLD("train (redacted)", "train", "hf_abcdefghijklmnopqrstuvwxyz");
-  ASSERT_TOLD("python -c login('(redacted)')", "python", "-c", "login('sk-proj-0123456789abcdef')");
+  ASSERT_KNOWN("python train.py --token=(redacted) --lr 3e-4", "python", "train.py",
+               "--token=hunter2", "--lr", "3e-4");
+  ASSERT_KNOWN("train --password (redacted) --epochs 3", "train", "--password", "hunter2",
+               "--epochs", "3");
+  ASSERT_KNOWN("train --hf-token (redacted)", "train", "--hf-token", "hunter2");
+  ASSERT_KNOWN("train --password=(redacted) end", "train", "--password=hun ter, 2", "end");
+  ASSERT_KNOWN("train --api-key --verbose", "train", "--api-key", "--verbose");
+  ASSERT_KNOWN("train wandb.api_key=(redacted) model.dim=64", "train", "wandb.api_key=hunter2",
+               "model.dim=64");
+  ASSERT_KNOWN("train WANDB_API_KEY=(redacted)", "train", "WANDB_API_KEY=hunter2");
+  ASSERT_KNOWN("train {\"dbPassword\": \"(redacted)\", \"size\": 3}", "train",
+               "{\"dbPassword\": \"hunter2\", \"size\": 3}");
+  ASSERT_KNOWN("train s3://(redacted)@bucket/data", "train", "s3://me:hunter2@bucket/data");
+  ASSERT_KNOWN("train https://host/x?access_token=(redacted)&page=2", "train",
+               "https://host/x?access_token=hunter2&page=2");
+  ASSERT_KNOWN("curl -H Authorization: (redacted)", "curl", "-H", "Authorization: Bearer hunter2");
+  ASSERT_KNOWN("train (redacted)", "train", "hf_abcdefghijklmnopqrstuvwxyz");
+  ASSERT_KNOWN("python -c login('(redacted)')", "python", "-c",
+               "login('sk-proj-0123456789abcdef')");
 }
 
-static void what_is_no_secret_is_told(void **state) {
+static void what_is_no_secret_is_known(void **state) {
   (void)state;
-  ASSERT_TOLD("train --tokenizer=gpt2 --max-tokens 4096 --pad_token_id=0", "train",
-              "--tokenizer=gpt2", "--max-tokens", "4096", "--pad_token_id=0");
-  ASSERT_TOLD("train --author me --passes 3 --keyframes 2", "train", "--author", "me", "--passes",
-              "3", "--keyframes", "2");
-  ASSERT_TOLD("train https://host/user@v1/x a@b.c sk-short", "train", "https://host/user@v1/x",
-              "a@b.c", "sk-short");
-  ASSERT_TOLD("train --name= ''", "train", "--name=", "''");
+  ASSERT_KNOWN("train --tokenizer=gpt2 --max-tokens 4096 --pad_token_id=0", "train",
+               "--tokenizer=gpt2", "--max-tokens", "4096", "--pad_token_id=0");
+  ASSERT_KNOWN("train --author me --passes 3 --keyframes 2", "train", "--author", "me", "--passes",
+               "3", "--keyframes", "2");
+  ASSERT_KNOWN("train https://host/user@v1/x a@b.c sk-short", "train", "https://host/user@v1/x",
+               "a@b.c", "sk-short");
+  ASSERT_KNOWN("train --name= ''", "train", "--name=", "''");
 }
 
 /* The test's own program again, with a secret to keep. */
-static void play_command(void *told) {
-  setenv("TSCOPE_COMMAND", told, 1);
+static void play_command(void *known) {
+  setenv("TSCOPE_COMMAND", known, 1);
   execl("/proc/self/exe", "core_identity", "--wake", "--token=hunter2", "--epochs=3", NULL);
 }
 
@@ -273,12 +274,12 @@ static void a_command_line_is_told_unless_it_is_not_to_be(void **state) {
     print_message("skipped: an emulated program starts others without the emulator\n");
     skip();
   }
-  for (int told = 0; told < 2; told++) {
+  for (int known = 0; known < 2; known++) {
     struct scene scene;
-    scene_play(&scene, play_command, (void *)(uintptr_t)(told ? "on" : "off"));
+    scene_play(&scene, play_command, (void *)(uintptr_t)(known ? "on" : "off"));
     const struct trace *trace = &scene.trace;
     assert_null(memmem(trace->bytes, trace->size, "hunter2", 7));
-    assert_int_equal(memmem(trace->bytes, trace->size, "--epochs=3", 10) != NULL, told);
+    assert_int_equal(memmem(trace->bytes, trace->size, "--epochs=3", 10) != NULL, known);
     scene_end(&scene);
   }
 }
@@ -482,10 +483,10 @@ int main(int argc, char **argv) {
       cmocka_unit_test(run_can_be_named),
       cmocka_unit_test(sizes_and_words),
       cmocka_unit_test(nonsense_leaves_the_default),
-      cmocka_unit_test(secrets_are_not_told),
+      cmocka_unit_test(secrets_are_not_known),
       cmocka_unit_test(an_environment_that_goes_away_harms_nobody),
-      cmocka_unit_test(secrets_of_a_command_line_are_not_told),
-      cmocka_unit_test(what_is_no_secret_is_told),
+      cmocka_unit_test(secrets_of_a_command_line_are_not_known),
+      cmocka_unit_test(what_is_no_secret_is_known),
       cmocka_unit_test(a_command_line_is_told_unless_it_is_not_to_be),
       cmocka_unit_test(commit_of_the_working_folder),
       cmocka_unit_test(directories_are_made_private),

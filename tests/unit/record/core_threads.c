@@ -28,7 +28,7 @@ static void play_churn(void *nothing) {
 }
 
 struct seats {
-  u64 launches, told;
+  u64 launches, known;
   u32 highest;
 };
 
@@ -37,7 +37,7 @@ static void look(const struct trace_record *at, void *more) {
   if (at->record->type == TSCOPE_REC_LAUNCH)
     seats->launches++;
   if (at->record->type == TSCOPE_REC_THREAD)
-    seats->told++;
+    seats->known++;
   if (at->chunk->thread > seats->highest)
     seats->highest = at->chunk->thread;
 }
@@ -49,8 +49,8 @@ static void churn_takes_over_slots(void **state) {
   scene_play(&scene, play_churn, NULL);
   assert_true(trace_walk(&scene.trace, look, &seats) > 0);
   assert_int_equal(seats.launches, 500 * 2 * 10);
-  assert_true(seats.told >= 1000); /* every thread is told, tscope's own too */
-  assert_true(seats.highest <= 4); /* two at a time, the ticker, and one that was slow to go */
+  assert_true(seats.known >= 1000); /* every thread is told, tscope's own too */
+  assert_true(seats.highest <= 4);  /* two at a time, the ticker, and one that was slow to go */
   assert_true(scene.trace.chunks <= 8);
   scene_end(&scene);
 }

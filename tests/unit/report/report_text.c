@@ -312,7 +312,7 @@ static void unlikely_and_yet_no_straggler_is_explained(void **state) {
 }
 
 /* A job whose tensors are elsewhere has a byte or so on the CPU: nothing to tell of. */
-static void a_few_bytes_on_the_cpu_are_not_told(void **state) {
+static void a_few_bytes_on_the_cpu_are_not_known(void **state) {
   (void)state;
   for (unsigned mib = 0; mib < 2; mib++) {
     struct results *results = example_make("healthy");
@@ -388,7 +388,7 @@ static void no_two_kernels_are_called_alike(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_two_kernels_are_called_alike),
-      cmocka_unit_test(a_few_bytes_on_the_cpu_are_not_told),
+      cmocka_unit_test(a_few_bytes_on_the_cpu_are_not_known),
       cmocka_unit_test(unlikely_and_yet_no_straggler_is_explained),
       cmocka_unit_test(every_line_fits),
       cmocka_unit_test(colour_changes_no_character),

@@ -392,13 +392,13 @@ static void sort_lists(struct rank_events *events) {
 
 /* A state is told again and again for its counts: the first of each row is kept. */
 static int count_gpu_turns(struct rank_events *events) {
-  u32 kept = 0, turns = 0;
+  u32 kept = 0, sessions = 0;
   for (u32 i = 0; i < events->gpu_states.n; i++) {
     struct rank_gpu_state *state = &events->gpu_states.at[i];
     if (kept && events->gpu_states.at[kept - 1].clock == state->clock)
       continue;
-    turns += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
-    state->turns = turns;
+    sessions += state->clock == TSCOPE_GPU_CLOCK_CUPTI;
+    state->sessions = sessions;
     state->reason = definition_string(events->definitions, state->reason_string);
     if (state->reason && !(state->reason = arena_text(&events->arena, state->reason)))
       return -ENOMEM;
@@ -420,7 +420,7 @@ static int end_gpu_watch(struct reading *reading) {
   struct rank_gpu_state over = {
       .time = reading->gpu_last,
       .reason = "the process did not end normally, and CUPTI had not delivered the last GPU work",
-      .turns = events->gpu_states.at[n - 1].turns,
+      .sessions = events->gpu_states.at[n - 1].sessions,
       .clock = TSCOPE_GPU_CLOCK_HOST};
   return VECTOR_PUSH(&events->gpu_states, over) ? 0 : -ENOMEM;
 }

@@ -13,7 +13,7 @@ static i64 tick_ns(const struct rank_events *events, u64 ticks) {
 
 bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
                    const struct rank_events *events, struct arena *arena) {
-  *end = (struct rank_end){.told = header->alive_ticks || header->end_ticks,
+  *end = (struct rank_end){.known = header->alive_ticks || header->end_ticks,
                            .kind = (u8)header->end_kind,
                            .status = header->end_status,
                            .signal = header->reaped_signal,

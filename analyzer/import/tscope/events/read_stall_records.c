@@ -173,7 +173,7 @@ static void take_peers(struct making *m, u32 number, struct rank_stall *stall) {
 static struct rank_stall make(struct making *m, const struct tscope_stall_record *record) {
   struct rank_stall stall = {.what = (u8)record->header.tag,
                              .begin = to_ns(m, record->since),
-                             .told = to_ns(m, record->told),
+                             .looked = to_ns(m, record->looked),
                              .end = NS_UNKNOWN,
                              .limit_s = record->limit_ms / 1e3,
                              .step_s = record->step_ms ? record->step_ms / 1e3 : (double)NAN,

@@ -19,7 +19,7 @@ struct replay_side {
   u32 first, n;  /* in replays.units or replays.runs */
   u32 gpu_graph; /* 0: unknown */
   u32 correlation;
-  u32 turn; /* stretch of time with the GPU clock source open */
+  u32 session; /* stretch of time with the GPU clock source open */
 };
 
 struct replays {
@@ -70,7 +70,7 @@ static bool list_units(struct replays *r) {
                          .start = part->start,
                          .first = r->units.n,
                          .gpu_graph = part->gpu_graph == TSCOPE_UNKNOWN ? 0 : part->gpu_graph,
-                         .turn = rank_gpu_turn(events, part->start, false)}))
+                         .session = rank_cupti_session(events, part->start, false)}))
       return false;
     if (!VECTOR_PUSH(&r->units, (struct replay_unit){.first = i,
                                                      .n = 1,
@@ -107,13 +107,13 @@ static bool list_ran(struct replays *r) {
     struct replay_side *last = r->ran.n ? &r->ran.at[r->ran.n - 1] : NULL;
     if (last && last->correlation == run->correlation)
       last->n++;
-    else if (!VECTOR_PUSH(&r->ran,
-                          (struct replay_side){.start = run->start,
-                                               .first = i,
-                                               .n = 1,
-                                               .gpu_graph = run->graph,
-                                               .correlation = run->correlation,
-                                               .turn = rank_gpu_turn(events, run->start, true)}))
+    else if (!VECTOR_PUSH(&r->ran, (struct replay_side){
+                                       .start = run->start,
+                                       .first = i,
+                                       .n = 1,
+                                       .gpu_graph = run->graph,
+                                       .correlation = run->correlation,
+                                       .session = rank_cupti_session(events, run->start, true)}))
       return false;
   }
   return true;
@@ -121,10 +121,10 @@ static bool list_ran(struct replays *r) {
 
 /* --- which kernel of a replay was which call --- */
 
-static void settle(struct replays *r, struct replay_unit *unit, u32 run, bool told) {
+static void settle(struct replays *r, struct replay_unit *unit, u32 run, bool known) {
   for (u32 i = unit->first; i < unit->first + unit->n; i++)
     r->events->calls.at[r->calls[i]].run = run;
-  r->events->replayed_told += told ? unit->n : 0;
+  r->events->replayed_known += known ? unit->n : 0;
   r->run_taken[run] = true;
   unit->run = run;
 }
@@ -274,12 +274,12 @@ static int by_start(const void *left, const void *right) {
   return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Those of one turn with the source open, which are adjacent, from `*at` on. */
-static u32 take_turn(const struct replay_side *sides, u32 n, u32 turn, u32 *at) {
-  while (*at < n && (sides[*at].turn < turn || sides[*at].turn == INDEX_NONE))
+/* Those of one session with the source open, which are adjacent, from `*at` on. */
+static u32 session_part(const struct replay_side *sides, u32 n, u32 session, u32 *at) {
+  while (*at < n && (sides[*at].session < session || sides[*at].session == INDEX_NONE))
     ++*at;
   u32 first = *at;
-  while (*at < n && sides[*at].turn == turn)
+  while (*at < n && sides[*at].session == session)
     ++*at;
   return first;
 }
@@ -292,13 +292,13 @@ static void pair_sides(struct replays *r, struct ordered *causes, struct ordered
   for (u32 i = 0; i < n_ran; i++)
     effects[i] = (struct ordered){r->ran.at[i].start, r->ran.at[i].gpu_graph};
   while (next_launch < n_launched) {
-    u32 turn = r->launched.at[next_launch].turn;
-    if (turn == INDEX_NONE) {
+    u32 session = r->launched.at[next_launch].session;
+    if (session == INDEX_NONE) {
       next_launch++;
       continue;
     }
-    u32 launch = take_turn(r->launched.at, n_launched, turn, &next_launch);
-    u32 run = take_turn(r->ran.at, n_ran, turn, &next_run);
+    u32 launch = session_part(r->launched.at, n_launched, session, &next_launch);
+    u32 run = session_part(r->ran.at, n_ran, session, &next_run);
     pair_in_order(causes + launch, next_launch - launch, effects + run, next_run - run,
                   r->events->end_lost, effect_of);
     for (u32 i = launch; i < next_launch; i++) {

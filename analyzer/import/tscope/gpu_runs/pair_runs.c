@@ -125,7 +125,7 @@ struct unit {
   i64 launched;
   u32 first_call, last_call; /* its calls are among these: same group, communicator and stream */
   u32 group, comm;
-  u32 turn; /* stretch of time with the GPU clock source open */
+  u32 session; /* stretch of time with the GPU clock source open */
   u16 stream;
   u8 op; /* 0 when it mixes several */
 };
@@ -185,8 +185,8 @@ static int make_units(struct rank_events *events, struct units *units) {
   for (u32 i = 0; i < events->calls.n; i++) {
     const struct rank_call *call = &events->calls.at[i];
     bool here = launches_kernel(events, call) && !(call->replayed && events->tells_graphs);
-    u32 turn = here ? rank_gpu_turn(events, call->launched, false) : INDEX_NONE;
-    if (turn == INDEX_NONE)
+    u32 session = here ? rank_cupti_session(events, call->launched, false) : INDEX_NONE;
+    if (session == INDEX_NONE)
       continue;
     struct unit *unit = unit_of(units, call);
     if (unit) {
@@ -197,7 +197,7 @@ static int make_units(struct rank_events *events, struct units *units) {
                                                         .last_call = i,
                                                         .group = call->group,
                                                         .comm = call->comm,
-                                                        .turn = turn,
+                                                        .session = session,
                                                         .stream = call->stream,
                                                         .op = kernel_op(call->op)})) {
       return -ENOMEM;
@@ -218,7 +218,7 @@ static void settle_unit(struct rank_events *events, const struct unit *unit, u32
 struct stream_lists {
   struct ordered *causes, *effects;
   u32 *cause_units, *effect_runs, *effect_of;
-  u32 *turns; /* [runs] of events.runs */
+  u32 *sessions; /* [runs] of events.runs */
 };
 
 static int by_ordered_time(const void *left, const void *right) {
@@ -227,8 +227,8 @@ static int by_ordered_time(const void *left, const void *right) {
 }
 
 /* Pairs what was launched and what ran while the source was open once. */
-static void pair_turn(struct rank_events *events, const struct units *units, u32 n_causes,
-                      u32 n_effects, struct stream_lists *from, bool *run_taken) {
+static void pair_session(struct rank_events *events, const struct units *units, u32 n_causes,
+                         u32 n_effects, struct stream_lists *from, bool *run_taken) {
   pair_in_order(from->causes, n_causes, from->effects, n_effects, events->end_lost,
                 from->effect_of);
   for (u32 i = 0; i < n_causes; i++) {
@@ -241,7 +241,7 @@ static void pair_turn(struct rank_events *events, const struct units *units, u32
 }
 
 /* Pairs the launch units of one stream with the runs seen on it. Both lists are in order of time,
- * so those of one turn are adjacent. */
+ * so those of one session are adjacent. */
 static void pair_stream(struct rank_events *events, const struct units *units, u16 stream,
                         bool *run_taken, struct stream_lists *lists) {
   u32 n_causes = 0, n_effects = 0;
@@ -260,21 +260,21 @@ static void pair_stream(struct rank_events *events, const struct units *units, u
     lists->effects[n_effects++] = (struct ordered){run->start, run->op};
   }
   for (u32 cause = 0, effect = 0; cause < n_causes;) {
-    u32 turn = units->list.at[lists->cause_units[cause]].turn, causes = 0, effects = 0;
-    while (effect < n_effects && lists->turns[lists->effect_runs[effect]] < turn)
+    u32 session = units->list.at[lists->cause_units[cause]].session, causes = 0, effects = 0;
+    while (effect < n_effects && lists->sessions[lists->effect_runs[effect]] < session)
       effect++;
     while (cause + causes < n_causes &&
-           units->list.at[lists->cause_units[cause + causes]].turn == turn)
+           units->list.at[lists->cause_units[cause + causes]].session == session)
       causes++;
     while (effect + effects < n_effects &&
-           lists->turns[lists->effect_runs[effect + effects]] == turn)
+           lists->sessions[lists->effect_runs[effect + effects]] == session)
       effects++;
     struct stream_lists part = {.causes = lists->causes + cause,
                                 .effects = lists->effects + effect,
                                 .cause_units = lists->cause_units + cause,
                                 .effect_runs = lists->effect_runs + effect,
                                 .effect_of = lists->effect_of};
-    pair_turn(events, units, causes, effects, &part, run_taken);
+    pair_session(events, units, causes, effects, &part, run_taken);
     cause += causes;
     effect += effects;
   }
@@ -287,16 +287,16 @@ static int pair_streams(struct rank_events *events, const struct units *units, b
                                .cause_units = malloc((n + 1) * sizeof(u32)),
                                .effect_runs = malloc((m + 1) * sizeof(u32)),
                                .effect_of = malloc((n + 1) * sizeof(u32)),
-                               .turns = malloc((m + 1) * sizeof(u32))};
+                               .sessions = malloc((m + 1) * sizeof(u32))};
   u32 streams = 1;
   for (u32 i = 0; i < n; i++)
     if (units->list.at[i].stream >= streams)
       streams = units->list.at[i].stream + 1u;
   bool *done = calloc(streams, 1);
   bool room = lists.causes && lists.effects && lists.cause_units && lists.effect_runs &&
-              lists.effect_of && lists.turns && done;
+              lists.effect_of && lists.sessions && done;
   for (u32 i = 0; i < m && room; i++)
-    lists.turns[i] = rank_gpu_turn(events, events->runs.at[i].start, true);
+    lists.sessions[i] = rank_cupti_session(events, events->runs.at[i].start, true);
   for (u32 i = 0; i < n && room; i++) {
     u16 stream = units->list.at[i].stream;
     if (!done[stream])
@@ -308,7 +308,7 @@ static int pair_streams(struct rank_events *events, const struct units *units, b
   free(lists.cause_units);
   free(lists.effect_runs);
   free(lists.effect_of);
-  free(lists.turns);
+  free(lists.sessions);
   free(done);
   return room ? 0 : -ENOMEM;
 }

@@ -17,8 +17,9 @@ struct slice {
 
 struct linking {
   struct timeline_build *build;
-  u32 streams, turns;
-  struct slice *causes, *effects; /* [turns * streams]: what the GPU clock source saw in one go */
+  u32 streams, sessions;
+  struct slice *causes,
+      *effects; /* [sessions * streams]: what the GPU clock source saw in one go */
   u32 *cause_spans, *effect_spans;
   struct ordered *ordered_causes, *ordered_effects; /* scratch for one stream */
   u32 *chosen_causes, *chosen_effects, *effect_of;
@@ -38,10 +39,11 @@ static bool is_effect(const struct timeline_build *build, u32 i) {
 static u32 slice_of(const struct linking *linking, u32 i) {
   const struct span *span = &linking->build->spans.at[i];
   u16 stream = linking->build->facts.at[i].stream;
-  if (linking->turns == 1)
+  if (linking->sessions == 1)
     return stream;
-  u32 turn = rank_gpu_turn(linking->build->events, span->start, is_effect(linking->build, i));
-  return turn == INDEX_NONE ? INDEX_NONE : turn * linking->streams + stream;
+  u32 session =
+      rank_cupti_session(linking->build->events, span->start, is_effect(linking->build, i));
+  return session == INDEX_NONE ? INDEX_NONE : session * linking->streams + stream;
 }
 
 static void slice_up(struct linking *linking) {
@@ -55,7 +57,7 @@ static void slice_up(struct linking *linking) {
     linking->causes[slice].n += cause;
     linking->effects[slice].n += effect;
   }
-  for (u32 s = 0; s < linking->turns * linking->streams; s++) {
+  for (u32 s = 0; s < linking->sessions * linking->streams; s++) {
     linking->causes[s].first = causes;
     linking->effects[s].first = effects;
     causes += linking->causes[s].n;
@@ -101,16 +103,16 @@ static bool list_stream(struct linking *linking, u32 stream, bool names, u32 *n_
   for (u32 i = 0; i < causes->n; i++) {
     u32 span = linking->cause_spans[causes->first + i];
     linking->chosen_causes[*n_causes] = span;
-    bool told = describe(linking, span, names, &linking->ordered_causes[*n_causes]);
-    all &= told;
-    *n_causes += told;
+    bool known = describe(linking, span, names, &linking->ordered_causes[*n_causes]);
+    all &= known;
+    *n_causes += known;
   }
   for (u32 i = 0; i < effects->n; i++) {
     u32 span = linking->effect_spans[effects->first + i];
     linking->chosen_effects[*n_effects] = span;
-    bool told = describe(linking, span, names, &linking->ordered_effects[*n_effects]);
-    all &= told;
-    *n_effects += told;
+    bool known = describe(linking, span, names, &linking->ordered_effects[*n_effects]);
+    all &= known;
+    *n_effects += known;
   }
   return all;
 }
@@ -143,13 +145,13 @@ int timeline_link_launches(struct timeline_build *build) {
     if (build->facts.at[i].stream >= streams)
       streams = build->facts.at[i].stream + 1u;
   u32 states = build->events->gpu_states.n;
-  u32 turns = states ? build->events->gpu_states.at[states - 1].turns : 1;
-  turns += turns == 0;
+  u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
+  sessions += sessions == 0;
   struct linking linking = {.build = build,
                             .streams = (u32)streams,
-                            .turns = turns,
-                            .causes = calloc(turns * streams, sizeof(struct slice)),
-                            .effects = calloc(turns * streams, sizeof(struct slice)),
+                            .sessions = sessions,
+                            .causes = calloc(sessions * streams, sizeof(struct slice)),
+                            .effects = calloc(sessions * streams, sizeof(struct slice)),
                             .cause_spans = malloc(n * sizeof(u32)),
                             .effect_spans = malloc(n * sizeof(u32)),
                             .ordered_causes = malloc(n * sizeof(struct ordered)),
@@ -162,7 +164,7 @@ int timeline_link_launches(struct timeline_build *build) {
               linking.chosen_effects && linking.effect_of;
   if (room) {
     slice_up(&linking);
-    for (u32 s = 0; s < turns * streams; s++)
+    for (u32 s = 0; s < sessions * streams; s++)
       if (linking.causes[s].n && linking.effects[s].n)
         link_stream(&linking, s);
   }

@@ -113,20 +113,20 @@ static void join_replay(struct timeline_build *build, u32 launch, struct replay_
 }
 
 /* Launches and replays of one stretch of time with the source open, in the order of the calls. */
-static void pair_turn(struct replay_pairing *p, u32 turn) {
+static void pair_session(struct replay_pairing *p, u32 session) {
   struct timeline_build *build = p->build;
   u32 causes = 0, effects = 0;
   u32 *chosen = p->effect_of + p->n_launches, *ran = chosen + p->n_launches;
   for (u32 i = 0; i < p->n_launches; i++) {
     const struct span *span = &build->spans.at[p->launches[i]];
-    if (rank_gpu_turn(build->events, span->start, false) != turn)
+    if (rank_cupti_session(build->events, span->start, false) != session)
       continue;
     chosen[causes] = p->launches[i];
     p->causes[causes++] = (struct ordered){span->start, launched_graph(p, p->launches[i])};
   }
   for (u32 i = 0; i < build->replays.n; i++) {
     i64 start = build->spans.at[build->replayed[build->replays.at[i].first]].start;
-    if (rank_gpu_turn(build->events, start, true) != turn)
+    if (rank_cupti_session(build->events, start, true) != session)
       continue;
     ran[effects] = i;
     p->effects[effects++] = (struct ordered){start, build->replays.at[i].gpu_graph};
@@ -185,7 +185,7 @@ int timeline_link_replays(struct timeline_build *build) {
   if (result < 0 || build->replays.n == 0)
     return result;
   u32 n = build->replays.n, states = build->events->gpu_states.n;
-  u32 turns = states ? build->events->gpu_states.at[states - 1].turns : 1;
+  u32 sessions = states ? build->events->gpu_states.at[states - 1].sessions : 1;
   struct replay_pairing p = {.build = build,
                              .launches = malloc((build->spans.n + 1u) * sizeof(u32))};
   for (u32 i = 0; i < build->spans.n && p.launches; i++)
@@ -200,8 +200,8 @@ int timeline_link_replays(struct timeline_build *build) {
     p.ran_graphs[i] = build->replays.at[i].gpu_graph;
   if (room)
     qsort(p.ran_graphs, n, sizeof(u32), by_value);
-  for (u32 turn = 0; turn < (turns ? turns : 1) && room; turn++)
-    pair_turn(&p, turn);
+  for (u32 session = 0; session < (sessions ? sessions : 1) && room; session++)
+    pair_session(&p, session);
   free(p.launches);
   free(p.causes);
   free(p.effects);
