@@ -132,8 +132,8 @@ static void cover_step_ends(struct analysis *a) {
     }
   cover(a->results, "ends of steps on the GPU", known, steps,
         known ? "steps without a known end on the GPU: the host's end is used, or they are left out"
-             : "NO ENDS ON THE GPU: its work during a host step may have been launched in an "
-               "earlier one");
+              : "NO ENDS ON THE GPU: its work during a host step may have been launched in an "
+                "earlier one");
 }
 
 /* Of the functions that programs looked up by name, those that tscope stood in for. */

@@ -195,7 +195,7 @@ static const char *why_none(struct arena *arena, pid_t pid, const struct native_
     return "tracing is not permitted: run this as the job's user, or with CAP_SYS_PTRACE (needed "
            "under Yama's ptrace_scope and in containers)";
   return outcome->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
-                     : "it has ended";
+                        : "it has ended";
 }
 
 int native_stacks_add(struct arena *arena, pid_t pid, const struct python *python,

@@ -56,8 +56,8 @@ struct call_frame *python_call_frame(struct arena *arena, const struct python *p
   struct call_frame *call = arena_alloc(arena, sizeof(*call));
   if (call && python_place_of(python, python_read_process, &process, frame, &place))
     *call = (struct call_frame){.file = arena_text(arena, place.file),
-                                 .function = arena_text(arena, place.function),
-                                 .line = place.line,
-                                 .first_line = place.first_line};
+                                .function = arena_text(arena, place.function),
+                                .line = place.line,
+                                .first_line = place.first_line};
   return call;
 }

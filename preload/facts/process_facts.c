@@ -47,7 +47,8 @@ static bool starts_with_any(const char *entry, const char *const *prefixes, size
 }
 
 static bool is_recorded(const char *entry) {
-  return starts_with_any(entry, recorded_prefixes, sizeof(recorded_prefixes) / sizeof(*recorded_prefixes)) ||
+  return starts_with_any(entry, recorded_prefixes,
+                         sizeof(recorded_prefixes) / sizeof(*recorded_prefixes)) ||
          starts_with_any(entry, recorded_of_results,
                          sizeof(recorded_of_results) / sizeof(*recorded_of_results));
 }

@@ -76,7 +76,7 @@ static void take_overhead(const struct cupti_record *record) {
 }
 
 /* CUPTI has reported work, with times or without. */
-static void report_times(bool times) {
+static void note_report(bool times) {
   __atomic_store_n(&silent_since_ns, 0, __ATOMIC_RELAXED);
   if (times)
     __atomic_store_n(&untimed_in_a_row, 0, __ATOMIC_RELAXED);
@@ -86,7 +86,7 @@ static void report_times(bool times) {
 
 static void take_work(struct tscope_thread *thread, const struct gpu_span *span) {
   bool timed = span->start && span->end > span->start;
-  report_times(timed);
+  note_report(timed);
   if (!timed) {
     count(&totals.invalid, 1);
     return;
@@ -103,7 +103,7 @@ static void record_one(struct tscope_thread *thread, const struct cupti_clock *c
   struct gpu_span *span = &record.span;
   if (record.kind == CUPTI_WORK && !span->start && !span->end) { /* given up before it was done */
     count_dropped(1);
-    report_times(false);
+    note_report(false);
     return;
   }
   span->start = span->start ? cupti_clock_ns(clock, span->start) : 0;

@@ -112,7 +112,7 @@ static int by_line(const void *left, const void *right) {
   return order ? order : a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static struct sampled_line *add_line(struct analysis *a, const struct line_sum *sum) {
+static struct sampled_line *sampled_line_new(struct analysis *a, const struct line_sum *sum) {
   struct sampled_line *line = arena_alloc(a->arena, sizeof(*line));
   if (!line)
     return NULL;
@@ -138,7 +138,7 @@ static int compare(struct analysis *a, const struct of_rank *at, u32 n, const do
     if (count < samples_least || count - by_chance < sigmas * sqrt(count + by_chance) ||
         (*best && (*best)->ms - (*best)->peers_ms >= (own - peers) / 1e6))
       continue;
-    struct sampled_line *line = add_line(a, at[i].sum);
+    struct sampled_line *line = sampled_line_new(a, at[i].sum);
     if (!line)
       return -ENOMEM;
     line->ms = own / 1e6;
@@ -157,7 +157,7 @@ static int tell_input(struct analysis *a, const struct of_rank *line) {
   double share = ns / (double)(workers ? sums->worker_ns : sums->input_ns);
   if (ns < samples_least * sample_ns || (rank->input_line && rank->input_line->share >= share))
     return 0;
-  struct sampled_line *best = add_line(a, line->sum);
+  struct sampled_line *best = sampled_line_new(a, line->sum);
   if (!best)
     return -ENOMEM;
   best->share = share;

@@ -117,7 +117,7 @@ static int add_rank(struct analysis *a, const struct rank *rank, const struct ra
   if (isnan(out->limit_s) || stall->limit_s > out->limit_s)
     out->limit_s = stall->limit_s;
   double looked = seconds(a, stall->looked);
-  if (isnan(out->told_s) || looked > out->looked_s)
+  if (isnan(out->told_s) || looked > out->told_s)
     out->told_s = looked;
   return stall_describe(a->arena, stall, collective_of(a, rank->rank), standing) ? 0 : -ENOMEM;
 }
