@@ -5,11 +5,9 @@
 
 #define LEAST_FOR_SLOPE 8u
 
-#define DEFINE_MEDIAN(name, type)                                                                  \
-  type name(type *values, u32 n) {                                                                 \
-    if (n == 0)                                                                                    \
-      return 0;                                                                                    \
-    i64 low = 0, high = (i64)n - 1, wanted = ((i64)n - 1) / 2;                                     \
+#define DEFINE_MEDIAN(ranked, median, type)                                                        \
+  type ranked(type *values, u32 n, u32 wanted) {                                                   \
+    i64 low = 0, high = (i64)n - 1;                                                                \
     while (low < high) {                                                                           \
       type pivot = values[low + (high - low) / 2];                                                 \
       i64 i = low, j = high;                                                                       \
@@ -32,10 +30,13 @@
         break;                                                                                     \
     }                                                                                              \
     return values[wanted];                                                                         \
+  }                                                                                                \
+  type median(type *values, u32 n) {                                                               \
+    return n == 0 ? 0 : ranked(values, n, (n - 1) / 2);                                            \
   }
 
-DEFINE_MEDIAN(median_i64, i64)
-DEFINE_MEDIAN(median_double, double)
+DEFINE_MEDIAN(ranked_i64, median_i64, i64)
+DEFINE_MEDIAN(ranked_double, median_double, double)
 
 /* Median slope over all pairs of at most THEIL_SEN_POINTS evenly chosen points. */
 static double median_slope(const double *x, const double *y, u32 n) {

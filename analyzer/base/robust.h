@@ -11,6 +11,10 @@
 i64 median_i64(i64 *values, u32 n);
 double median_double(double *values, u32 n);
 
+/* Likewise: the value that would be at `wanted` (under n) if they were sorted. */
+i64 ranked_i64(i64 *values, u32 n, u32 wanted);
+double ranked_double(double *values, u32 n, u32 wanted);
+
 /* A line through (x, y): y = at_x0 + slope x (x - x0). */
 struct line {
   double x0, at_x0, slope;

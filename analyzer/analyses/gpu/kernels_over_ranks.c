@@ -11,6 +11,7 @@
 #include "analyses/analyses.h"
 #include "analyses/gpu/kernel_times.h"
 #include "analyses/queries.h"
+#include "base/robust.h"
 #include "base/vector.h"
 
 #define KEPT_OF_RANK 64u
@@ -50,11 +51,6 @@ static int longer_first(const void *left, const void *right) {
   return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static int by_value(const void *left, const void *right) {
-  i64 a = *(const i64 *)left, b = *(const i64 *)right;
-  return a < b ? -1 : a > b;
-}
-
 static bool is_counted(const struct analysis *a, const struct timeline *t,
                        const struct span *span) {
   return span->kind == SPAN_KERNEL && span->name && is_summed(a, t, span);
@@ -79,12 +75,12 @@ static int keep(struct analysis *a, const struct timeline *t, const struct times
     return -ENOMEM;
   if (kernel->category == KERNEL_NCCL)
     return 0;
-  qsort(took, times->count, sizeof(*took), by_value);
-  u64 p95 = (u64)(times->count - 1) * 95 / 100;
-  out->at[out->n++] = (struct kernel_on_rank){.kernel = kernel,
-                                              .ns = times->ns,
-                                              .mean_us = (double)times->ns / times->count / 1e3,
-                                              .p95_us = (double)took[p95] / 1e3};
+  u32 p95 = (u32)((u64)(times->count - 1) * 95 / 100);
+  out->at[out->n++] =
+      (struct kernel_on_rank){.kernel = kernel,
+                              .ns = times->ns,
+                              .mean_us = (double)times->ns / times->count / 1e3,
+                              .p95_us = (double)ranked_i64(took, times->count, p95) / 1e3};
   return 0;
 }
 

@@ -41,8 +41,25 @@ static json_t *rank_numbers(const u32 *numbers, u32 n) {
   return whole(list, good);
 }
 
-/* What is drawn needs no more digits, and the report is a third of the size. */
+/* What is drawn needs no more digits, and the report is a third of the size. As "%.5g" has it, and
+ * cheaper: five digits and a power of ten up to 10^22 are exact in a double, so that one division
+ * or product of them is rounded as strtod() rounds. What lies near the middle between two such
+ * numbers is left to printf(). */
 static double to_five_digits(double value) {
+  static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  const int most = sizeof(tens) / sizeof(tens[0]) - 1;
+  if (!isfinite(value) || value == 0)
+    return value;
+  double size = fabs(value), log = floor(log10(size));
+  if (log >= 4 - most && log <= 4 + most) {
+    int places = 4 - (int)log;
+    double scaled = places >= 0 ? size * tens[places] : size / tens[-places];
+    double nearest = nearbyint(scaled);
+    if (nearest >= 10000 && nearest <= 99999 && fabs(fabs(scaled - nearest) - 0.5) > 1e-6)
+      return copysign(places >= 0 ? nearest / tens[places] : nearest * tens[-places], value);
+  }
   char digits[32];
   snprintf(digits, sizeof(digits), "%.5g", value);
   return strtod(digits, NULL);

@@ -32,9 +32,9 @@ static void give_out_on_one_line(struct json_squeeze *s) {
       s->held[kept++] = c;
   }
   for (size_t i = 0; i < kept; i++) {
-    putc(s->held[i], s->out);
+    putc_unlocked(s->held[i], s->out);
     if (s->held[i] == ',')
-      putc(' ', s->out);
+      putc_unlocked(' ', s->out);
   }
   s->n = 0;
   s->holding = false;
@@ -44,7 +44,7 @@ static int put_character(struct json_squeeze *s, char c) {
   if (s->in_string) {
     s->in_string = s->escaped || c != '"';
     s->escaped = !s->escaped && c == '\\';
-    putc(c, s->out);
+    putc_unlocked(c, s->out);
     return 0;
   }
   if (c == '[') {
@@ -55,7 +55,7 @@ static int put_character(struct json_squeeze *s, char c) {
   }
   if (!s->holding) {
     s->in_string = c == '"';
-    putc(c, s->out);
+    putc_unlocked(c, s->out);
     return 0;
   }
   if (hold(s, c) < 0)
