@@ -2,7 +2,6 @@
 #include "report/json/json_squeeze.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int hold(struct json_squeeze *s, char c) {
   if (s->n == s->room) {
@@ -40,6 +39,13 @@ static void give_out_on_one_line(struct json_squeeze *s) {
   s->holding = false;
 }
 
+/* Numbers, null, and what stands between them. */
+static const bool in_arrays_of_numbers[256] = {
+    [' '] = true, ['\n'] = true, [','] = true, ['+'] = true, ['-'] = true, ['.'] = true,
+    ['0'] = true, ['1'] = true,  ['2'] = true, ['3'] = true, ['4'] = true, ['5'] = true,
+    ['6'] = true, ['7'] = true,  ['8'] = true, ['9'] = true, ['e'] = true, ['E'] = true,
+    ['n'] = true, ['u'] = true,  ['l'] = true};
+
 static int put_character(struct json_squeeze *s, char c) {
   if (s->in_string) {
     s->in_string = s->escaped || c != '"';
@@ -62,7 +68,7 @@ static int put_character(struct json_squeeze *s, char c) {
     return -1;
   if (c == ']') {
     give_out_on_one_line(s);
-  } else if (!strchr(" \n,+-.0123456789eEnul", c)) {
+  } else if (!in_arrays_of_numbers[(unsigned char)c]) {
     s->in_string = c == '"';
     give_out(s);
   }
