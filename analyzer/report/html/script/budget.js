@@ -131,7 +131,7 @@ panel({
     const b = report.budget, recoverable = b.lines.some((line) => line.recoverable > 0);
     return [
       facts([
-        ['wall', seconds(b.wall_s), 'steps looked at, mean over ranks'],
+        ['wall', seconds(b.wall_s), 'analysed steps, mean over ranks'],
         [
           'residual',
           isKnown(b.residual_s) && Math.abs(b.residual_s) > 1e-6 * b.wall_s ?
@@ -266,7 +266,7 @@ panel({
                        .sort((a, b) => b.value - a.value);
     return [
       el('p', {},
-         `What a step of ${ms(p.length_ms)} is made of, followed across ranks; walked in ${
+         `What a step of ${ms(p.length_ms)} is made of, followed across ranks; analysed: ${
              plural(p.steps, 'step')}.`),
       sumBar(parts, p.length_ms, ms), pathStrip(),
       byRank.length > 1 ?

@@ -157,7 +157,7 @@ panel({
           ],
           o.comm_ms, ms));
       if (!split && o.exposed_ms > 0)
-        parts.push(note('Waiting for ranks and moving data could not be told apart.'));
+        parts.push(note('Waiting for ranks and moving data could not be separated.'));
     } else if (o.reason)
       parts.push(unknownBecause(o.reason));
     if (o.by_collective.length > 1)

@@ -62,7 +62,7 @@ panel({
                 {name: 'median step', of: (r) => r.step_ms, say: ms, numeric: true},
                 {name: 'shown', of: (r) => r.shown, say: (v) => (v ? 'below' : '')}
               ],
-              d.runs, {caption: 'runs of both sides; single runs below are those in the middle'}) :
+              d.runs, {caption: 'runs of both sides; single runs below are the middle ones'}) :
           null
     ];
   },
@@ -233,7 +233,7 @@ panel(
                            {name: 'before, there', of: (s) => s.before, say: number, numeric: true},
                            {name: 'after, there', of: (s) => s.after, say: number, numeric: true}
                          ],
-                         report.diff.scalars, {caption: 'values that both runs tell'}) :
+                         report.diff.scalars, {caption: 'values that both runs report'}) :
                      null],
     });
 

@@ -114,8 +114,8 @@ class Flame {
               facts(this.facts(here).filter(Array.isArray))
             ] :
             [el('p', {class: 'dim hint'},
-                'click a frame to look closer, once more to go back; arrow keys go from frame to ' +
-                    'frame, Enter looks closer, 0 shows all')]));
+                'click a frame to zoom in, click again to go back; arrow keys go from frame to ' +
+                    'frame, Enter zooms in, 0 shows all')]));
   }
 
   // To the nearest that is drawn, sideways among those of one caller.

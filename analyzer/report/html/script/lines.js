@@ -55,10 +55,11 @@ panel({
       el('p', {class: 'dim'},
          (report.steps.count > 0 ? 'Per step, mean over ranks. ' : 'In all, mean over ranks. ') +
              (l.of_functions === 'yes' ?
-                  'A line is where the innermost function of the program\u2019s own code begins: ' +
-                      'which of its lines it was, PyTorch\u2019s profiler does not tell.' :
+                  'A line is the first line of the innermost function of the program\u2019s ' +
+                      'own code: ' +
+                      'PyTorch\u2019s profiler does not record the exact line.' :
                   'A call belongs to the innermost line of the program\u2019s own code; ' +
-                      'time on the GPU is from samples of its launches.')),
+                      'GPU time is estimated from samples of its launches.')),
       lineFlame(),
       tableOf(
           [

@@ -76,7 +76,7 @@ function stacksAtPeak() {
                       })));
   return el(
       'section', {},
-      el('h3', {}, 'What lived at the peak, by stack ', el('small', {}, 'outermost on top')),
+      el('h3', {}, 'Live at the peak, by stack ', el('small', {}, 'outermost on top')),
       flame.element, legend([
         ...names.slice(0, MEMORY_SHADES.length)
             .map((name, i) => ({
@@ -140,7 +140,7 @@ function flameAtPeak() {
       ];
     })
   ]);
-  return el('section', {}, el('h3', {}, 'What lived at the peak'), flame.element,
+  return el('section', {}, el('h3', {}, 'Live at the peak'), flame.element,
             tableOf(
                 [
                   {name: 'what for', of: (r) => r.category, head: true},
@@ -193,7 +193,7 @@ function segmentMap() {
   const s = report.memory.segments;
   return el('section', {}, el('h3', {}, 'Segments at the end'), facts([
               ['segments', isKnown(s.count) ? count(s.count) : null],
-              ['unused, can be given back', bytes(s.unused_bytes)],
+              ['unused, can be freed', bytes(s.unused_bytes)],
               ['stranded between blocks', bytes(s.stranded_bytes)],
               ['largest gap', bytes(s.largest_gap_bytes)],
               ['gaps', isKnown(s.gaps) ? count(s.gaps) : null]

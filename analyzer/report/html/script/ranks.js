@@ -214,7 +214,7 @@ function heatMap() {
       el('p', {class: 'dim'},
          joined > 0 ? `${
                           plural(table.rows.filter((row) => row.ranks === 1).length,
-                                 'rank')} that stand out have rows of their own; ` +
+                                 'rank')} that differ have their own rows; ` +
                  `${plural(joined, 'other rank')} are joined to means \u00b7 ` :
                       '',
          columnsPer > 1 ? `of each ${columnsPer} steps the slowest is shown \u00b7 ` : '',

@@ -276,7 +276,7 @@ function stepParts(i) {
   if (known.length) return sumBar(bars, total, ms);
   const warm = stepSeries.step[i] - stepSeries.step[0] < (report.steps.warmup_excluded || 0);
   return el('p', {class: 'dim'},
-            'What this step was made of is not known' + (warm ? ': it is warm-up.' : '.'));
+            'The parts of this step are not known' + (warm ? ': it is warm-up.' : '.'));
 }
 
 function stepRanks() {
@@ -312,7 +312,7 @@ function stepInNumbers() {
     if (i === undefined) {
       box.replaceChildren(el('p', {class: 'dim hint'},
                              'Click a step, or use the arrow keys on the ' +
-                                 'strip, to see what it was made of.'));
+                                 'strip, to see its parts.'));
       return;
     }
     box.replaceChildren();
@@ -366,8 +366,7 @@ panel({
       ['host ahead', ahead, 'median'],
     ])];
     if (stepSeries.step.length > 1)
-      shown.push(stripOf(report, stepView, 170),
-                 legend([
+      shown.push(stripOf(report, stepView, 170), legend([
                    ...partsShown(stepSeries), {name: 'slowest rank', shade: 'inkline'},
                    ...(s.other.length ? [{name: 'below: not only training', shade: 'accent'}] : [])
                  ]),

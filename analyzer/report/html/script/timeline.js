@@ -543,7 +543,7 @@ panel({
       picture.controls(),
       picture.holder,
       picture.key(),
-      picture.hidden ? note(`There is no room for ${plural(picture.hidden, 'lane')} more.`) : null,
+      picture.hidden ? note(`${plural(picture.hidden, 'lane')} more do not fit here.`) : null,
       timeline.path_reason && timeline.steps.length ?
           el('p', {class: 'dim'}, 'no critical path: ' + timeline.path_reason) :
           null,

@@ -145,7 +145,7 @@ function waitPicture() {
     width,
     class: 'chart waits',
     role: 'img',
-    'aria-label': 'who waits for whom'
+    'aria-label': 'which rank waits for which'
   });
   const y = (i, n) => tall / 2 + (i - (n - 1) / 2) * WAIT_TALL;
   calls.forEach((wait, i) => ranks.forEach((rank, k) => {
@@ -169,7 +169,8 @@ function waitPicture() {
   });
   const left = list.length - calls.length + (waitedFor.length - ranks.length);
   return el(
-      'section', {}, el('h3', {}, 'Who waits for whom'), el('div', {class: 'picture scroll'}, root),
+      'section', {}, el('h3', {}, 'Which rank waits for which'),
+      el('div', {class: 'picture scroll'}, root),
       left > 0 ? el('p', {class: 'dim'}, 'The first twelve of each side; the table has all.') :
                  null,
       tableOf(

@@ -69,7 +69,7 @@ function cannotTell(of) {
     if (of.critical_path.reason) gaps.push(['critical path', of.critical_path.reason]);
   }
   if (of.collective_check.cannot_tell)
-    gaps.push(['who holds up the job', of.collective_check.cannot_tell]);
+    gaps.push(['which rank the job waits for', of.collective_check.cannot_tell]);
   return gaps;
 }
 
