@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whether HOST.SYNC names a line at which waiting for the GPU costs time, with what it is worth, and no other:
+host_sync.py LIBTSCOPE TSCOPE-REPORT STANDIN-FOLDER.
+
+PyTorch's CUDA wheel on the stand-ins runs waiting_job.py twice. In one the host waits for each step's loss and the
+GPU idles after it, as long as the stand-in's op log says; in the other the host waits as well, for the
+step before, and the GPU always has work. What the first is worth is what the second takes less.
+"""
+import os
+import shutil
+import sys
+import tempfile
+
+import standin_wheel
+from lines import marked_lines
+from on_standins import CudaJob
+from training import HERE, SKIPPED, expect, python_with_torch, report
+
+STEPS, KERNEL_US, SKIPPED_STEPS = 60, 800, 5
+LINES = marked_lines(os.path.join(HERE, "jobs", "waiting_job.py"))
+LOSS_BYTES = 4
+
+
+def run(case, python, site, library, tool, scratch):
+    job = CudaJob(python, site, library, scratch, case)
+    job.environment.update(RANK="0", STANDIN_KERNEL_US=str(KERNEL_US))
+    expect(job.run(case, str(STEPS), script="waiting_job.py", ranks=0) == f"steps={STEPS}\n", "its output")
+    document = report(job, tool)
+    expect(document["quality"]["coverage"]["kernel times"]["share"] == 1, f"{document['quality']}")
+    return job, document
+
+
+def after_losses(job):
+    """From the log: how long the GPU had nothing to do after the copy of each step's loss, in ms; mean."""
+    ran = sorted((op for op in job.operations(0) if op["kind"] in ("kernel", "copy", "fill")), key=lambda op: op["start"])
+    gaps = [later["start"] - op["end"] for op, later in zip(ran, ran[1:])
+            if op["kind"] == "copy" and op["bytes"] == LOSS_BYTES]
+    gaps = gaps[SKIPPED_STEPS:]
+    return sum(gaps) / len(gaps) / 1e6
+
+
+def line_of(document, number):
+    found = [row for row in document["lines"]["lines"]
+             if row["file"].endswith("waiting_job.py") and row["line"] == number]
+    expect(len(found) == 1, f"line {number}: {document['lines']['lines']}")
+    return found[0]
+
+
+def syncs(document):
+    return [finding for finding in document["findings"] if finding["id"] == "HOST.SYNC"]
+
+
+def check(costing, free):
+    (job, document), (free_job, free_document) = costing, free
+    wait, later = LINES["wait"], LINES["wait of the step before"]
+    idle_ms, free_ms = after_losses(job), after_losses(free_job)
+    row, free_row = line_of(document, wait), line_of(free_document, later)
+    print(f"after the wait the GPU idled {idle_ms:.2f} ms (log), {row['idle_ms']:.2f} ms (report); "
+          f"in the other job {free_ms:.2f} ms, {free_row['idle_ms']:.2f} ms, of a wait of {free_row['wait_ms']:.2f} ms")
+    expect(abs(row["idle_ms"] / idle_ms - 1) < 0.2, f"{idle_ms} ms: {row}")
+    found = syncs(document)
+    expect(len(found) == 1 and f"waiting_job.py:{wait} " in found[0]["title"], f"{found}")
+    steps = document["steps"]
+    gained_ms = steps["median_ms"] - free_document["steps"]["median_ms"]
+    worth_ms = 1e3 * found[0]["worth_s"] / (steps["count"] - steps["warmup_excluded"])
+    print(f"{found[0]['title']}: worth {worth_ms:.2f} ms a step; without the wait a step takes {gained_ms:.2f} ms less")
+    expect(0.7 * gained_ms < worth_ms < 1.15 * gained_ms, f"{worth_ms} ms, in truth {gained_ms} ms: {found}")
+    # The host waits there, and for long, but nothing comes of it.
+    expect(free_row["wait_ms"] > 0.2 * free_document["steps"]["median_ms"], f"{free_row}")
+    expect(not syncs(free_document), f"{syncs(free_document)}")
+
+
+def main():
+    library, tool, standins = sys.argv[1:4]
+    python = python_with_torch()
+    if not python:
+        print("skipped: no Python with PyTorch 2 found; scripts/setup installs one")
+        return SKIPPED
+    wheel, why_not = standin_wheel.site_packages(python)
+    if not wheel:
+        print(f"skipped: {why_not}; scripts/setup installs the wheel for CUDA")
+        return SKIPPED
+    scratch = tempfile.mkdtemp(prefix="tscope-sync-")
+    try:
+        site = standin_wheel.make(wheel, standins, os.path.join(scratch, "site"))
+        jobs = {case: run(case, python, site, library, tool, scratch) for case in ("costs", "costs-nothing")}
+        check(jobs["costs"], jobs["costs-nothing"])
+    finally:
+        shutil.rmtree(scratch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

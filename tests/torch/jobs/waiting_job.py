@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Training on one GPU in which the host waits for the GPU at one line: waiting_job.py CASE STEPS. `costs`: for this
+step's loss, before it goes on, so that the GPU has nothing to do while the host does its own work.
+`costs-nothing`: for that of the step before, with this one's work on the GPU already. That line carries a name behind "LINE"."""
+import sys
+import time
+
+import torch
+from torch import nn
+
+HOST_S = 0.012  # that the host needs for itself in each step
+
+
+def train_step(model, optimizer, batch):
+    loss = model(batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def main():
+    case, steps = sys.argv[1], int(sys.argv[2])
+    torch.manual_seed(0)
+    model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(64, 64), nn.Tanh())]).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    batch = torch.ones(16, 64, device="cuda")
+    read, copied, total = torch.zeros((), pin_memory=True), torch.cuda.Event(), 0.0
+    for step in range(steps):
+        loss = train_step(model, optimizer, batch)
+        if case == "costs":
+            total += loss.item()  # LINE wait
+        else:
+            if step:
+                copied.synchronize()  # LINE wait of the step before
+                total += float(read)
+            read.copy_(loss, non_blocking=True)
+            copied.record()
+        time.sleep(HOST_S)
+    print("steps=%d" % steps)
+
+
+main()
