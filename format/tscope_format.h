@@ -126,6 +126,9 @@ enum tscope_end { TSCOPE_ENDS(X) };
 #define X(n, v, t) TSCOPE_STALL_##n = v,
 enum tscope_stall { TSCOPE_STALLS(X) };
 #undef X
+#define X(n, v, t) TSCOPE_COMM_STATE_##n = v,
+enum tscope_comm_state { TSCOPE_COMM_STATES(X) };
+#undef X
 #define X(n, v, t) TSCOPE_FAILED_##n = v,
 enum tscope_failed_call { TSCOPE_FAILED_CALLS(X) };
 #undef X

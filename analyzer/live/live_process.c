@@ -229,6 +229,7 @@ static void read_record(void *user, const struct live_record *record) {
   case TSCOPE_REC_STALL_END:
   case TSCOPE_REC_THREAD_STATE:
   case TSCOPE_REC_THREAD_STACK:
+  case TSCOPE_REC_COMM_STATE:
     live_take_stall(process, record);
     return;
   default: /* nothing to be read of it, or written by tscope's own threads: no sign of the job */

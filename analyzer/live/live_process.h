@@ -107,8 +107,11 @@ struct live_stalled {
   struct tscope_thread_stack_record stack;
   bool python;
 };
+enum { LIVE_COMM_STATES = 64 };
 struct live_stall {
   struct tscope_stall_record record;
+  struct tscope_comm_state_record comms[LIVE_COMM_STATES]; /* errors alone */
+  u32 n_comms;
   struct live_stalled threads[LIVE_STALLED];
   u32 n_threads;
   bool on; /* it did not end */

@@ -38,6 +38,12 @@ static struct live_stalled *thread_of(struct live_stall *stall, u32 tid) {
   return thread;
 }
 
+/* Errors alone: that there is none says nothing on a page. */
+static void take_comm(struct live_stall *stall, const struct tscope_comm_state_record *state) {
+  if (state->stall == stall->record.stall && state->result && stall->n_comms < LIVE_COMM_STATES)
+    stall->comms[stall->n_comms++] = *state;
+}
+
 void live_take_stall(struct live_process *process, const struct live_record *record) {
   const void *raw = record->record;
   struct live_stall *stall = &process->stall;
@@ -67,6 +73,9 @@ void live_take_stall(struct live_process *process, const struct live_record *rec
       thread->stack = *(const struct tscope_thread_stack_record *)raw;
       thread->python = true;
     }
+    break;
+  case TSCOPE_REC_COMM_STATE:
+    take_comm(stall, raw);
     break;
   default:
     break;
@@ -127,6 +136,29 @@ static void put_thread(const struct live_process *process, const struct live_sta
     put_frames(process, known->stack.stack, thread, arena);
 }
 
+static const char *comm_name(struct live_view *view, const struct live_process *process,
+                             u32 number) {
+  for (u32 i = process->comms.n; i-- > 0;)
+    if (process->comms.at[i].number == number)
+      return live_group_name(view, process, &process->comms.at[i]);
+  return "a communicator";
+}
+
+/* What NCCL said, for the words of the stall; the first error stands for the rank. */
+static void put_comms(struct live_view *view, struct live_rank *rank, struct rank_stall *stall) {
+  const struct live_stall *known = &rank->process->stall;
+  stall->comms = arena_array(&view->arena, known->n_comms + 1, sizeof(*stall->comms));
+  for (u32 i = 0; i < known->n_comms && stall->comms; i++) {
+    const struct tscope_comm_state_record *state = &known->comms[i];
+    stall->comms[stall->n_comms++] =
+        (struct stalled_comm){.comm = state->comm,
+                              .name = comm_name(view, rank->process, state->comm),
+                              .result = state->result,
+                              .heard = state->header.tag == TSCOPE_COMM_STATE_HEARD};
+  }
+  rank->nccl_error = stall->n_comms ? nccl_error_words(stall->comms[0].result) : NULL;
+}
+
 void live_describe_stall(struct live_view *view, struct live_rank *rank) {
   const struct live_process *process = rank->process;
   const struct live_stall *known = &process->stall;
@@ -145,6 +177,7 @@ void live_describe_stall(struct live_view *view, struct live_rank *rank) {
       .threads = arena_array(arena, known->n_threads + 1, sizeof(*stall->threads))};
   for (u32 i = 0; i < known->n_threads && stall->threads; i++)
     put_thread(process, &known->threads[i], &stall->threads[stall->n_threads++], arena);
+  put_comms(view, rank, stall);
   struct stalled_rank said = {0};
   bool in_collective = rank->in_call || rank->in_wait_s >= 0;
   if (!stall_describe(arena, stall, in_collective ? rank->op : NULL, &said))

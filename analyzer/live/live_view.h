@@ -47,7 +47,8 @@ struct live_rank {
   const char *stalled_in;         /* where it stands still, as its watchdog says; NULL */
   const struct rank_stall *stall; /* its threads then; NULL */
   double stalled_s;
-  double late_s; /* behind the median rank at a step's collectives, where it is latest */
+  const char *nccl_error; /* of a communicator of it, as NCCL says it meanwhile; NULL */
+  double late_s;          /* behind the median rank at a step's collectives, where it is latest */
   enum live_arrival late_by;
   i32 waits_for;   /* rank that it waits for, -1 none or several */
   u32 n_waits_for; /* ranks that it waits for */

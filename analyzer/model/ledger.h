@@ -61,6 +61,12 @@ struct ledger_progress {
   i64 called, started, completed;
 };
 
+/* What NCCL says of a rank's communicator while the job stands still. */
+struct ledger_nccl {
+  u32 rank, group;
+  i32 result; /* its asynchronous error, 0 for none */
+};
+
 struct ledger_group {
   const char *name; /* as the job names it */
   const char *desc; /* what it is for; NULL if not said */
@@ -95,6 +101,8 @@ struct ledger {
   u32 n_calls;
   struct ledger_progress *progress; /* by (group, rank) */
   u32 n_progress;
+  struct ledger_nccl *nccl; /* by rank; dumps do not tell */
+  u32 n_nccl;
   i64 end; /* when the record of the last rank ends, where that tells how long a call has been
               pending; NS_UNKNOWN */
 };

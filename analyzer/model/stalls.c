@@ -2,6 +2,18 @@
 #include "model/stalls.h"
 
 #include "model/building.h"
+#include "model/nccl_errors.def"
+
+const char *nccl_error_words(i32 result) {
+  static const char *const words[] = {
+#define X(value, name, text) [value] = text,
+      TSCOPE_NCCL_ERRORS(X)
+#undef X
+  };
+  u32 n = sizeof(words) / sizeof(*words);
+  return result > 0 && (u32)result < n && words[result] ? words[result]
+                                                        : "an error that tscope does not know";
+}
 
 void rank_stalls_place(struct rank_stall *stalls, u32 n, const struct rank_clock *clock) {
   for (u32 i = 0; i < n; i++) {

@@ -32,6 +32,14 @@ struct stalled_peer {
   const char *wait, *call, *file; /* as of a thread */
 };
 
+/* What NCCL said of a communicator meanwhile. */
+struct stalled_comm {
+  u32 comm;         /* the process's own number */
+  const char *name; /* what people call it, or its size */
+  i32 result;       /* its asynchronous error, 0 for none: see nccl_error_words() */
+  bool heard;       /* the job had asked, not tscope */
+};
+
 struct rank_stall {
   u8 what;                        /* enum tscope_stall */
   i64 begin;                      /* something last moved */
@@ -45,7 +53,12 @@ struct rank_stall {
   u32 n_threads;
   struct stalled_peer *peers;
   u32 n_peers;
+  struct stalled_comm *comms; /* those of which it is known, each once */
+  u32 n_comms;
 };
+
+/* NCCL's own words for an error. */
+const char *nccl_error_words(i32 result);
 
 struct rank_clock;
 

@@ -282,6 +282,32 @@ static void put_mismatch(const struct live_mismatch *mismatch, struct pen *pen) 
         mismatch->other_rank, mismatch->other_op);
 }
 
+static bool same_error(const struct live_rank *a, const struct live_rank *b) {
+  return a->nccl_error && b->nccl_error && strcmp(a->nccl_error, b->nccl_error) == 0;
+}
+
+/* Errors of communicators, each once; how many there are, of which `most` are written. */
+static u32 put_nccl(struct live_view *view, struct pen *pen, u32 most) {
+  u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof(*alike)), found = 0;
+  for (u32 i = 0; i < view->n_ranks && alike; i++) {
+    const struct live_rank *rank = &view->ranks[i];
+    u32 n = 0, before = 0;
+    while (before < i && !same_error(&view->ranks[before], rank))
+      before++;
+    if (!rank->nccl_error || before < i)
+      continue;
+    for (u32 k = i; k < view->n_ranks; k++)
+      if (same_error(&view->ranks[k], rank))
+        alike[n++] = k;
+    char *ranks = ranks_text(view, alike, n);
+    if (found++ < most)
+      alert(pen, "", "NCCL reports on rank%s %s: %s", n == 1 ? "" : "s", ranks ? ranks : "?",
+            rank->nccl_error);
+    free(ranks);
+  }
+  return found;
+}
+
 /* Each thing that is said of ranks, once; how many there are, of which `most` are written. */
 static u32 put_states(struct live_view *view, struct pen *pen, u32 most) {
   u32 *alike = arena_array(&view->arena, view->n_ranks + 1, sizeof(*alike)), found = 0;
@@ -304,6 +330,9 @@ void top_alerts(struct live_view *view, struct pen *pen, unsigned most) {
     put_wait(view, &view->waits[i], pen);
   for (u32 i = 0; i < view->n_mismatches && shown < most; i++, shown++)
     put_mismatch(&view->mismatches[i], pen);
+  u32 errors = put_nccl(view, pen, most - shown);
+  n += errors;
+  shown += errors < most - shown ? errors : most - shown;
   n += put_states(view, pen, most - shown);
   if (n > most)
     alert(pen, "", "and %u more", n - most);

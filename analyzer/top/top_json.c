@@ -77,6 +77,7 @@ static json_t *rank_object(const struct live_view *view, const struct live_rank 
   SET("in_wait_s", number(rank->in_wait_s));
   SET("stalled_in", text(rank->stalled_in));
   SET("stalled_s", number(rank->stalled_s));
+  SET("nccl_error", text(rank->nccl_error));
   SET("late_s", number(rank->late_s));
   SET("late_by", text(arrivals[rank->late_by]));
   SET("waits_for", whole(rank->n_waits_for));

@@ -50,15 +50,19 @@ u64 communicator_identity_child(u64 parent, u32 ordinal, i32 color, const char *
   return mix(hash, &color, sizeof(color));
 }
 
+static nccl_asks_state state_function(const struct tscope_thread *thread) {
+  static struct tscope_symbol state[] = TSCOPE_QUERY("ncclCommGetAsyncError", tscope_nccl_sonames);
+  return tscope_query_function(state, thread);
+}
+
 /* Asks the real library for what the creating call did not say. NCCL complains in the job's log
  * when a communicator is asked before it is ready, so that is looked at first. */
 static bool query(const struct tscope_thread *thread, ncclComm_t handle,
                   struct communicator *comm) {
-  static struct tscope_symbol state[] = TSCOPE_QUERY("ncclCommGetAsyncError", tscope_nccl_sonames);
   static struct tscope_symbol count[] = TSCOPE_QUERY("ncclCommCount", tscope_nccl_sonames);
   static struct tscope_symbol user_rank[] = TSCOPE_QUERY("ncclCommUserRank", tscope_nccl_sonames);
   static struct tscope_symbol device[] = TSCOPE_QUERY("ncclCommCuDevice", tscope_nccl_sonames);
-  ncclResult_t (*get_state)(ncclComm_t, ncclResult_t *) = tscope_query_function(state, thread);
+  nccl_asks_state get_state = state_function(thread);
   ncclResult_t now = ncclSuccess;
   if (get_state && (get_state(handle, &now) != ncclSuccess || now != ncclSuccess))
     return false;
@@ -111,6 +115,7 @@ static struct communicator *enter(ncclComm_t handle, const struct communicator *
   if (place < MAX_COMMUNICATORS) {
     communicators[place] = *made;
     communicators[place].number = n_numbers++;
+    communicators[place].handle = handle;
     if (known || handle_map_put_locked(&by_handle, (u64)(uintptr_t)handle, place))
       comm = &communicators[place];
     else
@@ -171,8 +176,11 @@ void communicator_made(struct tscope_thread *thread, const struct pending_commun
   if (!comm)
     return;
   /* One that is not ready is announced at its first use, when the job knows that it is. */
-  if (query(thread, handle, comm) || pending->rank != TSCOPE_UNKNOWN_RANK)
+  bool ready = query(thread, handle, comm);
+  if (ready || pending->rank != TSCOPE_UNKNOWN_RANK)
     announce(thread, comm);
+  if (ready && result == ncclSuccess && pending->blocks)
+    __atomic_store_n(&comm->ask, state_function(thread), __ATOMIC_RELEASE);
 }
 
 /* Takes one pending that waits for `handle` out of the list. */
@@ -199,16 +207,51 @@ void communicator_ready(struct tscope_thread *thread, ncclComm_t handle) {
     communicator_made(thread, &pending, ncclSuccess);
 }
 
+static struct communicator *known(ncclComm_t handle) {
+  u64 place;
+  return handle && handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place)
+             ? &communicators[place]
+             : NULL;
+}
+
+bool communicator_heard(ncclComm_t handle, ncclResult_t error) {
+  struct communicator *comm = known(handle);
+  return !comm || __atomic_exchange_n(&comm->heard, error, __ATOMIC_RELAXED) != error;
+}
+
+void communicator_ask_no_more(ncclComm_t handle) {
+  struct communicator *comm = known(handle);
+  if (comm)
+    __atomic_store_n(&comm->ask, NULL, __ATOMIC_RELEASE);
+}
+
+u32 communicator_places(void) {
+  return __atomic_load_n(&n_places, __ATOMIC_RELAXED);
+}
+
+bool communicator_visit(u32 place, void (*look)(struct communicator *, void *), void *with) {
+  if (!tscope_lock_within(&by_handle.lock, 0))
+    return false;
+  bool there = communicators[place].handle != NULL;
+  if (there)
+    look(&communicators[place], with);
+  tscope_unlock(&by_handle.lock);
+  return there;
+}
+
 u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
   u64 place;
   if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place))
     return TSCOPE_UNKNOWN;
   struct communicator *comm = &communicators[place];
+  __atomic_store_n(&comm->ask, NULL, __ATOMIC_RELEASE);
   announce(thread, comm);
   u32 number = comm->number;
   if (tscope_lock(&by_handle.lock)) {
-    if (handle_map_take_locked(&by_handle, (u64)(uintptr_t)handle, &place))
+    if (handle_map_take_locked(&by_handle, (u64)(uintptr_t)handle, &place)) {
+      communicators[place].handle = NULL;
       free_places[n_free++] = (u32)place;
+    }
     tscope_unlock(&by_handle.lock);
   }
   /* A pending that waits for this handle would read a variable that may be gone by then. */
@@ -219,8 +262,6 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
 }
 
 u32 communicator_number(ncclComm_t handle) {
-  u64 place;
-  if (!handle || !handle_map_get(&by_handle, (u64)(uintptr_t)handle, &place))
-    return TSCOPE_UNKNOWN;
-  return communicators[place].number;
+  const struct communicator *comm = known(handle);
+  return comm ? comm->number : TSCOPE_UNKNOWN;
 }

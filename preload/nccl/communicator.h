@@ -13,6 +13,8 @@
 
 extern const char *const tscope_nccl_sonames[];
 
+typedef ncclResult_t (*nccl_asks_state)(ncclComm_t, ncclResult_t *);
+
 struct communicator {
   u64 identity; /* 0: made before tscope watched, or by a function it does not know */
   u64 parent;
@@ -26,8 +28,12 @@ struct communicator {
   u32 transfers;
   u32 splits; /* children made from it so far, which is part of their identity */
   u32 shrinks;
-  u32 announced; /* COMM record written */
-  u32 name;      /* string, 0: nobody named it */
+  u32 announced;       /* COMM record written */
+  u32 name;            /* string, 0: nobody named it */
+  ncclComm_t handle;   /* NULL once it is forgotten */
+  u32 told;            /* stall in which its error was written, 0: none */
+  ncclResult_t heard;  /* its asynchronous error as the job heard it from NCCL, or ncclSuccess */
+  nccl_asks_state ask; /* NCCL's own function for this one; NULL: it must not be asked */
 };
 
 /* A communicator that is being made. The handle appears at `handle`, which is the job's variable:
@@ -43,7 +49,8 @@ struct pending_communicator {
   u32 size;
   i32 device;
   i32 color;
-  u32 name; /* string */
+  u32 name;    /* string */
+  bool blocks; /* calls on it block, as far as the job says */
 };
 
 /* What people call the communicator that the calling thread is making: the description, or else the
@@ -73,11 +80,31 @@ void communicator_made(struct tscope_thread *thread, const struct pending_commun
 /* The job has learned that nothing is in progress on `handle` any more. */
 void communicator_ready(struct tscope_thread *thread, ncclComm_t handle);
 
+/* The job has heard an asynchronous error of `handle`. False if it had heard the same before. */
+bool communicator_heard(ncclComm_t handle, ncclResult_t error);
+
+/* NCCL is not to be asked of it any more: it is about to end, or calls on it do not block. */
+void communicator_ask_no_more(ncclComm_t handle);
+
 /* Forgets a handle that is about to be invalid. Returns the communicator's number, TSCOPE_UNKNOWN
  * if there was none. */
 u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle);
 
 /* Its number, TSCOPE_UNKNOWN if the handle is not known. */
 u32 communicator_number(ncclComm_t handle);
+
+/* Communicators live at places below this number. */
+u32 communicator_places(void);
+
+/* Calls `look` with the communicator at a place, which is not forgotten meanwhile: the call that
+ * ends it waits. False, without a call, where there is none or its lock is not to be had at once.
+ */
+bool communicator_visit(u32 place, void (*look)(struct communicator *, void *), void *with);
+
+/* communicator_states.c: writes what NCCL says of each while the job stands still; on the `first`
+ * look at a stall also where it says no error. Not on a thread of the job's. */
+void communicators_tell_states(u32 stall, bool first);
+/* For each tick of the ticker. */
+void communicators_tick(struct tscope_thread *ticker);
 
 #endif

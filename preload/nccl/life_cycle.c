@@ -51,7 +51,8 @@ static u32 name_of_maker(struct tscope_thread *thread) {
 }
 
 void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
-                      ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids) {
+                      ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids,
+                      const ncclConfig_t *config) {
   int saved = errno;
   struct pending_communicator pending = {.handle = comm,
                                          .identity = communicator_identity(ids, n_ids),
@@ -60,15 +61,19 @@ void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t resu
                                          .size = (u32)nranks,
                                          .device = -1,
                                          .color = -1,
-                                         .name = name_of_maker(thread)};
+                                         .name = name_of_maker(thread),
+                                         .blocks = !config || config->blocking != 0};
   errno = saved;
   delivered(thread, &pending, result);
 }
 
 void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t result,
                           ncclComm_t *comms, int n, const int *devices) {
-  struct pending_communicator pending = {
-      .identity = communicator_identity_private(), .start = start, .size = (u32)n, .color = -1};
+  struct pending_communicator pending = {.identity = communicator_identity_private(),
+                                         .start = start,
+                                         .size = (u32)n,
+                                         .color = -1,
+                                         .blocks = true};
   for (int i = 0; comms && i < n; i++) {
     pending.handle = &comms[i];
     pending.rank = (u32)i;
@@ -90,6 +95,7 @@ static struct pending_communicator child_of(struct tscope_thread *thread, ncclCo
   if (comm) {
     u32 *ordinal = split ? &comm->splits : &comm->shrinks;
     pending.parent = comm->identity;
+    pending.blocks = __atomic_load_n(&comm->ask, __ATOMIC_RELAXED) != NULL;
     pending.identity = communicator_identity_child(comm->identity,
                                                    __atomic_fetch_add(ordinal, 1, __ATOMIC_RELAXED),
                                                    color, split ? "split" : "shrink");
@@ -139,7 +145,9 @@ void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, nc
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
                        ncclComm_t comm, const ncclResult_t *state) {
   (void)start;
-  if (result == ncclSuccess && state && !nccl_accepted(*state))
+  if (result == ncclSuccess && state && (int)*state == TSCOPE_RESULT_IN_PROGRESS)
+    communicator_ask_no_more(comm);
+  if (result == ncclSuccess && state && !nccl_accepted(*state) && communicator_heard(comm, *state))
     tscope_failed_call(thread, TSCOPE_FAILED_NCCL, "a communicator, asked for its state",
                        (i32)*state);
   if (result != ncclSuccess || !state || *state != ncclSuccess)
@@ -151,6 +159,7 @@ void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t res
 
 struct comm_end_call comm_end_begin(struct tscope_thread *thread, enum tscope_comm_end how,
                                     ncclComm_t comm) {
+  communicator_ask_no_more(comm);
   /* A handle that is destroyed may be given to another communicator before the call returns. */
   u32 number = how == TSCOPE_COMM_END_FINALIZE ? communicator_number(comm)
                                                : communicator_forget(thread, comm);
@@ -168,5 +177,5 @@ void comm_end_end(struct tscope_thread *thread, struct comm_end_call *call, nccl
   errno = saved;
 }
 
-const struct tscope_family tscope_nccl_family = {.name = "nccl",
-                                                 .thread_bytes = sizeof(struct nccl_thread)};
+const struct tscope_family tscope_nccl_family = {
+    .name = "nccl", .thread_bytes = sizeof(struct nccl_thread), .tick = communicators_tick};

@@ -137,7 +137,8 @@ void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_sim
 /* comm_init and its kin: calls that make communicators. */
 enum { comm_init_wakes = TSCOPE_WAKES, comm_init_all_wakes = TSCOPE_WAKES };
 void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
-                      ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids);
+                      ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids,
+                      const ncclConfig_t *config);
 void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t result,
                           ncclComm_t *comms, int n, const int *devices);
 

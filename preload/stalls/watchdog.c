@@ -15,6 +15,7 @@
 #include "process/step_duration.h"
 #include "record/families.h"
 #include "record/process_trace.h"
+#include "record/stall_now.h"
 #include "record/thread.h"
 #include "record/tick_clock.h"
 #include "settings/env.h"
@@ -115,9 +116,16 @@ static bool was_stopped(u64 now) {
   return true;
 }
 
+/* Whether others shall add to the stall that lasts what they know. */
+static void tell_others(bool lasts) {
+  bool whole = lasts && state.stalls <= WITH_THREADS_MOST;
+  __atomic_store_n(&tscope_stall_now, whole ? state.stalls : 0, __ATOMIC_RELEASE);
+}
+
 static void look(u64 now, double limit) {
   u64 signature = signature_now();
   if (signature != state.signature || !state.moved) {
+    tell_others(false);
     if (state.written)
       stall_write_end(state.stalls, now);
     state.written = false;
@@ -127,6 +135,7 @@ static void look(u64 now, double limit) {
     state.written = true;
     state.again = false;
     write_stall(state.moved, now, TSCOPE_STALL_NOTHING_MOVED);
+    tell_others(true);
   } else if (state.written && !state.again && seconds(now - state.moved) >= 2 * limit) {
     state.again = true; /* one of them may have been stopped after this one stood still */
     if (state.stalls <= WITH_THREADS_MOST)
@@ -137,8 +146,10 @@ static void look(u64 now, double limit) {
 static void watch(void) {
   static u32 looks;
   double limit = limit_s();
-  if (limit <= 0 || stall_is_over())
+  if (limit <= 0 || stall_is_over()) {
+    tell_others(false);
     return;
+  }
   u64 now = tscope_ticks();
   if (!was_stopped(now) && ++looks % LOOKS_PER_SECOND == 0)
     look(now, limit);

@@ -32,14 +32,24 @@ JOBS = {
     "half": (HALF, ["--steps", "16"], [1], {"desync": [1]}),
 }
 
+# All ranks are in a collective that does not end: STANDIN_ASYNC_ERROR, ranks to look at first, what NCCL is
+# reported to say and on which ranks.
+REMOTE = "remote process exited or there was a network error"
+STUCK = {
+    "nccl-remote-error": ("1@60:6", [1], f"NCCL reports on rank 1: {REMOTE}.", [1]),
+    "nccl-system-error": ("3@60:2", [3], "NCCL reports on rank 3: unhandled system error.", [3]),
+    "nccl-no-error": ("1@60:0", [], "NCCL reports no error on the 4 ranks of which that is known.", []),
+}
+STALL_S = 3
 
-def start(build, folder, fault, options):
+
+def start(build, folder, fault, options, more=None):
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(("TSCOPE", "STANDIN", "SKEW", "RANK"))}
     env.update({"LD_PRELOAD": os.path.join(build, "preload", "libtscope.so"),
                 "TSCOPE_DIR": os.path.join(folder, "traces"), "TSCOPE_RUN": "hang",
                 "STANDIN_RENDEZVOUS": folder, "WORLD_SIZE": str(RANKS),
-                "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20"})
+                "STANDIN_LINK_GBPS": "0.5", "STANDIN_LATENCY_US": "20", **(more or {})})
     command = [os.path.join(build, "tests", "standins", "train"), "--steps", "100000", "--fault",
                fault, "--fault-rank", "1", *options]
     return [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -47,10 +57,26 @@ def start(build, folder, fault, options):
             for rank in range(RANKS)]
 
 
+def output(build, folder, program, *options):
+    done = subprocess.run([os.path.join(build, "analyzer", program), *options, os.path.join(folder, "traces")],
+                          capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    return done.stdout if done.returncode == 0 else None
+
+
+def document(build, folder, *program):
+    text = output(build, folder, *(program or ("tscope-report",)), "--format", "json")
+    return json.loads(text) if text else None
+
+
 def report(build, folder):
-    done = subprocess.run([os.path.join(build, "analyzer", "tscope-report"), "--format", "json",
-                           os.path.join(folder, "traces")], capture_output=True, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+    return document(build, folder)
+
+
+def end_all(ranks):
+    for rank in ranks:
+        rank.send_signal(signal.SIGKILL)
+    for rank in ranks:
+        rank.wait()
 
 
 def found(document, name):
@@ -72,10 +98,7 @@ def check(name, build, folder):
             time.sleep(0.3)
         going = document
     finally:
-        for rank in ranks:
-            rank.send_signal(signal.SIGKILL)
-        for rank in ranks:
-            rank.wait()
+        end_all(ranks)
     for when, one in (("while it hangs", going), ("after it was killed", report(build, folder))):
         hang, desync = found(one, "DIST.HANG"), found(one, "DIST.DESYNC")
         suspects = one["collective_check"]["suspects"]
@@ -84,6 +107,38 @@ def check(name, build, folder):
         assert [s["rank"] for s in suspects] == wanted, (when, suspects)
         assert more.get("reason", "") in suspects[0]["reason"], (when, suspects)
         assert more.get("text", "") in suspects[0]["evidence"], (when, suspects)
+
+
+def said_on(one):
+    return sorted(error["rank"] for error in one["collective_check"]["nccl_errors"])
+
+
+def stuck(name, build, folder):
+    """NCCL is asked once the ranks have stood still for STALL_S; the report and the page say what it says."""
+    failure, wanted, words, on_ranks = STUCK[name]
+    ranks = start(build, folder, "0", [], {"STANDIN_ASYNC_ERROR": failure, "TSCOPE_STALL": str(STALL_S)})
+    try:
+        end = time.monotonic() + DEADLINE_S
+        one = {"collective_check": {"nccl_ranks": None}}
+        while time.monotonic() < end and (one is None or one["collective_check"]["nccl_ranks"] != RANKS):
+            time.sleep(0.3)
+            one = report(build, folder)
+        page, top = output(build, folder, "tscope-top", "--once"), document(build, folder, "tscope-top", "--once")
+    finally:
+        end_all(ranks)
+    for when, one in (("while it hangs", one), ("after it was killed", report(build, folder))):
+        check_of = one["collective_check"]
+        assert check_of["nccl"] == words and said_on(one) == on_ranks, (when, check_of)
+        assert [s["rank"] for s in check_of["suspects"]] == wanted, (when, check_of)
+        assert found(one, "DIST.HANG") == ([wanted] if wanted else []), (when, one["findings"])
+        said = [finding["evidence"] for finding in one["findings"] if finding["id"] in ("DIST.HANG", "DATA.UNDECIDED")]
+        assert any(words.rstrip(".") in text for text in said), (when, said)
+        standing = {rank["rank"]: rank["nccl"] for rank in one["stalls"]["ranks"]}
+        assert sorted(rank for rank, nccl in standing.items() if nccl) == on_ranks, (when, standing)
+    in_text = " ".join(output(build, folder, "tscope-report", "--width", "120").split())
+    assert words in in_text, in_text
+    assert [rank["rank"] for rank in top["ranks"] if rank["nccl_error"]] == on_ranks, top["ranks"]
+    assert (words.rstrip(".") in page) == bool(on_ranks), page
 
 
 def healthy(build, folder):
@@ -99,10 +154,7 @@ def healthy(build, folder):
                 looked += 1
             time.sleep(0.3)
     finally:
-        for rank in ranks:
-            rank.send_signal(signal.SIGKILL)
-        for rank in ranks:
-            rank.wait()
+        end_all(ranks)
     assert looked == 3
     assert not found(report(build, folder), "DIST.HANG")
 
@@ -113,13 +165,15 @@ def main():
     parser.add_argument("--only")
     options = parser.parse_args()
     failed = 0
-    for name in [*JOBS, "healthy"]:
+    for name in [*JOBS, *STUCK, "healthy"]:
         if options.only not in (None, name):
             continue
         folder = tempfile.mkdtemp(prefix="tscope-hang-")
         try:
             if name == "healthy":
                 healthy(options.build, folder)
+            elif name in STUCK:
+                stuck(name, options.build, folder)
             else:
                 check(name, options.build, folder)
             print(f"ok     {name}", flush=True)

@@ -124,6 +124,22 @@ static u32 find_root(const struct judging *j) {
   return best;
 }
 
+/* Members of a call that all are in, on which NCCL says an error of its communicator. Where it does
+ * on most of them, that names nobody. */
+static int accuse_by_nccl(struct judging *j, const u32 *holders, u32 n, u32 group, char *call) {
+  const struct ledger *ledger = j->index->ledger;
+  u32 errors = 0;
+  for (u32 i = 0; i < n; i++)
+    errors += nccl_error_of(ledger, group, holders[i]) != 0;
+  int error = 0;
+  for (u32 i = 0; i < n && 2 * errors <= n && !error; i++) {
+    if (nccl_error_of(ledger, group, holders[i]))
+      error = accuse(j, holders[i], "NCCL reports an error of the communicator there",
+                     arena_printf(j->index->arena, "All %u members are in %s.", n, call));
+  }
+  return error;
+}
+
 int judge_root(struct judging *j) {
   struct arena *arena = j->index->arena;
   u32 root = find_root(j), started = 0;
@@ -142,8 +158,9 @@ int judge_root(struct judging *j) {
   for (u32 i = 0; i < n; i++)
     started += j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
                    .state == LEDGER_STARTED;
-  int error = 0;
-  for (u32 i = 0; i < n && started < n && 2 * started >= n && !error; i++)
+  int error = accuse_by_nccl(j, holders, n, group, name);
+  bool by_nccl = j->waits->suspects.n != 0;
+  for (u32 i = 0; i < n && !by_nccl && started < n && 2 * started >= n && !error; i++)
     if (j->index->ledger->calls[member_progress_of(j->index, group, holders[i])->front_call]
             .state != LEDGER_STARTED)
       error = accuse(j, holders[i], "has not begun it on its device",

@@ -330,7 +330,11 @@ static int judge(struct judging *j) {
   count_waits(j);
   if (error || w->suspects.n || w->pending_ranks == 0)
     return error;
-  return w->n_unrecorded ? unrecorded_cannot_tell(j) : judge_root(j);
+  if (w->n_unrecorded)
+    return unrecorded_cannot_tell(j);
+  error = judge_root(j);
+  w->victims -= w->suspects.n; /* which are in that call themselves */
+  return error;
 }
 
 static int by_rank(const void *left, const void *right) {

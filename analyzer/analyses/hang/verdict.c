@@ -232,6 +232,8 @@ static int make(struct making *m, const struct ledger *ledger, struct arena *are
   if (!error)
     error = waits_judge(&m->index, &m->matching, &m->channels, &m->waits);
   if (!error)
+    error = nccl_says(&m->index, m->check);
+  if (!error)
     error = put_groups(m);
   if (!error)
     error = put_mismatches(m);
@@ -246,7 +248,7 @@ int verdict_of_ledger(const struct ledger *ledger, struct arena *arena,
                       struct collective_check *check) {
   struct making m = {.check = check};
   *check = (struct collective_check){
-      .ledger = ledger, .source = ledger->source, .pending_s = (double)NAN};
+      .ledger = ledger, .source = ledger->source, .pending_s = (double)NAN, .nccl_ranks = NAN};
   int error = make(&m, ledger, arena);
   free(m.matching.mismatches.at);
   free(m.channels.at);
@@ -261,7 +263,8 @@ struct collective_check collective_check_unknown(void) {
                                    .pending_ranks = (double)NAN,
                                    .victims = (double)NAN,
                                    .pending_s = (double)NAN,
-                                   .calls_waiting = (double)NAN};
+                                   .calls_waiting = (double)NAN,
+                                   .nccl_ranks = (double)NAN};
 }
 
 int verdict_analyse(struct analysis *a) {

@@ -111,6 +111,15 @@ typedef VECTOR(struct channel) channel_list;
 
 int messages_match(struct call_index *index, struct matching *matching, channel_list *channels);
 
+/* --- nccl_says.c --- */
+
+/* Fills in nccl, nccl_errors and nccl_ranks of the check. 0, or -ENOMEM. */
+int nccl_says(const struct call_index *index, struct collective_check *check);
+
+/* Whether NCCL says an error of the communicator on a rank (index into ledger.ranks): the error, 0
+ * for none, or if that is not known. */
+i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank);
+
 /* --- waits.c --- */
 
 struct suspect {

@@ -315,7 +315,10 @@ static int tell_suspects(struct analysis *a) {
     if (!suspect->stack)
       suspect->stack = rank->frames;
     suspect->place = rank->place;
-    suspect->evidence = arena_printf(a->arena, "%s It is %s.", suspect->evidence, rank->words);
+    const char *begins = strncmp(rank->words, "waits ", 6) == 0  ? "It "
+                         : strncmp(rank->words, "NCCL ", 5) == 0 ? ""
+                                                                 : "It is ";
+    suspect->evidence = arena_printf(a->arena, "%s %s%s.", suspect->evidence, begins, rank->words);
     error = suspect->evidence ? 0 : -ENOMEM;
   }
   return error;

@@ -162,11 +162,31 @@ static char *keeper_words(struct arena *arena, const struct rank_stall *stall,
                       at.function ? at.function : "", system ? ": " : "", system ? system : "");
 }
 
+/* "NCCL reports of dp: remote process exited or ...", of the first ones. NULL where there is no
+ * error, or without memory. */
+static char *nccl_words(struct arena *arena, const struct rank_stall *stall) {
+  enum { MOST = 2 };
+  char *text = NULL;
+  u32 errors = 0;
+  for (u32 i = 0; i < stall->n_comms; i++) {
+    const struct stalled_comm *comm = &stall->comms[i];
+    if (!comm->result || ++errors > MOST)
+      continue;
+    text = arena_printf(arena, "%s%sNCCL reports of %s: %s", text ? text : "", text ? "; " : "",
+                        comm->name, nccl_error_words(comm->result));
+  }
+  return errors > MOST && text
+             ? arena_printf(arena, "%s; and errors of %u more", text, errors - MOST)
+             : text;
+}
+
 bool stall_describe(struct arena *arena, const struct rank_stall *stall, const char *in_collective,
                     struct stalled_rank *out) {
   const struct stalled_thread *main = stall_main_thread(stall);
   out->what = what_of(stall, main, in_collective);
   out->line = (double)NAN;
+  out->nccl = nccl_words(arena, stall);
+  out->words = out->nccl;
   if (!main)
     return true;
   take_place(arena, main, out);
@@ -180,10 +200,11 @@ bool stall_describe(struct arena *arena, const struct rank_stall *stall, const c
                          out->function ? " in " : "", out->function ? out->function : "");
   if (!keeper || !where)
     return false;
-  out->words =
-      arena_printf(arena, "%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
-                   in_collective ? in_collective : "", in_collective && *where ? ", " : "", where,
-                   *where && out->system ? ": " : "", out->system ? out->system : "", keeper);
+  out->words = arena_printf(arena, "%s%s%s%s%s%s%s%s%s", in_collective ? "waits in " : "",
+                            in_collective ? in_collective : "", in_collective && *where ? ", " : "",
+                            where, (in_collective || *where) && out->system ? ": " : "",
+                            out->system ? out->system : "", keeper, out->nccl ? "; " : "",
+                            out->nccl ? out->nccl : "");
   return out->words != NULL;
 }
 

@@ -396,6 +396,8 @@ int trace_ledger(const struct model *model, struct arena *arena, const struct le
     error = make_groups(&m);
   if (!error)
     error = make_calls(&m);
+  if (!error)
+    error = trace_ledger_nccl(model, m.rank_of, arena, ledger);
   if (error)
     return error;
   forgive_young(&m);

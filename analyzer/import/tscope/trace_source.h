@@ -22,6 +22,11 @@ int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
  * that is looked at while it goes on has calls in flight. */
 int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 
+/* trace_ledger_nccl.c: adds what NCCL said; `rank_of` says where in the ledger each rank of the
+ * model is. 0, or -ENOMEM. */
+int trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
+                      struct ledger *ledger);
+
 /* Fills model.memories with what the records tell of memory. 0, or -ENOMEM. */
 int list_memories(struct model *model);
 

@@ -154,6 +154,26 @@ static size_t bytes_to_send(const struct call *call) {
   }
 }
 
+void comm_read_failure(struct ncclComm *comm) {
+  const char *text = getenv("STANDIN_ASYNC_ERROR");
+  int rank, error;
+  unsigned long long number;
+  if (!text || sscanf(text, "%d@%llu:%d", &rank, &number, &error) != 3 ||
+      comm->segment->members[comm->rank].global_rank != rank)
+    return;
+  comm->fails_at = number;
+  comm->fails_with = (ncclResult_t)error;
+}
+
+/* Its data never comes, so that no other rank can end the collective either. */
+static bool fails(const struct call *call) {
+  struct ncclComm *comm = call->comm;
+  if (!comm->fails_at || is_message(call) || call->sequence < comm->fails_at)
+    return false;
+  comm->error = comm->fails_with;
+  return true;
+}
+
 static bool begin(struct sim_op *op) {
   struct kernel *kernel = op->user;
   struct ncclComm *comm = kernel->comm;
@@ -163,6 +183,8 @@ static bool begin(struct sim_op *op) {
     struct call *call = &kernel->calls[i];
     if (call->staged)
       continue;
+    if (fails(call))
+      return false;
     struct cell *cell = own_cell(call);
     size_t bytes = bytes_to_send(call);
     if (!call->said || !staging_get(comm, cell, bytes))

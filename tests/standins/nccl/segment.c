@@ -89,6 +89,7 @@ ncclResult_t comm_join(struct ncclComm **into, const char *identity, int nranks,
   sim_unlock();
   const char *global = getenv("RANK");
   member->global_rank = global ? atoi(global) : rank;
+  comm_read_failure(comm);
   if (atomic_fetch_add(&comm->segment->joined, 1) + 1 == (uint32_t)nranks) {
     unlink(path);
     futex_wake(&comm->segment->joined);

@@ -36,6 +36,11 @@ static const char *hang_action(const struct collective_check *check) {
     return "Find out what stopped it (a debugger, Ctrl-Z, a scheduler that suspends jobs, a frozen "
            "container). `kill -CONT` with its process id lets it go on. The other ranks wait for "
            "it.";
+  if (strstr(reason, "NCCL"))
+    return "Read NCCL's messages of that rank (NCCL WARN; NCCL_DEBUG=INFO says more) and the "
+           "kernel "
+           "log of its host (Xid, links, the NIC), then the same at the other end. NCCL reports an "
+           "error where it sees it, which need not be where it began.";
   if (strstr(check->suspects[0].evidence, "sign of life"))
     return "That process died or was stopped: look at its last output, the kernel log of its host "
            "(out of memory, Xid errors) and the scheduler's events. The other ranks are victims.";
@@ -74,10 +79,12 @@ int rule_hang(struct findings *f) {
       isnan(check->pending_s)
           ? arena_text(arena, "")
           : arena_printf(arena, " The oldest has been waiting for %.3g s.", check->pending_s);
+  bool also = check->n_nccl_errors != 0;
   char *evidence = age ? arena_printf(arena,
                                       "%s %.0f ranks are in calls that have not finished; %.0f of "
-                                      "them only wait for others.%s",
-                                      what, check->pending_ranks, check->victims, age)
+                                      "them only wait for others.%s%s%s",
+                                      what, check->pending_ranks, check->victims, age,
+                                      also ? " " : "", also ? check->nccl : "")
                        : NULL;
   return finding_add(f, SEVERITY_CRITICAL, (double)NAN, title, evidence,
                      arena_text(arena, hang_action(check)), check->hang_ranks, check->n_hang_ranks);

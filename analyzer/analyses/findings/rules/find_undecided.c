@@ -32,8 +32,9 @@ static const char *calls_undecided(struct analysis *a) {
   if (!check->ledger || check->n_hang_ranks || check->n_desync_ranks)
     return NULL;
   if (check->cannot_tell)
-    return arena_printf(a->arena, "%.0f ranks are in calls that have not finished, and %s",
-                        check->pending_ranks, check->cannot_tell);
+    return arena_printf(a->arena, "%.0f ranks are in calls that have not finished, and %s%s%s",
+                        check->pending_ranks, check->cannot_tell, check->nccl ? ". " : "",
+                        check->nccl ? check->nccl : "");
   if (check->pending_ranks > 0)
     return arena_printf(a->arena,
                         "%.0f ranks are in calls that have not finished, and nothing shows for "

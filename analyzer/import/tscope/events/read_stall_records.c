@@ -23,6 +23,8 @@ bool stall_records_take(struct stall_records *records, const struct tscope_recor
     return KEEP(&records->stacks, tscope_thread_stack_record);
   case TSCOPE_REC_PEER_STATE:
     return KEEP(&records->peers, tscope_peer_state_record);
+  case TSCOPE_REC_COMM_STATE:
+    return KEEP(&records->comms, tscope_comm_state_record);
   default:
     return true;
   }
@@ -34,6 +36,7 @@ void stall_records_release(struct stall_records *records) {
   free(records->states.at);
   free(records->stacks.at);
   free(records->peers.at);
+  free(records->comms.at);
 }
 
 /* What all stalls of a process share while they are made. */
@@ -170,6 +173,40 @@ static void take_peers(struct making *m, u32 number, struct rank_stall *stall) {
   }
 }
 
+static const char *comm_name(struct making *m, u32 number) {
+  const struct definitions *d = m->definitions;
+  for (u32 i = d->n_comms; i-- > 0;) {
+    if (d->comms[i].comm != number)
+      continue;
+    const char *name = d->comms[i].name
+                           ? d->comms[i].name
+                           : arena_printf(m->arena, "a communicator of %u ranks", d->comms[i].size);
+    m->failed |= !name;
+    return name;
+  }
+  return "a communicator";
+}
+
+/* The last word on each. */
+static void take_comms(struct making *m, u32 number, struct rank_stall *stall) {
+  const struct stall_records *records = m->records;
+  stall->comms = arena_array(m->arena, records->comms.n + 1u, sizeof(*stall->comms));
+  m->failed |= !stall->comms;
+  for (u32 i = 0; i < records->comms.n && !m->failed; i++) {
+    const struct tscope_comm_state_record *state = &records->comms.at[i];
+    u32 at = 0;
+    if (state->stall != number)
+      continue;
+    while (at < stall->n_comms && stall->comms[at].comm != state->comm)
+      at++;
+    stall->n_comms += at == stall->n_comms;
+    stall->comms[at] = (struct stalled_comm){.comm = state->comm,
+                                             .name = comm_name(m, state->comm),
+                                             .result = state->result,
+                                             .heard = state->header.tag == TSCOPE_COMM_STATE_HEARD};
+  }
+}
+
 static struct rank_stall make(struct making *m, const struct tscope_stall_record *record) {
   struct rank_stall stall = {.what = (u8)record->header.tag,
                              .begin = to_ns(m, record->since),
@@ -184,6 +221,7 @@ static struct rank_stall make(struct making *m, const struct tscope_stall_record
       stall.end = to_ns(m, m->records->ends.at[i].at);
   take_threads(m, record->stall, &stall);
   take_peers(m, record->stall, &stall);
+  take_comms(m, record->stall, &stall);
   return stall;
 }
 

@@ -15,6 +15,7 @@ struct stall_records {
   VECTOR(struct tscope_thread_state_record) states;
   VECTOR(struct tscope_thread_stack_record) stacks;
   VECTOR(struct tscope_peer_state_record) peers;
+  VECTOR(struct tscope_comm_state_record) comms;
 };
 
 /* Keeps the record if it is one of a stall. False when memory ran out. */

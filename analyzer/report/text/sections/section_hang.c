@@ -91,6 +91,10 @@ static void put_hang_section(struct pen *pen, const struct results *results,
     if (check->n_suspects)
       pen_item_format(pen, STYLE_PLAIN, VALUE_INDENT, "%.0f of them victims", check->victims);
   }
+  if (check->nccl) {
+    section_label(pen, "NCCL");
+    pen_words(pen, STYLE_PLAIN, VALUE_INDENT, check->nccl);
+  }
   if (check->n_unrecorded)
     put_ranks(pen, "no record", check->unrecorded, check->n_unrecorded);
   put_mismatches(pen, check, view);

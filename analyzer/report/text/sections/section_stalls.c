@@ -35,7 +35,8 @@ static void put_rank(struct pen *pen, const struct stalled_rank *rank) {
 
 /* Ranks that do the same are shown once. */
 static bool is_alike(const struct stalled_rank *a, const struct stalled_rank *b) {
-  return a->what == b->what && a->place && b->place && strcmp(a->place, b->place) == 0 &&
+  bool nccl = !a->nccl || !b->nccl ? a->nccl == b->nccl : strcmp(a->nccl, b->nccl) == 0;
+  return nccl && a->what == b->what && a->place && b->place && strcmp(a->place, b->place) == 0 &&
          (!a->call || !b->call ? a->call == b->call : strcmp(a->call, b->call) == 0);
 }
 

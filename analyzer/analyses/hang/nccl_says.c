@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What NCCL itself says of communicators while their ranks stand still: where it reports an error,
+ * why a call does not finish that all members are in.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "analyses/hang/verdict.h"
+#include "model/stalls.h"
+
+i32 nccl_error_of(const struct ledger *ledger, u32 group, u32 rank) {
+  u32 low = 0, high = ledger->n_nccl;
+  while (low < high) {
+    u32 middle = low + (high - low) / 2;
+    if (ledger->nccl[middle].rank < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < ledger->n_nccl && ledger->nccl[low].rank == rank; low++)
+    if (ledger->nccl[low].group == group && ledger->nccl[low].result)
+      return ledger->nccl[low].result;
+  return 0;
+}
+
+/* Errors that are not known here are one. */
+static u32 kind_of(i32 result) {
+  enum { UNKNOWN = 63 };
+  return result > 0 && result < UNKNOWN ? (u32)result : UNKNOWN;
+}
+
+/* "NCCL reports on ranks 1, 3: unhandled system error.", of one error. */
+static char *words_of(const struct call_index *index, i32 result) {
+  const struct ledger *ledger = index->ledger;
+  u32 *ranks = arena_array(index->arena, ledger->n_nccl + 1u, sizeof(u32)), n = 0;
+  for (u32 i = 0; ranks && i < ledger->n_nccl; i++)
+    if (ledger->nccl[i].result && kind_of(ledger->nccl[i].result) == kind_of(result) &&
+        (!n || ranks[n - 1] != ledger->nccl[i].rank))
+      ranks[n++] = ledger->nccl[i].rank;
+  char *list = ranks ? verdict_rank_list(index, ranks, n) : NULL;
+  return list
+             ? arena_printf(index->arena, "NCCL reports on %s: %s.", list, nccl_error_words(result))
+             : NULL;
+}
+
+static int put_words(const struct call_index *index, struct collective_check *check) {
+  const struct ledger *ledger = index->ledger;
+  char *text = NULL;
+  u64 said = 0;
+  for (u32 i = 0; i < ledger->n_nccl; i++) {
+    i32 result = ledger->nccl[i].result;
+    u64 kind = 1ull << kind_of(result);
+    if (!result || (said & kind))
+      continue;
+    said |= kind;
+    char *words = words_of(index, result);
+    text = words && text ? arena_printf(index->arena, "%s %s", text, words) : words;
+    if (!text)
+      return -ENOMEM;
+  }
+  if (!text)
+    text = arena_printf(index->arena,
+                        "NCCL reports no error on the %.0f rank%s of which that is known.",
+                        check->nccl_ranks, check->nccl_ranks > 1 ? "s" : "");
+  check->nccl = text;
+  return text ? 0 : -ENOMEM;
+}
+
+int nccl_says(const struct call_index *index, struct collective_check *check) {
+  const struct ledger *ledger = index->ledger;
+  if (!ledger->n_nccl)
+    return 0;
+  check->nccl_ranks = 0;
+  check->nccl_errors = arena_array(index->arena, ledger->n_nccl, sizeof(*check->nccl_errors));
+  if (!check->nccl_errors)
+    return -ENOMEM;
+  for (u32 i = 0; i < ledger->n_nccl; i++) {
+    const struct ledger_nccl *said = &ledger->nccl[i];
+    const struct ledger_group *group = &ledger->groups[said->group];
+    check->nccl_ranks += !i || ledger->nccl[i - 1].rank != said->rank;
+    if (said->result)
+      check->nccl_errors[check->n_nccl_errors++] =
+          (struct check_nccl_error){.rank = ledger->ranks[said->rank].rank,
+                                    .group = group->desc ? group->desc : group->name,
+                                    .result = said->result,
+                                    .words = nccl_error_words(said->result)};
+  }
+  return put_words(index, check);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What NCCL said of communicators while ranks stood still, for the ledger.
+ */
+#include <errno.h>
+
+#include "import/tscope/trace_source.h"
+#include "model/building.h"
+#include "model/ledger.h"
+#include "model/stalls.h"
+
+/* The stall in which a rank's record ends, as far as its calls tell; NULL. */
+static const struct rank_stall *stall_of(const struct model *model, u32 r) {
+  const struct rank *rank = &model->ranks[r];
+  const struct rank_events *events = model_events(model, r);
+  const struct rank_stall *last = NULL;
+  for (u32 i = 0; i < rank->n_stalls; i++)
+    if (rank->stalls[i].what == TSCOPE_STALL_NOTHING_MOVED)
+      last = &rank->stalls[i];
+  for (u32 i = 0; last && last->end != NS_UNKNOWN && i < events->calls.n; i++)
+    if (events->calls.at[i].start > last->end)
+      last = NULL;
+  return last;
+}
+
+int trace_ledger_nccl(const struct model *model, const u32 *rank_of, struct arena *arena,
+                      struct ledger *ledger) {
+  u64 most = 0;
+  for (u32 r = 0; r < model->n_ranks; r++) {
+    const struct rank_stall *stall = stall_of(model, r);
+    most += stall ? stall->n_comms : 0;
+  }
+  ledger->nccl = arena_array(arena, most + 1, sizeof(*ledger->nccl));
+  for (u32 r = 0; r < model->n_ranks && ledger->nccl; r++) {
+    const struct rank_stall *stall = stall_of(model, r);
+    for (u32 i = 0; stall && i < stall->n_comms; i++) {
+      u32 comm = rank_comm_index(model_events(model, r), stall->comms[i].comm);
+      u32 group = comm == INDEX_NONE ? INDEX_NONE : model_comm_of(model, r, comm);
+      if (group != INDEX_NONE)
+        ledger->nccl[ledger->n_nccl++] = (struct ledger_nccl){
+            .rank = rank_of[r], .group = group, .result = stall->comms[i].result};
+    }
+  }
+  return ledger->nccl ? 0 : -ENOMEM;
+}

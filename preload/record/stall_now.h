@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The stall that lasts, for those who add to it what they know of the job.
+ */
+#ifndef TSCOPE_STALL_NOW_H
+#define TSCOPE_STALL_NOW_H
+
+#include "record/hook.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Its number in this process; 0 while the job moves. Set by the watchdog, read by any thread. */
+extern u32 tscope_stall_now;
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What NCCL is asked of communicators while the job stands still, and above all when it is not.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hooks_fakes.h"
+#include "hooks_trace.h"
+#include "nccl/communicator.h"
+
+enum { HANDLES = 64, ROUNDS = 20000 };
+
+/* Handles are addresses of memory, as NCCL's are. */
+static u64 memory[HANDLES];
+static struct {
+  ncclComm_t next;
+  ncclResult_t result; /* of making one */
+  ncclResult_t state[HANDLES];
+  bool alive[HANDLES];
+  u32 asked[HANDLES], asked_dead;
+} library;
+
+static ncclComm_t handle(u32 n) {
+  return (ncclComm_t)(void *)&memory[n];
+}
+
+static u32 index_of(ncclComm_t comm) {
+  return (u32)((u64 *)(void *)comm - memory);
+}
+
+static int behave(const struct fake_call *call) {
+  const char *name = call->name;
+  if (!strcmp(name, "ncclCommGetAsyncError")) {
+    u32 n = index_of(FAKE_ARG(call, 0, ncclComm_t));
+    __atomic_add_fetch(&library.asked[n], 1, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&library.alive[n], __ATOMIC_SEQ_CST))
+      __atomic_add_fetch(&library.asked_dead, 1, __ATOMIC_RELAXED);
+    *FAKE_ARG(call, 1, ncclResult_t *) = library.state[n];
+    return ncclSuccess;
+  }
+  if (!strcmp(name, "ncclCommInitRank") || !strcmp(name, "ncclCommInitRankConfig")) {
+    __atomic_store_n(&library.alive[index_of(library.next)], true, __ATOMIC_SEQ_CST);
+    *FAKE_ARG(call, 0, ncclComm_t *) = library.next;
+    return library.result;
+  }
+  if (!strcmp(name, "ncclCommDestroy"))
+    __atomic_store_n(&library.alive[index_of(FAKE_ARG(call, 0, ncclComm_t))], false,
+                     __ATOMIC_SEQ_CST);
+  return ncclSuccess;
+}
+
+static int fresh_library(void **state) {
+  (void)state;
+  memset(&library, 0, sizeof(library));
+  fake_behaviour = behave;
+  return 0;
+}
+
+static ncclComm_t make(u32 n) {
+  ncclUniqueId id = {{"states"}};
+  ncclComm_t comm = NULL;
+  library.next = handle(n);
+  ncclCommInitRank(&comm, 4, id, 1);
+  return comm;
+}
+
+/* How often it is asked during `looks` looks at a stall. */
+static u32 asked_in_stall(u32 n, u32 stall, u32 looks) {
+  u32 before = library.asked[n];
+  for (u32 i = 0; i < looks; i++)
+    communicators_tell_states(stall, i == 0);
+  return library.asked[n] - before;
+}
+
+static void one_that_is_well_is_said_once(void **state) {
+  (void)state;
+  ncclComm_t comm = make(1);
+  u32 before = count(TSCOPE_REC_COMM_STATE);
+  assert_int_equal(asked_in_stall(1, 101, 3), 3);
+  assert_int_equal(count(TSCOPE_REC_COMM_STATE), before + 1);
+  struct tscope_comm_state_record said = LAST(COMM_STATE, comm_state);
+  assert_int_equal(said.stall, 101);
+  assert_int_equal(said.comm, communicator_number(comm));
+  assert_int_equal(said.result, 0);
+  assert_int_equal(said.header.tag, TSCOPE_COMM_STATE_ASKED);
+  ncclCommDestroy(comm);
+}
+
+static void an_error_that_comes_during_the_stall_is_said_once(void **state) {
+  (void)state;
+  ncclComm_t comm = make(2);
+  asked_in_stall(2, 102, 2);
+  u32 before = count(TSCOPE_REC_COMM_STATE);
+  library.state[2] = ncclRemoteError;
+  communicators_tell_states(102, false);
+  communicators_tell_states(102, false);
+  assert_int_equal(count(TSCOPE_REC_COMM_STATE), before + 1);
+  assert_int_equal(LAST(COMM_STATE, comm_state).result, ncclRemoteError);
+  communicators_tell_states(103, true); /* the next stall says it again */
+  assert_int_equal(LAST(COMM_STATE, comm_state).stall, 103);
+  ncclCommDestroy(comm);
+}
+
+static void one_whose_calls_do_not_block_is_not_asked(void **state) {
+  (void)state;
+  ncclUniqueId id = {{"states"}};
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ncclComm_t comm;
+  config.blocking = 0;
+  library.next = handle(3);
+  ncclCommInitRankConfig(&comm, 4, id, 1, &config);
+  assert_int_equal(asked_in_stall(3, 104, 3), 0);
+  ncclCommDestroy(comm);
+}
+
+/* NCCL_COMM_BLOCKING=0 makes them so without a word to the call. */
+static void one_that_was_in_progress_is_not_asked(void **state) {
+  (void)state;
+  library.state[4] = library.result = ncclInProgress;
+  ncclComm_t comm = make(4);
+  library.state[4] = library.result = ncclSuccess;
+  assert_int_equal(asked_in_stall(4, 105, 3), 0);
+  ncclCommDestroy(comm);
+}
+
+static void one_that_turns_out_to_be_in_progress_is_not_asked_again(void **state) {
+  (void)state;
+  ncclComm_t comm = make(5);
+  library.state[5] = ncclInProgress;
+  u32 before = count(TSCOPE_REC_COMM_STATE);
+  assert_int_equal(asked_in_stall(5, 106, 3), 1);
+  assert_int_equal(count(TSCOPE_REC_COMM_STATE), before);
+  ncclCommDestroy(comm);
+}
+
+static void one_that_begins_to_end_is_not_asked(void **state) {
+  (void)state;
+  ncclComm_t finalized = make(6), destroyed = make(7);
+  ncclCommFinalize(finalized);
+  ncclCommDestroy(destroyed);
+  assert_int_equal(asked_in_stall(6, 107, 2), 0);
+  assert_int_equal(asked_in_stall(7, 107, 2), 0);
+  ncclCommDestroy(finalized);
+}
+
+static void one_that_nobody_saw_made_is_not_asked(void **state) {
+  (void)state;
+  library.alive[8] = true;
+  ncclAllReduce(NULL, NULL, 10, ncclFloat, ncclSum, handle(8), NULL);
+  u32 before = library.asked[8]; /* in that call, for its size */
+  communicators_tell_states(108, true);
+  assert_int_equal(library.asked[8], before);
+  ncclCommDestroy(handle(8));
+}
+
+/* As PyTorch's watchdog asks, ten times a second. */
+static void what_the_job_hears_is_said_too(void **state) {
+  (void)state;
+  ncclUniqueId id = {{"states"}};
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ncclComm_t comm;
+  ncclResult_t now;
+  config.blocking = 0;
+  library.next = handle(9);
+  ncclCommInitRankConfig(&comm, 4, id, 1, &config);
+  library.state[9] = ncclSystemError;
+  u32 failures = count(TSCOPE_REC_FAILED_CALL);
+  for (int i = 0; i < 10; i++)
+    ncclCommGetAsyncError(comm, &now);
+  assert_int_equal(now, ncclSystemError);
+  assert_int_equal(count(TSCOPE_REC_FAILED_CALL), failures + 1);
+  assert_int_equal(asked_in_stall(9, 109, 2), 0);
+  struct tscope_comm_state_record said = LAST(COMM_STATE, comm_state);
+  assert_int_equal(said.stall, 109);
+  assert_int_equal(said.result, ncclSystemError);
+  assert_int_equal(said.header.tag, TSCOPE_COMM_STATE_HEARD);
+  ncclCommDestroy(comm);
+}
+
+static bool over;
+static void *ask_all_the_time(void *nothing) {
+  (void)nothing;
+  while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+    communicators_tell_states(110, false);
+  return NULL;
+}
+
+static void none_is_asked_while_it_is_destroyed(void **state) {
+  (void)state;
+  pthread_t asker;
+  assert_int_equal(pthread_create(&asker, NULL, ask_all_the_time, NULL), 0);
+  for (u32 i = 0; i < ROUNDS; i++) {
+    ncclComm_t comm = make(10 + i % 40);
+    ncclCommDestroy(comm);
+  }
+  __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+  pthread_join(asker, NULL);
+  u32 asked = 0;
+  for (u32 i = 10; i < 50; i++)
+    asked += library.asked[i];
+  assert_int_equal(library.asked_dead, 0);
+  print_message("asked %u times while %d were made and destroyed\n", asked - ROUNDS, ROUNDS);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, fresh_library)
+  const struct CMUnitTest tests[] = {
+      TEST(one_that_is_well_is_said_once),
+      TEST(an_error_that_comes_during_the_stall_is_said_once),
+      TEST(one_whose_calls_do_not_block_is_not_asked),
+      TEST(one_that_was_in_progress_is_not_asked),
+      TEST(one_that_turns_out_to_be_in_progress_is_not_asked_again),
+      TEST(one_that_begins_to_end_is_not_asked),
+      TEST(one_that_nobody_saw_made_is_not_asked),
+      TEST(what_the_job_hears_is_said_too),
+      TEST(none_is_asked_while_it_is_destroyed),
+  };
+  return cmocka_run_group_tests(tests, trace_set_up, trace_tear_down);
+}
