@@ -125,9 +125,12 @@ class Documents(unittest.TestCase):
 
     def test_stacks_of_all_ranks_are_one_tree(self):
         job = self.job(stall="2", command=STANDING)
-        wanted = {"save", "wait_for_others", "reader_13"} # they are written one after the other
-        document = self.until(job.traces, lambda one: one["stalled"] == 4 and
-                              wanted <= {node["function"] for node in one["stacks"]}, "stalls of all ranks")
+        wanted = {"save", "wait_for_others", "reader_13"} # they are written one after the other, and by each rank
+
+        def are_written(one):
+            ranks = {(node["function"] or "").rpartition(".")[2]: node["ranks"] for node in one["stacks"]}
+            return one["stalled"] == 4 and wanted <= set(ranks) and ranks.get("train") == ranks["reader_13"] == "0-3"
+        document = self.until(job.traces, are_written, "stalls of all ranks")
         ranks = {(node["function"] or "").rpartition(".")[2]: node["ranks"] for node in document["stacks"]}
         self.assertEqual((ranks["train"], ranks["save"], ranks["reader_7"]), ("0-3", "1", "0-3"))
         self.assertEqual(ranks["wait_for_others"], "0, 2, 3")

@@ -38,6 +38,8 @@ REMOTE = "remote process exited or there was a network error"
 STUCK = {
     "nccl-remote-error": ("1@60:6", [1], f"NCCL reports on rank 1: {REMOTE}.", [1]),
     "nccl-system-error": ("3@60:2", [3], "NCCL reports on rank 3: unhandled system error.", [3]),
+    # Where all ranks have the error it tells none of them apart.
+    "nccl-error-of-all": ("-1@60:6", [], f"NCCL reports on ranks 0-3: {REMOTE}.", [0, 1, 2, 3]),
     "nccl-no-error": ("1@60:0", [], "NCCL reports no error on the 4 ranks of which that is known.", []),
 }
 STALL_S = 3

@@ -130,8 +130,9 @@ struct call {
 /* segment.c */
 ncclResult_t comm_join(struct ncclComm **comm, const char *identity, int nranks, int rank);
 void comm_await_all(struct ncclComm *comm);
-/* kernel.c: STANDIN_ASYNC_ERROR="R@N:E": on global rank R, each communicator's collective number N,
- * counted from 1, never ends, and the communicator has the asynchronous error E from then on. */
+/* kernel.c: STANDIN_ASYNC_ERROR="R@N:E": on global rank R (-1: on all), each communicator's
+ * collective number N, counted from 1, never ends, and the communicator has the asynchronous error
+ * E from then on. */
 void comm_read_failure(struct ncclComm *comm);
 void comm_release(struct ncclComm *comm);
 void futex_wait(_Atomic uint32_t *word, uint32_t value);

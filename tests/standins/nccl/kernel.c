@@ -159,7 +159,7 @@ void comm_read_failure(struct ncclComm *comm) {
   int rank, error;
   unsigned long long number;
   if (!text || sscanf(text, "%d@%llu:%d", &rank, &number, &error) != 3 ||
-      comm->segment->members[comm->rank].global_rank != rank)
+      (rank >= 0 && comm->segment->members[comm->rank].global_rank != rank))
     return;
   comm->fails_at = number;
   comm->fails_with = (ncclResult_t)error;
