@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The trace on disk: what the shim writes and the analyzer reads. docs/trace-format.md says it in
- * prose. One file per process:
+ * The trace on disk: what the shim writes and the analyzer reads. docs/trace-format.md describes it
+ * in prose. One file per process:
  *
  *   file header (one page) | chunk 0 | chunk 1 | ...
  *
@@ -37,18 +37,18 @@ typedef int64_t i64;
 #define TSCOPE_DUR_LONG 0xffffffffu
 #define TSCOPE_DUR_PENDING UINT64_MAX
 
-/* What a call returns that was accepted and goes on by itself, its communicator not blocking
+/* The result of an accepted call that is still in progress, because its communicator does not block
  * (NCCL's ncclInProgress). */
 #define TSCOPE_RESULT_IN_PROGRESS 7
-/* `tag` of a GROUP record whose calls were not launched: their time was asked for
+/* `tag` of a GROUP record whose calls were not launched: NCCL only estimated their time
  * (ncclGroupSimulateEnd). */
 #define TSCOPE_GROUP_SIMULATED 1
 #define TSCOPE_UNKNOWN 0xffffffffu
 #define TSCOPE_UNKNOWN_RANK 0xffffffffu
 #define TSCOPE_NO_STREAM 0xffffu
 #define TSCOPE_MEMCPY_ASYNC 0x100u
-/* In the tag of a CALL_SITE: its low bits are the binary logarithm of how many calls it stands for.
- */
+/* In the tag of a CALL_SITE: its low bits are the binary logarithm of the number of calls it stands
+ * for. */
 #define TSCOPE_CALL_SITE_OF_BACKWARD 0x8000u /* the thread had no frames: those of backward() */
 #define TSCOPE_CALL_SITE_OF_FORWARD                                                                \
   0x4000u /* likewise: those of the operator whose backward it ran */

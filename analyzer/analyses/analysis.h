@@ -23,7 +23,7 @@ struct window {
 };
 
 struct op_times {
-  i64 comm, exposed, wait, transfer; /* exposed - wait - transfer could not be told apart */
+  i64 comm, exposed, wait, transfer; /* exposed - wait - transfer could not be separated */
 };
 
 /* Arithmetic of one rank in the steps looked at (flops.c). A kernel's time is known when a call
@@ -37,12 +37,12 @@ struct rank_flops {
   i64 wall_ns;                           /* of the steps */
   i64 kernel_ns, known_ns, estimated_ns; /* all kernels that are no collective, summed */
   i64 gemm_ns, gemm_known_ns;            /* of those, GEMMs by their name */
-  u64 kernels, launched;                 /* kernels; of which the launch was seen */
+  u64 kernels, launched;                 /* kernels; those with a recorded launch */
   u64 gemms, unknown;                    /* calls, those of replayed graphs too; of unknown size */
-  u64 captured;        /* that went into graphs of which the trace does not say what they hold */
-  u64 replays_unknown; /* of graphs whose capture was not seen */
-  i64 replayed_ns[PRECISIONS]; /* of known_ns, in replays of graphs */
-  double replayed_flops;       /* all of whose kernels these are */
+  u64 captured;                          /* that went into graphs with unknown content */
+  u64 replays_unknown;                   /* of graphs whose capture was not seen */
+  i64 replayed_ns[PRECISIONS];           /* of known_ns, in replays of graphs */
+  double replayed_flops;                 /* all of whose kernels these are */
 };
 
 /* One rank, summed over the steps looked at, in nanoseconds. */
@@ -62,11 +62,11 @@ struct rank_summary {
   i64 host_bound;  /* idle inside other training phases: part of idle */
   struct op_times all, by_op[OPS];
   struct rank_flops flops;
-  u64 collective_kernels; /* that ran on the GPU, in the whole run; of which the call was seen */
+  u64 collective_kernels; /* that ran on the GPU, in the whole run; those with a recorded call */
   u64 collective_kernels_called;
   u64 graph_launches, graph_launches_run, graph_launches_open; /* as in struct timeline */
   i64 ring_begin; /* of the GPU's, in the trace; NS_UNKNOWN: all of it */
-  i64 gpu_known;  /* of its run, the time of which all that ran on its GPU is in the trace */
+  i64 gpu_known;  /* the part of its run in which the trace has all work of its GPU */
 };
 
 struct graph;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What analyses and outputs ask of an analysis in the making: when a step was, whether it was seen,
- * how GPU time was had. Each is answered by the analysis it is
- * about; what belongs to none, in queries.c.
+ * the source of GPU time. Each is answered by the analysis it is about; what belongs to none, in
+ * queries.c.
  */
 #ifndef TSCOPE_QUERIES_H
 #define TSCOPE_QUERIES_H
@@ -42,7 +42,8 @@ bool analysis_gpu_seen(const struct analysis *a, u32 rank, const struct window *
 /* "1, 2, 5 and 7 more". NULL when out of memory. */
 char *ranks_in_words(struct arena *arena, const u32 *ranks, u32 n);
 
-/* gpu_timing.c: how GPU time was had, and why not for all of the run. NULL when out of memory. */
+/* gpu_timing.c: the source of GPU time, and why it does not cover all of the run. NULL when out of
+ * memory. */
 const char *gpu_timing_describe(struct analysis *a);
 const char *gpu_timing_why_not_taken(struct analysis *a);
 const char *gpu_timing_why_not_watched(const struct analysis *a); /* NULL where it always was */
@@ -70,8 +71,8 @@ const char *comm_label(const struct model *model, u32 index, struct arena *arena
 /* Collectives in which no member can finish before all have started. */
 bool op_is_barrier_like(u8 op);
 
-/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if it cannot be told. A
- * kernel that runs several calls waits for the members of all of them. */
+/* Where an arrival stopped waiting and its transfer began, NS_UNKNOWN if not known. A kernel that
+ * runs several calls waits for the members of all of them. */
 i64 arrival_transfer_begin(const struct analysis *a, const struct arrival *arrival);
 
 static inline double ns_to_ms(i64 ns) {

@@ -15,7 +15,7 @@
 /* A fifth of the step: more than one GPU in five is doing nothing for the model. */
 #define WORTH_ALARM 0.20
 
-/* Chance of naming any rank at all in a run where nobody is slow, after Bonferroni: one report in
+/* Chance of naming any rank at all in a run where no rank is slow, after Bonferroni: one report in
  * a hundred, so that twenty clean runs stay clean. */
 #define STRAGGLER_SIGNIFICANCE 0.01
 
@@ -68,7 +68,7 @@
 #define SLOW_LINK_MIN_PEERS 3
 
 /* A replay of the unedited step must give the step back to this share for what-ifs to be shown as
- * reliable; and at most this share of the path may be time nobody recorded a reason for. */
+ * reliable; and at most this share of the path may be time without a recorded reason. */
 #define REPLAY_TOLERANCE 0.01
 #define PATH_UNKNOWN_LIMIT 0.25
 

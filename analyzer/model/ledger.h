@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who called which collective of which group, in which order, and how far it got: what is known of
- * a job that hangs. PyTorch's flight-recorder dumps and tscope's own traces both become this; there
- * is one verdict over it (analyses/hang/verdict.h).
+ * Which rank called which collective of which group, in which order, and how far it got: what is
+ * known of a job that hangs. PyTorch's flight-recorder dumps and tscope's own traces both become
+ * this; there is one verdict over it (analyses/hang/verdict.h).
  *
- * Calls are told apart by their group and sequence number, never by their position: recorders keep
+ * Calls are identified by their group and sequence number, never by their position: recorders keep
  * only the last ones, and each rank's begin somewhere else. What is in no rank's record is unknown.
  * Everything lives in the arena it was read into.
  */
@@ -80,7 +80,7 @@ struct ledger_rank {
   const char *host;
   const char *path;
   bool seen;               /* it left a record */
-  bool ended;              /* it ended in order: what it did not call it never will */
+  bool ended;              /* it ended normally: what it did not call it never will */
   bool silent;             /* its signs of life stopped long before those of others */
   bool kept_all;           /* nothing of its record was dropped from the beginning */
   const char *why;         /* what is wrong with its record, NULL if nothing */

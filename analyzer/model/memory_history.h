@@ -104,7 +104,7 @@ struct memory_history {
   u64 lost;             /* events known to be missing */
   u32 n_steps;          /* events' steps are below it; 0 if steps are not known */
   const char *steps_method;
-  bool steps_are_certain; /* marked by the job; else what repeats is taken for steps */
+  bool steps_are_certain; /* marked by the job; else steps are what repeats */
   const char **notes;     /* what one must know about it; one sentence each */
   u32 n_notes;
 };

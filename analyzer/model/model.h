@@ -56,7 +56,7 @@ struct rank {
   const char *host;
   const char *path;
   const char *info[32];   /* by enum tscope_info; NULL if unknown */
-  bool closed;            /* ended in order */
+  bool closed;            /* ended normally */
   struct rank_end ending; /* how the process ended */
   const char *damage;     /* what is wrong with the file, NULL if nothing */
   u64 records;
@@ -64,14 +64,14 @@ struct rank {
   u64 launches;    /* kernel and graph launch calls seen on the host */
   u64 gpu_kernels; /* kernels seen on the GPU */
   u64 collective_calls;
-  u64 collective_runs; /* of which the actual span is known */
+  u64 collective_runs; /* those with a known actual span */
   u64 replayed_runs;   /* of these, calls in replays of CUDA graphs */
-  u64 replayed_known;  /* of these, told from the others of the replay by their nodes in it */
+  u64 replayed_known;  /* of these, identified in the replay by their nodes */
   enum tscope_gpu_clock gpu_clock;
   const char *gpu_clock_reason;
   u64 gpu_dropped, gpu_invalid;
-  u64 gpu_event_error_ns; /* at most so far beside the true time is one told from events; 0: none */
-  u64 gpu_overhead_ns;    /* that the GPU clock source says it took for itself */
+  u64 gpu_event_error_ns;         /* largest error of a time from events; 0: none */
+  u64 gpu_overhead_ns;            /* that the GPU clock source says it took for itself */
   struct gpu_window *gpu_windows; /* in order, without gaps; none where the trace does not say */
   u32 n_gpu_windows;
   i64 begin, end; /* first and last instant seen */
@@ -134,7 +134,7 @@ struct steps {
   u32 n;
   u32 first;               /* number in the run of the first one here: 0, or a of --steps a:b */
   u32 warmup;              /* the first so many are left out of all statistics */
-  const char *warmup_rule; /* how they were told, in words; NULL if none is applied */
+  const char *warmup_rule; /* how they were found, in words; NULL if none is applied */
   const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
                               "none": the first for which there is evidence */
   double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */

@@ -13,9 +13,9 @@
 
 struct module_stat {
   const char *name; /* full, such as "Transformer.layers.0.attention" */
-  u32 parent;       /* index of the nearest module above that is told of; INDEX_NONE */
+  u32 parent;       /* index of the nearest module above with statistics; INDEX_NONE */
   u32 depth;        /* modules above it */
-  bool leaf;        /* no module below it is told of */
+  bool leaf;        /* no module below it has statistics */
   double parameters, gradients;
   double gradients_so_far;    /* of all modules whose backward pass came before, this one's apart */
   double activations_forward; /* kept by its forward pass, input and output apart */

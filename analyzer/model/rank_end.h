@@ -16,10 +16,10 @@ struct rank_end {
   u8 kind;                 /* enum tscope_end */
   u8 failed_whose;         /* enum tscope_failed_call of `failed` */
   i32 status;              /* as given to exit() or _exit() */
-  u32 signal;              /* that ended it; 0: none, or nobody saw */
+  u32 signal;              /* that ended it; 0: none, or not known */
   i64 end;                 /* it began to end */
   i64 alive;               /* last sign of life */
-  i64 reaped;              /* its launcher was told of its end */
+  i64 reaped;              /* its launcher learned of its end */
   u32 out_of_memory_kills; /* in its cgroup, since it woke */
   const char *exception;   /* last that Python wrote, "Type: message"; NULL */
   i64 exception_at;

@@ -64,7 +64,7 @@ struct rank_part {
   u32 gpu_graph;
 };
 
-/* A collective as NCCL itself told of it. */
+/* A collective as NCCL itself reported it. */
 struct rank_inside {
   i64 start, end;          /* put on its stream; seen done by the host, NS_UNKNOWN */
   u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
@@ -88,7 +88,7 @@ struct rank_wait {
   u32 thread;
 };
 
-/* CPU time that a thread had had by then. */
+/* CPU time that a thread had used by then. */
 struct rank_cpu {
   i64 time;
   u64 cpu_ns;
@@ -111,7 +111,7 @@ struct rank_site {
   u16 tag;
 };
 
-/* Where the first thread was, or that of a child that it forked. */
+/* The stack of the first thread, or of the first thread of a forked child. */
 struct rank_line_sample {
   i64 start, end; /* the same */
   u64 stack;
@@ -163,7 +163,8 @@ struct rank_events {
   VECTOR(struct rank_inside) insides;
   VECTOR(struct rank_group) groups;
   VECTOR(struct rank_graph) graphs; /* by number */
-  VECTOR(u32) graph_bodies; /* numbers of graphs of which a part runs as often as the GPU decides */
+  VECTOR(u32)
+  graph_bodies; /* numbers of graphs with a part that the GPU runs as often as it decides */
   VECTOR(struct rank_part) parts;
   VECTOR(struct rank_wait) waits;
   VECTOR(struct rank_cpu) cpu_times;
@@ -190,7 +191,7 @@ struct rank_events {
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see rank_call_is_idle() */
   u32 replayed_runs,
-      replayed_known; /* calls in graphs with their run; of those, told by its node */
+      replayed_known; /* calls in graphs with their run; of those, identified by its node */
   bool tells_graphs;  /* which runs were in graphs is in the trace */
   u64 gpu_overhead_ns, gpu_event_error_ns;
   i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */

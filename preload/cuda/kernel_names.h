@@ -16,11 +16,11 @@ void kernel_name_alias(const void *kernel, const void *function);
  * a host function or the runtime's handle; no address has it. */
 #define KERNEL_OF_DRIVER (1ull << 63)
 
-/* The driver gave this handle for a name, of which a copy is kept; there is room for some megabytes
- * of them. */
+/* The driver gave this handle for a name. A copy of the name is kept; there is room for some
+ * megabytes of them. */
 void kernel_name_of_driver(const void *handle, const char *name);
 
-/* Mangled name, NULL if nobody knows. Call it after a launch of the function succeeded: the CUDA
+/* Mangled name, NULL if not known. Call it after a launch of the function succeeded: the CUDA
  * runtime may be asked, which is harmless only then. */
 const char *kernel_name(const void *function);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that the CUDA runtime or the driver said is not to be had.
+ * Allocations that failed in the CUDA runtime or the driver.
  */
 #ifndef TSCOPE_OUT_OF_MEMORY_H
 #define TSCOPE_OUT_OF_MEMORY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which process of which run this is, as its launcher tells.
+ * Which process of which run this is, according to its launcher.
  */
 #ifndef TSCOPE_IDENTITY_H
 #define TSCOPE_IDENTITY_H

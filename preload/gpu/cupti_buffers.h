@@ -20,14 +20,14 @@ enum cupti_buffer {
 /* 0, or a negative errno. Done once; the memory stays, since CUPTI may hold on to it. */
 int cupti_buffers_map(void);
 
-/* A buffer for CUPTI, for nobody else until it is given back. When all are in use, one whose
- * contents will be thrown away: CUPTI before 12.9 crashes when it gets none. NULL and 0 bytes when
- * there is no memory for that either. */
+/* A buffer for CUPTI, reserved until it is given back. When all are in use, one whose contents will
+ * be thrown away: CUPTI before 12.9 crashes when it gets none. NULL and 0 bytes when there is no
+ * memory for that either. */
 uint8_t *cupti_buffer_take(size_t *bytes);
 
 enum cupti_buffer cupti_buffer_kind(const uint8_t *buffer);
 
-/* Gives a buffer back, of which `used` bytes were written. A foreign one is left alone. */
+/* Gives back a buffer with `used` bytes written. A foreign one is left alone. */
 void cupti_buffer_give(uint8_t *buffer, size_t used);
 
 #endif

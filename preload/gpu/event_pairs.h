@@ -16,7 +16,7 @@
 
 struct event_pair;
 
-/* What the work is: a collective, or a function of which one in so many calls is timed. */
+/* What the work is: a collective, or a function with one in so many calls timed. */
 struct event_subject {
   const char *name; /* lives for ever */
   u32 comm;         /* of a collective */

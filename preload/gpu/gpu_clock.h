@@ -91,7 +91,7 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
 void gpu_clock_context_exists(void);
 
 /* One change of source at a time, and none while another client of CUPTI comes. False, and nothing
- * to unlock, when the calling thread has it already or it was not to be had in two seconds. */
+ * to unlock, when the calling thread has it already or could not get it in two seconds. */
 bool gpu_clock_lock(void);
 void gpu_clock_unlock(bool locked);
 
@@ -102,7 +102,7 @@ void gpu_clock_step_aside(const char *why, bool for_good);
 /* Whether this source is the one that is open. */
 bool gpu_clock_is_open(const struct gpu_clock_source *which);
 
-/* Opens a source again if nobody needs CUPTI any more. Called by the ticker. */
+/* Opens a source again if no other client needs CUPTI any more. Called by the ticker. */
 void gpu_clock_resume(struct tscope_thread *thread);
 
 /* Lets the source rest, or work again: see gpu_steps.h. */

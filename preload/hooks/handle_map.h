@@ -74,7 +74,7 @@ static inline bool handle_map_get(const struct handle_map *map, u64 key, u64 *va
 }
 
 /* Adds or replaces an entry. False when there is no room, when `key` cannot be one, or when the
- * lock is not to be had. */
+ * lock is not available. */
 bool handle_map_put(struct handle_map *map, u64 key, u64 value);
 
 /* The same for who holds the map's lock. */

@@ -29,7 +29,7 @@ struct communicator {
   u32 splits; /* children made from it so far, which is part of their identity */
   u32 shrinks;
   u32 announced;       /* COMM record written */
-  u32 name;            /* string, 0: nobody named it */
+  u32 name;            /* string, 0: it has no name */
   ncclComm_t handle;   /* NULL once it is forgotten */
   u32 told;            /* stall in which its error was written, 0: none */
   ncclResult_t heard;  /* its asynchronous error as the job heard it from NCCL, or ncclSuccess */

@@ -70,7 +70,7 @@ u64 nccl_bytes(int datatype, size_t count);
 u8 nccl_redop(int op);
 u32 nccl_group_open(struct nccl_thread *nccl);
 
-/* Whether a call was accepted: on communicators that do not block, it then goes on by itself. */
+/* Whether a call was accepted. On communicators that do not block it is then still in progress. */
 static inline bool nccl_accepted(ncclResult_t result) {
   return result == ncclSuccess || (int)result == TSCOPE_RESULT_IN_PROGRESS;
 }

@@ -16,7 +16,7 @@ struct nvtx_domain {
 
 extern struct nvtx_domain nvtx_default_domain;
 
-/* Never NULL: beyond the table, a domain of which nothing is recorded. */
+/* Never NULL: beyond the table, a domain without recording. */
 struct nvtx_domain *nvtx_domain_create(const char *name);
 
 /* `domain` as a library passes it: NULL is the default domain. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a process ended, told to its trace by whoever waited for it: a launcher that runs under the
- * shim, dormant as it is, or tscope-run. Without this a trace that stops tells nothing of why.
+ * shim, dormant as it is, or tscope-run. Without this, a trace that stops does not say why.
  */
 #ifndef TSCOPE_REAPED_H
 #define TSCOPE_REAPED_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Where writers get their chunks from. The helper keeps fresh chunks in the `ready` queue; filled
- * ring chunks wait in the `filled` queue, oldest first, to be used again once the file may grow
- * no more. Both are lock-free, so that a thread that needs a chunk waits for nobody.
+ * ring chunks wait in the `filled` queue, oldest first, to be used again once the file may grow no
+ * more. Both are lock-free, so that a thread that needs a chunk waits for no other thread.
  */
 #ifndef TSCOPE_CHUNK_POOL_H
 #define TSCOPE_CHUNK_POOL_H

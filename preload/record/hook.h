@@ -205,7 +205,7 @@ static inline void tscope_leave(struct tscope_thread *thread) {
 }
 
 /* Gets the writer a chunk with room for `bytes` whose base lets `units` be expressed. NULL when
- * none is to be had; the loss is then counted. */
+ * there is none; the loss is then counted. */
 void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
                           u8 type, u16 tag, u32 bytes);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * The one lock of the shim, for its slow paths. A job must never hang because of it, so waiting has
- * an end, and three cases are told apart from a holder that is only slow:
+ * an end, and three cases are distinguished from a holder that is only slow:
  *
  *   - The calling thread has it already: a signal handler came while it was held.
  *   - The holder is no thread of this process: this is a forked child, or the thread was ended in
  *     the middle. The lock is taken over.
- *   - The holder does not come back: after the first thread that waited in vain, nobody else waits
- *     long until it is released.
+ *   - The holder does not come back: after the first thread that waited in vain, no other thread
+ * waits long until it is released.
  *
  * Locks are counted by thread, so that the end of a process (a signal handler may call exit()) does
  * not begin in a thread that holds one. No record is written while a lock is held, since that may
@@ -41,7 +41,7 @@ void tscope_check_no_lock(void);
 static inline void tscope_check_no_lock(void) {}
 #endif
 
-/* Takes the lock, after waiting up to `patience_ns`; 0: not at all. False when it is not to be had:
+/* Takes the lock, after waiting up to `patience_ns`; 0: not at all. False when it is not available:
  * do without, and do not unlock. Preserves errno; no cancellation point. */
 bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns)
     __attribute__((warn_unused_result));

@@ -41,7 +41,7 @@ u32 tscope_trace_grow(u32 wanted, u32 *first);
  * to the disk and so waits for the next store. Changes nothing in it. From any one thread. */
 void tscope_trace_touch(u32 chunk, u32 from, u32 to);
 
-/* Takes chunks from number `chunks` on off the end of the file. They must be in nobody's hands. */
+/* Takes chunks from number `chunks` on off the end of the file. No thread may use them. */
 void tscope_trace_cut(u32 chunks);
 
 static inline struct tscope_chunk_header *tscope_trace_chunk(u32 number) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which stack a hook is on. A hook in progress can only be told from one that was left, by a
- * longjmp or an exception, where it is known whether both are on the thread's own stack: signal
- * handlers and coroutines have others.
+ * Which stack a hook is on. A hook in progress can only be distinguished from one that was left,
+ * by a longjmp or an exception, where it is known whether both are on the thread's own stack:
+ * signal handlers and coroutines have others.
  */
 #ifndef TSCOPE_STACK_H
 #define TSCOPE_STACK_H

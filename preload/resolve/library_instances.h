@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Libraries of which a process holds more than one copy: PyTorch's NCCL and another that a program
+ * Libraries with more than one copy in the process: PyTorch's NCCL and another that a program
  * loads by its path, the CUDA runtime of two frameworks. A handle of the one is nothing to the
  * other, so no call and no question may reach a copy that its caller did not mean. A library is
  * known by its list of sonames.

@@ -8,7 +8,7 @@
 
 #include "torch/torch_scope.h"
 
-/* Where a collective's element count is to be had from. */
+/* Where a collective's element count comes from. */
 enum torch_tensors {
   NO_TENSORS,
   TENSOR,  /* at::Tensor */

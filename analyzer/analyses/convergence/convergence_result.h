@@ -21,7 +21,7 @@ enum not_falling {
 
 enum { CONVERGENCE_POINTS = 1000 };
 
-/* What a value of training is taken for, by its name; NULL ends them. */
+/* The role of a training value, from its name; NULL ends them. */
 extern const char *const scalar_role_words[];
 
 #define RESULT_TABLE "analyses/convergence/convergence_result.def"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the two halves of the judgement share: suspects.c follows who waits for whom, order.c looks
- * at calls that all members are in.
+ * What the two halves of the judgement share: suspects.c follows which rank waits for which,
+ * order.c looks at calls that all members are in.
  */
 #ifndef TSCOPE_SUSPECTS_H
 #define TSCOPE_SUSPECTS_H

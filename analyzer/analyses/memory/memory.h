@@ -21,7 +21,7 @@ struct memory_replay {
   const struct memory_history *history;
   struct live_set live;
   u32 next;        /* event */
-  u32 conflicts;   /* blocks of which events and segments tell different things */
+  u32 conflicts;   /* blocks where events and segments disagree */
   i64 known_bytes; /* of the blocks in `live` */
 };
 

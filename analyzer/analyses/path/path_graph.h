@@ -63,7 +63,7 @@ struct slice {
 /* Members in order of start. */
 struct collective_join {
   u32 first, n; /* in members */
-  bool barrier; /* nobody ends before all have started */
+  bool barrier; /* no member ends before all have started */
 };
 
 /* All ranks' slices of one sample, joined. */
@@ -166,7 +166,7 @@ void slice_free(struct slice *slice);
 int sample_graph_join(const struct analysis *a, u32 sample, struct sample_graph *graph);
 void sample_graph_free(struct sample_graph *graph);
 
-/* Whether a node is a collective of which the members are known. */
+/* Whether a node is a collective with known members. */
 static inline bool joins_others(const struct sample_graph *graph, u32 node) {
   return graph->first_joined[node] < graph->first_joined[node + 1];
 }

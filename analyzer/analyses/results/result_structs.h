@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Makes structs of a table of results: define RESULT_TABLE as its path, then include this. How
- * lines are written is told in results.def.
+ * lines are written is described in results.def.
  */
 #define STRUCT(name) struct name {
 #define END_STRUCT                                                                                 \

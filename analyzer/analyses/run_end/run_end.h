@@ -15,10 +15,10 @@
 
 enum ending_class {
   ENDING_IN_ORDER,  /* status 0 */
-  ENDING_OWN,       /* for a reason of its own: an exception, an exit status, a signal */
+  ENDING_OWN,       /* with its own reason: an exception, an exit status, a signal */
   ENDING_LOST_PEER, /* because it lost another rank */
   ENDING_STOPPED,   /* by its launcher, or whoever sent it the signal to end */
-  ENDING_SILENT,    /* its trace stops, and nobody saw why */
+  ENDING_SILENT,    /* its trace stops, and no record says why */
   ENDING_NONE,      /* no record at all */
 };
 

@@ -3,15 +3,15 @@
  * The run step by step, and rank by rank: a part of struct results, for pictures and for programs.
  * Where there are more steps or ranks than are kept, some stand for the others: of neighbouring
  * steps the slowest is kept, with its own figures; of ranks the worst are kept, and the rest are
- * joined to means. NAN where not known; an array of which nothing is known is NULL.
+ * joined to means. NAN where not known;  an array without known values is NULL.
  */
 #ifndef TSCOPE_SERIES_RESULT_H
 #define TSCOPE_SERIES_RESULT_H
 
 #include "format/tscope_format.h"
 
-/* Of one rank in one step: X(ID, name, type, meaning). All but the last two are ms. Wall is
- * compute + exposed + memcpy + idle; exposed is wait + transfer where these can be told apart. */
+/* Of one rank in one step: X(ID, name, type, meaning). All but the last two are ms. Wall is compute
+ * + exposed + memcpy + idle;  exposed is wait + transfer if these can be separated. */
 #define SERIES_MEASURES(X)                                                                         \
   X(WALL, "wall_ms", "array of ms", "how long the step took")                                      \
   X(COMPUTE, "compute_ms", "array of ms", "compute")                                               \

@@ -11,7 +11,8 @@
 #include "import/value_build.h"
 #include "model/ledger.h"
 
-/* A list of things told apart by a hash: equal things are found by comparing those of one hash. */
+/* A list of things distinguished by a hash: equal things are found by comparing those of one
+ * hash. */
 struct hash_index {
   struct hash_slot {
     u64 hash;

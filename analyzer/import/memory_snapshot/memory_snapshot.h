@@ -17,8 +17,8 @@ bool snapshot_looks_like(const struct value *root);
  * events. */
 u32 snapshot_devices(const struct value *root);
 
-/* One device's history, in `arena`, of which nothing points into the values. 0 or -ENOMEM; a device
- * of which the snapshot tells nothing has neither segments nor events. */
+/* One device's history, in `arena`; nothing in it points into the values. 0 or -ENOMEM. A device
+ * that is not in the snapshot has neither segments nor events. */
 int snapshot_history(const struct value *root, u32 device, struct arena *arena,
                      struct memory_history *history);
 

@@ -30,7 +30,7 @@ bool stacks_add(struct stacks *stacks, const struct value *frames);
 /* Tells all of them: sources, and names of the tree's frames, live in `arena`. 0, or -ENOMEM. */
 int stacks_resolve(struct stacks *stacks, struct arena *arena);
 
-/* One of them; that of which nothing is known for what is no stack. */
+/* One of them; the unknown stack if the value is not a stack. */
 const struct stack *stacks_find(const struct stacks *stacks, const struct value *frames);
 
 void stacks_free(struct stacks *stacks);

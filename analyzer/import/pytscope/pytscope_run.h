@@ -11,7 +11,7 @@
 #include "base/vector.h"
 #include "model/model.h"
 
-/* What is told apart in a step: the four training phases, in the order of enum tscope_phase. */
+/* The parts of a step: the four training phases, in the order of enum tscope_phase. */
 enum { PYTSCOPE_KINDS = TSCOPE_PHASE_OPTIMIZER + 1 };
 
 struct pytscope_step {

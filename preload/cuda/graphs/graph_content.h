@@ -8,8 +8,8 @@
 
 #include "record/hook.h"
 
-/* Communicators in one graph that are told apart. More than Megatron's parallel groups of one rank
- * together; a record has room for 125 behind it. */
+/* Communicators in one graph that are distinguished. More than Megatron's parallel groups of one
+ * rank together; a record has room for 125 behind it. */
 enum { GRAPH_COMMS = 80 };
 
 struct graph_content {
