@@ -8,19 +8,31 @@ import sys
 STRINGS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 
 
+# In options.def the formats come from their own table.
+FORMATS = "TSCOPE_REPORT_BACKENDS(FORMAT_AND_WHAT)"
+
+
+def formats(source):
+    with open(os.path.join(source, "analyzer/report/backends.def"), encoding="utf-8") as file:
+        backends = re.findall(r'^ +B\((\w+), "([^"]*)"\)', file.read(), re.M)
+    return "".join(f"{name} ({what}); " for name, what in backends)
+
+
 def rows(source, path, pattern):
     """The rows of a table of macros; strings that the compiler joins are joined here."""
     with open(os.path.join(source, path), encoding="utf-8") as file:
         table = file.read().partition("#define")[2].partition("#define")[2].replace("\\\n", "\n")
+    if FORMATS in table:
+        table = table.replace(FORMATS, '"' + formats(source) + '"')
     joined = lambda text: "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)).replace('\\"', '"') if text.startswith('"') else text
     return [tuple(joined(cell) for cell in row) for row in re.findall(pattern, table)]
 
 
 # Of tscope-stacks, whose options are too few for a table of their own.
-STACKS = [("", "native", "", "frames of C and C++ too"),
-          ("", "frames", "", "each frame of each thread in a line of its own"),
-          ("", "help", "", "say how it is used"),
-          ("", "version", "", "say which version it is")]
+STACKS = [("", "native", "", "also show C and C++ frames"),
+          ("", "frames", "", "one line for each frame of each thread"),
+          ("", "help", "", "print the usage"),
+          ("", "version", "", "print the version")]
 
 
 def tables(source):
