@@ -83,41 +83,50 @@ class Watching(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
-    def tell(self, columns, lines):
+    def watch(self, columns, lines):
         terminal = self.terminal(columns, lines)
         terminal.command(f"{TOP} {self.traces}")
         terminal.until("no traces", "that there is nothing yet")
+        return terminal
+
+    def check_page(self, terminal, columns, test, what):
+        screen = terminal.until(test, what)
+        self.assertTrue(screen.startswith("tscope top"), screen)
+        self.assertTrue(all(len(line) <= columns for line in screen.splitlines()))
+        return screen
+
+    def test_story(self):
+        """One job, watched in two terminals: of 80 and of 200 columns."""
+        watchers = [(self.watch(80, 24), 80), (self.watch(200, 50), 200)]
         job = self.job(*STORY)
-        first = terminal.until(lambda screen: step_of(screen) > 20, "steps of the job that starts")
-        self.assertIn("4 running", first)
-        self.assertNotIn("!", first.partition("rank doing")[0])
-        slow = terminal.until(r"(?m)^ +2 .* \+\d[\d.]* ms", "that rank 2 is late")
-        self.assertGreater(step_of(slow), 100)
-        hang = terminal.until(r"! rank 1 has not come to all_reduce", "whom the others wait for")
-        self.assertRegex(hang, r"no step for")
-        self.assertRegex(hang, r"3 ranks wait for")
-        self.assertEqual(len(re.findall(r"waits for rank 1", hang)), 3)
-        self.assertRegex(hang, r"(?m)^ +1 +quiet")
-        self.assertIn(step_of(hang), (320, 321, 322)) # hosts are up to two steps ahead
+        for terminal, columns in watchers:
+            first = self.check_page(terminal, columns, lambda screen: step_of(screen) > 20, "steps of the job that starts")
+            self.assertIn("4 running", first)
+            self.assertNotIn("!", first.partition("rank doing")[0])
+        for terminal, columns in watchers:
+            slow = self.check_page(terminal, columns, r"(?m)^ +2 .* \+\d[\d.]* ms", "that rank 2 is late")
+            self.assertGreater(step_of(slow), 100)
+        hangs = [self.check_page(terminal, columns, r"! rank 1 has not come to all_reduce", "whom the others wait for")
+                 for terminal, columns in watchers]
+        for hang in hangs:
+            self.assertRegex(hang, r"no step for")
+            self.assertRegex(hang, r"3 ranks wait for")
+            self.assertEqual(len(re.findall(r"waits for rank 1", hang)), 3)
+            self.assertRegex(hang, r"(?m)^ +1 +quiet")
+            self.assertIn(step_of(hang), (320, 321, 322)) # hosts are up to two steps ahead
+        self.assertNotIn("records", hangs[0].partition("rank doing")[2])
+        self.assertRegex(hangs[1], r"called ago +of +records")
         job.send(signal.SIGSTOP, 3)
-        terminal.until(r"! rank 3: its process is stopped", "that rank 3 is stopped")
+        for terminal, columns in watchers:
+            self.check_page(terminal, columns, r"! rank 3: its process is stopped", "that rank 3 is stopped")
         job.send(signal.SIGKILL)
         for rank in job.ranks:
             rank.wait()
-        dead = terminal.until(r"! ranks 0-3: its process is gone", "that all are gone")
-        self.assertIn("not running", dead)
-        for screen in (first, slow, hang, dead):
-            self.assertTrue(screen.startswith("tscope top"), screen)
-            self.assertTrue(all(len(line) <= columns for line in screen.splitlines()))
-        terminal.type("q")
-        terminal.until(lambda screen: "tscope top  job" not in screen, "the shell")
-        return hang
-
-    def test_story_at_80_columns(self):
-        self.assertNotIn("records", self.tell(80, 24).partition("rank doing")[2])
-
-    def test_story_at_200_columns(self):
-        self.assertRegex(self.tell(200, 50), r"called ago +of +records")
+        for terminal, columns in watchers:
+            dead = self.check_page(terminal, columns, r"! ranks 0-3: its process is gone", "that all are gone")
+            self.assertIn("not running", dead)
+            terminal.type("q")
+            terminal.until(lambda screen: "tscope top  job" not in screen, "the shell")
 
     def test_a_new_size_is_a_new_page(self):
         self.job("--steps", "100000")
@@ -165,8 +174,6 @@ class Watching(unittest.TestCase):
         terminal.until(lambda screen: step_of(screen) > frozen, "that it goes on")
 
     def check_stacks(self, columns, lines):
-        job = Job(BUILD, self.folder, stall="2", command=STANDING)
-        self.addCleanup(job.end)
         terminal = self.terminal(columns, lines)
         terminal.command(f"{TOP} {self.traces}")
         terminal.until(r"(?m)t stacks$", "that there are stacks to see")
@@ -194,10 +201,10 @@ class Watching(unittest.TestCase):
         terminal.type("t")
         terminal.until(r"(?m)^ +3 ", "all ranks again")
 
-    def test_stacks_at_80_columns(self):
+    def test_stacks(self):
+        job = Job(BUILD, self.folder, stall="2", command=STANDING)
+        self.addCleanup(job.end)
         self.check_stacks(80, 24)
-
-    def test_stacks_at_200_columns(self):
         self.check_stacks(200, 50)
 
     def check_restored(self, terminal, before):

@@ -6,6 +6,7 @@ report says while they hang, and after they were killed.
     hang.py --build BUILD [--only NAME]
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 RANKS = 4
+AT_ONCE = 4
 DEADLINE_S = 60
 
 SLEEP, DIE, STOP, SKIP, HALF = "1", "2", "3", "4", "5"
@@ -161,30 +163,35 @@ def healthy(build, folder):
     assert not found(report(build, folder), "DIST.HANG")
 
 
+def tried(name, build):
+    folder = tempfile.mkdtemp(prefix="tscope-hang-")
+    try:
+        if name == "healthy":
+            healthy(build, folder)
+        elif name in STUCK:
+            stuck(name, build, folder)
+        else:
+            check(name, build, folder)
+        print(f"ok     {name}", flush=True)
+        return True
+    except AssertionError as error:
+        print(f"FAILED {name}: {error}", flush=True)
+        return False
+    finally:
+        shutil.rmtree(folder)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--only")
     options = parser.parse_args()
-    failed = 0
-    for name in [*JOBS, *STUCK, "healthy"]:
-        if options.only not in (None, name):
-            continue
-        folder = tempfile.mkdtemp(prefix="tscope-hang-")
-        try:
-            if name == "healthy":
-                healthy(options.build, folder)
-            elif name in STUCK:
-                stuck(name, options.build, folder)
-            else:
-                check(name, options.build, folder)
-            print(f"ok     {name}", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"FAILED {name}: {error}", flush=True)
-        finally:
-            shutil.rmtree(folder)
-    return failed
+    hanging = [name for name in [*JOBS, *STUCK] if options.only in (None, name)]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # jobs that hang wait, all the time
+        good = list(pool.map(lambda name: tried(name, options.build), hanging))
+    if options.only in (None, "healthy"):
+        good.append(tried("healthy", options.build))
+    return good.count(False)
 
 
 sys.exit(main())
