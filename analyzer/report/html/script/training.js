@@ -219,6 +219,7 @@ panel({
           isKnown(c.pending_s) ? 'the oldest for ' + seconds(c.pending_s) : null
         ],
         ['of them victims', c.suspects.length ? count(c.victims) : null],
+        ['what NCCL says', c.nccl],
         ['no record', c.unrecorded.length ? 'rank ' + rankList(c.unrecorded) : null]
       ]),
       c.cannot_tell ?
