@@ -225,7 +225,7 @@ struct tscope_file_header {
   char run[128];          /* run identity: equal for all processes of one run */
   u64 chunks;             /* chunks that exist in the file */
   u64 ring_cap_chunks;    /* ring chunks before recycling starts */
-  u64 closed_realtime_ns; /* 0 until the process ended in order */
+  u64 closed_realtime_ns; /* 0 until the process ended normally */
   u64 lost[16];           /* by enum tscope_loss */
   /* How the process ended, as far as anybody saw; 0 where not. A trace of an earlier version has
    * no `alive_ticks`. */

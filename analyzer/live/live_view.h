@@ -91,7 +91,7 @@ struct live_view {
   const struct live_run *run;
   struct live_rank *ranks;          /* by rank */
   u32 n_ranks, world;               /* world: 0 if not known */
-  u32 n_running, n_trouble, n_over; /* ranks by state: fine, not, and ended in order */
+  u32 n_running, n_trouble, n_over; /* ranks by state: fine, not, and ended normally */
   u32 left_out, unreadable;
   struct live_host *hosts;
   u32 n_hosts;

@@ -53,7 +53,7 @@ struct gemms {
   u32 n_shapes, n_times, n_contents;
 };
 
-/* The shape of a GEMM, NULL if nothing is known of it. */
+/* The shape of a GEMM, NULL if not known. */
 static inline const struct gemm_shape *gemm_shape(const struct timeline *timeline,
                                                   const struct arithmetic *gemm) {
   const struct gemms *gemms = timeline->gemms;

@@ -27,7 +27,7 @@ struct clock_fit {
   u32 collectives;    /* that the fit rests on */
 };
 
-/* A stretch of time in which a rank's GPU time was had in one way. */
+/* A stretch of time in which a rank's GPU time came from one source. */
 struct gpu_window {
   i64 start, end;
   i64 settled; /* by then all work is over that was launched before `start` and so not seen */
@@ -330,19 +330,17 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
 void timeline_release(struct timeline *timeline);
 const char *timeline_name(const struct timeline *timeline, u32 name);
 
-/* Whether all that ran on the rank's GPU in [begin, end) is in the trace, as far as the way in
- * which GPU time was had goes: false where CUPTI rested or belonged to another for part of it. */
+/* Whether the source of GPU time saw all work of the rank's GPU in [begin, end): false where CUPTI
+ * rested, or another client used it, for part of that time. */
 bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
 
-/* From when to when a step lasted, of which `gpu` has the ends that are known there, else
- * NS_UNKNOWN; sets *told. A step of which one end is known on the GPU and lies behind the host's,
- * and the other is not known, would seem longer or shorter than it was: nothing is said of it
- * (NS_UNKNOWN). */
+/* Begin and end of a step. `gpu` has those ends that are known on the GPU, else NS_UNKNOWN; sets
+ * *known. If only one end is known on the GPU, and it is later than the host's, the step would seem
+ * longer or shorter than it was: then NS_UNKNOWN. */
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known);
 
-/* The stretches of time from `from` on in which all that ran on the rank's GPU is in the trace, as
- * far as the way in which GPU time was had goes; open at the end where nothing ended it. Lives in
- * the arena. 0, or -ENOMEM. */
+/* The stretches of time after `from` in which the source of GPU time saw all work of the rank's
+ * GPU; the last is open at its end if nothing ended it. Lives in the arena. 0, or -ENOMEM. */
 int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                     struct intervals *known);
 

@@ -138,7 +138,7 @@ struct rank_scalar {
   const char *name;
 };
 
-/* How GPU time was had from here on. */
+/* The source of GPU time from here on. */
 struct rank_gpu_state {
   i64 time;
   const char *reason;
@@ -185,7 +185,7 @@ struct rank_events {
   } failed;                  /* the last call that failed */
   u64 launches, gpu_kernels; /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
-  bool cut_short; /* the process did not end in order */
+  bool cut_short; /* the process did not end normally */
   bool end_lost;  /* so, or the room for retained records was full: of calls and runs, the last are
                      not all here */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */

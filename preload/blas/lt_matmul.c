@@ -15,7 +15,7 @@ enum { MATMUL_COMPUTE_TYPE = 0, MATMUL_TRANSA = 3 };
 typedef cublasStatus_t get_attribute(const void *what, int attribute, void *value, size_t bytes,
                                      size_t *written);
 
-/* An attribute of at most eight bytes; `otherwise` if there is none to be had. */
+/* An attribute of at most eight bytes; `otherwise` if there is none. */
 static i64 attribute_of(struct tscope_symbol symbols[TSCOPE_VIAS], const void *what, int attribute,
                         size_t bytes, i64 otherwise) {
   get_attribute *get = tscope_query_function(symbols, tscope_self);

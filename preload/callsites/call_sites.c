@@ -300,7 +300,7 @@ static void look_at_less(enum call_site_class class) {
     __atomic_store_n(&one_in[class], one_in[class] * 2, __ATOMIC_RELAXED);
 }
 
-/* False where that is not to be had. */
+/* False where that is not available. */
 static bool look_at_more(enum call_site_class class, u32 least) {
   if (one_in[class] <= least)
     return false;

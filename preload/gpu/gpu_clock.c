@@ -192,7 +192,7 @@ static void open_and_tell(struct tscope_thread *thread, const char *again) {
   if (opened)
     __atomic_store_n(&source, opened, __ATOMIC_RELEASE);
   else
-    tscope_say(2, "GPU times are not to be had: %s", why);
+    tscope_say(2, "no GPU times: %s", why);
   if (opened && again)
     snprintf(why, sizeof(opened_why), "%s", again);
   record_clock(thread, opened ? opened->id : TSCOPE_GPU_CLOCK_HOST, why);

@@ -18,7 +18,8 @@ static struct cycle read_setting(void) {
       cycle.on < cycle.of)
     return cycle;
   if (*tscope_env.gpu_steps)
-    tscope_say(0, "TSCOPE_GPU_STEPS is N/M with 0 < N < M, not %s: GPU times are taken all along",
+    tscope_say(0,
+               "TSCOPE_GPU_STEPS is N/M with 0 < N < M, not %s: GPU times are taken for all steps",
                tscope_env.gpu_steps);
   return (struct cycle){0, 0};
 }

@@ -97,7 +97,7 @@ u32 communicator_number(ncclComm_t handle);
 u32 communicator_places(void);
 
 /* Calls `look` with the communicator at a place, which is not forgotten meanwhile: the call that
- * ends it waits. False, without a call, where there is none or its lock is not to be had at once.
+ * ends it waits. False, without a call, where there is none or its lock is not free at once.
  */
 bool communicator_visit(u32 place, void (*look)(struct communicator *, void *), void *with);
 

@@ -143,7 +143,7 @@ static u32 still_to_come(void) {
          tscope_chunk_pool.retained_max - load(&tscope_chunk_pool.retained_used);
 }
 
-/* Adds a batch of ready chunks; false when enough are ready or no more are to be had. */
+/* Adds a batch of ready chunks; false when enough are ready or there are no more. */
 static bool refill(void) {
   const u32 batch = 16;
   u32 there = tscope_queue_length(&tscope_chunk_pool.ready);

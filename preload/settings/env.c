@@ -87,7 +87,7 @@ void tscope_env_read(void) {
   do {                                                                                             \
     const char *value = tscope_environment_get(variable);                                          \
     if (value && *value && !PARSE_##TYPE(member, value, values))                                   \
-      tscope_say(0, "%s=%.80s makes no sense; using %s", variable, value, standard);               \
+      tscope_say(0, "%s=%.80s is not valid; using %s", variable, value, standard);                 \
   } while (0);
   TSCOPE_ENV(X)
 #undef X

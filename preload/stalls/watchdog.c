@@ -160,7 +160,7 @@ static void wake(struct tscope_thread *thread) {
   if (strcmp(tscope_env.stall, "off") == 0)
     return;
   if (strcmp(tscope_env.stall, "auto") != 0 && strtoul(tscope_env.stall, NULL, 10) == 0)
-    tscope_say(0, "TSCOPE_STALL=%.40s makes no sense; using auto", tscope_env.stall);
+    tscope_say(0, "TSCOPE_STALL=%.40s is not valid; using auto", tscope_env.stall);
   const char *why = python_here_find();
   if (!why && !known_stacks_ready())
     why = "no memory";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How GPU time was had, in words: which source, for how much of the run, and why not for the rest.
+ * The source of GPU time, in words: which source, for how much of the run, and why not for the
+ * rest.
  */
 #include <math.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static const char *gpu_clock_name(enum tscope_gpu_clock clock) {
   return "not known";
 }
 
-/* The way in which a rank's GPU time was had for the longest. */
+/* The source that a rank's GPU time came from for the longest time. */
 static const struct gpu_window *main_window(const struct rank *rank) {
   i64 sums[8] = {0}, most = -1;
   const struct gpu_window *main = NULL;
@@ -134,7 +135,7 @@ static u32 changes(const struct model *model) {
   for (u32 i = 0; i < model->n_ranks; i++) {
     const struct rank *rank = &model->ranks[i];
     sum += rank->n_gpu_windows > 1 ? rank->n_gpu_windows - 1 : 0;
-    /* that of a process which did not end in order is the end, and no change */
+    /* if the process did not end normally, its last window is the end and not a change of source */
     sum -= rank->n_gpu_windows > 1 && !rank->closed;
   }
   return sum;

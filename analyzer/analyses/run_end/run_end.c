@@ -131,7 +131,7 @@ static u32 mark_suspects(struct judging *j) {
   return marked;
 }
 
-/* Those that ended in order while the others still waited for them. */
+/* Those that ended normally while the others still waited for them. */
 static u32 mark_early_leavers(struct judging *j) {
   u32 marked = 0;
   for (u32 i = 0; i < j->n; i++)

@@ -16,10 +16,10 @@ int trace_infer_input(const struct model *model, u32 rank, bool *found);
 int trace_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n);
 
-/* The ledger of a run that did not end in order, or in which ranks called different things: what
- * each rank's last calls were, and how far they got. NULL where there is nothing to ask. Calls
- * count as pending only when one of them has been for longer than the run has ever waited: a run
- * that is looked at while it goes on has calls in flight. */
+/* The ledger of a run that did not end normally, or in which ranks made different calls: each
+ * rank's last calls, and how far they got. NULL for other runs. Calls count as pending only when
+ * one of them has waited longer than the run has ever waited, because a run that is still going on
+ * has calls in flight. */
 int trace_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 
 /* trace_ledger_nccl.c: adds what NCCL said; `rank_of` says where in the ledger each rank of the

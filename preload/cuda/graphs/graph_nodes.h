@@ -14,7 +14,7 @@ enum { MOST_BODIES = 64 }; /* of one graph that are recorded; further ones are n
 
 /* Part of a graph that runs as often as the GPU decides. */
 struct graph_body {
-  cudaGraph_t graph; /* NULL: made where it was not seen, and nothing is known of it */
+  cudaGraph_t graph; /* NULL: its creation was not seen, so it is not known */
   u16 condition;     /* enum tscope_condition */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the run ended, where it did not end in order: before all else.
+ * How the run ended, if it did not end normally. It comes before all other sections.
  */
 #include <math.h>
 #include <stdlib.h>
