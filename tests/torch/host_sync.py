@@ -58,6 +58,7 @@ def check(costing, free):
     row, free_row = line_of(document, wait), line_of(free_document, later)
     print(f"after the wait the GPU idled {idle_ms:.2f} ms (log), {row['idle_ms']:.2f} ms (report); "
           f"in the other job {free_ms:.2f} ms, {free_row['idle_ms']:.2f} ms, of a wait of {free_row['wait_ms']:.2f} ms")
+    # The report counts from where the host woke up, a little after the copy.
     expect(abs(row["idle_ms"] / idle_ms - 1) < 0.2, f"{idle_ms} ms: {row}")
     found = syncs(document)
     expect(len(found) == 1 and f"waiting_job.py:{wait} " in found[0]["title"], f"{found}")
@@ -67,7 +68,7 @@ def check(costing, free):
     print(f"{found[0]['title']}: worth {worth_ms:.2f} ms a step; without the wait a step takes {gained_ms:.2f} ms less")
     expect(0.7 * gained_ms < worth_ms < 1.15 * gained_ms, f"{worth_ms} ms, in truth {gained_ms} ms: {found}")
     # The host waits there, and for long, but nothing comes of it.
-    expect(free_row["wait_ms"] > 0.2 * free_document["steps"]["median_ms"], f"{free_row}")
+    expect(free_row["wait_ms"] > 0.1 * free_document["steps"]["median_ms"], f"{free_row}")
     expect(not syncs(free_document), f"{syncs(free_document)}")
 
 
