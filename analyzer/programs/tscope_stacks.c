@@ -17,16 +17,19 @@
 enum { LINES_MOST = 10000 };
 
 static const char help[] =
-    "usage: tscope-stacks [--native] [--frames] PID... | DIRECTORY\nShows where processes are: "
-    "their Python stacks, what their threads wait for, which one holds the GIL.\nIt stops no "
-    "thread, except with --native: then each thread for some ten microseconds.\n\n  --native   "
-    "frames of C and C++ too, of all threads\n  PID        a process of yours on this host\n  "
-    "--frames   each frame of each thread in a line of its own, innermost first, instead of the\n  "
-    "           tree: number, thread, file, line, function, with tabs between;\n             with "
-    "--native also the library, empty for Python's, and no frame is left out\n  DIRECTORY  of "
-    "traces: of its newest run the ranks that live on this host, as they are now,\n             "
-    "and of the others what they wrote when they stood still\n\nStatus: 0, or 1 if nothing could "
-    "be had, or 2 if the command line makes no sense.\n";
+    "usage: tscope-stacks [--native] [--frames] PID... | DIRECTORY\n"
+    "Shows where processes are: their Python stacks, what their threads wait for, which one holds\n"
+    "the GIL. It stops no thread, except with --native: then each for some ten microseconds.\n"
+    "\n"
+    "  --native   also show C and C++ frames, of all threads\n"
+    "  --frames   instead of the tree, one line for each frame of each thread, innermost first:\n"
+    "             number, thread, file, line, function, separated by tabs; with --native also\n"
+    "             the library, empty for Python frames, and no frame is left out\n"
+    "  PID        a process of yours on this host\n"
+    "  DIRECTORY  with traces: the ranks of the newest run that run on this host now; for the\n"
+    "             others, what they recorded when they stood still\n"
+    "\n"
+    "exit status: 0; 1 if nothing could be read; 2 if the command line is wrong.\n";
 
 /* One process, by its rank or its number. */
 struct looked {
