@@ -11,13 +11,37 @@ u32 live_comm_index(const struct live_process *process, u32 number) {
   return LIVE_NONE;
 }
 
+static struct live_call *no_calls(u32 n) {
+  struct live_call *calls = malloc(n * sizeof(*calls));
+  for (u32 i = 0; calls && i < n; i++)
+    calls[i].seq = LIVE_NONE;
+  return calls;
+}
+
+void live_keep_more_calls(struct live_comm *comm) {
+  u32 n = 2 * comm->n_recent;
+  struct live_call *more = n <= LIVE_MOST_CALLS ? no_calls(n) : NULL;
+  if (!more)
+    return;
+  for (u32 i = 0; i < comm->n_recent; i++) {
+    const struct live_call *call = &comm->recent[i];
+    if (call->seq != LIVE_NONE)
+      more[call->seq % n] = *call;
+  }
+  free(comm->recent);
+  comm->recent = more;
+  comm->n_recent = n;
+}
+
 void live_take_comm(struct live_process *process, const struct tscope_comm_record *comm) {
   u32 index = live_comm_index(process, comm->comm);
   if (index == LIVE_NONE) {
-    struct live_comm fresh = {.number = comm->comm, .newest = LIVE_NONE};
-    for (u32 i = 0; i < LIVE_RECENT_CALLS; i++)
-      fresh.recent[i].seq = LIVE_NONE;
-    if (!VECTOR_PUSH(&process->comms, fresh)) {
+    struct live_comm fresh = {.number = comm->comm,
+                              .newest = LIVE_NONE,
+                              .recent = no_calls(LIVE_RECENT_CALLS),
+                              .n_recent = LIVE_RECENT_CALLS};
+    if (!fresh.recent || !VECTOR_PUSH(&process->comms, fresh)) {
+      free(fresh.recent);
       process->short_of_memory = true;
       return;
     }
@@ -32,13 +56,18 @@ void live_take_comm(struct live_process *process, const struct tscope_comm_recor
 }
 
 struct live_call *live_call_at(struct live_comm *comm, u32 seq) {
-  struct live_call *call = &comm->recent[seq % LIVE_RECENT_CALLS];
+  struct live_call *call = &comm->recent[seq % comm->n_recent];
   return call->seq == seq ? call : NULL;
 }
 
-/* The place of a call, made anew unless it is there or newer ones took it. */
-static struct live_call *call_place(struct live_comm *comm, u32 seq) {
-  struct live_call *call = &comm->recent[seq % LIVE_RECENT_CALLS];
+/* The place of a call, made anew unless it is there or newer ones took it. One that still waits for
+ * its run, `awaited`, is not given up while there may be more. */
+static struct live_call *call_place(struct live_comm *comm, u32 seq, bool awaited) {
+  struct live_call *call = &comm->recent[seq % comm->n_recent];
+  if (awaited && call->seq != LIVE_NONE && call->seq < seq && call->run_end == LIVE_UNKNOWN_NS) {
+    live_keep_more_calls(comm);
+    call = &comm->recent[seq % comm->n_recent];
+  }
   if (call->seq != LIVE_NONE && call->seq > seq && call->seq - seq < INT32_MAX)
     return NULL;
   if (call->seq != seq)
@@ -66,8 +95,13 @@ static void add_token(struct live_process *process, i64 start, u32 token) {
       process->last_call_end == LIVE_UNKNOWN_NS ? 0 : (float)(start - process->last_call_end);
 }
 
+/* Whether what is called for a stream will be seen on the GPU. */
+static bool awaits_run(const struct live_process *process, u32 stream) {
+  return stream != TSCOPE_NO_STREAM && process->gpu_clock != TSCOPE_GPU_CLOCK_HOST;
+}
+
 static void await_run(struct live_process *process, struct live_unpaired call) {
-  if (call.stream == TSCOPE_NO_STREAM || process->gpu_clock == TSCOPE_GPU_CLOCK_HOST)
+  if (!awaits_run(process, call.stream))
     return;
   process->short_of_memory |= !VECTOR_PUSH(&process->unpaired, call);
 }
@@ -95,7 +129,8 @@ void live_take_call(struct live_process *process, const struct live_record *reco
   process->last_call_end = end == LIVE_UNKNOWN_NS ? start : end;
   if (index == LIVE_NONE || op >= TSCOPE_OP_SEND)
     return;
-  struct live_call *place = call_place(&process->comms.at[index], call->seq);
+  struct live_call *place =
+      call_place(&process->comms.at[index], call->seq, awaits_run(process, call->stream));
   if (!place)
     return;
   place->start = start;
@@ -119,9 +154,9 @@ void live_take_replay(struct live_process *process, const struct live_record *re
   i64 start = live_time_ns(process, record, record->time);
   for (u32 i = 0; i < replay->comms && i < room; i++) {
     u32 index = live_comm_index(process, comms[i].comm);
-    struct live_call *call = index == LIVE_NONE
-                                 ? NULL
-                                 : call_place(&process->comms.at[index], comms[i].first_collective);
+    struct live_call *call = index == LIVE_NONE ? NULL
+                                                : call_place(&process->comms.at[index],
+                                                             comms[i].first_collective, false);
     if (!call)
       continue;
     call->start = start;
@@ -146,6 +181,8 @@ void live_take_run(struct live_process *process, const struct live_record *recor
     if (call) {
       call->run_start = start;
       call->run_end = end;
+    } else {
+      live_keep_more_calls(&process->comms.at[index]);
     }
     return;
   }

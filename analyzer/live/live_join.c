@@ -58,7 +58,7 @@ static i64 end_of(const struct live_call *call) {
 /* Differences between the ends of collectives on two members' hosts. */
 static u32 compare_ends(const struct sighting *a, const struct sighting *b, i64 *differences,
                         u32 n) {
-  for (u32 i = 0; i < LIVE_RECENT_CALLS && n < MOST_ENDS; i++) {
+  for (u32 i = 0; i < a->comm->n_recent && n < MOST_ENDS; i++) {
     const struct live_call *call = &a->comm->recent[i];
     i64 mine = end_of(call), theirs = LIVE_UNKNOWN_NS;
     if (mine != LIVE_UNKNOWN_NS)
@@ -170,7 +170,8 @@ static void measure_group(struct live_view *view, const struct group *group, boo
       newest = group->at[m].comm->newest;
   if (newest == LIVE_NONE)
     return;
-  for (u32 back = 0; back < LIVE_RECENT_CALLS && back <= newest && late->n < LATE_CALLS; back++)
+  u32 kept = group->at[0].comm->n_recent;
+  for (u32 back = 0; back < kept && back <= newest && late->n < LATE_CALLS; back++)
     measure_call(view, group, newest - back, by_run, late);
 }
 
@@ -308,7 +309,7 @@ static int take_wait(struct live_view *view, const struct group *group, struct l
 
 static bool find_mismatch(struct live_view *view, const struct group *group,
                           struct live_mismatch *mismatch) {
-  for (u32 i = 0; i < LIVE_RECENT_CALLS; i++) {
+  for (u32 i = 0; i < group->at[0].comm->n_recent; i++) {
     const struct live_call *call = &group->at[0].comm->recent[i];
     if (call->seq == LIVE_NONE || call->op == 0)
       continue;

@@ -8,7 +8,7 @@
 #include "kernels/collective_names.h"
 #include "live/live_process.h"
 
-enum { UNPAIRED_KEPT = 256 };
+enum { UNPAIRED_KEPT = LIVE_MOST_CALLS };
 
 static bool may_be(u8 kernel, u8 op) {
   switch (op) { /* NCCL runs these as sends and receives */
@@ -43,6 +43,8 @@ static void pair(struct live_process *process, u32 at, const struct live_unpaire
     if (place) {
       place->run_start = run->start;
       place->run_end = run->end;
+    } else {
+      live_keep_more_calls(&process->comms.at[call->comm]);
     }
     call->seq = LIVE_NONE;
     if (!first.group)

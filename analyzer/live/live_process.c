@@ -272,6 +272,8 @@ void live_process_close(struct live_process *process) {
     free(process->strings.at[i]);
   free(process->strings.at);
   free(process->anchors.at);
+  for (u32 i = 0; i < process->comms.n; i++)
+    free(process->comms.at[i].recent);
   free(process->comms.at);
   free(process->frames.at);
   free(process->stacks.at);

@@ -14,7 +14,8 @@
 #define LIVE_UNKNOWN_NS INT64_MIN
 
 enum {
-  LIVE_RECENT_CALLS = 32, /* of each communicator */
+  LIVE_RECENT_CALLS = 32, /* of each communicator, at first; */
+  LIVE_MOST_CALLS = 512,  /* and where the GPU's times come so late that more are needed */
   LIVE_STEP_ENDS = 128,
   LIVE_TOKENS = 1024,
   LIVE_OPEN = 16, /* spans of one kind that are open at once */
@@ -35,8 +36,9 @@ struct live_comm {
   u32 number, rank, size, name;
   u8 backend;
   bool ended;
-  u32 newest;                                 /* seq, LIVE_NONE before the first */
-  struct live_call recent[LIVE_RECENT_CALLS]; /* by seq % LIVE_RECENT_CALLS */
+  u32 newest; /* seq, LIVE_NONE before the first */
+  u32 n_recent;
+  struct live_call *recent; /* by seq % n_recent; owned */
 };
 
 /* A span that has not ended. */
@@ -209,5 +211,7 @@ double live_gpu_share(const struct live_process *process, i64 *until);
 void live_pair_runs(struct live_process *process);
 
 struct live_call *live_call_at(struct live_comm *comm, u32 seq);
+/* Twice as many from now on, where a call was forgotten before its run was known. */
+void live_keep_more_calls(struct live_comm *comm);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "live/live_view.h"
 #include "report/report_file.h"
+#include "top/top_html.h"
 #include "top/top_json.h"
 #include "top/top_metrics.h"
 #include "top/top_options.h"
@@ -22,6 +23,7 @@
 enum { STATUS_OK = 0, STATUS_BAD = 2 };
 
 #define PAGE_INTERVAL_S 1.0
+#define HTML_INTERVAL_S 5.0
 #define METRICS_INTERVAL_S 15.0
 
 /* What goes wrong is said in one line, without control characters of the names it quotes. */
@@ -87,8 +89,30 @@ static int write_metrics(const struct top_options *options, const struct live_vi
                : STATUS_OK;
 }
 
+static double interval_of(const struct top_options *options) {
+  return options->interval_s   ? options->interval_s
+         : options->prometheus ? METRICS_INTERVAL_S
+         : options->html       ? HTML_INTERVAL_S
+                               : PAGE_INTERVAL_S;
+}
+
+/* `view` is NULL while there is no run. */
+static int write_html(const struct top_options *options, struct live_view *view, const char *why) {
+  struct report_file file;
+  int error = report_file_open(&file, options->html);
+  if (!error) {
+    top_html_write(view, why, options->sort, interval_of(options), file.out);
+    error = report_file_close(&file, 0);
+  }
+  return error
+             ? bad("cannot write %s: %s; give --html another file", options->html, strerror(-error))
+             : STATUS_OK;
+}
+
 static int print(const struct top_options *options, struct watching *watching) {
   int error = 0;
+  if (options->html)
+    return write_html(options, &watching->view, NULL);
   if (options->prometheus)
     return write_metrics(options, &watching->view);
   if (options->json) {
@@ -111,9 +135,7 @@ static int print_once(const struct top_options *options, struct watching *watchi
 
 /* JSON documents or metrics, until a signal. Where there is no run yet, one is waited for. */
 static int print_on(const struct top_options *options, struct watching *watching) {
-  double interval = options->interval_s   ? options->interval_s
-                    : options->prometheus ? METRICS_INTERVAL_S
-                                          : PAGE_INTERVAL_S;
+  double interval = interval_of(options);
   top_screen_catch();
   for (;;) {
     double begin = now_s();
@@ -122,6 +144,8 @@ static int print_on(const struct top_options *options, struct watching *watching
       return bad("%s", watching->why);
     if (!error)
       status = print(options, watching);
+    else if (options->html)
+      status = write_html(options, NULL, watching->why);
     else if (options->prometheus)
       status = write_metrics(options, NULL);
     if (status != STATUS_OK)
@@ -264,7 +288,7 @@ int main(int argc, char **argv) {
     return STATUS_OK;
   }
   watching.run = (struct live_run){.directory = options.directory, .wanted = options.run};
-  bool page = !options.json && !options.prometheus;
+  bool page = !options.json && !options.prometheus && !options.html;
   int status = options.once || (page && !top_screen_possible()) ? print_once(&options, &watching)
                : page                                           ? watch(&options, &watching)
                                                                 : print_on(&options, &watching);

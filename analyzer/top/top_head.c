@@ -125,7 +125,8 @@ static void put_steps(const struct live_view *view, struct pen *pen) {
     pen_put(pen, STYLE_BOLD, "steps  ");
   pen_format(pen, STYLE_BOLD, "%s  %s ", rate(view->rate, "steps").text,
              duration_s(view->step_s).text);
-  top_spark(pen, &rank->steps, pen->width - pen->column);
+  if (!pen->html) /* the page draws them */
+    top_spark(pen, &rank->steps, pen->width - pen->column);
   pen_newline(pen);
 }
 

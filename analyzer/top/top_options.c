@@ -42,6 +42,11 @@ static const char *option_prometheus(struct top_options *options, const char *ar
   return *argument ? NULL : "a file, such as /var/lib/node_exporter/tscope.prom";
 }
 
+static const char *option_html(struct top_options *options, const char *argument) {
+  options->html = argument;
+  return *argument ? NULL : "a file, such as job.html";
+}
+
 static const char *option_interval(struct top_options *options, const char *argument) {
   char *end;
   options->interval_s = strtod(argument, &end);

@@ -13,9 +13,9 @@
 enum top_color { TOP_COLOR_AUTO, TOP_COLOR_ALWAYS, TOP_COLOR_NEVER };
 
 struct top_options {
-  const char *directory, *run, *prometheus; /* run and prometheus NULL if not given */
-  double interval_s;                        /* 0 if not given */
-  unsigned width;                           /* 0 if not given */
+  const char *directory, *run, *prometheus, *html; /* all but the first NULL if not given */
+  double interval_s;                               /* 0 if not given */
+  unsigned width;                                  /* 0 if not given */
   enum top_color color;
   enum top_sort sort; /* TOP_SORT_AUTO if not given */
   bool once, json, ascii, version, help;

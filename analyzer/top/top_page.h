@@ -58,6 +58,19 @@ void top_one(const struct top_page *page, struct live_view *view, struct pen *pe
 void top_stacks(struct top_page *page, struct live_view *view, struct pen *pen, unsigned lines);
 void top_help(struct pen *pen);
 
+/* The table's columns, from 0 (top_columns.def), and what one says of a rank. */
+enum { TOP_CELL_BYTES = 96 };
+struct top_cell {
+  const char *text; /* in `room`, or of the view */
+  enum style style;
+  double value; /* to sort by; NAN: no number, or not known */
+};
+unsigned top_columns(void);
+const char *top_column_heading(unsigned column);
+bool top_column_is_number(unsigned column);
+struct top_cell top_cell_of(const struct live_view *view, const struct live_rank *rank,
+                            unsigned column, char room[TOP_CELL_BYTES]);
+
 /* A quantity, or "-" where it is not known. */
 const char *top_known(double value, struct quantity (*say)(double), struct quantity *room);
 struct quantity top_late(double seconds); /* with its sign; noise is 0 */

@@ -103,79 +103,105 @@ const char *top_doing(const struct live_rank *rank, double threshold_s, char *ro
   return "-";
 }
 
-static void put_cell(const struct live_view *view, const struct live_rank *rank, enum column column,
-                     struct pen *pen) {
-  char room[96] = "";
+/* What the cell says, and what ranks are sorted by in it; NAN where it is no number or not known.
+ */
+struct top_cell top_cell_of(const struct live_view *view, const struct live_rank *rank,
+                            unsigned column, char room[TOP_CELL_BYTES]) {
+  struct top_cell cell = {.text = room, .style = STYLE_PLAIN, .value = NAN};
   struct quantity quantity;
-  const char *text = room;
-  enum style style = STYLE_PLAIN;
-  switch (column) {
+  *room = 0;
+#define QUANTITY(of, say) (cell.value = (of), top_known(cell.value, say, &quantity))
+  switch ((enum column)column) {
   case COLUMN_rank:
+    cell.value = rank->rank;
     if (rank->rank == TSCOPE_UNKNOWN_RANK)
-      text = "-";
+      cell.text = "-";
     else
-      snprintf(room, sizeof(room), "%u", rank->rank);
+      snprintf(room, TOP_CELL_BYTES, "%u", rank->rank);
     break;
   case COLUMN_host:
-    text = view->hosts[rank->host].name;
+    cell.text = view->hosts[rank->host].name;
     break;
   case COLUMN_doing:
-    text = top_doing(rank, view->threshold_s, room, sizeof(room), &style);
+    cell.text = top_doing(rank, view->threshold_s, room, TOP_CELL_BYTES, &cell.style);
     break;
   case COLUMN_step:
-    if (rank->steps.method == LIVE_STEPS_UNKNOWN)
-      text = "-";
-    else
-      snprintf(room, sizeof(room), "%s%llu", rank->steps.method == LIVE_STEPS_PERIOD ? "~" : "",
-               (unsigned long long)rank->steps.count);
+    if (rank->steps.method == LIVE_STEPS_UNKNOWN) {
+      cell.text = "-";
+      break;
+    }
+    cell.value = (double)rank->steps.count;
+    snprintf(room, TOP_CELL_BYTES, "%s%llu", rank->steps.method == LIVE_STEPS_PERIOD ? "~" : "",
+             (unsigned long long)rank->steps.count);
     break;
   case COLUMN_step_time:
-    text = top_known(rank->step_s, duration_s, &quantity);
+    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->step_s, duration_s));
     if (rank->step_s > 1.5 * rank->usual_s)
-      style = STYLE_WARNING;
+      cell.style = STYLE_WARNING;
     break;
   case COLUMN_late:
-    quantity = top_late(rank->late_s);
-    text = quantity.text;
+    cell.value = rank->late_s;
+    snprintf(room, TOP_CELL_BYTES, "%s", top_late(rank->late_s).text);
     if (rank->late_s > 0.05 * view->step_s)
-      style = STYLE_WARNING;
+      cell.style = STYLE_WARNING;
     break;
   case COLUMN_gpu:
-    text = top_known(rank->gpu, percent, &quantity);
+    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->gpu, percent));
     break;
   case COLUMN_memory:
-    text = top_known(rank->memory, memory_size, &quantity);
+    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->memory, memory_size));
     break;
   case COLUMN_peak:
-    text = top_known(rank->peak, memory_size, &quantity);
+    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->peak, memory_size));
     break;
   case COLUMN_call:
     if (!rank->op)
-      text = "-";
+      cell.text = "-";
     else
-      snprintf(room, sizeof(room), "%.60s #%u", rank->op, rank->process->last.seq);
+      snprintf(room, TOP_CELL_BYTES, "%.60s #%u", rank->op, rank->process->last.seq);
     break;
   case COLUMN_ago:
-    text = top_known(rank->called_s, duration_s, &quantity);
+    snprintf(room, TOP_CELL_BYTES, "%s", QUANTITY(rank->called_s, duration_s));
     break;
   case COLUMN_group:
-    text = rank->group ? rank->group : "-";
+    cell.text = rank->group ? rank->group : "-";
     break;
   case COLUMN_records:
-    snprintf(room, sizeof(room), "%s", count_of((double)rank->process->file.records).text);
-    text = room;
+    cell.value = (double)rank->process->file.records;
+    snprintf(room, TOP_CELL_BYTES, "%s", count_of(cell.value).text);
     break;
   case COLUMN_lost:
-    snprintf(room, sizeof(room), "%s", count_of((double)rank->lost).text);
-    style = rank->lost ? STYLE_WARNING : STYLE_DIM;
+    cell.value = (double)rank->lost;
+    snprintf(room, TOP_CELL_BYTES, "%s", count_of(cell.value).text);
+    cell.style = rank->lost ? STYLE_WARNING : STYLE_DIM;
     break;
   case COLUMNS:
     break;
   }
+#undef QUANTITY
+  return cell;
+}
+
+unsigned top_columns(void) {
+  return COLUMNS;
+}
+
+const char *top_column_heading(unsigned column) {
+  return table[column].heading;
+}
+
+bool top_column_is_number(unsigned column) {
+  return table[column].right;
+}
+
+static void put_cell(const struct live_view *view, const struct live_rank *rank, enum column column,
+                     struct pen *pen) {
+  char room[TOP_CELL_BYTES];
+  struct top_cell cell = top_cell_of(view, rank, column, room);
   if (table[column].right)
-    pen_right(pen, style, text, table[column].columns);
+    pen_right(pen, cell.style, cell.text, table[column].columns);
   else
-    pen_left(pen, style, text, table[column].columns);
+    pen_left(pen, cell.style, cell.text, table[column].columns);
   pen_blank(pen, 1);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page's scripts and style against a few rules: lint.py FOLDER.
+"""The page's scripts and style against a few rules: lint.py FOLDER [SOURCE...].
 
 What a page made of hostile strings must never do (take markup or code out of text, ask the network),
 what nothing uses, and how it is laid out. Syntax is checked by node where there is one.
@@ -67,13 +67,15 @@ def unused_style(style, scripts, page):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    scripts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("script/*.js"))}
-    style = (folder / "style.css").read_text(encoding="utf-8")
-    page = (folder / "page.html").read_text(encoding="utf-8")
+    scripts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("**/*.js"))}
+    style_path, = folder.glob("*.css")
+    page_path, = folder.glob("*.html")
+    style, page = style_path.read_text(encoding="utf-8"), page_path.read_text(encoding="utf-8")
     found = [problem for path, text in scripts.items() for problem in problems_of(path, text)]
-    found += problems_of(folder / "style.css", style)
+    found += problems_of(style_path, style)
     found += unused(scripts)
-    found += unused_style(style, scripts, page)
+    sources = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[2:])
+    found += unused_style(style, scripts, page + sources)
     node = shutil.which("node")
     if not node:
         print("no node here: the syntax of the scripts is left to the tests in a browser")

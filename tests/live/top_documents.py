@@ -101,6 +101,14 @@ class Documents(unittest.TestCase):
         gpu = [rank["gpu_share"] for rank in document["ranks"]]
         self.assertEqual(max(range(RANKS), key=lambda rank: gpu[rank]), 2)
 
+    def test_who_is_late_while_it_runs(self):
+        """The GPU's times come some tenths of a second after the calls, of which there are 140 a second."""
+        job = self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1")
+        late = lambda one: [rank["late_s"] for rank in one["ranks"]]
+        document = self.until(job.traces, lambda one: (one["ranks"][0]["step"] or 0) > 60 and None not in late(one), "how late ranks are")
+        self.assertEqual({rank["late_by"] for rank in document["ranks"]}, {"run"})
+        self.assertEqual(max(range(RANKS), key=late(document).__getitem__), 2)
+
     def test_who_is_waited_for(self):
         job = self.job("--steps", "100000", "--fault", "1", "--fault-rank", "1", "--fault-step", "50")
         hang = self.until(job.traces, lambda one: one["waits"] and one["waits"][0]["since_s"] > 2, "a wait")["waits"][0]

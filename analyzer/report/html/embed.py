@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes C of the page: embed.py PAGE STYLE OUTPUT SCRIPT...
+"""Makes C of a page: embed.py NAME HEADER PAGE STYLE OUTPUT SCRIPT...
+
+The C defines NAME_before_data and NAME_after_data, which HEADER declares.
 
 The scripts become one, in the order given, in a function of their own. The page's security policy
 names its style and its script by their hashes, so that nothing else runs: whatever the data hold.
@@ -36,7 +38,7 @@ def c_string(text):
 
 
 def main():
-    page, style, output, *scripts = sys.argv[1:]
+    name, header, page, style, output, *scripts = sys.argv[1:]
     style = without_licence(read(style), "/*")
     script = "(function () {\n'use strict';\n" + "\n".join(
         without_licence(read(path), "//") for path in scripts) + "})();\n"
@@ -54,9 +56,9 @@ def main():
         sys.exit("embed.py: the page must hold @DATA@ once")
     with open(output, "w", encoding="ascii") as file:
         file.write('/* SPDX-License-Identifier: MIT\n *\n * Made by embed.py. */\n'
-                   '#include "report/html/page.h"\n\n'
-                   f"const char html_page_before_data[] =\n{c_string(before)};\n"
-                   f"const char html_page_after_data[] =\n{c_string(after)};\n")
+                   f'#include "{header}"\n\n'
+                   f"const char {name}_before_data[] =\n{c_string(before)};\n"
+                   f"const char {name}_after_data[] =\n{c_string(after)};\n")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,20 @@ static const char *const escapes[] = {
     [STYLE_MEMCPY] = "\033[35m",
 };
 
+/* Classes of live.css. */
+static const char *const classes[] = {
+    [STYLE_PLAIN] = NULL,          [STYLE_DIM] = "dim",      [STYLE_BOLD] = "bold",
+    [STYLE_GOOD] = "good",         [STYLE_NOTE] = "note",    [STYLE_WARNING] = "warning",
+    [STYLE_CRITICAL] = "critical", [STYLE_COMPUTE] = "good", [STYLE_WAIT] = "critical",
+    [STYLE_TRANSFER] = "warning",  [STYLE_MEMCPY] = "note",
+};
+
 struct pen pen_begin(const struct report_view *view, FILE *out) {
-  return (struct pen){.out = out, .width = view->width, .utf8 = view->utf8, .color = view->color};
+  return (struct pen){.out = out,
+                      .width = view->width,
+                      .utf8 = view->utf8,
+                      .color = view->color,
+                      .html = view->html};
 }
 
 /* One character as it will be shown: its bytes and columns. */
@@ -81,10 +93,29 @@ static void set_style(struct pen *pen, enum style style) {
   if (!pen->color || style == pen->style)
     return;
   if (pen->style != STYLE_PLAIN)
-    fputs("\033[0m", pen->out);
-  if (escapes[style])
+    fputs(pen->html ? "</span>" : "\033[0m", pen->out);
+  if (escapes[style] && pen->html)
+    fprintf(pen->out, "<span class=\"%s\">", classes[style]);
+  else if (escapes[style])
     fputs(escapes[style], pen->out);
   pen->style = style;
+}
+
+static const char *escaped(const struct glyph *glyph) {
+  switch (glyph->bytes[0]) {
+  case '<':
+    return "&lt;";
+  case '>':
+    return "&gt;";
+  case '&':
+    return "&amp;";
+  case '"':
+    return "&quot;";
+  case '\'':
+    return "&#39;";
+  default:
+    return glyph->bytes;
+  }
 }
 
 /* Writes up to `bytes` of text in at most `columns`. */
@@ -104,7 +135,7 @@ static void put_text(struct pen *pen, enum style style, const char *text, size_t
     text += next_glyph(pen, text, &glyph);
     if (glyph.columns > columns)
       break;
-    fputs(glyph.bytes, pen->out);
+    fputs(pen->html ? escaped(&glyph) : glyph.bytes, pen->out);
     columns -= glyph.columns;
     pen->column += glyph.columns;
   }
@@ -209,8 +240,12 @@ void pen_to(struct pen *pen, unsigned column) {
     pen_blank(pen, column - pen->column);
 }
 
-void pen_newline(struct pen *pen) {
+void pen_plain(struct pen *pen) {
   set_style(pen, STYLE_PLAIN);
+}
+
+void pen_newline(struct pen *pen) {
+  pen_plain(pen);
   fputc('\n', pen->out);
   pen->column = pen->blanks = 0;
 }

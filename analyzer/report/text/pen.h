@@ -26,7 +26,7 @@ enum style {
 struct pen {
   FILE *out;
   unsigned width;
-  bool utf8, color;
+  bool utf8, color, html;
   unsigned column;  /* where the next character goes */
   unsigned blanks;  /* of which not written yet */
   enum style style; /* that the terminal is in */
@@ -56,6 +56,8 @@ void pen_repeat(struct pen *pen, enum style style, const char *glyph, unsigned t
 void pen_blank(struct pen *pen, unsigned columns);
 void pen_to(struct pen *pen, unsigned column);
 void pen_newline(struct pen *pen);
+/* Ends the style in the middle of a line. */
+void pen_plain(struct pen *pen);
 
 /* Writes words from here on, broken at blanks; further lines start at column `indent`. */
 void pen_words(struct pen *pen, enum style style, unsigned indent, const char *text);

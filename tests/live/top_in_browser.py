@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The page that tscope-top --html writes, in a browser, while a job runs: top_in_browser.py BUILD [TEST...]."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "html"))
+import browser
+from job import RANKS, STANDING, Job, environment
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+TOP = os.path.join(BUILD, "analyzer", "tscope-top")
+DEADLINE_S = 60
+SEEN = "const at = document.querySelector(arguments[0]); return at ? at.textContent : null"
+
+
+def top(*arguments):
+    return subprocess.run([TOP, "--once", *arguments], capture_output=True, text=True, check=True,
+                          env=environment(LC_ALL="C.UTF-8")).stdout
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="tscope-live-page-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.page = os.path.join(self.folder, "job.html")
+        self.browser = browser.Browser()
+        self.addCleanup(self.browser.close)
+
+    def job(self, *options, **more):
+        job = Job(BUILD, self.folder, *options, **more)
+        self.addCleanup(job.end)
+        return job
+
+    def until(self, look, test, what):
+        end, seen = time.monotonic() + DEADLINE_S, None
+        while time.monotonic() < end:
+            try:
+                seen = look()
+            except (RuntimeError, subprocess.CalledProcessError):
+                seen = None  # the page is being loaded; there is no run yet
+            if seen is not None and test(seen):
+                return seen
+            time.sleep(0.2)
+        raise AssertionError(f"never seen: {what}; last: {seen}")
+
+    def follow(self, job):
+        """tscope-top, which writes the page again and again; open in the browser."""
+        program = subprocess.Popen([TOP, "--html", self.page, "--interval", "0.5", job.traces],
+                                   env=environment(LC_ALL="C.UTF-8"))
+        self.addCleanup(lambda: (program.kill(), program.wait()))
+        self.until(lambda: os.path.exists(self.page), bool, "the page")
+        self.browser.open(self.page)
+        return program
+
+    def shown(self, selector):
+        return self.browser.run(SEEN, selector)
+
+    def test_it_shows_what_the_terminal_shows(self):
+        job = self.job(stall="2", command=STANDING)
+        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stand still" in text and
+                   "reader_13" in text, "stalls of all ranks")
+        top("--html", self.page, "--interval", "3600", job.traces)
+        self.browser.open(self.page)
+        text = top("--width", "1000", job.traces)
+        tree = self.shown(".tree")
+        self.assertRegex(tree, r"rank 1 +standing_rank\.py:\d+ save")
+        self.assertIn(tree.strip().splitlines()[-1].strip(), text)
+        rows = self.browser.run("return [...document.querySelectorAll('tbody tr')].map(row => row.cells[0].textContent)")
+        self.assertEqual(rows, [str(rank) for rank in range(RANKS)])
+        self.assertEqual(self.browser.logs(), [])
+        self.assertEqual(self.browser.requests(), [])
+
+    def test_it_follows_the_job_and_says_when_it_does_not(self):
+        job = self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1")
+        program = self.follow(job)
+        step = lambda: int(re.match(r"step (\d+)", self.browser.run("return document.title"))[1])
+        first = self.until(step_or_none(step), lambda n: n > 10, "a step")
+        self.until(step_or_none(step), lambda n: n > first + 100, "that the page goes on")
+        self.assertEqual(self.browser.run("return document.getElementById('old').hidden"), True)
+        program.kill()
+        program.wait()
+        self.until(lambda: self.browser.run("return document.getElementById('old').hidden"),
+                   lambda hidden: hidden is False, "that the page is old")
+        self.assertIn("tscope-top no longer runs", self.shown("#old"))
+
+    def test_sorting_is_kept_when_the_page_loads_itself(self):
+        job = self.job("--steps", "100000", "--slow-rank", "2", "--marks", "1")
+        self.follow(job)
+        first = lambda: self.shown("tbody tr td")
+        late = "[...document.querySelectorAll('th')].findIndex(heading => heading.textContent === 'late')"
+        self.until(lambda: self.browser.run(f"const at = document.querySelectorAll('th')[{late}]; "
+                                            "at.querySelector('button').click(); return at.getAttribute('aria-sort')"),
+                   lambda sort: sort == "descending", "that it is sorted")
+        self.until(first, lambda rank: rank == "2", "the slow rank first")
+        written = self.browser.run("return document.body.dataset.written")
+        self.until(lambda: self.browser.run("return document.body.dataset.written"), lambda now: now != written,
+                   "the page written anew")
+        self.until(first, lambda rank: rank == "2", "the slow rank first, still")
+
+    def test_names_of_the_job_are_shown_and_nothing_more(self):
+        name = "<b id=\"bad\">x&amp;'<script>alert(1)<.py"
+        script = shutil.copy(STANDING[1], os.path.join(self.folder, name))
+        job = self.job(stall="2", command=[STANDING[0], script])
+        self.until(lambda: top("--width", "160", job.traces), lambda text: f"{RANKS} ranks stand still" in text and
+                   "reader_13" in text, "stalls of all ranks")
+        top("--html", self.page, "--interval", "3600", job.traces)
+        self.browser.open(self.page)
+        self.assertIn(name, self.shown(".tree"))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('b, main script').length"), 0)
+        self.assertEqual(self.browser.logs(), [])
+
+    def test_a_job_that_has_ended_is_no_old_page(self):
+        job = self.job("--steps", "30")
+        for rank in job.ranks:
+            rank.wait()
+        top("--html", self.page, "--interval", "0.2", job.traces)
+        self.browser.open(self.page)
+        self.assertEqual(self.browser.run("return document.body.dataset.over"), "yes")
+        loads = "return performance.timeOrigin"
+        begun = self.browser.run(loads)
+        self.until(lambda: self.browser.run(loads), lambda at: at > begun + 2000, "that the page was loaded again")
+        self.assertEqual(self.browser.run("return document.getElementById('old').hidden"), True)
+
+
+def step_or_none(step):
+    def look():
+        try:
+            return step()
+        except TypeError:
+            return None  # no step yet
+    return look
+
+
+if __name__ == "__main__":
+    browser.need()
+    unittest.main()
