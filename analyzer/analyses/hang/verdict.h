@@ -2,11 +2,16 @@
  *
  * What a ledger of calls says about a job that hangs or whose ranks went different ways:
  *
- *   call_index.c every call found by (group, sequence); how far each member got; what it is stuck
- * in matching.c  do the members of each call agree on what it is messages.c  sends and receives
- * find their mates waits.c     who waits for whom suspects.c  at the end of every chain are those
- * to look at first order.c     where there is no such end: calls that all members are in verdict.c
- * the above in order, into results.collective_check
+ * call_index.c: every call by (group, sequence), and how far each member got.
+ *
+ * match_calls.c: do the members of each call agree on what it is. match_messages.c: which send
+ * meets which receive.
+ *
+ * waits.c: who waits for whom; wait_list.c: the same as a list. suspects.c: the ends of the chains
+ * of waiting, to be looked at first. group_order.c: where there is no such end, calls that all
+ * members are in. nccl_says.c: what NCCL itself reports.
+ *
+ * verdict.c: all of these in order, into results.check.
  */
 #ifndef TSCOPE_VERDICT_H
 #define TSCOPE_VERDICT_H
