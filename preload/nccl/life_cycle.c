@@ -50,6 +50,12 @@ static u32 name_of_maker(struct tscope_thread *thread) {
   return label[0] ? tscope_string(thread, label) : 0;
 }
 
+/* Whether a communicator's calls block. What was given as its configuration is read only once NCCL
+ * has taken it: until then it may be anything. */
+static bool is_blocking(const ncclConfig_t *config, ncclResult_t result) {
+  return nccl_accepted(result) && (!config || config->blocking != 0);
+}
+
 void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
                       ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids,
                       const ncclConfig_t *config) {
@@ -62,7 +68,7 @@ void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t resu
                                          .device = -1,
                                          .color = -1,
                                          .name = name_of_maker(thread),
-                                         .blocks = !config || config->blocking != 0};
+                                         .blocks = is_blocking(config, result)};
   errno = saved;
   delivered(thread, &pending, result);
 }
@@ -104,23 +110,27 @@ static struct pending_communicator child_of(struct tscope_thread *thread, ncclCo
 }
 
 struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
-                                        ncclComm_t *child) {
-  return (struct comm_split_call){.pending = child_of(thread, parent, child, color, true)};
+                                        ncclComm_t *child, const ncclConfig_t *config) {
+  return (struct comm_split_call){.pending = child_of(thread, parent, child, color, true),
+                                  .config = config};
 }
 
 void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
                     ncclResult_t result) {
+  call->pending.blocks &= is_blocking(call->config, result);
   if (call->pending.color != NCCL_SPLIT_NOCOLOR) /* this rank is in no child */
     delivered(thread, &call->pending, result);
 }
 
 struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
-                                          ncclComm_t *child) {
-  return (struct comm_shrink_call){.pending = child_of(thread, parent, child, -1, false)};
+                                          ncclComm_t *child, const ncclConfig_t *config) {
+  return (struct comm_shrink_call){.pending = child_of(thread, parent, child, -1, false),
+                                   .config = config};
 }
 
 void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
                      ncclResult_t result) {
+  call->pending.blocks &= is_blocking(call->config, result);
   delivered(thread, &call->pending, result);
 }
 

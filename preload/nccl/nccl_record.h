@@ -149,16 +149,18 @@ void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t 
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
 struct comm_split_call {
   struct pending_communicator pending;
+  const ncclConfig_t *config; /* the job's, NULL: as the parent */
 };
 struct comm_split_call comm_split_begin(struct tscope_thread *thread, ncclComm_t parent, int color,
-                                        ncclComm_t *child);
+                                        ncclComm_t *child, const ncclConfig_t *config);
 void comm_split_end(struct tscope_thread *thread, struct comm_split_call *call,
                     ncclResult_t result);
 struct comm_shrink_call {
   struct pending_communicator pending;
+  const ncclConfig_t *config; /* likewise */
 };
 struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm_t parent,
-                                          ncclComm_t *child);
+                                          ncclComm_t *child, const ncclConfig_t *config);
 void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
                      ncclResult_t result);
 

@@ -47,7 +47,7 @@ def main():
         expect(found[0]["title"].startswith("4 ranks share 2 cores"), found)
         expect(findings[0] is found[0], findings)
         for finding in findings:
-            under = "Stands under HOST.OVERSUBSCRIBED" in finding["evidence"]
+            under = "This may follow from HOST.OVERSUBSCRIBED" in finding["evidence"]
             expect(under == finding["id"].startswith(("DIST.", "TIMING.", "EFFICIENCY.")), finding)
         found, findings, share = run(python, scratch, 1)
         print(f"one rank waited {share:.0%}: {[f['title'] for f in found]}")

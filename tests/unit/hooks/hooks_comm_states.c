@@ -49,6 +49,10 @@ static int behave(const struct fake_call *call) {
     *FAKE_ARG(call, 0, ncclComm_t *) = library.next;
     return library.result;
   }
+  if (!strcmp(name, "ncclCommSplit") || !strcmp(name, "ncclCommShrink")) {
+    __atomic_store_n(&library.alive[index_of(library.next)], true, __ATOMIC_SEQ_CST);
+    *FAKE_ARG(call, 3, ncclComm_t *) = library.next;
+  }
   if (!strcmp(name, "ncclCommDestroy"))
     __atomic_store_n(&library.alive[index_of(FAKE_ARG(call, 0, ncclComm_t))], false,
                      __ATOMIC_SEQ_CST);
@@ -117,6 +121,26 @@ static void one_whose_calls_do_not_block_is_not_asked(void **state) {
   ncclCommInitRankConfig(&comm, 4, id, 1, &config);
   assert_int_equal(asked_in_stall(3, 104, 3), 0);
   ncclCommDestroy(comm);
+}
+
+/* The parent's calls block, the child's as its own configuration says. */
+static void one_that_is_split_off_is_asked_if_it_blocks(void **state) {
+  (void)state;
+  ncclComm_t parent = make(8), child;
+  int left_out = 0;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  for (u32 i = 9; i < 13; i++) {
+    bool blocks = i % 2;
+    config.blocking = blocks;
+    library.next = handle(i);
+    if (i < 11)
+      ncclCommSplit(parent, 1, 0, &child, &config);
+    else
+      ncclCommShrink(parent, &left_out, 1, &child, &config, 0);
+    assert_int_equal(asked_in_stall(i, 110 + i, 3), blocks ? 3 : 0);
+    ncclCommDestroy(child);
+  }
+  ncclCommDestroy(parent);
 }
 
 /* NCCL_COMM_BLOCKING=0 makes them so without a word to the call. */
@@ -214,6 +238,7 @@ int main(void) {
       TEST(one_that_is_well_is_said_once),
       TEST(an_error_that_comes_during_the_stall_is_said_once),
       TEST(one_whose_calls_do_not_block_is_not_asked),
+      TEST(one_that_is_split_off_is_asked_if_it_blocks),
       TEST(one_that_was_in_progress_is_not_asked),
       TEST(one_that_turns_out_to_be_in_progress_is_not_asked_again),
       TEST(one_that_begins_to_end_is_not_asked),
