@@ -17,7 +17,7 @@ def commit():
                                         text=True, check=False).stdout.strip()
     # What such a check writes itself, and what was changed in documents, is no other program.
     changed = [line for line in git("status", "--porcelain", "--untracked-files=no").splitlines()
-               if not line[3:].startswith("docs/")]
+               if not line.split(maxsplit=1)[1].startswith("docs/")]
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (
         " with changes that are not committed" if changed else "")
 
