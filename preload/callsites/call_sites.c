@@ -3,9 +3,8 @@
  * Taking a call's stack: a walk over the frames makes a hash, by which the stack is known
  * (known_stacks.h).
  *
- * What it costs is held by a bucket of time: three thousandths of what passes flow in, what is
- * spent flows out. While it is empty, fewer calls are looked at; how many stand for one is in each
- * record.
+ * What it costs is held by a budget (sampling_budget.h). While that is empty, fewer calls are
+ * looked at; how many stand for one is in each record.
  */
 #include "callsites/call_sites.h"
 
@@ -16,6 +15,7 @@
 #include "callsites/forward_stacks.h"
 #include "callsites/known_stacks.h"
 #include "callsites/python_here.h"
+#include "callsites/sampling_budget.h"
 #include "record/tick_clock.h"
 #include "record/trace_definitions.h"
 #include "settings/env.h"
@@ -25,6 +25,10 @@ enum {
   FIRST_ONE_IN = 64,
   FIRST_OPERATOR_IN = 8,
   MOST_ONE_IN = 1 << 16,
+  /* A walk takes microseconds, a new stack's names tens of them. What takes longer than this did
+   * not run. */
+  MOST_WALK_US = 500,
+  MOST_FIRST_US = 2000,
 };
 
 struct call_site_thread {
@@ -42,9 +46,9 @@ u8 call_sites_wanted;
 
 static u32 one_in[CALL_SITE_CLASSES] = {1, 1, FIRST_ONE_IN, FIRST_OPERATOR_IN};
 
-/* Of this process, in ticks and calls. */
+/* Of this process, in ticks and calls. `waited`: by the clock, but not on the processor. */
 static struct {
-  u64 ticks[CALL_SITE_CLASSES], first_ticks;
+  u64 ticks[CALL_SITE_CLASSES], first_ticks, waited;
   u64 taken, without_python, lost;
 } spent;
 
@@ -56,6 +60,17 @@ static struct {
 
 static void add_to_count(u64 *count, u64 n) {
   __atomic_fetch_add(count, n, __ATOMIC_RELAXED);
+}
+
+static void spend(u64 *count, u64 ticks, u32 most_us) {
+  u64 cost = sampling_cost(tscope_clock.hz, ticks, most_us);
+  add_to_count(count, cost);
+  if (TSCOPE_UNLIKELY(cost < ticks))
+    add_to_count(&spent.waited, ticks - cost);
+}
+
+static void spend_walk(enum call_site_class class, u64 ticks) {
+  spend(&spent.ticks[class], ticks, MOST_WALK_US);
 }
 
 static u64 load(const u64 *word) {
@@ -102,7 +117,7 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   bool kept = stack_define(&mine->walk, hash, &self);
   errno = saved;
   *first_ticks = tscope_ticks() - start;
-  add_to_count(&spent.first_ticks, *first_ticks);
+  spend(&spent.first_ticks, *first_ticks, MOST_FIRST_US);
   if (!kept)
     add_to_count(&spent.lost, 1);
   return kept ? hash : 0;
@@ -174,7 +189,7 @@ void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, 
     }
     add_to_count(&spent.taken, 1);
   }
-  add_to_count(&spent.ticks[class], tscope_ticks() - began - first_ticks);
+  spend_walk(class, tscope_ticks() - began - first_ticks);
 }
 
 void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
@@ -190,7 +205,7 @@ void call_site_backward_begins(struct tscope_thread *thread, u64 start) {
     tscope_retain(thread, start, TSCOPE_REC_CALL_SITE, 0, &record, sizeof(record));
     add_to_count(&spent.taken, 1);
   }
-  add_to_count(&spent.ticks[CALL_SITE_ALWAYS], tscope_ticks() - began - first_ticks);
+  spend_walk(CALL_SITE_ALWAYS, tscope_ticks() - began - first_ticks);
 }
 
 void call_site_backward_ends(void) {
@@ -211,7 +226,7 @@ void call_site_forward(struct tscope_thread *thread, u64 key) {
   u64 stack = stack_here(mine, &first_ticks);
   if (stack)
     forward_stack_put(key, stack);
-  add_to_count(&spent.ticks[CALL_SITE_FORWARD], tscope_ticks() - began - first_ticks);
+  spend_walk(CALL_SITE_FORWARD, tscope_ticks() - began - first_ticks);
 }
 
 void call_site_backward_of(struct tscope_thread *thread, u64 key,
@@ -279,7 +294,7 @@ static void report_totals(struct tscope_thread *thread) {
   if (taken == reported)
     return;
   reported = taken;
-  u64 first = load(&spent.first_ticks), all = all_ticks() - first;
+  u64 first = load(&spent.first_ticks), all = all_ticks() + load(&spent.waited) - first;
   struct tscope_call_sites_record record = {
       .taken = load(&spent.taken),
       .without_python = load(&spent.without_python),
@@ -308,34 +323,29 @@ static bool look_at_more(enum call_site_class class, u32 least) {
   return true;
 }
 
-/* Keeps the cost within three thousandths of the time that passes, and 50 ms to begin with. */
 static void hold_budget(void) {
-  static i64 bucket;
-  static u64 last, spent_before, always_before;
-  const i64 most = (i64)tscope_clock.hz / 20;
-  u64 now = tscope_ticks(), always = load(&spent.ticks[CALL_SITE_ALWAYS]);
-  u64 all = all_ticks();
-  if (!last) {
-    last = now;
-    bucket = most;
-  }
-  i64 income = (i64)(now - last) * 3 / 1000;
-  bucket += income - (i64)(all - spent_before);
-  bucket = bucket > most ? most : bucket < -most ? -most : bucket;
-  if (bucket < 0) {
+  static struct sampling_budget budget;
+  budget.hz = tscope_clock.hz;
+  switch (sampling_budget_hold(&budget, tscope_ticks(), all_ticks(),
+                               load(&spent.ticks[CALL_SITE_ALWAYS]))) {
+  case SAMPLING_LESS_OF_ALL:
+    look_at_less(CALL_SITE_ALWAYS);
+    /* fall through */
+  case SAMPLING_LESS:
     look_at_less(CALL_SITE_SAMPLED);
     look_at_less(CALL_SITE_LARGE);
     look_at_less(CALL_SITE_FORWARD);
-    if ((i64)(always - always_before) > income)
-      look_at_less(CALL_SITE_ALWAYS);
-  } else if (bucket > most / 2 && !look_at_more(CALL_SITE_ALWAYS, 1)) {
+    break;
+  case SAMPLING_MORE:
+    if (look_at_more(CALL_SITE_ALWAYS, 1))
+      break;
     look_at_more(CALL_SITE_LARGE, 1);
     look_at_more(CALL_SITE_SAMPLED, LEAST_ONE_IN);
     look_at_more(CALL_SITE_FORWARD, 1);
+    break;
+  case SAMPLING_AS_IT_IS:
+    break;
   }
-  last = now;
-  spent_before = all;
-  always_before = always;
 }
 
 static void tick(struct tscope_thread *thread) {

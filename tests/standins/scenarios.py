@@ -365,6 +365,8 @@ def compare_ahead(build, directory, report_of_all, truth):
     check.ms("steps.host_ahead_max_ms", steps["host_ahead_max_ms"], longest)
     check.equal("steps.host_ahead_max_steps", steps["host_ahead_max_steps"], most)
     check.equal("ends of steps", coverage(report_of_all, "ends of steps on the GPU")["share"], 1)
+    for rank in truth.ranks:
+        rank.begin_at_mark()
     for step in (0, 1, n // 2, n - 2, n - 1):
         one, steady = report(build, directory, "--steps", f"{step}:{step}"), \
             truth.steady(step, step + 1)

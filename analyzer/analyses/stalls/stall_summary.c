@@ -53,15 +53,23 @@ static bool says_where(const struct rank_stall *stall) {
   return stall->what == TSCOPE_STALL_NOTHING_MOVED && first && first->n_frames > 0;
 }
 
-/* The last stall, or the one before it: a rank that was told to end may stand still once more while
- * it ends, out of all Python frames, and then the one before says more. */
+/* Whether nothing was done between the two but to end. */
+static bool ends_between(const struct rank_stall *before, const struct rank_stall *after,
+                         i64 last_call) {
+  return before->end != NS_UNKNOWN && after->begin != NS_UNKNOWN &&
+         !calls_after(before, last_call) && after->begin - before->end <= ending_ns;
+}
+
+/* The last stall, or one before it: a rank that was told to end may stand still again, and more
+ * than once, while it ends, out of all Python frames. Then the last one that has frames says more.
+ */
 static const struct rank_stall *telling_stall(const struct rank *rank, i64 last_call) {
   const struct rank_stall *last = rank->n_stalls ? &rank->stalls[rank->n_stalls - 1] : NULL;
-  if (!last || says_where(last) || rank->n_stalls < 2 || !says_where(last - 1))
-    return last;
-  i64 end = last[-1].end;
-  bool went_on = end == NS_UNKNOWN || calls_after(last - 1, last_call);
-  return went_on || last->begin - end > ending_ns ? last : last - 1;
+  const struct rank_stall *stall = last;
+  while (stall && stall > rank->stalls && !says_where(stall) &&
+         ends_between(stall - 1, stall, last_call))
+    stall--;
+  return stall && says_where(stall) ? stall : last;
 }
 
 /* The stall in which the rank's record ends: it never went on, or hardly. NULL if there is none. A

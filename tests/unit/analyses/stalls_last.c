@@ -86,25 +86,25 @@ static void a_stall_after_all_calls_goes_on(void **state) {
   assert_int_equal(doing_of(c, STOPPED), STALL_RUNS);
 }
 
-/* While it ended it stood still once more, and no Python frame was left: where it was before is
- * what held up the job. */
-static void a_stall_while_ending_does_not_hide_the_one_before(void **state) {
-  (void)state;
+/* While it ended it stood still again, and no Python frame was left: where it was before is what
+ * held up the job. */
+static void ending_does_not_hide_where_it_was(u32 while_ending) {
   static const struct call_frame lock = {"/home/me/train.py", "update", 20, 10};
   const struct call_frame *frames[] = {&lock};
   struct stalled_thread waiting = {
       .tid = 1, .state = 'S', .main = true, .frames = frames, .n_frames = 1};
-  struct rank_stall stalls[CLUSTER_RANKS], two[2];
+  struct rank_stall stalls[CLUSTER_RANKS], own[4];
   struct cluster *c = standing(stalls, 1);
   struct rank *rank = &c->model.ranks[STOPPED];
-  two[0] = two[1] = stalls[STOPPED - 1];
-  two[0].end = two[0].looked + 1000 * MS;
-  two[0].threads = &waiting;
-  two[1].begin = two[0].end + 10 * MS;
-  two[1].looked = two[1].begin + 3000 * MS;
-  two[1].threads = &running;
-  rank->stalls = two;
-  rank->n_stalls = 2;
+  for (u32 i = 0; i <= while_ending; i++) {
+    own[i] = stalls[STOPPED - 1];
+    own[i].begin = i ? own[i - 1].end + 10 * MS : own[i].begin;
+    own[i].looked = own[i].begin + 3000 * MS;
+    own[i].end = i < while_ending ? own[i].looked + 1000 * MS : NS_UNKNOWN;
+    own[i].threads = i ? &running : &waiting;
+  }
+  rank->stalls = own;
+  rank->n_stalls = while_ending + 1;
   struct analyse_options given = no_options();
   struct results *r = cluster_analyse(c, &given);
   assert_int_equal(r->stalls.n_ranks, c->model.n_ranks);
@@ -114,12 +114,23 @@ static void a_stall_while_ending_does_not_hide_the_one_before(void **state) {
   cluster_free(c);
 }
 
+static void a_stall_while_ending_does_not_hide_the_one_before(void **state) {
+  (void)state;
+  ending_does_not_hide_where_it_was(1);
+}
+
+static void three_stalls_while_ending_do_not_hide_the_one_before(void **state) {
+  (void)state;
+  ending_does_not_hide_where_it_was(3);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_stall_before_later_calls_is_over),
       cmocka_unit_test(a_stall_whose_end_was_noticed_late_is_over),
       cmocka_unit_test(a_stall_after_all_calls_goes_on),
       cmocka_unit_test(a_stall_while_ending_does_not_hide_the_one_before),
+      cmocka_unit_test(three_stalls_while_ending_do_not_hide_the_one_before),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What looking at call sites may cost. Expected rates are the closed form: with a look of L each P,
+ * one in n may be looked at where L / n <= 0.003 P.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* After cmocka, which has its own ideas of these names. */
+#include "callsites/sampling_budget.h"
+
+enum { HZ = 1000000000, TICK = HZ / 100, WALK_US = 500 };
+
+/* A job that could be looked at `calls` times a tick, for `look_us` each, for so many ticks; one
+ * in how many is looked at in the end. Each `pause_every`th tick one look takes `pause_us`. */
+struct job {
+  u32 calls, look_us, ticks, pause_every, pause_us;
+};
+
+static u32 rate_after(const struct job *job, double *share) {
+  struct sampling_budget budget = {.hz = HZ};
+  u64 now = 1, spent = 0;
+  u32 one_in = 1;
+  for (u32 t = 1; t <= job->ticks; t++) {
+    now += TICK;
+    spent += sampling_cost(HZ, job->look_us * 1000ull, WALK_US) * (job->calls / one_in);
+    if (job->pause_every && t % job->pause_every == 0)
+      spent += sampling_cost(HZ, job->pause_us * 1000ull, WALK_US);
+    enum sampling_change change = sampling_budget_hold(&budget, now, spent, 0);
+    if (change == SAMPLING_LESS && one_in < 1 << 16)
+      one_in *= 2;
+    else if (change == SAMPLING_MORE && one_in > 1)
+      one_in /= 2;
+  }
+  *share = (double)spent / (double)(now - 1);
+  return one_in;
+}
+
+static void cheap_looks_are_all_taken(void **state) {
+  (void)state;
+  double share;
+  const struct job job = {.calls = 10, .look_us = 2, .ticks = 6000};
+  assert_int_equal(rate_after(&job, &share), 1);
+}
+
+/* 1,000 looks of 2 µs in 10 ms would be a fifth of the time. */
+static void dear_looks_stay_within_three_thousandths(void **state) {
+  (void)state;
+  double share;
+  const struct job job = {.calls = 1000, .look_us = 2, .ticks = 60000};
+  assert_true(rate_after(&job, &share) >= 32);
+  assert_true(share <= 0.003 + 0.05 / 600); /* and the 50 ms to begin with */
+}
+
+/* On a busy machine a thread may lose the processor for 80 ms while it looks: once a second that
+ * would be more than the budget has, and nothing at all would be looked at any more. */
+static void pauses_of_the_thread_do_not_end_the_sampling(void **state) {
+  (void)state;
+  double share;
+  const struct job job = {
+      .calls = 10, .look_us = 2, .ticks = 6000, .pause_every = 100, .pause_us = 80000};
+  assert_int_equal(rate_after(&job, &share), 1);
+}
+
+static void calls_that_are_always_looked_at_are_the_last_to_go(void **state) {
+  (void)state;
+  struct sampling_budget budget = {.hz = HZ};
+  sampling_budget_hold(&budget, 1, 0, 0);
+  assert_int_equal(sampling_budget_hold(&budget, 1 + TICK, HZ / 10, 0), SAMPLING_LESS);
+  assert_int_equal(sampling_budget_hold(&budget, 1 + 2 * TICK, HZ / 5, HZ / 10),
+                   SAMPLING_LESS_OF_ALL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cheap_looks_are_all_taken),
+      cmocka_unit_test(dear_looks_stay_within_three_thousandths),
+      cmocka_unit_test(pauses_of_the_thread_do_not_end_the_sampling),
+      cmocka_unit_test(calls_that_are_always_looked_at_are_the_last_to_go),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
