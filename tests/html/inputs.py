@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import tarfile
 
@@ -18,6 +19,14 @@ def synthetic(tracegen, folder, name, *options):
     path = os.path.join(folder, name)
     subprocess.run([tracegen, *options, path], check=True, stdout=subprocess.DEVNULL)
     return [path]
+
+
+def named(tracegen, folder, name, words, *options):
+    """A run of ours in which all names are those words: hosts, kernels, threads, communicators, frames."""
+    path = os.path.join(folder, name + ".words")
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write("".join(re.sub("[\ud800-\udfff]", "?", word).replace("\n", " ") + "\n" for word in words))
+    return synthetic(tracegen, folder, name, "--words", path, *options)
 
 
 def log(folder, name, losses, more=lambda step: {}):

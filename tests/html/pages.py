@@ -361,6 +361,26 @@ class Shows(Page):
         self.assertTrue(pdf.startswith("JVBERi0"))  # %PDF-
         self.no_complaints("printing")
 
+    def test_nothing_moves_by_itself_where_that_is_not_wanted(self):
+        """Asks the browser what runs, right after what else would glide: a link to a finding, a fold, a click."""
+        page = self.page_of("moves", *self.made["slow-rank"])
+        for still in (True, False):
+            with browser.Browser(still=still) as one:
+                one.open(page)
+                matches, moving, glides = one.run("""
+                  const glides = [], real = Element.prototype.scrollIntoView;
+                  Element.prototype.scrollIntoView = function (how) { glides.push(how && how.behavior); real.call(this, how); };
+                  document.querySelectorAll('a[href^="#"]').forEach(a => a.click());
+                  document.querySelectorAll('summary, .more button, thead button').forEach(e => e.click());
+                  return [matchMedia('(prefers-reduced-motion: reduce)').matches,
+                          document.getAnimations().filter(a => a.playState === 'running').length,
+                          glides.concat(getComputedStyle(document.documentElement).scrollBehavior)];
+                """)
+                self.assertEqual(matches, still)
+                if still:
+                    self.assertEqual(moving, 0)
+                    self.assertNotIn("smooth", glides)
+
     def test_every_picture_has_words(self):
         self.assertEqual(self.browser.run(
             "return [...document.querySelectorAll('main canvas, main svg')].filter(e => !e.getAttribute('aria-label')"
@@ -534,6 +554,20 @@ class Harmless(Page):
         shown = " ".join(self.text("main"))
         self.assertIn("<img src=x onerror=window.hacked=1>", shown)  # as text
         self.assertNotIn("\u202e", shown)  # made visible
+
+    def test_names_in_traces(self):
+        few = ("--ranks", "4", "--steps", "20")
+        for name, options in {"gpu": ("--phases",), "slow": ("--slow-rank", "2", "--slow-factor", "1.4"),
+                              "hang": ("--flavour", "gloo", "--hang-rank", "1")}.items():
+            with self.subTest(name):
+                made = inputs.named(TRACEGEN, self.folder, "hostile-" + name, inputs.HOSTILE, *few, *options)
+                page = self.page_of("hostile-" + name, *made)
+                self.assertLess(os.path.getsize(page), 1_000_000)
+                self.read_all(page)
+                shown = " ".join(self.text("main"))
+                self.assertIn(inputs.HOSTILE[0], shown)  # as text
+                self.assertNotIn("\u202e", shown)
+                self.read_all(self.page_of("hostile-diff-" + name, "diff", *made, *self.made["even"]))
 
     def test_names_in_logs_and_paths(self):
         folder = os.path.join(self.folder, "<img src=x onerror=window.hacked=1>")

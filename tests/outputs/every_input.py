@@ -174,6 +174,7 @@ class Outputs(unittest.TestCase):
     def hostile(self, names, tag):
         one_line = [re.sub(r"[\ud800-\udfff]", "?", name) for name in names]
         return {
+            "own": inputs.named(TRACEGEN, self.folder, tag, one_line, "--ranks", "3", "--steps", "10", "--phases"),
             "kineto": inputs.kineto(self.path(f"{tag}.json"), one_line, host=one_line[0], world=1),
             "dumps": dumps(self.path(f"{tag}-dumps"), one_line),
             "snapshot": snapshot(self.path(f"{tag}.pickle"), one_line),

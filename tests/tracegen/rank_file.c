@@ -325,8 +325,13 @@ struct rank_file *rank_file_new(const struct tracegen_options *options, struct t
                                      .start_realtime_ns =
                                          options->start_realtime_ns + TRACEGEN_START_NS};
   snprintf(facts.host, sizeof(facts.host), "node%03u", rank / options->ranks_per_host);
+  if (options->words.n)
+    snprintf(facts.host, sizeof(facts.host), "%s",
+             options->words.at[rank / options->ranks_per_host % options->words.n]);
   snprintf(facts.run, sizeof(facts.run), "%s", options->run);
   file->writer = trace_writer_new(&facts);
+  if (options->words.n)
+    trace_writer_words(file->writer, &options->words);
   file->next_anchor = TRACEGEN_START_NS;
   file->emitter = (struct emitter){.user = file,
                                    .step = on_step,
@@ -388,8 +393,9 @@ int rank_file_save(struct rank_file *file, const char *folder, u64 end) {
   struct tscope_file_header *header = trace_writer_header(file->writer);
   header->closed_realtime_ns = hangs ? 0 : options->start_realtime_ns + end;
   char path[4096];
-  snprintf(path, sizeof(path), "%s/%s-%u-%llu" TSCOPE_FILE_SUFFIX, folder, header->host,
-           header->pid, (unsigned long long)header->start_ticks);
+  snprintf(path, sizeof(path), "%s/%s-%u-%llu" TSCOPE_FILE_SUFFIX, folder,
+           options->words.n ? "host" : header->host, header->pid,
+           (unsigned long long)header->start_ticks);
   return trace_writer_save(file->writer, path,
                            file->rank == options->cut_rank ? options->cut_bytes : SIZE_MAX);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace_writer.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ struct trace_writer {
   u32 n_lanes;
   char **strings;
   u32 n_strings, string_room;
+  const struct trace_words *words; /* NULL: strings are what they are */
 };
 
 static void *must(void *memory) {
@@ -148,6 +150,10 @@ static u32 known_string(const struct trace_writer *writer, const char *text) {
   return 0;
 }
 
+void trace_writer_words(struct trace_writer *writer, const struct trace_words *words) {
+  writer->words = words;
+}
+
 u32 trace_string(struct trace_writer *writer, const char *text) {
   if (!text)
     return 0;
@@ -161,6 +167,11 @@ u32 trace_string(struct trace_writer *writer, const char *text) {
   }
   writer->strings[writer->n_strings++] = must(strdup(text));
   size_t length = strlen(text);
+  if (writer->words && !isdigit((unsigned char)*text)) {
+    u32 word = writer->n_strings % writer->words->n;
+    text = writer->words->at[word];
+    length = writer->words->bytes[word];
+  }
   size_t bytes = (sizeof(struct tscope_string_record) + length + 7) & ~(size_t)7;
   struct trace_place retained = {
       .thread = 0, .retention = TSCOPE_RETAINED, .clock = TSCOPE_CLOCK_TICKS};

@@ -23,6 +23,18 @@ struct trace_place {
 struct trace_writer *trace_writer_new(const struct tscope_file_header *facts);
 void trace_writer_free(struct trace_writer *writer);
 
+/* Texts that are written instead of those that a trace has, one after the other and round again.
+ * They may hold any byte. */
+struct trace_words {
+  char **at;
+  size_t *bytes;
+  u32 n;
+};
+
+/* From now on each new string is one of `words`, but for numbers, which mean something. The caller
+ * keeps them. */
+void trace_writer_words(struct trace_writer *writer, const struct trace_words *words);
+
 /* Appends and commits a record of `bytes` in all (a multiple of 8) that starts at `time`, in the
  * place's absolute clock units (ticks already shifted). The header is filled in, the rest is zero;
  * what is returned stays good until the next call. */

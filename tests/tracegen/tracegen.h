@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "format/tscope_format.h"
+#include "trace_writer.h"
 
 enum tracegen_flavour { TRACEGEN_NCCL, TRACEGEN_GLOO };
 
@@ -36,6 +37,7 @@ struct tracegen_options {
   u32 lost_ranks; /* so many of the last ranks leave no file */
   u32 cut_rank;   /* its file is cut to cut_bytes; TSCOPE_UNKNOWN_RANK for none */
   size_t cut_bytes;
+  struct trace_words words;      /* n > 0: they stand for all names */
   u32 header_bytes, chunk_bytes; /* of the file; 0 for the format's usual */
   u64 start_realtime_ns;         /* orders the runs of a directory */
   u64 data_ns, copy_ns, kernel_ns, transfer_ns, optimizer_ns, launch_ns;

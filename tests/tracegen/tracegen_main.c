@@ -9,7 +9,7 @@
 
 #include "tracegen.h"
 
-enum kind { TEXT, U32, U64, REAL, YES, NO, FLAVOUR, EVENTS, CUT };
+enum kind { TEXT, U32, U64, REAL, YES, NO, FLAVOUR, EVENTS, CUT, WORDS };
 
 /* Every option, once: how it is called, what it sets, what it means. */
 static const struct {
@@ -42,6 +42,7 @@ static const struct {
     {"ranks-per-host", U32, FIELD(ranks_per_host), "(8)"},
     {"lost-ranks", U32, FIELD(lost_ranks), "so many of the last ranks leave no file (0)"},
     {"cut", CUT, 0, "RANK:BYTES, where that rank's file ends"},
+    {"words", WORDS, 0, "FILE whose lines stand for all names: of hosts, kernels, threads, ..."},
     {"header-bytes", U32, FIELD(header_bytes), "of the file (4096)"},
     {"chunk-bytes", U32, FIELD(chunk_bytes), "of the file (65536)"},
     {"realtime", U64, FIELD(start_realtime_ns), "when it started; orders a directory's runs"},
@@ -52,7 +53,7 @@ static const struct {
     {"end-noise-ns", U64, FIELD(end_noise_ns), "between ranks, at an all-reduce's end (3000)"},
 #undef FIELD
 };
-enum { OPTIONS = sizeof(table) / sizeof(*table) };
+enum { OPTIONS = sizeof(table) / sizeof(*table), LONGEST_WORD = 2000 };
 
 static bool takes_value(enum kind kind) {
   return kind != YES && kind != NO;
@@ -73,6 +74,37 @@ static u32 events_per_step(const struct tracegen_options *options) {
   u32 kernels = 2 * options->buckets * options->kernels + 1;
   u32 rest = 4 + 4 * options->buckets;
   return options->gpu_spans ? 2 * kernels + rest + 1 : kernels + rest;
+}
+
+/* Lines of a file, of which a chunk can hold any. What cannot be read has none. */
+static struct trace_words read_words(const char *path) {
+  struct trace_words words = {0};
+  FILE *file = fopen(path, "r");
+  char *line = NULL;
+  size_t room = 0;
+  for (ssize_t n; file && (n = getline(&line, &room, file)) > 0;) {
+    size_t bytes = (size_t)n - (line[n - 1] == '\n');
+    line[bytes] = '\0';
+    words.at = realloc(words.at, (words.n + 1u) * sizeof(*words.at));
+    words.bytes = realloc(words.bytes, (words.n + 1u) * sizeof(*words.bytes));
+    if (!words.at || !words.bytes)
+      exit(2);
+    words.at[words.n] = line;
+    words.bytes[words.n++] = bytes < LONGEST_WORD ? bytes : LONGEST_WORD;
+    line = NULL;
+    room = 0;
+  }
+  free(line);
+  if (file)
+    fclose(file);
+  return words;
+}
+
+static void free_words(struct trace_words *words) {
+  for (u32 i = 0; i < words->n; i++)
+    free(words->at[i]);
+  free(words->at);
+  free(words->bytes);
 }
 
 static void take(struct tracegen_options *options, u32 option, char *value, u32 *events) {
@@ -100,6 +132,9 @@ static void take(struct tracegen_options *options, u32 option, char *value, u32 
     break;
   case EVENTS:
     *events = (u32)strtoul(value, NULL, 0);
+    break;
+  case WORDS:
+    options->words = read_words(value);
     break;
   case CUT:
     options->cut_rank = (u32)strtoul(value, &value, 0);
@@ -152,5 +187,6 @@ int main(int argc, char **argv) {
     fprintf(stderr, "tracegen: %s: %s\n", options.directory, strerror(-result));
   }
   tracegen_truth_free(&truth);
+  free_words(&options.words);
   return result == 0 ? 0 : 2;
 }
