@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Included before everything else in every source of the shim. libtscope.so is loaded into every
- * program of a job, also into ones on an older glibc that lack libpthread or libdl, so functions
- * that newer glibc moved into libc.so.6 are asked for under their oldest version, and weakly: a
- * program in which one is missing still starts, and tscope stays dormant in it.
+ * program of a job, also into programs on an older glibc that do not load libpthread or libdl. So
+ * functions that newer glibc moved into libc.so.6 are linked under their oldest version, and
+ * weakly: a program in which one is missing still starts, and tscope stays dormant in it.
  */
 #if !defined(TSCOPE_GLIBC_COMPAT_H) && !defined(__ASSEMBLER__)
 #define TSCOPE_GLIBC_COMPAT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The functions of tscope.h. To call one is to say that this process trains, so they wake it.
+ * The functions of tscope.h. A process that calls one of them trains, so they wake it.
  */
 #include "tscope.h"
 
@@ -10,7 +10,7 @@
 #include "process/step_duration.h"
 #include "record/families.h"
 
-/* A program may link the core without the GPU clock. */
+/* Weak: a program may link the core without the GPU clock. */
 #pragma weak gpu_step_ended
 
 /* Deeper ranges are counted, so that pops match their pushes, but not recorded. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of each GEMM: the recorders that blas_hooks.def names. See hooks/wrapper.h for
- * their shape; blas_wrappers.c says how these differ. A call that failed launched nothing and is
- * not recorded.
+ * What is recorded about each GEMM: the recorders that blas_hooks.def names. See hooks/wrapper.h
+ * for their shape; blas_wrappers.c says how these differ. A call that failed launched nothing and
+ * is not recorded.
  */
 #ifndef TSCOPE_BLAS_RECORD_H
 #define TSCOPE_BLAS_RECORD_H
@@ -18,9 +18,9 @@ struct gemm_in_progress {
 };
 extern __thread struct gemm_in_progress gemm_now __attribute__((tls_model("initial-exec")));
 
-/* The pair of events around the GEMM about to be called, which then has a number; NULL for most,
- * since a pair costs as much as several launches. Of every TSCOPE_GPU_GEMMS calls of a thread
- * one is picked at random: a fixed one would be the same GEMMs of a model in every step. */
+/* The pair of events around the GEMM that is about to be called, which then has a number. NULL for
+ * most GEMMs, since a pair costs as much as several launches. One in TSCOPE_GPU_GEMMS calls of a
+ * thread is picked at random: a fixed choice would pick the same GEMMs of a model in every step. */
 TSCOPE_NOINLINE struct event_pair *gemm_pair_begin(struct tscope_thread *thread,
                                                    cudaStream_t stream);
 
@@ -30,7 +30,7 @@ TSCOPE_NOINLINE void gemm_pair_end(struct event_pair *pair, const char *name);
 /* The stream that a handle puts its work on. */
 cudaStream_t blas_handle_stream(cublasHandle_t handle);
 
-/* How complex numbers are multiplied: by four real multiplications, or by Gauss's three. */
+/* How complex numbers are multiplied: with four real multiplications, or with three (Gauss). */
 enum gemm_method { GEMM_PLAIN, GEMM_3M };
 
 /* Real operations of one multiply-add of elements of a type. */
@@ -48,14 +48,16 @@ static inline u64 gemm_operations(cudaDataType type, enum gemm_method method) {
 
 u8 gemm_dtype(cudaDataType type);
 
-/* The cublasComputeType_t by which elements of a type are really multiplied: what the call asks for
- * (0: the function's name says it), as the handle's math mode and NVIDIA's environment variables
- * change it. 0 if that is not to be known. `handle` NULL for cuBLASLt, which has no such mode. */
+/* The cublasComputeType_t with which elements of a type are really multiplied: the one that the
+ * call asks for (0: the function's name implies it), changed by the handle's math mode and NVIDIA's
+ * environment variables. 0 if it cannot be known. `handle` is NULL for cuBLASLt, which has no such
+ * mode. */
 u8 gemm_compute(cublasHandle_t handle, cudaDataType type, int asked);
 
 #define GEMM_FLOPS_UNKNOWN UINT64_MAX
 
-/* operations x m x n x k x batch, GEMM_FLOPS_UNKNOWN if any is negative or all is beyond 64 bits.
+/* operations x m x n x k x batch; GEMM_FLOPS_UNKNOWN if a factor is negative or the product needs
+ * more than 64 bits.
  */
 u64 gemm_flops(u64 operations, i64 m, i64 n, i64 k, i64 batch);
 
@@ -67,8 +69,8 @@ struct gemm_facts {
   u8 a, b, c, compute;
 };
 
-/* Writes the record; `handle` is a cublasHandle_t that knows the stream, or NULL: then it is
- * `stream`. Preserves errno. */
+/* Writes the record. `handle` is a cublasHandle_t that knows the stream; if it is NULL, the stream
+ * is `stream`. Preserves errno. */
 void gemm_write(struct tscope_thread *thread, const struct gemm_facts *facts, cublasHandle_t handle,
                 cudaStream_t stream);
 
@@ -79,7 +81,7 @@ void record_gemm(struct tscope_thread *thread, u64 start, cublasStatus_t result,
                  cublasHandle_t handle, i64 m, i64 n, i64 k, i64 batch, cudaDataType a,
                  cudaDataType b, cudaDataType c, int compute, enum gemm_method method);
 
-/* gemm_grouped: the numbers are in the job's arrays, ints or int64_ts. */
+/* gemm_grouped: the sizes are in arrays of the job, of int or int64_t. */
 enum { gemm_grouped_wakes = TSCOPE_WAKES };
 #define gemm_grouped_stream(handle, ...) blas_handle_stream(handle)
 void record_gemm_grouped(struct tscope_thread *thread, u64 start, cublasStatus_t result,
@@ -87,14 +89,14 @@ void record_gemm_grouped(struct tscope_thread *thread, u64 start, cublasStatus_t
                          i64 groups, const void *sizes, size_t number_bytes, cudaDataType a,
                          cudaDataType b, cudaDataType c, int compute);
 
-/* lt_matmul: all is said by descriptors, which the library is asked about. */
+/* lt_matmul: everything is in descriptors; the library is asked for their content. */
 enum { lt_matmul_wakes = TSCOPE_WAKES };
 #define lt_matmul_stream(desc, a, b, d, stream) (stream)
 void record_lt_matmul(struct tscope_thread *thread, u64 start, cublasStatus_t result,
                       cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                       cublasLtMatrixLayout_t d, cudaStream_t stream);
 
-/* The facts of a matmul by its descriptors, as any cuBLASLt tells them. */
+/* The facts of a matmul from its descriptors, which any cuBLASLt can read. */
 struct gemm_facts lt_matmul_facts(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d);
 

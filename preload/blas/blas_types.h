@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuBLAS as its ABI has it: handles and descriptors are pointers, enumerations are ints. A build
- * needs no cuBLAS header for that; where there is one, tests/unit/hooks/hooks_blas_api.c holds the
- * registry against it.
+ * cuBLAS as its ABI has it: handles and descriptors are pointers, enumerations are ints. So a build
+ * needs no cuBLAS header. Where there is one, tests/unit/hooks/hooks_blas_api.c compares the
+ * registry with it.
  */
 #ifndef TSCOPE_BLAS_TYPES_H
 #define TSCOPE_BLAS_TYPES_H

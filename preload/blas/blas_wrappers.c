@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wrappers of blas_hooks.def. They differ from hooks/wrapper.h in one thing: the kernels that a
- * GEMM launches are to be recorded, so that their time on the GPU can be held against its
- * arithmetic. So no hook is in progress while the real function runs; only a GEMM inside a GEMM
- * (cuBLAS calls cuBLASLt through the linker) is left out, by a guard of this family's own.
+ * The wrappers of blas_hooks.def. They differ from hooks/wrapper.h in one point: the kernels that a
+ * GEMM launches are recorded, so that their time on the GPU can be compared with the GEMM's
+ * arithmetic. So no hook is in progress while the real function runs. Only a GEMM inside a GEMM
+ * (cuBLAS calls cuBLASLt through the linker) is left out, by a guard that belongs to this family.
  */
 #include "blas/blas_hooks.def"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * By what arithmetic a GEMM is really made. Single precision may run on tensor cores where the
- * caller allows it, by the compute type or by the handle's math mode: cublasMath_t and
+ * The arithmetic that a GEMM really uses. Single precision may run on tensor cores where the caller
+ * allows it, by the compute type or by the handle's math mode: cublasMath_t and
  * cublasComputeType_t, https://docs.nvidia.com/cuda/cublas/#cublasmath-t.
  */
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum {
   MATH_MODE_BITS = 15, /* above are flags */
 };
 
-/* What NVIDIA's variables say, once: libraries read them once too. */
+/* What NVIDIA's variables say. They are read once, as the libraries do. */
 static bool says(const char *variable, const char *value, u8 *known) {
   enum { NOT_READ, NO, YES };
   u8 answer = __atomic_load_n(known, __ATOMIC_RELAXED);

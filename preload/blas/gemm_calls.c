@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * GEMMs of cuBLAS: how much arithmetic they are, on which stream.
+ * GEMMs of cuBLAS: how much arithmetic they do, and on which stream.
  */
 #include <errno.h>
 
@@ -68,7 +68,7 @@ static u32 dimension(i64 value) {
   return value >= 0 && value < TSCOPE_UNKNOWN ? (u32)value : TSCOPE_UNKNOWN;
 }
 
-/* What each replay of the graph does. Nothing where the capture began unseen. */
+/* What each replay of the graph does. Nothing if the beginning of the capture was not seen. */
 static void write_captured(struct tscope_thread *thread, const struct gemm_facts *facts,
                            cudaStream_t stream, u16 index) {
   struct {
@@ -143,7 +143,7 @@ static i64 number_at(const void *array, i64 i, size_t bytes) {
   return bytes == sizeof(i64) ? ((const i64 *)array)[i] : ((const int *)array)[i];
 }
 
-/* The number that all so far have in common, -1 if there is none. */
+/* The number that all so far have in common; -1 if they differ. */
 static i64 same(i64 first, i64 value) {
   return first == value ? first : -1;
 }

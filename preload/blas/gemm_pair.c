@@ -21,7 +21,7 @@ static u32 random_number(u32 *state) {
   return *state = x;
 }
 
-/* One call of every so many, anywhere among them. */
+/* Picks one call in so many, at a random position among them. */
 static bool is_picked(void) {
   static __thread struct {
     u32 random, call, picked;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Taking a call's stack: a walk over the frames makes a hash, by which the stack is known
+ * Taking a call's stack: a walk over the frames computes a hash, which identifies the stack
  * (known_stacks.h).
  *
- * What it costs is held by a budget (sampling_budget.h). While that is empty, fewer calls are
- * looked at; how many stand for one is in each record.
+ * A budget limits the cost (sampling_budget.h). While it is empty, fewer calls are sampled. Each
+ * record says how many calls it stands for.
  */
 #include "callsites/call_sites.h"
 
@@ -36,7 +36,7 @@ struct call_site_thread {
   u64 random;
   struct call_site_operator operator; /* whose backward it runs */
   struct {
-    u32 left, drawn; /* countdown of calls in the backward of operators that are looked at */
+    u32 left, drawn; /* countdown of calls in the backward of operators that are sampled */
   } inside;
   bool walked; /* once, through the kernel, which makes wrong addresses an error */
   struct stack_walk walk;
@@ -82,7 +82,7 @@ static void give_up(const char *why) {
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "lines");
 }
 
-/* Whether the state is one of this thread, in an interpreter of this process. */
+/* Whether the state belongs to this thread, in an interpreter of this process. */
 static bool is_this_thread(python_read *read, const void *context, u64 state) {
   u64 id;
   return read(context, state + python_here.layout.thread_id, &id, 8) && id == (u64)pthread_self();
@@ -96,7 +96,7 @@ static TSCOPE_NOINLINE bool walk_carefully(struct call_site_thread *mine, u64 st
   return walked;
 }
 
-/* The thread's stack by its hash; 0 where it has no Python frames, or they cannot be kept. */
+/* The hash of the thread's stack; 0 if it has no Python frames, or they cannot be kept. */
 static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   u64 state = python_here_thread();
   if (!state)
@@ -123,7 +123,7 @@ static u64 stack_here(struct call_site_thread *mine, u64 *first_ticks) {
   return kept ? hash : 0;
 }
 
-/* Calls until the next one that is looked at: from 1 to 2n - 1, n on average. */
+/* Calls until the next one that is sampled: from 1 to 2n - 1, n on average. */
 static u32 draw(struct call_site_thread *mine, u32 n) {
   if (!mine->random)
     mine->random = (tscope_ticks() ^ (u64)(uintptr_t)mine) | 1;
@@ -133,7 +133,7 @@ static u32 draw(struct call_site_thread *mine, u32 n) {
   return 1 + (u32)((mine->random >> 32) * (2 * n - 1) >> 32);
 }
 
-/* How many calls this one stands for, the rate at which it was drawn; 0: it is not looked at. */
+/* How many calls this one stands for, from the rate at which it was drawn; 0: it is not sampled. */
 static u32 weight(struct call_site_thread *mine, enum call_site_class class) {
   struct call_site_countdown *countdown = &mine->countdown;
   u32 n = __atomic_load_n(&one_in[class], __ATOMIC_RELAXED), drawn = countdown->drawn[class];
@@ -148,7 +148,7 @@ static u32 weight(struct call_site_thread *mine, enum call_site_class class) {
   return drawn || n == 1 ? drawn + !drawn : 0;
 }
 
-/* Likewise in the backward of an operator that is looked at. */
+/* The same for a call in the backward of an operator that is sampled. */
 static u32 weight_inside(struct call_site_thread *mine) {
   u32 sampled = __atomic_load_n(&one_in[CALL_SITE_SAMPLED], __ATOMIC_RELAXED);
   u32 operators = mine->operator.weight, drawn = mine->inside.drawn;
@@ -280,7 +280,7 @@ void call_sites_ready(struct tscope_thread *thread) {
     tscope_info(thread, TSCOPE_INFO_FEATURE, why, "lines");
 }
 
-/* Spent by all classes and on what was met first. */
+/* Time spent by all classes, and on stacks and frames that were new. */
 static u64 all_ticks(void) {
   u64 all = load(&spent.first_ticks);
   for (int class = 0; class < CALL_SITE_CLASSES; class ++)

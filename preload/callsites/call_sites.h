@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * From which line of the program a call came. The stack of Python frames at that moment is written
- * once per process, and a record that names it goes beside the record of the call, with the same
- * start: that is how the two are known to belong together.
+ * From which line of the program a call came. Each stack of Python frames is written once per
+ * process. Beside the record of the call goes a record that names the stack. The two have the same
+ * start time, which shows that they belong together.
  *
- * The hot path takes no lock, allocates nothing and makes no system call; what a stack and a frame
- * mean is found out and written when they are met first.
+ * The hot path takes no lock, allocates nothing and makes no system call. The meaning of a stack or
+ * frame is found and written when it is first met.
  */
 #ifndef TSCOPE_CALL_SITES_H
 #define TSCOPE_CALL_SITES_H
@@ -16,25 +16,25 @@
 
 enum call_site_class {
   CALL_SITE_ALWAYS,  /* collectives, synchronisation, waits, device memory */
-  CALL_SITE_LARGE,   /* tensors of a MiB and more: all of them while the budget allows it */
+  CALL_SITE_LARGE,   /* tensors of a MiB and more: all of them, while the budget allows it */
   CALL_SITE_SAMPLED, /* launches, other tensors: one of so many, picked at random */
-  CALL_SITE_FORWARD, /* operators whose backward is looked at: one of so many, drawn by number */
+  CALL_SITE_FORWARD, /* operators whose backward is sampled: one of so many, drawn by number */
   CALL_SITE_CLASSES
 };
 
-/* Bit 1 << class: whether that class is looked at. 0 while the process has no Python. */
+/* Bit 1 << class: whether that class is sampled. 0 while the process has no Python. */
 extern u8 call_sites_wanted;
 
-/* At the front of the thread's family memory: calls until the next one that is looked at. */
+/* At the start of the thread's family memory: calls until the next one that is sampled. */
 struct call_site_countdown {
   u32 left[CALL_SITE_CLASSES];
-  u32 drawn[CALL_SITE_CLASSES]; /* one of so many, when `left` was drawn; 0: never yet */
+  u32 drawn[CALL_SITE_CLASSES]; /* the rate (one of so many) when `left` was drawn; 0: never yet */
 };
 
 void call_site_take(struct tscope_thread *thread, struct tscope_writer *writer, u64 start,
                     enum call_site_class class);
 
-/* Notes where the call came from whose record goes to `writer` with the start `start` (raw ticks).
+/* Notes from where a call came. Its record goes to `writer` and has the start `start` (raw ticks).
  * No reservation may be open on `writer`. Preserves errno. */
 __attribute__((always_inline)) static inline void call_site(struct tscope_thread *thread,
                                                             struct tscope_writer *writer, u64 start,
@@ -47,15 +47,15 @@ __attribute__((always_inline)) static inline void call_site(struct tscope_thread
   call_site_take(thread, writer, start, class);
 }
 
-/* A backward pass has begun, or ended, on this thread: autograd's own threads run the operators of
- * it without Python frames, and what they call came from where the pass was asked for. */
+/* A backward pass has begun, or ended, on this thread. Autograd's own threads run its operators
+ * without Python frames; their calls are attributed to the line that started the pass. */
 void call_site_backward_begins(struct tscope_thread *thread, u64 start);
 void call_site_backward_ends(void);
 
 /* The operator whose backward a thread runs. */
 struct call_site_operator {
   u64 stack;  /* of its forward, 0 where that is not known */
-  u32 weight; /* how many operators it stands for; 0: none, or one that is not looked at */
+  u32 weight; /* how many operators it stands for; 0: no operator, or one that is not sampled */
   u32 left;   /* of the countdown outside */
 };
 
@@ -67,12 +67,12 @@ static inline bool call_site_forward_is_wanted(void) {
 /* Whether the operator `key` is one of those. */
 bool call_site_forward_is_drawn(u64 key);
 
-/* This thread calls an operator in the forward pass, which will have a backward: its stack is kept
+/* This thread calls an operator of the forward pass that will have a backward: its stack is kept
  * under `key`. */
 void call_site_forward(struct tscope_thread *thread, u64 key);
 
-/* A thread of autograd's begins, or ends, the backward of the operator `key`. `outer` keeps what
- * was before. */
+/* An autograd thread begins, or ends, the backward of the operator `key`. `outer` keeps the
+ * previous state. */
 void call_site_backward_of(struct tscope_thread *thread, u64 key, struct call_site_operator *outer);
 void call_site_backward_of_ends(const struct tscope_thread *thread,
                                 const struct call_site_operator *outer);

@@ -5,7 +5,7 @@
 
 enum { SLOTS = 1 << 15 };
 
-/* `check` is the key xor the stack: what two threads write at once does not fit together. */
+/* `check` is the key xor the stack: if two threads write at once, it does not match. */
 static struct forward_stack { u64 check, stack; } * slots;
 
 bool forward_stacks_ready(void) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where operators of the forward pass were called, for those that run their backward: autograd's
- * threads have no Python frames, but each operator of the backward pass has the number that its
- * forward operator got. A hash of the numbers draws which operators are looked at, so that both
- * passes draw the same ones.
+ * Where operators of the forward pass were called, for the threads that run their backward.
+ * Autograd's threads have no Python frames, but each operator of the backward pass has the number
+ * that its forward operator got. A hash of the number decides which operators are sampled, so both
+ * passes sample the same ones.
  */
 #ifndef TSCOPE_FORWARD_STACKS_H
 #define TSCOPE_FORWARD_STACKS_H
@@ -12,14 +12,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Of an operator whose stack is not known, but which was noted. */
+/* The stack of an operator that was noted, but whose stack is not known. */
 #define FORWARD_STACK_NONE 1u
 
 /* Makes the table. False without memory. */
 bool forward_stacks_ready(void);
 
-/* Notes the stack of the operator `key`. The newest of those that share a slot is kept. From any
- * thread. */
+/* Notes the stack of the operator `key`. Of operators that share a slot, the newest is kept. From
+ * any thread. */
 void forward_stack_put(u64 key, u64 stack);
 
 /* 0 where the operator is not there. From any thread. */

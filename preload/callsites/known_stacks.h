@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stacks and the frames in them, each written to the trace once. A stack is known by a hash of the
- * code objects in it, how far each has got, and their tags. Two threads that meet one at once both
- * write it, which does no harm.
+ * Stacks and the frames in them, each written to the trace once. A stack is identified by a hash of
+ * its code objects, the position in each, and their tags. If two threads meet the same stack at
+ * once, both write it, which does no harm.
  */
 #ifndef TSCOPE_KNOWN_STACKS_H
 #define TSCOPE_KNOWN_STACKS_H
@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-  STACK_FRAMES_MOST = 128, /* of one stack; what is further out is cut off */
+  STACK_FRAMES_MOST = 128, /* of one stack; frames further out are cut off */
   KNOWN_BITS = 15,
   KNOWN_SLOTS = 1 << KNOWN_BITS,
 };
@@ -28,7 +28,7 @@ struct known_stacks {
 };
 extern struct known_stacks known_stacks;
 
-/* A walk over a thread's frames, innermost first, and room to write what it met. */
+/* A walk over a thread's frames, innermost first, and room to write what it found. */
 struct stack_walk {
   u32 n;
   bool more; /* there are further ones */
@@ -91,8 +91,8 @@ static inline bool stack_is_known(u64 hash) {
   return known_has(&known_stacks.stacks, hash);
 }
 
-/* Writes a stack of `process` that is not known, with what is new of its frames. False when there
- * is no room for it, or when a thread that runs has left a frame meanwhile and its code is gone. */
+/* Writes a new stack of `process`, with those of its frames that are new. False if there is no room
+ * for it, or if a running thread has left a frame meanwhile and its code is gone. */
 bool stack_define(struct stack_walk *walk, u64 hash, const struct python_process *process);
 
 #pragma GCC visibility pop

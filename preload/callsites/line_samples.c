@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the program is, ten times a second: the frames of the first thread, read by the helper
- * while that thread runs, without stopping it. So time has a line also where nothing is called that
- * is hooked: in a slow line of the input, in a loop of pure Python. Children that the first thread
- * forked, as data loaders have them, are looked at in turn.
+ * Where the program is, ten times a second: the helper reads the frames of the first thread while
+ * that thread runs, without stopping it. So time belongs to a line even where no hooked function is
+ * called: in a slow line of the input, in a loop of pure Python. Children that the first thread
+ * forked, such as the workers of a data loader, are sampled in turn.
  *
- * Each stack is read twice through the kernel, and only what is the same both times counts: from
- * the outermost frame in, up to the first that moved.
+ * Each stack is read twice through the kernel. Only what is the same both times counts: from the
+ * outermost frame inwards, up to the first frame that changed.
  *
- * A record is written when the stack is another one than before, else after a second, two, four
- * and so on. What looking costs is held to three thousandths of the time that passes.
+ * A record is written when the stack differs from the one before, else after one second, two, four
+ * and so on. The cost of sampling is limited to three thousandths of the time that passes.
  */
 #include <unistd.h>
 
@@ -28,14 +28,14 @@ enum {
   LOOKS_PER_SECOND = 10,
   SHARE = 333,        /* looking may take one part of so many */
   STANDS_MOST_S = 64, /* the same stack is written at least so often */
-  QUIET_S = 16,       /* a first thread that moved in so long: children are looked at too */
+  QUIET_S = 16,       /* if the first thread moved within this time, children are sampled too */
 };
 
 /* Of the first thread. */
 static struct {
   u64 state;          /* address of its PyThreadState; 0: not found yet */
   u64 stack;          /* of the last look; 0: could not be read */
-  u64 unwritten, run; /* ticks: of the same stack, not yet in the trace; in all */
+  u64 unwritten, run; /* ticks: of the same stack, not yet in the trace; in total */
   u64 looked, next, write_after;
 } first;
 
@@ -54,15 +54,15 @@ static u64 seconds(u64 s) {
   return s * tscope_clock.hz;
 }
 
-/* A frame that is further in than all that was the same both times, and ran in between: its
- * function is certain where its place in the function is a pointer that can be checked. */
+/* A frame further in than all the frames that were the same both times; it ran in between. Its
+ * function is certain if the position in the function is a pointer that can be checked. */
 static bool is_still_in(u32 at, u32 at_before) {
   return python_here.layout.code_start != PYTHON_NONE &&
          walk.frames[at].code == before[at_before].code &&
          walk.frames[at].tag == before[at_before].tag;
 }
 
-/* Leaves in `walk` what of it is as it was, of `n` frames before. */
+/* Keeps in `walk` only the frames that are the same as in the `n` frames before. */
 static void keep_what_stood(u32 n) {
   u32 same = 0;
   while (same < n && same < walk.n && keys_before[n - 1 - same] == walk.keys[walk.n - 1 - same])
@@ -75,7 +75,7 @@ static void keep_what_stood(u32 n) {
   walk.n = same;
 }
 
-/* What stands still of a thread's stack, into `walk`. False where it cannot be told. */
+/* The part of a thread's stack that did not change, into `walk`. False if it cannot be known. */
 static bool read_stack(pid_t pid, u64 state) {
   const struct window_reading reading = {.window = &window};
   memory_window_open(&window, pid);
@@ -94,8 +94,8 @@ static bool read_stack(pid_t pid, u64 state) {
   return walk.n > 0;
 }
 
-/* Code that a child has where its parent has something else is another one than the parent's, or a
- * brother's, of the same address. */
+/* If a child has different code at an address than its parent, that code is not the one that the
+ * parent, or another child, has at this address. */
 static void tell_apart(pid_t pid) {
   const struct python_process self = {.pid = getpid()};
   for (u32 i = 0; i < walk.n; i++) {
@@ -128,7 +128,7 @@ static void write_unwritten(void) {
   first.unwritten = 0;
 }
 
-/* `since`: ticks since the last look, which this one stands for. */
+/* `since`: ticks since the last sample; this sample stands for them. */
 static void look_at_first(u64 now, u64 since) {
   u64 stack = read_stack(getpid(), first.state) ? define(getpid()) : 0;
   if (stack != first.stack) {

@@ -44,7 +44,7 @@ struct member {
 };
 _Static_assert(sizeof(struct member) == 40, "PyMemberDef");
 
-/* Where a type says that a member of its objects is; PYTHON_NONE if it does not say. */
+/* The offset of a member as the type itself gives it; PYTHON_NONE if it does not. */
 static u32 said_offset(python_read *read, const void *context, u64 type, const char *name) {
   const u32 most = 64;
   u64 members;
@@ -63,7 +63,7 @@ static u32 said_offset(python_read *read, const void *context, u64 type, const c
   return PYTHON_NONE;
 }
 
-/* Whether what is known of the layout agrees with what the running interpreter says. */
+/* Whether the known layout agrees with what the running interpreter says. */
 static bool agrees(const struct python *python, python_read *read, const void *context) {
   const struct python_layout *layout = &python->layout;
   const struct {

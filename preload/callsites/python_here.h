@@ -15,13 +15,13 @@ extern struct python python_here;
 /* Address of _PyRuntime; 0 until the interpreter was found. */
 extern u64 python_here_runtime;
 
-/* Finds the interpreter and checks what is known of it against its own type objects, the first time
- * that it is called. NULL, or why frames cannot be read: "" where the process has no Python at all.
- * Looks up symbols. */
+/* On the first call, finds the interpreter and checks the known layout against its own type
+ * objects. Returns NULL, or the reason why frames cannot be read: "" if the process has no Python
+ * at all. Looks up symbols. */
 const char *python_here_find(void);
 
-/* Address of the state of the calling thread's interpreter, 0 where it has none, where Python is
- * being torn down, or where several interpreters leave open which one the thread is in. Takes no
+/* Address of the state of the calling thread's interpreter. 0 if it has none, if Python is shutting
+ * down, or if with several interpreters it is not clear in which one the thread is. Takes no
  * lock. */
 u64 python_here_thread(void);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of each kind of CUDA runtime call: the recorders that cuda_hooks.def names. They
- * run after the real call, on the job's thread, and take what the line of the table says;
- * see hooks/wrapper.h. A call that failed did nothing on the GPU and is not recorded, but for
- * allocations, where failing matters, and the first failures of all, which may be why the run ends.
+ * What is recorded about each kind of CUDA runtime call: the recorders that cuda_hooks.def names.
+ * They run after the real call, on the job's thread, and take the arguments that the line of the
+ * table gives; see hooks/wrapper.h. A call that failed did nothing on the GPU and is not recorded.
+ * There are two exceptions: failed allocations, which matter, and the first failures of any call,
+ * which may be the reason why the run ends.
  */
 #ifndef TSCOPE_CUDA_RECORD_H
 #define TSCOPE_CUDA_RECORD_H
@@ -18,14 +19,14 @@
 #include "gpu/gpu_clock.h"
 #include "streams/stream_numbers.h"
 
-/* Notes a call that failed. That something is not done yet is no failure. */
+/* Notes a call that failed. "Not ready" is not a failure. */
 static inline void note_failure(struct tscope_thread *thread, const char *what,
                                 cudaError_t result) {
   if (TSCOPE_UNLIKELY(result != cudaSuccess && result != cudaErrorNotReady))
     tscope_failed_call(thread, TSCOPE_FAILED_CUDA, what, (i32)result);
 }
 
-/* Launches are the calls that there are most of: their recorders leave nothing to the compiler. */
+/* Launches are the most frequent calls: their recorders leave nothing to the compiler. */
 #define HOT __attribute__((always_inline)) static inline
 
 /* launch: every kernel launch that says grid, block and stream. `function` may be a host function
@@ -49,7 +50,8 @@ HOT void record_launch(struct tscope_thread *thread, u64 start, cudaError_t resu
   RING(LAUNCH, launch, start, dur, index, .shape = shape);
 }
 
-/* launch_config: the same, said in a struct that is only read once the real function took it. */
+/* launch_config: the same, given in a struct that is only read after the real function accepted
+ * it. */
 enum { launch_config_wakes = TSCOPE_WAKES };
 HOT void record_launch_config(struct tscope_thread *thread, u64 start, cudaError_t result,
                               enum tscope_default_stream default_stream,
@@ -61,7 +63,7 @@ HOT void record_launch_config(struct tscope_thread *thread, u64 start, cudaError
     note_failure(thread, "a kernel launch", result);
 }
 
-/* alloc_device, alloc_async, alloc_host: memory obtained; `where` holds its address by now. */
+/* alloc_device, alloc_async, alloc_host: memory obtained; `where` now holds its address. */
 enum {
   alloc_device_wakes = TSCOPE_WAKES,
   alloc_async_wakes = TSCOPE_WAKES,
@@ -98,7 +100,7 @@ static inline void record_alloc_pitch(struct tscope_thread *thread, u64 start, c
   record_alloc_device(thread, start, result, TSCOPE_MEMORY_DEVICE, where, bytes);
 }
 
-/* alloc_array: what its elements take; how the device lays them out is its own secret. */
+/* alloc_array: the size of its elements; how the device lays them out is not known. */
 enum { alloc_array_wakes = TSCOPE_WAKES };
 static inline void record_alloc_array(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       cudaArray_t *where,
@@ -112,7 +114,7 @@ static inline void record_alloc_array(struct tscope_thread *thread, u64 start, c
                       elements * size);
 }
 
-/* release, release_async: memory given back. Giving back NULL is a usual way to start CUDA. */
+/* release, release_async: memory freed. Freeing NULL is a usual way to initialise CUDA. */
 enum { release_wakes = TSCOPE_QUIET, release_async_wakes = TSCOPE_QUIET };
 static inline void record_release(struct tscope_thread *thread, u64 start, cudaError_t result,
                                   enum tscope_memory memory, const void *address) {
@@ -173,13 +175,14 @@ static inline void record_memset(struct tscope_thread *thread, u64 start, cudaEr
   RING(MEMSET, memset, start, dur, index, .kind = async, .bytes = bytes);
 }
 
-/* memcpy_3d, memcpy_3d_peer: said in a struct that is only read once the real function took it.
- * Beside an array, a width is in elements of it: how many bytes that is, is not known. */
+/* memcpy_3d, memcpy_3d_peer: given in a struct that is only read after the real function accepted
+ * it. If an array takes part, the width is in elements of the array, so the number of bytes is not
+ * known. */
 static inline u64 memcpy_3d_bytes(struct cudaExtent extent, bool has_array) {
   return has_array ? 0 : (u64)extent.width * extent.height * extent.depth;
 }
 
-/* The recorder of a copy that is said in a struct, which `copy` points at. */
+/* The recorder of a copy that is given in a struct; `copy` points at it. */
 #define MEMCPY_BY_STRUCT(recorder, parameters, direction, bytes_)                                  \
   enum { recorder##_wakes = TSCOPE_QUIET };                                                        \
   static inline void record_##recorder(struct tscope_thread *thread, u64 start,                    \
@@ -207,7 +210,7 @@ static inline void record_memcpy_batch(struct tscope_thread *thread, u64 start, 
                     TSCOPE_MEMCPY_UNKNOWN | TSCOPE_MEMCPY_ASYNC, bytes, stream);
 }
 
-/* prefetch: managed memory is to be brought somewhere; what is there already is not moved. */
+/* prefetch: managed memory is to be moved somewhere; what is already there is not moved. */
 enum { prefetch_wakes = TSCOPE_QUIET };
 static inline void record_prefetch(struct tscope_thread *thread, u64 start, cudaError_t result,
                                    enum tscope_default_stream default_stream, size_t bytes,
@@ -216,7 +219,7 @@ static inline void record_prefetch(struct tscope_thread *thread, u64 start, cuda
                     TSCOPE_MEMCPY_PREFETCH | TSCOPE_MEMCPY_ASYNC, bytes, stream);
 }
 
-/* host_function: the stream's work waits while a function of the host runs. */
+/* host_function: the stream's work waits while a host function runs. */
 enum { host_function_wakes = TSCOPE_QUIET };
 static inline void record_host_function(struct tscope_thread *thread, u64 start, cudaError_t result,
                                         enum tscope_default_stream default_stream,
@@ -229,7 +232,7 @@ static inline void record_host_function(struct tscope_thread *thread, u64 start,
 }
 
 /* sync_device, sync_stream, sync_event: the host waited for the GPU. Recorded even if the wait
- * ended with an error, since it is time that passed. */
+ * ended with an error, because the time has passed. */
 enum { sync_device_wakes = TSCOPE_QUIET, sync_stream_wakes = TSCOPE_QUIET };
 enum { sync_event_wakes = TSCOPE_QUIET };
 static inline u32 event_bits(cudaEvent_t event) {

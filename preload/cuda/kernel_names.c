@@ -8,8 +8,8 @@
 #include "hooks/handle_map.h"
 #include "streams/cuda_thread.h"
 
-/* A training framework brings some ten thousand kernels; pages of the table that are not used are
- * never touched. */
+/* A training framework has about ten thousand kernels; unused pages of the table are never
+ * touched. */
 enum { COPIES_BYTES = 8 << 20, LONGEST_COPY = 64 << 10 };
 HANDLE_MAP(names, 1 << 17);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names of kernels by what is launched: a host function, or a kernel handle. Programs register
- * them at load time, long before tscope wakes; only pointers are kept then.
+ * Names of kernels by what is launched: a host function, or a kernel handle. Programs register them
+ * at load time, long before tscope wakes; at that time only pointers are kept.
  */
 #ifndef TSCOPE_KERNEL_NAMES_H
 #define TSCOPE_KERNEL_NAMES_H
@@ -16,12 +16,12 @@ void kernel_name_alias(const void *kernel, const void *function);
  * a host function or the runtime's handle; no address has it. */
 #define KERNEL_OF_DRIVER (1ull << 63)
 
-/* The driver gave this handle for a name. A copy of the name is kept; there is room for some
- * megabytes of them. */
+/* The driver returned this handle for a name. A copy of the name is kept; there is room for some
+ * megabytes of names. */
 void kernel_name_of_driver(const void *handle, const char *name);
 
-/* Mangled name, NULL if not known. Call it after a launch of the function succeeded: the CUDA
- * runtime may be asked, which is harmless only then. */
+/* Mangled name, NULL if not known. Call it after a launch of the function succeeded: it may query
+ * the CUDA runtime, which is harmless only then. */
 const char *kernel_name(const void *function);
 
 #endif

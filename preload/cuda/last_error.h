@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* False also when the runtime cannot be asked. */
+/* False also if the runtime cannot be queried. */
 bool last_error_is_clear(void);
 void last_error_clear(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Wrappers written by hand: calls that record nothing but teach tscope what a handle means. They
- * run in dormant processes too, so they only fill tables.
+ * Wrappers written by hand, for calls that record nothing, but from which tscope learns what a
+ * handle means. They run in dormant processes too, so they only fill tables.
  */
 #include "cuda/cuda_hooks.def"
 #include "cuda/kernel_names.h"
@@ -9,7 +9,7 @@
 #include "hooks/wrapper.h"
 #include "streams/stream_numbers.h"
 
-/* Both functions, each by what is written below: special_<name>(real, arguments...). */
+/* Both functions; each calls its function below: special_<name>(real, arguments...). */
 #define HOOK(name_, since, type, params, args, failure, recorder, what)                            \
   typedef type(*real_##name_) params;                                                              \
   TSCOPE_SYMBOLS_OF(name_, tscope_cuda_sonames)                                                    \
@@ -45,7 +45,7 @@ static cudaError_t special_cudaStreamDestroy(real_cudaStreamDestroy real, cudaSt
   return real(stream);
 }
 
-/* Events are destroyed with their context; tscope's own must not be asked then. */
+/* Events are destroyed with their context; tscope must not query its own after that. */
 static cudaError_t special_cudaDeviceReset(real_cudaDeviceReset real) {
   event_pairs_context_ends(NULL);
   return real();

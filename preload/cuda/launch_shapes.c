@@ -17,8 +17,8 @@ HANDLE_MAP(by_key, 2 * MAX_SHAPES);
 
 static u32 n_shapes, n_bare; /* only change under by_key's lock */
 
-/* Number of the combination, 0 if there is no room for it; `is_new` says whether it has just got
- * one. */
+/* Number of the combination, 0 if there is no room for it; `is_new` says whether the number is
+ * new. */
 static u32 number_of(u64 key, bool bare, bool *is_new) {
   u64 shape = 0;
   *is_new = false;
@@ -59,8 +59,8 @@ static u32 announce(struct tscope_thread *thread, u64 key, const void *function,
   return shape;
 }
 
-/* Said without its geometry. Cheap when the kernel has been met so before: a job whose geometry
- * never repeats comes by here with every launch. */
+/* The kernel without its geometry. Cheap if the kernel was already met in this way: a job whose
+ * geometry never repeats comes here with every launch. */
 static u32 kernel_alone(struct tscope_thread *thread, const void *function) {
   const dim3 none = {0, 0, 0};
   u64 key = shape_key(function, none, none), shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernel and launch geometry, said once per combination in a SHAPE record, so that a launch costs
- * one word.
+ * Kernel and launch geometry, written once per combination in a SHAPE record, so that a launch
+ * costs one word.
  */
 #ifndef TSCOPE_SHAPES_H
 #define TSCOPE_SHAPES_H
@@ -16,8 +16,8 @@ static inline u64 shape_mix(u64 a, u64 b) {
   return (u64)product ^ (u64)(product >> 64);
 }
 
-/* 64 bits stand for the combination: of the 32768 that are kept, two share them with a probability
- * below 1e-10. */
+/* 64 bits identify the combination: the probability that two of the 32768 that are kept share them
+ * is below 1e-10. */
 static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
   u64 first = shape_mix((u64)(uintptr_t)function, (u64)grid.y << 32 | grid.x);
   u64 second = shape_mix((u64)block.x << 32 | grid.z, (u64)block.z << 32 | block.y);
@@ -28,8 +28,8 @@ static inline u64 shape_key(const void *function, dim3 grid, dim3 block) {
 TSCOPE_NOINLINE u32 shape_number_slow(struct tscope_thread *thread, u64 key, const void *function,
                                       dim3 grid, dim3 block);
 
-/* The SHAPE number, announced if it is new; once the table is full, one that says the kernel but
- * not the geometry, or 0. Call it after the launch succeeded. */
+/* The SHAPE number, announced if it is new. Once the table is full, a number for the kernel without
+ * its geometry, or 0. Call it after the launch succeeded. */
 static inline u32 shape_number(struct tscope_thread *thread, const void *function, dim3 grid,
                                dim3 block) {
   u64 key = shape_key(function, grid, block);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the recorders of CUDA calls are written with.
+ * Helpers for the recorders of CUDA calls.
  */
 #ifndef TSCOPE_RING_RECORD_H
 #define TSCOPE_RING_RECORD_H
@@ -12,7 +12,7 @@ static inline u64 elapsed(const struct tscope_thread *thread, u64 start) {
   return (tscope_ticks() - start) >> thread->tick_shift;
 }
 
-/* Records a ring record whose further fields are given as initialisers. */
+/* Writes a ring record; its other fields are given as initialisers. */
 #define RING(NAME, name_, start_, dur_, tag_, ...)                                                 \
   do {                                                                                             \
     const u64 long_dur_ = (dur_);                                                                  \

@@ -16,9 +16,9 @@ struct answer {
 
 struct answer tscope_dlsym_instead(void *handle, const char *name);
 
-/* A look-up in a library's handle alone is answered: with RTLD_DEFAULT and RTLD_NEXT the search
- * order decides, in which a preloaded library has its place already. Whatever the real dlsym()
- * leaves behind, dlerror()'s state included, is left as it is. */
+/* Only a look-up in a library's handle is answered. With RTLD_DEFAULT and RTLD_NEXT the search
+ * order decides, which already includes a preloaded library. The effects of the real dlsym() are
+ * kept, including the state of dlerror(). */
 TSCOPE_NOT_SANITIZED struct answer tscope_dlsym_instead(void *handle, const char *name) {
   const struct answer pass_on = {0, NULL};
   int saved = errno;

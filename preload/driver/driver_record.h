@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recorders for calls of the driver, where those of the runtime (cuda/cuda_record.h) do not fit
- * because what is to be known stands in a struct of the driver's.
+ * Recorders for calls of the driver, for cases where those of the runtime (cuda/cuda_record.h) do
+ * not fit, because the facts are in a struct of the driver.
  */
 #ifndef TSCOPE_DRIVER_RECORD_H
 #define TSCOPE_DRIVER_RECORD_H
@@ -10,8 +10,8 @@
 #include "cuda/kernel_names.h"
 #include "driver/driver_types.h"
 
-/* What a launch of the driver's launches, told apart from host functions by a bit that no address
- * has. */
+/* The handle that a launch by the driver launches. A bit that no address has distinguishes it from
+ * host functions. */
 static inline const void *driver_function(const void *handle) {
   return (const void *)((uintptr_t)handle | KERNEL_OF_DRIVER);
 }
@@ -28,7 +28,7 @@ HOT void record_driver_launch_config(struct tscope_thread *thread, u64 start, cu
                 config->hStream);
 }
 
-/* Copies of the driver's that are said in a struct: by where memory is. */
+/* Copies by the driver that are given in a struct: the kind follows from where the memory is. */
 static inline u32 driver_direction(CUmemorytype to, CUmemorytype from) {
   bool to_host = to == CU_MEMORYTYPE_HOST, from_host = from == CU_MEMORYTYPE_HOST;
   if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The wrappers of the driver's functions: as hooks/wrapper.h makes them, but for where the real
- * function is kept, and for kernels launched from inside a hooked call.
+ * The wrappers of the driver's functions. They are as hooks/wrapper.h makes them, with two
+ * differences: where the real function is stored, and what happens to kernels launched from inside
+ * a hooked call.
  */
 #include "driver/driver_record.h"
 
 #include "driver/driver_symbols.h"
 #include "hooks/wrapper.h"
 
-/* What is open while the call is in progress: a hook of its own, or one that lets kernels inside it
- * be recorded, which is not to be left here. */
+/* The hook that is in progress during the call: either this call's own, or an outer one in which
+ * kernels are recorded; the outer one must not be left here. */
 #define ENTERED(wakes, inside)                                                                     \
   !driver_is_wanted()                                ? NULL                                        \
   : (thread = tscope_enter((enum tscope_wake)wakes)) ? thread                                      \

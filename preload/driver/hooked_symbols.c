@@ -66,7 +66,8 @@ static const struct allowed allowed[] = {TSCOPE_DRIVER_HOOKS(HOOK) TSCOPE_CUPTI_
 enum { ALLOWED = sizeof(allowed) / sizeof(*allowed), PLACES = 2048 };
 _Static_assert(2 * ALLOWED <= PLACES, "the table of names is at most half full");
 
-/* What became of look-ups of each function, any of two, and what the trace has of it. */
+/* What happened at look-ups of each function (either or both of two), and what the trace has of
+ * it. */
 enum outcome { SEEN = 1, NOT_SEEN = 2 };
 static u8 outcomes[ALLOWED], reported[ALLOWED];
 static const void *not_seen[ALLOWED]; /* a function that was given out as it is */
@@ -95,8 +96,9 @@ static u32 name_hash(const char *name) {
   return (u32)tscope_fnv(TSCOPE_FNV_SEED, name, strlen(name));
 }
 
-/* Where the names are, 1 + index. Look-ups come before any constructor has run and on any thread:
- * whoever finds the table empty fills it, all in the same order, so that they write the same. */
+/* Hash table of the names; an entry is 1 + index. Look-ups happen before any constructor has run,
+ * and on any thread. Each thread that finds the table empty fills it, all in the same order, so
+ * that all write the same. */
 static const u16 *places(void) {
   static u16 table[PLACES];
   static bool filled;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cuGetProcAddress(), by which the CUDA runtime, also where it is linked into NCCL, cuBLAS and
- * cuDNN, finds all of the driver; and the calls that give kernels their names.
+ * cuGetProcAddress(), with which the CUDA runtime finds all functions of the driver, also where it
+ * is linked into NCCL, cuBLAS and cuDNN; and the calls that give kernels their names.
  */
 #include "driver/driver_types.h"
 
@@ -28,7 +28,8 @@ TSCOPE_DRIVER_SPECIALS(HOOK)
 
 enum { NAME_BYTES = 96 };
 
-/* Of a function's versions, newest first, and of its forms for a thread's own default stream. */
+/* The suffixes of a function's versions, newest first, and of its forms for a thread's own default
+ * stream. */
 static const char *const versions[] = {"_v5", "_v4", "_v3", "_v2", ""};
 static const char *const forms[] = {"", "_ptsz", "_ptds"};
 
@@ -42,9 +43,10 @@ static bool is_hooked(const char *base, char name[NAME_BYTES]) {
   return false;
 }
 
-/* Which function `real`, which the driver gave for `base`, is by name. Where the driver's own
- * look-up leads elsewhere than its exported names do, the newest it has: that is what it gives to
- * whoever asks with its own version, and an older version asked for is left alone. */
+/* Which hooked function `real` is, which the driver returned for `base`: the one whose exported
+ * name has this address. If the driver exports no such address, the newest version is assumed,
+ * because callers that ask with a recent version get that one. A look-up that asks for an older
+ * version is left alone. */
 static const struct allowed *identify(const char *base, const void *real, int version,
                                       bool per_thread) {
   char name[NAME_BYTES];
@@ -76,7 +78,7 @@ static const struct allowed *identify(const char *base, const void *real, int ve
   return newest && newest->since <= version ? newest : NULL;
 }
 
-/* What the job is given in place of `real`. */
+/* What the job gets in place of `real`. */
 static void *instead_of(const char *base, void *real, int version, cuuint64_t flags) {
   int saved = errno;
   const struct allowed *allowed =

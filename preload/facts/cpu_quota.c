@@ -51,8 +51,9 @@ static uint32_t quota_of_1(const char *group) {
   return read_small(path, period, sizeof(period)) ? thousandths(quota, period) : NO_QUOTA;
 }
 
-/* A group and those above it, up to where the tree is mounted. In a container the own group's path
- * may be the host's, and not there: then the top is the container's own. */
+/* A group and the groups above it, up to the mount point of the tree. In a container, the path of
+ * the process's group may be a path of the host that does not exist here: then the mount point is
+ * the container's own group. */
 static void least_of(const char *top, const char *group, uint32_t (*quota_of)(const char *),
                      struct tscope_cpu_quota *least) {
   char path[PATH_BYTES];
@@ -82,7 +83,7 @@ static bool names_cpu(const char *names) {
   return false;
 }
 
-/* "ID:CONTROLLERS:PATH"; version 2 has no controllers there. */
+/* "ID:CONTROLLERS:PATH"; in version 2 the field CONTROLLERS is empty. */
 static void take_line(const char *root, char *line, struct tscope_cpu_quota *least) {
   static const char *const tops_of_1[] = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct",
                                           "/sys/fs/cgroup/cpuacct,cpu"};

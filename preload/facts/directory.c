@@ -51,7 +51,7 @@ static int open_own(int parent, const char *name, const char *shown, bool for_gr
     close(fd);
     return -EPERM;
   }
-  if (made && for_group) /* with the group handed down to what is made in it; and past the umask */
+  if (made && for_group) /* files made in it inherit the group; not limited by the umask */
     fchmod(fd, 02750);
   return fd;
 }

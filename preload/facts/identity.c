@@ -11,8 +11,8 @@
 #include "settings/env.h"
 #include "settings/process_environment.h"
 
-/* How launchers tell a process its place, the most specific first: torchrun may itself run under
- * Slurm, and MPI's start-up may be Slurm's. NULL where one does not tell. */
+/* How launchers tell a process its rank, the most specific first: torchrun may run under Slurm, and
+ * Slurm may start MPI jobs. NULL where a launcher does not say. */
 static const struct launcher {
   const char *name, *rank, *local_rank, *world_size;
 } launchers[] = {
@@ -64,12 +64,12 @@ void tscope_file_name_from(char *name, size_t bytes, const char *text) {
 
 struct parent {
   u32 pid;
-  u64 start; /* clock ticks since boot; together with the pid, one process for ever */
+  u64 start; /* clock ticks since boot; together with the pid it identifies a process for ever */
   char name[32];
 };
 
-/* /proc/<pid>/stat: pid (name) state ppid ... with the start time as field 22. The name may itself
- * hold blanks and brackets, so fields are counted from its last bracket. */
+/* /proc/<pid>/stat: pid (name) state ppid ... with the start time as field 22. The name may contain
+ * blanks and brackets, so fields are counted from its last bracket. */
 static bool read_process(u32 pid, struct parent *process, u32 *parent) {
   char path[64], text[1024];
   snprintf(path, sizeof(path), "/proc/%u/stat", pid);
@@ -107,8 +107,8 @@ static bool is_interactive_parent(const char *name) {
   return false;
 }
 
-/* The process that started the ranks of this host: the parent, unless that is a shell and this is a
- * run of one process, which is then a run of its own. */
+/* The process that started the ranks of this host. This is the parent, except if the parent is a
+ * shell and the run has one process: then it is this process itself. */
 static void starter(struct parent *process, u32 world_size) {
   struct parent self = {.pid = (u32)getpid()};
   u32 parent = (u32)getppid(), unused;
@@ -136,8 +136,9 @@ static const struct scheduler *scheduler(void) {
   return NULL;
 }
 
-/* A name that was given before the job began, as tscope-run gives one to sbatch, is the same in all
- * that the job becomes: tasks of an array, attempts after a requeue, steps one after the other. */
+/* A name that was given before the job began, as tscope-run gives one to sbatch, is the same in
+ * everything that the job starts: tasks of an array, attempts after a requeue, steps one after the
+ * other. */
 static void extend_given_name(char *run, size_t bytes) {
   const char *job = environment_value("SLURM_JOB_ID"),
              *task = environment_value("SLURM_ARRAY_TASK_ID");
@@ -152,10 +153,9 @@ static void extend_given_name(char *run, size_t bytes) {
     append(run, bytes, "-step%u", step);
 }
 
-/* What tells this run from all others that may share the directory, and is known to all its
- * processes without a word between them. A rendezvous alone does not (ports are used again), a job
- * alone does not (a job script may train twice), and a parent process is the same for one host
- * only. */
+/* A name that distinguishes this run from all others in the directory, and that all its processes
+ * know without communicating. A rendezvous is not enough (ports are used again), a job is not
+ * enough (a job script may train twice), and a parent process is the same only on one host. */
 static void name_run(struct tscope_identity *identity) {
   char run[sizeof(identity->run)] = "";
   if (*tscope_env.run) {
@@ -198,9 +198,9 @@ static void name_run(struct tscope_identity *identity) {
   tscope_file_name_from(identity->run, sizeof(identity->run), run);
 }
 
-/* The host's own name, with the one that Slurm has for the node before it where the two differ: one
- * machine may play several nodes, and people know nodes by Slurm's names. Never Slurm's alone,
- * since a variable may have come along from another node. */
+/* The host's own name. If Slurm has another name for the node, that name is put before it: one
+ * machine may act as several nodes, and people know nodes by Slurm's names. Never Slurm's name
+ * alone, because the variable may have been inherited from another node. */
 static void name_host(char *host, size_t bytes) {
   char own[64] = "";
   if (gethostname(own, sizeof(own) - 1) != 0)

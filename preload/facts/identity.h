@@ -16,7 +16,7 @@ struct tscope_identity {
   const char *launcher; /* its name, NULL if not known */
   char host[64];
   char file_host[64]; /* host as part of a file name */
-  char run[128];      /* equal for all processes of a run, and good as a file name */
+  char run[128];      /* equal for all processes of a run, and valid as a file name */
 };
 
 /* From the copy of the environment (environment.h), /proc and the host's name. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts of the process for the trace: where and how it was started, from what code, on what.
+ * Facts about the process for the trace: where and how it was started, from what code, on what
+ * machine.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 /* All of this runs on the helper's stack. */
 #pragma GCC diagnostic ignored "-Wframe-larger-than="
 
-/* Environment variables that say how training was set up. */
+/* Environment variables that show how the training was set up. */
 static const char *const recorded_prefixes[] = {
     "NCCL_",          "CUDA_",    "TORCH",          "PYTORCH_",
     "GLOO_",          "OMP_",     "MKL_",           "KMP_",
@@ -32,7 +33,7 @@ static const char *const recorded_prefixes[] = {
     "ACCELERATE_",    "MEGATRON", "PYTHONHASHSEED", "CONDA_DEFAULT_ENV",
     "KUBERNETES_NODE"};
 
-/* And what the bits of its results hang on. */
+/* Variables on which the exact bits of the results depend. */
 static const char *const recorded_of_results[] = {"CUDNN_", "FLASH_ATTENTION_", "PL_GLOBAL_SEED"};
 
 static bool starts_with(const char *text, const char *prefix) {
@@ -65,7 +66,7 @@ static void write_environment(struct tscope_thread *thread) {
   }
 }
 
-/* Reads the beginning of a small file, without a last line end; false when it cannot be read. */
+/* Reads the beginning of a small file, without its last line end; false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t bytes) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
@@ -97,7 +98,8 @@ static bool is_commit(const char *text) {
   return (digits == 40 || digits == 64) && (text[digits] == '\0' || text[digits] == '\n');
 }
 
-/* The commit that `reference` ("refs/heads/...") means, from its own file or from packed-refs. */
+/* The commit to which `reference` ("refs/heads/...") points, from its own file or from
+ * packed-refs. */
 static bool find_reference(const char *git, const char *reference, char *commit, size_t bytes) {
   char path[PATH_MAX];
   if ((size_t)snprintf(path, sizeof(path), "%s/%s", git, reference) < sizeof(path) &&
@@ -122,7 +124,8 @@ static bool find_reference(const char *git, const char *reference, char *commit,
   return found;
 }
 
-/* `git` becomes the folder that holds HEAD: <folder>/.git, or what a file of that name points at.
+/* Sets `git` to the folder that holds HEAD: <folder>/.git, or the folder to which a file of that
+ * name points.
  */
 static bool find_git_folder(const char *folder, char *git, size_t bytes) {
   char text[PATH_MAX];
@@ -139,8 +142,8 @@ static bool find_git_folder(const char *folder, char *git, size_t bytes) {
                           target[0] == '/' ? "" : "/", target) < bytes;
 }
 
-/* The commit checked out in `git`. A further work tree keeps its HEAD apart from the references,
- * which are where its file `commondir` says. */
+/* The commit checked out in `git`. An additional work tree has its own HEAD; the references are in
+ * the folder that its file `commondir` names. */
 static bool read_head(const char *git, char *commit, size_t bytes) {
   char path[PATH_MAX], head[512], common[PATH_MAX], where[512];
   if ((size_t)snprintf(path, sizeof(path), "%s/HEAD", git) >= sizeof(path) ||
@@ -182,7 +185,7 @@ static void write_place(struct tscope_thread *thread) {
     tscope_info(thread, TSCOPE_INFO_GIT_COMMIT, commit, NULL);
 }
 
-/* What /proc/cpuinfo says of the first processor under `name`; false when it does not. */
+/* The value of `name` for the first processor in /proc/cpuinfo; false if there is none. */
 static bool cpu_says(const char *text, const char *name, char *value, size_t bytes) {
   const char *at = strstr(text, name);
   at = at ? strchr(at, ':') : NULL;
@@ -193,7 +196,7 @@ static bool cpu_says(const char *text, const char *name, char *value, size_t byt
   return true;
 }
 
-/* The kernel tells an Arm processor by numbers alone. */
+/* For an Arm processor the kernel gives only numbers. */
 static void write_cpu(struct tscope_thread *thread) {
   char text[4096], model[128], maker[16], part[16];
   if (!read_text("/proc/cpuinfo", text, sizeof(text)))
@@ -222,7 +225,7 @@ static void write_cores(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_CORES, list, NULL);
 }
 
-/* "1500 of /slice/job": thousandths of a core, and the control group that has no more than that. */
+/* "1500 of /slice/job": thousandths of a core, and the control group with that limit. */
 static void write_quota(struct tscope_thread *thread) {
   struct tscope_cpu_quota quota;
   char text[sizeof(quota.group) + 16];
@@ -239,7 +242,7 @@ static void write_number(struct tscope_thread *thread, enum tscope_info key, u32
 }
 
 void tscope_facts_write(const struct tscope_identity *identity) {
-  struct tscope_thread *thread = NULL; /* strings and facts are the registry's, not a thread's */
+  struct tscope_thread *thread = NULL; /* strings and facts are definitions, not a thread's */
   if (identity->rank != TSCOPE_UNKNOWN_RANK)
     write_number(thread, TSCOPE_INFO_RANK, identity->rank);
   if (identity->local_rank != TSCOPE_UNKNOWN_RANK)

@@ -7,7 +7,7 @@
 
 static const char redacted[] = "(redacted)";
 
-/* --- environment variables: few are recorded at all, so that the rule may be wide --- */
+/* --- environment variables: only a few are recorded, so the rule may be broad --- */
 
 bool tscope_is_secret_variable(const char *name, const char *value) {
   static const char *const words[] = {"KEY",  "TOKEN",      "SECRET", "PASSWORD", "PASSWD",
@@ -31,8 +31,8 @@ static bool is_of_name(char c) {
   return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-/* Whether a name says that its value is a secret, by its words: "hf-token", "wandb_api_key",
- * "dbPassword". What is counted or measured ("pad_token_id") is none. */
+/* Whether the words of a name say that its value is a secret: "hf-token", "wandb_api_key",
+ * "dbPassword". Something counted or measured ("pad_token_id") is not a secret. */
 static bool is_secret_name(const char *name, size_t n) {
   static const char *const secrets[] = {
       "token",      "secret",      "secrets",    "password",  "passwords",     "passwd",
@@ -57,7 +57,8 @@ static bool is_secret_name(const char *name, size_t n) {
   return found;
 }
 
-/* Length of a key that services give out, at the beginning of `text`; 0 if there is none. */
+/* Length of a key in a format known from services, at the beginning of `text`; 0 if there is
+ * none. */
 static size_t well_known_key(const char *text) {
   static const char *const begins[] = {"hf_",    "sk-",    "ghp_",  "gho_", "github_pat_",
                                        "glpat-", "xoxb-",  "xoxp-", "AKIA", "ASIA",
@@ -98,7 +99,7 @@ static void put_redacted(struct text *text) {
   put_text(text, redacted, sizeof(redacted) - 1);
 }
 
-/* Length of what stands between a name and its value: "=", ": ", "\": \""; 0 if no value follows.
+/* Length of the text between a name and its value: "=", ": ", "\": \""; 0 if no value follows.
  */
 static size_t assignment(const char *text) {
   size_t length = strspn(text, "\"' ]");

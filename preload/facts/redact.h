@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Secrets left out of what the trace tells about how a process was started.
+ * Leaves secrets out of what the trace says about how a process was started.
  */
 #ifndef TSCOPE_REDACT_H
 #define TSCOPE_REDACT_H
@@ -14,9 +14,9 @@
 bool tscope_is_secret_variable(const char *name, const char *value);
 
 /* A command line as text: `arguments` are `n` bytes as in /proc/self/cmdline, each argument with a
- * 0 behind it; `text` is cut at `bytes`, its end included. In place of what may be a secret stands
- * "(redacted)": values of options and settings that are called like one, keys that are known by
- * how they begin, and names and passwords in addresses. */
+ * 0 behind it; `text` is cut at `bytes`, its end included. "(redacted)" replaces everything that
+ * may be a secret: values of options and settings whose names suggest one, keys that are recognised
+ * by how they begin, and user names and passwords in addresses. */
 void tscope_redact_command(char *text, size_t bytes, const char *arguments, size_t n);
 
 #pragma GCC visibility pop

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The driver's functions for events, found at run time. The driver is there whatever runtime the
- * job has (shared, static, several), its calls leave the runtime's last error alone, and with a
- * context pushed none of them makes one. Streams of the runtime are the driver's own handles.
+ * The driver's functions for events, found at run time. The driver exists with every kind of
+ * runtime (shared, static, several). Its calls do not change the runtime's last error, and with a
+ * context pushed none of them creates one. Streams of the runtime are handles of the driver.
  */
 #ifndef TSCOPE_CUDA_EVENTS_H
 #define TSCOPE_CUDA_EVENTS_H
@@ -33,8 +33,8 @@ struct cuda_events {
 
 extern struct cuda_events cuda_events;
 
-/* Fills cuda_events in, bringing the driver in as the runtime is about to. False, with a reason in
- * words, if there is none that will do. */
+/* Fills in cuda_events. Loads the driver, as the runtime is about to do. False, with a reason in
+ * words, if there is no suitable driver. */
 bool cuda_events_find(char *why, size_t why_bytes);
 
 #endif

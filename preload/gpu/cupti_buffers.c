@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A buffer is held back while anything in it runs, so small ones come sooner: this is a thousand
- * or two of kernels. */
+/* CUPTI holds a buffer back while any work in it runs, so small buffers come sooner. This size
+ * holds one or two thousand kernels. */
 enum { BUFFER_BYTES = 512 << 10, BUFFERS = 64, DISCARD_BYTES = 64 << 10, DISCARDS = 256 };
 
 static uint8_t *memory;
 static uint8_t taken[BUFFERS];
-static uint8_t *discards[DISCARDS]; /* those that are out, each mapped for itself */
+static uint8_t *discards[DISCARDS]; /* the spare buffers in use, each with its own mapping */
 
 int cupti_buffers_map(void) {
   if (memory)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The job's own CUPTI client gets exactly what it would get without tscope. While tscope's source
- * is open, what a client sets is kept for later and not passed on where it would undo the source;
- * the call that begins its session closes the source first, which puts everything back. tscope's
- * own calls go to the library directly and do not come by here.
+ * is open, a client's settings that would disturb the source are kept for later and not passed on.
+ * The call that begins the client's session first closes the source, which restores everything.
+ * tscope's own calls go to the library directly and do not pass through here.
  */
 #include "gpu/cupti_clients.h"
 
@@ -26,7 +26,7 @@ static struct {
   u64 last_ns;    /* when it called last, CLOCK_MONOTONIC */
   bool began;     /* it has come and not left */
   bool detaches;  /* it will call cuptiFinalize() when it has collected */
-  bool collects;  /* it has disabled all, and not collected yet */
+  bool collects;  /* it has disabled all kinds, but not collected yet */
 } client;
 
 static u64 now_ns(void) {
@@ -43,7 +43,7 @@ static bool has_callbacks(void) {
   return __atomic_load_n(&client.requested, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* PyTorch's profiler detaches CUPTI soon after its session where it is told to. */
+/* PyTorch's profiler detaches CUPTI soon after its session, if it is told to. */
 static bool will_detach(void) {
   return has_callbacks() && __atomic_load_n(&client.detaches, __ATOMIC_ACQUIRE);
 }
@@ -97,7 +97,7 @@ void cupti_client_collect(const struct cupti *cupti) {
     cupti->cuptiActivityFlushAll(all);
 }
 
-/* A session begins, or goes on: tscope's source is closed before the call is made. */
+/* A session begins or continues: tscope's source is closed before the call is made. */
 static void comes(const char *call) {
   static char why[128];
   if (!why[0])
@@ -112,8 +112,8 @@ static void comes(const char *call) {
 /* What each kind of call means. Called under the lock before the real call. */
 enum client_call {
   PASSED_ON,
-  KEPT,      /* the real call is not made: tscope's source has its own there for now */
-  COLLECTING /* passed on; when it is done, the client has what was delivered */
+  KEPT,      /* the real call is not made: for now tscope's source has its own setting */
+  COLLECTING /* passed on; after it, the client has what was delivered */
 };
 
 static enum client_call kept_if(bool kept) {
@@ -130,7 +130,8 @@ static enum client_call on_callbacks(const char *call, void *requested, void *co
   return PASSED_ON;
 }
 
-/* The clock is the process's: what tscope has not read yet has times of the one before. */
+/* The clock is the same for the whole process: records that tscope has not read yet have times on
+ * the previous clock. */
 static enum client_call on_clock(const char *call, void *now) {
   if (!now)
     return PASSED_ON;

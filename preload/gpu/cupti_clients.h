@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is known of the job's own CUPTI client, such as torch.profiler, from the calls it makes.
+ * What is known about the job's own CUPTI client, such as torch.profiler, from its calls.
  */
 #ifndef TSCOPE_CUPTI_CLIENTS_H
 #define TSCOPE_CUPTI_CLIENTS_H
@@ -16,23 +16,23 @@ enum cupti_symbol { TSCOPE_CUPTI_HOOKS(HOOK) };
 /* The library's functions behind the wrappers, by enum cupti_symbol. */
 extern struct tscope_symbol cupti_symbols[];
 
-/* Why CUPTI cannot be used now; NULL if no client is at work with it. */
+/* Why CUPTI cannot be used now; NULL if no client is using it. */
 const char *cupti_client_at_work(void);
 
 /* Whether a client has come and gone since cupti_client_taken_note_of() was called last. A client
- * is gone when it has disabled all it enabled, and has collected its records or not called CUPTI
+ * is gone when it has disabled all that it enabled, and has collected its records or made no call
  * for two seconds. */
 bool cupti_client_has_left(void);
 void cupti_client_taken_note_of(void);
 
-/* Puts back what the client set, where tscope's source had its own: callbacks and settings. What it
- * never set becomes what it is without tscope; the clock was never touched. */
+/* Restores the client's callbacks and settings where tscope's source had its own. What the client
+ * never set becomes what it is without tscope; the clock was never changed. */
 void cupti_client_restore(const struct cupti *cupti);
 
-/* Hands the client, if there is one, what CUPTI still has for it. */
+/* Delivers to the client, if there is one, what CUPTI still has for it. */
 void cupti_client_collect(const struct cupti *cupti);
 
-/* Hands a buffer of the client's back, with nothing in it: CUPTI gave it to tscope. */
+/* Returns a buffer of the client, empty: CUPTI gave it to tscope. */
 void cupti_client_give_back(void *context, uint32_t stream, uint8_t *buffer, size_t size);
 
 /* Whether the client wants records of this kind, which are then not to be disabled. */

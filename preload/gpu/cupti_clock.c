@@ -14,14 +14,14 @@ enum {
 };
 static const u64 second_ns = 1000000000;
 
-/* Written by who holds `writing`; readers try again when `changes` was odd or has changed. */
+/* Written by the holder of `writing`; readers try again if `changes` was odd or has changed. */
 static struct tscope_lock writing;
 static u32 changes;
 static struct clock_line line;
 static u64 began_ns;
 
-/* Where the looks began that the rate is taken over: once it can be, at least BASE_S seconds ago
- * and at most twice that. */
+/* The reading from which the rate is measured: as soon as possible, at least BASE_S seconds ago and
+ * at most twice that. */
 enum { BASE_S = 30 };
 static struct clock_line base, next_base;
 
@@ -39,7 +39,7 @@ struct look {
   u64 cupti_time, ns, width;
 };
 
-/* CUPTI's clock between two readings of ours, the tightest of a few tries. */
+/* CUPTI's clock, read between two readings of ours; the narrowest of a few tries. */
 static struct look look_at_both(const struct cupti *cupti, int tries) {
   struct look best = {.width = UINT64_MAX};
   for (int i = 0; i < tries && best.width > TIGHT_LOOK_NS; i++) {
@@ -63,7 +63,8 @@ static void publish(const struct clock_line *new) {
   __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
 }
 
-/* CLOCK_REALTIME and CLOCK_MONOTONIC run at one rate and are apart by a constant, but for steps. */
+/* CLOCK_REALTIME and CLOCK_MONOTONIC run at the same rate and differ by a constant, except for
+ * steps. */
 static bool is_realtime(const struct look *look) {
   u64 ahead = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
   return distance(look->cupti_time - ahead, look->ns) < second_ns;
@@ -77,7 +78,7 @@ void cupti_clock_begin(const struct cupti *cupti) {
   const struct timespec pause = {.tv_nsec = 2000000};
   struct look first = look_at_both(cupti, FIRST_TRIES);
   struct clock_line fresh = {first.cupti_time, first.ns, 1};
-  if (!is_realtime(&first)) { /* whose rate is not known: from two looks, for a start */
+  if (!is_realtime(&first)) { /* whose rate is not known: at first from two readings */
     nanosleep(&pause, NULL);
     struct look second = look_at_both(cupti, FIRST_TRIES);
     if (second.cupti_time > first.cupti_time)
@@ -91,7 +92,8 @@ void cupti_clock_begin(const struct cupti *cupti) {
   tscope_unlock(&writing);
 }
 
-/* Whether one of the clocks was set meanwhile. A rate of two looks close together cannot tell. */
+/* Whether one of the clocks was set meanwhile. A rate from two readings close together cannot show
+ * it. */
 static bool has_stepped(const struct look *now, bool rate_is_known) {
   if (now->cupti_time < line.cupti_time)
     return true;
@@ -148,7 +150,8 @@ static bool is_possible(const struct cupti_clock *clock, u64 ns) {
   return ns >= clock->earliest && ns <= clock->latest;
 }
 
-/* A time that is on no clock of the session may be on CUPTI's own, which it falls back to. */
+/* A time that fits no clock of the session may be on CUPTI's own clock, to which CUPTI falls
+ * back. */
 u64 cupti_clock_ns(const struct cupti_clock *clock, u64 cupti_time) {
   double since = (double)(i64)(cupti_time - clock->line.cupti_time) * clock->line.rate;
   u64 ns = clock->line.ns + (u64)(i64)since;

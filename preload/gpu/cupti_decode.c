@@ -15,11 +15,12 @@ enum {
   KIND_GRAPH_TRACE = 51,
 };
 
-/* Offsets that all kinds of work and versions share; that of kernels with a graph id alone. */
+/* Offsets that all kinds of work and all versions share; the last one only in kernels with a graph
+ * id. */
 enum { COPY_KIND_AT = 4, START_AT = 16, END_AT = 24, NODE_AT = 144 };
 
 /* The other offsets, 0 where a kind has no such field; the length of the kind's first version; and
- * that of the first version with a graph id. */
+ * the length of its first version with a graph id. */
 struct layout {
   u32 kind;
   enum gpu_span_kind span;
@@ -47,7 +48,7 @@ static u32 read_u32(const u8 *at) {
   return value;
 }
 
-/* CUpti_ActivityMemcpyKind, with arrays taken as the device memory that they are. */
+/* CUpti_ActivityMemcpyKind; arrays count as device memory. */
 static enum tscope_memcpy direction(u32 kind, u8 copy_kind) {
   static const u8 directions[] = {
       [1] = TSCOPE_MEMCPY_H2D, [2] = TSCOPE_MEMCPY_D2H, [3] = TSCOPE_MEMCPY_H2D,
@@ -104,8 +105,8 @@ static u32 known(u32 id) {
   return id == UINT32_MAX ? TSCOPE_UNKNOWN : id;
 }
 
-/* CUpti_ActivitySynchronization, and 2, which says which record of the event is waited for, and
- * what the call returned: an event or stream that was asked for and not done is no wait. */
+/* CUpti_ActivitySynchronization, and version 2, which also says which record of the event is waited
+ * for and what the call returned. A query that found the event or stream not done is not a wait. */
 static bool decode_wait(const u8 *at, size_t length, struct cupti_record *out) {
   if (length < 40 || (length >= 56 && read_u32(at + 48) != 0))
     return false;
@@ -131,8 +132,8 @@ static bool decode_event(const u8 *at, size_t length, struct cupti_record *out) 
   return true;
 }
 
-/* CUpti_ActivityOverhead and later ones. CUPTI's own kinds are numbered in the upper half, among
- * some that the job would have without it. */
+/* CUpti_ActivityOverhead and later ones. The kinds that CUPTI itself causes have numbers in the
+ * upper half, among some that the job would have without CUPTI. */
 static bool decode_overhead(const u8 *at, size_t length, struct cupti_record *out) {
   if (length < 40)
     return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUPTI activity records, read by what all versions have in common: NVIDIA only ever appends to
- * them, so a field is there if the record is long enough to hold it.
+ * Reads CUPTI activity records by what all versions have in common. NVIDIA only ever appends
+ * fields, so a field exists if the record is long enough to hold it.
  */
 #ifndef TSCOPE_CUPTI_DECODE_H
 #define TSCOPE_CUPTI_DECODE_H
@@ -24,8 +24,8 @@ struct cupti_record {
   u64 record_id; /* which record of the event, 0 if not known (before CUPTI 12.8) */
 };
 
-/* Reads one record of `bytes` bytes. False when it is of a kind that is not asked for, or too
- * short. Names point into CUPTI's memory. */
+/* Reads one record of `bytes` bytes. False if its kind is not wanted or it is too short. Names
+ * point into CUPTI's memory. */
 bool cupti_decode(const void *record, size_t bytes, struct cupti_record *out);
 
 #endif

@@ -35,8 +35,8 @@ struct cupti {
 
 extern const char *const cupti_sonames[];
 
-/* Finds CUPTI: the copy that is in the process, else one beside the CUDA runtime. Never brings in
- * a second copy. False, with a reason in words, if there is none that will do. */
+/* Finds CUPTI: the copy that is in the process, else one beside the CUDA runtime. Never loads a
+ * second copy. False, with a reason in words, if there is no suitable one. */
 bool cupti_find(struct cupti *cupti, char *why, size_t why_bytes);
 
 #endif

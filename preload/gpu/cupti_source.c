@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPU times from CUPTI's activity records. No subscription is made, so that a profiler of the
- * job's own can make its; what happens when one comes is in cupti_clients.c. CUPTI delivers buffers
- * on whatever thread it likes, also on the job's.
+ * GPU times from CUPTI's activity records. tscope makes no subscription, so that the job's own
+ * profiler can make one; cupti_clients.c handles such a profiler. CUPTI delivers buffers on any
+ * thread, also on the job's threads.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +19,9 @@
 enum { DEVICE_BUFFER_POOL_LIMIT = 2, ZEROED_OUT_ACTIVITY_BUFFER = 5 }; /* attributes */
 enum { FLUSH_WHAT_IS_DONE = 0, FLUSH_ALL = 1 };
 
-/* CUPTI's buffers in device memory, each of 3 MB and for 100,000 kernels that are not done. It may
- * take 250; CUPTI 13.0 does, a gigabyte of the job's memory, as kernels of graphs never give their
- * place back (parcagpu issue 23). */
+/* CUPTI's buffers in device memory, each of 3 MB and for 100,000 kernels that are not done. By
+ * default it may take 250. CUPTI 13.0 really does, which is a gigabyte of the job's memory, because
+ * kernels of graphs never free their place (parcagpu issue 23). */
 static const size_t most_device_buffers = 32;
 
 struct gpu_clock_patience gpu_clock_patience = {.silence_ns = 30000000000,
@@ -31,11 +31,11 @@ static u64 patience(const u64 *of) {
   return __atomic_load_n(of, __ATOMIC_RELAXED);
 }
 
-enum { MOST_UNTIMED = 20000 }; /* in a row; what runs when a session ends is fewer */
+enum { MOST_UNTIMED = 20000 }; /* in a row; fewer than this run at the end of a session */
 
-/* Kernels, copies, copies between devices, fills; what waits for what, and event records, which say
- * what streams wait for; what CUPTI costs. Never KIND_KERNEL (3): it makes kernels run one after
- * another. The first is the one that matters. */
+/* Kernels, copies, copies between devices, memsets; what waits for what, and event records, which
+ * show what streams wait for; CUPTI's own cost. Never KIND_KERNEL (3): it makes kernels run one
+ * after another. The first kind is the essential one. */
 static const int kinds[] = {10, 1, 22, 2, 38, 36, 17};
 enum { KINDS = sizeof(kinds) / sizeof(*kinds), GRAPH_TRACE = 51 };
 
@@ -43,7 +43,7 @@ static struct cupti cupti;
 static struct gpu_clock_counts totals;
 static struct { u64 ns, times; } overhead[8]; /* by enum tscope_gpu_overhead */
 static bool closed;
-static u64 opened_ns, delivered_ns; /* when, CLOCK_MONOTONIC: opened; delivered a record last */
+static u64 opened_ns, delivered_ns; /* CLOCK_MONOTONIC: opened; last delivered a record */
 static u64 silent_since_ns;         /* 0: it has reported work */
 static u32 untimed_in_a_row;
 static size_t device_buffers_before; /* the limit that was set, 0 if not known */
@@ -131,8 +131,8 @@ static uint8_t *next_record(uint8_t *buffer, size_t valid, uint8_t *record) {
 }
 
 static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-  /* This thread may be in the middle of a hooked call, which called CUPTI: its state is used as it
-   * is then, since no hook keeps a reservation open over the real call. */
+  /* This thread may be in the middle of a hooked call that called CUPTI. Its state can still be
+   * used, since no hook keeps a reservation open during the real call. */
   struct tscope_thread *self = tscope_self && tscope_is_live() ? tscope_self : NULL;
   struct tscope_thread *thread = self ? self : tscope_enter(TSCOPE_QUIET);
   enum cupti_buffer kind = cupti_buffer_kind(buffer);
@@ -152,7 +152,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   }
   if (thread && !self)
     tscope_leave(thread);
-  if (kind == CUPTI_BUFFER_FOREIGN) /* CUPTI had it from the job's client, and had not filled it */
+  if (kind == CUPTI_BUFFER_FOREIGN) /* CUPTI got it from the job's client, and had not filled it */
     cupti_client_give_back(context, stream, buffer, size);
   cupti_buffer_give(buffer, valid);
   size_t dropped = 0;
@@ -170,7 +170,7 @@ static bool refused(const char *what, int result, char *why, size_t why_bytes) {
 }
 
 /* Enables all kinds; false, with the reason, if kernels are refused. A kind that this version does
- * not know is done without. */
+ * not know is left out. */
 static bool enable_kinds(char *why, size_t why_bytes) {
   for (size_t i = 0; i < KINDS; i++) {
     int result = cupti.cuptiActivityEnable(kinds[i]);
@@ -197,7 +197,8 @@ bool cupti_source_wants(int kind) {
   return kind == GRAPH_TRACE && !strcmp(tscope_env.gpu_graphs, "whole");
 }
 
-/* Sets what CUPTI may take of the device's memory; gives what it was, 0 if that is not known. */
+/* Sets how much of the device's memory CUPTI may take; returns the previous limit, 0 if not
+ * known. */
 static size_t limit_device_buffers(size_t limit) {
   size_t before = 0, bytes = sizeof(before);
   if (!cupti.cuptiActivityGetAttribute || !cupti.cuptiActivitySetAttribute ||
@@ -213,7 +214,7 @@ static void apply_settings(void) {
   size_t yes_bytes = sizeof(yes);
   if (cupti.cuptiActivitySetAttribute) /* else it clears them itself, on the job's thread */
     cupti.cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER, &yes_bytes, &yes);
-  if (cupti.cuptiActivityEnableAllSyncRecords) /* whoever polls an event makes no record of each */
+  if (cupti.cuptiActivityEnableAllSyncRecords) /* no record for each query of an event */
     cupti.cuptiActivityEnableAllSyncRecords(0);
   device_buffers_before = limit_device_buffers(most_device_buffers);
 }
@@ -225,7 +226,7 @@ static void undo_settings(void) {
 }
 
 static bool take_over(char *why, size_t why_bytes) {
-  cupti_client_collect(&cupti); /* what is another client's goes to it, before ours come */
+  cupti_client_collect(&cupti); /* another client's records go to that client, before ours come */
   apply_settings();
   cupti_clock_begin(&cupti);
   int result = cupti.cuptiActivityRegisterCallbacks(requested, completed);
@@ -254,7 +255,7 @@ static bool open_cupti(char *why, size_t why_bytes) {
   return false;
 }
 
-/* Records come by the thousand, what they cost by the dozen: it is recorded as totals. */
+/* Work comes in thousands of records, and its cost in dozens. The cost is recorded as totals. */
 static void tell_overhead(struct tscope_thread *thread) {
   static u64 reported[sizeof(overhead) / sizeof(*overhead)];
   for (u16 i = 0; i < sizeof(overhead) / sizeof(*overhead); i++) {
@@ -271,8 +272,8 @@ static bool has_passed(const u64 *since, u64 ns) {
   return then && now_ns() - then > ns;
 }
 
-/* CUPTI holds a buffer back while anything in it runs: in a job that hangs, all that ran before.
- * Asked for by force, what runs is given up. */
+/* CUPTI holds a buffer back while any work in it runs. In a job that hangs, that is all the work
+ * that ran before. A forced flush delivers it, and gives up the times of what still runs. */
 static void poll(struct tscope_thread *thread) {
   cupti_clock_look(&cupti);
   cupti.cuptiActivityFlushAll(FLUSH_WHAT_IS_DONE);
@@ -285,8 +286,8 @@ static void poll(struct tscope_thread *thread) {
     tell_overhead(thread);
 }
 
-/* Where CUPTI opens and then tells nothing (some virtual GPUs, confidential computing, a driver
- * that it does not know), or times that cannot be. */
+/* CUPTI may open and then report nothing (some virtual GPUs, confidential computing, a driver that
+ * it does not know), or report impossible times. */
 static const char *failed(void) {
   if (__atomic_load_n(&untimed_in_a_row, __ATOMIC_RELAXED) >= MOST_UNTIMED)
     return "CUPTI's times are not valid any more";
@@ -296,8 +297,8 @@ static const char *failed(void) {
   return "CUPTI tells of no work, though kernels were launched";
 }
 
-/* What is still running is given up: told later, it would be told to another client. A process that
- * ends needs no more than the flush; CUDA 13.0 could deadlock when kernels are disabled. */
+/* The times of work that still runs are given up: later they would go to another client. A process
+ * that ends needs only the flush; CUDA 13.0 could deadlock when kernels are disabled. */
 static void close_cupti(bool process_ends) {
   if (!process_ends)
     disable_kinds();
@@ -315,8 +316,8 @@ static void rest(bool resting) {
     enable_kinds(why, sizeof(why));
 }
 
-/* The default streams' own handles (1, 2) are the driver's; CUPTI is asked as its documentation
- * says: by no stream, and whether each thread has its own. */
+/* The handles of the default streams (1, 2) belong to the driver. CUPTI is asked as its
+ * documentation says: with no stream, and with a flag for per-thread default streams. */
 static u32 stream_id(void *stream, bool per_thread) {
   u32 id;
   if ((uintptr_t)stream <= TSCOPE_STREAM_PER_THREAD)
@@ -343,7 +344,8 @@ const struct gpu_clock_source gpu_clock_cupti = {
     .id = TSCOPE_GPU_CLOCK_CUPTI,
     .open = open_cupti,
     .poll = poll,
-    .ticks_per_poll = 5, /* half-empty buffers have their price; a killed process loses so much */
+    .ticks_per_poll = 5, /* a compromise: half-empty buffers cost something, and a killed process
+                            loses what was not flushed */
     .rest = rest,
     .close = close_cupti,
     .failed = failed,

@@ -48,8 +48,8 @@ void event_clock_forget(void *context) {
       clocks[i].context = &nobody;
 }
 
-/* Records the event and waits for it, not for long: the stream is idle, but the GPU's queues may be
- * shared. The host saw it happen between two looks at its clock. */
+/* Records the event and waits for it, but not for long: the stream is idle, but the GPU's queues
+ * may be shared. The event happened between the host's two clock readings. */
 static bool bracket(const struct event_clock *clock, struct event_anchor *anchor) {
   u64 before = now_ns(), after;
   if (cuda_events.cuEventRecord(anchor->event, clock->stream))
@@ -68,8 +68,8 @@ static const struct event_anchor *newest(const struct event_clock *clock) {
   return &clock->anchors[(clock->n_anchors - 1) % EVENT_ANCHORS];
 }
 
-/* From the oldest anchor that is kept to the newest: seconds apart, brackets of microseconds leave
- * it good to parts in a million. */
+/* The rate from the oldest anchor that is kept to the newest. They are seconds apart, so brackets
+ * of microseconds give an accuracy of parts in a million. */
 static void find_rate(struct event_clock *clock) {
   u32 kept = clock->n_anchors < EVENT_ANCHORS ? clock->n_anchors : EVENT_ANCHORS;
   const struct event_anchor *last = newest(clock);
@@ -82,8 +82,8 @@ static void find_rate(struct event_clock *clock) {
   clock->rate_error = (double)(first->bracket_ns + last->bracket_ns) / 2 / host;
 }
 
-/* Often while the rate is not known well, every second at first, so that a short run has times,
- * later every ten. */
+/* Often while the rate is not known well, so that a short run has times; then every second; after a
+ * minute every ten seconds. */
 static u64 interval_ns(const struct event_clock *clock, u64 now) {
   u64 age = now - clock->first_ns, least = second_ns / 10;
   if (age < second_ns)
@@ -109,11 +109,11 @@ void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread) {
   u64 now = now_ns();
   if (now < clock->next_ns)
     return;
-  /* One place of the ring is for trying; the tightest try stays in it. */
+  /* The tries go into one slot of the ring; the one with the narrowest bracket stays. */
   struct event_anchor *place = &clock->anchors[clock->n_anchors % EVENT_ANCHORS];
   bool taken = false;
   for (int i = 0; i < TRIES && !(taken && place->bracket_ns < GOOD_BRACKET_NS); i++)
-    taken = bracket(clock, place); /* the event holds its latest record: so must the bracket */
+    taken = bracket(clock, place); /* the event keeps its latest record: so must the bracket */
   if (!clock->first_ns)
     clock->first_ns = now;
   clock->next_ns = now + (taken ? interval_ns(clock, now) : second_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * When, on the host's clock, an event of a context happened. CUDA tells the time between two
- * events; the way to the host's clock are anchors: events recorded on an idle stream of tscope's
- * own between two looks at the clock. One thread at a time calls these.
+ * When an event of a context happened, on the host's clock. CUDA gives the time between two events.
+ * Anchors connect this to the host's clock: events that are recorded on an idle stream of tscope
+ * between two readings of the host's clock. Only one thread at a time may call these functions.
  */
 #ifndef TSCOPE_EVENT_CLOCK_H
 #define TSCOPE_EVENT_CLOCK_H
@@ -28,18 +28,18 @@ struct event_clock {
   u64 first_ns, next_ns; /* when the first anchor was taken, and when another is due */
 };
 
-/* The clock of a context, which is current; NULL when there are too many or its stream cannot be
- * had. */
+/* The clock of a context, which must be current; NULL if there are too many contexts or no stream
+ * can be made. */
 struct event_clock *event_clock_of(void *context);
 
-/* The context's clock is not to be used any more; NULL: none is. */
+/* The context's clock must not be used any more; NULL: this holds for all contexts. */
 void event_clock_forget(void *context);
 
-/* Takes an anchor if one is due, and writes it into the trace with the error that times given until
- * the next will have. */
+/* Takes an anchor if one is due, and writes it into the trace, with the error that times will have
+ * until the next anchor. */
 void event_clock_keep(struct event_clock *clock, struct tscope_thread *thread);
 
-/* When an event that is done happened, CLOCK_MONOTONIC in nanoseconds; 0 if that is not known. */
+/* When a completed event happened, CLOCK_MONOTONIC in nanoseconds; 0 if that is not known. */
 u64 event_clock_ns(const struct event_clock *clock, void *event);
 
 #endif

@@ -18,17 +18,17 @@ struct event_pair {
   void *start, *end;
   void *stream;
   struct event_subject subject;
-  u64 begun_ns; /* when it was begun, to tell one that never ends */
-  u8 state;     /* enum pair_state; release-stored by whoever is done with the rest */
+  u64 begun_ns; /* when it was begun, to recognise one that never ends */
+  u8 state;     /* enum pair_state; stored with release order after the other members are written */
 };
 
-/* One stream's. Pairs are begun at `head` and taken at `tail`, in the stream's order. */
+/* The pairs of one stream. Pairs are begun at `head` and taken at `tail`, in the stream's order. */
 struct pool {
   struct event_pair pairs[PAIRS];
   void *context;
   u32 head, tail;
   u16 index;                    /* of the stream */
-  u8 in_use;                    /* 0: the context's next stream may have it, events and all */
+  u8 in_use;                    /* 0: the context's next stream may take it over, with its events */
   u8 forgotten;                 /* its stream is gone; free once it is drained */
   u8 broken;                    /* the driver refused an event: no more are recorded */
   struct tscope_lock beginning; /* a pair */
@@ -88,7 +88,7 @@ static bool make_events(struct pool *pool, void *context) {
   return made;
 }
 
-/* A pool whose stream is gone, or a new one. NULL when there is none, or not now. */
+/* A pool whose stream is gone, or a new one. NULL if there is none, or none at the moment. */
 static struct pool *assign_pool(void *stream, u16 index) {
   void *context;
   if (cuda_events.cuStreamGetCtx(stream, &context) || !tscope_lock_within(&making, 0))
@@ -131,7 +131,8 @@ static struct event_pair *take_pair(struct pool *pool) {
 static struct event_pair *open_pair(void *stream, u16 index) {
   int capturing;
   if (cuda_events.cuStreamIsCapturing(stream, &capturing) || capturing)
-    return NULL; /* an error too says that somebody captures (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) */
+    return NULL; /* an error also means that a capture is in progress
+                    (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) */
   struct pool *pool = find_pool(index);
   if (!pool)
     pool = assign_pool(stream, index);
@@ -230,7 +231,7 @@ static void record(struct tscope_thread *thread, const struct event_clock *clock
                                              .stream = pool->index});
 }
 
-/* Whether the oldest pair is done with, one way or the other. */
+/* Whether the oldest pair is finished, with or without times. */
 static bool take_oldest(struct tscope_thread *thread, const struct event_clock *clock,
                         struct pool *pool, struct event_pair *pair) {
   const u64 forever_ns = 60000000000ull; /* no call takes a minute to put work on a stream */
@@ -270,7 +271,7 @@ static void drain(struct tscope_thread *thread, const struct event_clock *clock,
   }
 }
 
-/* Held by who takes pairs: the ticker, or whoever closes the source. */
+/* Held by the thread that takes pairs: the ticker, or the thread that closes the source. */
 static struct tscope_lock taking = {.for_records = true};
 
 static bool begin_taking(void) {
@@ -279,7 +280,7 @@ static bool begin_taking(void) {
 
 static void poll(struct tscope_thread *thread) {
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
-  int mode = CAPTURE_RELAXED; /* asking for an event would end another thread's capture */
+  int mode = CAPTURE_RELAXED; /* querying an event would break another thread's capture */
   if (!n || !thread || !begin_taking())
     return;
   cuda_events.cuThreadExchangeStreamCaptureMode(&mode);
@@ -299,7 +300,7 @@ static void poll(struct tscope_thread *thread) {
   tscope_unlock(&taking);
 }
 
-/* What is not done by now is never recorded. */
+/* Work that is not done by now is never recorded. */
 static void drop_all(struct pool *pool) {
   u32 head = __atomic_load_n(&pool->head, __ATOMIC_ACQUIRE);
   if (head != pool->tail)
@@ -307,8 +308,8 @@ static void drop_all(struct pool *pool) {
   __atomic_store_n(&pool->tail, head, __ATOMIC_RELEASE);
 }
 
-/* The pools stay, with no more pairs in them: who records on a stream of a context that was made
- * anew at the same address finds them broken. */
+/* The pools stay, but get no more pairs. A new context may have the same address; calls on its
+ * streams then find the pools marked as broken. */
 void event_pairs_context_ends(void *context) {
   u32 n = __atomic_load_n(&n_pools, __ATOMIC_ACQUIRE);
   if (!n)
@@ -317,7 +318,7 @@ void event_pairs_context_ends(void *context) {
   for (u32 i = 0; i < n; i++)
     if (!context || pools[i].context == context)
       __atomic_store_n(&pools[i].broken, 1, __ATOMIC_SEQ_CST);
-  bool alone = begin_taking(); /* whoever is asking events of it has finished */
+  bool alone = begin_taking(); /* waits until the thread that queries its events has finished */
   for (u32 i = 0; i < n; i++)
     if (!context || pools[i].context == context)
       drop_all(&pools[i]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Pairs of events around work that is being put on a stream, for a process without CUPTI. Each
- * stream has a pool of its own, made at its first use and never larger, so that a stream that
- * stands still holds up no other: when its pool is used up, what comes is dropped and counted.
+ * stream has its own pool, made at its first use, which never grows. So a stream that stands still
+ * does not affect the others: when its pool is used up, further work is dropped and counted.
  * Nothing is recorded on a stream that is being captured, where it would become part of the graph.
  *
  *   struct event_pair *pair = event_pair_begin(thread, stream, default_stream, index);
@@ -16,11 +16,11 @@
 
 struct event_pair;
 
-/* What the work is: a collective, or a function with one in so many calls timed. */
+/* What the work is: a collective, or a function of which one call in so many is timed. */
 struct event_subject {
   const char *name; /* lives for ever */
   u32 comm;         /* of a collective */
-  u32 seq;          /* of a collective; of a sampled call the number that its record says too */
+  u32 seq;          /* of a collective; for a sampled call, the number that is also in its record */
   u32 one_in;       /* 0: a collective */
 };
 
@@ -30,7 +30,7 @@ TSCOPE_NOINLINE struct event_pair *
 event_pair_open(cudaStream_t stream, enum tscope_default_stream default_stream, u16 index);
 TSCOPE_NOINLINE void event_pair_close(struct event_pair *pair, const struct event_subject *subject);
 
-/* NULL when events are not the source, or the pair cannot be had. `index` is the stream's. */
+/* NULL if events are not the source, or no pair is free. `index` is the stream's number. */
 static inline struct event_pair *
 event_pair_begin(cudaStream_t stream, enum tscope_default_stream default_stream, u16 index) {
   if (TSCOPE_LIKELY(!__atomic_load_n(&event_pairs_wanted, __ATOMIC_RELAXED)))
@@ -47,11 +47,12 @@ static inline void event_pair_end(struct event_pair *pair, const struct event_su
 /* The stream is about to be gone, and with it its number and its pairs. */
 void event_pairs_stream_ends(cudaStream_t stream);
 
-/* The pairs of the stream of this number alone. */
+/* Only the pairs of the stream with this number. */
 void event_pairs_forget(u16 index);
 
-/* A context is about to be destroyed, or the calling thread's device reset (NULL: which contexts
- * that ends is not known, so all). Its events are gone then: none is asked or recorded any more. */
+/* A context is about to be destroyed, or the calling thread's device is about to be reset (NULL: it
+ * is not known which contexts that ends, so all are meant). Its events are gone then: they are not
+ * queried or recorded any more. */
 void event_pairs_context_ends(void *context);
 
 #endif

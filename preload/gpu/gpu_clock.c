@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which source of GPU time is open, and every change of that, written into the trace.
+ * Which source of GPU time is open; writes every change into the trace.
  */
 #include "gpu/gpu_clock.h"
 
@@ -75,14 +75,14 @@ static void record_clock(struct tscope_thread *thread, enum tscope_gpu_clock id,
 
 /* --- closing --- */
 
-/* A poll must not run into the end of the driver; it is waited for, but not for ever. */
+/* A poll must not run while the driver ends, so its end is awaited, but not for ever. */
 static void wait_for_poll(void) {
   const struct timespec millisecond = {.tv_nsec = 1000000};
   for (int i = 0; i < 200 && __atomic_load_n(&polling, __ATOMIC_SEQ_CST); i++)
     nanosleep(&millisecond, NULL);
 }
 
-/* Closes the source; from here on, `id` is what the trace has. */
+/* Closes the source; from here on, the trace says `id`. */
 static void close_source(struct tscope_thread *thread, enum tscope_gpu_clock id, const char *why) {
   const struct gpu_clock_source *closing = __atomic_exchange_n(&source, NULL, __ATOMIC_SEQ_CST);
   if (!closing)
@@ -138,7 +138,8 @@ static bool asked_for(const struct gpu_clock_source *which) {
   return wanted("auto") || wanted(which == &gpu_clock_events ? "events" : "cupti");
 }
 
-/* What the job asked of CUDA, read on the job's thread that uses CUDA first; the ticker asks again.
+/* What the job requested from CUDA, read on the first thread of the job that uses CUDA; the ticker
+ * uses it later.
  */
 static struct { bool one_connection, injected; } asked;
 
@@ -149,8 +150,8 @@ static void read_environment(void) {
   asked.injected = injected && *injected && strcmp(injected, "none");
 }
 
-/* Why this source may not be used as things are; NULL if it may. Who asks for events gets them
- * beside another tool too, where they will be in what that tool records. */
+/* Why this source may not be used now; NULL if it may. If the user asks for events, they are used
+ * even beside another tool, although they will appear in what that tool records. */
 static const char *forbidden(const struct gpu_clock_source *which) {
   bool events = which == &gpu_clock_events;
   if (events && asked.one_connection)
@@ -163,8 +164,7 @@ static const char *forbidden(const struct gpu_clock_source *which) {
   return client || events ? client : __atomic_load_n(&forsaken, __ATOMIC_ACQUIRE);
 }
 
-/* Opens the first source that can be had; NULL if none. `why` says what kept earlier ones from
- * being it. */
+/* Opens the first source that works; NULL if none does. `why` says why the earlier ones did not. */
 static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
   char own[256];
   snprintf(why, why_bytes, "TSCOPE_GPU=%.16s", tscope_env.gpu);
@@ -185,7 +185,7 @@ static const struct gpu_clock_source *open_first(char *why, size_t why_bytes) {
   return NULL;
 }
 
-/* Opens what can be had, and tells; `again` is why there is something to try anew. */
+/* Opens the first source that works, and records it; `again` is the reason for trying again. */
 static void open_and_tell(struct tscope_thread *thread, const char *again) {
   char *why = opened_why;
   const struct gpu_clock_source *opened = open_first(why, sizeof(opened_why));
@@ -228,8 +228,8 @@ void gpu_clock_resume(struct tscope_thread *thread) {
   gpu_clock_unlock(locked);
 }
 
-/* Exit handlers run last come, first served: one that is registered after the driver's runs before
- * the driver is gone. */
+/* Exit handlers run in reverse order: one that is registered after the driver's runs before the
+ * driver is gone. */
 void gpu_clock_context_exists(void) {
   atexit(close_at_exit);
 }
@@ -246,8 +246,8 @@ u32 gpu_clock_graph_id(void *executable) {
 
 /* --- duty cycle --- */
 
-/* On the job's thread: where somebody else is at work here, or a graph is being captured, which
- * CUPTI might upset, the session is put off to the next step. */
+/* On the job's thread. If another thread is working here, or a graph is being captured, which CUPTI
+ * might disturb, the session is postponed to the next step. */
 void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
   if (rest == __atomic_load_n(&resting, __ATOMIC_RELAXED) ||
       __atomic_load_n(&captures_open, __ATOMIC_RELAXED) || !try_lock())
@@ -256,8 +256,8 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
   const struct gpu_clock_source *open = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
   if (open && open->rest) {
     __atomic_store_n(&resting, rest, __ATOMIC_RELAXED);
-    /* Work launched while it is off is not seen, so it is off before it is said to be and on
-     * before it is said to be. */
+    /* Work launched while it is off is not seen. So the record "off" is written before it is
+     * switched off, and the record "on" after it is switched on. */
     if (rest)
       record_clock(thread, TSCOPE_GPU_CLOCK_HOST,
                    "resting until its next session (TSCOPE_GPU_STEPS)");
@@ -273,7 +273,7 @@ void gpu_clock_rest(struct tscope_thread *thread, bool rest) {
 
 enum { TICKS_PER_COUNT = 5 };
 
-/* What CUPTI does when it is flushed or opened must not end another thread's capture. */
+/* What CUPTI does when it is flushed or opened must not break another thread's capture. */
 static void spare_captures(void) {
   static struct tscope_symbol symbol = {.name = "cuThreadExchangeStreamCaptureMode",
                                         .sonames = tscope_driver_sonames};
@@ -283,7 +283,7 @@ static void spare_captures(void) {
   spared = spared || (exchange && !exchange(&mode));
 }
 
-/* The source that is open has turned out to be none: the next one is tried. */
+/* The open source turned out not to work: the next one is tried. */
 static void give_up(struct tscope_thread *thread, const struct gpu_clock_source *failing) {
   const char *why = failing && failing->failed ? failing->failed() : NULL;
   if (!why || !try_lock())

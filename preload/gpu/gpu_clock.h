@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the times at which the GPU really worked come from. The first source that can be had is
- * opened before the first call that gives the GPU work, and polled from tscope's ticker thread. The
- * sources, in the order in which they are tried, and when none may be used, are in gpu_clock.c. It
- * writes a GPU_CLOCK record at every change: from a record that names a source until the next that
- * does not, all work launched is seen by that source; otherwise the host's side is all there is.
+ * Where the times at which the GPU really worked come from. The first source that works is opened
+ * before the first call that gives the GPU work, and is polled from tscope's ticker thread.
+ * gpu_clock.c has the sources in the order in which they are tried, and says when none may be used.
+ * It writes a GPU_CLOCK record at every change: from a record that names a source until the next
+ * that does not, all work launched is seen by that source; otherwise only the host side is
+ * recorded.
  */
 #ifndef TSCOPE_GPU_CLOCK_H
 #define TSCOPE_GPU_CLOCK_H
@@ -14,7 +15,7 @@
 /* Running totals of a source. */
 struct gpu_clock_counts {
   u64 seen;    /* spans taken */
-  u64 dropped; /* that the source said it lost, or that came when there was no room for them */
+  u64 dropped; /* records that the source lost, or for which there was no room */
   u64 invalid; /* thrown away because they cannot be true */
 };
 
@@ -22,15 +23,15 @@ struct gpu_clock_source {
   enum tscope_gpu_clock id;
   /* Starts it. On failure says why and leaves nothing behind. */
   bool (*open)(char *why, size_t why_bytes);
-  /* Makes it deliver what it has, every so many ticks. May block; called with no lock held. */
+  /* Makes it deliver what it has, every few ticks. May block; called with no lock held. */
   void (*poll)(struct tscope_thread *thread);
   u32 ticks_per_poll;
-  /* Stops measuring for a while, or goes on; NULL if it cannot. */
+  /* Pauses measuring, or continues; NULL if it cannot. */
   void (*rest)(bool rest);
-  /* Delivers everything and leaves things as it found them, which is not worth the risk when the
-   * process ends. Nothing of it is called after that. */
+  /* Delivers everything and restores the state from before; at the end of the process it does not
+   * restore, because that is not worth the risk. None of its functions is called after that. */
   void (*close)(bool process_ends);
-  /* Why it is no source of time any more, NULL while it is one. May be NULL. */
+  /* Why it does not work any more; returns NULL while it works. The function may be NULL. */
   const char *(*failed)(void);
   /* The source's id for a stream, TSCOPE_UNKNOWN if it cannot tell. May be NULL. */
   u32 (*stream_id)(void *stream, bool per_thread);
@@ -42,13 +43,14 @@ struct gpu_clock_source {
 extern const struct gpu_clock_source gpu_clock_cupti;  /* every kernel, copy and fill */
 extern const struct gpu_clock_source gpu_clock_events; /* collectives, and a sample of GEMMs */
 
-/* How long CUPTI may tell of no work at all before it is given up, and may hold back what is done
- * because something else runs before it is forced; nanoseconds. Tests have less patience. */
+/* How long CUPTI may report no work at all before it is given up; and how long it may hold back
+ * completed work, because other work runs, before it is forced to deliver. Nanoseconds. Tests use
+ * shorter times. */
 extern struct gpu_clock_patience { u64 silence_ns, held_back_ns; } gpu_clock_patience;
 
 enum gpu_span_kind { GPU_SPAN_KERNEL, GPU_SPAN_MEMCPY, GPU_SPAN_MEMSET };
 
-/* One thing that the GPU did. Times are nanoseconds of CLOCK_MONOTONIC. */
+/* One piece of work on the GPU. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct gpu_span {
   enum gpu_span_kind kind;
   u64 start;
@@ -57,7 +59,7 @@ struct gpu_span {
   u32 stream; /* the source's id */
   u32 correlation;
   u32 graph;               /* the source's id of the graph in whose replay it was, 0 if in none */
-  u64 node;                /* of a kernel there: which it is in the graph, 0 if not known */
+  u64 node;                /* of a kernel there: its node in the graph, 0 if not known */
   u64 bytes;               /* of a copy or fill */
   enum tscope_memcpy copy; /* direction of a copy */
   const char *name;        /* of a kernel, mangled; NULL if not known */
@@ -69,10 +71,10 @@ void gpu_span_record(struct tscope_thread *thread, const struct gpu_span *span);
 /* Whether a kernel of this mangled name is the work of a collective library. */
 bool gpu_kernel_is_collective(const char *name);
 
-/* A kernel was launched in this process: a source that tells of no work does not work. */
+/* A kernel was launched in this process: so a source that reports no work is broken. */
 extern bool gpu_clock_kernels_launched;
 
-/* Opens the first source that can be had, the first time it is called. */
+/* Opens the first source that works, the first time it is called. */
 extern u32 gpu_clock_tried;
 TSCOPE_NOINLINE void gpu_clock_start(struct tscope_thread *thread);
 
@@ -81,22 +83,24 @@ static inline void gpu_clock_start_once(struct tscope_thread *thread) {
     gpu_clock_start(thread);
 }
 
-/* On the way into every hook of hooks/wrapper.h: a call that only a training process makes gives
- * the GPU work, or soon will. */
+/* Called at the start of every hook of hooks/wrapper.h: a call that only a training process makes
+ * gives the GPU work, or soon will. */
 #define TSCOPE_BEFORE_CALL(wakes)                                                                  \
   ((int)(wakes) == (int)TSCOPE_WAKES ? gpu_clock_start_once(thread) : (void)0)
 
-/* The driver is at work in this process: what closes the source at exit is registered. Call once.
+/* The driver works in this process: registers the function that closes the source at exit. Call
+ * once.
  */
 void gpu_clock_context_exists(void);
 
-/* One change of source at a time, and none while another client of CUPTI comes. False, and nothing
- * to unlock, when the calling thread has it already or could not get it in two seconds. */
+/* Allows one change of source at a time, and none while another client of CUPTI starts. False, with
+ * nothing to unlock, if the calling thread already has the lock or could not get it in two
+ * seconds. */
 bool gpu_clock_lock(void);
 void gpu_clock_unlock(bool locked);
 
-/* Closes CUPTI because somebody else needs it; `for_good` also keeps it from being opened again.
- * `why` is kept. Called from any thread, also of a dormant process. */
+/* Closes CUPTI because another client needs it; `for_good` also prevents opening it again. The
+ * pointer `why` is kept. Called from any thread, also of a dormant process. */
 void gpu_clock_step_aside(const char *why, bool for_good);
 
 /* Whether this source is the one that is open. */
@@ -105,7 +109,7 @@ bool gpu_clock_is_open(const struct gpu_clock_source *which);
 /* Opens a source again if no other client needs CUPTI any more. Called by the ticker. */
 void gpu_clock_resume(struct tscope_thread *thread);
 
-/* Lets the source rest, or work again: see gpu_steps.h. */
+/* Pauses the source, or lets it work again: see gpu_steps.h. */
 void gpu_clock_rest(struct tscope_thread *thread, bool rest);
 
 /* The open source's id for a stream of the calling thread's context, TSCOPE_UNKNOWN if there is no

@@ -4,7 +4,8 @@
 
 #include "gpu/cupti_decode.h"
 
-/* Spans are in nanoseconds, so the threads that deliver them have writers beside their own two. */
+/* Spans are in nanoseconds, so the threads that deliver them have additional writers beside their
+ * own two. */
 struct gpu_thread {
   struct tscope_writer retained;
   struct tscope_writer ring;
@@ -25,8 +26,8 @@ struct gpu_run {
 };
 void gpu_run_record(struct tscope_thread *thread, const struct gpu_run *run);
 
-/* Work that is no collective, timed from outside: one of `one_in` calls, by the number that the
- * call's own record says. */
+/* Work that is not a collective, timed from outside: one of `one_in` calls, with the number that is
+ * in the call's own record. */
 struct gpu_work {
   u64 start, end;
   u32 name, one_in, number;

@@ -6,7 +6,7 @@
 #include "gpu/gpu_clock.h"
 #include "settings/env.h"
 
-/* The setting, 0 of 0 when there is none or it makes no sense. */
+/* The setting; 0 of 0 if there is none or it is invalid. */
 struct cycle {
   u32 on, of;
 };

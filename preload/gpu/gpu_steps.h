@@ -8,8 +8,8 @@
 
 #include "record/hook.h"
 
-/* A step has ended on the host: an optimizer was done, or, if `marked`, the user began another one.
- * Marks count alone as soon as there is one. */
+/* A step has ended on the host: an optimizer finished, or, if `marked`, the user marked the start
+ * of another step. As soon as there is one mark, only marks count. */
 void gpu_step_ended(struct tscope_thread *thread, bool marked);
 
 #endif

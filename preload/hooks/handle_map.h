@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A bounded map from handles to numbers that any thread reads without a lock: what a stream, a
- * kernel or a communicator is called in the trace. Entries are added and removed under the map's
- * own lock, which only threads adding at the same moment contend for. Zero-initialised but for
- * `slots` and `capacity`; nothing is ever allocated.
+ * A bounded map from handles to the numbers that streams, kernels or communicators have in the
+ * trace. Any thread reads it without a lock. Entries are added and removed under the map's own
+ * lock, for which only threads that add at the same moment compete. Zero-initialised except `slots`
+ * and `capacity`; nothing is ever allocated.
  *
- * A key is found within HANDLE_MAP_PROBES slots of its place or not at all, so that a look-up is
- * bounded however full the map is; an entry that finds no slot there is refused.
+ * A key is within HANDLE_MAP_PROBES slots of its place, or not in the map. So the cost of a look-up
+ * is bounded even if the map is full. An entry that finds no slot there is refused.
  *
- * Two keys mark slots without an entry. A job may pass either as a handle (NULL, or -1), so they
- * are never found and never put in.
+ * Two keys mark slots without an entry. A job may pass either of them as a handle (NULL, or -1), so
+ * they are never found and never added.
  */
 #ifndef TSCOPE_HANDLE_MAP_H
 #define TSCOPE_HANDLE_MAP_H
@@ -73,14 +73,14 @@ static inline bool handle_map_get(const struct handle_map *map, u64 key, u64 *va
   return true;
 }
 
-/* Adds or replaces an entry. False when there is no room, when `key` cannot be one, or when the
- * lock is not available. */
+/* Adds or replaces an entry. False if there is no room, if `key` is one of the two that mark empty
+ * slots, or if the lock is not available. */
 bool handle_map_put(struct handle_map *map, u64 key, u64 value);
 
 /* The same for who holds the map's lock. */
 bool handle_map_put_locked(struct handle_map *map, u64 key, u64 value);
 
-/* Removes an entry and says what it held. False when there was none. */
+/* Removes an entry and returns its value. False if there was none. */
 bool handle_map_take(struct handle_map *map, u64 key, u64 *value);
 bool handle_map_take_locked(struct handle_map *map, u64 key, u64 *value);
 

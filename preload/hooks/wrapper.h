@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every wrapper of the shim is made of. All have one frame, TSCOPE_FORWARD; what families
- * differ in is policy: how the real function is found, what wakes a process, what is recorded.
+ * The parts of every wrapper of the shim. All have the same frame, TSCOPE_FORWARD. Families differ
+ * only in policy: how the real function is found, what wakes a process, what is recorded.
  *
- * Turns one registry line into the function that the job calls in place of the real one:
+ * TSCOPE_WRAPPER turns one registry line into the function that the job calls instead of the real
+ * one:
  *
  *   #define HOOK(...) TSCOPE_WRAPPER(tscope_nccl_sonames, __VA_ARGS__)
  *   TSCOPE_NCCL_HOOKS(HOOK)
@@ -24,7 +25,7 @@
  *
  * The wrapper's C name is tscope_hook_<name>; only its assembler name is the API's, so that it
  * cannot clash with the prototype in whatever version of the header is installed. A second one,
- * tscope_via_dlsym_<name>, is for those who look the function up by name (enum tscope_via).
+ * tscope_via_dlsym_<name>, is for callers that look up the function by name (enum tscope_via).
  */
 #ifndef TSCOPE_WRAPPER_H
 #define TSCOPE_WRAPPER_H
@@ -36,7 +37,7 @@
 
 #define TSCOPE_HIDDEN __attribute__((visibility("hidden")))
 
-/* What is behind both functions of a line, by enum tscope_via. */
+/* The real functions behind both wrappers of a line, by enum tscope_via. */
 #define TSCOPE_SYMBOLS_OF(name_, sonames_)                                                         \
   TSCOPE_HIDDEN extern struct tscope_symbol tscope_symbols_##name_[TSCOPE_VIAS];                   \
   struct tscope_symbol tscope_symbols_##name_[TSCOPE_VIAS] = TSCOPE_QUERY(#name_, (sonames_));
@@ -45,7 +46,8 @@
 #define TSCOPE_REAL(name_, via_)                                                                   \
   tscope_resolve_copy(&tscope_symbols_##name_[via_], __builtin_return_address(0))
 
-/* The frame: the real function, or `failure` where there is none. What follows has it as `real`. */
+/* The frame: finds the real function, or returns `failure` if there is none. The code that follows
+ * can use it as `real`. */
 #define TSCOPE_FORWARD(found, type, params, failure, ...)                                          \
   {                                                                                                \
     type(*real) params = found;                                                                    \
@@ -54,7 +56,7 @@
     __VA_ARGS__                                                                                    \
   }
 
-/* The real call and its recorder. `called` makes the call and declares `result`; where it sets
+/* The real call and its recorder. `called` makes the call and declares `result`. If it sets
  * `thread` to NULL, nothing can be recorded any more. */
 #define TSCOPE_SECOND(first, second, ...) second
 #define TSCOPE_SHAPE(...) TSCOPE_SECOND(__VA_ARGS__, AFTER, ~)
@@ -79,8 +81,8 @@
   called;                                                                                          \
   recorder##_end(thread, &call_, (as)result);
 
-/* The rest of a wrapper that records. `entered` gives the thread's state, NULL where the call is
- * only passed on; `first` is done before the recorder; `left` is done last. */
+/* The rest of a wrapper that records. `entered` gives the thread's state, NULL if the call is only
+ * passed on. `first` runs before the recorder, `left` runs last. */
 #define TSCOPE_RECORDING(entered, first, called, left, as, args, recorder, what)                   \
   struct tscope_thread *thread = entered;                                                          \
   if (TSCOPE_UNLIKELY(!thread))                                                                    \
@@ -95,7 +97,7 @@
   TSCOPE_FORWARD(found, type, params, failure,                                                     \
                  TSCOPE_RECORDING(entered, first, called, left, as, args, recorder, what))
 
-/* Which function a call that is in progress goes on to, for questions about its handles. */
+/* To which function a call in progress goes on, for queries about its handles. */
 #define TSCOPE_NOTE_VIA(via_) (thread->via = (via_), thread->real = (const void *)real)
 
 #define TSCOPE_VIA_BODY(via_, name_, type, params, args, failure, recorder, what)                  \
@@ -116,6 +118,6 @@
 
 #define TSCOPE_WRAPPER(...) TSCOPE_WRAPPERS(TSCOPE_VIA_BODY, __VA_ARGS__)
 
-/* What is done on the way into every hook is TSCOPE_BEFORE_CALL(wakes), see gpu/gpu_clock.h. */
+/* TSCOPE_BEFORE_CALL(wakes) runs at the start of every hook, see gpu/gpu_clock.h. */
 
 #endif

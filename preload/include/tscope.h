@@ -18,15 +18,15 @@
 extern "C" {
 #endif
 
-/* Marks the start of training step `step`. Steps marked so win over all other ways of finding
- * them. */
+/* Marks the start of training step `step`. These marks take precedence over all other ways of
+ * finding steps. */
 void tscope_step(uint64_t step) __attribute__((weak));
 
 /* Records a named value, such as a loss, at step `step`. The name is copied. */
 void tscope_scalar(const char *name, double value, uint64_t step) __attribute__((weak));
 
 /* Opens and closes a named range on the calling thread; ranges nest. The names "data", "forward",
- * "backward" and "optimizer" are taken as training phases. */
+ * "backward" and "optimizer" mean training phases. */
 void tscope_range_push(const char *name) __attribute__((weak));
 void tscope_range_pop(void) __attribute__((weak));
 

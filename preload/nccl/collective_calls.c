@@ -62,8 +62,8 @@ static struct event_subject subject_of(u16 op, const struct tscope_collective_re
   return (struct event_subject){.name = op_names[op], .comm = record->comm, .seq = record->seq};
 }
 
-/* A call inside a group is launched when the group ends, with all others of its communicator and
- * stream. */
+/* A call inside a group is launched when the group ends, together with all others of its
+ * communicator and stream. */
 static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
                       const struct tscope_collective_record *record) {
   for (u32 i = 0; i < nccl->n_units; i++)
@@ -75,7 +75,7 @@ static void join_unit(struct nccl_thread *nccl, u16 op, cudaStream_t stream,
         (struct nccl_unit){NULL, subject_of(op, record), stream, record->stream};
 }
 
-/* So that the group's calls can be taken back if it is only simulated. */
+/* Needed to take the group's calls back if the group is only simulated. */
 static void count_in_group(struct nccl_thread *nccl, struct communicator *communicator,
                            bool is_transfer) {
   u32 i = 0;
@@ -91,8 +91,8 @@ static void count_in_group(struct nccl_thread *nccl, struct communicator *commun
     nccl->counted[i].collectives++;
 }
 
-/* The work of a communicator that does not block is launched by NCCL's own thread. Its end is
- * marked once the job has learned that nothing is in progress any more. */
+/* NCCL's own thread launches the work of a communicator that does not block. Its end is marked once
+ * the job has learned that nothing is in progress any more. */
 static void end_pair(struct nccl_thread *nccl, struct event_pair *pair,
                      const struct event_subject *subject, ncclResult_t result) {
   if (TSCOPE_LIKELY(!pair))
@@ -266,8 +266,8 @@ struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *
   return call;
 }
 
-/* NCCL closes the group whatever it returns. The group's calls were never made: the next ones get
- * their numbers, as they do on ranks that did not ask. */
+/* NCCL closes the group, whatever it returns. The group's calls were never made. So the next calls
+ * get their numbers, as on ranks that did not simulate. */
 void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_simulate_call *call,
                              ncclResult_t result) {
   struct nccl_thread *nccl = nccl_thread(thread);

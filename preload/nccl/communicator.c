@@ -15,7 +15,7 @@ const char *(*communicator_label)(void);
 
 HANDLE_MAP(by_handle, 4 * MAX_COMMUNICATORS);
 
-/* All guarded by by_handle's lock. A communicator's place is used again once it is forgotten. */
+/* All guarded by by_handle's lock. A communicator's entry is used again after it is forgotten. */
 static struct communicator communicators[MAX_COMMUNICATORS];
 static u32 free_places[MAX_COMMUNICATORS];
 static u32 n_free, n_places, n_numbers;
@@ -55,8 +55,8 @@ static nccl_asks_state state_function(const struct tscope_thread *thread) {
   return tscope_query_function(state, thread);
 }
 
-/* Asks the real library for what the creating call did not say. NCCL complains in the job's log
- * when a communicator is asked before it is ready, so that is looked at first. */
+/* Asks the real library for what the creating call did not say. NCCL complains in the job's log if
+ * a communicator is queried before it is ready, so that is checked first. */
 static bool query(const struct tscope_thread *thread, ncclComm_t handle,
                   struct communicator *comm) {
   static struct tscope_symbol count[] = TSCOPE_QUERY("ncclCommCount", tscope_nccl_sonames);
@@ -100,8 +100,8 @@ static void announce(struct tscope_thread *thread, struct communicator *comm) {
                 sizeof(record));
 }
 
-/* Enters a communicator under its handle. A handle that is still there was given back in a way
- * that tscope did not see: its communicator is gone. */
+/* Adds a communicator under its handle. If the handle is already there, tscope did not see the end
+ * of the old communicator, which is gone. */
 static struct communicator *enter(ncclComm_t handle, const struct communicator *made) {
   if (!tscope_lock(&by_handle.lock))
     return NULL;
@@ -183,7 +183,7 @@ void communicator_made(struct tscope_thread *thread, const struct pending_commun
     __atomic_store_n(&comm->ask, state_function(thread), __ATOMIC_RELEASE);
 }
 
-/* Takes one pending that waits for `handle` out of the list. */
+/* Removes one pending communicator that waits for `handle` from the list. */
 static bool take_pending(ncclComm_t handle, struct pending_communicator *pending) {
   bool found = false;
   if (!__atomic_load_n(&n_pending, __ATOMIC_RELAXED) || !tscope_lock(&by_handle.lock))
@@ -254,7 +254,8 @@ u32 communicator_forget(struct tscope_thread *thread, ncclComm_t handle) {
     }
     tscope_unlock(&by_handle.lock);
   }
-  /* A pending that waits for this handle would read a variable that may be gone by then. */
+  /* A pending communicator that waits for this handle would later read a variable that may be
+   * gone. */
   struct pending_communicator pending;
   while (take_pending(handle, &pending))
     ;

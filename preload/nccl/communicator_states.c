@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What NCCL says of each communicator while the job stands still: its asynchronous error. NCCL is
- * asked on the ticker, a thread of ours that the job never waits for.
+ * What NCCL reports about each communicator while the job stands still: its asynchronous error.
+ * NCCL is queried on the ticker, a thread of tscope for which the job does not wait, except in a
+ * call that ends this communicator.
  *
- * ncclCommGetAsyncError() reads a few words of the communicator and returns; but where calls do not
- * block it also finishes what a group has left, and must not be called by two threads at once. So
- * only communicators are asked whose making was seen, on which calls block, and that nobody has
- * begun to end. Of the others there is what the job has heard when it asked itself.
+ * ncclCommGetAsyncError() reads a few words of the communicator and returns. But if calls do not
+ * block, it also completes the rest of a group, and two threads must not call it at once. So a
+ * communicator is queried only if its creation was seen, if calls on it block, and if nobody has
+ * begun to end it. For the others there is the answer that the job got when it queried NCCL itself.
  */
 #include <sys/uio.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 
 enum {
   TICKS_BETWEEN = 10, /* rounds in a stall that goes on */
-  WITHOUT_ERROR = 64, /* communicators of a stall that are written though NCCL says nothing */
+  WITHOUT_ERROR = 64, /* most communicators without an error that are written of a stall */
 };
 
 struct question {
@@ -27,7 +28,7 @@ struct question {
   bool may_ask, known;
 };
 
-/* A communicator that ended in a way tscope did not see may have left no memory behind. */
+/* If tscope did not see the end of a communicator, its memory may be gone. */
 static bool is_readable(ncclComm_t handle) {
   u64 word;
   struct iovec here = {&word, sizeof(word)}, there = {(void *)handle, sizeof(word)};
@@ -55,7 +56,7 @@ static void ask(struct communicator *comm, void *with) {
   question->known =
       ask_nccl(comm->handle, &state) == ncclSuccess && (int)state != TSCOPE_RESULT_IN_PROGRESS;
   question->answer.result = (i32)state;
-  if (!question->known) /* calls on it do not block after all, or it is none any more */
+  if (!question->known) /* calls on it do not block after all, or it does not exist any more */
     __atomic_store_n(&comm->ask, NULL, __ATOMIC_RELEASE);
 }
 
@@ -65,7 +66,7 @@ static void was_told(struct communicator *comm, void *with) {
     comm->told = question->answer.stall;
 }
 
-/* True when something was written of the communicator at a place. */
+/* True if something was written about the communicator at an index. */
 static bool tell(u32 place, u32 stall, bool also_without) {
   struct question question = {.answer = {.stall = stall}};
   u16 how = TSCOPE_COMM_STATE_HEARD;

@@ -25,8 +25,8 @@ static void tell_version(struct tscope_thread *thread) {
   tscope_info(thread, TSCOPE_INFO_NCCL, text, NULL);
 }
 
-/* The creating call returned: outside a group the communicator is there, inside one its handle
- * comes with the group's end. */
+/* The creating call returned. Outside a group the communicator now exists; inside a group its
+ * handle appears when the group ends. */
 static void delivered(struct tscope_thread *thread, const struct pending_communicator *pending,
                       ncclResult_t result) {
   int saved = errno;
@@ -38,20 +38,20 @@ static void delivered(struct tscope_thread *thread, const struct pending_communi
   else if (nccl_accepted(result) && nccl->n_pending < MAX_PENDING_COMMS)
     nccl->pending[nccl->n_pending++] = *pending;
   tell_version(thread);
-  if (result == ncclSuccess && !nccl->depth) /* there is a context by now, whoever made it */
+  if (result == ncclSuccess && !nccl->depth) /* by now there is a context, whoever created it */
     gpu_facts_tell_once(thread);
   errno = saved;
 }
 
-/* What the process group is called that makes a communicator now, if one does. */
+/* The name of the process group that creates a communicator at this moment, if there is one. */
 static u32 name_of_maker(struct tscope_thread *thread) {
   const char *(*label_now)(void) = __atomic_load_n(&communicator_label, __ATOMIC_RELAXED);
   const char *label = label_now ? label_now() : "";
   return label[0] ? tscope_string(thread, label) : 0;
 }
 
-/* Whether a communicator's calls block. What was given as its configuration is read only once NCCL
- * has taken it: until then it may be anything. */
+/* Whether a communicator's calls block. Its configuration is read only after NCCL accepted it:
+ * before that it may contain anything. */
 static bool is_blocking(const ncclConfig_t *config, ncclResult_t result) {
   return nccl_accepted(result) && (!config || config->blocking != 0);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is recorded of each kind of NCCL call: the recorders that nccl_hooks.def names. They run
- * after the real call, on the job's thread, and those that must look first around it; see
+ * after the real call, on the job's thread. Those that must look first run before and after it; see
  * hooks/wrapper.h.
  *
- * Calls made inside a group are launched when the outermost group ends. Each still has a record of
- * its own, with the group's number; the time that launching took is in the GROUP record.
+ * Calls made inside a group are launched when the outermost group ends. Each still has its own
+ * record, with the group's number. The time for launching is in the GROUP record.
  */
 #ifndef TSCOPE_NCCL_RECORD_H
 #define TSCOPE_NCCL_RECORD_H
@@ -21,12 +21,13 @@ enum {
   TSCOPE_NO_PEER = -1,
   TSCOPE_NO_REDOP = -1,
   MAX_PENDING_COMMS =
-      32,         /* communicators made in one group; further ones are found at their first use */
-  MAX_UNITS = 32, /* communicators and streams of one group that are timed; further ones are not */
-  MAX_COUNTED = 32, /* communicators of one group whose calls can be taken back */
+      32, /* most communicators created in one group; further ones are found at their first use */
+  MAX_UNITS = 32,   /* most communicators and streams of one group that are timed */
+  MAX_COUNTED = 32, /* most communicators of one group whose calls can be taken back */
 };
 
-/* What a group launches together: its calls on one communicator and stream. Known by its first. */
+/* What a group launches together: its calls on one communicator and stream. Identified by the first
+ * call. */
 struct nccl_unit {
   struct event_pair *pair;
   struct event_subject subject;
@@ -70,16 +71,16 @@ u64 nccl_bytes(int datatype, size_t count);
 u8 nccl_redop(int op);
 u32 nccl_group_open(struct nccl_thread *nccl);
 
-/* Whether a call was accepted. On communicators that do not block it is then still in progress. */
+/* Whether a call was accepted. On communicators that do not block, it may still be in progress. */
 static inline bool nccl_accepted(ncclResult_t result) {
   return result == ncclSuccess || (int)result == TSCOPE_RESULT_IN_PROGRESS;
 }
 
-/* Ends the pairs that this thread holds for communicator `number`: its work is launched by now, or
- * (`launched` false) when it was is not known any more. */
+/* Ends the pairs that this thread holds for communicator `number`. By now its work is launched; if
+ * `launched` is false, it is not known any more when that was. */
 TSCOPE_NOINLINE void nccl_held_end(struct nccl_thread *nccl, u32 number, bool launched);
 
-/* Where the record of a call in progress waits for its end. */
+/* The place of the duration in the record of a call in progress; written at its end. */
 struct nccl_span {
   u64 *dur;
   u64 start;
@@ -91,7 +92,7 @@ struct nccl_span {
 enum { collective_wakes = TSCOPE_WAKES };
 struct collective_call {
   struct nccl_span span;
-  struct event_pair *pair; /* NULL inside a group, and where events are not the source */
+  struct event_pair *pair; /* NULL inside a group, and if events are not the source */
   struct event_subject subject;
 };
 struct collective_call collective_begin(struct tscope_thread *thread, enum tscope_op op,
@@ -100,8 +101,8 @@ struct collective_call collective_begin(struct tscope_thread *thread, enum tscop
 void collective_end(struct tscope_thread *thread, struct collective_call *call,
                     ncclResult_t result);
 
-/* one_sided: what a rank does with another's memory. Its order among such calls is not the same on
- * both ranks, so it has no sequence number and is matched with nothing. */
+/* one_sided: what a rank does with another rank's memory. The order of such calls differs between
+ * the two ranks, so they have no sequence number and are not matched. */
 #define TSCOPE_LOOKS_FIRST_one_sided ~, AROUND
 enum { one_sided_wakes = TSCOPE_WAKES };
 struct one_sided_call {
@@ -124,7 +125,7 @@ struct nccl_group_end_call nccl_group_end_begin(struct tscope_thread *thread);
 void nccl_group_end_end(struct tscope_thread *thread, struct nccl_group_end_call *call,
                         ncclResult_t result);
 
-/* nccl_group_simulate: ends the group as well, but nothing of it is launched. */
+/* nccl_group_simulate: also ends the group, but launches nothing. */
 #define TSCOPE_LOOKS_FIRST_nccl_group_simulate ~, AROUND
 enum { nccl_group_simulate_wakes = TSCOPE_QUIET };
 struct nccl_group_simulate_call {
@@ -134,7 +135,7 @@ struct nccl_group_simulate_call nccl_group_simulate_begin(struct tscope_thread *
 void nccl_group_simulate_end(struct tscope_thread *thread, struct nccl_group_simulate_call *call,
                              ncclResult_t result);
 
-/* comm_init and its kin: calls that make communicators. */
+/* comm_init and similar: calls that create communicators. */
 enum { comm_init_wakes = TSCOPE_WAKES, comm_init_all_wakes = TSCOPE_WAKES };
 void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t result,
                       ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int n_ids,
@@ -142,8 +143,8 @@ void record_comm_init(struct tscope_thread *thread, u64 start, ncclResult_t resu
 void record_comm_init_all(struct tscope_thread *thread, u64 start, ncclResult_t result,
                           ncclComm_t *comms, int n, const int *devices);
 
-/* comm_split, comm_shrink: a parent that does not block is busy once the call was made, and can be
- * asked for nothing. */
+/* comm_split, comm_shrink: a parent that does not block is busy after the call, and cannot be
+ * queried. */
 #define TSCOPE_LOOKS_FIRST_comm_split ~, AROUND
 #define TSCOPE_LOOKS_FIRST_comm_shrink ~, AROUND
 enum { comm_split_wakes = TSCOPE_WAKES, comm_shrink_wakes = TSCOPE_WAKES };
@@ -164,8 +165,8 @@ struct comm_shrink_call comm_shrink_begin(struct tscope_thread *thread, ncclComm
 void comm_shrink_end(struct tscope_thread *thread, struct comm_shrink_call *call,
                      ncclResult_t result);
 
-/* comm_grow: a communicator with further ranks. Its old members know who they were, its new ones an
- * id, and nobody but its root both: its identity is not known. */
+/* comm_grow: a communicator with additional ranks. Its old members know the old communicator, its
+ * new members know an id, and only the root knows both. So its identity is not known. */
 #define TSCOPE_LOOKS_FIRST_comm_grow ~, AROUND
 enum { comm_grow_wakes = TSCOPE_WAKES };
 struct comm_grow_call {
@@ -175,7 +176,7 @@ struct comm_grow_call comm_grow_begin(struct tscope_thread *thread, ncclComm_t f
                                       int rank, ncclComm_t *grown);
 void comm_grow_end(struct tscope_thread *thread, struct comm_grow_call *call, ncclResult_t result);
 
-/* comm_ready: the job asks whether what it started on a communicator is done. */
+/* comm_ready: the job asks whether the operation that it started on a communicator is done. */
 enum { comm_ready_wakes = TSCOPE_QUIET };
 void record_comm_ready(struct tscope_thread *thread, u64 start, ncclResult_t result,
                        ncclComm_t comm, const ncclResult_t *state);

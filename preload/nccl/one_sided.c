@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One-sided calls: a rank writes into another's memory, says so by a signal, and waits for signals.
+ * One-sided calls: a rank writes into another rank's memory, announces it by a signal, and waits
+ * for signals.
  */
 #include <stddef.h>
 

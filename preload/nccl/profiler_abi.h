@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What passes between NCCL and a profiler plugin, in the versions that NCCL 2.23 (v1) to 2.28 (v5)
- * look for; later ones still take v5. The layouts are those of NCCL's src/include/plugin/profiler.
+ * The interface between NCCL and a profiler plugin, in the versions that NCCL 2.23 (v1) to 2.28
+ * (v5) look for; later NCCL still accepts v5. The layouts are those of NCCL's
+ * src/include/plugin/profiler.
  */
 #ifndef TSCOPE_NCCL_PROFILER_ABI_H
 #define TSCOPE_NCCL_PROFILER_ABI_H
@@ -107,7 +108,7 @@ struct profiler_event_v3 {
   };
 };
 
-/* v4, and what is read of v5: it appends to each. */
+/* v4, and the part of v5 that is read: v5 appends to each struct. */
 struct profiler_event_v4 {
   struct profiler_event_head head;
   union {
@@ -163,7 +164,7 @@ struct profiler_state {
   u64 timer;
 };
 
-/* All return 0: a profiler that fails must not be NCCL's concern. */
+/* All return 0: failures of the profiler must not affect NCCL. */
 struct profiler_plugin_v1 {
   const char *name;
   int (*init)(void **context, int *mask);

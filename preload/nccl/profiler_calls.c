@@ -5,8 +5,8 @@
 
 #include "record/lock.h"
 
-/* Calls between the job's hook and NCCL's word of them: those of the open groups. The older ones of
- * a full table were never run as collectives (a communicator of one rank copies). */
+/* Calls that the job's hook has seen and NCCL has not reported yet: those of the open groups. The
+ * oldest calls in a full table never ran as collectives (a communicator of one rank copies). */
 enum { EXPECTED = 1024, COMMS = 256, SPANS = 8192, CHANNELS = 16384 };
 
 u8 profiler_attached;
@@ -38,7 +38,7 @@ void profiler_comm_free(struct profiler_comm *comm) {
     __atomic_store_n(&comm->taken, 0, __ATOMIC_RELEASE);
 }
 
-/* A ring in the order of the calls; op 0 is a place whose call was joined. */
+/* A ring in the order of the calls; op 0 marks an entry whose call was joined. */
 static struct profiler_call expected[EXPECTED];
 static u32 n_expected; /* ever */
 static u32 oldest;     /* all before it were joined */
@@ -60,8 +60,8 @@ static bool is_of(const struct profiler_comm *comm, const struct profiler_call *
          (!comm || comm->number == TSCOPE_UNKNOWN || comm->number == call->comm);
 }
 
-/* Finds the oldest call that this may be, and so what the communicator's number is. NCCL runs the
- * calls of a group in an order of its own; their buffers tell them apart. */
+/* Finds the oldest call that matches, and with it the communicator's number. NCCL runs the calls of
+ * a group in its own order; their buffers distinguish them. */
 static void join(struct profiler_comm *comm, struct profiler_call *call) {
   call->comm = comm ? comm->number : TSCOPE_UNKNOWN;
   call->seq = TSCOPE_UNKNOWN;
@@ -85,7 +85,7 @@ static void join(struct profiler_comm *comm, struct profiler_call *call) {
 
 struct profiler_span {
   struct tscope_collective_inside_record
-      *record; /* among the retained records, which is kept for good */
+      *record; /* its retained record, which is kept until the end */
   u64 start;
 };
 
@@ -94,12 +94,12 @@ struct profiler_channel {
   u64 start;
 };
 
-/* Rings: NCCL itself has fewer than these under way. */
+/* Rings: NCCL has fewer calls than this in progress at once. */
 static struct profiler_span spans[SPANS];
 static struct profiler_channel channels[CHANNELS];
 
-/* NCCL calls us from within hooked calls, where tscope_enter() has nobody record a second time, and
- * from threads of its own. No reservation is open while a hook's real function runs. */
+/* NCCL calls these functions from within hooked calls, where tscope_enter() refuses a second
+ * recording, and from its own threads. No reservation is open while a hook's real function runs. */
 static struct tscope_thread *thread_here(bool *entered, struct tscope_guard *guard) {
   struct tscope_thread *thread = tscope_self;
   *entered = !thread;
@@ -170,8 +170,8 @@ static void raise_to(u64 *most, u64 value) {
     ;
 }
 
-/* The span is over when its last channel is, which is not known before: each that is done writes
- * the end so far. */
+/* The span ends when its last channel ends. It is not known before which channel is the last, so
+ * each one writes the end so far. */
 void profiler_channel_timer(struct profiler_channel *channel, u64 timer) {
   struct tscope_collective_inside_record *record = channel->span->record;
   if (!record || !tscope_is_live())

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is NCCL's profiler plugin. NCCL takes the library that NCCL_PROFILER_PLUGIN names; if it
- * names none, libnccl-profiler.so if there is one, else its network plugin if that is a profiler
- * too. Only where all of these are out, and the user asked for it, does NCCL hear of us.
+ * Decides whether tscope is NCCL's profiler plugin. NCCL takes the library that
+ * NCCL_PROFILER_PLUGIN names; if it names none, libnccl-profiler.so if it exists, else its network
+ * plugin if that is a profiler too. Only if none of these exists, and the user asked for it, does
+ * NCCL learn about tscope.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static bool is_wanted(void) {
   return inside && (strcmp(inside, "choices") == 0 || strcmp(inside, "times") == 0);
 }
 
-/* As NCCL itself would load it, or where it has. */
+/* In the same way as NCCL would load it, or where NCCL already loaded it. */
 static bool is_profiler(const char *library, int mode) {
   void *handle = dlopen && dlclose ? dlopen(library, RTLD_LAZY | mode) : NULL;
   bool found = false;

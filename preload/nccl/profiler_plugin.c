@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * NCCL's profiler plugin: NCCL looks in the process for ncclProfiler_v5, v4, ... when it is asked
- * to (profiler_injection.c), and tells what is found there of each collective: algorithm, protocol,
+ * NCCL's profiler plugin. If told to (profiler_injection.c), NCCL looks in the process for
+ * ncclProfiler_v5, v4, ... It then reports to that plugin for each collective: algorithm, protocol,
  * channels, and when each channel ran by the GPU's own timer.
  *
- * The end of a collective's event is the end of putting it on its stream, not its end: that is
- * reported by its kernel channels alone, and only by NCCL 2.26 and later. These have their times
- * from v4 on; in v3 they tell that a channel is done, not when.
+ * The event of a collective ends when the collective is on its stream, not when the collective
+ * ends. Only its kernel channels report the real end, in NCCL 2.26 and later. From v4 on they have
+ * times; in v3 they say that a channel is done, but not when.
  */
 #include <string.h>
 
@@ -80,7 +80,7 @@ static bool with_times(void) {
   return strcmp(tscope_env.nccl_inside, "times") == 0;
 }
 
-/* What an event of v5 is about: its parent is that of the call. */
+/* The subject of an event in v5: its parent is the event of the call. */
 static char called, captured;
 
 static int start_call(struct profiler_comm *comm, void **event, const struct profiler_call *call) {
@@ -225,7 +225,7 @@ static int mask_of(int version) {
   return mask;
 }
 
-/* NCCL runs the communicator without us where the process does not record. */
+/* If the process does not record, NCCL runs the communicator without a profiler. */
 static int attach(void **context, int *mask, u64 hash, int version) {
   *context = NULL;
   *mask = 0;

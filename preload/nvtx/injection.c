@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The NVTX tool. Every library with NVTX in it looks for a tool at its first range: it asks for
+ * The NVTX tool. Every library that contains NVTX looks for a tool at its first range: it asks for
  * NVTX_INJECTION64_PATH, loads that library and calls its InitializeInjectionNvtx2(), which puts
  * functions into the library's table. tscope is loaded already, so its soname is enough.
  */
@@ -30,7 +30,7 @@ __attribute__((visibility("hidden"))) const char *nvtx_injection(const void *cal
   return tscope_env_flag("TSCOPE_NVTX", true) && !is_left_alone(caller) ? "libtscope.so" : NULL;
 }
 
-/* The text of a message; `room` holds it where it has to be made. False: there is none. */
+/* The text of a message; `room` holds it if it must be converted. False: there is none. */
 static bool text_of(const struct nvtx_attributes *attributes, char room[NVTX_TEXT_BYTES],
                     struct nvtx_text *text) {
   if (!attributes || attributes->size < sizeof(*attributes) || !attributes->message.ascii)
@@ -203,7 +203,8 @@ static void fill_callbacks(const struct nvtx_callbacks_table *callbacks, enum nv
       *functions[entries[i].place] = entries[i].function;
 }
 
-/* 0: no tool. Called once by each library that has NVTX in it, before its first range. */
+/* Returns 0 for "no tool". Called once by each library that contains NVTX, before its first
+ * range. */
 TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table));
 TSCOPE_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(u32 table)) {
   const struct nvtx_callbacks_table *callbacks =

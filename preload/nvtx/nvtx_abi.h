@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What passes between a library that was built with NVTX 3 (or links NVTX 2) and a tool: the binary
- * interface of nvtx3/nvToolsExt.h and nvtx3/nvtxDetail/nvtxTypes.h, which has not changed since
- * version 2. tests/unit/inside/inside_nvtx.c holds it against the headers where they are installed.
+ * The interface between a library that was built with NVTX 3 (or links NVTX 2) and a tool: the
+ * binary interface of nvtx3/nvToolsExt.h and nvtx3/nvtxDetail/nvtxTypes.h, which has not changed
+ * since version 2. tests/unit/inside/inside_nvtx.c compares it with the headers where they are
+ * installed.
  */
 #ifndef TSCOPE_NVTX_ABI_H
 #define TSCOPE_NVTX_ABI_H
@@ -32,8 +33,8 @@ struct nvtx_attributes {
   } message;
 };
 
-/* What a push returns where no tool is attached, and always with us: the same program, the same
- * results. */
+/* What a push returns without a tool. With tscope it always returns this too, so that a program
+ * gets the same results. */
 #define NVTX_UNTRACKED (-2)
 
 typedef void (*nvtx_function)(void);

@@ -9,8 +9,8 @@
 #include "nvtx/nvtx_names.def"
 #include "record/fnv.h"
 
-/* Names that differ are told apart up to here; a program that makes up names without end must not
- * use up the trace's strings. */
+/* Most different names that are distinguished: a program that always invents new names must not use
+ * up the trace's strings. */
 enum { NAMES_MAX = 8192 };
 
 static bool is_separator(char c) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a range is called and what that means.
+ * The name of a range, and its meaning.
  */
 #ifndef TSCOPE_NVTX_NAMES_H
 #define TSCOPE_NVTX_NAMES_H

@@ -9,7 +9,7 @@ enum { NESTED_MAX = 64, FREE_MAX = 1024 };
 struct range {
   struct nvtx_domain *domain;
   u64 start;
-  u64 *dur; /* among the retained records, of a step or phase */
+  u64 *dur; /* the retained record of a step or phase */
   struct nvtx_name name;
 };
 
@@ -39,8 +39,8 @@ static u64 *open_phase(struct tscope_thread *thread, const struct range *range) 
                           sizeof(record));
 }
 
-/* Whether the thread is in a range of the same meaning: what modules call "forward" inside the
- * model's "forward" is part of it. */
+/* Whether the thread is in a range of the same meaning: the "forward" ranges of modules inside the
+ * model's "forward" are part of it. */
 static bool is_inside_its_like(const struct nvtx_thread *mine, u8 meaning) {
   u32 open = mine->open < NESTED_MAX ? mine->open : NESTED_MAX;
   for (u32 i = 0; i < open; i++)
@@ -98,7 +98,7 @@ void nvtx_push(struct nvtx_domain *domain, struct nvtx_text text) {
   tscope_leave(thread);
 }
 
-/* Removes the innermost open range of a domain. False when it was too deep to be kept. */
+/* Removes the innermost open range of a domain. False if it was too deep to be kept. */
 static bool pop_range(struct nvtx_thread *mine, const struct nvtx_domain *domain,
                       struct range *range, u32 *depth) {
   u32 i = mine->open;
@@ -136,8 +136,8 @@ void nvtx_pop(struct nvtx_domain *domain) {
   tscope_leave(thread);
 }
 
-/* Ranges that begin on one thread and may end on another. A number is a place and how often the
- * place was used, so that a number that is used twice ends nothing. */
+/* Ranges that begin on one thread and may end on another. A range's number consists of a slot and
+ * how often the slot was used. So a number that is used a second time ends nothing. */
 static struct free_range {
   u32 turn; /* odd while taken */
   bool ready;

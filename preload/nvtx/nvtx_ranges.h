@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of ranges. Ranges that are steps or phases go to the retained records when they
- * begin, so that a killed process shows them; all others are one RANGE record when they end.
- * Nothing is recorded while the process is dormant, and no range wakes it.
+ * What is recorded about ranges. Ranges that are steps or phases are written to the retained
+ * records when they begin, so that the trace of a killed process has them. All others get one RANGE
+ * record when they end. Nothing is recorded while the process is dormant, and no range wakes it.
  */
 #ifndef TSCOPE_NVTX_RANGES_H
 #define TSCOPE_NVTX_RANGES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words on stderr. A line is written only where that can neither block nor raise SIGPIPE.
+ * Messages on stderr. A line is written only if that can neither block nor raise SIGPIPE.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "record/hook.h"
 #include "settings/env.h"
 
-/* A pipe that nobody reads any more must not kill the job by SIGPIPE on our account. */
+/* A pipe that nobody reads any more must not kill the job by SIGPIPE because of us. */
 static void write_quietly(const char *line, size_t bytes) {
   struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
   if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))

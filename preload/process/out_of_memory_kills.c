@@ -17,7 +17,8 @@ static ssize_t read_some(const char *path, char *text, size_t bytes) {
 }
 
 /* /proc/self/cgroup has "0::/path" for version 2, and "N:memory:/path" for version 1. In a
- * container the path may be the host's: what is mounted at the top is then its own. */
+ * container the path may be a path of the host: then the group at the mount point is the
+ * container's own. */
 void tscope_memory_events_file(char *path, size_t bytes) {
   char text[1024];
   read_some("/proc/self/cgroup", text, sizeof(text));

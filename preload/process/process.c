@@ -20,7 +20,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* Until the process wakes, and where it never does. */
+/* Used until the process wakes, and if it never does. */
 static struct tscope_live dormant;
 struct tscope_live *tscope_live = &dormant;
 
@@ -37,14 +37,14 @@ void tscope_turn_off(const char *why) {
     tscope_info(NULL, TSCOPE_INFO_FEATURE, why, "off");
 }
 
-/* Kernels before 4.14 cannot wipe a page, and emulators of them say that they have and do not. */
+/* Kernels before 4.14 cannot wipe a page, and some emulators claim that they did but do not. */
 static void go_dormant_in_child(void) {
   *tscope_live = (struct tscope_live){0};
 }
 
-/* Puts a live page in place of the dormant one. The thread whose page it is gets to wake the
- * process. Fork children inherit the page, wiped: that is how they know that they are children of
- * an awake process, and stay dormant. */
+/* Puts a live page in place of the dormant one. The thread whose page is used then wakes the
+ * process. Fork children inherit the page, wiped: so they know that they are children of an awake
+ * process, and stay dormant. */
 static bool elect(void) {
   static bool hopeless;
   const size_t page = 4096;
@@ -66,7 +66,8 @@ static bool elect(void) {
   return false;
 }
 
-/* Orderly process end. Runs in whatever thread called exit(), and only in the process that woke. */
+/* Normal end of the process. Runs in the thread that called exit(), and only in the process that
+ * woke. */
 static void end(int status, void *nothing) {
   static bool ended;
   (void)nothing;
@@ -129,8 +130,8 @@ static bool wake(void) {
   return load(&tscope_live->on);
 }
 
-/* Another thread is waking the process and is done within milliseconds. The first calls of a
- * training thread make its communicators known, so they wait, but not for ever. */
+/* Another thread is waking the process, which takes milliseconds. The first calls of a training
+ * thread often create communicators that must be seen, so they wait, but not for ever. */
 static bool wait_until_awake(void) {
   for (int i = 0; i < 2000 && load(&tscope_live->waking) && !load(&tscope_live->on); i++)
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);

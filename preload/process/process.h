@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The life of tscope in a process: dormant, awake from the first call that only training makes, and
- * off for good at the process's end or after a failure. A fork child of an awake process is off.
+ * The life of tscope in a process: dormant; awake from the first call that only training makes;
+ * finally off, at the end of the process or after a failure. A fork child of an awake process is
+ * off.
  */
 #ifndef TSCOPE_PROCESS_H
 #define TSCOPE_PROCESS_H
@@ -10,15 +11,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether the process may wake, by its privileges and its environment. */
+/* Whether the process may wake; depends on its privileges and its environment. */
 bool tscope_may_wake(void);
 
-/* Wakes the process, which began at `began_ns` of CLOCK_MONOTONIC; called once, on a thread of
- * tscope's own. The thread whose call woke the process may hold the dynamic linker's lock and waits
- * meanwhile: nothing here may look up a symbol. False with the reason in `why`. */
+/* Wakes the process; the waking began at `began_ns` of CLOCK_MONOTONIC. Called once, on a thread of
+ * tscope. The thread whose call wakes the process waits meanwhile, and may hold the dynamic
+ * linker's lock: so nothing here may look up a symbol. False with the reason in `why`. */
 bool tscope_wake(u64 began_ns, char *why, size_t bytes);
 
-/* Has the process's orderly end run before the ends of whatever registered so far. */
+/* Registers tscope's end of the process so that it runs before all exit handlers registered so
+ * far. */
 void tscope_register_end(void);
 
 #pragma GCC visibility pop

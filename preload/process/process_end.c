@@ -9,7 +9,7 @@
 #include "process/process.h"
 #include "record/process_trace.h"
 
-/* A child made by vfork() shares this memory, and must not speak for its parent. */
+/* A child made by vfork() shares this memory, and must not write its own end for its parent. */
 static bool is_our_process(void) {
   return tscope_trace.header && (u32)getpid() == tscope_trace.header->pid;
 }
@@ -41,8 +41,8 @@ void tscope_end_look_at_memory(void) {
   __atomic_store_n(&header->oom_kills, tscope_oom_kills(header->memory_events), __ATOMIC_RELAXED);
 }
 
-/* The last exception that Python wrote, read one line at a time. Never waits: what two threads
- * write at once is mixed up anyway. */
+/* The last exception that Python wrote, read one line at a time. Never waits: if two threads write
+ * at once, their text is mixed anyway. */
 static struct {
   bool busy;
   bool in_traceback;

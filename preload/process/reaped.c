@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs where the caller waits for its children, perhaps in a signal handler: system calls and the
- * stack alone.
+ * Runs where the caller waits for its children, perhaps in a signal handler. So it uses only system
+ * calls and the stack.
  */
 #include "process/reaped.h"
 
@@ -85,7 +85,7 @@ static bool write_death(int folder, const char *name, void *more) {
   return is_it;
 }
 
-/* A run that has no name of its own is called after the process that started it. */
+/* A run without its own name is named after the process that started it. */
 static bool look_in_run(int folder, const char *name, void *more) {
   struct death *death = more;
   if (!strstr(name, death->mine) && !strstr(name, death->pid_in_name))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a process ended, told to its trace by whoever waited for it: a launcher that runs under the
- * shim, dormant as it is, or tscope-run. Without this, a trace that stops does not say why.
+ * Writes into a process's trace how the process ended. This is done by the process that waited for
+ * it: a launcher under the shim, although dormant, or tscope-run. Without this, a trace that stops
+ * does not say why.
  */
 #ifndef TSCOPE_REAPED_H
 #define TSCOPE_REAPED_H
@@ -10,9 +11,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `child`, for which this process has waited, was ended by `signal`. Where it has a trace, of a run
- * that this process started or that TSCOPE_RUN names, it is written there; no other file is touched
- * or made. Safe in signal handlers; errno is preserved. */
+/* `child`, for which this process has waited, was ended by `signal`. This is written into its
+ * trace, if it has one in a run that this process started or that TSCOPE_RUN names. No other file
+ * is changed or created. Safe in signal handlers; errno is preserved. */
 void tscope_reaped(pid_t child, int signal);
 
 #pragma GCC visibility pop

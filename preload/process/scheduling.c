@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Linux counts for each thread how long it was runnable without running: the second number of
- * /proc/self/task/TID/schedstat (Documentation/scheduler/sched-stats.rst), in nanoseconds. It is
- * what threads wait for where they are more than cores, or where others have the cores; time that a
- * cgroup's quota takes is in it too. Threads come and go, so that each one's increase is added up.
+ * /proc/self/task/TID/schedstat (Documentation/scheduler/sched-stats.rst), in nanoseconds. Threads
+ * wait like this if there are more threads than cores, or if other processes use the cores; time
+ * lost to a cgroup's quota is included. Threads come and go, so the increases of each are added up.
  */
 #include "process/scheduling.h"
 
@@ -27,10 +27,10 @@ static struct {
   struct thread_wait {
     u32 tid;
     u64 wait_ns;
-  } threads[THREADS];  /* by number of the thread, the last that had the place */
+  } threads[THREADS];  /* by thread number: the last thread in this slot */
   u64 wait_ns;         /* of all, since the first look */
   u64 training_ns;     /* of it, of threads that train */
-  bool looked, counts; /* counts: the kernel tells of the main thread */
+  bool looked, counts; /* the kernel counts: it has figures for the main thread */
 } seen;
 
 static bool read_small(const char *path, char *text, size_t bytes) {
@@ -42,7 +42,7 @@ static bool read_small(const char *path, char *text, size_t bytes) {
   return got > 0;
 }
 
-/* "CPU WAIT TIMESLICES"; UINT64_MAX where the kernel does not count. */
+/* "CPU WAIT TIMESLICES"; UINT64_MAX if the kernel does not count. */
 static u64 wait_of(u32 tid) {
   char path[64], text[96], *end;
   snprintf(path, sizeof(path), "/proc/self/task/%u/schedstat", tid);
@@ -64,10 +64,11 @@ static void add_thread(u32 tid, struct tscope_scheduling_record *record) {
   bool main_thread = tid == (u32)getpid();
   bool same = before->tid == tid && wait >= before->wait_ns;
   seen.counts |= main_thread;
-  /* What threads waited before the first look is none of the training's. */
+  /* What threads waited before the first look is not part of the training. */
   u64 more = !seen.looked ? 0 : same ? wait - before->wait_ns : wait;
   seen.wait_ns += more;
-  /* Backward runs on a thread of autograd's own, collectives on gloo's: a step waits for them too.
+  /* The backward pass runs on a thread of autograd, collectives on threads of gloo: a step waits
+   * for them too.
    */
   if (main_thread || tscope_thread_writes(tid))
     seen.training_ns += more;

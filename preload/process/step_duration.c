@@ -5,8 +5,8 @@
 
 enum { KEPT = 32 };
 
-/* By whether they were marked. Two threads that end a step at once may spoil a time, which the
- * median passes over. */
+/* Indexed by whether they were marked. Two threads that end a step at once may spoil one time; the
+ * median ignores that. */
 static struct {
   u64 last, ticks[KEPT];
   u32 n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long the job's steps take, as far as the process sees that while it runs.
+ * How long the job's steps take, as far as the process can see it while it runs.
  */
 #ifndef TSCOPE_STEP_TIMES_H
 #define TSCOPE_STEP_TIMES_H
@@ -9,8 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A step has ended on the host: an optimizer was done, or, if `marked`, the user began another one.
- * Marks count alone as soon as there are two. */
+/* A step has ended on the host: an optimizer finished, or, if `marked`, the user marked the start
+ * of another step. As soon as there are two marks, only marks count. */
 void tscope_step_ended(bool marked);
 
 /* Median of the last steps, 0 if none is known. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * waitpid() and wait(), by which launchers such as torchrun learn that a rank has died: what they
- * return is the C library's own. They are reached as wait4(), the same system call, so that nothing
- * is looked up in processes that do not train.
+ * waitpid() and wait(), with which launchers such as torchrun learn that a rank has died. Their
+ * results are those of the C library. They call wait4(), the same system call, so that nothing is
+ * looked up in processes that do not train.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -38,7 +38,7 @@ struct worker {
 };
 static struct worker helper, ticker;
 
-/* How the helper's waking the process ends; `state` is a futex. */
+/* The result of waking the process on the helper; `state` is a futex. */
 enum { WAKING, AWAKE, REFUSED, GIVEN_UP };
 static struct {
   u32 state;
@@ -74,7 +74,7 @@ void tscope_helper_call(void) {
   call(&helper);
 }
 
-/* Sleeps until `until` or a call since the bell read `bell`. */
+/* Sleeps until the time `until`, or until the bell differs from `bell` because somebody called. */
 static void sleep_until(struct worker *worker, u64 until, u32 bell) {
   store(&worker->sleeping, 1);
   u64 now = tscope_clock_ns(CLOCK_MONOTONIC);
@@ -88,7 +88,7 @@ static bool wanted(const struct worker *worker) {
                                       __atomic_load_n(&tscope_live->waking, __ATOMIC_ACQUIRE));
 }
 
-/* Calls `every` each tick and `between` whenever the worker wakes up, until it is to stop. */
+/* Calls `every` each tick and `between` whenever the worker wakes up, until it must stop. */
 static void work(struct worker *worker, void (*between)(void), void (*every)(u64 tick, void *more),
                  void *more) {
   u64 next = tscope_clock_ns(CLOCK_MONOTONIC) + TICK_NS, tick = 0;
@@ -132,7 +132,7 @@ static void tick_helper(u64 tick, void *nothing) {
       tscope_families[i]->watch();
 }
 
-/* Whether the process is awake now, and the thread that waits for it has learned so. */
+/* Whether the process is awake now, and the waiting thread has been told. */
 static bool wake_process(void) {
   bool awake = tscope_wake(waking.began_ns, waking.why, sizeof(waking.why));
   u32 expected = WAKING;
@@ -144,8 +144,8 @@ static bool wake_process(void) {
   return awake && in_time;
 }
 
-/* The helper has a table of descriptors to itself, where the kernel allows it: opening the trace
- * file must not take a number that the job expects to get next. */
+/* The helper has its own table of descriptors, if the kernel allows it: opening the trace file must
+ * not use a number that the job expects to get next. */
 static void *run_helper(void *nothing) {
   (void)nothing;
   prctl(PR_SET_NAME, "tscope");
@@ -160,8 +160,9 @@ static void *run_helper(void *nothing) {
   return NULL;
 }
 
-/* The exit handler is registered again once libraries that the job starts with have registered
- * theirs: it has to run before them, while what the families end with still works. */
+/* The exit handler is registered again after the libraries that the job loads at its start have
+ * registered theirs. It must run before them, while everything still works that the families need
+ * for their end. */
 static void tick_families(u64 tick, void *thread) {
   for (int i = 0; i < TSCOPE_FAMILY_SLOTS && thread; i++)
     if (tscope_families[i] && tscope_families[i]->tick)
@@ -202,7 +203,8 @@ static int start(void *(*run)(void *), size_t stack_bytes) {
 static bool start_helper(const char **why) {
   const u64 patience_ns = 10000000000;
   waking.began_ns = tscope_clock_ns(CLOCK_MONOTONIC);
-  /* Room for the thread-local memory of the job's libraries, which is taken from the stack. */
+  /* Also has room for the thread-local memory of the job's libraries, which is taken from the
+   * stack. */
   int error = start(run_helper, 256 << 10);
   if (error == -EINVAL)
     error = start(run_helper, 4 << 20);

@@ -13,7 +13,7 @@ struct tscope_chunk_pool tscope_chunk_pool;
 
 static struct tscope_queue_cell ready_cells[TSCOPE_READY_MAX];
 
-/* Of those who lose nothing when they come back later. */
+/* Patience of callers that lose nothing if they come back later. */
 enum { GROWING_NS = 100000000 };
 
 /* Held while the file grows, until what was added is ready. Events never wait for it. */
@@ -50,7 +50,7 @@ static bool claim(u32 *used, u32 max) {
   return false;
 }
 
-/* Takes a ready chunk if more than `kept` are there, and calls the helper in time for the next. */
+/* Takes a ready chunk if there are more than `kept`, and calls the helper in time for the next. */
 static struct tscope_chunk_header *take_ready(u32 kept) {
   u32 number, there = tscope_queue_length(&tscope_chunk_pool.ready);
   struct tscope_chunk_header *chunk = NULL;
@@ -71,8 +71,8 @@ static struct tscope_chunk_header *recycle(void) {
     return NULL;
   struct tscope_chunk_header *chunk = tscope_trace_chunk(number);
   u64 committed = __atomic_exchange_n(&chunk->committed, 0, __ATOMIC_SEQ_CST);
-  /* What is written into the chunk from here on must not be seen before it is empty, nor before its
-   * generation says so: a reader of the file may be at it. */
+  /* A reader may be reading the chunk in the file. So it must not see anything that is written into
+   * the chunk from here on before it sees that the chunk is empty and has a new generation. */
   chunk->generation++;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   tscope_lose(TSCOPE_LOSS_RING, committed >> 32);
@@ -96,8 +96,8 @@ static struct tscope_chunk_header *take_ring(enum tscope_loss *loss) {
   return recycle();
 }
 
-/* Collectives and steps are worth waiting for the helper, or a system call of their own thread,
- * rather than a gap. */
+/* For collectives and steps, waiting for the helper, or a system call on their own thread, is
+ * better than a gap. */
 static struct tscope_chunk_header *make_ready(void) {
   if (!tscope_lock(&growing))
     return NULL;
@@ -133,11 +133,11 @@ struct tscope_chunk_header *tscope_chunk_pool_take(enum tscope_retention retenti
 }
 
 void tscope_chunk_pool_give_back(struct tscope_chunk_header *chunk) {
-  /* Never full: it has a cell for every ring chunk there may be. */
+  /* Never full: it has a cell for every possible ring chunk. */
   tscope_queue_put(&tscope_chunk_pool.filled, tscope_trace_number(chunk));
 }
 
-/* Chunks that may still be asked for; no use in making more ready than that. */
+/* Chunks that may still be needed; it is useless to make more ready than that. */
 static u32 still_to_come(void) {
   return tscope_chunk_pool.ring_max - load(&tscope_chunk_pool.ring_used) +
          tscope_chunk_pool.retained_max - load(&tscope_chunk_pool.retained_used);
@@ -168,9 +168,9 @@ void tscope_chunk_pool_refill(void) {
   } while (more);
 }
 
-/* The chunks that a thread is filling, from where they are filled to. Those that nobody has written
- * into since the last time are left alone, so that an idle job writes nothing to the disk. Returns
- * whether there are others. */
+/* The chunks that a thread is filling, from the point up to which they are filled. Chunks into
+ * which nobody has written since the last time are skipped, so that an idle job writes nothing to
+ * the disk. Returns whether there are any others. */
 static bool touch_filling(struct tscope_thread *thread) {
   bool busy = false;
   for (size_t i = 0; i < sizeof(thread->filling) / sizeof(*thread->filling); i++) {
@@ -188,7 +188,7 @@ static bool touch_filling(struct tscope_thread *thread) {
   return busy;
 }
 
-/* The chunks that will be used again before the next time, as far as the last time tells. */
+/* The chunks that will be used again before the next round, estimated from the last round. */
 static void touch_filled(void) {
   static u32 last;
   struct tscope_queue *queue = &tscope_chunk_pool.filled;
@@ -207,8 +207,9 @@ void tscope_chunk_pool_touch(void) {
     touch_filled();
 }
 
-/* What is taken out of the queue here is in nobody's hands; what a thread took just before stays in
- * the file. So the end of the file is cut as far back as our own chunks reach without a gap. */
+/* Nobody uses a chunk that is taken out of the queue here; a chunk that a thread took just before
+ * stays in the file. So the file is cut back as far as the chunks taken here reach without a
+ * gap. */
 void tscope_chunk_pool_close(void) {
   if (!tscope_lock_within(&growing, GROWING_NS))
     return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An API family (NCCL, CUDA runtime, GPU clock, PyTorch, ...) plugs into the shim's life here. The
- * table of families is in families.c; each member may be NULL.
+ * What an API family (NCCL, CUDA runtime, GPU clock, PyTorch, ...) does at each point in the life
+ * of the shim. The table of families is in families.c; each member may be NULL.
  */
 #ifndef TSCOPE_FAMILIES_H
 #define TSCOPE_FAMILIES_H
@@ -29,8 +29,8 @@ struct tscope_family {
   size_t thread_bytes;                        /* zeroed memory for each thread's slot, 0 for none */
   void (*wake)(struct tscope_thread *thread); /* once, on the thread that woke the process */
   void (*tick)(struct tscope_thread *thread); /* on a thread of its own, about every 100 ms */
-  void (*watch)(void);                        /* on the helper, about every 100 ms: never waits */
-  void (*end)(struct tscope_thread *thread);  /* once, at orderly process end */
+  void (*watch)(void); /* on the helper, about every 100 ms; must never wait */
+  void (*end)(struct tscope_thread *thread); /* once, at orderly process end */
 };
 
 extern const struct tscope_family *const tscope_families[TSCOPE_FAMILY_SLOTS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * FNV-1a with 64 bits: short, and the same on every machine. Part of what a trace says rests on it
+ * FNV-1a with 64 bits: short, and the same on every machine. Facts in the trace depend on it
  * (identities of communicators), so its values never change.
  */
 #ifndef TSCOPE_FNV_H

@@ -15,9 +15,9 @@
  *   }
  *   tscope_leave(thread);
  *
- * The thread's state is the proof that recording is allowed: every recording function takes it
- * and only tscope_enter() gives it. No lock, system call or allocation happens here; a record
- * becomes visible with the one release store in tscope_commit().
+ * The thread's state proves that recording is allowed: every recording function needs it, and only
+ * tscope_enter() returns it. No lock, system call or allocation happens here; a record becomes
+ * visible with the one release store in tscope_commit().
  */
 #ifndef TSCOPE_HOOK_H
 #define TSCOPE_HOOK_H
@@ -36,45 +36,48 @@
 #define TSCOPE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TSCOPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TSCOPE_NOINLINE __attribute__((noinline, cold))
-/* For what a sanitizer's runtime calls before it is set up itself. */
+/* For functions that a sanitizer's runtime calls before it is set up. */
 #define TSCOPE_NOT_SANITIZED __attribute__((no_sanitize("address", "thread", "undefined")))
 
-/* Everything below is the shim's own: reached without the indirection that exported names need. */
+/* Everything below is internal to the shim: it is reached without the indirection that exported
+ * names need. */
 #pragma GCC visibility push(hidden)
 
-/* Whether a call may wake a dormant process. Only calls that a training process alone makes do. */
+/* Whether a call may wake a dormant process. Only calls that only training processes make may do
+ * that. */
 enum tscope_wake { TSCOPE_QUIET, TSCOPE_WAKES };
 
 /* The chunk that a thread is filling for one retention. `base` and `committed` mirror the chunk
  * header so that the hot path reads this cache line only. */
 struct tscope_writer {
   u8 *cursor;
-  u8 *limit; /* a record begins and, but for the word of a long duration, ends before it */
+  u8 *limit; /* a record begins before it, and ends before it except for the word of a long duration
+              */
   u64 base;
   u64 committed;
   struct tscope_chunk_header *chunk;
   u32 sequence;
   u8 retention; /* enum tscope_retention */
   u8 clock;     /* enum tscope_chunk_clock */
-  u8 shift;     /* what makes the clock's readings its units */
+  u8 shift;     /* converts readings of the clock to its units */
 };
 
-/* Lies in the frame of the outermost hook in progress, and can be seen to be overwritten once that
- * frame is gone. */
+/* Lies in the stack frame of the outermost hook in progress. Once that frame is gone, it is
+ * possible to see that it was overwritten. */
 struct tscope_guard {
   u64 check;
-  const void *const *place; /* of the return address of the hook's function */
+  const void *const *place; /* where the return address of the hook's function is stored */
   const void *returns_to;
 };
 
-/* Of a thread none of whose calls is recorded. */
+/* The guard of a thread whose calls are never recorded. */
 #define TSCOPE_GUARD_ALWAYS ((const struct tscope_guard *)UINTPTR_MAX)
 
-/* A thread's own stack, as far as it is known: `high` is NULL until it is. */
+/* A thread's own stack, as far as it is known: `high` is NULL until it is known. */
 struct tscope_stack {
   const char *low, *high;
   const char *at;  /* an address in it */
-  const void *top; /* what lies right above it, but for the first thread's */
+  const void *top; /* what lies right above it; not set for the first thread */
 };
 
 struct tscope_thread {
@@ -83,24 +86,25 @@ struct tscope_thread {
   u32 number;
   struct tscope_writer ring;
   struct tscope_writer retained;
-  bool launches_inside; /* in a hooked call of a library that launches kernels past every other
-                           hook: those are recorded although the guard is set */
-  u8 via;               /* enum tscope_via by which the hooked call in progress came */
+  bool launches_inside; /* in a hooked call of a library whose kernel launches no other hook sees:
+                           those launches are recorded although the guard is set */
+  u8 via;               /* enum tscope_via: how the hooked call in progress came */
   const void *real;     /* ... and the function that it goes on to */
-  u32 phase_depth; /* PHASE spans open on this thread; whoever opens or closes one counts here */
+  u32 phase_depth; /* PHASE spans open on this thread; counted by the code that opens or closes one
+                    */
   u32 chunks[2];   /* chunks begun so far, retained and ring */
-  struct tscope_writer *more[2]; /* writers beside the two above that hold a chunk */
-  u32 filling[4];                /* 1 + number of the chunk that each writer fills, 0 for none */
+  struct tscope_writer *more[2]; /* additional writers, beside the two above, that hold a chunk */
+  u32 filling[4]; /* 1 + the number of the chunk that each writer fills, 0 for none */
   struct {
     u32 chunk, bytes;
   } touched[4];     /* what the helper last saw of those */
   void *family[12]; /* per-family memory, made at thread set-up; see families.h */
   struct tscope_stack stack;
-  struct tscope_thread *before; /* the one set up before it, whose slot stays */
+  struct tscope_thread *before; /* the one set up before it; its slot stays */
 } __attribute__((aligned(64)));
 
-/* One page that the kernel wipes in every fork child, however the child was made: `on` reads 0
- * there, so a child is dormant from its first instruction. */
+/* A page that the kernel wipes in every fork child, however the child was made. There `on` is 0, so
+ * a child is dormant from its first instruction. */
 struct tscope_live {
   u8 on;
   u8 waking; /* a thread is at work to set `on` */
@@ -128,17 +132,17 @@ static inline u64 tscope_ticks(void) {
   return tscope_ticks_slow();
 }
 
-/* Whether this process records, as far as this thread has heard. */
+/* Whether this process records, as far as this thread knows. */
 static inline bool tscope_is_live(void) {
   return __atomic_load_n(&__atomic_load_n(&tscope_live, __ATOMIC_RELAXED)->on, __ATOMIC_RELAXED);
 }
 
-/* Where the caller's stack ended when it called the function that this is written in: the same for
- * all that one function calls, and lower for what those call. (The frame address is not that: it
- * lies a frame's size lower on aarch64.) */
+/* Where the caller's stack ended when it called the function in which this is used. It is the same
+ * for all functions that one function calls, and lower for the functions that those call. (The
+ * frame address cannot be used: on aarch64 it is lower by the size of the frame.) */
 #define TSCOPE_FRAME() ((const char *)__builtin_dwarf_cfa())
 
-/* Where the return address lies of the function that this is written in. */
+/* Where the return address of the function in which this is used is stored. */
 #if defined(__x86_64__)
 #define TSCOPE_RETURN_PLACE() ((const void *const *)(const void *)TSCOPE_FRAME() - 1)
 #else
@@ -157,20 +161,20 @@ __attribute__((always_inline)) static inline void tscope_guard_set(struct tscope
   guard->check = tscope_guard_check(guard);
 }
 
-/* Whether the hook of a guard is still in progress, as seen from a hook at `frame`. */
+/* Whether the hook of a guard is still in progress, seen from a hook at `frame`. */
 bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_guard *guard,
                         const char *frame);
 
-/* Sets up the process and the thread where that is due. NULL when recording is not possible;
+/* Sets up the process and the thread, if that is still to do. NULL if recording is not possible;
  * errno is preserved. */
 struct tscope_thread *tscope_enter_slow(enum tscope_wake wake, const struct tscope_guard *guard,
                                         const char *frame);
 
-/* The thread's state, or NULL when the caller must only forward the call; to be left with
- * tscope_leave() in the same block. The guard says which hook is in progress, so that a call made
- * by a hooked library from inside a hooked call is not recorded twice, nor one by a signal handler
- * that came in between. Of a hook that was left by a longjmp or an exception it proves nothing any
- * more: see tscope_guard_holds(). */
+/* The thread's state, or NULL if the caller must only forward the call. To be left with
+ * tscope_leave() in the same block. The guard says which hook is in progress. So a call that a
+ * hooked library makes inside a hooked call is not recorded twice, nor a call by a signal handler
+ * that came in between. If the hook was left by a longjmp or an exception, the guard proves nothing
+ * any more: see tscope_guard_holds(). */
 #define tscope_enter(wake)                                                                         \
   tscope_enter_guarded((wake), &(struct tscope_guard){0}, TSCOPE_RETURN_PLACE(), TSCOPE_FRAME())
 
@@ -188,13 +192,13 @@ tscope_enter_guarded(enum tscope_wake wake, struct tscope_guard *guard, const vo
   return thread;
 }
 
-/* The same for a hook that is in progress until the caller of this function's caller leaves it, in
- * whose frame `guard` lies. */
+/* The same for a hook that stays in progress after this function's caller returns: the caller of
+ * that caller leaves it, and `guard` lies in its frame. */
 #define tscope_enter_for(wake, guard)                                                              \
   tscope_enter_guarded((wake), (guard), (const void *const *)&(guard)->place, TSCOPE_FRAME())
 
-/* The thread's state for a kernel launched from inside a hooked call that lets them be recorded;
- * else NULL. The guard stays as it is: do not leave. */
+/* The thread's state for a kernel launched from inside a hooked call in which kernels are recorded;
+ * else NULL. The guard does not change: do not leave. */
 __attribute__((always_inline)) static inline struct tscope_thread *tscope_enter_inside(void) {
   struct tscope_thread *thread = tscope_self;
   return thread && thread->launches_inside && tscope_is_live() ? thread : NULL;
@@ -204,13 +208,13 @@ static inline void tscope_leave(struct tscope_thread *thread) {
   thread->guard = NULL;
 }
 
-/* Gets the writer a chunk with room for `bytes` whose base lets `units` be expressed. NULL when
- * there is none; the loss is then counted. */
+/* Gets the writer a chunk with room for `bytes`, with a base relative to which `units` can be
+ * expressed. NULL if there is none; then the loss is counted. */
 void *tscope_reserve_slow(struct tscope_thread *thread, struct tscope_writer *writer, u64 units,
                           u8 type, u16 tag, u32 bytes);
 
 /* Room for one record of `bytes` (a multiple of 8) that starts at `start` (raw ticks, or
- * nanoseconds for a writer on CLOCK_MONOTONIC), header filled in. NULL when it cannot be recorded.
+ * nanoseconds for a writer on CLOCK_MONOTONIC), header filled in. NULL if it cannot be recorded.
  * Nothing is visible until tscope_commit(). At most one reservation per writer is open. */
 __attribute__((always_inline)) static inline void *tscope_reserve(struct tscope_thread *thread,
                                                                   struct tscope_writer *writer,
@@ -234,11 +238,11 @@ __attribute__((always_inline)) static inline void tscope_commit(struct tscope_wr
   __atomic_store_n(&writer->chunk->committed, writer->committed, __ATOMIC_RELEASE);
 }
 
-/* Readies a further writer of this thread, for records of a retention on another clock than the
- * thread's own two, such as GPU spans in nanoseconds. It lives in the thread's family memory, gets
- * its first chunk when it is first reserved from, and shares the thread's chunk numbering for its
- * retention. Spans of a GPU arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC
- * leaves room on both sides of the record it is made for. */
+/* Prepares an additional writer of this thread, for records on another clock than that of the
+ * thread's own two writers, such as GPU spans in nanoseconds. It lies in the thread's family
+ * memory, gets its first chunk at its first reservation, and shares the thread's chunk numbering
+ * for its retention. GPU spans arrive out of order by up to seconds, so a base on CLOCK_MONOTONIC
+ * leaves room before and after the record for which it is made. */
 static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_retention retention,
                                       enum tscope_chunk_clock clock) {
   *writer = (struct tscope_writer){.retention = (u8)retention,
@@ -246,8 +250,9 @@ static inline void tscope_writer_init(struct tscope_writer *writer, enum tscope_
                                    .shift = clock == TSCOPE_CLOCK_TICKS ? tscope_tick_shift : 0};
 }
 
-/* tscope_commit() for a record whose u32 `dur`, the first field after the header, saturated: adds
- * the whole duration as one more word. Every chunk keeps that word free behind the last record. */
+/* tscope_commit() for a record whose u32 `dur`, the first field after the header, is too small for
+ * the duration: adds the whole duration as one more word. Every chunk keeps this word free after
+ * the last record. */
 static inline void tscope_commit_long(struct tscope_writer *writer, u32 bytes, u64 dur) {
   struct tscope_record *record = (struct tscope_record *)writer->cursor;
   record->words++;
@@ -256,7 +261,7 @@ static inline void tscope_commit_long(struct tscope_writer *writer, u32 bytes, u
 }
 
 /* Sets `dur`, the u32 right after the header of the record reserved in `writer`, to the time since
- * `start`, and commits the record, longer by a word where the duration needs it. */
+ * `start`, and commits the record, with one more word if the duration needs it. */
 __attribute__((always_inline)) static inline void
 tscope_commit_dur(const struct tscope_thread *thread, struct tscope_writer *writer, u32 bytes,
                   u64 start) {
@@ -271,11 +276,11 @@ tscope_commit_dur(const struct tscope_thread *thread, struct tscope_writer *writ
   }
 }
 
-/* Opens a retained span whose u64 `dur` says TSCOPE_DUR_PENDING until tscope_span_close(). The
- * record is committed before this returns, so a killed process shows what it was in. `record` is
- * the whole struct with everything but its header and dur filled in; dur must be the first field
- * after the header. Returns where dur lives, or NULL. Retained chunks are never recycled, so the
- * pointer stays good until the process ends. */
+/* Opens a retained span whose u64 `dur` is TSCOPE_DUR_PENDING until tscope_span_close(). The record
+ * is committed before this returns, so the trace of a killed process shows the open span. `record`
+ * is the whole struct, filled in except for its header and dur; dur must be the first field after
+ * the header. Returns the address of dur, or NULL. Retained chunks are never reused, so the pointer
+ * stays valid until the process ends. */
 u64 *tscope_span_open(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
                       u32 bytes);
 
@@ -284,13 +289,13 @@ static inline void tscope_span_close(const struct tscope_thread *thread, u64 *du
     __atomic_store_n(dur, (tscope_ticks() - start) >> thread->tick_shift, __ATOMIC_RELEASE);
 }
 
-/* Commits a whole record to the retained records in one go; for rare records. False when lost. */
+/* Writes and commits a whole retained record at once; for rare records. False if it was lost. */
 bool tscope_retain(struct tscope_thread *thread, u64 start, u8 type, u16 tag, void *record,
                    u32 bytes);
 
-/* Number of an interned string; 0 for NULL, or when the table is full. Writes a STRING record the
- * first time. Takes a lock only threads interning at the same time contend for: never call it
- * once per event. */
+/* Number of an interned string; 0 for NULL, or if the table is full. Writes a STRING record the
+ * first time. Takes a lock, for which only threads that intern at the same time compete: never call
+ * it for every event. */
 u32 tscope_string(struct tscope_thread *thread, const char *text);
 u32 tscope_string_n(struct tscope_thread *thread, const char *text, size_t bytes);
 
@@ -301,14 +306,14 @@ void tscope_info(struct tscope_thread *thread, enum tscope_info key, const char 
 /* A function to be found at run time; zero-initialised but for its names. */
 struct tscope_symbol {
   const char *name;
-  const char *const *sonames; /* NULL-terminated, tried last with RTLD_NOLOAD */
+  const char *const *sonames; /* NULL-terminated; tried last, with RTLD_NOLOAD */
   void *address;
 };
 
-/* The real function behind a hook: next in the search order, else from the libraries that the
- * caller of the hook links, else from an already loaded library of a known soname. NULL when
- * there is none: return an error of the API's own kind then. Preserves errno and dlerror state is
- * not promised. */
+/* The real function behind a hook: the next in the search order, else from the libraries that the
+ * caller of the hook links, else from an already loaded library with a known soname. NULL if there
+ * is none: then return an error of the API's own kind. Preserves errno, but not the state of
+ * dlerror(). */
 void *tscope_resolve_slow(struct tscope_symbol *symbol, const void *return_address);
 
 static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *return_address) {
@@ -316,14 +321,14 @@ static inline void *tscope_resolve(struct tscope_symbol *symbol, const void *ret
   return TSCOPE_LIKELY(address != NULL) ? address : tscope_resolve_slow(symbol, return_address);
 }
 
-/* The ways to a hooked function of a library that a process may hold several copies of: by the
- * linker, which binds to tscope's exported wrapper; or by a look-up of its name in a library's
- * handle, which is answered with a second wrapper. Each has its own function behind it, so that a
+/* How a caller reaches a hooked function of a library of which a process may hold several copies:
+ * through the linker, which binds to tscope's exported wrapper; or through a look-up of its name in
+ * a library's handle, which returns a second wrapper. Each has its own real function, so that a
  * call goes on to the copy that its caller meant. */
 enum tscope_via { TSCOPE_VIA_LINKER, TSCOPE_VIA_DLSYM, TSCOPE_VIAS };
 
-/* tscope_resolve() for these: where a library is there several times, what the linker would have
- * bound this caller to. */
+/* tscope_resolve() for these: if a library is loaded several times, the function to which the
+ * linker would have bound this caller. */
 void *tscope_resolve_copy_slow(struct tscope_symbol *symbol, const void *return_address);
 
 static inline void *tscope_resolve_copy(struct tscope_symbol *symbol, const void *return_address) {
@@ -332,9 +337,9 @@ static inline void *tscope_resolve_copy(struct tscope_symbol *symbol, const void
                                         : tscope_resolve_copy_slow(symbol, return_address);
 }
 
-/* A function of the same copy of the library as the one that the hooked call in progress goes on
- * to, for questions about its handles: `symbols` has one for each way. `thread` may be NULL: then
- * no hooked call is in progress. NULL if there is no such function. */
+/* A function of the copy of the library to which the hooked call in progress goes on, for queries
+ * about its handles. `symbols` has one for each enum tscope_via. `thread` may be NULL: then no
+ * hooked call is in progress. NULL if there is no such function. */
 void *tscope_query_function_slow(struct tscope_symbol *symbol, const struct tscope_thread *thread);
 
 static inline void *tscope_query_function(struct tscope_symbol symbols[TSCOPE_VIAS],
@@ -347,19 +352,19 @@ static inline void *tscope_query_function(struct tscope_symbol symbols[TSCOPE_VI
 #define TSCOPE_QUERY(name_, sonames_)                                                              \
   { {.name = (name_), .sonames = (sonames_)}, {.name = (name_), .sonames = (sonames_)}, }
 
-/* Records that a call failed, `what` being what it was called for; the first ones of a process.
- * errno is preserved. */
+/* Records that a call failed, for the first failures of a process; `what` says what the call was
+ * for. errno is preserved. */
 TSCOPE_NOINLINE void tscope_failed_call(struct tscope_thread *thread, enum tscope_failed_call whose,
                                         const char *what, i32 result);
 
 /* Counts records that a hook could not keep. Safe from any thread; nothing is written here. */
 void tscope_lose(enum tscope_loss reason, u64 records);
 
-/* The GPU clock source's own clock in nanoseconds, for ANCHOR records; NULL where there is none.
- * Set with release order once it can be called from any thread. */
+/* Reads the GPU clock source's own clock in nanoseconds, for ANCHOR records; NULL if there is none.
+ * Set with release order, once it can be called from any thread. */
 extern u64 (*tscope_gpu_clock_now)(void);
 
-/* Turns tscope off in this process for good, with one line on stderr saying why. */
+/* Turns tscope off in this process until it ends, with one line on stderr that says why. */
 void tscope_turn_off(const char *why);
 
 /* One line on stderr if TSCOPE_VERBOSE allows it; level 0 always prints. */

@@ -48,14 +48,14 @@ static bool is_of_this_process(u32 thread) {
   return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
 }
 
-/* Sleeps until the holder wakes us, or it is time to look again. */
+/* Sleeps until the holder wakes this thread, or until it is time to look again. */
 static void sleep_on(struct tscope_lock *lock, u32 seen, u64 until) {
   u64 now = now_ns(), ns = until > now ? until - now : 0;
   struct timespec time = {.tv_nsec = (long)(ns < LOOK_AGAIN_NS ? ns : LOOK_AGAIN_NS)};
   syscall(SYS_futex, &lock->holder, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
 }
 
-/* Somebody else has it, as far as `seen` says. */
+/* Another thread has it, according to `seen`. */
 static bool wait_for(struct tscope_lock *lock, u32 self, u64 patience_ns) {
   u32 seen = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
   if (__atomic_load_n(&lock->given_up, __ATOMIC_RELAXED) && patience_ns > AFTER_GIVEN_UP_NS)
@@ -66,7 +66,7 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 patience_ns) {
     if (holder == self)
       return false;
     if (!holder || !is_of_this_process(holder)) {
-      /* Others may be asleep as well, whom we shall have to wake. */
+      /* Other threads may sleep as well; this thread must wake them. */
       if (replace(lock, &seen, self | LOCK_AWAITED))
         return true;
       continue;
@@ -85,7 +85,7 @@ static bool wait_for(struct tscope_lock *lock, u32 self, u64 patience_ns) {
 
 bool tscope_lock_within(struct tscope_lock *lock, u64 patience_ns) {
   u32 self = (u32)syscall(SYS_gettid), nobody = 0;
-  tscope_locks_held++; /* first: a handler that comes in between must see it */
+  tscope_locks_held++; /* first: a signal handler that comes in between must see it */
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (__builtin_expect(replace(lock, &nobody, self), 1)) {
     count_held(lock, 1);

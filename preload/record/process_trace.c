@@ -21,9 +21,10 @@ static off_t offset_of(u32 chunk) {
   return (off_t)TSCOPE_HEADER_BYTES + (off_t)chunk * TSCOPE_CHUNK_BYTES;
 }
 
-/* Gives [from, to) of the file blocks of its own, so that no later store can find the disk full. */
+/* Allocates disk blocks for [from, to) of the file, so that no later store can find the disk
+ * full. */
 static int allocate(int fd, off_t from, off_t to) {
-  /* Beyond this limit the kernel answers with a signal that ends the job. */
+  /* Beyond this limit the kernel sends a signal that ends the job. */
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       (u64)to > (u64)limit.rlim_cur)
@@ -48,8 +49,8 @@ static int allocate(int fd, off_t from, off_t to) {
   return 0;
 }
 
-/* Whether the disk has room for `bytes` more and would keep its margin. Where the file system
- * cannot tell, allocation itself is the judge. */
+/* Whether the disk has room for `bytes` more and would keep its margin. If the file system cannot
+ * say, only the allocation itself decides. */
 static bool leaves_margin(int fd, u64 bytes) {
   struct statvfs disk;
   if (fstatvfs(fd, &disk) != 0 || disk.f_blocks == 0)
@@ -71,7 +72,7 @@ static void prefault(u32 first, u32 count) {
     return;
   for (u8 *at = from; at < to; at += page)
     *(volatile u8 *)at = 0;
-  *(volatile u8 *)(to - 1) = 0; /* where pages are larger than the header, a page more */
+  *(volatile u8 *)(to - 1) = 0; /* one page more if pages are larger than the header */
 }
 
 u32 tscope_trace_grow(u32 wanted, u32 *first) {
@@ -82,7 +83,7 @@ u32 tscope_trace_grow(u32 wanted, u32 *first) {
     wanted = tscope_trace.chunks_max - have;
   if (!wanted)
     goto out;
-  /* By name each time, and only if the name still means our file. */
+  /* Opens the file by name each time, and only if the name still belongs to our file. */
   fd = open(tscope_trace.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   struct statx info;
   if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0 ||

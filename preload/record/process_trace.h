@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The trace file of this process: its header page and its chunks, mapped in one piece. The whole of
- * the greatest size is mapped at once; what is not yet in the file is never touched. The file grows
- * only by allocated blocks, since a store into a hole of a full disk would end the job by SIGBUS.
- * No descriptor is kept: the job may close or reuse any number.
+ * The trace file of this process: its header page and its chunks, mapped in one piece. The greatest
+ * possible size is mapped at once; the part beyond the end of the file is never touched. The file
+ * grows only by allocated blocks, since a store into a hole of a full disk would end the job by
+ * SIGBUS. No descriptor is kept: the job may close or reuse any number.
  */
 #ifndef TSCOPE_STORE_H
 #define TSCOPE_STORE_H
@@ -18,7 +18,7 @@
 struct tscope_trace {
   struct tscope_file_header *header;
   u32 chunks_max; /* what the mapping has room for */
-  u32 chunks;     /* what is in the file, and may be touched by who has acquired it */
+  u32 chunks;     /* what is in the file; may be touched after reading this with acquire order */
   bool full;      /* the last attempt to grow failed */
   u64 disk_free;  /* bytes to leave on the disk */
   u64 device, inode;
@@ -33,15 +33,16 @@ int tscope_trace_create(int directory_fd, const char *directory, const char *nam
 
 /* The two below are for one thread at a time.
  *
- * Appends up to `wanted` chunks of zeros, ready to be written without a page fault. Returns how
- * many; the first one's number in *first. */
+ * Appends up to `wanted` chunks of zeros, which can be written without a page fault. Returns how
+ * many; *first gets the number of the first one. */
 u32 tscope_trace_grow(u32 wanted, u32 *first);
 
-/* Makes [from, to) of a chunk writable again without a page fault, where the kernel has written it
- * to the disk and so waits for the next store. Changes nothing in it. From any one thread. */
+/* Makes [from, to) of a chunk writable again without a page fault, after the kernel has written it
+ * to the disk and watches for the next store. Does not change its content. From one thread at a
+ * time. */
 void tscope_trace_touch(u32 chunk, u32 from, u32 to);
 
-/* Takes chunks from number `chunks` on off the end of the file. No thread may use them. */
+/* Removes the chunks from number `chunks` on from the end of the file. No thread may use them. */
 void tscope_trace_cut(u32 chunks);
 
 static inline struct tscope_chunk_header *tscope_trace_chunk(u32 number) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A bounded queue of numbers that any number of threads put into and take from without a lock
- * (Dmitry Vyukov's bounded MPMC queue): each cell carries a ticket that says whose turn it is.
+ * A bounded queue of numbers, in which any number of threads put and take without a lock (Dmitry
+ * Vyukov's bounded MPMC queue): each cell carries a ticket that says whose turn it is.
  */
 #ifndef TSCOPE_QUEUE_H
 #define TSCOPE_QUEUE_H
@@ -69,14 +69,14 @@ static inline bool tscope_queue_take(struct tscope_queue *queue, u32 *value) {
   }
 }
 
-/* What lies at a position from the head on, without taking it. False when nothing does. */
+/* The number at a position, counted from the head, without taking it. False if there is none. */
 static inline bool tscope_queue_peek(const struct tscope_queue *queue, u32 position, u32 *value) {
   const struct tscope_queue_cell *cell = &queue->cells[position & queue->mask];
   *value = __atomic_load_n(&cell->value, __ATOMIC_RELAXED);
   return __atomic_load_n(&cell->turn, __ATOMIC_ACQUIRE) == position + 1;
 }
 
-/* How many are in it, give or take those being put or taken now. */
+/* How many are in it; those that are being put or taken now may or may not count. */
 static inline u32 tscope_queue_length(const struct tscope_queue *queue) {
   return __atomic_load_n(&queue->tail, __ATOMIC_RELAXED) -
          __atomic_load_n(&queue->head, __ATOMIC_RELAXED);

@@ -10,7 +10,7 @@ u64 tscope_slow_path_ticks;
 
 static u64 startup_ns, hook_ns;
 
-/* What a hook adds to a call: both clock readings and one record, on memory of this thread. */
+/* What a hook adds to a call: two clock readings and one record, in memory of this thread. */
 static u64 measure_hook(void) {
   enum { ROUNDS = 1024 };
   static struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records that say how the clocks stand, what tscope itself costs, and what was lost so far.
+ * Records of the clocks' readings, of tscope's own cost, and of what was lost so far.
  */
 #ifndef TSCOPE_SELF_COST_H
 #define TSCOPE_SELF_COST_H
@@ -9,13 +9,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Ticks that the job's threads have spent off the fast path; added to by them. */
+/* Ticks that the job's threads have spent off the fast path; the threads add to it. */
 extern u64 tscope_slow_path_ticks;
 
-/* `startup_ns` is what waking took on the job's thread. */
+/* `startup_ns` is the time that waking took on the job's thread. */
 void tscope_self_cost_init(u64 startup_ns);
 
-/* Finds out what one record costs in this process. Some 100 us; not on a thread of the job. */
+/* Measures what one record costs in this process. Takes about 100 us; not on a thread of the
+ * job. */
 void tscope_self_cost_measure_hook(void);
 
 /* Writes an ANCHOR, a COST, and a LOSS for each reason whose total changed. `helper_cpu_ns` is the

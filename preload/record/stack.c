@@ -35,8 +35,8 @@ static bool is_in(const struct tscope_stack *stack, const void *address) {
          (const char *)address > __atomic_load_n(&stack->low, __ATOMIC_RELAXED);
 }
 
-/* Of a guard that is not on the thread's own stack. Where such a look is forbidden, as some
- * sandboxes do, the hook is taken to be in progress. */
+/* For a guard that is not on the thread's own stack. If this check is forbidden, as in some
+ * sandboxes, the hook is assumed to be in progress. */
 static bool is_whole_elsewhere(const struct tscope_guard *guard) {
   struct tscope_guard copy;
   const void *returns_to;
@@ -54,12 +54,13 @@ TSCOPE_NOT_SANITIZED static bool is_whole(const struct tscope_guard *guard) {
   return guard->check == tscope_guard_check(guard) && *guard->place == guard->returns_to;
 }
 
-/* A frame above a guard on the same stack proves that the guard's hook is gone. A frame below it
- * was called from inside the hook, or from where the hook was: then what was called has overwritten
- * the guard, or the place of the hook's return address.
+/* A frame above a guard on the same stack proves that the hook of the guard is gone. A frame below
+ * it was called either from inside the hook, or from the function that had called the hook. In the
+ * second case the call has overwritten the guard, or the place of the hook's return address.
  *
- * On another stack, a signal handler or a coroutine may be at work while the hook waits on the
- * thread's own stack. A hook on another stack that the thread has come back from was left. */
+ * On another stack, a signal handler or a coroutine may run while the hook waits on the thread's
+ * own stack. If the hook is on another stack and the thread has come back from there, the hook was
+ * left. */
 bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_guard *guard,
                         const char *frame) {
   const ptrdiff_t deepest = 32 << 10; /* what a library puts on the stack of a coroutine */
@@ -77,7 +78,8 @@ bool tscope_guard_holds(const struct tscope_thread *thread, const struct tscope_
 
 /* --- on the helper --- */
 
-/* The stack that begins at `low`; of the first thread's, which grows, what it may grow to. */
+/* The stack that begins at `low`; for the first thread's stack, which grows, its greatest
+ * extent. */
 static void found_one(struct tscope_stack *stack, uintptr_t low, uintptr_t high, bool grows) {
   const char *at = __atomic_load_n(&stack->at, __ATOMIC_RELAXED);
   uintptr_t top = (uintptr_t)__atomic_load_n(&stack->top, __ATOMIC_RELAXED);

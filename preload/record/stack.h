@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which stack a hook is on. A hook in progress can only be distinguished from one that was left,
- * by a longjmp or an exception, where it is known whether both are on the thread's own stack:
- * signal handlers and coroutines have others.
+ * Which stack a hook is on. A hook in progress can be distinguished from one that was left, by a
+ * longjmp or an exception, only if it is known whether both are on the thread's own stack: signal
+ * handlers and coroutines have other stacks.
  */
 #ifndef TSCOPE_STACK_H
 #define TSCOPE_STACK_H
@@ -11,10 +11,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The calling thread begins to record. Its own stack is what it is on now. */
+/* The calling thread begins to record. Its own stack is the one on which it runs now. */
 void tscope_stack_begin(struct tscope_stack *stack);
 
-/* Finds how far the stacks reach that have begun since the last time; on the helper. */
+/* Finds the extent of the stacks that are new since the last call; on the helper. */
 void tscope_stacks_find(void);
 
 #pragma GCC visibility pop

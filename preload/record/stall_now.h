@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stall that lasts, for those who add to it what they know of the job.
+ * The present stall, for code that adds to it what it knows about the job.
  */
 #ifndef TSCOPE_STALL_NOW_H
 #define TSCOPE_STALL_NOW_H

@@ -17,7 +17,7 @@
 
 __thread struct tscope_thread *tscope_self __attribute__((tls_model("initial-exec")));
 
-/* Inside tscope, or past the end of its life as a recording thread. */
+/* The thread is inside tscope, or does not record any more because it ends. */
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t at_thread_end;
@@ -27,7 +27,7 @@ static u32 slots_made, slots_free;
 static struct tscope_thread *newest;
 
 #define WRITERS 1024u
-static u32 writers[WRITERS]; /* the kernel's numbers of threads, each in its place */
+static u32 writers[WRITERS]; /* the kernel's thread numbers, each in its slot */
 
 bool tscope_thread_busy(void) {
   bool was = busy;
@@ -83,7 +83,7 @@ static struct tscope_thread *take_slot(void) {
   return thread;
 }
 
-/* The thread's own chunks stay with the slot; families start afresh with the next thread. */
+/* The thread's chunks stay with the slot; the families' memory starts empty for the next thread. */
 static void leave_slot(void *slot) {
   struct tscope_thread *thread = slot;
   busy = true;

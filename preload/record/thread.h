@@ -3,7 +3,7 @@
  * The state of each thread that records. A thread number is a slot: when a thread ends, the next
  * one to start takes over its slot with the number and the partly filled chunks, so that a job that
  * starts a million short threads uses no more slots and chunks than it has threads at one time. A
- * THREAD record says from when on a number means which thread.
+ * THREAD record says from which time on a number means which thread.
  */
 #ifndef TSCOPE_THREAD_H
 #define TSCOPE_THREAD_H
@@ -12,24 +12,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Most threads that record at one time; further ones are counted as TSCOPE_LOSS_THREADS. */
+/* Most threads that record at one time; the records of further ones are counted as
+ * TSCOPE_LOSS_THREADS. */
 enum { TSCOPE_THREAD_SLOTS = 4096 };
 
 /* 0 or a negative errno. */
 int tscope_threads_init(void);
 
-/* The calling thread's state, set up where that is due; NULL while it is being set up or torn down,
- * or when no slot is left. */
+/* The calling thread's state, set up if that is still to do; NULL while it is being set up or torn
+ * down, or if no slot is left. */
 struct tscope_thread *tscope_thread_here(void);
 
-/* Of all threads ever set up, with `before` the next; NULL at the end. */
+/* The newest of all threads ever set up; `before` leads to the next. NULL at the end. */
 struct tscope_thread *tscope_thread_newest(void);
 
-/* Whether the kernel's thread `tid` has written records: of the last 1024 that began to, and false
- * of one whose place another has taken. */
+/* Whether the kernel's thread `tid` has written records. Knows the last 1024 threads that began to
+ * record; false if another thread has taken the slot. */
 bool tscope_thread_writes(u32 tid);
 
-/* Marks the calling thread as one that is inside tscope, where no hook records; false if it was. */
+/* Marks the calling thread as inside tscope, where no hook records; false if it was already. */
 bool tscope_thread_busy(void);
 void tscope_thread_idle(void);
 

@@ -36,9 +36,9 @@ static bool kernel_clocksource(char *name, size_t bytes) {
   return got > 0;
 }
 
-/* The kernel's word first: it has compared the cores' counters. It may itself use a paravirtual
- * clock made of the TSC, so there the CPU's promise of a constant rate is enough; but a kernel
- * that fell back to a timer outside the CPU has seen the TSC fail. */
+/* First what the kernel uses: it has compared the cores' counters. If it uses a paravirtual clock
+ * based on the TSC, the CPU's promise of a constant rate is enough. But a kernel that fell back to
+ * a timer outside the CPU has seen the TSC fail. */
 static bool tsc_is_a_clock(void) {
   char name[32] = "";
   if (kernel_clocksource(name, sizeof(name))) {
@@ -51,7 +51,7 @@ static bool tsc_is_a_clock(void) {
   return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & 1u << 8);
 }
 
-/* Frequency by CPUID leaf 0x15: crystal * numerator / denominator; 0 where it is not told. */
+/* Frequency from CPUID leaf 0x15: crystal * numerator / denominator; 0 if it is not given. */
 static u64 told_hz(void) {
   unsigned denominator, numerator, crystal, edx;
   if (!__get_cpuid(0x15, &denominator, &numerator, &crystal, &edx) || !denominator || !crystal)
@@ -66,8 +66,8 @@ static u64 told_hz(void) {
 }
 #endif
 
-/* Between two readings that were not interrupted: a thread that loses its core between reading one
- * clock and the other would make the rate up. */
+/* From two readings that were not interrupted: if a thread loses its core between reading one clock
+ * and the other, the rate is wrong. */
 static u64 measured_hz(void) {
   const u64 long_enough_ns = 500000;
   struct tscope_anchor_record begin = {0}, end = {0};

@@ -11,20 +11,20 @@
 
 struct tscope_clock {
   enum tscope_tick_source source;
-  u32 shift; /* ticks >> shift are the units of traces, 4 to 8 ns where the clock allows */
+  u32 shift; /* ticks >> shift are the units of traces, 4 to 8 ns if the clock allows */
   u64 hz;    /* an estimate, within some 0.1 % */
 };
 extern struct tscope_clock tscope_clock;
 
-/* Picks the tick clock; tscope_ticks() is good from then on. Takes up to a millisecond where the
- * hardware does not tell its frequency. */
+/* Picks the tick clock; tscope_ticks() is valid from then on. Takes up to a millisecond if the
+ * hardware does not give its frequency. */
 void tscope_clock_choose(void);
 
 /* One of the system's clocks in nanoseconds. */
 u64 tscope_clock_ns(clockid_t id);
 
-/* Reads every clock at one instant: the best of several brackets. Fills all fields but the header;
- * gpu_ns comes from tscope_gpu_clock_now, 0 where that is not set. */
+/* Reads every clock at one instant: the best of several brackets. Fills all fields except the
+ * header; gpu_ns comes from tscope_gpu_clock_now, and is 0 if that is not set. */
 void tscope_clock_anchor(struct tscope_anchor_record *anchor);
 
 #pragma GCC visibility pop

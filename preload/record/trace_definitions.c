@@ -10,8 +10,8 @@
 #include "record/lock.h"
 #include "record/tick_clock.h"
 
-/* A string is known by the hash and length of its text; at this many strings, two texts share
- * both once in 10^10 runs. */
+/* A string is identified by the hash and length of its text. With this many strings, two texts
+ * share both once in 10^10 runs. */
 struct string {
   u64 hash;
   u32 bytes;
@@ -47,7 +47,7 @@ bool tscope_definitions_write(u8 type, u16 tag, void *record, u32 bytes) {
   return written;
 }
 
-/* A record with a text behind its fields, as it is on disk. */
+/* A record with text after its fields, as it is on disk. */
 struct with_text {
   union {
     struct tscope_string_record string;
@@ -59,7 +59,7 @@ _Static_assert(sizeof(struct tscope_string_record) == 16, "text follows the fiel
 _Static_assert(sizeof(struct tscope_schema_record) == 16, "text follows the fields");
 _Static_assert(sizeof(struct with_text) == 8 * TSCOPE_MAX_RECORD_WORDS, "the largest record");
 
-/* Copies text behind the fields, cut to what a record holds. Returns its length. */
+/* Copies text after the fields, cut to what fits into a record. Returns its length. */
 static u32 set_text(struct with_text *record, const char *text, size_t bytes) {
   if (bytes > sizeof(record->text))
     bytes = sizeof(record->text);
@@ -72,13 +72,14 @@ static u32 whole_bytes(u32 text_bytes) {
   return 16 + (text_bytes + 7) / 8 * 8;
 }
 
-/* With a last mix, since its upper bits are the table's index. */
+/* With a final mix, because its upper bits are the table's index. */
 static u64 string_hash(const char *text, size_t bytes) {
   u64 hash = tscope_fnv(TSCOPE_FNV_SEED ^ bytes, text, bytes);
   return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
 }
 
-/* The string's slot, or the free one where it belongs. Needs no lock: slots only ever fill up. */
+/* The string's slot, or the free slot where it belongs. Needs no lock: slots are filled and never
+ * emptied. */
 static struct string *find_string(u64 hash, u32 bytes, u32 *number) {
   for (u64 i = hash >> (64 - STRINGS_BITS);; i++) {
     struct string *slot = &strings[i & (STRINGS_SLOTS - 1)];

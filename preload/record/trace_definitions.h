@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Records about the whole process (definitions, facts, anchors, totals) and the table of interned
- * strings. They are written as thread 0, to a part of the retained records that events cannot use
- * up, under a lock that no event ever takes.
+ * strings. They are written as thread 0, into a part of the retained records that is reserved for
+ * them, under a lock that no event ever takes.
  */
 #ifndef TSCOPE_TRACE_DEFINITIONS_H
 #define TSCOPE_TRACE_DEFINITIONS_H
@@ -14,7 +14,7 @@
 /* 0 or a negative errno. */
 int tscope_definitions_init(void);
 
-/* Writes one whole record with the time of now; its header is filled in here. */
+/* Writes one whole record with the present time; fills in its header. */
 bool tscope_definitions_write(u8 type, u16 tag, void *record, u32 bytes);
 
 /* One SCHEMA record for each record type. */

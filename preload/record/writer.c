@@ -11,15 +11,16 @@
 #include "record/thread.h"
 #include "record/tick_clock.h"
 
-/* A base leaves room for records that started before the one it is made for: 4 s in ticks, 1 s in
- * nanoseconds. */
+/* A base leaves room for records that started before the one for which it is made: 4 s in ticks, 1
+ * s in nanoseconds. */
 static u64 base_for(u64 units) {
   const u64 room = 1u << 30;
   return units > room ? units - room : 0;
 }
 
-/* Which of the thread's writers it is, from 0. One that lives in a family's memory is remembered,
- * so that its chunk is handed on when the thread ends. -1 where there is no place for it. */
+/* The index of this writer among the thread's writers, from 0. A writer in a family's memory is
+ * remembered, so that its chunk is passed on when the thread ends. -1 if there is no room for
+ * it. */
 static int index_of(struct tscope_thread *thread, struct tscope_writer *writer) {
   if (writer == &thread->ring || writer == &thread->retained)
     return writer == &thread->retained;
@@ -39,8 +40,8 @@ void tscope_writer_retire(struct tscope_writer *writer) {
   writer->cursor = writer->limit = NULL;
 }
 
-/* Gives the writer a fresh chunk. The chunk's fields are complete before its magic says that it is
- * one; a recycled chunk has its magic already, and committed 0 from the moment it was taken. */
+/* Gives the writer a fresh chunk. The chunk's fields are complete before its magic is set. A reused
+ * chunk already has its magic, and its committed is 0 from the moment when it was taken. */
 static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *writer, u64 units) {
   enum tscope_loss loss = TSCOPE_LOSS_THREADS;
   struct tscope_chunk_header *chunk = NULL;
@@ -66,7 +67,7 @@ static bool next_chunk(struct tscope_thread *thread, struct tscope_writer *write
   __atomic_store_n(&thread->filling[index], 1 + tscope_trace_number(chunk), __ATOMIC_RELEASE);
   writer->committed = 0;
   writer->cursor = (u8 *)(chunk + 1);
-  /* A word less than there is: tscope_commit_long() may need it. */
+  /* One word less than there is room for: tscope_commit_long() may need it. */
   writer->limit = (u8 *)chunk + TSCOPE_CHUNK_BYTES - 8;
   return true;
 }

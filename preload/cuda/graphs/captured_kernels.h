@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which kernels a library's call put into a graph: what a captured GEMM is made of, so
- * that they are known again when the graph runs. By thread, while it watches; where nothing is
- * captured that costs two stores.
+ * Which kernels a library's call put into a graph: the kernels of a captured GEMM, so that they are
+ * recognised when the graph runs. Kept per thread, while it watches. If nothing is captured, this
+ * costs two stores.
  */
 #ifndef TSCOPE_CAPTURED_KERNELS_H
 #define TSCOPE_CAPTURED_KERNELS_H
@@ -33,8 +33,8 @@ static inline void captured_kernels_watched(void) {
 TSCOPE_NOINLINE void captured_kernels_note(struct tscope_thread *thread, const void *function,
                                            dim3 grid, dim3 block);
 
-/* How many are in `shapes` by their SHAPE numbers, and how many there are `in_all`, of the last
- * call that was watched. */
+/* The kernels of the last call that was watched: their SHAPE numbers in `shapes`, their total
+ * number in `in_all`. Returns how many are in `shapes`. */
 u32 captured_kernels_seen(u32 shapes[CAPTURED_KERNELS], u32 *in_all);
 
 #endif

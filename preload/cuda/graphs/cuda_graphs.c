@@ -16,7 +16,7 @@ HANDLE_MAP(by_handle, 4 * MAX_GRAPHS);
 /* Ids of captures under way by the streams that they began on. */
 HANDLE_MAP(by_origin, MAX_CAPTURES);
 
-/* All guarded by by_handle's lock, but for what an executable holds while it is one. */
+/* All guarded by by_handle's lock, except the content of an executable as long as it exists. */
 static struct graph {
   struct graph_content content;
   cudaGraph_t into; /* of a capture: the graph that it adds to, NULL if it makes one */
@@ -71,7 +71,8 @@ static struct graph *enter_locked(u64 key) {
   return graph;
 }
 
-/* Removes the entry and says what it held; without `held` that is given back. */
+/* Removes the entry and puts its content into `held`; if `held` is NULL, the content is
+ * released. */
 static bool take_graph(u64 key, struct graph *held) {
   u64 place;
   if (!find_graph(key) || !lock())
@@ -89,8 +90,8 @@ static bool take_graph(u64 key, struct graph *held) {
   return found;
 }
 
-/* Of cuStreamGetCaptureInfo's versions and the runtime's, whichever is there: they begin alike, and
- * take NULL for what follows. */
+/* Whichever exists of cuStreamGetCaptureInfo's versions and the runtime's: their first parameters
+ * are the same, and they take NULL for the rest. */
 typedef int capture_info(cudaStream_t stream, int *status, unsigned long long *id, void *, void *,
                          void *, void *);
 
@@ -107,7 +108,7 @@ static capture_info *find_capture_info(void) {
   return found;
 }
 
-/* The legacy default stream cannot be captured, and asking about it disturbs captures. */
+/* The legacy default stream cannot be captured, and a query about it disturbs captures. */
 u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t stream) {
   u64 handle = (u64)(uintptr_t)stream;
   handle = handle ? handle : default_stream;
@@ -137,7 +138,7 @@ void graph_capture_began(u64 stream, u64 id, cudaGraph_t into) {
   unlock();
 }
 
-/* A graph in another, for those who number its calls. */
+/* A graph inside another, for the code that numbers its calls. */
 struct child_record {
   struct tscope_graph_child_record record;
   struct tscope_graph_comm comms[GRAPH_COMMS];
@@ -151,7 +152,7 @@ static void add_child(struct graph_content *outer, const struct graph_content *c
   out->record.comms = graph_content_add(outer, child, out->comms);
 }
 
-/* Told even where it has no calls: it may hold other things that are counted. */
+/* Recorded even if it has no calls: it may hold other things that are counted. */
 static void write_child(struct tscope_thread *thread, struct child_record *child) {
   u32 bytes = (u32)(sizeof(child->record) + child->record.comms * sizeof(*child->comms));
   if (child->record.captured && child->record.child)
@@ -196,7 +197,7 @@ void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t
   write_child(thread, &added);
 }
 
-/* Of a graph that is made by hand it is not seen what else it holds. */
+/* If a graph was made node by node, tscope does not see what else it holds. */
 void graph_child_added(struct tscope_thread *thread, cudaGraph_t handle, cudaGraph_t child_handle) {
   struct child_record added = {0};
   if (!lock())
@@ -293,13 +294,13 @@ void graph_executable_gone(cudaGraphExec_t executable) {
   take_graph(executable_key(executable), NULL);
 }
 
-/* What a graph that was not captured is known to hold, but for what the driver lists. */
+/* The known content of a graph that was not captured, apart from what the driver lists. */
 static const struct graph_content not_seen = {.nodes = TSCOPE_UNKNOWN,
                                               .kernels = TSCOPE_UNKNOWN,
                                               .memcpys = TSCOPE_UNKNOWN,
                                               .memsets = TSCOPE_UNKNOWN};
 
-/* Counts alone: the communicators stay with the graph. */
+/* Only counts: the communicators stay with the graph. */
 static struct graph_content content_of(cudaGraph_t handle) {
   struct graph_content content = not_seen;
   if (lock()) {
@@ -312,7 +313,8 @@ static struct graph_content content_of(cudaGraph_t handle) {
   return content;
 }
 
-/* What of the graph runs as often as the GPU decides, and what of that again. */
+/* The parts of the graph for which the GPU decides how often they run, and such parts inside
+ * them. */
 static void tell_bodies(struct tscope_thread *thread, u32 number, struct graph_body *bodies,
                         u32 n_bodies) {
   for (u32 i = 0; i < n_bodies; i++) {

@@ -2,8 +2,8 @@
  *
  * CUDA graphs: which stream is being captured, what a captured graph holds, and which graph an
  * executable is. While no capture goes on anywhere in the process, all of this costs a call one
- * load. A captured call runs nothing: it counts in its graph, and each launch of the graph is
- * recorded as one.
+ * load. A captured call runs nothing: it is counted in its graph, and each launch of the graph is
+ * one record.
  *
  * Graph and executable handles are the same to the runtime and the driver.
  */
@@ -35,9 +35,9 @@ static inline bool graph_captured(enum tscope_default_stream default_stream, cud
 /* Id of the capture that the stream is in, as CUDA gives it; 0 if none. Harmless in a capture. */
 u64 graph_capture_id(enum tscope_default_stream default_stream, cudaStream_t stream);
 
-/* A capture just began on the stream; `into` is the graph that it adds to, NULL if it makes one.
- * And its end, with its graph, or NULL if it failed: an invalid capture has no id, so the stream it
- * began on says which it was. */
+/* A capture just began on the stream; `into` is the graph that it adds to, NULL if it makes a new
+ * one. The second function is its end, with its graph, or NULL if it failed. An invalid capture has
+ * no id, so the stream on which it began identifies it. */
 void graph_capture_began(u64 stream, u64 id, cudaGraph_t into);
 void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t graph);
 
@@ -46,17 +46,17 @@ void graph_capture_ended(struct tscope_thread *thread, u64 stream, cudaGraph_t g
 bool graph_capture_collective(cudaStream_t stream, u32 comm, u32 *next_collective,
                               u32 *next_transfer, bool transfer, u32 *captured, u32 *index);
 
-/* Number of the captured graph that the stream's capture will be, as GRAPH records say; 0 if the
- * stream is not in a capture whose beginning was seen. */
+/* Number, as in GRAPH records, of the captured graph that the stream's capture will become; 0 if
+ * the stream is not in a capture whose beginning was seen. */
 u32 graph_capture_number(enum tscope_default_stream default_stream, cudaStream_t stream);
 
-/* A graph was launched on a stream in a capture: it is in the graph captured there now. */
+/* A graph was launched on a stream in a capture: it is now part of the graph captured there. */
 void graph_captured_launch(struct tscope_thread *thread, u64 id, cudaGraphExec_t executable);
 
 /* A graph was made a node of another. */
 void graph_child_added(struct tscope_thread *thread, cudaGraph_t graph, cudaGraph_t child);
 
-/* A graph just came to be that no capture made: whatever had its handle is gone. */
+/* A graph was just created without a capture: whatever had its handle before is gone. */
 void graph_made(cudaGraph_t graph);
 
 void graph_cloned(cudaGraph_t clone, cudaGraph_t graph);
@@ -67,8 +67,8 @@ void graph_executable_made(struct tscope_thread *thread, cudaGraphExec_t executa
                            cudaGraph_t graph);
 void graph_executable_gone(cudaGraphExec_t executable);
 
-/* The executable's number, 0 if not known. `content`, if it has collectives, else NULL; it stays
- * what it is while the executable is launched, as CUDA asks of its callers. */
+/* The executable's number, 0 if not known. `content` is set if it has collectives, else NULL. It
+ * does not change while the executable is launched, as CUDA requires of its callers. */
 u32 graph_executable(cudaGraphExec_t executable, const struct graph_content **content);
 
 #endif

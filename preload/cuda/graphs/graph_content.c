@@ -5,8 +5,8 @@
 
 enum { MOST_COMMS = 16384 };
 
-/* The first is never used: place 0 is none. Guarded by the graphs' lock, but for what an executable
- * holds while it is one. */
+/* The first is never used: index 0 means none. Guarded by the graphs' lock, except the content of
+ * an executable as long as it exists. */
 static struct graph_comm pool[MOST_COMMS];
 static u32 n_pool = 1, first_free;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a graph holds. Communicators lie in a pool of fixed size, chained, since most graphs have
- * none and few have many.
+ * What a graph holds. Communicators are chained entries of a pool of fixed size, since most graphs
+ * have none and few have many.
  */
 #ifndef TSCOPE_GRAPH_CONTENT_H
 #define TSCOPE_GRAPH_CONTENT_H
 
 #include "record/hook.h"
 
-/* Communicators in one graph that are distinguished. More than Megatron's parallel groups of one
- * rank together; a record has room for 125 behind it. */
+/* Most communicators that are distinguished in one graph. This is more than all of Megatron's
+ * parallel groups of one rank together; a record has room for 125. */
 enum { GRAPH_COMMS = 80 };
 
 struct graph_content {
@@ -31,24 +31,24 @@ struct graph_comm {
   u32 next; /* in the pool, 0 at the end */
 };
 
-/* All of the following but the next two are called with the graphs' lock held. */
+/* All following functions except the next two are called with the graphs' lock held. */
 
 /* The first communicator of a content, and the next; NULL at the end. */
 const struct graph_comm *graph_comm_first(const struct graph_content *content);
 const struct graph_comm *graph_comm_after(const struct graph_comm *comm);
 
-/* A communicator's entry, made if there is none. NULL if there is no room: what is captured on it
- * gets no numbers then. */
+/* A communicator's entry, made if there is none. NULL if there is no room: then calls captured on
+ * it get no numbers. */
 struct graph_comm *graph_content_comm(struct graph_content *content, u32 comm);
 
-/* Gives the communicators back and leaves nothing in it. */
+/* Returns the communicators to the pool and empties the content. */
 void graph_content_clear(struct graph_content *content);
 
 /* Gives `to`, which is empty, what `from` holds. */
 void graph_content_copy(struct graph_content *to, const struct graph_content *from);
 
-/* Adds what `child` holds to `outer`. In `places` of GRAPH_COMMS it says from which index on the
- * child's calls count there; returns on how many communicators. */
+/* Adds the content of `child` to `outer`. Fills `places` (room for GRAPH_COMMS) with the index of
+ * the child's first call on each communicator there; returns the number of communicators. */
 u32 graph_content_add(struct graph_content *outer, const struct graph_content *child,
                       struct tscope_graph_comm *places);
 

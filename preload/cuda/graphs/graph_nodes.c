@@ -11,8 +11,8 @@ enum { MOST_NODES = 1 << 20, MOST_DEPTH = 8, MOST_CASES = 16 };
 /* CUgraphNodeType */
 enum { KERNEL_NODE, MEMCPY_NODE, MEMSET_NODE, CHILD_NODE = 4, CONDITIONAL_NODE = 13 };
 
-/* Bodies of conditional nodes, by node and number. What is there of a node that is gone is replaced
- * when its address becomes one again. */
+/* Bodies of conditional nodes, by node and number. An entry of a node that is gone is replaced when
+ * its address belongs to a node again. */
 HANDLE_MAP(bodies_of, 4096);
 
 static u64 body_key(const void *node, u32 number) {

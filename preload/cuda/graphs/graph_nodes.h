@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The nodes of a graph as the driver lists them, with those of graphs within it. Of conditional
- * nodes the driver lists no bodies: they are known from when the node was made.
+ * The nodes of a graph as the driver lists them, including those of graphs within it. The driver
+ * does not list the bodies of conditional nodes: they are known from the creation of the node.
  */
 #ifndef TSCOPE_GRAPH_NODES_H
 #define TSCOPE_GRAPH_NODES_H
@@ -10,7 +10,7 @@
 
 #include "cuda/graphs/graph_content.h"
 
-enum { MOST_BODIES = 64 }; /* of one graph that are recorded; further ones are not */
+enum { MOST_BODIES = 64 }; /* most bodies of one graph that are recorded */
 
 /* Part of a graph that runs as often as the GPU decides. */
 struct graph_body {
@@ -18,13 +18,13 @@ struct graph_body {
   u16 condition;     /* enum tscope_condition */
 };
 
-/* Counts a graph's nodes by kind, if the driver lists them: else `content` is as it was. With too
- * many to look at, `nodes` alone. Writes down the bodies in the graph, up to MOST_BODIES in all;
- * `n_bodies` says how many there are so far. */
+/* Counts a graph's nodes by kind, if the driver lists them; else `content` does not change. If
+ * there are too many nodes, it sets only `nodes`. Stores the bodies in the graph, up to MOST_BODIES
+ * in total; `n_bodies` is their number so far. */
 void graph_nodes_count(cudaGraph_t graph, struct graph_content *content, struct graph_body *bodies,
                        u32 *n_bodies);
 
-/* A conditional node was made, with so many bodies. */
+/* A conditional node was created, with this many bodies. */
 void graph_bodies_made(cudaGraphNode_t node, u32 condition, const cudaGraph_t *bodies, u32 n);
 
 #endif

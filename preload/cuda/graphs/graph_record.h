@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is recorded of CUDA graphs: the recorders for captures, for making and ending graphs, and
- * for launching them.
+ * What is recorded about CUDA graphs: the recorders for captures, for creating and destroying
+ * graphs, and for launching them.
  */
 #ifndef TSCOPE_GRAPH_RECORD_H
 #define TSCOPE_GRAPH_RECORD_H
@@ -11,8 +11,8 @@
 #include "cuda/ring_record.h"
 #include "gpu/gpu_clock.h"
 
-/* capture_begin, and capture_into, which adds to a graph. Both wake: the GPU clock is not to start
- * with the first launch, which would be in the capture. */
+/* capture_begin, and capture_into, which adds to a graph. Both wake the process: otherwise the GPU
+ * clock would start with the first launch, inside the capture. */
 enum { capture_begin_wakes = TSCOPE_WAKES, capture_into_wakes = TSCOPE_WAKES };
 static inline void record_capture_into(struct tscope_thread *thread, u64 start, cudaError_t result,
                                        enum tscope_default_stream default_stream,
@@ -64,8 +64,8 @@ static inline void record_graph_instantiate_twin(struct tscope_thread *thread, u
   record_graph_instantiate(thread, start, result, executable, graph);
 }
 
-/* graph_child, graph_node: a graph is put into another. The driver's calls alone are looked at: the
- * runtime's lead there, and have other parameters in each version. */
+/* graph_child, graph_node: a graph is put into another. Only the driver's calls are hooked: the
+ * runtime's calls lead there, and have different parameters in each version. */
 enum { graph_child_wakes = TSCOPE_QUIET, graph_node_wakes = TSCOPE_QUIET };
 static inline void record_graph_child(struct tscope_thread *thread, u64 start, cudaError_t result,
                                       cudaGraph_t graph, cudaGraph_t child) {

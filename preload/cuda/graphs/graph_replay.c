@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The record of a replay that holds collectives: which numbers they got. And what a node of a graph
- * is that holds other graphs.
+ * The record of a replay with collectives: which numbers they got. Also the nodes of a graph that
+ * contain other graphs.
  */
 #include <stddef.h>
 
