@@ -12,6 +12,7 @@
 
 #include "analyses/analyses.h"
 #include "analyses/gpu/kernel_times.h"
+#include "analyses/gpu/operator_sequences.h"
 #include "analyses/queries.h"
 #include "base/hash.h"
 #include "base/vector.h"
@@ -44,6 +45,7 @@ struct operator_sums {
   struct arena arena;
   VECTOR(struct operator_sum) operators;
   struct pairs pairs; /* by operator and kernel.number */
+  struct operator_sequences sequences;
 };
 
 /* NULL when there is no memory. */
@@ -89,6 +91,7 @@ void operators_free(struct analysis *a) {
     return;
   free(sums->operators.at);
   free(sums->pairs.slots);
+  operator_sequences_free(&sums->sequences);
   arena_release(&sums->arena);
   pthread_mutex_destroy(&sums->lock);
   free(sums);
@@ -105,6 +108,9 @@ struct rank_operators {
   VECTOR(struct operator_sum) by_name;
   VECTOR(u32) seen; /* by name: the last work that was added to its total, + 1 */
   struct pairs pairs;
+  u32 *number; /* [n_spans] of an operator: index of its call */
+  VECTOR(struct operator_call) calls;
+  struct operator_sequences sequences; /* by name */
 };
 
 static int take_host(struct rank_operators *r, u32 i) {
@@ -119,15 +125,28 @@ static int take_host(struct rank_operators *r, u32 i) {
     return -ENOMEM;
   r->by_name.at[span->name].calls++;
   *open = i + 1;
-  return 0;
+  r->number[i] = r->calls.n;
+  return VECTOR_PUSH(&r->calls, (struct operator_call){0}) ? 0 : -ENOMEM;
+}
+
+/* The innermost operator that launched the work, its span + 1; 0: none. */
+static u32 launcher_of(const struct rank_operators *r, const struct span *span) {
+  if (span->launch == INDEX_NONE)
+    return 0;
+  return r->t->spans[span->launch].kind == SPAN_OP ? span->launch + 1 : r->inside[span->launch];
+}
+
+/* The kernel, which all calls around it have launched next. */
+static void put_in_sequences(struct rank_operators *r, u32 at, const struct kernel *kernel,
+                             i64 took) {
+  for (; at; at = r->inside[at - 1])
+    operator_call_add(&r->calls.at[r->number[at - 1]], kernel, took);
 }
 
 static int take_work(struct rank_operators *r, u32 i) {
   const struct span *span = &r->t->spans[i];
   i64 took = span->end - span->start;
-  u32 at = span->launch == INDEX_NONE ? 0 : r->inside[span->launch];
-  if (span->launch != INDEX_NONE && r->t->spans[span->launch].kind == SPAN_OP)
-    at = span->launch + 1;
+  u32 at = launcher_of(r, span), innermost = at;
   u32 name = at ? r->t->spans[at - 1].name : 0;
   if (!VECTOR_REACH(&r->by_name, name) || !VECTOR_REACH(&r->seen, name))
     return -ENOMEM;
@@ -149,7 +168,48 @@ static int take_work(struct rank_operators *r, u32 i) {
   pair->kind = span->kind;
   pair->ns += took;
   pair->count++;
-  return pair->kernel ? 0 : -ENOMEM;
+  if (!pair->kernel)
+    return -ENOMEM;
+  put_in_sequences(r, innermost, pair->kernel, took);
+  return 0;
+}
+
+/* Each call goes to its sequence; the first of each will tell which kernels those are. */
+static int count_sequences(struct rank_operators *r) {
+  int error = 0;
+  for (u32 i = 0; i < r->t->n_spans && !error; i++) {
+    const struct span *span = &r->t->spans[i];
+    struct operator_call *call =
+        span->kind == SPAN_OP && span->name ? &r->calls.at[r->number[i]] : NULL;
+    if (!call || call->n < 2)
+      continue;
+    struct operator_sequence *sequence =
+        operator_sequence_at(&r->sequences, operator_call_key(call, span->name), &error);
+    if (!sequence)
+      continue;
+    sequence->operator= span->name;
+    call->first = sequence->count == 0;
+    sequence->count++;
+    sequence->ns += call->ns;
+  }
+  return error;
+}
+
+static int list_kernels(struct rank_operators *r, const struct span *span) {
+  int error = 0;
+  for (u32 at = launcher_of(r, span); at && !error; at = r->inside[at - 1]) {
+    const struct operator_call *call = &r->calls.at[r->number[at - 1]];
+    if (!call->first)
+      continue;
+    u32 name = r->t->spans[at - 1].name;
+    struct operator_sequence *sequence =
+        operator_sequence_at(&r->sequences, operator_call_key(call, name), &error);
+    if (sequence && sequence->n < SEQUENCE_KERNELS)
+      sequence->kernels[sequence->n] = kernel_of_span(r->a, r->t, span);
+    if (sequence)
+      sequence->n++;
+  }
+  return error;
 }
 
 /* Index of an operator among those of all ranks; its shapes, which some names end in, left out. */
@@ -165,6 +225,34 @@ static int find_operator(struct operator_sums *sums, const char *name, u32 *inde
   const char *copy = arena_printf(&sums->arena, "%.*s", (int)bytes, name);
   *index = sums->operators.n;
   return copy && VECTOR_PUSH(&sums->operators, (struct operator_sum){.name = copy}) ? 0 : -ENOMEM;
+}
+
+/* Of all ranks, by the operator's index among those of all. */
+static int merge_sequences(struct rank_operators *r, const u32 *index) {
+  int error = 0;
+  for (u32 i = 0; i < r->sequences.room && !error; i++) {
+    const struct operator_sequence *one = &r->sequences.slots[i];
+    if (!one->key)
+      continue;
+    struct operator_call as_call = {0};
+    for (u32 k = 0; k < one->n && k < SEQUENCE_KERNELS; k++)
+      if (one->kernels[k])
+        operator_call_add(&as_call, one->kernels[k], 0);
+    as_call.n = one->n;
+    u64 key = operator_call_key(&as_call, index[one->operator]);
+    struct operator_sequence *all =
+        operator_sequence_at(&r->a->operator_sums->sequences, key, &error);
+    if (!all)
+      continue;
+    u64 count = all->count + one->count;
+    i64 ns = all->ns + one->ns;
+    *all = *one;
+    all->key = key;
+    all->operator= index[one->operator];
+    all->count = count;
+    all->ns = ns;
+  }
+  return error;
 }
 
 static int merge(struct rank_operators *r) {
@@ -199,6 +287,8 @@ static int merge(struct rank_operators *r) {
     all->ns += one->ns;
     all->count += one->count;
   }
+  if (!error)
+    error = merge_sequences(r, index);
   free(index);
   return error;
 }
@@ -209,20 +299,29 @@ int operators_rank(struct analysis *a, const struct timeline *t) {
   struct rank_operators r = {.a = a,
                              .t = t,
                              .inside = calloc(t->n_spans + 1u, sizeof(*r.inside)),
+                             .number = calloc(t->n_spans + 1u, sizeof(*r.number)),
                              .innermost = calloc(t->n_lanes + 1u, sizeof(*r.innermost))};
-  int error = r.inside && r.innermost ? 0 : -ENOMEM;
+  int error = r.inside && r.number && r.innermost ? 0 : -ENOMEM;
   for (u32 i = 0; i < t->n_spans && !error; i++)
     if (!SPAN_ON_DEVICE(t->spans[i].kind))
       error = take_host(&r, i);
   for (u32 i = 0; i < t->n_spans && !error; i++)
     if (is_summed(a, t, &t->spans[i]))
       error = take_work(&r, i);
+  if (!error && r.calls.n)
+    error = count_sequences(&r);
+  for (u32 i = 0; i < t->n_spans && r.sequences.n && !error; i++)
+    if (is_summed(a, t, &t->spans[i]))
+      error = list_kernels(&r, &t->spans[i]);
   if (!error) {
     pthread_mutex_lock(&a->operator_sums->lock);
     error = merge(&r);
     pthread_mutex_unlock(&a->operator_sums->lock);
   }
   free(r.inside);
+  free(r.number);
+  free(r.calls.at);
+  operator_sequences_free(&r.sequences);
   free(r.innermost);
   free(r.by_name.at);
   free(r.seen.at);
@@ -310,6 +409,60 @@ static int list_pairs(struct analysis *a) {
   return 0;
 }
 
+static int most_sequence_first(const void *left, const void *right) {
+  const struct operator_sequence_result *a = left, *b = right;
+  if (a->sum_ms != b->sum_ms)
+    return a->sum_ms > b->sum_ms ? -1 : 1;
+  int order = strcmp(text_of(a->launcher), text_of(b->launcher));
+  return order ? order : strcmp(a->kernels, b->kernels);
+}
+
+/* "gemm → add ×3 → and 7 more". NULL without memory. */
+static char *words_of(struct arena *arena, const struct operator_sequence *sequence) {
+  u32 kept = sequence->n < SEQUENCE_KERNELS ? sequence->n : SEQUENCE_KERNELS;
+  char *words = arena_text(arena, "");
+  for (u32 i = 0, row; i < kept && words; i += row) {
+    const struct kernel *kernel = sequence->kernels[i];
+    for (row = 1; i + row < kept && sequence->kernels[i + row] == kernel;)
+      row++;
+    char times[16] = "";
+    if (row > 1)
+      snprintf(times, sizeof(times), " ×%u", row);
+    words = arena_printf(arena, "%s%s%s%s", words, i ? " → " : "",
+                         kernel ? kernel->shortened : "unknown", times);
+  }
+  return words && sequence->n > kept
+             ? arena_printf(arena, "%s → and %u more", words, sequence->n - kept)
+             : words;
+}
+
+static int list_sequences(struct analysis *a) {
+  struct operator_sums *sums = a->operator_sums;
+  struct results *r = a->results;
+  r->operator_sequences =
+      arena_array(a->arena, sums->sequences.n + 1u, sizeof(*r->operator_sequences));
+  if (!r->operator_sequences)
+    return -ENOMEM;
+  for (u32 i = 0; i < sums->sequences.room; i++) {
+    const struct operator_sequence *one = &sums->sequences.slots[i];
+    if (!one->key)
+      continue;
+    struct operator_sequence_result *out = &r->operator_sequences[r->n_operator_sequences++];
+    *out = (struct operator_sequence_result){
+        .launcher = arena_text(a->arena, sums->operators.at[one->operator].name),
+        .kernels = words_of(a->arena, one),
+        .launched = one->n,
+        .count = (double)one->count,
+        .sum_ms = ns_to_ms(one->ns)};
+    if (!out->launcher || !out->kernels)
+      return -ENOMEM;
+  }
+  qsort(r->operator_sequences, r->n_operator_sequences, sizeof(*r->operator_sequences),
+        most_sequence_first);
+  r->n_operator_sequences = r->n_operator_sequences < LISTED ? r->n_operator_sequences : LISTED;
+  return 0;
+}
+
 int operators_summarise(struct analysis *a) {
   struct operator_sums *sums = a->operator_sums;
   if (sums->operators.n == 1) {
@@ -319,5 +472,6 @@ int operators_summarise(struct analysis *a) {
     return 0;
   }
   int error = list_operators(a);
-  return error ? error : list_pairs(a);
+  error = error ? error : list_pairs(a);
+  return error ? error : list_sequences(a);
 }

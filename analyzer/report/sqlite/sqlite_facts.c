@@ -326,6 +326,21 @@ static void write_operators(struct sqlite_run *run) {
   }
 }
 
+static void write_operator_sequences(struct sqlite_run *run) {
+  const struct results *r = run->scope.results;
+  for (u32 i = 0; i < r->n_operator_sequences; i++) {
+    const struct operator_sequence_result *one = &r->operator_sequences[i];
+    struct sqlite_row row = sqlite_row(run->writer, SQLITE_TABLE_operator_sequences);
+    sqlite_int(&row, run->run);
+    sqlite_text(&row, one->launcher);
+    sqlite_text(&row, one->kernels);
+    sqlite_rounded(&row, one->launched);
+    sqlite_rounded(&row, one->count);
+    sqlite_ns(&row, ns_of_ms(one->sum_ms));
+    sqlite_end(&row);
+  }
+}
+
 static void write_kernels_over_ranks(struct sqlite_run *run) {
   const struct results *r = run->scope.results;
   for (u32 i = 0; i < r->n_kernels_over_ranks; i++)
@@ -461,6 +476,7 @@ int sqlite_write_facts(struct sqlite_run *run) {
   write_recorded_calls(run);
   write_kernels(run);
   write_operators(run);
+  write_operator_sequences(run);
   write_kernels_over_ranks(run);
   write_memory_stacks(run);
   write_lines(run);

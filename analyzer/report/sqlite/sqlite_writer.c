@@ -36,6 +36,7 @@ static const struct column columns_recorded_calls[] = {TSCOPE_SQLITE_RECORDED_CA
 static const struct column columns_kernels[] = {TSCOPE_SQLITE_KERNELS(C)};
 static const struct column columns_operators[] = {TSCOPE_SQLITE_OPERATORS(C)};
 static const struct column columns_operator_kernels[] = {TSCOPE_SQLITE_OPERATOR_KERNELS(C)};
+static const struct column columns_operator_sequences[] = {TSCOPE_SQLITE_OPERATOR_SEQUENCES(C)};
 static const struct column columns_kernels_over_ranks[] = {TSCOPE_SQLITE_KERNELS_OVER_RANKS(C)};
 static const struct column columns_memory_stacks[] = {TSCOPE_SQLITE_MEMORY_STACKS(C)};
 static const struct column columns_lines[] = {TSCOPE_SQLITE_LINES(C)};

@@ -35,7 +35,16 @@ function operatorTables() {
                   {name: 'count', of: (r) => r.count, say: count, numeric: true},
                   {name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true}
                 ],
-                k.operator_kernels, {caption: 'kernels of each operator', first: 8}));
+                k.operator_kernels, {caption: 'kernels of each operator', first: 8}),
+            k.operator_sequences.length === 0 ? null : tableOf(
+                [
+                  {name: 'operator', of: (r) => shown(r.operator), head: true, wide: true},
+                  {name: 'kernels, in order', of: (r) => r.kernels, wide: true},
+                  {name: 'of them', of: (r) => r.launched, say: count, numeric: true},
+                  {name: 'calls', of: (r) => r.count, say: count, numeric: true},
+                  {name: 'sum', of: (r) => r.sum_ms, say: ms, numeric: true}
+                ],
+                k.operator_sequences, {caption: 'in which order a call launched them', first: 8}));
 }
 
 // Every rank's time of one kernel, chosen in the table.

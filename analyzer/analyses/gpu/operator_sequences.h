@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which kernels one call of an operator launches, by itself or by what it calls, in the order in
+ * which they began: calls that launched the same ones in the same order are one sequence.
+ */
+#ifndef TSCOPE_OPERATOR_SEQUENCES_H
+#define TSCOPE_OPERATOR_SEQUENCES_H
+
+#include <stdbool.h>
+
+#include "format/tscope_format.h"
+#include "kernels/kernels.h"
+
+enum {
+  SEQUENCE_KERNELS = 24,    /* of one sequence that are kept; it may have more */
+  SEQUENCES_MOST = 1 << 14, /* different ones; what comes after is left out */
+};
+
+struct operator_sequence {
+  u64 key;      /* of operator, kernels and their order; 0 is free */
+  u32 operator; /* whatever the caller tells operators apart by */
+  u32 n;
+  const struct kernel *kernels[SEQUENCE_KERNELS];
+  u64 count; /* of calls */
+  i64 ns;    /* that their kernels ran */
+};
+
+/* By key. {0} is an empty one. */
+struct operator_sequences {
+  struct operator_sequence *slots;
+  u32 room, n;
+};
+
+void operator_sequences_free(struct operator_sequences *sequences);
+
+/* The sequence with that key, all 0 but for it where it is new. NULL without memory, or where there
+ * are too many: `*error` is -ENOMEM or 0. */
+struct operator_sequence *operator_sequence_at(struct operator_sequences *sequences, u64 key,
+                                               int *error);
+
+/* The kernels of one call. {0} where there are none yet. */
+struct operator_call {
+  u64 hash; /* of their numbers, in order */
+  u32 n;
+  bool first; /* of its sequence: it tells which kernels those are */
+  i64 ns;
+};
+
+void operator_call_add(struct operator_call *call, const struct kernel *kernel, i64 ns);
+u64 operator_call_key(const struct operator_call *call, u32 operator);
+
+#endif

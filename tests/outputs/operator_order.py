@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""In which order an operator's calls launch kernels: operator_order.py TSCOPE-REPORT SHARED.
+
+Truth is read from the traces here, apart from the analyzer: a call's kernels are those whose launch lies in it,
+on its thread; they are in order of their begin. SHARED may hold recordings of PyTorch's profiler.
+"""
+import collections
+import glob
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT, SHARED = sys.argv[1:3]
+KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+def truth(path):
+    """{(operator, kernels in order): [calls, microseconds]}"""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    works, launches, calls = collections.defaultdict(list), collections.defaultdict(list), []
+    for event in events:
+        if event.get("ph") != "X":
+            continue
+        category, link = event.get("cat"), event.get("args", {}).get("correlation")
+        if category in KERNELS:
+            works[link].append(event)
+        elif category in ("cuda_runtime", "cuda_driver") and link is not None:
+            launches[event["tid"]].append((event["ts"], link))
+        elif category == "cpu_op":
+            calls.append(event)
+    found = collections.defaultdict(lambda: [0, 0.0])
+    for call in calls:
+        begin, end = call["ts"], call["ts"] + call["dur"]
+        kernels = [work for at, link in launches[call["tid"]] if begin <= at < end for work in works[link]]
+        if len(kernels) > 1:
+            kernels.sort(key=lambda work: work["ts"])
+            one = found[call["name"], tuple(work["name"] for work in kernels)]
+            one[0] += 1
+            one[1] += sum(work["dur"] for work in kernels)
+    return found
+
+
+def report(path):
+    return json.loads(subprocess.run([REPORT, "--format", "json", path], capture_output=True, check=True).stdout)
+
+
+class Order(unittest.TestCase):
+    def test_calls_that_differ_in_order_alone(self):
+        events, link = [], 0
+        for call, kernels in enumerate(["aab", "aab", "aba", "a", "aaab"]):
+            begin = 1000.0 * call
+            events.append({"ph": "X", "cat": "cpu_op", "name": "outer", "tid": 1, "pid": 1, "ts": begin, "dur": 900})
+            for i, name in enumerate(kernels):
+                link, at = link + 1, begin + 10 + 50 * i
+                events += [{"ph": "X", "cat": "cpu_op", "name": "inner", "tid": 1, "pid": 1, "ts": at, "dur": 20},
+                           {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "tid": 1, "pid": 1,
+                            "ts": at + 5, "dur": 5, "args": {"correlation": link}},
+                           {"ph": "X", "cat": "kernel", "name": name, "tid": 7, "pid": 0, "ts": at + 30, "dur": 10,
+                            "args": {"correlation": link, "stream": 7, "device": 0}}]
+        with tempfile.TemporaryDirectory(prefix="tscope-order-") as folder:
+            path = os.path.join(folder, "trace.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": events}, file)
+            rows = report(path)["kernels"]["operator_sequences"]
+        self.assertEqual(sorted((row["operator"], row["kernels"], row["launched"], row["count"]) for row in rows),
+                         [("outer", "a ×2 → b", 3, 2), ("outer", "a ×3 → b", 4, 1), ("outer", "a → b → a", 3, 1)])
+        self.assertEqual({row["kernels"]: round(row["sum_ms"], 6) for row in rows},
+                         {"a ×2 → b": 0.06, "a ×3 → b": 0.04, "a → b → a": 0.03})
+
+    def test_recordings(self):
+        paths = glob.glob(os.path.join(SHARED, "testdata", "kineto", "**", "*.json*"), recursive=True)
+        paths = [path for path in paths if any(truth(path))] if paths else []
+        if not paths:
+            self.skipTest("no recordings with operators here")
+        for path in paths:
+            with self.subTest(path):
+                wanted = collections.Counter()
+                for (name, kernels), (calls, us) in truth(path).items():
+                    wanted[name, len(kernels), calls, round(us / 1e3, 3)] += 1
+                rows = report(path)["kernels"]["operator_sequences"]
+                self.assertTrue(rows)
+                shown = collections.Counter((row["operator"], row["launched"], row["count"], round(row["sum_ms"], 3))
+                                            for row in rows)
+                self.assertFalse(shown - wanted)
+                if len(rows) < 200:
+                    self.assertEqual(shown, wanted)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
