@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/refused.h"
+
 enum { NATIVE_MOST = 2048 };
 
 struct mixing {
@@ -192,8 +194,7 @@ static const char *why_none(struct arena *arena, pid_t pid, const struct native_
   if (outcome->refused && tracer)
     return arena_printf(arena, "process %u traces it already (a debugger?)", tracer);
   if (outcome->refused)
-    return "tracing is not permitted: run this as the job's user, or with CAP_SYS_PTRACE (needed "
-           "under Yama's ptrace_scope and in containers)";
+    return refused_because(pid);
   return outcome->stuck ? "its threads wait in the kernel, uninterruptible, and did not stop"
                         : "it has ended";
 }

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/refused.h"
+
 struct image {
   const u8 *file;
   size_t bytes;
@@ -136,7 +138,7 @@ static const char *look_in(pid_t pid, const struct mapping *mapping, struct pyth
   snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->path);
   image.file = map_file(path, &image.bytes);
   if (!image.file)
-    return "the file of its Python cannot be read";
+    return reading_refused(pid) ? refused_because(pid) : "the file of its Python cannot be read";
   const Elf64_Ehdr *header = header_of(&image);
   image.bias = header ? mapping->start - first_address(&image, header) : 0;
   *runtime = find(&image, "_PyRuntime");
@@ -148,8 +150,7 @@ static const char *look_in(pid_t pid, const struct mapping *mapping, struct pyth
   snprintf(version, sizeof(version), "3.%u.", mapping->minor);
   u64 word;
   if (!python_read_process(&process, *runtime, &word, sizeof(word)))
-    return "reading its memory is not permitted: run this as the job's user, or with "
-           "CAP_SYS_PTRACE (needed under Yama's ptrace_scope and in containers)";
+    return reading_refused(pid) ? refused_because(pid) : "its memory cannot be read";
   return python_layout_find(&python->layout, version, python_read_process, &process, *runtime);
 }
 
@@ -159,8 +160,7 @@ const char *python_image_find(pid_t pid, struct python *python, u64 *runtime) {
   int n = list_mappings(pid, mappings, MOST);
   const char *why = "";
   if (n < 0)
-    return "reading its mappings is not permitted: run this as the job's user, or with "
-           "CAP_SYS_PTRACE";
+    return refused_because(pid);
   for (int i = 0; i < n; i++) {
     why = look_in(pid, &mappings[i], python, runtime);
     if (!why)

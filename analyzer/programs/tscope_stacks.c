@@ -11,6 +11,7 @@
 
 #include "analyses/stalls/stall_words.h"
 #include "attach/attached.h"
+#include "attach/refused.h"
 #include "import/tscope/load_traces.h"
 #include "model/model.h"
 
@@ -34,7 +35,8 @@ static const char help[] =
 /* One process, by its rank or its number. */
 struct looked {
   u32 number;
-  const char *source; /* "now", "written" */
+  const char *source;  /* "now", "written" */
+  const char *refused; /* why it was not read now although it runs here; NULL */
   struct rank_stall look;
   struct native_outcome native;
 };
@@ -77,6 +79,8 @@ static void put_process(struct page *page, const struct looked *one) {
     return;
   printf("%s %u  %s  %s%s%s\n", page->unit, one->number, one->source, stall_doing_words[said.what],
          said.words && *said.words ? ": " : "", said.words ? said.words : "");
+  if (one->refused)
+    printf("    it runs, but could not be read now: %s\n", one->refused);
   if (one->look.no_python)
     printf("    no Python frames: %s\n",
            *one->look.no_python ? one->look.no_python : "this process has no Python");
@@ -151,12 +155,21 @@ static int look_now(struct page *page, pid_t pid, struct looked *one) {
   return attached_look(&page->arena, pid, which, &one->look, &one->native);
 }
 
+/* A stall that lasts, of a process that the kernel does not let us read: its own record then says
+ * more than what /proc says. */
+static bool record_says_more(const struct rank *rank) {
+  return rank->n_stalls && rank->stalls[rank->n_stalls - 1].end == NS_UNKNOWN &&
+         reading_refused((pid_t)rank->pid);
+}
+
 /* What a rank is in now, where it lives here; else what it wrote last. False where neither is. */
 static bool look_at_rank(struct page *page, const struct rank *rank) {
   struct looked *one = &page->at[page->n];
   *one = (struct looked){.number = rank->rank, .source = "now"};
-  if (!rank->closed && writes_trace(rank->pid, rank->path) &&
-      look_now(page, (pid_t)rank->pid, one) == 0) {
+  bool here = !rank->closed && writes_trace(rank->pid, rank->path);
+  if (here && record_says_more(rank)) {
+    one->refused = refused_because((pid_t)rank->pid);
+  } else if (here && look_now(page, (pid_t)rank->pid, one) == 0) {
     page->n++;
     return true;
   }

@@ -25,6 +25,7 @@ for thread in gdb.selected_inferior().threads():
             print("frame\\t%d\\t%s\\t%s" % (thread.ptid[1], gdb.solib_name(frame.pc()) or "program", frame.name() or ""))
         frame = frame.older()
 """
+WITHOUT_RIGHT = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 passed = 0
 
 
@@ -285,7 +286,12 @@ def test_refused():
     try:
         done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "--native",
                                str(job.pid)], stdout=subprocess.PIPE, universal_newlines=True)
-        assert "no native frames: tracing is not permitted" in done.stdout, done.stdout
+        assert "no native frames: not permitted, it belongs to another user" in done.stdout, done.stdout
+        assert "process %d  now" % job.pid in done.stdout and done.returncode == 0, done.stdout
+        # The same user, but with fewer rights than the program has.
+        done = subprocess.run([*WITHOUT_RIGHT, STACKS, "--native", str(job.pid)], stdout=subprocess.PIPE,
+                              universal_newlines=True)
+        assert "no native frames: not permitted: " in done.stdout and "CAP_SYS_PTRACE" in done.stdout, done.stdout
         assert "process %d  now" % job.pid in done.stdout and done.returncode == 0, done.stdout
     finally:
         end(job)

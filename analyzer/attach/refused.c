@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach/refused.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inspect/memory_read.h"
+
+static const char yama_file[] = "/proc/sys/kernel/yama/ptrace_scope";
+
+/* Who asks for its first page, which no program has, is told of the right before the address. */
+bool reading_refused(pid_t pid) {
+  char byte;
+  int error = tscope_read_memory(pid, 0, &byte, 1);
+  return error == -EPERM || error == -EACCES;
+}
+
+/* -1 where there is none. */
+static int scope_in(const char *path) {
+  int scope = -1;
+  FILE *file = fopen(path, "re");
+  if (file && fscanf(file, "%d", &scope) != 1)
+    scope = -1;
+  if (file)
+    fclose(file);
+  return scope;
+}
+
+const char *refused_words(uid_t owner, uid_t reader, const char *scope) {
+  if (reader && owner != reader)
+    return "not permitted, it belongs to another user: run this as that user or as root";
+  switch (scope_in(scope)) {
+  case 1:
+    return "not permitted: Yama (kernel.yama.ptrace_scope is 1) lets a process read only those "
+           "that it started: "
+           "run this with sudo, in a container with CAP_SYS_PTRACE";
+  case 2:
+    return "not permitted: Yama (kernel.yama.ptrace_scope is 2) lets only CAP_SYS_PTRACE read "
+           "processes: run this "
+           "with sudo, in a container with that capability";
+  case 3:
+    return "not permitted: Yama (kernel.yama.ptrace_scope is 3) lets nobody read processes until "
+           "the next boot";
+  default:
+    return "not permitted: in a container, start that with CAP_SYS_PTRACE; elsewhere run this with "
+           "sudo";
+  }
+}
+
+const char *refused_because(pid_t pid) {
+  char path[32];
+  struct stat info;
+  snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+  uid_t owner = stat(path, &info) == 0 ? info.st_uid : geteuid();
+  return refused_words(owner, geteuid(), yama_file);
+}
