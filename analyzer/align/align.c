@@ -12,8 +12,8 @@
 
 #define LEAST_COLLECTIVES 3u  /* fewer say nothing */
 #define MOST_DRIFT 500e-6     /* no working clock drifts more */
-#define SANE_RESIDUAL_US 20.0 /* a residual below this is never held against the fit */
-#define MOST_OF_TRANSFER 0.5  /* one above this share of what it is to measure is */
+#define SANE_RESIDUAL_US 20.0 /* a residual below this never counts against the fit */
+#define MOST_OF_TRANSFER 0.5  /* a residual above this share of the quantity to be measured does */
 #define REFINEMENTS 2
 
 struct aligner {
@@ -73,7 +73,8 @@ static bool fit_member(struct aligner *aligner, const struct sample *sample, u32
   return true;
 }
 
-/* Places the members of one communicator that are not placed yet, by those that are. */
+/* Places the members of one communicator that are not yet placed, with the help of those that
+ * are. */
 static void place_members(struct aligner *aligner, const struct sample *sample) {
   bool *is_new = aligner->is_new;
   memset(is_new, 0, aligner->model->n_ranks);
@@ -98,7 +99,7 @@ static bool is_better(const struct sample *a, const struct sample *b) {
   return a->n_members != b->n_members ? a->n_members > b->n_members : a->n > b->n;
 }
 
-/* The best of what has a placed and an unplaced member. NULL when no chain leads further. */
+/* The best one that has a placed and an unplaced member. NULL if no chain leads further. */
 static const struct sample *next_sample(struct aligner *aligner) {
   const struct sample *best = NULL;
   for (u32 i = 0; i < aligner->samples.n; i++) {
@@ -141,8 +142,8 @@ static u32 chain_from(struct aligner *aligner, u32 root) {
   return placed;
 }
 
-/* What the wall clock of a file says is damage where it is this far from the time since boot: a
- * difference of two that are not still fits. */
+/* A wall clock this far from the time since boot means that the file is damaged. The limit ensures
+ * that the difference of two valid ones fits into the type. */
 #define MOST_REALTIME 4000000000000000000ll /* ns, the year 2096 */
 
 i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *b) {
@@ -152,7 +153,7 @@ i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *
   return sane ? x - y : NS_UNKNOWN;
 }
 
-/* Ranks that collectives leave out follow CLOCK_REALTIME, relative to rank `root`. */
+/* Ranks that collectives do not reach follow CLOCK_REALTIME, relative to rank `root`. */
 static void follow_realtime(struct aligner *aligner, u32 root) {
   for (u32 r = 0; r < aligner->model->n_ranks; r++) {
     if (aligner->placed[r])
@@ -212,8 +213,8 @@ static void report_fits(struct aligner *aligner) {
   }
 }
 
-/* Processes of one booted machine share its clock, also where no collective's end can confirm it:
- * as long as calls, a send and its receive among them, join them all. */
+/* Processes of one booted machine share its clock. This is also used if no collective's end can
+ * confirm it, as long as calls (including a send and its receive) connect them all. */
 static bool trust_host_clock(struct aligner *aligner, const char *method) {
   struct model *model = aligner->model;
   if (!linked_by_calls(model, &aligner->scratch) ||
@@ -229,7 +230,7 @@ static bool trust_host_clock(struct aligner *aligner, const char *method) {
   return true;
 }
 
-/* No collective's end is known: the host's calls are asynchronous and say nothing about clocks. */
+/* No collective's end is known. The host's calls are asynchronous and say nothing about clocks. */
 static void align_without_ends(struct aligner *aligner) {
   struct model *model = aligner->model;
   if (!trust_host_clock(aligner, "same host clock, not checked: no collective has a known end"))
@@ -268,7 +269,7 @@ static void align_by_ends(struct aligner *aligner) {
   u32 shared = share_host_clocks(model, aligner->facts, &aligner->samples, aligner->placed, root,
                                  aligner->clocks);
   if (placed < model->n_ranks) {
-    /* the ends there are must not speak against the host's clock */
+    /* the ends that exist must not contradict the host's clock */
     if (shared < model->n_ranks ||
         !trust_host_clock(aligner,
                           "same host clock; not confirmed for all ranks by collective ends"))

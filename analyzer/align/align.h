@@ -2,8 +2,8 @@
  *
  * Puts the clocks of all ranks on one axis. Collectives that work as barriers (all-reduce,
  * all-gather, reduce-scatter, all-to-all, barrier) end at the same time everywhere, within
- * microseconds, however far apart they start; what is left of the difference of their ends is the
- * difference of the clocks. Groups are chained through the ranks they share.
+ * microseconds, however far apart they start. So the difference of their ends is the difference of
+ * the clocks. Groups are chained through the ranks they share.
  */
 #ifndef TSCOPE_ALIGN_H
 #define TSCOPE_ALIGN_H
@@ -19,8 +19,8 @@ struct clock_facts {
   i64 begin; /* first instant in its trace, local */
 };
 
-/* How much further a's wall clock is from the time since boot than b's; NS_UNKNOWN where the file
- * of one says what no clock does. */
+/* How much further a's wall clock is from the time since boot than b's; NS_UNKNOWN if one of the
+ * files has an impossible value. */
 i64 clock_realtime_apart(const struct clock_facts *a, const struct clock_facts *b);
 
 /* Finds clocks[n_ranks] from model.collectives and model.arrivals, whose times are local

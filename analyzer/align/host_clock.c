@@ -65,10 +65,11 @@ static void find_consensus(const struct sample *sample, const struct rank_clock 
 struct evidence {
   const struct samples *samples;
   i64 (*consensus)[MOST_SAMPLES]; /* [samples.n] */
-  u32 (*seats)[2]; /* [n_ranks] the sample with most ends of this rank, and its member number */
+  u32 (*seats)[2]; /* [n_ranks] the sample with the most ends of this rank, and its member number
+                      there */
 };
 
-/* Median distance of a rank's ends from the consensus, with a clock given. */
+/* Median distance of a rank's ends from the consensus, for a given clock. */
 static double scatter(const struct evidence *evidence, u32 rank, const struct rank_clock *clock) {
   const struct sample *sample = &evidence->samples->at[evidence->seats[rank][0]];
   const i64 *consensus = evidence->consensus[evidence->seats[rank][0]];
@@ -118,10 +119,10 @@ static struct rank_clock median_clock(const struct rank_clock *clocks, const u32
   return (struct rank_clock){pivot, median_i64(offsets, n), median_double(drifts, n)};
 }
 
-/* Ends bear one clock out when they scatter little more about it than about the best fit, which is
- * free to follow whatever delays a rank's ends (a busy CPU) but is not the clock. The CPUs are one
- * host's, so the busiest rank says what to allow all of them; the rank that is the axis has no
- * residual of its own. */
+/* Ends confirm a common clock if they scatter little more around it than around the best fit. The
+ * best fit can follow anything that delays a rank's ends (a busy CPU), but is not the clock. The
+ * ranks share the CPUs of one host, so the busiest rank determines how much scatter is allowed for
+ * all. The rank that is the axis has no residual of its own. */
 static bool agree(const struct model *model, const struct evidence *evidence, const bool *placed,
                   const u32 *ranks, u32 n, const struct rank_clock *common) {
   double residual_us = 0;

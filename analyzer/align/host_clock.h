@@ -9,15 +9,15 @@
 #include "align/align.h"
 #include "align/samples.h"
 
-/* Gives the ranks of each host one clock where the ends of those `placed` bear it out; on the host
- * of `root`, whose clock is the axis, that clock. Returns how many ranks share a clock with
- * another. The residual of those becomes the error of reading the clock itself. */
+/* Gives the ranks of each host one clock, if the ends of those `placed` confirm it; on the host of
+ * `root`, whose clock is the axis, they get that clock. Returns how many ranks share a clock with
+ * another rank. Their residual becomes the error of reading the clock itself. */
 u32 share_host_clocks(struct model *model, const struct clock_facts *facts,
                       const struct samples *samples, const bool *placed, u32 root,
                       struct rank_clock *clocks);
 
-/* Whether all ranks say they are on one host, and their clocks' distances from CLOCK_REALTIME bear
- * it out. */
+/* Whether all ranks say that they are on one host, and their clocks' distances from CLOCK_REALTIME
+ * confirm it. */
 bool share_host_clock_unchecked(const struct model *model, const struct clock_facts *facts);
 
 /* Whether collective calls, ends known or not, chain all ranks together. */

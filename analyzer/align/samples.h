@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The collective ends that clocks are aligned by: at most MOST_SAMPLES barrier-like collectives of
- * each communicator, spread evenly over it. Where ranks only exchange messages (a pipeline), the
- * ends of those: a receive ends after its send, by a latency that points the other way for messages
- * in the other direction, so both directions must be there.
+ * each communicator, spread evenly over it. If ranks only exchange messages (a pipeline), the ends
+ * of messages are used. A receive ends after its send, by the latency. For messages in the other
+ * direction the latency has the opposite sign, so messages in both directions are needed.
  */
 #ifndef TSCOPE_SAMPLES_H
 #define TSCOPE_SAMPLES_H
@@ -25,15 +25,15 @@ struct sample {
 struct samples {
   struct sample *at; /* communicators with at least one usable collective, then pairs of ranks */
   u32 n;
-  double *transfers_us; /* shortest stay of a member in each sampled collective */
+  double *transfers_us; /* shortest time of a member in each sampled collective */
   u32 n_transfers;
 };
 
 /* 0, or -ENOMEM. */
 int samples_take(struct samples *samples, const struct model *model, struct arena *arena);
 
-/* Median over the sampled collectives of the time that the last to arrive stayed: what a transfer
- * takes, whatever the clocks say. */
+/* Median over the sampled collectives of the time that the last member to arrive spent in it. This
+ * is the duration of a transfer, whatever the clocks say. */
 double samples_transfer_us(struct samples *samples);
 
 #endif

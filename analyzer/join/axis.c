@@ -80,8 +80,8 @@ int place_on_axis(struct model *model, unsigned threads) {
   return parallel_for(model->n_ranks, threads, place_events, &placing);
 }
 
-/* wait and transfer: with clocks on one axis everything after the last arrival is transfer, the
- * median over members of it; without, the shortest stay is. */
+/* wait and transfer: with clocks on one axis, transfer is the time after the last arrival, the
+ * median over the members. Without, transfer is the shortest time of a member in the collective. */
 static i64 transfer_time(const struct model *model, const struct collective *collective,
                          i64 *scratch) {
   for (u32 i = 0; i < collective->n_arrivals; i++) {

@@ -25,7 +25,7 @@ static const struct comm_definition *definition_of(const struct model *model,
   return &internal_of(model)->events[sighting->rank].comms[sighting->definition];
 }
 
-/* One communicator from all that its members said about it. */
+/* Makes one communicator from what all its members say about it. */
 static int make_comm(struct model *model, const struct sighting *sightings, u32 n,
                      struct comm *comm) {
   const struct comm_definition *first = definition_of(model, sightings);

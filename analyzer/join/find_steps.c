@@ -125,7 +125,7 @@ static int count_warmup(struct model *model) {
   return 0;
 }
 
-/* "a:b", either may be left out: steps a up to but without b. */
+/* "a:b", each may be left out: the steps from a to b, without b. */
 static void choose_steps(struct model *model, const char *wanted) {
   u32 n = model->steps.n, from = 0, to = n;
   const char *colon = strchr(wanted, ':');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where training steps begin and end. Each way of finding them fills one list of bounds per rank.
+ * Where training steps begin and end. Each way to find them fills one list of bounds per rank.
  */
 #ifndef TSCOPE_STEPS_H
 #define TSCOPE_STEPS_H
@@ -12,27 +12,27 @@ struct rank_bounds {
   VECTOR(i64) at;
   VECTOR(i64) gpu; /* the same on its GPU, NS_UNKNOWN where not known */
   u32 first;
-  bool open; /* the last is only the last that is known of the rank's host */
+  bool open; /* the last bound is only the last thing known about the rank's host */
 };
 
-/* All fill bounds[n_ranks] and give the confidence; false when there is no evidence of this kind.
- * The caller frees the vectors. Memory that runs out reads as no evidence. */
+/* All fill bounds[n_ranks] and give the confidence; false if there is no evidence of this kind. The
+ * caller frees the vectors. If memory runs out, the result is "no evidence". */
 bool bounds_by_marks(const struct model *model, struct rank_bounds *bounds, double *confidence);
 bool bounds_by_ranges(const struct model *model, struct rank_bounds *bounds, double *confidence);
 bool bounds_by_optimizer(const struct model *model, struct rank_bounds *bounds, double *confidence);
 
-/* The optimizer ranges of a rank that are over and lie in no other, in order of time: indices into
- * events.phases, for which `phases` has room. Returns how many. */
+/* The optimizer ranges of a rank that have ended and are not inside another, in order of time:
+ * indices into events.phases. `phases` has room for all. Returns how many. */
 u32 list_optimizer_phases(const struct rank_events *events, u32 *phases);
 
 /* By the period of the collective sequence: a step ends with a collective, on the GPU where that
  * ran. Sets arrival.step relative to the bounds, since work that the host enqueued ahead of time
- * belongs to the step that its call is part of. */
+ * belongs to the step of its call. */
 bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, double *confidence,
                       unsigned threads);
 
 /* Bounds of a rank on its GPU, from those on its host: there a step is over when the collectives
- * are that were launched before. False when out of memory. */
+ * that were launched before are over. False if memory ran out. */
 bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * When the GPU is done with what the host had launched by the end of a step, as far as collectives
- * tell: of the whole run they are kept, kernels are not.
+ * show it. Collectives are kept for the whole run, kernels are not.
  */
 #include "join/find_steps.h"
 
@@ -11,8 +11,8 @@ static bool runs_on_gpu(const struct rank_events *events, const struct rank_call
          !(call->comm < events->n_comms && events->comms[call->comm].size == 1);
 }
 
-/* Where the last collective launched before a bound was not seen to end, GPU time was not taken
- * just then, and work launched earlier may have been the last to end. Before the first one there is
+/* If the end of the last collective launched before a bound was not seen, GPU time was not taken at
+ * that moment, and work launched earlier may have ended last. Before the first collective there is
  * nothing to wait for. */
 bool bounds_on_gpu(const struct rank_events *events, struct rank_bounds *bounds) {
   u32 next = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * When a rank's GPU was watched. What the source sees is what is launched while it is open, so work
- * launched before it was opened may still run unseen for a while after.
+ * When a rank's GPU was watched. The source sees only work that is launched while it is open, so
+ * work launched before may still run unseen for a while after the opening.
  */
 #include <errno.h>
 
 #include "base/intervals.h"
 #include "join/joining.h"
 
-/* The first collective seen after CUPTI was opened again has waited for all that its stream had
- * before it; a job without collectives is taken to be done with what it had when the next step that
+/* The first collective seen after CUPTI was opened again has waited for all earlier work of its
+ * stream. For a job without collectives, earlier work is assumed to be done when the next step that
  * began in the window is over, see model_gpu_seen(). */
 static i64 settled(const struct rank_events *events, i64 start) {
   for (u32 i = 0; i < events->runs.n; i++)

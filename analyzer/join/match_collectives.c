@@ -4,7 +4,7 @@
 #include "base/robust.h"
 #include "join/joining.h"
 
-/* Sequence numbers of one communicator lie close together; the room they get in the table. */
+/* Room in the table for the sequence numbers of one communicator, which are close together. */
 struct seq_range {
   u32 first, last, calls;
   u32 slots;
@@ -127,7 +127,7 @@ static int match_call(struct matcher *matcher, u32 rank, struct rank_call *call)
   return 0;
 }
 
-/* One side of a transfer: the i-th send from s to d meets the i-th receive at d from s. */
+/* One side of a transfer: the i-th send from s to d matches the i-th receive at d from s. */
 struct transfer {
   u32 comm, source, target;
   u32 rank, call; /* in order of time for each (rank, op) */
@@ -228,8 +228,8 @@ static struct arrival arrival_of(const struct rank_events *events, u32 rank,
                           .op = call->op};
 }
 
-/* Lays the arrivals out, those of one collective adjacent, by rank (sender before receiver); those
- * of no collective last. */
+/* Arranges the arrivals: those of one collective next to each other, by rank (sender before
+ * receiver); those without a collective last. */
 static int lay_out_arrivals(struct matcher *matcher) {
   struct model *model = matcher->model;
   u64 total = 0, matched = 0;
@@ -266,7 +266,7 @@ static int lay_out_arrivals(struct matcher *matcher) {
   return 0;
 }
 
-/* All members run a collective in the same way: the word of one is enough. */
+/* All members run a collective in the same way: one member's answer is enough. */
 static void take_choices(struct matcher *matcher) {
   for (u32 r = 0; r < matcher->model->n_ranks; r++) {
     const struct rank_events *events = &matcher->internal->events[r];

@@ -51,7 +51,7 @@ static void fill_kind(const struct model *model, u32 rank, u8 kind, const struct
   }
 }
 
-/* Takes out of `outer` what lies whole within one of its intervals. */
+/* Removes from `outer` the intervals of `inner` that lie completely within one of outer's. */
 static int take_nested_out(struct arena *arena, struct intervals *outer,
                            const struct intervals *inner) {
   struct intervals nested = {.at = arena_array(arena, inner->n + 1u, sizeof(*nested.at))}, rest;
@@ -69,8 +69,8 @@ static int take_nested_out(struct arena *arena, struct intervals *outer,
   return result;
 }
 
-/* An optimizer's step that is handed a closure (LBFGS; Lightning always) runs the forward and the
- * backward in it. */
+/* An optimizer's step that gets a closure (LBFGS; Lightning always) runs the forward and backward
+ * pass inside. */
 static int unite_optimizer(const struct rank_events *events, struct arena *arena,
                            struct intervals *out) {
   static const u8 closure[] = {TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD, TSCOPE_PHASE_DATA};
@@ -84,9 +84,9 @@ static int unite_optimizer(const struct rank_events *events, struct arena *arena
   return result;
 }
 
-/* No instant counts twice: an optimizer run inside backward is optimizer, what an optimizer runs in
- * its closure is not; a forward recomputed inside backward (activation checkpointing) is backward,
- * what is left of data loading is data. */
+/* No instant counts twice. An optimizer that runs inside backward is optimizer; what an optimizer
+ * runs in its closure is not. A forward pass recomputed inside backward (activation checkpointing)
+ * is backward. What remains of data loading is data. */
 static int measure_rank(void *user, u32 r, unsigned worker) {
   static const u8 order[] = {TSCOPE_PHASE_OPTIMIZER, TSCOPE_PHASE_BACKWARD, TSCOPE_PHASE_FORWARD,
                              TSCOPE_PHASE_DATA};

@@ -9,8 +9,10 @@
 #include "base/robust.h"
 #include "join/find_steps.h"
 
-#define OTHER_CUT_FACTOR 1.5 /* how much longer another pause must be than the one at the start */
-#define GAP_RANKS 8u         /* ranks whose pauses are averaged */
+#define OTHER_CUT_FACTOR                                                                           \
+  1.5                /* how much longer another pause must be than the pause at the start          \
+                      */
+#define GAP_RANKS 8u /* ranks whose pauses are averaged */
 #define RESYNC_WINDOW 8u
 #define BOUNDS_COMPARED 32u
 #define MOST_SHIFT 2
@@ -22,13 +24,13 @@ struct sequence {
   struct period period; /* length 0: none found */
   u32 steps_length;     /* calls per step */
   u32 cut;              /* where a step begins, relative to period.first */
-  u64 kind;             /* ranks that communicate alike have the same */
+  u64 kind;             /* ranks with the same communication have the same value */
 };
 
 struct sequences {
   const struct model *model;
   struct sequence *at; /* [n_ranks] */
-  bool with_counts;    /* whether the element count tells collectives apart */
+  bool with_counts;    /* whether the element count distinguishes collectives */
 };
 
 static u32 mix(u32 hash, u64 value) {
@@ -75,7 +77,7 @@ static u32 count_periodic(const struct sequences *sequences) {
   return count;
 }
 
-/* The kind of sequence that most ranks have; the first rank of it. */
+/* The first rank with the kind of sequence that most ranks have. */
 static u32 choose_reference(const struct sequences *sequences) {
   u32 best = 0, most = 0, n = sequences->model->n_ranks;
   for (u32 r = 0; r < n; r++) {
@@ -94,7 +96,7 @@ static u32 choose_reference(const struct sequences *sequences) {
   return best;
 }
 
-/* The host's pause before a call; a microsecond stands for none. */
+/* The host's pause before a call; a microsecond means no pause. */
 static double pause_before(const struct rank_events *events, u32 call) {
   if (call == 0 || call >= events->calls.n)
     return 1e3;
@@ -103,7 +105,7 @@ static double pause_before(const struct rank_events *events, u32 call) {
   return fmax((double)(events->calls.at[call].start - end), 1e3);
 }
 
-/* Mean log pause at each place of the period, over ranks like the reference. */
+/* Mean log pause at each position of the period, over ranks like the reference. */
 static void add_pauses(const struct rank_events *events, const struct sequence *sequence,
                        double *logs, u32 *counts) {
   for (u32 i = sequence->period.first ? sequence->period.first : 1; i < sequence->period.last;
@@ -115,8 +117,8 @@ static void add_pauses(const struct rank_events *events, const struct sequence *
 }
 
 /* Where in the period a step begins: after the longest pause, since the optimizer, the next batch
- * and the forward pass lie there, but at the start of the periodic part unless the longest pause is
- * clearly longer than the one there. */
+ * and the forward pass are there. But if the longest pause is not clearly longer than the pause at
+ * the start of the periodic part, the step begins at that start. */
 static u32 choose_cut(const struct sequences *sequences, u32 reference) {
   u32 length = sequences->at[reference].period.length, best = 0, used = 0;
   double *logs = calloc(length, sizeof(*logs));
@@ -138,7 +140,7 @@ static u32 choose_cut(const struct sequences *sequences, u32 reference) {
   return best;
 }
 
-/* Steps of several equal periods, told apart by the pauses between them. */
+/* Steps that consist of several equal periods, recognised by the pauses between them. */
 static void widen_by_pauses(const struct sequences *sequences, u32 reference, u32 *cut,
                             u32 *periods) {
   const struct sequence *first = &sequences->at[reference];
@@ -173,7 +175,7 @@ static bool matches_at(const struct sequence *sequence, u32 template, u32 at) {
   return true;
 }
 
-/* The next cut after one step, moved to where the step's first tokens are if some came extra. */
+/* The next cut after one step; moved to the step's first tokens if there were extra ones. */
 static u32 next_cut(const struct sequence *sequence, u32 template, u32 cut) {
   u32 next = cut + sequence->steps_length;
   if (next >= sequence->period.last || matches_at(sequence, template, next))
@@ -187,8 +189,8 @@ static u32 next_cut(const struct sequence *sequence, u32 template, u32 cut) {
   return next;
 }
 
-/* The instant between two steps: the last collective before the cut, as the host called it and
- * where it ran. Gloo runs it on a thread of the host's. */
+/* The instant between two steps: the last collective before the cut, when the host called it and
+ * where it ran. Gloo runs it on a thread of the host. */
 struct bound {
   i64 host, gpu; /* gpu: NS_UNKNOWN if it did not run there, or that is not known */
 };
@@ -202,8 +204,8 @@ static struct bound bound_at(const struct rank_events *events, u32 cut) {
   return (struct bound){end == NS_UNKNOWN ? called : end, NS_UNKNOWN};
 }
 
-/* The first step begins as long before its first collective as others do, but after what came
- * before. */
+/* The first step begins as long before its first collective as other steps do, but not before the
+ * end of earlier work. */
 static struct bound first_bound(const struct rank_events *events, const struct sequence *sequence,
                                 u32 cut) {
   double pause = 0;
@@ -250,7 +252,7 @@ static bool cut_steps(const struct model *model, u32 r, const struct sequence *s
   return true;
 }
 
-/* Where the ranks were at a bound, which they pass together on their GPUs. */
+/* When the ranks were at a bound, which they pass together on their GPUs. */
 static i64 passed(const struct rank_bounds *bounds, i64 i) {
   return bounds->gpu.at[i] == NS_UNKNOWN ? bounds->at.at[i] : bounds->gpu.at[i];
 }
@@ -283,7 +285,8 @@ static i32 best_shift(const struct rank_bounds *reference, const struct rank_bou
   return best;
 }
 
-/* A rank that communicates unlike the reference: as many steps, cut where they fit best. */
+/* A rank whose communication differs from the reference gets the same number of steps, cut where
+ * they fit best. */
 static bool follow_reference(const struct model *model, u32 r, struct sequence *sequence,
                              const struct rank_bounds *reference, struct rank_bounds *bounds) {
   u32 periods = (sequence->period.last - sequence->period.first) / sequence->period.length;
@@ -313,7 +316,7 @@ static void forget_steps(const struct model *model) {
     model->arrivals[i].step = -1;
 }
 
-/* Cuts all ranks and numbers their steps alike. */
+/* Cuts all ranks into steps and numbers the steps in the same way. */
 static bool cut_all(const struct sequences *sequences, u32 reference, struct rank_bounds *bounds,
                     double *confidence) {
   const struct model *model = sequences->model;
@@ -365,8 +368,8 @@ bool bounds_by_period(const struct model *model, struct rank_bounds *bounds, dou
     widen_by_pauses(&sequences, reference, &cut, &periods);
     like->cut = cut;
     like->steps_length = like->period.length * periods;
-    /* Without sizes any row of one operation repeats: that every one of them were a step is no
-     * more than a guess. */
+    /* Without sizes, any sequence of the same operation repeats. That each one is a step would only
+     * be a guess. */
     found = (sequences.with_counts || like->steps_length > 1) &&
             cut_all(&sequences, reference, bounds, confidence);
   }

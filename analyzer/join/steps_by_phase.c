@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps from what the program itself says: marks made by its author, or PyTorch's optimizer
+ * Steps from what the program itself marks: marks made by its author, or PyTorch's optimizer
  * ranges.
  */
 #include <math.h>
@@ -12,8 +12,8 @@ static bool push(struct rank_bounds *bounds, i64 time) {
   return VECTOR_PUSH(&bounds->at, time);
 }
 
-/* End of the last thing a rank's host did for training after an instant: its last step ends there.
- * Where it did nothing that is known, of what its GPU did. */
+/* End of the last thing that a rank's host did for training after an instant: its last step ends
+ * there. If no such thing is known, the end of the last thing that its GPU did. */
 static i64 last_activity(const struct rank_events *events, i64 after) {
   i64 host = NS_UNKNOWN, gpu = NS_UNKNOWN;
 #define LATEST(list)                                                                               \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps from ranges that the program itself calls so ("iteration 12"), see
- * preload/nvtx/nvtx_names.def. A step lasts until the next one begins.
+ * Steps from ranges whose names mean a step ("iteration 12"), see preload/nvtx/nvtx_names.def. A
+ * step lasts until the next one begins.
  *
- * Some programs call each micro-batch an iteration. Where the optimizer's ranges say that there are
- * clearly fewer steps than ranges, the ranges are not believed.
+ * Some programs call each micro-batch an iteration. If the optimizer's ranges show that there are
+ * clearly fewer steps than ranges, the ranges are not used.
  */
 #include "join/find_steps.h"
 
-/* Ranges that lie in no other, on one thread. */
+/* Ranges on one thread that are not inside another. */
 struct outer_ranges {
   VECTOR(struct rank_step_range) at;
 };
@@ -56,7 +56,7 @@ static bool are_micro_batches(const struct rank_events *events, u32 ranges) {
   return optimizer > 0 && 2 * (u64)ranges > 3 * (u64)optimizer + 2;
 }
 
-/* The number of the first range where all follow each other, else TSCOPE_UNKNOWN. */
+/* The number of the first range, if all numbers follow each other; else TSCOPE_UNKNOWN. */
 static u32 first_number(const struct outer_ranges *outer) {
   for (u32 i = 0; i < outer->at.n; i++)
     if (outer->at.at[i].number == TSCOPE_UNKNOWN ||
@@ -71,7 +71,7 @@ static bool add_bounds(const struct rank_events *events, const struct outer_rang
     if (!VECTOR_PUSH(&bounds->at, outer->at.at[i].start))
       return false;
   i64 last = outer->at.at[outer->at.n - 1].end;
-  if (last == NS_UNKNOWN) /* killed in it: it ends with the last that is known of the rank */
+  if (last == NS_UNKNOWN) /* killed in it: it ends with the last event of the rank */
     last = events->end;
   return VECTOR_PUSH(&bounds->at, last);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an importer needs to bring ranks into a model, and to read more of them later.
+ * What an importer needs to put ranks into a model, and to read more about them later.
  */
 #ifndef TSCOPE_BUILDING_H
 #define TSCOPE_BUILDING_H
@@ -22,14 +22,14 @@ struct rank_events *model_events(const struct model *model, u32 rank);
 /* The clock of a rank, once ranks are joined. */
 const struct rank_clock *model_clock(const struct model *model, u32 rank);
 
-/* Index into model.comms of a communicator of a rank's own list; INDEX_NONE. */
+/* Index into model.comms of a communicator from a rank's own list; INDEX_NONE. */
 u32 model_comm_of(const struct model *model, u32 rank, u32 comm);
 
-/* Something of the importer's own, for its timelines; freed with the model. */
+/* Data of the importer, for its timelines; freed with the model. */
 void model_keep(struct model *model, void *imported, void (*free_imported)(void *imported));
 const void *model_kept(const struct model *model);
 
-/* What the marks of steps are, where they are no calls of tscope_step(). */
+/* What the marks of steps are, if they are not calls of tscope_step(). */
 void model_name_marks(struct model *model, const char *marks_are);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * GEMMs of one rank beyond what struct arithmetic says: their shapes, times that pairs of
- * events took of some, and what CUDA graphs hold of them.
+ * GEMMs of one rank, beyond struct arithmetic: their shapes, the times that pairs of events
+ * measured for some of them, and the GEMMs in CUDA graphs.
  */
 #ifndef TSCOPE_GEMMS_H
 #define TSCOPE_GEMMS_H
@@ -10,14 +10,14 @@
 #include "model/model.h"
 
 struct gemm_shape {
-  u32 m, n, k, batch; /* TSCOPE_UNKNOWN where not known or not the same for all of a batch */
+  u32 m, n, k, batch; /* TSCOPE_UNKNOWN if not known or not the same for the whole batch */
   u8 a, b, c;         /* enum tscope_dtype */
   u8 precision;       /* enum precision */
 };
 
-/* A GEMM that a pair of events was put around: one of `one_in` calls. */
+/* A GEMM between a pair of events: one of `one_in` calls. */
 struct gemm_time {
-  i64 start, end; /* from the GPU's coming to the first event to the second */
+  i64 start, end; /* from when the GPU reached the first event to when it reached the second */
   u32 call;       /* index into timeline.arithmetic */
   u32 one_in;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model while its ranks are being joined: for model/ and join/ alone.
+ * The model while its ranks are being joined: only for model/ and join/.
  */
 #ifndef TSCOPE_MODEL_INTERNAL_H
 #define TSCOPE_MODEL_INTERNAL_H
@@ -13,7 +13,7 @@ struct model_internal {
   u32 **comm_of;              /* [n_ranks][events.n_comms] index into model.comms */
   struct rank_clock *clocks;  /* [n_ranks] local CLOCK_MONOTONIC -> the model's axis */
   u32 n_events;               /* for clean-up */
-  const char *marks_are; /* what the marks of steps are, where they are no calls of tscope_step() */
+  const char *marks_are; /* what the marks of steps are, if they are not calls of tscope_step() */
   VECTOR(const char *) notes;
   void *imported; /* an importer's own, freed by free_imported(); NULL */
   void (*free_imported)(void *imported);

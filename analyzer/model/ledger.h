@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which rank called which collective of which group, in which order, and how far it got: what is
- * known of a job that hangs. PyTorch's flight-recorder dumps and tscope's own traces both become
- * this; there is one verdict over it (analyses/hang/verdict.h).
+ * known about a job that hangs. Both PyTorch's flight-recorder dumps and tscope's own traces are
+ * converted to this. One verdict is made from it (analyses/hang/verdict.h).
  *
  * Calls are identified by their group and sequence number, never by their position: recorders keep
- * only the last ones, and each rank's begin somewhere else. What is in no rank's record is unknown.
- * Everything lives in the arena it was read into.
+ * only the last calls, and each rank's record begins at another one. What is in no rank's record is
+ * unknown. Everything lives in the arena into which it was read.
  */
 #ifndef TSCOPE_LEDGER_H
 #define TSCOPE_LEDGER_H
@@ -17,8 +17,8 @@
 #define SEQ_UNKNOWN (-1ll)
 
 enum ledger_state {
-  LEDGER_CALLED = 0, /* made by the host; how far it got is not known */
-  LEDGER_SCHEDULED,  /* made by the host, not known to have begun */
+  LEDGER_CALLED = 0, /* called by the host; how far it got is not known */
+  LEDGER_SCHEDULED,  /* called by the host, not known to have begun */
   LEDGER_STARTED,    /* and begun on the device */
   LEDGER_COMPLETED,
 };
@@ -37,8 +37,8 @@ struct ledger_stack {
 struct ledger_call {
   u32 rank;  /* index into ledger.ranks */
   u32 group; /* index into ledger.groups */
-  i64 seq;   /* in the group: of collectives the same on all ranks; of a message, this rank's own */
-  u64 order; /* of all calls of the rank */
+  i64 seq; /* in the group: the same on all ranks for collectives; this rank's own for a message */
+  u64 order;      /* of all calls of the rank */
   i64 created;    /* ns: of the wall clock in dumps, of the model's axis in traces; NS_UNKNOWN */
   const char *op; /* all_reduce, send, ..., coalesced */
   const char *in, *out; /* sizes in the recorder's words; equal texts are one; NULL not known */
@@ -46,22 +46,22 @@ struct ledger_call {
   u64 in_count, out_count;          /* elements, all tensors together */
   const struct ledger_stack *stack; /* NULL if not known */
   const char *where;                /* phase or range it was called in; NULL if not known */
-  u32 peer;                         /* of a message: index into ledger.ranks; else INDEX_NONE */
-  u8 state;                         /* enum ledger_state */
-  bool message;                     /* send or recv */
-  bool sends;                       /* a message's direction */
-  bool closes;                      /* the entry that ends a coalesced group, and stands for it */
-  bool inside;                      /* one of a coalesced group; shares its sequence number */
+  u32 peer;     /* of a message: the other rank, an index into ledger.ranks; else INDEX_NONE */
+  u8 state;     /* enum ledger_state */
+  bool message; /* send or recv */
+  bool sends;   /* a message's direction */
+  bool closes;  /* the entry that ends a coalesced group, and stands for it */
+  bool inside;  /* part of a coalesced group; shares its sequence number */
 };
 
-/* How far a rank got in a group by its own count, which goes beyond the calls that are kept.
- * SEQ_UNKNOWN where not known. */
+/* How far a rank got in a group by its own count, which may go beyond the calls that are kept.
+ * SEQ_UNKNOWN if not known. */
 struct ledger_progress {
   u32 rank, group;
   i64 called, started, completed;
 };
 
-/* What NCCL says of a rank's communicator while the job stands still. */
+/* What NCCL reports about a rank's communicator while the job stands still. */
 struct ledger_nccl {
   u32 rank, group;
   i32 result; /* its asynchronous error, 0 for none */
@@ -79,15 +79,15 @@ struct ledger_rank {
   u32 rank; /* global */
   const char *host;
   const char *path;
-  bool seen;               /* it left a record */
-  bool ended;              /* it ended normally: what it did not call it never will */
-  bool silent;             /* its signs of life stopped long before those of others */
-  bool kept_all;           /* nothing of its record was dropped from the beginning */
-  const char *why;         /* what is wrong with its record, NULL if nothing */
+  bool seen;       /* it left a record */
+  bool ended;      /* it ended normally: it will never make the calls that it did not make */
+  bool silent;     /* its signs of life stopped long before those of others */
+  bool kept_all;   /* the beginning of its record was not dropped */
+  const char *why; /* what is wrong with its record, NULL if nothing */
   u32 first_call, n_calls; /* in ledger.calls, by order */
   i64 first_created;       /* of what is kept; NS_UNKNOWN */
   i64 last_seen;           /* last sign of life, on the calls' clock; NS_UNKNOWN */
-  const char *where;       /* what it was last seen doing, outside any collective; NULL */
+  const char *where;       /* what it was last doing, outside any collective; NULL */
 };
 
 struct ledger {
@@ -103,11 +103,11 @@ struct ledger {
   u32 n_progress;
   struct ledger_nccl *nccl; /* by rank; dumps do not tell */
   u32 n_nccl;
-  i64 end; /* when the record of the last rank ends, where that tells how long a call has been
-              pending; NS_UNKNOWN */
+  i64 end; /* when the record of the last rank ends, if that shows how long a call has been pending;
+              NS_UNKNOWN */
 };
 
-/* The ledger of the run; NULL where the input tells of nothing to ask. A dump's is the model's,
+/* The ledger of the run; NULL if the input has none. The ledger of a dump belongs to the model,
  * that of traces is made in `arena`. 0, or -ENOMEM. */
 int model_ledger(const struct model *model, struct arena *arena, const struct ledger **ledger);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stacks that allocations come from, as one tree: stacks that are the same from the outermost
- * frame down to here share it.
+ * The stacks from which allocations come, as one tree: stacks that are equal from the outermost
+ * frame down to a node share that node.
  */
 #ifndef TSCOPE_MEMORY_FRAMES_H
 #define TSCOPE_MEMORY_FRAMES_H
@@ -16,7 +16,7 @@ struct memory_frames {
 };
 
 /* Index of the frame `name` that `caller` called (0: it is the outermost), made if there is none.
- * `name` is kept, not copied. The caller's where there are too many; 0 where there is no memory. */
+ * `name` is kept, not copied. The caller's index if there are too many; 0 if there is no memory. */
 u32 memory_frames_below(struct memory_frames *frames, u32 caller, const char *name, bool own);
 
 /* Puts them into the history, in `arena`, and frees the rest. 0, or -ENOMEM. */

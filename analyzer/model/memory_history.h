@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One device's memory as the allocator of one process saw it: what was asked for and given back,
- * in order, and what the device's segments looked like at the end. PyTorch's memory snapshots and
- * tscope's own records both become this; there is one analysis over it (analyse/memory*).
+ * One device's memory as the allocator of one process saw it: allocations and frees in order, and
+ * the device's segments at the end. Both PyTorch's memory snapshots and tscope's own records are
+ * converted to this. There is one analysis of it (analyses/memory/).
  *
  *   reserved    what the allocator holds of the device
  *   allocated   of it, what it gave to the program and did not get back: sizes of its blocks, so
@@ -21,7 +21,7 @@ struct arena;
 
 #define MEMORY_UNKNOWN (-1ll)
 
-/* Sums stay sums, whatever a damaged file claims. */
+/* Sums do not overflow, whatever a damaged file claims. */
 static inline i64 memory_add(i64 a, i64 b) {
   i64 sum;
   return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
@@ -29,21 +29,22 @@ static inline i64 memory_add(i64 a, i64 b) {
 
 enum memory_event_kind {
   MEMORY_ALLOC = 1,     /* a block for the program */
-  MEMORY_FREE,          /* the program gave it back; other streams may still use it */
+  MEMORY_FREE,          /* the program freed it; other streams may still use it */
   MEMORY_REUSABLE,      /* and it can be handed out again */
-  MEMORY_SEGMENT_ALLOC, /* the allocator got memory of the device, or mapped more of it */
+  MEMORY_SEGMENT_ALLOC, /* the allocator got memory from the device, or mapped more of it */
   MEMORY_SEGMENT_FREE,  /* and gave it back */
-  MEMORY_OUT_OF_MEMORY, /* `bytes` could not be had; `address` is what the device had free */
+  MEMORY_OUT_OF_MEMORY, /* `bytes` could not be allocated; `address` is how much the device had free
+                         */
   MEMORY_MARK           /* a mark, such as an earlier snapshot */
 };
 
 struct memory_event {
   i64 time; /* ns, on the model's axis or the recording's own; NS_UNKNOWN */
   u64 address;
-  i64 bytes;               /* as asked for; MEMORY_UNKNOWN for a free that does not tell */
+  i64 bytes;               /* as requested; MEMORY_UNKNOWN for a free without a size */
   i64 allocated, reserved; /* after the event */
   u32 source;              /* index into sources, 0 not known */
-  u32 stack;               /* index into frames of the innermost, 0 not known */
+  u32 stack;               /* index into frames of the innermost frame, 0 if not known */
   i32 step;                /* index into steps, -1 outside or not known */
   u8 kind;
 };
@@ -95,21 +96,21 @@ struct memory_history {
   struct memory_segment *segments; /* at the end; NULL if not known */
   struct memory_block *blocks;
   u32 n_segments, n_blocks;
-  /* Before the first event; worked out backwards from the end where only that is known. */
+  /* Before the first event; calculated backwards from the end if only the end is known. */
   i64 allocated_before, reserved_before;
   i64 allocated_at_end, reserved_at_end;
-  i64 pending_at_end;   /* given back, but other streams may still use it */
+  i64 pending_at_end;   /* freed, but other streams may still use it */
   i64 requested_at_end; /* of allocated, what was asked for */
   i64 capacity;         /* of the device, 0 if not known */
   u64 lost;             /* events known to be missing */
   u32 n_steps;          /* events' steps are below it; 0 if steps are not known */
   const char *steps_method;
   bool steps_are_certain; /* marked by the job; else steps are what repeats */
-  const char **notes;     /* what one must know about it; one sentence each */
+  const char **notes;     /* what readers must know about it; one sentence each */
   u32 n_notes;
 };
 
-/* A history to be read when it is wanted, and forgotten after: of many ranks, one at a time. */
+/* A history that is read when needed and released afterwards: with many ranks, one at a time. */
 struct memory_origin {
   u32 rank; /* global rank, INDEX_NONE if the input does not say */
   i32 device;

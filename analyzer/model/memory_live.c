@@ -6,7 +6,7 @@
 
 #define LEAST_ROOM 64u
 
-/* Linear probing, with no marks for what was removed: later ones move up. */
+/* Linear probing without marks for removed entries: later entries move up. */
 
 static u32 home_of(const struct live_set *set, u64 address) {
   return (u32)((address * 0x9e3779b97f4a7c15ull) >> 32) & (set->room - 1);

@@ -22,15 +22,15 @@ struct clock_fit {
   bool aligned;
   i64 offset_ns;
   double drift_ppm;
-  double residual_us; /* MAD of this rank's collective ends about the fit; the error of reading the
-                         clock where ranks share their host's; NAN if not aligned */
+  double residual_us; /* MAD of this rank's collective ends around the fit; if ranks share their
+                         host's clock, the error of reading it; NAN if not aligned */
   u32 collectives;    /* that the fit rests on */
 };
 
 /* A stretch of time in which a rank's GPU time came from one source. */
 struct gpu_window {
   i64 start, end;
-  i64 settled; /* by then all work is over that was launched before `start` and so not seen */
+  i64 settled; /* by then all work is over that was launched before `start`, and so was not seen */
   const char *reason; /* as the trace says it */
   u8 clock;           /* enum tscope_gpu_clock */
 };
@@ -39,12 +39,12 @@ struct gpu_window {
 struct rank_scheduling {
   double seconds;         /* between them; 0: there were no two */
   double cpu_s;           /* that the process had */
-  double wait_s;          /* that its threads could run and did not, all together */
-  double training_wait_s; /* of it that of threads that train: the main thread, and those whose
+  double wait_s;          /* its threads were runnable and did not run, all together */
+  double training_wait_s; /* the part of it for threads that train: the main thread, and those whose
                              calls are recorded */
-  double stolen_s;        /* that the host's processors ran other virtual machines */
+  double stolen_s;        /* time in which the host's processors ran other virtual machines */
   u32 threads, cores;     /* at the last look; cores that it may run on, 0 if not known */
-  double quota;           /* cores that its control groups let it have; NAN: no limit is known */
+  double quota;           /* cores that its control groups allow; NAN: no limit is known */
 };
 
 struct rank_stall;
@@ -70,16 +70,16 @@ struct rank {
   enum tscope_gpu_clock gpu_clock;
   const char *gpu_clock_reason;
   u64 gpu_dropped, gpu_invalid;
-  u64 gpu_event_error_ns;         /* largest error of a time from events; 0: none */
-  u64 gpu_overhead_ns;            /* that the GPU clock source says it took for itself */
-  struct gpu_window *gpu_windows; /* in order, without gaps; none where the trace does not say */
+  u64 gpu_event_error_ns;         /* largest error of a time from events; 0: no such times */
+  u64 gpu_overhead_ns;            /* time that the GPU clock source itself took, as it says */
+  struct gpu_window *gpu_windows; /* in order, without gaps; empty if the trace does not say */
   u32 n_gpu_windows;
   i64 begin, end; /* first and last instant seen */
   struct clock_fit clock;
   struct rank_scheduling scheduling;
   u64 cost_helper_cpu_ns, cost_startup_ns, cost_slow_path_ns, cost_ns_per_record;
   u64 file_bytes;
-  struct rank_stall *stalls; /* stalls.h: moments in which its process stood still, as they came */
+  struct rank_stall *stalls; /* stalls.h: moments in which its process stood still, in order */
   u32 n_stalls;
 };
 
@@ -102,7 +102,7 @@ struct arrival {
   u32 group;      /* 0 outside any group */
   i32 step;       /* index into model.steps, -1 outside */
   u16 stream;
-  u8 op; /* as this rank called it: a SEND's other end is a RECV */
+  u8 op; /* as this rank called it: the other end of a SEND is a RECV */
   u8 reserved;
 };
 
@@ -128,17 +128,18 @@ struct collective {
 enum step_known { STEP_BEGIN_KNOWN = 1, STEP_END_KNOWN = 2 };
 
 /* Step boundaries: rank r's step s is [begin[s * n_ranks + r], end[s * n_ranks + r]). A step is
- * over when its host is, and its GPU has done what the host had launched by then: here as far as
- * the retained records tell of that, by collectives; analyses also know kernels. */
+ * over when its host part is over and its GPU has done what the host had launched by then. Here
+ * this is known as far as the retained records show it, from collectives; analyses also know
+ * kernels. */
 struct steps {
   u32 n;
-  u32 first;               /* number in the run of the first one here: 0, or a of --steps a:b */
-  u32 warmup;              /* the first so many are left out of all statistics */
+  u32 first;  /* the number that the first one here has in the run: 0, or a of --steps a:b */
+  u32 warmup; /* this many first steps are left out of all statistics */
   const char *warmup_rule; /* how they were found, in words; NULL if none is applied */
   const char *method;      /* "step marks", "NVTX ranges", "optimizer phases", "collective period",
                               "none": the first for which there is evidence */
   double confidence;       /* share of ranks and positions that agree, 0..1; NAN for method none */
-  bool open; /* nothing says where the last step ends: with what the retained records tell last */
+  bool open; /* nothing says where the last step ends: it ends with the last retained record */
   bool by_collectives;        /* a step ends with its last collective: kernels do not matter */
   i64 *begin, *end;           /* NS_UNKNOWN where a rank does not have the step */
   i64 *host_begin, *host_end; /* on the host alone; NULL: the same */
@@ -167,8 +168,8 @@ struct arena;
 struct named_range; /* named_ranges.h */
 struct timeline_source;
 
-/* Facts that some inputs bring and others do not; each importer's own header says what they hold.
- * They name ranks by their global numbers: there may be more or fewer than in model.ranks. */
+/* Facts that only some inputs have; each importer's own header describes them. They name ranks by
+ * their global numbers. There may be more or fewer ranks than in model.ranks. */
 struct ledger;        /* ledger.h */
 struct memory_origin; /* memory_history.h */
 struct module_tree;   /* import/modules */
@@ -188,22 +189,21 @@ struct model {
   struct steps steps;
   struct phase_times *phases; /* [steps.n * n_ranks]; NULL if no rank has phases */
   const char *phase_method;   /* "PyTorch ranges", "inferred from ...", NULL if none */
-  bool clock_aligned;         /* every rank is on one axis; cross-rank times mean something */
-  const char *clock_method;   /* "same host clock", "collective ends", "refused: ..." */
-  double clock_residual_us;   /* largest over ranks; NAN if not aligned */
+  bool clock_aligned; /* all ranks are on one axis; times of different ranks can be compared */
+  const char *clock_method; /* "same host clock", "collective ends", "refused: ..." */
+  double clock_residual_us; /* largest over ranks; NAN if not aligned */
   i64 begin, end;
-  const char **notes; /* what one must know about the input: files that cannot be read, processes
-                         left out; one sentence each */
+  const char **notes; /* what readers must know about the input: files that cannot be read,
+                         processes left out; one sentence each */
   u32 n_notes;
   struct model_input *inputs; /* none for models made by hand */
   u32 n_inputs;
-  const char *recorder; /* what the timelines were recorded by, if not by libtscope.so; else NULL */
-  bool lengths_only;    /* it tells how long steps and phases took, and not what ran in them */
+  const char *recorder; /* what recorded the timelines, if not libtscope.so; else NULL */
+  bool lengths_only;    /* it says how long steps and phases took, but not what ran in them */
   const struct timeline_source *timelines; /* NULL: no input has any, and n_ranks is 0 */
-  const struct ledger *ledger; /* of dumps; NULL where no input brings them; likewise below */
+  const struct ledger *ledger;             /* of dumps; NULL if no input has them; the same below */
   const struct module_tree *modules;
-  const struct memory_origin *memories; /* memory_history.h: where what each device's allocator did
-                                           can be read */
+  const struct memory_origin *memories; /* memory_history.h: each device's allocator */
   u32 n_memories;
   void *internal; /* arena and events */
 };
@@ -236,8 +236,8 @@ struct span {
   u8 category;
 };
 
-/* Why one span could not start (or a host wait not end) before another ended. Same-lane order is
- * implied by the lane and not listed. */
+/* One span could not start (or a host wait could not end) before another ended; this is the reason.
+ * The order within a lane is implied and not listed. */
 enum edge_kind {
   EDGE_EVENT = 1, /* device -> device, through event record and stream wait */
   EDGE_SYNC,      /* device -> host sync or comm wait that it released */
@@ -248,13 +248,13 @@ struct edge {
   u8 kind;
 };
 
-/* A call on the host whose arithmetic is known: a GEMM, a launch whose grid and name tell
- * it, or the launch of a graph into which GEMMs were captured. Kernels launched between its
- * start and its end do that arithmetic, of a graph some of them. */
+/* A call on the host whose arithmetic is known: a GEMM, a launch whose grid and name show it, or
+ * the launch of a graph into which GEMMs were captured. The kernels launched between its start and
+ * its end do that arithmetic; of a graph, some of the kernels. */
 struct arithmetic {
   i64 start, end;
-  u64 flops; /* ARITHMETIC_UNKNOWN where it is a GEMM of unknown size, or a graph whose capture
-                was not seen */
+  u64 flops; /* ARITHMETIC_UNKNOWN for a GEMM of unknown size, or a graph whose capture was not seen
+              */
   u32 what;  /* index into struct GEMMs (gemms.h): the shape of a GEMM, the content of a
                 graph; INDEX_NONE */
   u16 lane;
@@ -269,7 +269,7 @@ struct lane {
   bool device;
   u32 id; /* thread number, or stream index */
   const char *name;
-  i64 queued_until; /* work of a stream that starts earlier and whose launch is not known was
+  i64 queued_until; /* if work of a stream starts earlier and its launch is not known, it was
                        launched before the recording began; 0: there is none */
 };
 
@@ -292,32 +292,34 @@ struct timeline {
   u32 n_arithmetic;
   const struct gemms *gemms;           /* gemms.h; NULL where nothing is known */
   const struct call_sites *call_sites; /* call_sites.h; NULL where the trace has none */
-  /* Unions over the rank, on the same axis. compute: GPU kernels that are no collective; on a CPU
-   * job, training phases less the time blocked in them, and what its thread's CPU clock says was
-   * spent computing in no phase. comm: collectives as they ran. memcpy: memcpys
-   * and memsets on the GPU. Any is empty with has_* false when the trace cannot tell. */
+  /* Unions over the rank, on the same axis. compute: GPU kernels that are not collectives; in a CPU
+   * job, training phases without the time blocked in them, plus the time outside phases that the
+   * thread computed according to its CPU clock. comm: collectives as they ran. memcpy: memcpys and
+   * memsets on the GPU. If the trace does not show one of them, it is empty and its has_* is
+   * false. */
   struct intervals compute, comm, memcpy;
   bool has_compute, has_comm, has_memcpy;
   bool on_gpu;
-  bool has_cpu_times; /* of a CPU job: what is in no phase and no call is told apart, by the
-                         threads' CPU clocks, into compute and idle */
+  bool has_cpu_times; /* of a CPU job: time in no phase and no call is divided into compute and
+                         idle, by the threads' CPU clocks */
   u64 graph_launches,
       graph_launches_run,  /* replays of graphs; of which something was seen to run */
-      graph_launches_open; /* of all: in which something runs as often as the GPU decides */
+      graph_launches_open; /* of all: those with a part for which the GPU decides how often it runs
+                            */
   i64 ring_begin;          /* ring records before this were overwritten in the ring */
   void *internal;
 };
 
-/* Where timelines come from: the kind of input that has them, or a test. */
+/* The source of timelines: the kind of input that has them, or a test. */
 struct timeline_source {
   int (*load)(const struct model *model, u32 rank, struct timeline *timeline);
   void (*release)(struct timeline *timeline);
   const char *(*name)(const struct timeline *timeline, u32 name);
 
-  /* What else the input tells; NULL where it does not. All 0, or negative errno. */
+  /* What else the input provides; NULL if it does not. All return 0, or negative errno. */
 
-  /* The host's pauses for input in the steps of one rank, where nothing names its phases: fills
-   * data of model.phases, and says whether there was any. */
+  /* Finds the host's pauses for input in the steps of one rank, if nothing names its phases: fills
+   * the data phase in model.phases, and says whether there was any. */
   int (*infer_input)(const struct model *model, u32 rank, bool *found);
   /* See model_named_ranges() and model_ledger(). */
   int (*named_ranges)(const struct model *model, u32 rank, struct arena *arena,
@@ -330,12 +332,12 @@ int timeline_load(const struct model *model, u32 rank, struct timeline *timeline
 void timeline_release(struct timeline *timeline);
 const char *timeline_name(const struct timeline *timeline, u32 name);
 
-/* Whether the source of GPU time saw all work of the rank's GPU in [begin, end): false where CUPTI
+/* Whether the source of GPU time saw all work of the rank's GPU in [begin, end): false if CUPTI
  * rested, or another client used it, for part of that time. */
 bool model_gpu_seen(const struct rank *rank, i64 begin, i64 end);
 
-/* Begin and end of a step. `gpu` has those ends that are known on the GPU, else NS_UNKNOWN; sets
- * *known. If only one end is known on the GPU, and it is later than the host's, the step would seem
+/* Begin and end of a step. `gpu` gets the ends that are known on the GPU, else NS_UNKNOWN; sets
+ * *known. If only one end is known on the GPU, and it is later than the host's, the step would look
  * longer or shorter than it was: then NS_UNKNOWN. */
 struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known);
 
@@ -344,10 +346,10 @@ struct interval step_on_gpu(struct interval host, struct interval gpu, u8 *known
 int model_gpu_known(const struct rank *rank, i64 from, struct arena *arena,
                     struct intervals *known);
 
-/* How many steps to leave out, by their lengths (NAN: not known): the first always, since it holds
- * the start-up of libraries and caches, and those after it while they take over 1.5 x the median of
- * the later half, or so much less (the host runs ahead of its device until it has to wait); a
- * quarter of all at most. */
+/* How many first steps to leave out, from their lengths (NAN: not known). Always the first, since
+ * it contains the start-up of libraries and caches. Also those after it, as long as they take more
+ * than 1.5 x the median of the later half, or less by the same factor (the host runs ahead of its
+ * device until it has to wait). At most a quarter of all. */
 u32 model_count_warmup(const double *lengths, u32 n);
 
 /* A collective as one rank called it, whatever its peers did. */
@@ -357,8 +359,8 @@ struct own_call {
   u8 op, dtype;
 };
 
-/* How many collectives a rank called on a communicator (index into comms), those of them that
- * returned no error; the first so many, in order, are put in `calls`. */
+/* How many collectives a rank called on a communicator (index into comms) without an error. The
+ * first ones, in order, are put into `calls`, as many as fit. */
 u32 model_own_calls(const struct model *model, u32 rank, u32 comm, struct own_call *calls,
                     u32 room);
 
@@ -372,17 +374,17 @@ struct model_options {
   const char *run;   /* which run of the directory, NULL for the newest */
   const char *steps; /* --steps a:b, b in it, or a; NULL for all */
   bool include_warmup;
-  u64 quick;        /* of recordings that are one text, read only so many events; 0 for all */
+  u64 quick;        /* for recordings that are one text: read only this many events; 0 for all */
   unsigned threads; /* 0: one per core */
   void (*progress)(void *user, const char *what, double fraction); /* may be NULL */
   void *user;
 };
 
-/* A model of nothing: no ranks, no facts. NULL when there is no memory. */
+/* An empty model: no ranks, no facts. NULL if there is no memory. */
 struct model *model_new(void);
 void model_free(struct model *model);
 
-/* Says something about the input in one sentence that the model keeps. 0, or -ENOMEM. */
+/* Adds a sentence about the input, which the model keeps. 0, or -ENOMEM. */
 int model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each module of a model needs of memory and time, in one training step on one device without
- * sharding or recomputation: as PyTorch's memory tracker and runtime estimator tell it, and
- * scripts/export_modules.py writes it. Bytes and milliseconds, NAN where not told.
+ * How much memory and time each module of a model needs in one training step on one device, without
+ * sharding or recomputation. The figures come from PyTorch's memory tracker and runtime estimator,
+ * through scripts/export_modules.py. Bytes and milliseconds, NAN if not given.
  */
 #ifndef TSCOPE_MODULE_TREE_H
 #define TSCOPE_MODULE_TREE_H
@@ -17,8 +17,8 @@ struct module_stat {
   u32 depth;        /* modules above it */
   bool leaf;        /* no module below it has statistics */
   double parameters, gradients;
-  double gradients_so_far;    /* of all modules whose backward pass came before, this one's apart */
-  double activations_forward; /* kept by its forward pass, input and output apart */
+  double gradients_so_far; /* of all modules whose backward pass came before, without this one's */
+  double activations_forward;  /* kept by its forward pass, without input and output */
   double activations_backward; /* live at the peak of its backward pass */
   double activation_gradients; /* made in its backward pass, at the peak */
   double activations_so_far;   /* when its forward pass is done */

@@ -16,8 +16,8 @@ struct named_range {
   i64 sum, longest; /* ns, with the ranges inside it */
 };
 
-/* Those of one rank, in no order, as far as the ring kept them; none of input that does not tell
- * them. Everything lives in `arena`. 0, or negative errno. */
+/* The ranges of one rank, in no order, as far as the ring kept them; none if the input has none.
+ * Everything lives in `arena`. 0, or negative errno. */
 int model_named_ranges(const struct model *model, u32 rank, struct arena *arena,
                        struct named_range **ranges, u32 *n);
 

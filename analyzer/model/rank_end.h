@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a rank's process ended, as far as its trace tells: what it said itself, what its launcher
- * saw, and when it was last alive.
+ * How a rank's process ended, as far as its trace shows it: what it recorded itself, what its
+ * launcher saw, and when it was last alive.
  */
 #ifndef TSCOPE_RANK_END_H
 #define TSCOPE_RANK_END_H
@@ -12,7 +12,7 @@
 
 /* All instants are on the model's axis, NS_UNKNOWN where not known. */
 struct rank_end {
-  bool known;              /* the trace is of a version that tells of this at all */
+  bool known;              /* the version of the trace contains these facts */
   u8 kind;                 /* enum tscope_end */
   u8 failed_whose;         /* enum tscope_failed_call of `failed` */
   i32 status;              /* as given to exit() or _exit() */
@@ -21,7 +21,7 @@ struct rank_end {
   i64 alive;               /* last sign of life */
   i64 reaped;              /* its launcher learned of its end */
   u32 out_of_memory_kills; /* in its cgroup, since it woke */
-  const char *exception;   /* last that Python wrote, "Type: message"; NULL */
+  const char *exception;   /* the last one that Python wrote, "Type: message"; NULL */
   i64 exception_at;
   const char *failed; /* what the last call that failed was for; NULL */
   i32 failed_result;
@@ -32,8 +32,8 @@ struct rank_events;
 struct rank_clock;
 struct arena;
 
-/* What the header and the retained records tell, with instants on the process's own clock. False
- * when memory ran out. */
+/* Fills in what the header and the retained records say, with instants on the process's own clock.
+ * False if memory ran out. */
 bool rank_end_read(struct rank_end *end, const struct tscope_file_header *header,
                    const struct rank_events *events, struct arena *arena);
 void rank_end_place(struct rank_end *end, const struct rank_clock *clock);

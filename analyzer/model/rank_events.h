@@ -30,16 +30,16 @@ struct rank_call {
   u32 run;        /* index into events.runs: where it really ran; INDEX_NONE */
   u32 collective; /* see matching; INDEX_NONE */
   u32 arrival;    /* index into model.arrivals */
-  u32 part;       /* of a replayed call: index into events.parts */
+  u32 part;       /* of a replayed call: an index into events.parts */
   u16 stream;
   u8 op, dtype, redop;
   bool failed;   /* the call returned an error */
-  bool replayed; /* made by the launch of a graph, which is its start and end */
+  bool replayed; /* made by the launch of a graph; that launch is its start and end */
 };
 
 struct rank_run {
   i64 start, end;
-  u64 node;      /* in the replay of a graph: which of its nodes, as the source tells; else 0 */
+  u64 node;      /* in the replay of a graph: its node, according to the source; else 0 */
   u32 graph;     /* the source's id of the graph in whose replay it was, 0 if in none */
   u32 comm, seq; /* as recorded: the process's own communicator number; TSCOPE_UNKNOWN */
   u32 name;      /* string number in the file */
@@ -53,11 +53,11 @@ struct rank_run {
 /* A graph that was made ready for launching. */
 struct rank_graph {
   u32 graph;
-  u32 captured;  /* number of the captured graph that it was made of, 0 if that was not seen */
+  u32 captured;  /* number of the captured graph from which it was made, 0 if that was not seen */
   u32 gpu_graph; /* the GPU clock source's id for it, TSCOPE_UNKNOWN; 0 in old traces */
 };
 
-/* The calls of one captured graph in one replay: of the graph itself, or of one within it. */
+/* The calls of one captured graph in one replay: of the graph itself, or of a graph inside it. */
 struct rank_part {
   i64 start;  /* of the launch */
   u32 replay; /* number of the replay */
@@ -66,7 +66,7 @@ struct rank_part {
 
 /* A collective as NCCL itself reported it. */
 struct rank_inside {
-  i64 start, end;          /* put on its stream; seen done by the host, NS_UNKNOWN */
+  i64 start, end; /* when it was put on its stream; when the host saw it done, NS_UNKNOWN */
   u64 gpu_start, gpu_stop; /* by the GPU's own timer; 0 if not known */
   u32 comm, seq;           /* as recorded */
   u32 call;                /* index into events.calls; INDEX_NONE */
@@ -103,7 +103,7 @@ struct rank_phase {
   u8 kind; /* enum tscope_phase */
 };
 
-/* Whence the call came that this thread made at this time. */
+/* The place from which this thread made its call at this time. */
 struct rank_site {
   i64 start, end; /* the same */
   u64 stack;
@@ -164,7 +164,7 @@ struct rank_events {
   VECTOR(struct rank_group) groups;
   VECTOR(struct rank_graph) graphs; /* by number */
   VECTOR(u32)
-  graph_bodies; /* numbers of graphs with a part that the GPU runs as often as it decides */
+  graph_bodies; /* numbers of graphs with a part for which the GPU decides how often it runs */
   VECTOR(struct rank_part) parts;
   VECTOR(struct rank_wait) waits;
   VECTOR(struct rank_cpu) cpu_times;
@@ -175,8 +175,8 @@ struct rank_events {
   VECTOR(struct rank_step_range) step_ranges;
   VECTOR(struct rank_scalar) scalars;
   VECTOR(struct rank_gpu_state) gpu_states; /* each unlike the one before */
-  VECTOR(u16) memory_devices;               /* tags of TENSOR records: what memory is recorded of */
-  i64 begin, end; /* first and last instant in the file; NS_UNKNOWN if it has none */
+  VECTOR(u16) memory_devices; /* tags of TENSOR records: the devices whose memory is recorded */
+  i64 begin, end;             /* first and last instant in the file; NS_UNKNOWN if it has none */
   struct {
     const char *what; /* NULL: none did */
     i64 time;
@@ -186,15 +186,15 @@ struct rank_events {
   u64 launches, gpu_kernels; /* calls, and their runs: a replay of a graph is one of each */
   u64 named_ranges;
   bool cut_short; /* the process did not end normally */
-  bool end_lost;  /* so, or the room for retained records was full: of calls and runs, the last are
-                     not all here */
+  bool end_lost;  /* this happened, or the room for retained records was full: the last calls and
+                     runs are incomplete */
   u32 unpaired_calls, unpaired_runs; /* see pair_runs() */
   u32 idle_calls;                    /* see rank_call_is_idle() */
   u32 replayed_runs,
       replayed_known; /* calls in graphs with their run; of those, identified by its node */
-  bool tells_graphs;  /* which runs were in graphs is in the trace */
+  bool tells_graphs;  /* the trace says which runs were in graphs */
   u64 gpu_overhead_ns, gpu_event_error_ns;
-  i64 inside_error_ns; /* how far runs_from_inside() may be off; NS_UNKNOWN if it added none */
+  i64 inside_error_ns; /* largest error of runs_from_inside(); NS_UNKNOWN if it added none */
 };
 
 void rank_events_release(struct rank_events *events);
@@ -206,9 +206,9 @@ bool rank_call_is_idle(const struct rank_events *events, const struct rank_call 
 /* Index into events.comms of a communicator by its number; INDEX_NONE. */
 u32 rank_comm_index(const struct rank_events *events, u32 number);
 
-/* Which stretch of time with CUPTI open work belongs to, from 0: launched at `time`, or, if `runs`,
- * starting then. INDEX_NONE if what is launched then is not seen. 0 for all where the trace does
- * not say. */
+/* The number, from 0, of the period of open CUPTI to which work belongs. The work is launched at
+ * `time`, or, if `runs`, starts then. INDEX_NONE if work launched then is not seen. Always 0 if the
+ * trace does not say. */
 u32 rank_cupti_session(const struct rank_events *events, i64 time, bool runs);
 
 /* Training phases of one kind, united over threads. `out` lives in the arena. 0, or -ENOMEM. */

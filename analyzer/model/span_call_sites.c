@@ -13,7 +13,7 @@ bool call_frame_is_users(const struct call_frame *frame) {
   const char *file = frame->file;
   if (!file || !*file || frame->others || frame->library)
     return false;
-  if (*file == '<') /* what is typed in, or a notebook's; not <frozen ...> or <string> */
+  if (*file == '<') /* code typed in, or from a notebook; not <frozen ...> or <string> */
     return strncmp(file, "<stdin>", 7) == 0 || strncmp(file, "<ipython-input", 14) == 0;
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
     if (strstr(file, others[i]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Moments in which a rank's process stood still, and what its threads were in, as its trace tells.
+ * Moments in which a rank's process stood still, and what its threads were doing, according to its
+ * trace.
  */
 #ifndef TSCOPE_MODEL_STALLS_H
 #define TSCOPE_MODEL_STALLS_H
@@ -10,7 +11,7 @@
 /* Texts are NULL where not told. */
 struct stalled_thread {
   u32 tid;          /* 0 if not known */
-  char state;       /* the kernel's letter: R, S, D, T, ...; 0 if not told */
+  char state;       /* the kernel's letter: R, S, D, T, ...; 0 if not known */
   const char *name; /* as the kernel has it */
   const char *wait; /* the kernel's function that it sleeps in */
   const char *call; /* system call that it is in */
@@ -18,7 +19,7 @@ struct stalled_thread {
   bool main;        /* the process's first thread */
   bool python;      /* Python knows it */
   bool holds_gil;
-  bool moved;                       /* its frames changed while they were read: it runs */
+  bool moved;                       /* its frames changed while they were read, so it runs */
   bool cut;                         /* there were further frames outside of all */
   const struct call_frame **frames; /* innermost first */
   u32 n_frames;
@@ -32,7 +33,7 @@ struct stalled_peer {
   const char *wait, *call, *file; /* as of a thread */
 };
 
-/* What NCCL said of a communicator meanwhile. */
+/* What NCCL reported about a communicator meanwhile. */
 struct stalled_comm {
   u32 comm;         /* the process's own number */
   const char *name; /* what people call it, or its size */
