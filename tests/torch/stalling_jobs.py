@@ -158,6 +158,8 @@ def check(name, build, folder):
         if os.geteuid() == 0:  # the kernel refuses root without this capability to read root's processes with it
             said.append(subprocess.run([*WITHOUT_RIGHT, program, traces], capture_output=True, check=False,
                                        text=True).stdout)
+        else:
+            print("skipped: not root, so what is shown where the kernel refuses is not tested")
 
     traces = run(expected.get("job", name), build, folder, look, expected.get("end", signal.SIGKILL),
                  {CULPRIT} if "silent" in expected else frozenset())
